@@ -1,0 +1,104 @@
+//! One subject's state under one limit, together with its pending reservations.
+
+use crate::{
+    Cost, Lease, LeaseId, Limit, Outcome, State, Timestamp, Verb, algorithm::Taken,
+};
+
+/// The reference for what every [`Verb`] does to a subject.
+///
+/// Stores that keep states in other forms agree with it, decision for decision.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// What the algorithm remembers.
+    pub state: State,
+    /// What is taken but neither committed nor cancelled.
+    pub leases: Vec<Lease>,
+}
+
+impl Account {
+    /// Gives back what expired leases hold.
+    pub fn settle(&mut self, limit: &Limit, now: Timestamp) {
+        let Self { state, leases } = self;
+        leases.retain(|lease| {
+            let pending = lease.expires_at > now;
+            if !pending {
+                limit.give_back(state, lease.cost, Taken::At(lease.taken_at), now);
+            }
+            pending
+        });
+    }
+
+    /// Whether `verb` can be done, as far as this limit is concerned.
+    pub fn permits(&self, limit: &Limit, verb: Verb, cost: Cost, now: Timestamp) -> bool {
+        match verb {
+            Verb::Peek | Verb::Acquire => limit.admits(&self.state, cost, now),
+            Verb::Reserve { .. } => {
+                self.leases.len() < Lease::MAX_PENDING && limit.admits(&self.state, cost, now)
+            }
+            Verb::Commit(id) | Verb::Cancel(id) => self.lease(id).is_some(),
+            Verb::Refund | Verb::Reset => true,
+        }
+    }
+
+    /// Does `verb`, which [`permits`](Self::permits) allowed.
+    pub fn perform(&mut self, limit: &Limit, verb: Verb, cost: Cost, now: Timestamp) {
+        match verb {
+            Verb::Peek => {}
+            Verb::Acquire => {
+                limit.admit(&mut self.state, cost, now);
+            }
+            Verb::Reserve { id, lease } => {
+                limit.admit(&mut self.state, cost, now);
+                let expires_at = now + lease;
+                self.leases.push(Lease { id, cost, taken_at: now, expires_at });
+            }
+            Verb::Commit(id) => {
+                self.release(id);
+            }
+            Verb::Cancel(id) => {
+                if let Some(lease) = self.release(id) {
+                    let taken = Taken::At(lease.taken_at);
+                    limit.give_back(&mut self.state, lease.cost, taken, now);
+                }
+            }
+            Verb::Refund => limit.give_back(&mut self.state, cost, Taken::Sometime, now),
+            Verb::Reset => *self = Self::default(),
+        }
+    }
+
+    /// Notes that `verb` was refused: a limit that changed governs from here on.
+    pub fn refuse(&mut self, limit: &Limit, verb: Verb, now: Timestamp) {
+        if verb != Verb::Peek {
+            limit.adopt(&mut self.state, now);
+        }
+    }
+
+    /// The answer to `cost` as the account stands now.
+    pub fn outcome(&self, limit: &Limit, cost: Cost, now: Timestamp, allowed: bool) -> Outcome {
+        let mut outcome = Outcome::of(limit, &self.state, cost, now, allowed);
+        if self.leases.is_empty() {
+            return outcome;
+        }
+        // Leases that run out give back what they hold: that may come first.
+        let mut state = self.state.clone();
+        let mut leases = self.leases.clone();
+        leases.sort_unstable_by_key(|lease| lease.expires_at);
+        for lease in leases {
+            let then = lease.expires_at;
+            limit.give_back(&mut state, lease.cost, Taken::At(lease.taken_at), then);
+            let after = |micros| std::time::Duration::from_micros(then.since(now) + micros);
+            outcome.reset_after = outcome.reset_after.min(after(limit.reset_after(&state, then)));
+            let retry = after(limit.retry_after(&state, cost, then));
+            outcome.retry_after = outcome.retry_after.min(retry);
+        }
+        outcome
+    }
+
+    fn lease(&self, id: LeaseId) -> Option<usize> {
+        self.leases.iter().position(|lease| lease.id == id)
+    }
+
+    fn release(&mut self, id: LeaseId) -> Option<Lease> {
+        self.lease(id).map(|found| self.leases.remove(found))
+    }
+}

@@ -1,0 +1,158 @@
+//! The log: every admitted request is remembered until it leaves the window.
+
+use std::collections::VecDeque;
+
+use crate::{Cost, Timestamp};
+
+use super::{Meter, Taken};
+
+/// At most `limit` in any stretch of time as long as the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlidingWindow {
+    pub(crate) limit: u32,
+    pub(crate) window: u64,
+}
+
+/// What was admitted, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    entries: VecDeque<Entry>,
+    total: u64,
+}
+
+/// `count` units admitted at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Microseconds since the epoch.
+    pub at: u64,
+    /// Units.
+    pub count: u32,
+}
+
+impl SlidingWindow {
+    /// The most that is admitted in any window.
+    pub const fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// The window, in microseconds.
+    pub const fn window(&self) -> u64 {
+        self.window
+    }
+
+    const fn expired(&self, entry: Entry, now: Timestamp) -> bool {
+        entry.at.saturating_add(self.window) <= now.as_micros()
+    }
+
+    fn live<'s>(&self, state: &'s State, now: Timestamp) -> impl Iterator<Item = Entry> + 's {
+        let window = self.window;
+        state.entries.iter().copied().skip_while(move |entry| entry.at + window <= now.as_micros())
+    }
+
+    fn total(&self, state: &State, now: Timestamp) -> u64 {
+        let gone = state.entries.iter().take_while(|entry| self.expired(**entry, now));
+        state.total - gone.map(|entry| u64::from(entry.count)).sum::<u64>()
+    }
+
+    /// Forgets what has left the window.
+    pub fn prune(&self, state: &mut State, now: Timestamp) {
+        while let Some(entry) = state.entries.pop_front_if(|entry| self.expired(*entry, now)) {
+            state.total -= u64::from(entry.count);
+        }
+    }
+}
+
+impl State {
+    /// How many entries are remembered.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// When the newest entry was admitted.
+    pub fn newest(&self) -> Option<u64> {
+        self.entries.back().map(|entry| entry.at)
+    }
+
+    /// Joins the two newest entries into one at the later time, which can only
+    /// make the limit stricter: the way to remember more in the same space.
+    pub fn coalesce(&mut self) {
+        if self.entries.len() >= 2
+            && let Some(newest) = self.entries.pop_back()
+            && let Some(last) = self.entries.back_mut()
+        {
+            *last = Entry { at: newest.at, count: last.count + newest.count };
+        }
+    }
+
+    fn push(&mut self, at: u64, count: u64) {
+        self.total += count;
+        match self.entries.back_mut() {
+            Some(last) if last.at == at => last.count += count as u32,
+            _ => self.entries.push_back(Entry { at, count: count as u32 }),
+        }
+    }
+
+    /// Takes `count` units out of the oldest entries that `which` picks.
+    fn remove(&mut self, mut count: u64, which: impl Fn(u64) -> bool) {
+        for entry in self.entries.iter_mut().filter(|entry| which(entry.at)) {
+            let taken = u64::from(entry.count).min(count);
+            entry.count -= taken as u32;
+            self.total -= taken;
+            count -= taken;
+        }
+        self.entries.retain(|entry| entry.count > 0);
+    }
+}
+
+impl Meter for SlidingWindow {
+    type State = State;
+
+    fn admit(&self, state: &mut State, cost: Cost, now: Timestamp) -> bool {
+        self.prune(state, now);
+        let admitted = state.total + cost.get() <= u64::from(self.limit);
+        if admitted {
+            state.push(now.as_micros(), cost.get());
+        }
+        admitted
+    }
+
+    fn admits(&self, state: &State, cost: Cost, now: Timestamp) -> bool {
+        self.total(state, now) + cost.get() <= u64::from(self.limit)
+    }
+
+    fn give_back(&self, state: &mut State, cost: Cost, taken: Taken, now: Timestamp) {
+        self.prune(state, now);
+        match taken {
+            Taken::At(at) => state.remove(cost.get(), |entry| entry == at.as_micros()),
+            // The oldest leave first anyway: forgetting them admits nothing twice.
+            Taken::Sometime => state.remove(cost.get(), |_| true),
+        }
+    }
+
+    fn remaining(&self, state: &State, now: Timestamp) -> u64 {
+        u64::from(self.limit).saturating_sub(self.total(state, now))
+    }
+
+    fn reset_after(&self, state: &State, now: Timestamp) -> u64 {
+        state.newest().map_or(0, |at| (at + self.window).saturating_sub(now.as_micros()))
+    }
+
+    fn retry_after(&self, state: &State, cost: Cost, now: Timestamp) -> u64 {
+        let total = self.total(state, now);
+        let mut in_the_way = (total + cost.get()).saturating_sub(u64::from(self.limit));
+        let mut wait = 0;
+        for entry in self.live(state, now) {
+            if in_the_way == 0 {
+                break;
+            }
+            in_the_way = in_the_way.saturating_sub(u64::from(entry.count));
+            wait = entry.at + self.window - now.as_micros();
+        }
+        wait
+    }
+}

@@ -1,0 +1,169 @@
+//! What is asked of a store in one call: several limits, all or nothing.
+
+use smallvec::SmallVec;
+use thiserror::Error;
+
+use crate::{Cost, FailMode, Key, Limit};
+
+/// One limit to consult: may the subject `key` take `cost` under `limit`?
+#[derive(Clone, Copy, Debug)]
+pub struct Check<'a> {
+    key: Key<'a>,
+    limit: &'a Limit,
+    cost: Cost,
+    fail_mode: FailMode,
+}
+
+/// Checks that are decided together: if one denies, none takes anything.
+#[derive(Clone, Debug)]
+pub struct Batch<'a>(SmallVec<[Check<'a>; 2]>);
+
+/// Why a check makes no sense.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum CheckError {
+    /// It could never be admitted, so there is no time to retry at.
+    #[error("cost {cost} is above the limit of {capacity} and can never be admitted")]
+    CostAboveLimit {
+        /// What was asked for.
+        cost: Cost,
+        /// The most the limit ever admits at once.
+        capacity: u64,
+    },
+}
+
+/// Why checks are no batch.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum BatchError {
+    /// There is nothing to decide.
+    #[error("a batch needs at least one check")]
+    Empty,
+    /// More than a store should do in one breath.
+    #[error("a batch holds at most {max} checks, got {0}", max = Batch::MAX_CHECKS)]
+    TooMany(usize),
+    /// Two checks on one key would have to know of each other: add their costs instead.
+    #[error("key {0:?} stands twice in the batch")]
+    DuplicateKey(String),
+}
+
+// === impl Check ===
+
+impl<'a> Check<'a> {
+    /// Asks whether `key` may take `cost` under `limit`.
+    pub const fn new(key: Key<'a>, limit: &'a Limit, cost: Cost) -> Result<Self, CheckError> {
+        let capacity = limit.capacity();
+        if cost.get() > capacity {
+            return Err(CheckError::CostAboveLimit { cost, capacity });
+        }
+        Ok(Self { key, limit, cost, fail_mode: FailMode::Open })
+    }
+
+    /// A check that was validated when its reservation was made.
+    pub(crate) const fn trusted(key: Key<'a>, limit: &'a Limit, cost: Cost) -> Self {
+        Self { key, limit, cost, fail_mode: FailMode::Open }
+    }
+
+    /// What to answer when the store cannot; [`FailMode::Open`] unless said.
+    #[must_use]
+    pub const fn or_else(self, fail_mode: FailMode) -> Self {
+        Self { fail_mode, ..self }
+    }
+
+    /// Whose allowance.
+    pub const fn key(&self) -> Key<'a> {
+        self.key
+    }
+
+    /// How much is allowed.
+    pub const fn limit(&self) -> &'a Limit {
+        self.limit
+    }
+
+    /// How much is asked for.
+    pub const fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    /// What to answer when the store cannot.
+    pub const fn fail_mode(&self) -> FailMode {
+        self.fail_mode
+    }
+}
+
+// === impl Batch ===
+
+impl<'a> Batch<'a> {
+    /// The most checks in one batch.
+    pub const MAX_CHECKS: usize = 128;
+
+    /// The batch of `checks`.
+    pub fn new(checks: impl IntoIterator<Item = Check<'a>>) -> Result<Self, BatchError> {
+        let checks: SmallVec<[Check<'a>; 2]> =
+            checks.into_iter().take(Self::MAX_CHECKS + 1).collect();
+        match checks.len() {
+            0 => return Err(BatchError::Empty),
+            1 => return Ok(Self(checks)),
+            n if n > Self::MAX_CHECKS => return Err(BatchError::TooMany(n)),
+            _ => {}
+        }
+        for (i, check) in checks.iter().enumerate() {
+            if checks[..i].iter().any(|earlier| same_name(earlier.key, check.key)) {
+                return Err(BatchError::DuplicateKey(check.key.to_string()));
+            }
+        }
+        Ok(Self(checks))
+    }
+
+    /// A batch that was validated when its reservation was made.
+    pub(crate) fn trusted(checks: impl IntoIterator<Item = Check<'a>>) -> Self {
+        Self(checks.into_iter().collect())
+    }
+
+    /// The checks, in order.
+    pub fn checks(&self) -> &[Check<'a>] {
+        &self.0
+    }
+}
+
+impl<'a> From<Check<'a>> for Batch<'a> {
+    fn from(check: Check<'a>) -> Self {
+        Self(SmallVec::from_iter([check]))
+    }
+}
+
+/// Whether two keys are the same text, however it is divided into parts.
+fn same_name(a: Key<'_>, b: Key<'_>) -> bool {
+    let bytes = |key: Key<'_>| key.parts().map(str::as_bytes).concat();
+    let len = |key: Key<'_>| key.parts().map(str::len).iter().sum::<usize>();
+    a == b || (len(a) == len(b) && bytes(a) == bytes(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_cost_above_the_limit_is_an_error() {
+        let limit = Limit::token_bucket(5, Duration::from_secs(1)).unwrap();
+        let key = Key::new("u").unwrap();
+        let check = |cost| Check::new(key, &limit, Cost::new(cost).unwrap()).map(|_| ());
+        assert_eq!(check(5), Ok(()));
+        let error = check(6).unwrap_err().to_string();
+        assert_eq!(error, "cost 6 is above the limit of 5 and can never be admitted");
+    }
+
+    #[test]
+    fn batches_are_bounded_and_name_each_key_once() {
+        let limit = Limit::token_bucket(5, Duration::from_secs(1)).unwrap();
+        let check = |key| Check::new(key, &limit, Cost::ONE).unwrap();
+        let key = |name| Key::new(name).unwrap();
+        assert_eq!(Batch::new([]).map(|_| ()), Err(BatchError::Empty));
+        let same = Batch::new([check(key("ab")), check(key("a").within("", "b"))]);
+        assert_eq!(same.map(|_| ()), Err(BatchError::DuplicateKey("ab".into())));
+        let names: Vec<String> = (0..129).map(|i| i.to_string()).collect();
+        let many = Batch::new(names.iter().map(|name| check(key(name))));
+        assert_eq!(many.map(|_| ()), Err(BatchError::TooMany(129)));
+        assert!(Batch::new(names[..128].iter().map(|name| check(key(name)))).is_ok());
+    }
+}

@@ -1,0 +1,158 @@
+//! Where the engine learns the time: the only module that reads the machine's clock.
+
+use std::{
+    sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use crate::Timestamp;
+
+/// Tells the time.
+pub trait Clock: Send + Sync {
+    /// The present time. A later call may answer earlier (machines' clocks are
+    /// set back); stores never let that run a subject's time backwards.
+    fn now(&self) -> Timestamp;
+}
+
+impl<C: Clock + ?Sized> Clock for std::sync::Arc<C> {
+    fn now(&self) -> Timestamp {
+        (**self).now()
+    }
+}
+
+impl<C: Clock + ?Sized> Clock for &C {
+    fn now(&self) -> Timestamp {
+        (**self).now()
+    }
+}
+
+/// How often the system clock looks at the wall clock, in microseconds.
+const REANCHOR_EVERY: u64 = 1_000_000;
+
+/// The machine's time at the price of reading a cycle counter.
+///
+/// Between looks at the wall clock (one a second) it advances by the cycle
+/// counter, which costs a third of a wall-clock read. It follows the wall clock
+/// forwards at once, so suspended machines wake up right; it follows it
+/// backwards only past a second, so that ordinary time synchronisation never
+/// makes it step back.
+#[derive(Debug)]
+pub struct SystemClock {
+    counter: quanta::Clock,
+    origin: quanta::Instant,
+    /// Wall-clock microseconds at `origin`, as last seen.
+    anchor: AtomicI64,
+    /// Counter microseconds at which the wall clock is looked at again.
+    look_again_at: AtomicU64,
+}
+
+/// Shows a time that only its owner moves.
+#[derive(Debug, Default)]
+pub struct ManualClock(AtomicU64);
+
+// === impl SystemClock ===
+
+impl SystemClock {
+    /// A clock that shows the machine's time.
+    pub fn new() -> Self {
+        let counter = quanta::Clock::new();
+        let origin = counter.now();
+        Self {
+            counter,
+            origin,
+            anchor: AtomicI64::new(wall_micros()),
+            look_again_at: AtomicU64::new(REANCHOR_EVERY),
+        }
+    }
+
+    #[cold]
+    fn look_at_wall_clock(&self, elapsed: u64) {
+        self.look_again_at.store(elapsed + REANCHOR_EVERY, Relaxed);
+        let seen = wall_micros() - elapsed as i64;
+        let held = self.anchor.load(Relaxed);
+        if seen > held || held - seen > REANCHOR_EVERY as i64 {
+            self.anchor.store(seen, Relaxed);
+        }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let elapsed = (self.counter.now() - self.origin).as_micros() as u64;
+        if elapsed >= self.look_again_at.load(Relaxed) {
+            self.look_at_wall_clock(elapsed);
+        }
+        Timestamp::from_micros(self.anchor.load(Relaxed).saturating_add_unsigned(elapsed) as u64)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
+fn wall_micros() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as i64)
+}
+
+// === impl ManualClock ===
+
+impl ManualClock {
+    /// A clock that shows `start` until it is moved.
+    pub const fn new(start: Timestamp) -> Self {
+        Self(AtomicU64::new(start.as_micros()))
+    }
+
+    /// Moves the clock forward.
+    pub fn advance(&self, by: Duration) {
+        self.set(self.now() + by);
+    }
+
+    /// Moves the clock to `now`, backwards too.
+    pub fn set(&self, now: Timestamp) {
+        self.0.store(now.as_micros(), Relaxed);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.load(Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_clock_shows_the_wall_clock() {
+        let clock = SystemClock::new();
+        let apart = clock.now().as_micros().abs_diff(wall_micros() as u64);
+        assert!(apart < 1_000_000, "{apart} us from the wall clock");
+    }
+
+    #[test]
+    fn a_clock_behind_the_wall_catches_up_and_one_slightly_ahead_does_not_step_back() {
+        let clock = SystemClock::new();
+        let behind = clock.anchor.load(Relaxed) - 3_600_000_000;
+        clock.anchor.store(behind, Relaxed);
+        clock.look_at_wall_clock(0);
+        assert!(clock.anchor.load(Relaxed) > behind);
+
+        let slightly_ahead = clock.anchor.load(Relaxed) + 500_000;
+        clock.anchor.store(slightly_ahead, Relaxed);
+        clock.look_at_wall_clock(0);
+        assert_eq!(clock.anchor.load(Relaxed), slightly_ahead);
+    }
+
+    #[test]
+    fn a_clock_far_ahead_of_the_wall_is_set_back() {
+        let clock = SystemClock::new();
+        let far_ahead = clock.anchor.load(Relaxed) + 3_600_000_000;
+        clock.anchor.store(far_ahead, Relaxed);
+        clock.look_at_wall_clock(0);
+        assert!(clock.anchor.load(Relaxed) < far_ahead);
+    }
+}

@@ -1,0 +1,158 @@
+//! Whose allowance is asked for.
+
+use std::{fmt, str};
+
+use thiserror::Error;
+
+/// Names one subject's state in a store: a program's own prefix and suffix around
+/// the subject, which may come from anybody.
+///
+/// It borrows its parts, so that naming a subject allocates nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key<'a> {
+    prefix: &'a str,
+    subject: &'a str,
+    suffix: &'a str,
+}
+
+/// A [`Key`] that owns its parts, for what outlives a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OwnedKey {
+    prefix: Box<str>,
+    subject: Box<str>,
+    suffix: Box<str>,
+}
+
+/// Why a subject cannot be a key.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum KeyError {
+    /// There is nobody to limit.
+    #[error("key must not be empty")]
+    Empty,
+    /// Keys are kept in memory and sent with every decision.
+    #[error("key must be at most {max} bytes, got {0}", max = Key::MAX_BYTES)]
+    TooLong(usize),
+    /// Keys are text.
+    #[error("key must be UTF-8")]
+    NotUtf8,
+    /// Control characters forge log lines and break line-based tools.
+    #[error("key must not contain control characters (found byte 0x{0:02x})")]
+    Control(u8),
+    /// In Redis Cluster a pair of braces chooses the node a key lives on.
+    #[error("key must not contain braces: '{{' and '}}' choose the node in a Redis Cluster")]
+    Brace,
+}
+
+// === impl Key ===
+
+impl<'a> Key<'a> {
+    /// The longest subject, in bytes.
+    pub const MAX_BYTES: usize = 512;
+
+    /// The key of `subject`.
+    pub const fn new(subject: &'a str) -> Result<Self, KeyError> {
+        let bytes = subject.as_bytes();
+        if bytes.is_empty() {
+            return Err(KeyError::Empty);
+        }
+        if bytes.len() > Self::MAX_BYTES {
+            return Err(KeyError::TooLong(bytes.len()));
+        }
+        let mut i = 0;
+        while i < bytes.len() {
+            match bytes[i] {
+                byte @ (0..=0x1f | 0x7f) => return Err(KeyError::Control(byte)),
+                b'{' | b'}' => return Err(KeyError::Brace),
+                _ => i += 1,
+            }
+        }
+        Ok(Self { prefix: "", subject, suffix: "" })
+    }
+
+    /// The key of a subject that arrived as bytes.
+    pub const fn from_bytes(subject: &'a [u8]) -> Result<Self, KeyError> {
+        match str::from_utf8(subject) {
+            Ok(subject) => Self::new(subject),
+            Err(_) => Err(KeyError::NotUtf8),
+        }
+    }
+
+    /// The same subject, named `{prefix}{subject}{suffix}`.
+    ///
+    /// Prefix and suffix are the program's own words: they are not validated, and
+    /// two programs that share a store choose different ones.
+    #[must_use]
+    pub const fn within(self, prefix: &'a str, suffix: &'a str) -> Self {
+        Self { prefix, suffix, ..self }
+    }
+
+    /// The subject alone.
+    pub const fn subject(&self) -> &'a str {
+        self.subject
+    }
+
+    /// Prefix, subject and suffix.
+    pub const fn parts(&self) -> [&'a str; 3] {
+        [self.prefix, self.subject, self.suffix]
+    }
+
+    /// A copy that owns its parts.
+    pub fn to_owned(&self) -> OwnedKey {
+        OwnedKey {
+            prefix: self.prefix.into(),
+            subject: self.subject.into(),
+            suffix: self.suffix.into(),
+        }
+    }
+}
+
+impl fmt::Display for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parts().iter().try_for_each(|part| f.write_str(part))
+    }
+}
+
+// === impl OwnedKey ===
+
+impl OwnedKey {
+    /// The borrowed form.
+    pub fn as_key(&self) -> Key<'_> {
+        Key { prefix: &self.prefix, subject: &self.subject, suffix: &self.suffix }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_that_cannot_be_a_key_says_why() {
+        let cases: &[(&[u8], KeyError)] = &[
+            (b"", KeyError::Empty),
+            (&[b'x'; 10_000], KeyError::TooLong(10_000)),
+            (b"a\nb", KeyError::Control(b'\n')),
+            (b"a\0b", KeyError::Control(0)),
+            (b"a\x7fb", KeyError::Control(0x7f)),
+            (b"a{b", KeyError::Brace),
+            (b"a}b", KeyError::Brace),
+            (b"\xff\xfe", KeyError::NotUtf8),
+        ];
+        for (subject, expected) in cases {
+            assert_eq!(Key::from_bytes(subject), Err(*expected), "{subject:?}");
+        }
+    }
+
+    #[test]
+    fn any_other_text_is_a_key() {
+        for subject in ["u1", "/api/v1/orders", "ユーザー", "a b:c*", &"x".repeat(512)] {
+            assert_eq!(Key::new(subject).map(|key| key.to_string()).as_deref(), Ok(subject));
+        }
+    }
+
+    #[test]
+    fn a_key_is_named_by_its_parts_in_order() {
+        let key = Key::new("user-001").unwrap().within("ratelimit:user:", ":60");
+        assert_eq!(key.to_string(), "ratelimit:user:user-001:60");
+        assert_eq!(key.to_owned().as_key(), key);
+    }
+}

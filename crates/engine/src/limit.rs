@@ -1,0 +1,352 @@
+//! How much is allowed: a number, a window and a way of counting.
+
+use std::{fmt, num::NonZeroU32, time::Duration};
+
+use jiff::tz::TimeZone;
+use thiserror::Error;
+
+use crate::{
+    Algorithm, Cost, State, Timestamp,
+    algorithm::{
+        Bucket, Calendar, FixedWindow, Meter, Period, SlidingWindow, SlidingWindowCounter, Taken,
+    },
+    state::Kind,
+};
+
+/// How much a subject may take, and how that is counted. One that exists is valid.
+///
+/// ```
+/// use std::time::Duration;
+/// use headgate::Limit;
+///
+/// let api = Limit::token_bucket(100, Duration::from_secs(60))?.with_burst(20)?;
+/// let cooldown = Limit::fixed_window(1, Duration::from_secs(300))?;
+/// assert!(Limit::token_bucket(0, Duration::from_secs(60)).is_err());
+/// # Ok::<(), headgate::LimitError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Limit(Rule);
+
+/// The parameters of each algorithm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// See [`Algorithm::TokenBucket`].
+    TokenBucket(Bucket),
+    /// See [`Algorithm::SlidingWindow`].
+    SlidingWindow(SlidingWindow),
+    /// See [`Algorithm::SlidingWindowCounter`].
+    SlidingWindowCounter(SlidingWindowCounter),
+    /// See [`Algorithm::FixedWindow`].
+    FixedWindow(FixedWindow),
+    /// See [`Algorithm::LeakyBucket`].
+    LeakyBucket(Bucket),
+    /// See [`Algorithm::Calendar`].
+    Calendar(Calendar),
+}
+
+/// Why parameters are no limit.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum LimitError {
+    /// A limit of nothing: disable the rule, or deny elsewhere.
+    #[error("limit must be greater than 0")]
+    Zero,
+    /// More than the algorithm counts exactly, or remembers in reasonable space.
+    #[error("limit of {algorithm} must be at most {max}, got {got}")]
+    TooLarge {
+        /// Whose bound it is.
+        algorithm: Algorithm,
+        /// The bound.
+        max: u64,
+        /// What was asked for.
+        got: u64,
+    },
+    /// Not a window anybody can mean.
+    #[error("window must be between {min:?} and {max:?}, got {0:?}", min = Limit::MIN_WINDOW, max = Limit::MAX_WINDOW)]
+    Window(Duration),
+    /// A bucket without room for anything.
+    #[error("burst must be greater than 0")]
+    ZeroBurst,
+    /// A bucket so large that it takes years to fill.
+    #[error("burst must be refilled within {max:?}: lower it, or raise the limit", max = Limit::MAX_WINDOW)]
+    BurstTooLarge,
+    /// Only buckets have a capacity apart from their rate.
+    #[error("{0} has no burst: only token_bucket and leaky_bucket do")]
+    NoBurst(Algorithm),
+    /// Calendar windows are named by their period.
+    #[error("calendar windows are made by Limit::calendar")]
+    NeedsPeriod,
+    /// Not a name in the time zone database.
+    #[error("unknown time zone {0:?}: expected an IANA name such as Asia/Tokyo")]
+    UnknownZone(String),
+}
+
+/// Runs a method of the algorithm's [`Meter`] on its own kind of state.
+macro_rules! on_state {
+    ($limit:expr, $state:expr, |$meter:ident, $inner:ident| $call:expr) => {{
+        #[inline]
+        fn inner<'s, M: Meter<State: Kind>>(_: &M, state: &'s State) -> Option<&'s M::State> {
+            M::State::of(state)
+        }
+        macro_rules! call {
+            ($m:ident) => {{
+                let $meter = $m;
+                match inner($meter, $state) {
+                    Some($inner) => $call,
+                    None => {
+                        let $inner = &Default::default();
+                        $call
+                    }
+                }
+            }};
+        }
+        match $limit {
+            Rule::TokenBucket(meter) | Rule::LeakyBucket(meter) => call!(meter),
+            Rule::SlidingWindow(meter) => call!(meter),
+            Rule::SlidingWindowCounter(meter) => call!(meter),
+            Rule::FixedWindow(meter) => call!(meter),
+            Rule::Calendar(meter) => call!(meter),
+        }
+    }};
+}
+
+macro_rules! on_state_mut {
+    ($limit:expr, $state:expr, |$meter:ident, $inner:ident| $call:expr) => {{
+        #[inline]
+        fn inner<'s, M: Meter<State: Kind>>(_: &M, state: &'s mut State) -> &'s mut M::State {
+            M::State::of_mut(state)
+        }
+        macro_rules! call {
+            ($m:ident) => {{
+                let $meter = $m;
+                let $inner = inner($meter, $state);
+                $call
+            }};
+        }
+        match $limit {
+            Rule::TokenBucket(meter) | Rule::LeakyBucket(meter) => call!(meter),
+            Rule::SlidingWindow(meter) => call!(meter),
+            Rule::SlidingWindowCounter(meter) => call!(meter),
+            Rule::FixedWindow(meter) => call!(meter),
+            Rule::Calendar(meter) => call!(meter),
+        }
+    }};
+}
+
+// === construction ===
+
+impl Limit {
+    /// The shortest window.
+    pub const MIN_WINDOW: Duration = Duration::from_millis(1);
+
+    /// The longest window.
+    pub const MAX_WINDOW: Duration = Duration::from_hours(24 * 366);
+
+    /// The largest limit of the log: each unit of it may have to be remembered.
+    pub const MAX_LOG: u64 = 100_000;
+
+    /// A bucket that holds `limit` and refills as many every `window`.
+    pub fn token_bucket(limit: u64, window: Duration) -> Result<Self, LimitError> {
+        Self::new(Algorithm::TokenBucket, limit, window)
+    }
+
+    /// A bucket that takes in `limit` and drains as many every `window`.
+    pub fn leaky_bucket(limit: u64, window: Duration) -> Result<Self, LimitError> {
+        Self::new(Algorithm::LeakyBucket, limit, window)
+    }
+
+    /// `limit` in any stretch of time as long as `window`, exactly.
+    pub fn sliding_window(limit: u64, window: Duration) -> Result<Self, LimitError> {
+        Self::new(Algorithm::SlidingWindow, limit, window)
+    }
+
+    /// `limit` in any `window`, as two counters estimate it.
+    pub fn sliding_window_counter(limit: u64, window: Duration) -> Result<Self, LimitError> {
+        Self::new(Algorithm::SlidingWindowCounter, limit, window)
+    }
+
+    /// `limit` between one multiple of `window` and the next.
+    pub fn fixed_window(limit: u64, window: Duration) -> Result<Self, LimitError> {
+        Self::new(Algorithm::FixedWindow, limit, window)
+    }
+
+    /// `limit` in every `period` of the zone with this IANA name.
+    pub fn calendar(limit: u64, period: Period, zone: &str) -> Result<Self, LimitError> {
+        bounded(Algorithm::Calendar, limit, Cost::MAX)?;
+        let unknown = |_| LimitError::UnknownZone(zone.chars().take(64).collect());
+        let zone = TimeZone::get(zone).map_err(unknown)?;
+        Ok(Self(Rule::Calendar(Calendar { limit, period, zone })))
+    }
+
+    /// `limit` per `window`, counted by `algorithm`.
+    pub fn new(algorithm: Algorithm, limit: u64, window: Duration) -> Result<Self, LimitError> {
+        let max = match algorithm {
+            Algorithm::SlidingWindow => Self::MAX_LOG,
+            _ => u64::from(u32::MAX),
+        };
+        let limit = bounded(algorithm, limit, max)? as u32;
+        if !(Self::MIN_WINDOW..=Self::MAX_WINDOW).contains(&window) {
+            return Err(LimitError::Window(window));
+        }
+        let window = window.as_micros() as u64;
+        Ok(Self(match algorithm {
+            Algorithm::TokenBucket => {
+                Rule::TokenBucket(Bucket { rate: limit, window, burst: limit })
+            }
+            Algorithm::LeakyBucket => {
+                Rule::LeakyBucket(Bucket { rate: limit, window, burst: limit })
+            }
+            Algorithm::SlidingWindow => Rule::SlidingWindow(SlidingWindow { limit, window }),
+            Algorithm::SlidingWindowCounter => {
+                Rule::SlidingWindowCounter(SlidingWindowCounter { limit, window })
+            }
+            Algorithm::FixedWindow => Rule::FixedWindow(FixedWindow { limit, window }),
+            Algorithm::Calendar => return Err(LimitError::NeedsPeriod),
+        }))
+    }
+
+    /// The same rate with a bucket of `burst` instead of `limit`.
+    pub fn with_burst(mut self, burst: u64) -> Result<Self, LimitError> {
+        let algorithm = self.algorithm();
+        let (Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket)) = &mut self.0 else {
+            return Err(LimitError::NoBurst(algorithm));
+        };
+        bucket.burst = match u32::try_from(burst) {
+            Ok(0) => return Err(LimitError::ZeroBurst),
+            Ok(burst) => burst,
+            Err(_) => return Err(LimitError::BurstTooLarge),
+        };
+        if u128::from(bucket.fill_time()) > Self::MAX_WINDOW.as_micros() {
+            return Err(LimitError::BurstTooLarge);
+        }
+        Ok(self)
+    }
+
+    /// One of `parts` equal shares of this limit, each at least 1.
+    #[must_use]
+    pub fn share(&self, parts: NonZeroU32) -> Self {
+        let small = |n: u32| (n / parts).max(1);
+        Self(match self.0.clone() {
+            Rule::TokenBucket(b) => Rule::TokenBucket(b.share(small)),
+            Rule::LeakyBucket(b) => Rule::LeakyBucket(b.share(small)),
+            Rule::SlidingWindow(w) => {
+                Rule::SlidingWindow(SlidingWindow { limit: small(w.limit), ..w })
+            }
+            Rule::SlidingWindowCounter(w) => {
+                Rule::SlidingWindowCounter(SlidingWindowCounter { limit: small(w.limit), ..w })
+            }
+            Rule::FixedWindow(w) => Rule::FixedWindow(FixedWindow { limit: small(w.limit), ..w }),
+            Rule::Calendar(c) => {
+                let limit = (c.limit / u64::from(parts.get())).max(1);
+                Rule::Calendar(Calendar { limit, ..c })
+            }
+        })
+    }
+}
+
+impl Bucket {
+    fn share(self, small: impl Fn(u32) -> u32) -> Self {
+        Self { rate: small(self.rate), burst: small(self.burst), ..self }
+    }
+}
+
+fn bounded(algorithm: Algorithm, limit: u64, max: u64) -> Result<u64, LimitError> {
+    match limit {
+        0 => Err(LimitError::Zero),
+        got if got > max => Err(LimitError::TooLarge { algorithm, max, got }),
+        limit => Ok(limit),
+    }
+}
+
+// === what it says ===
+
+impl Limit {
+    /// The way of counting.
+    pub const fn algorithm(&self) -> Algorithm {
+        match self.0 {
+            Rule::TokenBucket(_) => Algorithm::TokenBucket,
+            Rule::SlidingWindow(_) => Algorithm::SlidingWindow,
+            Rule::SlidingWindowCounter(_) => Algorithm::SlidingWindowCounter,
+            Rule::FixedWindow(_) => Algorithm::FixedWindow,
+            Rule::LeakyBucket(_) => Algorithm::LeakyBucket,
+            Rule::Calendar(_) => Algorithm::Calendar,
+        }
+    }
+
+    /// The algorithm with its parameters.
+    pub const fn rule(&self) -> &Rule {
+        &self.0
+    }
+
+    /// The most a subject can have at once, and so the largest cost that can be admitted.
+    pub const fn capacity(&self) -> u64 {
+        match &self.0 {
+            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => bucket.burst as u64,
+            Rule::SlidingWindow(window) => window.limit as u64,
+            Rule::SlidingWindowCounter(window) => window.limit as u64,
+            Rule::FixedWindow(window) => window.limit as u64,
+            Rule::Calendar(calendar) => calendar.limit,
+        }
+    }
+
+    /// The window, unless it is a calendar's.
+    pub const fn window(&self) -> Option<Duration> {
+        let micros = match &self.0 {
+            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => bucket.window,
+            Rule::SlidingWindow(window) => window.window,
+            Rule::SlidingWindowCounter(window) => window.window,
+            Rule::FixedWindow(window) => window.window,
+            Rule::Calendar(_) => return None,
+        };
+        Some(Duration::from_micros(micros))
+    }
+}
+
+impl fmt::Debug for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+// === the arithmetic ===
+
+/// The [`Meter`] of the limit's algorithm, on a [`State`] of any kind.
+impl Limit {
+    /// Takes `cost` if it fits; otherwise takes nothing and says `false`.
+    #[inline]
+    pub fn admit(&self, state: &mut State, cost: Cost, now: Timestamp) -> bool {
+        on_state_mut!(&self.0, state, |meter, inner| meter.admit(inner, cost, now))
+    }
+
+    /// Whether [`admit`](Self::admit) would say yes.
+    pub fn admits(&self, state: &State, cost: Cost, now: Timestamp) -> bool {
+        on_state!(&self.0, state, |meter, inner| meter.admits(inner, cost, now))
+    }
+
+    /// Goes on under this limit from `now`, if the state was left by another.
+    pub fn adopt(&self, state: &mut State, now: Timestamp) {
+        on_state_mut!(&self.0, state, |meter, inner| meter.adopt(inner, now));
+    }
+
+    /// Returns up to `cost` units taken at `taken`.
+    pub fn give_back(&self, state: &mut State, cost: Cost, taken: Taken, now: Timestamp) {
+        on_state_mut!(&self.0, state, |meter, inner| meter.give_back(inner, cost, taken, now));
+    }
+
+    /// What is left now.
+    #[inline]
+    pub fn remaining(&self, state: &State, now: Timestamp) -> u64 {
+        on_state!(&self.0, state, |meter, inner| meter.remaining(inner, now))
+    }
+
+    /// Microseconds until nothing is missing any more.
+    #[inline]
+    pub fn reset_after(&self, state: &State, now: Timestamp) -> u64 {
+        on_state!(&self.0, state, |meter, inner| meter.reset_after(inner, now))
+    }
+
+    /// Microseconds until `cost` is admitted if nothing else happens; 0 when it is now.
+    #[inline]
+    pub fn retry_after(&self, state: &State, cost: Cost, now: Timestamp) -> u64 {
+        on_state!(&self.0, state, |meter, inner| meter.retry_after(inner, cost, now))
+    }
+}

@@ -1,0 +1,133 @@
+//! The verbs a caller uses.
+
+use std::{sync::Arc, time::Duration};
+
+use thiserror::Error;
+
+use crate::{
+    Batch, Check, Cost, Decision, FailMode, Lease, LeaseId, Limit, OwnedKey, Store, StoreError,
+    Verb,
+};
+
+/// Asks a store, and folds its answers into one decision.
+#[derive(Clone)]
+pub struct Limiter {
+    store: Arc<dyn Store>,
+}
+
+/// Units that are taken and come back unless they are committed in time.
+#[derive(Clone, Debug)]
+#[must_use = "a reservation that is not committed expires"]
+pub struct Reservation {
+    id: LeaseId,
+    held: Vec<Held>,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    key: OwnedKey,
+    limit: Limit,
+    cost: Cost,
+    fail_mode: FailMode,
+}
+
+/// Why nothing was reserved.
+#[derive(Debug, Error)]
+pub enum ReserveError {
+    /// The limits have no room.
+    #[error("denied: retry in {:?}", .0.retry_after)]
+    Denied(Decision),
+    /// Nothing waits that long, or not at all.
+    #[error("a lease must be between 1ms and {max:?}, got {0:?}", max = Lease::MAX_DURATION)]
+    Lease(Duration),
+    /// The store does not know.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Limiter {
+    /// Asks `store`.
+    pub fn new(store: impl Store + 'static) -> Self {
+        Self { store: Arc::new(store) }
+    }
+
+    /// Takes the batch if every limit has room.
+    pub async fn check(&self, batch: &Batch<'_>) -> Result<Decision, StoreError> {
+        self.apply(Verb::Acquire, batch).await
+    }
+
+    /// Says what [`check`](Self::check) would, and takes nothing.
+    pub async fn peek(&self, batch: &Batch<'_>) -> Result<Decision, StoreError> {
+        self.apply(Verb::Peek, batch).await
+    }
+
+    /// Takes the batch if every limit has room, and gives it back after `lease`
+    /// unless the reservation is committed.
+    pub async fn reserve(
+        &self,
+        batch: &Batch<'_>,
+        lease: Duration,
+    ) -> Result<(Reservation, Decision), ReserveError> {
+        if !(Duration::from_millis(1)..=Lease::MAX_DURATION).contains(&lease) {
+            return Err(ReserveError::Lease(lease));
+        }
+        let id = LeaseId::random();
+        let decision = self.apply(Verb::Reserve { id, lease }, batch).await?;
+        if !decision.allowed {
+            return Err(ReserveError::Denied(decision));
+        }
+        Ok((Reservation::of(id, batch), decision))
+    }
+
+    /// Keeps what was reserved; `false` when the lease had run out.
+    pub async fn commit(&self, reservation: Reservation) -> Result<bool, StoreError> {
+        let batch = reservation.batch();
+        Ok(self.apply(Verb::Commit(reservation.id), &batch).await?.allowed)
+    }
+
+    /// Gives back what was reserved; `false` when the lease had run out.
+    pub async fn cancel(&self, reservation: Reservation) -> Result<bool, StoreError> {
+        let batch = reservation.batch();
+        Ok(self.apply(Verb::Cancel(reservation.id), &batch).await?.allowed)
+    }
+
+    /// Gives back what was acquired; the decision shows what is left then.
+    pub async fn refund(&self, batch: &Batch<'_>) -> Result<Decision, StoreError> {
+        self.apply(Verb::Refund, batch).await
+    }
+
+    /// Forgets everything the batch's subjects took.
+    pub async fn reset(&self, batch: &Batch<'_>) -> Result<Decision, StoreError> {
+        self.apply(Verb::Reset, batch).await
+    }
+
+    async fn apply(&self, verb: Verb, batch: &Batch<'_>) -> Result<Decision, StoreError> {
+        Ok(Decision::fold(&self.store.apply(verb, batch).await?))
+    }
+}
+
+impl std::fmt::Debug for Limiter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Limiter").finish_non_exhaustive()
+    }
+}
+
+// === impl Reservation ===
+
+impl Reservation {
+    fn of(id: LeaseId, batch: &Batch<'_>) -> Self {
+        let hold = |check: &Check<'_>| Held {
+            key: check.key().to_owned(),
+            limit: check.limit().clone(),
+            cost: check.cost(),
+            fail_mode: check.fail_mode(),
+        };
+        Self { id, held: batch.checks().iter().map(hold).collect() }
+    }
+
+    fn batch(&self) -> Batch<'_> {
+        Batch::trusted(self.held.iter().map(|held| {
+            Check::trusted(held.key.as_key(), &held.limit, held.cost).or_else(held.fail_mode)
+        }))
+    }
+}

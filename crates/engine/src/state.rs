@@ -1,0 +1,53 @@
+//! What a store remembers of one subject under one limit.
+
+use crate::algorithm::{bucket, fixed_window, sliding_window, sliding_window_counter};
+
+/// A state of any algorithm.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// A subject never seen, or one with nothing left to remember.
+    #[default]
+    Fresh,
+    /// Token bucket and leaky bucket.
+    Bucket(bucket::State),
+    /// Fixed and calendar windows.
+    Window(fixed_window::State),
+    /// The sliding window's two counters.
+    Counter(sliding_window_counter::State),
+    /// The sliding window's log.
+    Log(sliding_window::State),
+}
+
+/// How a meter's own state is found in, and put into, a [`State`].
+///
+/// A state of another algorithm reads as the default: stores keep the states of
+/// different algorithms apart, so a stranger here can only be a leftover.
+pub(crate) trait Kind: Default {
+    fn of(state: &State) -> Option<&Self>;
+    fn of_mut(state: &mut State) -> &mut Self;
+}
+
+macro_rules! kind {
+    ($variant:ident, $inner:ty) => {
+        impl Kind for $inner {
+            #[inline]
+            fn of(state: &State) -> Option<&Self> {
+                if let State::$variant(inner) = state { Some(inner) } else { None }
+            }
+
+            #[inline]
+            fn of_mut(state: &mut State) -> &mut Self {
+                if !matches!(state, State::$variant(_)) {
+                    *state = State::$variant(Self::default());
+                }
+                let State::$variant(inner) = state else { unreachable!("it was just set") };
+                inner
+            }
+        }
+    };
+}
+
+kind!(Bucket, bucket::State);
+kind!(Window, fixed_window::State);
+kind!(Counter, sliding_window_counter::State);
+kind!(Log, sliding_window::State);

@@ -1,0 +1,43 @@
+//! Headgate's store in process: sharded, bounded, exact.
+//!
+//! A subject is known by a keyed fingerprint of its key, so that a decision
+//! probes one place in memory and a state takes 24 bytes. The number of subjects
+//! is bounded. States that mean nothing any more make room first; a live limit is
+//! never forgotten for the sake of a new key: past capacity, new keys share one
+//! allowance.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `store` | [`MemoryStore`]: picks shards, locks them in order |
+//! | `shard` | one lock's worth of subjects, and room for new ones |
+//! | `table` | fingerprint to slot, in one probe |
+//! | `slot` | states of fixed size, packed |
+//! | `overflow` | what new keys share past capacity |
+//! | `fingerprint` | keyed hashing |
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use headgate::{Cost, Key, Limit};
+//! use headgate_store_memory::MemoryStore;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = MemoryStore::builder().capacity(100_000).build();
+//! let cooldown = Limit::fixed_window(1, Duration::from_secs(300))?;
+//! let key = Key::new("198.51.100.7")?;
+//!
+//! assert!(store.acquire(key, &cooldown, Cost::ONE)?.allowed);
+//! let denied = store.acquire(key, &cooldown, Cost::ONE)?;
+//! assert!(!denied.allowed && denied.retry_after <= Duration::from_secs(300));
+//! # Ok(())
+//! # }
+//! ```
+
+mod fingerprint;
+mod overflow;
+mod shard;
+mod slot;
+mod store;
+mod table;
+
+pub use store::{Builder, MemoryStore};

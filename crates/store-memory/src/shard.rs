@@ -1,0 +1,200 @@
+//! One lock's worth of subjects, and room for new ones.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+};
+
+use headgate::{Account, Cost, Limit, Outcome, State, Timestamp, algorithm::Algorithm};
+
+use crate::{
+    fingerprint::Fingerprint,
+    slot::Packed,
+    table::Table,
+};
+
+#[derive(Debug)]
+pub(crate) struct Shard {
+    capacity: usize,
+    /// Subjects whose state has a fixed size and who have no reservation pending.
+    table: Table,
+    /// Everybody else.
+    heavy: HashMap<Fingerprint, Heavy, BuildHasherDefault<AsItIs>>,
+    /// What the heavy ones weigh, in slots.
+    weight: usize,
+    /// The latest time seen: this shard's time never runs backwards.
+    now: Timestamp,
+    hand: usize,
+    sweep_heavy_at: Timestamp,
+}
+
+#[derive(Debug)]
+struct Heavy {
+    account: Account,
+    until: Timestamp,
+}
+
+/// Fingerprints are hashes already.
+#[derive(Debug, Default)]
+struct AsItIs(u64);
+
+impl Shard {
+    /// How many slots a new key may look at to find one that is spent.
+    const SWEEP: usize = 64;
+
+    /// How often, in microseconds, all heavy accounts may be looked at.
+    const HEAVY_SWEEP_EVERY: u64 = 100_000;
+
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self {
+            capacity,
+            table: Table::default(),
+            heavy: HashMap::default(),
+            weight: 0,
+            now: Timestamp::default(),
+            hand: 0,
+            sweep_heavy_at: Timestamp::default(),
+        }
+    }
+
+    /// How many slots' worth of memory is in use.
+    pub(crate) fn len(&self) -> usize {
+        self.table.len() + self.weight
+    }
+
+    /// The time for this shard, given what the clock says.
+    #[inline]
+    pub(crate) fn tick(&mut self, clock: Timestamp) -> Timestamp {
+        self.now = self.now.max(clock);
+        self.now
+    }
+
+    /// Decides on the spot for a subject in the table; `None` sends it the long way.
+    #[inline]
+    pub(crate) fn acquire_known(
+        &mut self,
+        fingerprint: Fingerprint,
+        limit: &Limit,
+        cost: Cost,
+        now: Timestamp,
+    ) -> Option<Outcome> {
+        let packed = self.table.get_mut(fingerprint)?;
+        let mut state = packed.unpack(limit);
+        let allowed = limit.admit(&mut state, cost, now);
+        *packed = Packed::pack(&state, limit)?;
+        Some(Outcome::of(limit, &state, cost, now, allowed))
+    }
+
+    /// Whether the subject has a state, or a place for one.
+    pub(crate) fn has_room_for(&mut self, fingerprint: Fingerprint, now: Timestamp) -> bool {
+        self.len() < self.capacity || self.knows(fingerprint) || self.make_room(now)
+    }
+
+    /// Whether the subject has a state here.
+    pub(crate) fn knows(&self, fingerprint: Fingerprint) -> bool {
+        self.table.get(fingerprint).is_some() || self.heavy.contains_key(&fingerprint)
+    }
+
+    /// Takes the subject's account out, to be [`put`](Self::put) back.
+    pub(crate) fn take(&mut self, fingerprint: Fingerprint, limit: &Limit) -> Account {
+        if let Some(packed) = self.table.get(fingerprint) {
+            return Account { state: packed.unpack(limit), leases: Vec::new() };
+        }
+        match self.heavy.get_mut(&fingerprint) {
+            None => Account::default(),
+            Some(heavy) => {
+                self.weight -= heavy.weight();
+                std::mem::take(&mut heavy.account)
+            }
+        }
+    }
+
+    pub(crate) fn put(
+        &mut self,
+        fingerprint: Fingerprint,
+        limit: &Limit,
+        account: Account,
+        now: Timestamp,
+    ) {
+        let packed = Packed::pack(&account.state, limit).filter(|_| account.leases.is_empty());
+        if let Some(packed) = packed {
+            self.heavy.remove(&fingerprint);
+            self.put_light(fingerprint, packed, now);
+        } else {
+            self.table.remove(fingerprint);
+            self.put_heavy(fingerprint, limit, account, now);
+        }
+    }
+
+    fn put_light(&mut self, fingerprint: Fingerprint, packed: Packed, now: Timestamp) {
+        if packed.is_spent(now.as_micros()) {
+            self.table.remove(fingerprint);
+        } else if let Some(held) = self.table.get_mut(fingerprint) {
+            *held = packed;
+        } else {
+            self.table.insert(fingerprint, packed, now.as_micros());
+        }
+    }
+
+    fn put_heavy(
+        &mut self,
+        fingerprint: Fingerprint,
+        limit: &Limit,
+        mut account: Account,
+        now: Timestamp,
+    ) {
+        let until = now.plus(limit.reset_after(&account.state, now));
+        let until = account.leases.iter().map(|lease| lease.expires_at).fold(until, Ord::max);
+        if until <= now {
+            self.heavy.remove(&fingerprint);
+            return;
+        }
+        if self.len() >= self.capacity
+            && let State::Log(log) = &mut account.state
+        {
+            log.coalesce();
+        }
+        let heavy = Heavy { account, until };
+        self.weight += heavy.weight();
+        self.heavy.insert(fingerprint, heavy);
+    }
+
+    /// Drops what means nothing any more; says whether that made room.
+    fn make_room(&mut self, now: Timestamp) -> bool {
+        self.hand = self.table.sweep(self.hand, Self::SWEEP, now.as_micros());
+        if self.len() >= self.capacity && now >= self.sweep_heavy_at {
+            self.sweep_heavy_at = now.plus(Self::HEAVY_SWEEP_EVERY);
+            self.heavy.retain(|_, heavy| heavy.until > now);
+            self.weight = self.heavy.values().map(Heavy::weight).sum();
+        }
+        self.len() < self.capacity
+    }
+}
+
+impl Heavy {
+    fn weight(&self) -> usize {
+        let entries = if let State::Log(log) = &self.account.state { log.len() } else { 0 };
+        1 + entries + self.account.leases.len()
+    }
+}
+
+/// Whether a limit's states live in the table unless something is reserved.
+#[inline]
+pub(crate) const fn is_light(limit: &Limit) -> bool {
+    !matches!(limit.algorithm(), Algorithm::SlidingWindow)
+}
+
+impl Hasher for AsItIs {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("a fingerprint hashes as one u64")
+    }
+
+    fn write_u64(&mut self, fingerprint: u64) {
+        self.0 = fingerprint;
+    }
+
+    fn finish(&self) -> u64 {
+        // The low bits chose the shard: let the map use others.
+        self.0.rotate_right(20)
+    }
+}

@@ -1,0 +1,262 @@
+//! Picks shards and locks them in order.
+
+use std::{fmt, thread};
+
+use headgate::{
+    Account, Batch, Check, CheckError, Clock, Cost, Decision, Key, Limit, Outcome, Outcomes, Store,
+    StoreFuture, SystemClock, Timestamp, Verb,
+};
+use parking_lot::{Mutex, MutexGuard};
+use smallvec::SmallVec;
+
+use crate::{
+    fingerprint::{Fingerprint, Fingerprints},
+    overflow::{Overflow, Share},
+    shard::{Shard, is_light},
+};
+
+/// Keeps subjects' states in this process.
+pub struct MemoryStore<C = SystemClock> {
+    clock: C,
+    fingerprints: Fingerprints,
+    shards: Box<[Line<Mutex<Shard>>]>,
+    overflow: Mutex<Overflow>,
+}
+
+/// Makes a [`MemoryStore`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct Builder<C = SystemClock> {
+    capacity: usize,
+    clock: C,
+}
+
+/// Keeps neighbours' locks out of each other's cache lines.
+#[repr(align(128))]
+struct Line<T>(T);
+
+/// Where a check's account is kept.
+enum Home {
+    Shard(usize, Fingerprint),
+    Overflow(Share),
+}
+
+// === impl MemoryStore ===
+
+impl MemoryStore {
+    /// The default capacity.
+    pub const CAPACITY: usize = 1_000_000;
+
+    /// Makes a store with another capacity or clock.
+    pub fn builder() -> Builder {
+        Builder { capacity: Self::CAPACITY, clock: SystemClock::new() }
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::builder().build()
+    }
+}
+
+impl<C: Clock> MemoryStore<C> {
+    /// Takes `cost` from `key`'s allowance if it fits: the direct call for embedding.
+    #[inline]
+    pub fn acquire(
+        &self,
+        key: Key<'_>,
+        limit: &Limit,
+        cost: Cost,
+    ) -> Result<Decision, CheckError> {
+        let check = Check::new(key, limit, cost)?;
+        Ok(match self.acquire_known(&check) {
+            Some(outcome) => outcome.into(),
+            None => Decision::fold(&self.apply_now(Verb::Acquire, &check.into())),
+        })
+    }
+
+    /// The short way, for a subject that has a state of fixed size.
+    #[inline]
+    fn acquire_known(&self, check: &Check<'_>) -> Option<Outcome> {
+        let limit = check.limit();
+        if !is_light(limit) {
+            return None;
+        }
+        let fingerprint = self.fingerprints.of(check.key(), limit);
+        let clock = self.clock.now();
+        let mut shard = self.shards[self.shard_of(fingerprint)].0.lock();
+        let now = shard.tick(clock);
+        shard.acquire_known(fingerprint, limit, check.cost(), now)
+    }
+
+    /// Does `verb` to every check of `batch`, all or nothing, without waiting for anything.
+    pub fn apply_now(&self, verb: Verb, batch: &Batch<'_>) -> Outcomes {
+        let checks = batch.checks();
+        let fingerprints: SmallVec<[Fingerprint; 2]> =
+            checks.iter().map(|check| self.fingerprints.of(check.key(), check.limit())).collect();
+        let clock = self.clock.now();
+        let mut locked = Locked::lock(self, &fingerprints);
+        let now = locked.tick(clock);
+
+        let mut accounts: SmallVec<[(Home, Account); 2]> = SmallVec::with_capacity(checks.len());
+        for (place, (check, fingerprint)) in checks.iter().zip(fingerprints).enumerate() {
+            let mut account = locked.take(self, place, check.limit(), fingerprint, now);
+            account.1.settle(check.limit(), now);
+            accounts.push(account);
+        }
+        let permits = |(check, (_, account)): (&Check<'_>, &(Home, Account))| {
+            account.permits(check.limit(), verb, check.cost(), now)
+        };
+        let allowed: SmallVec<[bool; 2]> = checks.iter().zip(&accounts).map(permits).collect();
+        let all_allowed = allowed.iter().all(|allowed| *allowed);
+
+        let mut outcomes = Outcomes::new();
+        for ((check, (home, mut account)), allowed) in checks.iter().zip(accounts).zip(allowed) {
+            let (limit, cost) = (check.limit(), check.cost());
+            if all_allowed {
+                account.perform(limit, verb, cost, now);
+            } else {
+                account.refuse(limit, verb, now);
+            }
+            outcomes.push(account.outcome(limit, cost, now, allowed));
+            locked.put(home, limit, account, now);
+        }
+        outcomes
+    }
+
+    /// How many slots are in use, of [`Builder::capacity`]. A subject takes one, a
+    /// log one more for every entry, a reservation one while it is pending.
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.0.lock().len()).sum()
+    }
+
+    /// Whether nothing is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many decisions new keys had to share because the store was full.
+    pub fn overflowed(&self) -> u64 {
+        self.overflow.lock().decisions
+    }
+
+    #[inline]
+    fn shard_of(&self, fingerprint: Fingerprint) -> usize {
+        fingerprint.get() as usize & (self.shards.len() - 1)
+    }
+}
+
+impl<C: Clock> Store for MemoryStore<C> {
+    fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
+        let known = match (verb, batch.checks()) {
+            (Verb::Acquire, [check]) => self.acquire_known(check),
+            _ => None,
+        };
+        let outcomes = known.map(|outcome| Outcomes::from_iter([outcome]));
+        StoreFuture::ready(Ok(outcomes.unwrap_or_else(|| self.apply_now(verb, batch))))
+    }
+}
+
+impl<C> fmt::Debug for MemoryStore<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").field("shards", &self.shards.len()).finish_non_exhaustive()
+    }
+}
+
+// === impl Builder ===
+
+impl<C: Clock> Builder<C> {
+    /// The fewest subjects worth a lock of their own.
+    const MIN_PER_SHARD: usize = 1024;
+
+    /// How many slots there are: see [`MemoryStore::len`]. At least 1.
+    pub fn capacity(self, capacity: usize) -> Self {
+        Self { capacity: capacity.max(1), ..self }
+    }
+
+    /// The clock to ask.
+    pub fn clock<D: Clock>(self, clock: D) -> Builder<D> {
+        Builder { capacity: self.capacity, clock }
+    }
+
+    /// Makes the store.
+    pub fn build(self) -> MemoryStore<C> {
+        let threads = thread::available_parallelism().map_or(8, usize::from);
+        let wanted = (threads * 32).next_power_of_two();
+        let most = (self.capacity / Self::MIN_PER_SHARD).max(1);
+        let count = wanted.min((most + 1).next_power_of_two() / 2).max(1);
+        let capacity = self.capacity.div_ceil(count);
+        MemoryStore {
+            clock: self.clock,
+            fingerprints: Fingerprints::default(),
+            shards: (0..count).map(|_| Line(Mutex::new(Shard::new(capacity)))).collect(),
+            overflow: Mutex::default(),
+        }
+    }
+}
+
+// === Locked ===
+
+/// The shards a batch needs, locked in order so that batches never wait in a circle.
+struct Locked<'s> {
+    shards: SmallVec<[(usize, MutexGuard<'s, Shard>); 2]>,
+    overflow: Option<MutexGuard<'s, Overflow>>,
+}
+
+impl<'s> Locked<'s> {
+    fn lock<C: Clock>(store: &'s MemoryStore<C>, fingerprints: &[Fingerprint]) -> Self {
+        let mut wanted: SmallVec<[usize; 2]> =
+            fingerprints.iter().map(|fingerprint| store.shard_of(*fingerprint)).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let shards = wanted.into_iter().map(|i| (i, store.shards[i].0.lock())).collect();
+        Self { shards, overflow: None }
+    }
+
+    fn shard(&mut self, shard: usize) -> &mut Shard {
+        let i = self.shards.partition_point(|(i, _)| *i < shard);
+        &mut self.shards[i].1
+    }
+
+    /// One time for the whole batch, behind none of its shards.
+    fn tick(&mut self, clock: Timestamp) -> Timestamp {
+        let now = self.shards.iter_mut().map(|(_, shard)| shard.tick(clock)).max();
+        let now = now.unwrap_or(clock);
+        for (_, shard) in &mut self.shards {
+            shard.tick(now);
+        }
+        now
+    }
+
+    fn take<C: Clock>(
+        &mut self,
+        store: &'s MemoryStore<C>,
+        place: usize,
+        limit: &Limit,
+        fingerprint: Fingerprint,
+        now: Timestamp,
+    ) -> (Home, Account) {
+        let shard = store.shard_of(fingerprint);
+        if self.shard(shard).has_room_for(fingerprint, now) {
+            let account = self.shard(shard).take(fingerprint, limit);
+            return (Home::Shard(shard, fingerprint), account);
+        }
+        let overflow = self.overflow.get_or_insert_with(|| store.overflow.lock());
+        overflow.tick(now);
+        let share = overflow.share(limit, place);
+        (Home::Overflow(share), overflow.take(share))
+    }
+
+    fn put(&mut self, home: Home, limit: &Limit, account: Account, now: Timestamp) {
+        match home {
+            Home::Shard(shard, fingerprint) => {
+                self.shard(shard).put(fingerprint, limit, account, now);
+            }
+            Home::Overflow(share) => {
+                if let Some(overflow) = &mut self.overflow {
+                    overflow.put(share, account);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Fingerprint to slot, in one probe of one place in memory.
+//!
+//! Open addressing in which a fingerprint's home grows with the fingerprint, so
+//! that the slots stand sorted, with gaps. A search ends at the first larger
+//! fingerprint, a removal leaves no tombstone, and growing by a quarter is one
+//! sequential copy: little memory is ever unused.
+
+use crate::{
+    fingerprint::Fingerprint,
+    slot::{Packed, Slot},
+};
+
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    slots: Vec<Slot>,
+    /// How many of the slots are somebody's home; the rest catches what is pushed off the end.
+    homes: usize,
+    len: usize,
+}
+
+impl Table {
+    const MIN_HOMES: usize = 16;
+    const SPARE: usize = 8;
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, fingerprint: Fingerprint) -> Option<Packed> {
+        self.find(fingerprint).ok().map(|i| self.slots[i].packed)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, fingerprint: Fingerprint) -> Option<&mut Packed> {
+        let i = self.find(fingerprint).ok()?;
+        Some(&mut self.slots[i].packed)
+    }
+
+    /// Adds a fingerprint that is not there yet. Spent states make room before more is taken.
+    pub(crate) fn insert(&mut self, fingerprint: Fingerprint, packed: Packed, now: u64) {
+        // Beyond four in five, searches get long.
+        if self.len * 5 >= self.homes * 4 {
+            self.rebuild(now);
+        }
+        let Err(at) = self.find(fingerprint) else { return };
+        let free = (at..self.slots.len()).find(|i| self.slots[*i].fingerprint == 0);
+        let free = free.unwrap_or_else(|| {
+            self.slots.reserve_exact(Self::SPARE);
+            self.slots.push(Slot::default());
+            self.slots.len() - 1
+        });
+        self.slots.copy_within(at..free, at + 1);
+        self.slots[at] = Slot { fingerprint: fingerprint.get(), packed };
+        self.len += 1;
+    }
+
+    pub(crate) fn remove(&mut self, fingerprint: Fingerprint) {
+        if let Ok(i) = self.find(fingerprint) {
+            self.remove_at(i);
+        }
+    }
+
+    /// Frees the spent ones among `count` slots from `from` on; says where it stopped.
+    pub(crate) fn sweep(&mut self, from: usize, count: usize, now: u64) -> usize {
+        let mut i = if from < self.slots.len() { from } else { 0 };
+        for _ in 0..count.min(self.slots.len()) {
+            let slot = self.slots[i];
+            if slot.fingerprint != 0 && slot.packed.is_spent(now) {
+                // What moved into this slot is looked at next.
+                self.remove_at(i);
+            } else {
+                i = if i + 1 < self.slots.len() { i + 1 } else { 0 };
+            }
+        }
+        i
+    }
+
+    #[inline]
+    fn home(&self, fingerprint: u64) -> usize {
+        ((u128::from(fingerprint) * self.homes as u128) >> 64) as usize
+    }
+
+    /// Where the fingerprint is, or else where it belongs.
+    #[inline]
+    fn find(&self, fingerprint: Fingerprint) -> Result<usize, usize> {
+        let wanted = fingerprint.get();
+        let home = self.home(wanted);
+        for (i, slot) in self.slots.iter().enumerate().skip(home) {
+            if slot.fingerprint == wanted {
+                return Ok(i);
+            }
+            if slot.fingerprint == 0 || slot.fingerprint > wanted {
+                return Err(i);
+            }
+        }
+        Err(self.slots.len())
+    }
+
+    fn remove_at(&mut self, mut hole: usize) {
+        while let Some(next) = self.slots.get(hole + 1).copied() {
+            // One that is at home stays; so does everything after it.
+            if next.fingerprint == 0 || self.home(next.fingerprint) > hole {
+                break;
+            }
+            self.slots[hole] = next;
+            hole += 1;
+        }
+        self.slots[hole] = Slot::default();
+        self.len -= 1;
+    }
+
+    /// Copies what is not spent into a table with a quarter more homes than it needs.
+    fn rebuild(&mut self, now: u64) {
+        let live = |slot: &&Slot| slot.fingerprint != 0 && !slot.packed.is_spent(now);
+        let len = self.slots.iter().filter(live).count();
+        let homes = (len * 25 / 16).max(Self::MIN_HOMES);
+        let mut grown = Self { slots: Vec::with_capacity(homes + Self::SPARE), homes, len };
+        for slot in self.slots.iter().filter(live) {
+            let home = grown.home(slot.fingerprint);
+            if grown.slots.len() < home {
+                grown.slots.resize(home, Slot::default());
+            }
+            grown.slots.push(*slot);
+        }
+        let all = grown.slots.len().max(homes + Self::SPARE);
+        grown.slots.resize(all, Slot::default());
+        *self = grown;
+    }
+}
