@@ -42,6 +42,9 @@ impl Account {
 
     /// Does `verb`, which [`permits`](Self::permits) allowed.
     pub fn perform(&mut self, limit: &Limit, verb: Verb, cost: Cost, now: Timestamp) {
+        if verb != Verb::Peek {
+            limit.adopt(&mut self.state, now);
+        }
         match verb {
             Verb::Peek => {}
             Verb::Acquire => {

@@ -149,10 +149,12 @@ impl Shard {
             self.heavy.remove(&fingerprint);
             return;
         }
-        if self.len() >= self.capacity
-            && let State::Log(log) = &mut account.state
-        {
-            log.coalesce();
+        let room = self.capacity.saturating_sub(self.len());
+        if let State::Log(log) = &mut account.state {
+            // Past capacity a log remembers what it must more coarsely.
+            while log.len() > room.max(1) {
+                log.coalesce();
+            }
         }
         let heavy = Heavy { account, until };
         self.weight += heavy.weight();
@@ -174,7 +176,7 @@ impl Shard {
 impl Heavy {
     fn weight(&self) -> usize {
         let entries = if let State::Log(log) = &self.account.state { log.len() } else { 0 };
-        1 + entries + self.account.leases.len()
+        entries.max(1) + self.account.leases.len()
     }
 }
 

@@ -124,8 +124,8 @@ impl<C: Clock> MemoryStore<C> {
         outcomes
     }
 
-    /// How many slots are in use, of [`Builder::capacity`]. A subject takes one, a
-    /// log one more for every entry, a reservation one while it is pending.
+    /// How many slots are in use, of [`Builder::capacity`]. A subject takes one, or
+    /// as many as its log has entries; a reservation takes one while it is pending.
     pub fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.0.lock().len()).sum()
     }

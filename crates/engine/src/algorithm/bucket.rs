@@ -60,17 +60,21 @@ impl Bucket {
         u128::from(tokens) * u128::from(self.window)
     }
 
-    /// The state that owes `debt` grains at `now`.
-    pub fn owing(&self, debt: u128, now: Timestamp) -> State {
-        if debt == 0 {
-            return State::default();
-        }
-        let (micros, fraction) = div_rem(debt, self.rate);
-        State { full_at: now.as_micros().saturating_add(micros), fraction, rate: self.rate }
+    fn owing(&self, debt: u128, now: Timestamp) -> State {
+        State::owing(debt, self.rate, now)
     }
 }
 
 impl State {
+    /// The state that owes `debt` grains at `now`, of which `rate` flow back every microsecond.
+    pub fn owing(debt: u128, rate: u32, now: Timestamp) -> Self {
+        if debt == 0 || rate == 0 {
+            return Self::default();
+        }
+        let (micros, fraction) = div_rem(debt, rate);
+        Self { full_at: now.as_micros().saturating_add(micros), fraction, rate }
+    }
+
     /// Grains owed at `now`.
     pub fn debt(&self, now: Timestamp) -> u128 {
         match self.full_at.checked_sub(now.as_micros()) {
@@ -111,7 +115,8 @@ impl Meter for Bucket {
     }
 
     fn give_back(&self, state: &mut State, cost: Cost, _: Taken, now: Timestamp) {
-        *state = self.owing(state.debt(now).saturating_sub(self.grains(cost.get())), now);
+        let debt = state.debt(now).saturating_sub(self.grains(cost.get()));
+        *state = State::owing(debt, state.rate, now);
     }
 
     fn remaining(&self, state: &State, now: Timestamp) -> u64 {

@@ -109,6 +109,17 @@ impl State {
     }
 }
 
+impl FromIterator<Entry> for State {
+    /// The log of these entries, oldest first.
+    fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> Self {
+        let mut state = Self::default();
+        for Entry { at, count } in entries {
+            state.push(at, u64::from(count));
+        }
+        state
+    }
+}
+
 impl Meter for SlidingWindow {
     type State = State;
 

@@ -1,0 +1,165 @@
+//! Golden vectors: answers written down once, that no later change may alter.
+//!
+//! `golden/vectors.txt` is what [`render`] makes of the scripts below with the
+//! model. Stores whose clock can be set [`replay`] it.
+//!
+//! A line reads `+pause verb cost: allowed remaining reset_after retry_after`,
+//! all times in microseconds.
+
+use std::{fmt::Write as _, time::Duration};
+
+use headgate::{
+    Batch, Check, Cost, Key, LeaseId, Limit, LimitError, Outcome, Timestamp, Verb,
+    algorithm::Period,
+};
+
+use crate::{Fixture, Model, fixture::next_scenario};
+
+/// The vectors as committed.
+pub const VECTORS: &str = include_str!("../golden/vectors.txt");
+
+/// 2026-03-08T04:59:59.5Z: half a second before midnight in New York, on the day its clocks change.
+const START: Timestamp = Timestamp::from_micros(1_772_945_999_500_000);
+
+const SECOND: u64 = 1_000_000;
+
+/// What happens to one subject: pause, verb, cost.
+type Script = Vec<(u64, Verb, u64)>;
+
+/// The vectors as the model makes them now.
+pub fn render() -> String {
+    let mut text = String::new();
+    for (limit, script) in cases() {
+        let mut model = Model::default();
+        let mut now = START;
+        let _ = writeln!(text, "# {}", title(&limit));
+        for (pause, verb, cost) in script {
+            now = now.plus(pause);
+            let check = check(&limit, "model", cost);
+            let outcome = model.apply(verb, &[check], &[now])[0];
+            let _ = writeln!(text, "{}", line(pause, verb, cost, &outcome));
+        }
+    }
+    text
+}
+
+/// Plays the vectors on a store whose clock can be set; panics where an answer differs.
+pub async fn replay(fixture: &dyn Fixture) {
+    let mut text = String::new();
+    for (limit, script) in cases() {
+        let name = format!("golden:{}", next_scenario());
+        let mut now = START;
+        let _ = writeln!(text, "# {}", title(&limit));
+        for (pause, verb, cost) in script {
+            now = now.plus(pause);
+            assert!(fixture.set_time(now), "golden vectors need a clock that can be set");
+            let batch = Batch::from(check(&limit, &name, cost));
+            let answer = fixture.store().apply(verb, &batch).await;
+            let outcome = answer.unwrap_or_else(|error| panic!("{}: {error}", title(&limit)))[0];
+            let _ = writeln!(text, "{}", line(pause, verb, cost, &outcome));
+        }
+    }
+    for (played, written) in text.lines().zip(VECTORS.lines()) {
+        assert_eq!(played, written);
+    }
+    assert_eq!(text.lines().count(), VECTORS.lines().count());
+}
+
+fn check<'a>(limit: &'a Limit, name: &'a str, cost: u64) -> Check<'a> {
+    let key = Key::new(name).unwrap_or_else(|error| panic!("{error}"));
+    let cost = Cost::new(cost).unwrap_or_else(|error| panic!("{error}"));
+    Check::new(key, limit, cost).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn line(pause: u64, verb: Verb, cost: u64, outcome: &Outcome) -> String {
+    let verb = match verb {
+        Verb::Peek => "peek".to_owned(),
+        Verb::Acquire => "acquire".to_owned(),
+        Verb::Reserve { id, lease } => format!("reserve({}, {lease:?})", id.get()),
+        Verb::Commit(id) => format!("commit({})", id.get()),
+        Verb::Cancel(id) => format!("cancel({})", id.get()),
+        Verb::Refund => "refund".to_owned(),
+        Verb::Reset => "reset".to_owned(),
+    };
+    let Outcome { allowed, remaining, reset_after, retry_after, .. } = outcome;
+    let (reset, retry) = (reset_after.as_micros(), retry_after.as_micros());
+    format!("+{pause} {verb} {cost}: {allowed} {remaining} {reset} {retry}")
+}
+
+fn title(limit: &Limit) -> String {
+    let window = limit.window().map_or_else(|| "calendar".to_owned(), |window| format!("{window:?}"));
+    format!("{} {} per {window}", limit.algorithm(), limit.capacity())
+}
+
+fn cases() -> Vec<(Limit, Script)> {
+    let limits = || -> Result<Vec<Limit>, LimitError> {
+        let minute = Duration::from_mins(1);
+        Ok(vec![
+            Limit::token_bucket(100, minute)?,
+            Limit::token_bucket(7, minute)?.with_burst(3)?,
+            Limit::token_bucket(3_000_000, Duration::from_secs(1))?,
+            Limit::token_bucket(999_983, Duration::from_hours(24))?,
+            Limit::leaky_bucket(7, minute)?,
+            Limit::sliding_window(5, minute)?,
+            Limit::sliding_window_counter(5, minute)?,
+            Limit::sliding_window_counter(999_983, Duration::from_hours(24))?,
+            Limit::fixed_window(5, minute)?,
+            Limit::calendar(5, Period::Day, "America/New_York")?,
+            Limit::calendar(5, Period::Month, "Asia/Tokyo")?,
+        ])
+    };
+    let limits = limits().unwrap_or_else(|error| panic!("{error}"));
+    limits.into_iter().map(|limit| (limit.clone(), script(&limit))).collect()
+}
+
+/// Use it up, wait, reserve, let a lease run out, refund, reset.
+fn script(limit: &Limit) -> Script {
+    let most = limit.capacity();
+    let (first, second) = (LeaseId::from(1), LeaseId::from(2));
+    let lease = Duration::from_secs(10);
+    vec![
+        (0, Verb::Peek, 1),
+        (0, Verb::Acquire, 1),
+        (SECOND, Verb::Acquire, most - 1),
+        (1, Verb::Acquire, 1),
+        (0, Verb::Acquire, most),
+        (7 * SECOND + 1, Verb::Acquire, 1),
+        (SECOND, Verb::Acquire, 2),
+        (59 * SECOND, Verb::Reserve { id: first, lease }, 2),
+        (SECOND, Verb::Acquire, 1),
+        (SECOND, Verb::Cancel(first), 2),
+        (0, Verb::Cancel(first), 2),
+        (SECOND, Verb::Reserve { id: second, lease }, most.min(3)),
+        (0, Verb::Acquire, most),
+        (10 * SECOND, Verb::Peek, most),
+        (SECOND, Verb::Commit(second), 1),
+        (0, Verb::Reserve { id: second, lease }, 1),
+        (SECOND, Verb::Commit(second), 1),
+        (SECOND, Verb::Refund, 1),
+        (3600 * SECOND, Verb::Acquire, most),
+        (60 * SECOND, Verb::Acquire, 1),
+        (86_400 * SECOND, Verb::Acquire, most),
+        (0, Verb::Reset, 1),
+        (0, Verb::Acquire, most),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// To change the vectors on purpose: `UPDATE_GOLDEN=1 cargo test -p headgate-store-conformance`.
+    #[test]
+    fn the_arithmetic_still_gives_the_golden_vectors() {
+        let rendered = render();
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/vectors.txt");
+            std::fs::write(path, &rendered).unwrap();
+            return;
+        }
+        for (now, then) in rendered.lines().zip(VECTORS.lines()) {
+            assert_eq!(now, then);
+        }
+        assert_eq!(rendered, VECTORS);
+    }
+}

@@ -1,0 +1,39 @@
+//! The reference: the engine's accounts in a map.
+
+use std::collections::HashMap;
+
+use headgate::{Account, Check, Outcome, Timestamp, Verb};
+
+/// What every store must agree with.
+#[derive(Debug, Default)]
+pub struct Model {
+    accounts: HashMap<String, Account>,
+}
+
+impl Model {
+    /// Does `verb` to `checks`, all or nothing, each at its own time: parts of a
+    /// cluster have clocks of their own.
+    pub fn apply(&mut self, verb: Verb, checks: &[Check<'_>], times: &[Timestamp]) -> Vec<Outcome> {
+        let mut permitted = Vec::new();
+        for (check, now) in checks.iter().zip(times) {
+            let account = self.accounts.entry(check.key().to_string()).or_default();
+            account.settle(check.limit(), *now);
+            permitted.push(account.permits(check.limit(), verb, check.cost(), *now));
+        }
+        let all = permitted.iter().all(|permitted| *permitted);
+        let mut outcomes = Vec::new();
+        for ((check, now), permitted) in checks.iter().zip(times).zip(permitted) {
+            let account = self.accounts.entry(check.key().to_string()).or_default();
+            if all {
+                account.perform(check.limit(), verb, check.cost(), *now);
+            } else {
+                account.refuse(check.limit(), verb, *now);
+            }
+            outcomes.push(account.outcome(check.limit(), check.cost(), *now, permitted));
+        }
+        outcomes
+    }
+}
+
+#[cfg(test)]
+mod tests;

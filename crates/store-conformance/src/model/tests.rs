@@ -1,0 +1,152 @@
+//! The model's promises, tried out: what it says about the future comes true.
+
+use headgate::{Account, Algorithm, Check, Cost, Limit, Outcome, Timestamp, Verb, limit::Rule};
+use proptest::prelude::*;
+
+use super::Model;
+use crate::scenario::Scenario;
+
+const START: Timestamp = Timestamp::from_micros(1_772_928_000_000_000);
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_answer_about_the_future_comes_true(scenario in Scenario::any()) {
+        let names = names();
+        let mut model = Model::default();
+        let mut now = START;
+        for step in &scenario.steps {
+            now = now.plus(step.pause);
+            let checks = scenario.checks(step, "", &names);
+            let outcomes = model.apply(step.verb, &checks, &vec![now; checks.len()]);
+            for (check, outcome) in checks.iter().zip(outcomes) {
+                let account = &model.accounts[&check.key().to_string()];
+                retry_after_is_the_earliest_time(account, check, &outcome)?;
+                remaining_is_what_is_left(account, check, &outcome)?;
+                reset_after_is_when_all_is_back(account, check, &outcome)?;
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_gets_more_than_the_limit(scenario in Scenario::any()) {
+        let names = names();
+        let mut model = Model::default();
+        let mut admitted: Vec<Vec<(u64, u64)>> = vec![Vec::new(); names.len()];
+        let mut now = START;
+        for step in &scenario.steps {
+            now = now.plus(step.pause);
+            // Only acquisitions, one limit each: nothing is given back or changed.
+            for (i, subject) in scenario.subjects.iter().enumerate() {
+                let limit = &subject.limits[0];
+                let cost = Cost::new(1 + step.pause % limit.capacity()).unwrap();
+                let check = Check::new(headgate::Key::new(&names[i]).unwrap(), limit, cost).unwrap();
+                if model.apply(Verb::Acquire, &[check], &[now])[0].allowed {
+                    admitted[i].push((now.as_micros(), cost.get()));
+                }
+            }
+        }
+        for (subject, admitted) in scenario.subjects.iter().zip(&admitted) {
+            within_the_limit(&subject.limits[0], admitted)?;
+        }
+    }
+}
+
+fn names() -> Vec<String> {
+    (0..3).map(|i| i.to_string()).collect()
+}
+
+/// The account as it will stand at `then` if nothing happens until then.
+fn later(account: &Account, limit: &Limit, then: Timestamp) -> Account {
+    let mut account = account.clone();
+    account.settle(limit, then);
+    account
+}
+
+fn retry_after_is_the_earliest_time(
+    account: &Account,
+    check: &Check<'_>,
+    outcome: &Outcome,
+) -> Result<(), TestCaseError> {
+    let (limit, cost) = (check.limit(), check.cost());
+    let admits_at = |then| later(account, limit, then).permits(limit, Verb::Acquire, cost, then);
+    let wait = outcome.retry_after.as_micros() as u64;
+    if outcome.allowed {
+        prop_assert_eq!(wait, 0);
+        return Ok(());
+    }
+    prop_assert!(admits_at(outcome.at.plus(wait)), "still refused: {:?} {:?}", check, outcome);
+    if wait > 0 {
+        prop_assert!(!admits_at(outcome.at.plus(wait - 1)), "a tick late: {:?} {:?}", check, outcome);
+    }
+    Ok(())
+}
+
+fn remaining_is_what_is_left(
+    account: &Account,
+    check: &Check<'_>,
+    outcome: &Outcome,
+) -> Result<(), TestCaseError> {
+    let admits = |units| match Cost::new(units) {
+        Ok(cost) => check.limit().admits(&account.state, cost, outcome.at),
+        Err(_) => true,
+    };
+    prop_assert!(outcome.remaining <= outcome.limit);
+    prop_assert!(admits(outcome.remaining), "{:?} {:?}", check, outcome);
+    prop_assert!(!admits(outcome.remaining + 1), "{:?} {:?}", check, outcome);
+    Ok(())
+}
+
+fn reset_after_is_when_all_is_back(
+    account: &Account,
+    check: &Check<'_>,
+    outcome: &Outcome,
+) -> Result<(), TestCaseError> {
+    let limit = check.limit();
+    let left_at = |then| limit.remaining(&later(account, limit, then).state, then);
+    let wait = outcome.reset_after.as_micros() as u64;
+    prop_assert_eq!(left_at(outcome.at.plus(wait)), limit.capacity());
+    if wait > 0 {
+        prop_assert!(left_at(outcome.at.plus(wait - 1)) < limit.capacity(), "{:?} {:?}", check, outcome);
+    }
+    Ok(())
+}
+
+/// Adds up what was admitted by the plain meaning of each algorithm.
+fn within_the_limit(limit: &Limit, admitted: &[(u64, u64)]) -> Result<(), TestCaseError> {
+    let most = u128::from(limit.capacity());
+    for (i, (from, _)) in admitted.iter().enumerate() {
+        let mut sum = 0_u128;
+        for (at, cost) in &admitted[i..] {
+            sum += u128::from(*cost);
+            let allowed = match limit.rule() {
+                Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => {
+                    let refilled = u128::from(at - from) * u128::from(bucket.rate());
+                    most + refilled / u128::from(bucket.window())
+                }
+                rule => {
+                    let same = window_of(rule, *at) == window_of(rule, *from);
+                    let slides = limit.algorithm() == Algorithm::SlidingWindow;
+                    if same || slides && at - from < window(limit) { most } else { u128::MAX }
+                }
+            };
+            prop_assert!(sum <= allowed, "{:?} admitted {} from {} to {}", limit, sum, from, at);
+        }
+    }
+    Ok(())
+}
+
+fn window(limit: &Limit) -> u64 {
+    limit.window().map_or(0, |window| window.as_micros() as u64)
+}
+
+/// The aligned window that a time is in; every time by itself where windows slide.
+fn window_of(rule: &Rule, at: u64) -> u64 {
+    match rule {
+        Rule::FixedWindow(w) => at / w.window(),
+        Rule::SlidingWindowCounter(w) => at / w.window(),
+        Rule::Calendar(c) => c.bounds(Timestamp::from_micros(at)).0,
+        Rule::SlidingWindow(_) | Rule::TokenBucket(_) | Rule::LeakyBucket(_) => at,
+    }
+}

@@ -1,0 +1,183 @@
+//! Random traffic: subjects, their limits, and what is done to them when.
+
+use std::time::Duration;
+
+use headgate::{
+    Algorithm, Check, Cost, Key, LeaseId, Limit, Verb,
+    algorithm::Period,
+};
+use proptest::{prelude::*, sample::select};
+
+/// What happens to a few subjects.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) subjects: Vec<Subject>,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// A way of counting with limits that change over time.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    /// The same algorithm and window with different numbers.
+    pub(crate) limits: Vec<Limit>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    /// Microseconds since the step before.
+    pub(crate) pause: u64,
+    pub(crate) verb: Verb,
+    /// Which subjects take part, with which of their limits, at which share of its capacity.
+    pub(crate) parts: Vec<Part>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    subject: usize,
+    limit: usize,
+    cost: CostPick,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum CostPick {
+    One,
+    Some(u64),
+    All,
+}
+
+const SUBJECTS: usize = 3;
+
+impl Scenario {
+    /// Traffic over windows of any length, for stores whose clock can be set.
+    pub(crate) fn any() -> impl Strategy<Value = Self> {
+        let windows = select(vec![
+            Duration::from_millis(1),
+            Duration::from_micros(999_983),
+            Duration::from_secs(1),
+            Duration::from_secs(60),
+            Duration::from_hours(24),
+            Limit::MAX_WINDOW,
+        ]);
+        Self::over(windows.boxed(), any_pause().boxed())
+    }
+
+    /// Traffic over windows short enough to see them pass, for stores on their own time.
+    pub(crate) fn quick() -> impl Strategy<Value = Self> {
+        let windows = select(vec![2, 10, 50]).prop_map(Duration::from_millis);
+        Self::over(windows.boxed(), Just(0).boxed())
+    }
+
+    fn over(windows: BoxedStrategy<Duration>, pauses: BoxedStrategy<u64>) -> impl Strategy<Value = Self> {
+        let subjects = proptest::collection::vec(subject(windows), SUBJECTS);
+        let steps = proptest::collection::vec(step(pauses), 1..60);
+        (subjects, steps).prop_map(|(subjects, steps)| Self { subjects, steps })
+    }
+}
+
+impl Scenario {
+    /// The checks of one step, on keys named by prefix and subject.
+    pub(crate) fn checks<'a>(
+        &'a self,
+        step: &Step,
+        prefix: &'a str,
+        names: &'a [String],
+    ) -> Vec<Check<'a>> {
+        let check = |part: &Part| {
+            let key = Key::new(&names[part.subject]).map(|key| key.within(prefix, ""));
+            let key = key.unwrap_or_else(|error| panic!("{error}"));
+            let (limit, cost) = (part.limit(&self.subjects), part.cost(&self.subjects));
+            Check::new(key, limit, cost).unwrap_or_else(|error| panic!("{error}"))
+        };
+        step.parts.iter().map(check).collect()
+    }
+}
+
+impl Part {
+    fn limit(self, subjects: &[Subject]) -> &Limit {
+        &subjects[self.subject].limits[self.limit]
+    }
+
+    fn cost(self, subjects: &[Subject]) -> Cost {
+        let capacity = self.limit(subjects).capacity();
+        let units = match self.cost {
+            CostPick::One => 1,
+            CostPick::Some(n) => 1 + n % capacity,
+            CostPick::All => capacity,
+        };
+        Cost::new(units).unwrap_or(Cost::ONE)
+    }
+}
+
+fn subject(windows: BoxedStrategy<Duration>) -> impl Strategy<Value = Subject> {
+    let numbers = select(vec![1, 2, 3, 7, 100, 1000, 99_991, 999_983, u64::from(u32::MAX)]);
+    (select(Algorithm::ALL.to_vec()), windows, numbers, 1..=4_u64).prop_map(
+        |(algorithm, window, number, burst)| {
+            let more = [number, number / 2 + 1, number.saturating_mul(2)];
+            Subject { limits: more.iter().map(|n| limit(algorithm, *n, window, burst)).collect() }
+        },
+    )
+}
+
+fn limit(algorithm: Algorithm, number: u64, window: Duration, burst: u64) -> Limit {
+    let made = match algorithm {
+        // The window stands for a zone and a period: they stay while the number changes.
+        Algorithm::Calendar if window < Duration::from_secs(1) => {
+            Limit::calendar(number, Period::Day, "America/New_York")
+        }
+        Algorithm::Calendar if window < Duration::from_hours(1) => {
+            Limit::calendar(number, Period::Day, "Australia/Lord_Howe")
+        }
+        Algorithm::Calendar => Limit::calendar(number, Period::Month, "Asia/Tokyo"),
+        Algorithm::SlidingWindow => Limit::new(algorithm, number.min(Limit::MAX_LOG), window),
+        _ => Limit::new(algorithm, number.min(u64::from(u32::MAX)), window),
+    };
+    let made = made.unwrap_or_else(|error| panic!("{algorithm} {number} {window:?}: {error}"));
+    // Half of the buckets hold less than they pass in a window.
+    made.clone().with_burst((number / burst).clamp(1, u64::from(u32::MAX))).unwrap_or(made)
+}
+
+fn step(pauses: BoxedStrategy<u64>) -> impl Strategy<Value = Step> {
+    let parts = proptest::collection::hash_map(0..SUBJECTS, (0..3_usize, cost()), 1..=SUBJECTS);
+    (pauses, verb(), parts).prop_map(|(pause, verb, parts)| Step {
+        pause,
+        verb,
+        parts: parts
+            .into_iter()
+            .map(|(subject, (limit, cost))| Part { subject, limit, cost })
+            .collect(),
+    })
+}
+
+fn cost() -> impl Strategy<Value = CostPick> {
+    prop_oneof![
+        6 => Just(CostPick::One),
+        2 => any::<u64>().prop_map(CostPick::Some),
+        1 => Just(CostPick::All),
+    ]
+}
+
+fn verb() -> impl Strategy<Value = Verb> {
+    let id = || (1..4_u64).prop_map(LeaseId::from);
+    let lease = select(vec![1, 5, 1000, 60_000, 3_600_000]).prop_map(Duration::from_millis);
+    prop_oneof![
+        12 => Just(Verb::Acquire),
+        3 => Just(Verb::Peek),
+        4 => (id(), lease).prop_map(|(id, lease)| Verb::Reserve { id, lease }),
+        3 => id().prop_map(Verb::Commit),
+        3 => id().prop_map(Verb::Cancel),
+        2 => Just(Verb::Refund),
+        1 => Just(Verb::Reset),
+    ]
+}
+
+fn any_pause() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        3 => Just(0),
+        2 => 1..10_u64,
+        3 => 1..2_000_u64,
+        3 => 1..1_000_000_u64,
+        2 => 1..90_000_000_u64,
+        1 => 1..200_000_000_000_u64,
+        1 => 1..40_000_000_000_000_u64,
+    ]
+}

@@ -1,0 +1,7 @@
+//! What every store's tests call. Each function panics where the store is wrong.
+
+mod concurrency;
+mod exactness;
+
+pub use concurrency::never_admits_more_than_the_limit;
+pub use exactness::{agrees_with_the_model, stands_still_when_its_clock_steps_back};

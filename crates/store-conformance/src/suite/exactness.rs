@@ -1,0 +1,111 @@
+//! Decision for decision, what the model says.
+
+use std::{rc::Rc, time::Duration};
+
+use futures_util::{FutureExt, future::LocalBoxFuture};
+use headgate::{Batch, Check, Cost, Key, Limit, Outcome, Timestamp, Verb};
+use proptest::{
+    strategy::Strategy,
+    test_runner::{Config, TestCaseError, TestCaseResult, TestRunner},
+};
+
+use crate::{Fixture, Model, fixture::next_scenario, scenario::Scenario};
+
+/// Where stores whose clock can be set begin: 2026-03-08, a day before New York's clocks change.
+const START: Timestamp = Timestamp::from_micros(1_772_928_000_000_000);
+
+/// Drives the store and the model side by side through random traffic of every
+/// algorithm and verb, with limits that change on the way, and compares every answer.
+///
+/// `fixture` makes the store for one scenario: all begin at the same time.
+/// `block_on` runs a scenario to its end.
+pub fn agrees_with_the_model(
+    fixture: impl Fn() -> Rc<dyn Fixture>,
+    cases: u32,
+    block_on: impl Fn(LocalBoxFuture<'_, TestCaseResult>) -> TestCaseResult,
+) {
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let settable = fixture().set_time(START);
+    let strategy =
+        if settable { Scenario::any().boxed() } else { Scenario::quick().boxed() };
+    let outcome = TestRunner::new(config)
+        .run(&strategy, |scenario| block_on(play(&*fixture(), &scenario, settable).boxed_local()));
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+}
+
+async fn play(
+    fixture: &dyn Fixture,
+    scenario: &Scenario,
+    settable: bool,
+) -> TestCaseResult {
+    let prefix = format!("{}conformance:{}:", fixture.key_prefix(), next_scenario());
+    let names: Vec<String> = (0..scenario.subjects.len()).map(|i| i.to_string()).collect();
+    let mut model = Model::default();
+    let mut now = START;
+    for (i, step) in scenario.steps.iter().enumerate() {
+        now = now.plus(step.pause);
+        fixture.set_time(now);
+        let checks = scenario.checks(step, &prefix, &names);
+        let batch = Batch::new(checks.iter().copied()).map_err(failure)?;
+        let answered = fixture.store().apply(step.verb, &batch).await.map_err(failure)?;
+        let times: Vec<Timestamp> = answered.iter().map(|outcome| outcome.at).collect();
+        if settable && times.iter().any(|at| *at != now) {
+            return Err(TestCaseError::fail(format!("step {i}: at {times:?}, not {now}")));
+        }
+        let expected = model.apply(step.verb, &checks, &times);
+        if expected[..] != answered[..] {
+            let message = format!("step {i} {step:?}:\n model {expected:?}\n store {answered:?}");
+            return Err(TestCaseError::fail(message));
+        }
+    }
+    Ok(())
+}
+
+fn failure(error: impl std::fmt::Display) -> TestCaseError {
+    TestCaseError::fail(error.to_string())
+}
+
+/// Sets the clock back under every algorithm: whatever was used stays used, and
+/// nobody gets anything twice.
+pub async fn stands_still_when_its_clock_steps_back(fixture: &dyn Fixture) {
+    let late = START.plus(3_600_000_000);
+    assert!(fixture.set_time(late), "the fixture's clock can be set");
+    for limit in limits_of_ten() {
+        let name = next_scenario().to_string();
+        let ask = async |verb| ask(fixture, verb, &name, &limit).await;
+        fixture.set_time(late);
+        assert_eq!(ask(Verb::Acquire).await.remaining, 9, "{limit:?}");
+        fixture.set_time(Timestamp::from_micros(late.as_micros() - 30_000_000));
+        assert_eq!(ask(Verb::Peek).await.remaining, 9, "{limit:?}");
+        for left in (0..9).rev() {
+            assert_eq!(ask(Verb::Acquire).await.remaining, left, "{limit:?}");
+        }
+        assert!(!ask(Verb::Acquire).await.allowed, "{limit:?}");
+        fixture.set_time(late);
+        assert!(!ask(Verb::Acquire).await.allowed, "{limit:?}");
+    }
+}
+
+/// A limit of ten an hour (or a day) of every algorithm.
+pub(crate) fn limits_of_ten() -> Vec<Limit> {
+    headgate::Algorithm::ALL
+        .into_iter()
+        .map(|algorithm| match algorithm {
+            headgate::Algorithm::Calendar => {
+                Limit::calendar(10, headgate::algorithm::Period::Day, "UTC")
+            }
+            algorithm => Limit::new(algorithm, 10, Duration::from_hours(1)),
+        })
+        .map(|limit| limit.unwrap_or_else(|error| panic!("{error}")))
+        .collect()
+}
+
+async fn ask(fixture: &dyn Fixture, verb: Verb, name: &str, limit: &Limit) -> Outcome {
+    let prefix = format!("{}ten:{}:", fixture.key_prefix(), limit.algorithm());
+    let key = Key::new(name).unwrap_or_else(|error| panic!("{error}")).within(&prefix, "");
+    let check = Check::new(key, limit, Cost::ONE).unwrap_or_else(|error| panic!("{error}"));
+    let answer = fixture.store().apply(verb, &Batch::from(check)).await;
+    answer.unwrap_or_else(|error| panic!("{limit:?}: {error}"))[0]
+}

@@ -1,0 +1,211 @@
+//! The memory store keeps the contract, and its bounds.
+
+use std::{
+    pin::pin,
+    rc::Rc,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    thread,
+    time::Duration,
+};
+
+use headgate::{
+    Algorithm, Batch, Check, Cost, Decision, Key, LeaseId, Limit, ManualClock, Store, Timestamp,
+    Verb,
+};
+use headgate_store_conformance::{Fixture, golden, suite};
+use headgate_store_memory::MemoryStore;
+
+const START: Timestamp = Timestamp::from_micros(1_772_928_000_000_000);
+
+struct InMemory {
+    clock: Arc<ManualClock>,
+    store: MemoryStore<Arc<ManualClock>>,
+}
+
+impl InMemory {
+    fn with_capacity(capacity: usize) -> Self {
+        let clock = Arc::new(ManualClock::new(START));
+        let store = MemoryStore::builder().capacity(capacity).clock(Arc::clone(&clock)).build();
+        Self { clock, store }
+    }
+
+    fn acquire(&self, name: &str, limit: &Limit) -> Decision {
+        self.store.acquire(Key::new(name).unwrap(), limit, Cost::ONE).unwrap()
+    }
+
+    fn exhaust(&self, name: &str, limit: &Limit) {
+        for _ in 0..limit.capacity() {
+            assert!(self.acquire(name, limit).allowed);
+        }
+        assert!(!self.acquire(name, limit).allowed);
+    }
+}
+
+impl Fixture for InMemory {
+    fn store(&self) -> &dyn Store {
+        &self.store
+    }
+
+    fn set_time(&self, now: Timestamp) -> bool {
+        self.clock.set(now);
+        true
+    }
+}
+
+/// A store in memory never waits.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("the memory store waited"),
+    }
+}
+
+fn per_minute(limit: u64) -> Limit {
+    Limit::token_bucket(limit, Duration::from_secs(60)).unwrap()
+}
+
+#[test]
+fn agrees_with_the_model() {
+    let fixture = || Rc::new(InMemory::with_capacity(100_000)) as Rc<dyn Fixture>;
+    suite::agrees_with_the_model(fixture, 2_000, |scenario| at_once(scenario));
+}
+
+#[test]
+fn gives_the_golden_vectors() {
+    at_once(golden::replay(&InMemory::with_capacity(100_000)));
+}
+
+#[test]
+fn stands_still_when_its_clock_steps_back() {
+    at_once(suite::stands_still_when_its_clock_steps_back(&InMemory::with_capacity(100_000)));
+}
+
+#[test]
+fn threads_never_get_more_than_the_limit() {
+    let store = MemoryStore::default();
+    suite::never_admits_more_than_the_limit(4, |shot| {
+        thread::scope(|scope| {
+            let threads = [(); 4].map(|()| scope.spawn(|| at_once(shot.fire(&store, ""))));
+            threads.map(|thread| thread.join().unwrap()).iter().sum()
+        })
+    });
+}
+
+#[test]
+fn a_batch_is_all_or_nothing_while_threads_compete_for_its_parts() {
+    let store = MemoryStore::default();
+    let limit = Limit::fixed_window(100, Duration::from_hours(24 * 366)).unwrap();
+    let take = |first: &str, second: &str| {
+        let check = |name| Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap();
+        let batch = Batch::new([check(first), check(second)]).unwrap();
+        (0..100).filter(|_| store.apply_now(Verb::Acquire, &batch).iter().all(|o| o.allowed)).count()
+    };
+    // In opposite order: shards locked in the batch's order would wait for each other for ever.
+    let taken: usize = thread::scope(|scope| {
+        let threads = [("a", "b"), ("b", "a"), ("b", "c"), ("c", "b")];
+        let threads = threads.map(|(first, second)| scope.spawn(move || take(first, second)));
+        threads.map(|thread| thread.join().unwrap()).iter().sum()
+    });
+    assert_eq!(taken, 100, "every batch needs b");
+    let left = |name: &str| {
+        let check = Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap();
+        store.apply_now(Verb::Peek, &check.into())[0].remaining
+    };
+    assert_eq!(left("b"), 0);
+    assert_eq!(left("a") + left("c"), 100, "what was refused took nothing");
+}
+
+#[test]
+fn a_flood_of_new_keys_neither_grows_memory_nor_forgets_a_live_limit() {
+    let memory = InMemory::with_capacity(1_000);
+    let limit = per_minute(5);
+    memory.exhaust("offender", &limit);
+    assert_eq!(memory.acquire("regular", &limit).remaining, 4);
+
+    for i in 0..100_000 {
+        memory.acquire(&format!("flood:{i}"), &limit);
+    }
+    assert!(memory.store.len() <= 1_000, "{} slots", memory.store.len());
+    assert!(!memory.acquire("offender", &limit).allowed);
+    assert_eq!(memory.acquire("regular", &limit).remaining, 3);
+}
+
+#[test]
+fn past_capacity_new_keys_share_one_allowance() {
+    let memory = InMemory::with_capacity(10);
+    let limit = per_minute(5);
+    for i in 0..10 {
+        assert!(memory.acquire(&format!("early:{i}"), &limit).allowed);
+    }
+    let late = (0..20).filter(|i| memory.acquire(&format!("late:{i}"), &limit).allowed);
+    assert_eq!(late.count(), 5);
+    assert_eq!(memory.store.overflowed(), 20);
+    assert!(memory.acquire("early:3", &limit).allowed, "those inside notice nothing");
+}
+
+#[test]
+fn limits_that_mean_nothing_any_more_make_room() {
+    let memory = InMemory::with_capacity(10);
+    let limit = per_minute(5);
+    for round in 0..5 {
+        for i in 0..10 {
+            assert_eq!(memory.acquire(&format!("{round}:{i}"), &limit).remaining, 4);
+        }
+        memory.clock.advance(Duration::from_secs(13));
+    }
+    assert_eq!(memory.store.overflowed(), 0);
+}
+
+#[test]
+fn every_algorithm_keeps_to_the_capacity() {
+    for algorithm in Algorithm::ALL.into_iter().filter(|a| *a != Algorithm::Calendar) {
+        let memory = InMemory::with_capacity(100);
+        let limit = Limit::new(algorithm, 50, Duration::from_secs(60)).unwrap();
+        memory.exhaust("offender", &limit);
+        for i in 0..10_000 {
+            memory.clock.advance(Duration::from_micros(1));
+            memory.acquire(&format!("flood:{}", i % 500), &limit);
+        }
+        assert!(memory.store.len() <= 100, "{algorithm}: {} slots", memory.store.len());
+        assert!(!memory.acquire("offender", &limit).allowed, "{algorithm}");
+    }
+}
+
+#[test]
+fn reservations_count_against_the_capacity_and_expire() {
+    let memory = InMemory::with_capacity(100);
+    let limit = per_minute(1_000);
+    let check = Check::new(Key::new("u").unwrap(), &limit, Cost::ONE).unwrap().into();
+    for id in 0..10 {
+        let lease = Duration::from_secs(5);
+        memory.store.apply_now(Verb::Reserve { id: LeaseId::from(id), lease }, &check);
+    }
+    assert_eq!(memory.store.len(), 11);
+    memory.clock.advance(Duration::from_secs(5));
+    assert_eq!(memory.store.apply_now(Verb::Peek, &check)[0].remaining, 1_000);
+    assert!(memory.store.is_empty());
+}
+
+#[test]
+fn a_reset_forgets_everything() {
+    let memory = InMemory::with_capacity(100);
+    for algorithm in Algorithm::ALL.into_iter().filter(|a| *a != Algorithm::Calendar) {
+        let limit = Limit::new(algorithm, 3, Duration::from_secs(60)).unwrap();
+        memory.exhaust("u", &limit);
+        let check = Check::new(Key::new("u").unwrap(), &limit, Cost::ONE).unwrap();
+        let outcome = memory.store.apply_now(Verb::Reset, &check.into())[0];
+        assert_eq!(outcome.remaining, 3, "{algorithm}");
+    }
+    assert!(memory.store.is_empty());
+}
+
+#[test]
+fn a_changed_limit_acts_at_once_and_hands_out_nothing_twice() {
+    let memory = InMemory::with_capacity(100);
+    memory.exhaust("u", &per_minute(5));
+    assert_eq!(memory.acquire("u", &per_minute(8)).remaining, 2, "raised by three");
+    let lowered = memory.acquire("u", &per_minute(2));
+    assert!(!lowered.allowed && lowered.remaining == 0, "used six of two");
+    assert_eq!(lowered.retry_after, Duration::from_secs(150), "five must flow back at two a minute");
+}

@@ -1,0 +1,147 @@
+//! A script's answer, read back into the engine's words.
+
+use headgate::{
+    Account, Check, Cost, Lease, LeaseId, Limit, Outcome, Outcomes, State, Timestamp,
+    algorithm::{
+        Bucket, SlidingWindow, bucket, fixed_window,
+        sliding_window::{self, Entry},
+        sliding_window_counter,
+    },
+    limit::Rule,
+};
+use redis::Value;
+use std::time::Duration;
+use thiserror::Error;
+
+/// An answer that our scripts never give.
+#[derive(Clone, Copy, Debug, Error)]
+#[error("the script's answer does not have the form it should")]
+pub(crate) struct Malformed;
+
+/// One key's part of the answer, as the driver writes it.
+struct Part<'v> {
+    allowed: bool,
+    now: Timestamp,
+    leases: Vec<Lease>,
+    numbers: &'v [Value],
+}
+
+/// Reads the answer to `checks`.
+pub(crate) fn outcomes(checks: &[Check<'_>], answer: &Value) -> Result<Outcomes, Malformed> {
+    let Value::Array(parts) = answer else { return Err(Malformed) };
+    if parts.len() != checks.len() {
+        return Err(Malformed);
+    }
+    checks.iter().zip(parts).map(|(check, part)| outcome(check, &Part::read(part)?)).collect()
+}
+
+fn outcome(check: &Check<'_>, part: &Part<'_>) -> Result<Outcome, Malformed> {
+    let (limit, cost) = (check.limit(), check.cost());
+    let state = match limit.rule() {
+        Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => part.bucket(bucket)?,
+        Rule::FixedWindow(_) | Rule::Calendar(_) => part.window()?,
+        Rule::SlidingWindowCounter(_) => part.counter()?,
+        Rule::SlidingWindow(log) if part.leases.is_empty() => {
+            return part.log_summary(limit, *log);
+        }
+        Rule::SlidingWindow(_) => part.log()?,
+    };
+    let account = Account { state, leases: part.leases.clone() };
+    Ok(account.outcome(limit, cost, part.now, part.allowed))
+}
+
+impl<'v> Part<'v> {
+    fn read(value: &'v Value) -> Result<Self, Malformed> {
+        let Value::Array(values) = value else { return Err(Malformed) };
+        let [Value::Int(allowed), now, Value::BulkString(leases), numbers @ ..] = &values[..] else {
+            return Err(Malformed);
+        };
+        let now = Timestamp::from_micros(number(now)?);
+        Ok(Self { allowed: *allowed == 1, now, leases: read_leases(leases)?, numbers })
+    }
+
+    fn number(&self, i: usize) -> Result<u64, Malformed> {
+        self.numbers.get(i).ok_or(Malformed).and_then(number)
+    }
+
+    fn small(&self, i: usize) -> Result<u32, Malformed> {
+        u32::try_from(self.number(i)?).map_err(|_| Malformed)
+    }
+
+    /// tokens (may be negative), part, rate
+    fn bucket(&self, bucket: &Bucket) -> Result<State, Malformed> {
+        let Some(Value::Int(tokens)) = self.numbers.first() else { return Err(Malformed) };
+        let missing = u64::try_from(i64::from(bucket.burst()) - tokens).map_err(|_| Malformed)?;
+        let grains = u128::from(missing) * u128::from(bucket.window());
+        let debt = grains.checked_sub(self.number(1)?.into()).ok_or(Malformed)?;
+        Ok(State::Bucket(bucket::State::owing(debt, self.small(2)?, self.now)))
+    }
+
+    /// count, end
+    fn window(&self) -> Result<State, Malformed> {
+        let (count, end) = (self.number(0)?, self.number(1)?);
+        Ok(State::Window(fixed_window::State { end, count }))
+    }
+
+    /// start, previous, current
+    fn counter(&self) -> Result<State, Malformed> {
+        let (start, previous, current) = (self.number(0)?, self.small(1)?, self.small(2)?);
+        Ok(State::Counter(sliding_window_counter::State { start, previous, current }))
+    }
+
+    /// total, newest, the entry that makes room by leaving, and every entry: when, units
+    fn log(&self) -> Result<State, Malformed> {
+        let (pairs, _) = self.numbers.get(3..).ok_or(Malformed)?.as_chunks::<2>();
+        let entry = |[at, count]: &[Value; 2]| {
+            let count = u32::try_from(number(count)?).map_err(|_| Malformed)?;
+            Ok(Entry { at: number(at)?, count })
+        };
+        let log: sliding_window::State = pairs.iter().map(entry).collect::<Result<_, _>>()?;
+        Ok(State::Log(log))
+    }
+
+    /// A log may be long: without leases its three first numbers say all that is asked.
+    fn log_summary(&self, limit: &Limit, log: SlidingWindow) -> Result<Outcome, Malformed> {
+        let leaves = |at: u64| match at {
+            0 => Duration::ZERO,
+            at => Duration::from_micros((at + log.window()).saturating_sub(self.now.as_micros())),
+        };
+        Ok(Outcome {
+            allowed: self.allowed,
+            limit: limit.capacity(),
+            remaining: limit.capacity().saturating_sub(self.number(0)?),
+            reset_after: leaves(self.number(1)?),
+            retry_after: if self.allowed { Duration::ZERO } else { leaves(self.number(2)?) },
+            at: self.now,
+            degraded: None,
+        })
+    }
+}
+
+fn number(value: &Value) -> Result<u64, Malformed> {
+    match value {
+        Value::Int(number) => u64::try_from(*number).map_err(|_| Malformed),
+        _ => Err(Malformed),
+    }
+}
+
+/// Reads `id:cost:taken:expires`, separated by semicolons.
+fn read_leases(text: &[u8]) -> Result<Vec<Lease>, Malformed> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let text = str::from_utf8(text).map_err(|_| Malformed)?;
+    text.split(';').map(|lease| read_lease(lease).ok_or(Malformed)).collect()
+}
+
+fn read_lease(text: &str) -> Option<Lease> {
+    let mut words = text.split(':');
+    let id = u64::from_str_radix(words.next()?, 16).ok()?;
+    let mut number = || words.next()?.parse::<u64>().ok();
+    Some(Lease {
+        id: LeaseId::from(id),
+        cost: Cost::new(number()?).ok()?,
+        taken_at: Timestamp::from_micros(number()?),
+        expires_at: Timestamp::from_micros(number()?),
+    })
+}

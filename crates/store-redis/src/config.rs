@@ -1,0 +1,190 @@
+//! Where Redis is, and how patient to be with it.
+
+use std::time::Duration;
+
+use redis::{
+    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
+    cluster::{ClusterClient, ClusterClientBuilder},
+    sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType},
+};
+use thiserror::Error;
+
+/// Where Redis is, and how patient to be with it.
+#[derive(Clone)]
+pub struct RedisConfig {
+    pub(crate) topology: Topology,
+    pub(crate) connections: usize,
+    pub(crate) timeout: Duration,
+    pub(crate) connect_timeout: Duration,
+}
+
+#[derive(Clone)]
+pub(crate) enum Topology {
+    Standalone(Client),
+    Cluster(Vec<ConnectionInfo>),
+    Sentinel { nodes: Vec<ConnectionAddr>, master: String, redis: Box<ConnectionInfo> },
+}
+
+/// Why an address is not one of Redis.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// The URL does not parse.
+    #[error("not a Redis URL: {0}")]
+    Url(#[from] redis::RedisError),
+    /// A Sentinel URL names its master after the addresses.
+    #[error("a Sentinel URL reads redis+sentinel://[user:password@]host:port[,host:port]/master[/db]")]
+    Sentinel,
+    /// A cluster needs a place to begin.
+    #[error("a cluster needs at least one URL")]
+    NoNodes,
+}
+
+impl RedisConfig {
+    /// Redis at `url`: `redis://`, `rediss://`, `unix://`, or through Sentinel
+    /// `redis+sentinel://[user:password@]host:port[,host:port]/master[/db]`
+    /// (`rediss+sentinel://` for TLS).
+    pub fn from_url(url: &str) -> Result<Self, ConfigError> {
+        let topology = match url.split_once("+sentinel://") {
+            Some((scheme @ ("redis" | "rediss"), rest)) => sentinel(scheme, rest)?,
+            _ => Topology::Standalone(Client::open(url)?),
+        };
+        Ok(Self::new(topology))
+    }
+
+    /// The Redis Cluster that any of these nodes knows.
+    pub fn cluster<S: AsRef<str>>(urls: &[S]) -> Result<Self, ConfigError> {
+        if urls.is_empty() {
+            return Err(ConfigError::NoNodes);
+        }
+        let nodes: Result<Vec<_>, _> =
+            urls.iter().map(|url| url.as_ref().into_connection_info()).collect();
+        Ok(Self::new(Topology::Cluster(nodes?)))
+    }
+
+    fn new(topology: Topology) -> Self {
+        Self {
+            topology,
+            connections: 4,
+            timeout: Duration::from_millis(100),
+            connect_timeout: Duration::from_secs(1),
+        }
+    }
+
+    /// How many connections share the load, 4 unless said; each carries any number
+    /// of calls at a time. A cluster has one to each node instead.
+    #[must_use]
+    pub fn connections(self, connections: usize) -> Self {
+        Self { connections: connections.clamp(1, 1024), ..self }
+    }
+
+    /// How long a decision may take, 100 ms unless said.
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+
+    /// How long it may take to connect, 1 s unless said.
+    #[must_use]
+    pub fn connect_timeout(self, connect_timeout: Duration) -> Self {
+        Self { connect_timeout, ..self }
+    }
+
+    pub(crate) fn cluster_client(&self, nodes: &[ConnectionInfo]) -> redis::RedisResult<ClusterClient> {
+        ClusterClientBuilder::new(nodes.iter().cloned())
+            .connection_timeout(self.connect_timeout)
+            .response_timeout(self.timeout)
+            .overall_response_timeout(Some(self.timeout))
+            .retries(4)
+            .min_retry_wait(5)
+            .max_retry_wait(50)
+            .build()
+    }
+}
+
+pub(crate) fn sentinel_client(
+    nodes: &[ConnectionAddr],
+    master: &str,
+    redis: &ConnectionInfo,
+) -> redis::RedisResult<SentinelClient> {
+    let settings = redis.redis_settings();
+    let mut builder =
+        SentinelClientBuilder::new(nodes.iter().cloned(), master, SentinelServerType::Master)?
+            .set_client_to_redis_db(settings.db());
+    if let Some(username) = settings.username() {
+        builder = builder.set_client_to_redis_username(username);
+    }
+    if let Some(password) = settings.password() {
+        builder = builder.set_client_to_redis_password(password);
+    }
+    if matches!(redis.addr(), ConnectionAddr::TcpTls { .. }) {
+        builder = builder.set_client_to_redis_tls_mode(redis::TlsMode::Secure);
+    }
+    builder.build()
+}
+
+/// Reads what follows `redis+sentinel://`.
+fn sentinel(scheme: &str, rest: &str) -> Result<Topology, ConfigError> {
+    let (authority, path) = rest.split_once('/').ok_or(ConfigError::Sentinel)?;
+    let (credentials, hosts) = match authority.rsplit_once('@') {
+        Some((credentials, hosts)) => (format!("{credentials}@"), hosts),
+        None => (String::new(), authority),
+    };
+    let (master, db) = path.split_once('/').unwrap_or((path, "0"));
+    if master.is_empty() {
+        return Err(ConfigError::Sentinel);
+    }
+    let node = |host: &str| format!("{scheme}://{host}").into_connection_info();
+    let nodes: Result<Vec<_>, _> = hosts.split(',').map(node).collect();
+    let nodes = nodes?.iter().map(|info| info.addr().clone()).collect();
+    // The master's address is Sentinel's to tell; the rest of this one is how to talk to it.
+    let redis = format!("{scheme}://{credentials}master/{db}").into_connection_info()?;
+    Ok(Topology::Sentinel { nodes, master: master.to_owned(), redis: Box::new(redis) })
+}
+
+impl std::fmt::Debug for RedisConfig {
+    /// Says nothing of addresses: URLs carry passwords.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let topology = match &self.topology {
+            Topology::Standalone(_) => "standalone",
+            Topology::Cluster(_) => "cluster",
+            Topology::Sentinel { .. } => "sentinel",
+        };
+        f.debug_struct("RedisConfig")
+            .field("topology", &topology)
+            .field("connections", &self.connections)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentinel_url_names_nodes_master_and_database() {
+        let url = "redis+sentinel://u:p@127.0.0.1:26379,127.0.0.1:26380/mymaster/2";
+        let config = RedisConfig::from_url(url).unwrap();
+        let Topology::Sentinel { nodes, master, redis } = config.topology else { panic!() };
+        assert_eq!(nodes.len(), 2);
+        assert_eq!(master, "mymaster");
+        assert_eq!(redis.redis_settings().db(), 2);
+        assert_eq!(redis.redis_settings().password(), Some("p"));
+    }
+
+    #[test]
+    fn what_is_no_redis_url_is_refused_without_repeating_it() {
+        for url in ["", "http://localhost", "redis+sentinel://127.0.0.1:1", "redis+sentinel://h:1/"] {
+            assert!(RedisConfig::from_url(url).is_err(), "{url}");
+        }
+        let error = RedisConfig::from_url("nonsense://user:hunter2@host").unwrap_err().to_string();
+        assert!(!error.contains("hunter2"), "{error}");
+        assert!(RedisConfig::cluster::<&str>(&[]).is_err());
+    }
+
+    #[test]
+    fn debugging_a_configuration_shows_no_password() {
+        let config = RedisConfig::from_url("redis://:hunter2@127.0.0.1").unwrap();
+        assert!(!format!("{config:?}").contains("hunter2"));
+    }
+}

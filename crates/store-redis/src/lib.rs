@@ -1,0 +1,41 @@
+//! Headgate's store on Redis and Valkey: standalone, Sentinel, Cluster.
+//!
+//! A decision is one script call and one round trip; concurrent decisions share
+//! a few connections and travel together. The clock is Redis's own.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `store` | [`RedisStore`]: one call where keys share a node, reserve and confirm where not |
+//! | `call` | a verb and a batch as a script call, and its answer as outcomes |
+//! | `script` | the Lua files, put together |
+//! | `link` | connections that come back by themselves |
+//! | `config` | where Redis is |
+//!
+//! The scripts are in `src/lua`, one file for each algorithm; each explains the
+//! state it keeps. Every key has a time to live.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+//! use headgate_store_redis::{RedisConfig, RedisStore};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let limiter = Limiter::new(RedisStore::connect(RedisConfig::from_url("redis://127.0.0.1")?));
+//! let limit = Limit::sliding_window(100, Duration::from_secs(60))?;
+//! let check = Check::new(Key::new("user:42")?, &limit, Cost::ONE)?;
+//!
+//! let decision = limiter.check(&Batch::from(check)).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod call;
+mod config;
+mod link;
+mod script;
+mod store;
+
+pub use config::{ConfigError, RedisConfig};
+pub use script::Script;
+pub use store::RedisStore;

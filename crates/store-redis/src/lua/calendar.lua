@@ -1,0 +1,44 @@
+-- calendar: hash count, start, finish [, leases]
+--   count   taken in the period
+--   start   its first microsecond
+--   finish  the first microsecond after it
+-- args: limit, the first microseconds of some successive periods around now, with commas
+
+local calendar = {}
+meters.calendar = calendar
+
+-- The period that `now` is in, of those that the caller listed. Only the caller
+-- knows time zones, but only this clock counts: out of range, it is asked again.
+local function period(bounds, now)
+  local start
+  for text in string.gmatch(bounds, '%d+') do
+    local bound = tonumber(text)
+    if start and now < bound then return start, bound end
+    if now < bound then break end
+    start = bound
+  end
+  error({ err = string.format('HEADGATE_PERIOD %.0f', now) })
+end
+
+function calendar.load(key, args, clock)
+  local s = { key = key, now = clock, leases = {}, count = 0, limit = tonumber(args[1]) }
+  local h = redis.call('HMGET', key, 'count', 'start', 'finish', 'leases')
+  s.now = math.max(clock, tonumber(h[2] or 0))
+  if h[4] then s.leases, s.had_leases = read_leases(h[4]), true end
+  if h[1] and s.now < tonumber(h[3]) then
+    s.count, s.start, s.finish = tonumber(h[1]), tonumber(h[2]), tonumber(h[3])
+  else
+    s.start, s.finish = period(args[2], s.now)
+  end
+  return s
+end
+
+calendar.fits, calendar.take, calendar.give = meters.fixed_window.fits, meters.fixed_window.take, meters.fixed_window.give
+
+function calendar.save(s)
+  save_hash(s, { 'count', s.count, 'start', s.start, 'finish', s.finish }, s.finish - s.now)
+end
+
+function calendar.reply(s)
+  return { s.count, s.finish }
+end

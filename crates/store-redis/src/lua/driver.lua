@@ -1,0 +1,81 @@
+-- Does one verb to several keys, all or nothing, in one go.
+-- KEYS     the keys
+-- ARGV[1]  verb: peek, acquire, reserve, commit, cancel, refund, reset
+-- ARGV[2]  lease id        ARGV[3]  lease in microseconds
+-- then six for every key: algorithm, cost, and four that the algorithm explains
+-- Answers, for every key: 1 or 0 (would it be admitted by itself), the time of
+-- the decision, its leases, and the algorithm's own numbers.
+
+local PER_KEY, MAX_PENDING = 6, 128
+local verb, id = ARGV[1], ARGV[2]
+local time = redis.call('TIME')
+local clock = time[1] * 1000000 + time[2]
+
+local function find_lease(s)
+  for i, l in ipairs(s.leases) do
+    if l.id == id then return i end
+  end
+end
+
+-- Gives back what expired leases hold.
+local function settle(meter, s)
+  for i = #s.leases, 1, -1 do
+    local l = s.leases[i]
+    if l.expires <= s.now then
+      table.remove(s.leases, i)
+      meter.give(s, l.cost, l.taken)
+      s.settled = true
+    end
+  end
+end
+
+local function permits(meter, s, cost)
+  if verb == 'acquire' or verb == 'peek' then return meter.fits(s, cost) end
+  if verb == 'reserve' then return #s.leases < MAX_PENDING and meter.fits(s, cost) end
+  if verb == 'commit' or verb == 'cancel' then return find_lease(s) ~= nil end
+  return true
+end
+
+local function perform(meter, s, cost)
+  if verb == 'acquire' then
+    meter.take(s, cost)
+  elseif verb == 'reserve' then
+    meter.take(s, cost)
+    s.leases[#s.leases + 1] = { id = id, cost = cost, taken = s.now, expires = s.now + tonumber(ARGV[3]) }
+  elseif verb == 'commit' then
+    table.remove(s.leases, find_lease(s))
+  elseif verb == 'cancel' then
+    local l = table.remove(s.leases, find_lease(s))
+    meter.give(s, l.cost, l.taken)
+  elseif verb == 'refund' then
+    meter.give(s, cost)
+  end
+end
+
+local entries, all = {}, true
+for i = 1, #KEYS do
+  local at = 3 + (i - 1) * PER_KEY
+  local meter, cost = meters[ARGV[at + 1]], tonumber(ARGV[at + 2])
+  -- A reset also clears away what no algorithm can read.
+  if verb == 'reset' then redis.call('DEL', KEYS[i]) end
+  local s = meter.load(KEYS[i], { ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6] }, clock)
+  if #s.leases > 0 then settle(meter, s) end
+  local permitted = permits(meter, s, cost)
+  all = all and permitted
+  entries[i] = { meter, s, cost, permitted }
+end
+
+local answers = {}
+for i, entry in ipairs(entries) do
+  local meter, s, cost, permitted = entry[1], entry[2], entry[3], entry[4]
+  local acts = verb ~= 'peek' and verb ~= 'reset'
+  if acts and all then perform(meter, s, cost) end
+  -- A refusal is written down only where it changed something all the same.
+  if acts and (all or s.changed or s.settled) or s.must_save then meter.save(s) end
+  local answer = { permitted and 1 or 0, s.now, write_leases(s.leases) }
+  for _, number in ipairs(meter.reply(s, cost, permitted)) do
+    answer[#answer + 1] = number
+  end
+  answers[i] = answer
+end
+return answers

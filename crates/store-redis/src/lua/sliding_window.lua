@@ -1,0 +1,133 @@
+-- sliding_window: a sorted set, one member for every admitted request
+--   score   when it was admitted, in microseconds
+--   member  units:when:n, where n tells requests of one microsecond apart
+-- Two more members stand before all of these, at scores that are no times:
+--   '#'     its score is the sum of all units, so that nobody has to add them up
+--   '?...'  at score -1: the leases
+-- args: limit, window (us)
+
+local sliding_window = {}
+meters.sliding_window = sliding_window
+
+local FIRST_TIME = '1000000000000'
+
+local function units(member)
+  return tonumber(string.match(member, '^%d+'))
+end
+
+function sliding_window.load(key, args, clock)
+  local s = { key = key, now = clock, leases = {}, total = 0, limit = tonumber(args[1]), window = tonumber(args[2]) }
+  local newest = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+  if not newest[1] then return s end
+
+  s.now = math.max(clock, tonumber(newest[2]))
+  s.cutoff = string.format('%.0f', s.now - s.window)
+  local head = redis.call('ZRANGEBYSCORE', key, '-inf', '(' .. FIRST_TIME, 'WITHSCORES')
+  for i = 1, #head, 2 do
+    if head[i] == '#' then
+      s.total = tonumber(head[i + 1])
+    else
+      s.lease_member = head[i]
+      s.leases = read_leases(head[i])
+    end
+  end
+  local gone = redis.call('ZRANGEBYSCORE', key, FIRST_TIME, s.cutoff)
+  for _, member in ipairs(gone) do
+    s.total = s.total - units(member)
+  end
+  s.gone = #gone > 0
+  s.newest_member = newest[1]
+  s.newest_at = tonumber(newest[2])
+  return s
+end
+
+function sliding_window.fits(s, cost)
+  return s.total + cost <= s.limit
+end
+
+function sliding_window.take(s, cost)
+  local n = 0
+  if s.newest_at == s.now then
+    n = tonumber(string.match(s.newest_member, '%d+$')) + 1
+  end
+  s.total = s.total + cost
+  s.newest_at, s.newest_member = s.now, string.format('%.0f:%.0f:%d', cost, s.now, n)
+  redis.call('ZADD', s.key, s.now, s.newest_member)
+end
+
+-- Takes `cost` units out of the members that the range holds, oldest first.
+local function remove(s, cost, from, to)
+  while cost > 0 do
+    local found = redis.call('ZRANGEBYSCORE', s.key, from, to, 'WITHSCORES', 'LIMIT', 0, 64)
+    if not found[1] then return end
+    for i = 1, #found, 2 do
+      if cost == 0 then return end
+      local have = units(found[i])
+      local less = math.min(have, cost)
+      redis.call('ZREM', s.key, found[i])
+      if less < have then
+        redis.call('ZADD', s.key, found[i + 1], string.format('%.0f%s', have - less, string.match(found[i], ':.*')))
+      end
+      cost, s.total = cost - less, s.total - less
+    end
+  end
+end
+
+function sliding_window.give(s, cost, taken)
+  s.must_save = true
+  if taken then
+    local at = string.format('%.0f', taken)
+    if taken > s.now - s.window then remove(s, cost, at, at) end
+  elseif s.cutoff then
+    remove(s, cost, '(' .. s.cutoff, '+inf')
+  end
+  local newest = redis.call('ZREVRANGE', s.key, 0, 0, 'WITHSCORES')
+  s.newest_member, s.newest_at = newest[1], tonumber(newest[2] or 0)
+end
+
+function sliding_window.save(s)
+  if s.gone then
+    redis.call('ZREMRANGEBYSCORE', s.key, FIRST_TIME, s.cutoff)
+  end
+  if s.lease_member then
+    redis.call('ZREM', s.key, s.lease_member)
+  end
+  if s.total == 0 and #s.leases == 0 then
+    redis.call('DEL', s.key)
+    return
+  end
+  if #s.leases > 0 then
+    redis.call('ZADD', s.key, s.total, '#', -1, '?' .. write_leases(s.leases))
+  else
+    redis.call('ZADD', s.key, s.total, '#')
+  end
+  expire(s, s.window)
+end
+
+-- The total, when the newest leaves, and when enough has left for `cost`. The
+-- engine needs every entry to see what happens when leases run out.
+function sliding_window.reply(s, cost, fits)
+  local answer = { s.total, s.total > 0 and s.newest_at or 0, 0 }
+  local in_the_way = s.total + cost - s.limit
+  local every = #s.leases > 0
+  if (fits or in_the_way <= 0) and not every then return answer end
+
+  local from = s.cutoff and '(' .. s.cutoff or FIRST_TIME
+  local seen = 0
+  repeat
+    local found = redis.call('ZRANGEBYSCORE', s.key, from, '+inf', 'WITHSCORES', 'LIMIT', seen, 64)
+    for i = 1, #found, 2 do
+      local have, at = units(found[i]), tonumber(found[i + 1])
+      if in_the_way > 0 then
+        in_the_way = in_the_way - have
+        answer[3] = at
+      end
+      if every then
+        answer[#answer + 1] = at
+        answer[#answer + 1] = have
+      end
+    end
+    seen = seen + #found / 2
+  until #found == 0 or (in_the_way <= 0 and not every)
+  return answer
+end

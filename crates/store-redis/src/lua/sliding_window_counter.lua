@@ -1,0 +1,59 @@
+-- sliding_window_counter: hash start, previous, current [, leases]
+--   start     the window's first microsecond, a multiple of the window
+--   current   taken in it
+--   previous  taken in the one before
+-- args: limit, window (us)
+
+local sliding_window_counter = {}
+meters.sliding_window_counter = sliding_window_counter
+
+function sliding_window_counter.load(key, args, clock)
+  local s = {
+    key = key, now = clock, leases = {}, previous = 0, current = 0,
+    limit = tonumber(args[1]), window = tonumber(args[2]),
+  }
+  local h = redis.call('HMGET', key, 'start', 'previous', 'current', 'leases')
+  local start = tonumber(h[1] or 0)
+  s.now = math.max(clock, start)
+  if h[4] then s.leases, s.had_leases = read_leases(h[4]), true end
+  s.start = s.now - math.fmod(s.now, s.window)
+  if h[1] and s.start == start then
+    s.previous, s.current = tonumber(h[2]), tonumber(h[3])
+  elseif h[1] and s.start == start + s.window then
+    s.previous = tonumber(h[3])
+  end
+  return s
+end
+
+function sliding_window_counter.fits(s, cost)
+  local room = s.limit - s.current - cost
+  if room < 0 then return false end
+  local counted, rest = muldiv(s.start + s.window - s.now, s.previous, s.window)
+  return counted < room or (counted == room and rest == 0)
+end
+
+function sliding_window_counter.take(s, cost)
+  s.current = s.current + cost
+end
+
+function sliding_window_counter.give(s, cost, taken)
+  if taken and taken + s.window < s.start then return end
+  if taken and taken < s.start then
+    s.previous = math.max(0, s.previous - cost)
+    return
+  end
+  local here = math.min(cost, s.current)
+  s.current = s.current - here
+  if not taken then
+    s.previous = math.max(0, s.previous - (cost - here))
+  end
+end
+
+function sliding_window_counter.save(s)
+  local life = s.start + 2 * s.window - s.now
+  save_hash(s, { 'start', s.start, 'previous', s.previous, 'current', s.current }, life)
+end
+
+function sliding_window_counter.reply(s)
+  return { s.start, s.previous, s.current }
+end

@@ -1,0 +1,182 @@
+//! One call where keys share a node, reserve and confirm where they do not.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use headgate::{
+    Batch, Check, Clock, LeaseId, Outcomes, Store, StoreError, StoreFuture, SystemClock, Timestamp,
+    Verb,
+};
+use redis::cluster_routing::Slot;
+
+use crate::{
+    RedisConfig,
+    call::{self, Call},
+    config::Topology,
+    link::Link,
+};
+
+/// Keeps subjects' states in Redis or Valkey.
+#[derive(Debug)]
+pub struct RedisStore {
+    link: Link,
+    clock: SystemClock,
+    is_cluster: bool,
+}
+
+/// Checks that can be decided in one call, with their places in the batch.
+struct Group<'a> {
+    slot: Option<Slot>,
+    places: Vec<usize>,
+    checks: Vec<Check<'a>>,
+}
+
+impl RedisStore {
+    /// How long a part of a batch waits for the other nodes' parts.
+    const LEASE: Duration = Duration::from_secs(5);
+
+    /// Connects in the background, and again whenever the connection is lost:
+    /// calls fail until Redis is there.
+    ///
+    /// # Panics
+    ///
+    /// Outside a Tokio runtime.
+    pub fn connect(config: RedisConfig) -> Self {
+        // TLS needs a choice of cryptography; a program that made its own keeps it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Self {
+            is_cluster: matches!(config.topology, Topology::Cluster(_)),
+            link: Link::open(&config),
+            clock: SystemClock::new(),
+        }
+    }
+
+    async fn apply_to_batch(
+        &self,
+        verb: Verb,
+        batch: &Batch<'_>,
+    ) -> Result<Outcomes, StoreError> {
+        if !self.is_cluster || batch.checks().len() == 1 {
+            return self.apply_at_once(verb, batch.checks()).await;
+        }
+        let groups = Group::by_slot(batch.checks());
+        match verb {
+            _ if groups.len() == 1 => self.apply_at_once(verb, batch.checks()).await,
+            Verb::Acquire => {
+                let (id, lease) = (LeaseId::random(), Self::LEASE);
+                let reserved = self.reserve_each(&groups, id, lease).await?;
+                if reserved.iter().flatten().any(|outcome| !outcome.allowed) {
+                    return Ok(Group::join(&groups, reserved));
+                }
+                // What is taken stays taken: a node lost here forgets or remembers by itself.
+                let committed = self.apply_to_each(Verb::Commit(id), &groups).await;
+                let answers = committed.into_iter().zip(reserved);
+                let answers = answers.map(|(committed, reserved)| match committed {
+                    Ok(outcomes) if outcomes.iter().all(|outcome| outcome.allowed) => outcomes,
+                    _ => reserved,
+                });
+                Ok(Group::join(&groups, answers.collect()))
+            }
+            Verb::Reserve { id, lease } => {
+                Ok(Group::join(&groups, self.reserve_each(&groups, id, lease).await?))
+            }
+            verb => {
+                let answers = self.apply_to_each(verb, &groups).await;
+                Ok(Group::join(&groups, answers.into_iter().collect::<Result<_, _>>()?))
+            }
+        }
+    }
+
+    /// Reserves on every node; where one denies, gives back what the others took.
+    async fn reserve_each(
+        &self,
+        groups: &[Group<'_>],
+        id: LeaseId,
+        lease: Duration,
+    ) -> Result<Vec<Outcomes>, StoreError> {
+        let mut answers = self.apply_to_each(Verb::Reserve { id, lease }, groups).await;
+        let took = |answer: &Result<Outcomes, StoreError>| {
+            answer.as_ref().is_ok_and(|outcomes| outcomes.iter().all(|outcome| outcome.allowed))
+        };
+        if !answers.iter().all(took) {
+            let undo = answers.iter().zip(groups).enumerate().filter(|(_, (answer, _))| took(answer));
+            let undo = undo.map(|(i, (_, group))| async move {
+                (i, self.apply_at_once(Verb::Cancel(id), &group.checks).await)
+            });
+            for (i, cancelled) in join_all(undo.collect::<Vec<_>>()).await {
+                // A node that cannot cancel gives back when the lease runs out.
+                if cancelled.is_ok() {
+                    answers[i] = cancelled;
+                }
+            }
+        }
+        answers.into_iter().collect()
+    }
+
+    async fn apply_to_each(
+        &self,
+        verb: Verb,
+        groups: &[Group<'_>],
+    ) -> Vec<Result<Outcomes, StoreError>> {
+        join_all(groups.iter().map(|group| self.apply_at_once(verb, &group.checks))).await
+    }
+
+    /// One script call.
+    async fn apply_at_once(
+        &self,
+        verb: Verb,
+        checks: &[Check<'_>],
+    ) -> Result<Outcomes, StoreError> {
+        let answer = match self.link.run(&Call::new(verb, checks, self.clock.now())).await {
+            Err(StoreError::Corrupt(error)) => match redis_time(&error) {
+                // Redis's clock is in a period that we did not tell it of.
+                Some(now) => self.link.run(&Call::new(verb, checks, now)).await?,
+                None => return Err(StoreError::Corrupt(error)),
+            },
+            answer => answer?,
+        };
+        call::outcomes(checks, &answer).map_err(|error| StoreError::Corrupt(error.to_string()))
+    }
+}
+
+impl Store for RedisStore {
+    fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
+        StoreFuture::pending(self.apply_to_batch(verb, batch))
+    }
+}
+
+/// The time in a script's complaint that it needs other calendar periods.
+fn redis_time(error: &str) -> Option<Timestamp> {
+    let (_, rest) = error.split_once("HEADGATE_PERIOD ")?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).map_or(rest, |end| &rest[..end]);
+    digits.parse().ok().map(Timestamp::from_micros)
+}
+
+// === impl Group ===
+
+impl<'a> Group<'a> {
+    fn by_slot(checks: &[Check<'a>]) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        for (place, check) in checks.iter().enumerate() {
+            let slot = Some(Slot::for_key(check.key().to_string()));
+            let group = match groups.iter_mut().find(|group| group.slot == slot) {
+                Some(group) => group,
+                None => {
+                    groups.push(Self { slot, places: Vec::new(), checks: Vec::new() });
+                    groups.last_mut().unwrap_or_else(|| unreachable!("one was just pushed"))
+                }
+            };
+            group.places.push(place);
+            group.checks.push(*check);
+        }
+        groups
+    }
+
+    /// Puts the groups' answers back into the batch's order.
+    fn join(groups: &[Self], answers: Vec<Outcomes>) -> Outcomes {
+        let places = groups.iter().flat_map(|group| &group.places);
+        let mut placed: Vec<_> = places.zip(answers.into_iter().flatten()).collect();
+        placed.sort_unstable_by_key(|(place, _)| **place);
+        placed.into_iter().map(|(_, outcome)| outcome).collect()
+    }
+}
