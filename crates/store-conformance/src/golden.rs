@@ -6,7 +6,7 @@
 //! A line reads `+pause verb cost: allowed remaining reset_after retry_after`,
 //! all times in microseconds.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{fmt::Write as _, rc::Rc, time::Duration};
 
 use headgate::{
     Batch, Check, Cost, Key, LeaseId, Limit, LimitError, Outcome, Timestamp, Verb,
@@ -43,10 +43,13 @@ pub fn render() -> String {
     text
 }
 
-/// Plays the vectors on a store whose clock can be set; panics where an answer differs.
-pub async fn replay(fixture: &dyn Fixture) {
+/// Plays the vectors on stores whose clock can be set; panics where an answer differs.
+///
+/// `fixture` makes the store for one limit: all begin at the same time.
+pub async fn replay(fixture: impl Fn() -> Rc<dyn Fixture>) {
     let mut text = String::new();
     for (limit, script) in cases() {
+        let fixture = fixture();
         let name = format!("golden:{}", next_scenario());
         let mut now = START;
         let _ = writeln!(text, "# {}", title(&limit));

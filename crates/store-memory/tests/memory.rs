@@ -30,6 +30,10 @@ impl InMemory {
         Self { clock, store }
     }
 
+    fn fixture() -> Rc<dyn Fixture> {
+        Rc::new(Self::with_capacity(100_000))
+    }
+
     fn acquire(&self, name: &str, limit: &Limit) -> Decision {
         self.store.acquire(Key::new(name).unwrap(), limit, Cost::ONE).unwrap()
     }
@@ -67,13 +71,12 @@ fn per_minute(limit: u64) -> Limit {
 
 #[test]
 fn agrees_with_the_model() {
-    let fixture = || Rc::new(InMemory::with_capacity(100_000)) as Rc<dyn Fixture>;
-    suite::agrees_with_the_model(fixture, 2_000, |scenario| at_once(scenario));
+    suite::agrees_with_the_model(InMemory::fixture, 2_000, |scenario| at_once(scenario));
 }
 
 #[test]
 fn gives_the_golden_vectors() {
-    at_once(golden::replay(&InMemory::with_capacity(100_000)));
+    at_once(golden::replay(InMemory::fixture));
 }
 
 #[test]

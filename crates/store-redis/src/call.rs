@@ -7,7 +7,7 @@ use redis::Cmd;
 
 use crate::Script;
 
-pub(crate) use answer::{Malformed, outcomes};
+pub(crate) use answer::{other_periods_wanted, outcomes};
 
 /// A script call: what `EVALSHA` is sent.
 #[derive(Debug)]

@@ -173,12 +173,13 @@ async fn keep(
                 health.until_broken(number).await;
                 tracing::warn!(number, "lost the connection to Redis");
             }
-            failed => {
-                let error = failed.map_or_else(|_| "timed out".to_owned(), |failed| failed.err().map_or_else(String::new, |e| e.category().to_owned()));
-                tracing::warn!(error, retry_in = ?pause, "cannot connect to Redis");
+            Ok(Err(error)) => {
+                // The category only: messages may repeat parts of the URL.
+                tracing::warn!(error = error.category(), retry_in = ?pause, "cannot connect to Redis");
                 sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
+            Err(_) => tracing::warn!(after = ?config.connect_timeout, "cannot connect to Redis: timed out"),
         }
     }
 }

@@ -1,11 +1,10 @@
 //! One call where keys share a node, reserve and confirm where they do not.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use futures_util::future::join_all;
 use headgate::{
-    Batch, Check, Clock, LeaseId, Outcomes, Store, StoreError, StoreFuture, SystemClock, Timestamp,
-    Verb,
+    Batch, Check, Clock, LeaseId, Outcomes, Store, StoreError, StoreFuture, SystemClock, Verb,
 };
 use redis::cluster_routing::Slot;
 
@@ -17,10 +16,10 @@ use crate::{
 };
 
 /// Keeps subjects' states in Redis or Valkey.
-#[derive(Debug)]
 pub struct RedisStore {
     link: Link,
-    clock: SystemClock,
+    /// Only chooses the calendar periods that Redis is told of.
+    clock: Box<dyn Clock>,
     is_cluster: bool,
 }
 
@@ -47,8 +46,15 @@ impl RedisStore {
         Self {
             is_cluster: matches!(config.topology, Topology::Cluster(_)),
             link: Link::open(&config),
-            clock: SystemClock::new(),
+            clock: Box::new(SystemClock::new()),
         }
+    }
+
+    /// With another clock than the machine's. It decides nothing: a wrong one
+    /// only costs a second round trip on calendar windows.
+    #[must_use]
+    pub fn with_clock(self, clock: impl Clock + 'static) -> Self {
+        Self { clock: Box::new(clock), ..self }
     }
 
     async fn apply_to_batch(
@@ -127,14 +133,10 @@ impl RedisStore {
         verb: Verb,
         checks: &[Check<'_>],
     ) -> Result<Outcomes, StoreError> {
-        let answer = match self.link.run(&Call::new(verb, checks, self.clock.now())).await {
-            Err(StoreError::Corrupt(error)) => match redis_time(&error) {
-                // Redis's clock is in a period that we did not tell it of.
-                Some(now) => self.link.run(&Call::new(verb, checks, now)).await?,
-                None => return Err(StoreError::Corrupt(error)),
-            },
-            answer => answer?,
-        };
+        let mut answer = self.link.run(&Call::new(verb, checks, self.clock.now())).await?;
+        if let Some(now) = call::other_periods_wanted(&answer) {
+            answer = self.link.run(&Call::new(verb, checks, now)).await?;
+        }
         call::outcomes(checks, &answer).map_err(|error| StoreError::Corrupt(error.to_string()))
     }
 }
@@ -145,11 +147,10 @@ impl Store for RedisStore {
     }
 }
 
-/// The time in a script's complaint that it needs other calendar periods.
-fn redis_time(error: &str) -> Option<Timestamp> {
-    let (_, rest) = error.split_once("HEADGATE_PERIOD ")?;
-    let digits = rest.find(|c: char| !c.is_ascii_digit()).map_or(rest, |end| &rest[..end]);
-    digits.parse().ok().map(Timestamp::from_micros)
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore").field("link", &self.link).finish_non_exhaustive()
+    }
 }
 
 // === impl Group ===

@@ -35,6 +35,11 @@ pub(crate) fn outcomes(checks: &[Check<'_>], answer: &Value) -> Result<Outcomes,
     checks.iter().zip(parts).map(|(check, part)| outcome(check, &Part::read(part)?)).collect()
 }
 
+/// Redis's time, when none of the calendar periods in the call were of that time.
+pub(crate) fn other_periods_wanted(answer: &Value) -> Option<Timestamp> {
+    number(answer).ok().map(Timestamp::from_micros)
+}
+
 fn outcome(check: &Check<'_>, part: &Part<'_>) -> Result<Outcome, Malformed> {
     let (limit, cost) = (check.limit(), check.cost());
     let state = match limit.rule() {

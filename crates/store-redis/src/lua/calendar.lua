@@ -7,8 +7,7 @@
 local calendar = {}
 meters.calendar = calendar
 
--- The period that `now` is in, of those that the caller listed. Only the caller
--- knows time zones, but only this clock counts: out of range, it is asked again.
+-- The period that `now` is in, of those that the caller listed, or nil.
 local function period(bounds, now)
   local start
   for text in string.gmatch(bounds, '%d+') do
@@ -17,7 +16,6 @@ local function period(bounds, now)
     if now < bound then break end
     start = bound
   end
-  error({ err = string.format('HEADGATE_PERIOD %.0f', now) })
 end
 
 function calendar.load(key, args, clock)
@@ -29,6 +27,7 @@ function calendar.load(key, args, clock)
     s.count, s.start, s.finish = tonumber(h[1]), tonumber(h[2]), tonumber(h[3])
   else
     s.start, s.finish = period(args[2], s.now)
+    s.outside = not s.start
   end
   return s
 end

@@ -4,7 +4,8 @@
 -- ARGV[2]  lease id        ARGV[3]  lease in microseconds
 -- then six for every key: algorithm, cost, and four that the algorithm explains
 -- Answers, for every key: 1 or 0 (would it be admitted by itself), the time of
--- the decision, its leases, and the algorithm's own numbers.
+-- the decision, its leases, and the algorithm's own numbers. Or just the time,
+-- when that is in none of the calendar periods listed.
 
 local PER_KEY, MAX_PENDING = 6, 128
 local verb, id = ARGV[1], ARGV[2]
@@ -52,22 +53,30 @@ local function perform(meter, s, cost)
   end
 end
 
-local entries, all = {}, true
+-- A reset also clears away what no algorithm can read.
+if verb == 'reset' then redis.call('DEL', unpack(KEYS)) end
+
+-- All are read before anything is written: a state that cannot be read stops the whole.
+local states = {}
 for i = 1, #KEYS do
   local at = 3 + (i - 1) * PER_KEY
-  local meter, cost = meters[ARGV[at + 1]], tonumber(ARGV[at + 2])
-  -- A reset also clears away what no algorithm can read.
-  if verb == 'reset' then redis.call('DEL', KEYS[i]) end
-  local s = meter.load(KEYS[i], { ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6] }, clock)
-  if #s.leases > 0 then settle(meter, s) end
-  local permitted = permits(meter, s, cost)
-  all = all and permitted
-  entries[i] = { meter, s, cost, permitted }
+  local s = meters[ARGV[at + 1]].load(KEYS[i], { ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6] }, clock)
+  -- Only the caller knows calendars, but only this clock counts: tell it the time, to be asked again.
+  if s.outside then return s.now end
+  s.meter, s.cost = meters[ARGV[at + 1]], tonumber(ARGV[at + 2])
+  states[i] = s
+end
+
+local all = true
+for _, s in ipairs(states) do
+  if #s.leases > 0 then settle(s.meter, s) end
+  s.permitted = permits(s.meter, s, s.cost)
+  all = all and s.permitted
 end
 
 local answers = {}
-for i, entry in ipairs(entries) do
-  local meter, s, cost, permitted = entry[1], entry[2], entry[3], entry[4]
+for i, s in ipairs(states) do
+  local meter, cost, permitted = s.meter, s.cost, s.permitted
   local acts = verb ~= 'peek' and verb ~= 'reset'
   if acts and all then perform(meter, s, cost) end
   -- A refusal is written down only where it changed something all the same.

@@ -1,0 +1,91 @@
+//! Decision for decision what the model says, on one server.
+
+use std::{rc::Rc, sync::Arc, time::Duration};
+
+use headgate::{Limit, ManualClock, Timestamp, algorithm::Period};
+use headgate_store_conformance::{Fixture, golden, suite};
+use headgate_testkit::{Redis, require};
+
+use crate::support::{
+    OnRedis, acquire, clients_never_get_more_than_the_limit, per_minute, runtime, store,
+};
+
+const START: u64 = 1_772_928_000_000_000;
+
+/// Redis under a clock that the test sets.
+fn at_our_time(runtime: &tokio::runtime::Runtime, redis: Redis) -> impl Fn() -> Rc<dyn Fixture> {
+    let store = store(runtime, &redis.url());
+    let fixture = OnRedis { store, clock: Some(Arc::new(redis)), key_prefix: "" };
+    let fixture: Rc<dyn Fixture> = Rc::new(fixture);
+    move || Rc::clone(&fixture)
+}
+
+#[test]
+fn agrees_with_the_model_at_any_time() {
+    let redis = require!(Redis::builder().fake_clock(START).start());
+    let runtime = runtime();
+    let fixture = at_our_time(&runtime, redis);
+    suite::agrees_with_the_model(fixture, 256, |scenario| runtime.block_on(scenario));
+}
+
+#[test]
+fn agrees_with_the_model_on_its_own_time() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let fixture = OnRedis::on_its_own_time(store(&runtime, &redis.url()), "");
+    suite::agrees_with_the_model(|| Rc::clone(&fixture), 256, |scenario| runtime.block_on(scenario));
+}
+
+#[test]
+fn gives_the_golden_vectors() {
+    let redis = require!(Redis::builder().fake_clock(START).start());
+    let runtime = runtime();
+    runtime.block_on(golden::replay(at_our_time(&runtime, redis)));
+}
+
+#[test]
+fn stands_still_when_its_clock_steps_back() {
+    let redis = require!(Redis::builder().fake_clock(START).start());
+    let runtime = runtime();
+    let fixture = at_our_time(&runtime, redis);
+    runtime.block_on(suite::stands_still_when_its_clock_steps_back(&*fixture()));
+}
+
+#[test]
+fn two_clients_never_get_more_than_the_limit() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let stores = [store(&runtime, &redis.url()), store(&runtime, &redis.url())];
+    clients_never_get_more_than_the_limit(&runtime, stores, "");
+}
+
+#[test]
+fn skewed_client_clocks_change_nothing() {
+    let redis = require!(Redis::builder().fake_clock(START).start());
+    let runtime = runtime();
+    let client = |clock: u64| {
+        let clock = ManualClock::new(Timestamp::from_micros(clock));
+        store(&runtime, &redis.url()).with_clock(clock)
+    };
+    let hour = 3_600_000_000;
+    let clients = [client(START), client(START - 5 * 60_000_000), client(START + 400 * 24 * hour), client(0)];
+    let limits = [
+        per_minute(8),
+        Limit::sliding_window(8, Duration::from_secs(60)).unwrap(),
+        Limit::calendar(8, Period::Day, "Asia/Tokyo").unwrap(),
+        Limit::calendar(8, Period::Month, "America/New_York").unwrap(),
+    ];
+    runtime.block_on(async {
+        for (i, limit) in limits.iter().enumerate() {
+            for left in (0..8).rev() {
+                let client = &clients[left as usize % clients.len()];
+                let outcome = acquire(client, &format!("skew:{i}"), limit).await.unwrap()[0];
+                assert_eq!(outcome.remaining, left, "{limit:?}");
+                assert_eq!(outcome.at.as_micros(), START);
+            }
+            for client in &clients {
+                assert!(!acquire(client, &format!("skew:{i}"), limit).await.unwrap()[0].allowed);
+            }
+        }
+    });
+}

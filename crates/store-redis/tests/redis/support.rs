@@ -1,0 +1,112 @@
+//! Stores on servers that the tests started.
+
+use std::{rc::Rc, sync::Arc, time::Duration};
+
+use headgate::{Batch, Check, Cost, Key, Limit, Outcomes, Store, StoreError, Timestamp, Verb};
+use headgate_store_conformance::{Fixture, suite};
+use headgate_store_redis::{RedisConfig, RedisStore};
+use headgate_testkit::Redis;
+use tokio::{runtime::Runtime, task::JoinSet};
+
+/// Tests share two cores with the servers: nothing here is about being fast.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+/// A store on one server, made in `runtime`.
+pub(crate) fn store(runtime: &Runtime, url: &str) -> RedisStore {
+    let _guard = runtime.enter();
+    RedisStore::connect(RedisConfig::from_url(url).unwrap().timeout(PATIENCE))
+}
+
+/// A store on the cluster of these nodes.
+pub(crate) fn cluster_store(runtime: &Runtime, urls: &[String]) -> RedisStore {
+    let _guard = runtime.enter();
+    RedisStore::connect(RedisConfig::cluster(urls).unwrap().timeout(PATIENCE))
+}
+
+/// A store as the conformance suite wants it.
+pub(crate) struct OnRedis {
+    pub(crate) store: RedisStore,
+    /// Where the clock can be set.
+    pub(crate) clock: Option<Arc<Redis>>,
+    pub(crate) key_prefix: &'static str,
+}
+
+impl OnRedis {
+    pub(crate) fn on_its_own_time(store: RedisStore, key_prefix: &'static str) -> Rc<dyn Fixture> {
+        Rc::new(Self { store, clock: None, key_prefix })
+    }
+}
+
+impl Fixture for OnRedis {
+    fn store(&self) -> &dyn Store {
+        &self.store
+    }
+
+    fn set_time(&self, now: Timestamp) -> bool {
+        let Some(redis) = &self.clock else { return false };
+        redis.clock().set(now.as_micros());
+        true
+    }
+
+    fn key_prefix(&self) -> &'static str {
+        self.key_prefix
+    }
+}
+
+/// Two clients of one store fire at the same limit from several threads.
+pub(crate) fn clients_never_get_more_than_the_limit(
+    runtime: &Runtime,
+    stores: [RedisStore; 2],
+    prefix: &'static str,
+) {
+    let stores = Arc::new(stores);
+    suite::never_admits_more_than_the_limit(4, |shot| {
+        let mut clients = JoinSet::new();
+        for client in 0..4 {
+            let stores = Arc::clone(&stores);
+            let fire = async move { shot.fire(&stores[client % 2], prefix).await };
+            clients.spawn_on(fire, runtime.handle());
+        }
+        runtime.block_on(clients.join_all()).into_iter().sum()
+    });
+}
+
+pub(crate) fn per_minute(limit: u64) -> Limit {
+    Limit::token_bucket(limit, Duration::from_secs(60)).unwrap()
+}
+
+pub(crate) async fn apply(
+    store: &dyn Store,
+    verb: Verb,
+    names: &[&str],
+    limit: &Limit,
+) -> Result<Outcomes, StoreError> {
+    let check = |name| Check::new(Key::new(name).unwrap(), limit, Cost::ONE).unwrap();
+    let batch = Batch::new(names.iter().copied().map(check)).unwrap();
+    store.apply(verb, &batch).await
+}
+
+pub(crate) async fn acquire(
+    store: &dyn Store,
+    name: &str,
+    limit: &Limit,
+) -> Result<Outcomes, StoreError> {
+    apply(store, Verb::Acquire, &[name], limit).await
+}
+
+/// Asks until the store answers, however often it has to reconnect.
+pub(crate) async fn acquire_eventually(store: &dyn Store, name: &str, limit: &Limit) -> Outcomes {
+    let answered = async {
+        loop {
+            if let Ok(outcomes) = acquire(store, name, limit).await {
+                return outcomes;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), answered).await.expect("the store never came back")
+}
