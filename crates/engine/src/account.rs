@@ -1,8 +1,6 @@
 //! One subject's state under one limit, together with its pending reservations.
 
-use crate::{
-    Cost, Lease, LeaseId, Limit, Outcome, State, Timestamp, Verb, algorithm::Taken,
-};
+use crate::{Cost, Lease, LeaseId, Limit, Outcome, State, Timestamp, Verb, algorithm::Taken};
 
 /// The reference for what every [`Verb`] does to a subject.
 ///

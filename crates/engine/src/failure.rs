@@ -5,7 +5,8 @@ use std::{fmt, num::NonZeroU32, str::FromStr, time::Duration};
 use thiserror::Error;
 
 use crate::{
-    Batch, Check, Clock, Cost, Limit, Outcome, Outcomes, Store, StoreError, StoreFuture, Timestamp, Verb,
+    Batch, Check, Clock, Cost, Limit, Outcome, Outcomes, Store, StoreError, StoreFuture, Timestamp,
+    Verb,
 };
 
 /// Who decides while the store cannot.

@@ -1,11 +1,6 @@
 //! What a reservation leaves in a store until it is committed, cancelled or expired.
 
-use std::{
-    collections::hash_map::RandomState,
-    fmt,
-    hash::BuildHasher,
-    time::Duration,
-};
+use std::{collections::hash_map::RandomState, fmt, hash::BuildHasher, time::Duration};
 
 use crate::{Cost, Timestamp};
 

@@ -20,7 +20,7 @@ use crate::{
 /// use headgate::Limit;
 ///
 /// let api = Limit::token_bucket(100, Duration::from_secs(60))?.with_burst(20)?;
-/// let cooldown = Limit::fixed_window(1, Duration::from_secs(300))?;
+/// let once_in_five_minutes = Limit::cooldown(Duration::from_secs(300))?;
 /// assert!(Limit::token_bucket(0, Duration::from_secs(60)).is_err());
 /// # Ok::<(), headgate::LimitError>(())
 /// ```
@@ -147,6 +147,11 @@ impl Limit {
     /// A bucket that holds `limit` and refills as many every `window`.
     pub fn token_bucket(limit: u64, window: Duration) -> Result<Self, LimitError> {
         Self::new(Algorithm::TokenBucket, limit, window)
+    }
+
+    /// One, and then none for as long as `period`.
+    pub fn cooldown(period: Duration) -> Result<Self, LimitError> {
+        Self::token_bucket(1, period)
     }
 
     /// A bucket that takes in `limit` and drains as many every `window`.

@@ -123,9 +123,7 @@ impl<'a> StoreFuture<'a> {
     }
 
     /// An answer that takes I/O.
-    pub fn pending(
-        answer: impl Future<Output = Result<Outcomes, StoreError>> + Send + 'a,
-    ) -> Self {
+    pub fn pending(answer: impl Future<Output = Result<Outcomes, StoreError>> + Send + 'a) -> Self {
         Self::Pending(Box::pin(answer))
     }
 

@@ -90,7 +90,8 @@ fn line(pause: u64, verb: Verb, cost: u64, outcome: &Outcome) -> String {
 }
 
 fn title(limit: &Limit) -> String {
-    let window = limit.window().map_or_else(|| "calendar".to_owned(), |window| format!("{window:?}"));
+    let window =
+        limit.window().map_or_else(|| "calendar".to_owned(), |window| format!("{window:?}"));
     format!("{} {} per {window}", limit.algorithm(), limit.capacity())
 }
 

@@ -7,6 +7,11 @@
 //! Stores whose clock can be set are driven through time; others run on their
 //! own time, which they tell in every answer, and the model follows.
 
+#![allow(
+    clippy::missing_panics_doc,
+    reason = "a panic is how a test fails: it is what these functions are for"
+)]
+
 mod fixture;
 pub mod golden;
 mod model;

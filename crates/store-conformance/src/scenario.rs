@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use headgate::{
-    Algorithm, Check, Cost, Key, LeaseId, Limit, Verb,
-    algorithm::Period,
-};
+use headgate::{Algorithm, Check, Cost, Key, LeaseId, Limit, Verb, algorithm::Period};
 use proptest::{prelude::*, sample::select};
 
 /// What happens to a few subjects.
@@ -67,7 +64,10 @@ impl Scenario {
         Self::over(windows.boxed(), Just(0).boxed())
     }
 
-    fn over(windows: BoxedStrategy<Duration>, pauses: BoxedStrategy<u64>) -> impl Strategy<Value = Self> {
+    fn over(
+        windows: BoxedStrategy<Duration>,
+        pauses: BoxedStrategy<u64>,
+    ) -> impl Strategy<Value = Self> {
         let subjects = proptest::collection::vec(subject(windows), SUBJECTS);
         let steps = proptest::collection::vec(step(pauses), 1..60);
         (subjects, steps).prop_map(|(subjects, steps)| Self { subjects, steps })

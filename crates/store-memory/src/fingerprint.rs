@@ -10,7 +10,7 @@ use headgate::{Key, Limit, algorithm::Period, limit::Rule};
 
 /// A keyed hash of a key, its algorithm and its window.
 ///
-/// Two subjects share one with probability 2^-64; the key of the hash (SipHash)
+/// Two subjects share one with probability 2^-64; the key of the hash (`SipHash`)
 /// is secret and new in every process, so that nobody can look for two that do.
 /// The limit's number is no part of it: a changed limit finds the same state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

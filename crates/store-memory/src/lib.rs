@@ -23,12 +23,12 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let store = MemoryStore::builder().capacity(100_000).build();
-//! let cooldown = Limit::fixed_window(1, Duration::from_secs(300))?;
+//! let cooldown = Limit::cooldown(Duration::from_secs(300))?;
 //! let key = Key::new("198.51.100.7")?;
 //!
 //! assert!(store.acquire(key, &cooldown, Cost::ONE)?.allowed);
 //! let denied = store.acquire(key, &cooldown, Cost::ONE)?;
-//! assert!(!denied.allowed && denied.retry_after <= Duration::from_secs(300));
+//! assert!(!denied.allowed && denied.retry_after > Duration::from_secs(299));
 //! # Ok(())
 //! # }
 //! ```

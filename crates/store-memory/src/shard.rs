@@ -7,11 +7,7 @@ use std::{
 
 use headgate::{Account, Cost, Limit, Outcome, State, Timestamp, algorithm::Algorithm};
 
-use crate::{
-    fingerprint::Fingerprint,
-    slot::Packed,
-    table::Table,
-};
+use crate::{fingerprint::Fingerprint, slot::Packed, table::Table};
 
 #[derive(Debug)]
 pub(crate) struct Shard {

@@ -36,6 +36,7 @@ pub struct Builder<C = SystemClock> {
 struct Line<T>(T);
 
 /// Where a check's account is kept.
+#[derive(Clone, Copy)]
 enum Home {
     Shard(usize, Fingerprint),
     Overflow(Share),
@@ -62,12 +63,7 @@ impl Default for MemoryStore {
 impl<C: Clock> MemoryStore<C> {
     /// Takes `cost` from `key`'s allowance if it fits: the direct call for embedding.
     #[inline]
-    pub fn acquire(
-        &self,
-        key: Key<'_>,
-        limit: &Limit,
-        cost: Cost,
-    ) -> Result<Decision, CheckError> {
+    pub fn acquire(&self, key: Key<'_>, limit: &Limit, cost: Cost) -> Result<Decision, CheckError> {
         let check = Check::new(key, limit, cost)?;
         Ok(match self.acquire_known(&check) {
             Some(outcome) => outcome.into(),
@@ -243,8 +239,8 @@ impl<'s> Locked<'s> {
         }
         let overflow = self.overflow.get_or_insert_with(|| store.overflow.lock());
         overflow.tick(now);
-        let share = overflow.share(limit, place);
-        (Home::Overflow(share), overflow.take(share))
+        let common = overflow.share(limit, place);
+        (Home::Overflow(common), overflow.take(common))
     }
 
     fn put(&mut self, home: Home, limit: &Limit, account: Account, now: Timestamp) {

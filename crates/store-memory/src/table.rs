@@ -43,7 +43,9 @@ impl Table {
         if self.len * 5 >= self.homes * 4 {
             self.rebuild(now);
         }
-        let Err(at) = self.find(fingerprint) else { return };
+        let Err(at) = self.find(fingerprint) else {
+            return;
+        };
         let free = (at..self.slots.len()).find(|i| self.slots[*i].fingerprint == 0);
         let free = free.unwrap_or_else(|| {
             self.slots.reserve_exact(Self::SPARE);

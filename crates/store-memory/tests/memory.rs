@@ -1,5 +1,7 @@
 //! The memory store keeps the contract, and its bounds.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::{
     pin::pin,
     rc::Rc,
@@ -102,7 +104,9 @@ fn a_batch_is_all_or_nothing_while_threads_compete_for_its_parts() {
     let take = |first: &str, second: &str| {
         let check = |name| Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap();
         let batch = Batch::new([check(first), check(second)]).unwrap();
-        (0..100).filter(|_| store.apply_now(Verb::Acquire, &batch).iter().all(|o| o.allowed)).count()
+        (0..100)
+            .filter(|_| store.apply_now(Verb::Acquire, &batch).iter().all(|o| o.allowed))
+            .count()
     };
     // In opposite order: shards locked in the batch's order would wait for each other for ever.
     let taken: usize = thread::scope(|scope| {
@@ -210,5 +214,9 @@ fn a_changed_limit_acts_at_once_and_hands_out_nothing_twice() {
     assert_eq!(memory.acquire("u", &per_minute(8)).remaining, 2, "raised by three");
     let lowered = memory.acquire("u", &per_minute(2));
     assert!(!lowered.allowed && lowered.remaining == 0, "used six of two");
-    assert_eq!(lowered.retry_after, Duration::from_secs(150), "five must flow back at two a minute");
+    assert_eq!(
+        lowered.retry_after,
+        Duration::from_secs(150),
+        "five must flow back at two a minute"
+    );
 }

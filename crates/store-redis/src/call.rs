@@ -93,9 +93,7 @@ fn parameters(rule: &Rule, now: Timestamp) -> [String; 4] {
         Rule::SlidingWindow(w) => window(w.limit(), w.window()),
         Rule::SlidingWindowCounter(w) => window(w.limit(), w.window()),
         Rule::FixedWindow(w) => window(w.limit(), w.window()),
-        Rule::Calendar(c) => {
-            [c.limit().to_string(), periods(c, now), String::new(), String::new()]
-        }
+        Rule::Calendar(c) => [c.limit().to_string(), periods(c, now), String::new(), String::new()],
     }
 }
 

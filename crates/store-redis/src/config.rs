@@ -32,7 +32,9 @@ pub enum ConfigError {
     #[error("not a Redis URL: {0}")]
     Url(#[from] redis::RedisError),
     /// A Sentinel URL names its master after the addresses.
-    #[error("a Sentinel URL reads redis+sentinel://[user:password@]host:port[,host:port]/master[/db]")]
+    #[error(
+        "a Sentinel URL reads redis+sentinel://[user:password@]host:port[,host:port]/master[/db]"
+    )]
     Sentinel,
     /// A cluster needs a place to begin.
     #[error("a cluster needs at least one URL")]
@@ -89,7 +91,10 @@ impl RedisConfig {
         Self { connect_timeout, ..self }
     }
 
-    pub(crate) fn cluster_client(&self, nodes: &[ConnectionInfo]) -> redis::RedisResult<ClusterClient> {
+    pub(crate) fn cluster_client(
+        &self,
+        nodes: &[ConnectionInfo],
+    ) -> redis::RedisResult<ClusterClient> {
         ClusterClientBuilder::new(nodes.iter().cloned())
             .connection_timeout(self.connect_timeout)
             .response_timeout(self.timeout)
@@ -174,7 +179,8 @@ mod tests {
 
     #[test]
     fn what_is_no_redis_url_is_refused_without_repeating_it() {
-        for url in ["", "http://localhost", "redis+sentinel://127.0.0.1:1", "redis+sentinel://h:1/"] {
+        for url in ["", "http://localhost", "redis+sentinel://127.0.0.1:1", "redis+sentinel://h:1/"]
+        {
             assert!(RedisConfig::from_url(url).is_err(), "{url}");
         }
         let error = RedisConfig::from_url("nonsense://user:hunter2@host").unwrap_err().to_string();

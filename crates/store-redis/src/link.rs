@@ -82,13 +82,10 @@ impl Link {
     /// Runs the script; a server that does not know it yet is sent all of it.
     pub(crate) async fn run(&self, call: &Call) -> Result<Value, StoreError> {
         let line = &self.lines[self.next.fetch_add(1, Relaxed) % self.lines.len()];
-        match timeout(self.timeout, line.run(call)).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                line.note_timeout();
-                Err(StoreError::Timeout(self.timeout))
-            }
-        }
+        timeout(self.timeout, line.run(call)).await.unwrap_or_else(|_| {
+            line.note_timeout();
+            Err(StoreError::Timeout(self.timeout))
+        })
     }
 }
 
@@ -153,11 +150,7 @@ impl Drop for Line {
 // === the keeper ===
 
 /// Connects, and connects again whenever a connection is reported broken.
-async fn keep(
-    config: RedisConfig,
-    publish: watch::Sender<Option<Live>>,
-    health: Arc<Health>,
-) {
+async fn keep(config: RedisConfig, publish: watch::Sender<Option<Live>>, health: Arc<Health>) {
     const FIRST_PAUSE: Duration = Duration::from_millis(50);
     const LONGEST_PAUSE: Duration = Duration::from_secs(1);
     let mut pause = FIRST_PAUSE;
@@ -179,7 +172,9 @@ async fn keep(
                 sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
-            Err(_) => tracing::warn!(after = ?config.connect_timeout, "cannot connect to Redis: timed out"),
+            Err(_) => {
+                tracing::warn!(after = ?config.connect_timeout, "cannot connect to Redis: timed out");
+            }
         }
     }
 }

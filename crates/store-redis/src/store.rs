@@ -25,7 +25,7 @@ pub struct RedisStore {
 
 /// Checks that can be decided in one call, with their places in the batch.
 struct Group<'a> {
-    slot: Option<Slot>,
+    slot: Slot,
     places: Vec<usize>,
     checks: Vec<Check<'a>>,
 }
@@ -40,6 +40,7 @@ impl RedisStore {
     /// # Panics
     ///
     /// Outside a Tokio runtime.
+    #[expect(clippy::needless_pass_by_value, reason = "a store takes its configuration over")]
     pub fn connect(config: RedisConfig) -> Self {
         // TLS needs a choice of cryptography; a program that made its own keeps it.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -57,11 +58,7 @@ impl RedisStore {
         Self { clock: Box::new(clock), ..self }
     }
 
-    async fn apply_to_batch(
-        &self,
-        verb: Verb,
-        batch: &Batch<'_>,
-    ) -> Result<Outcomes, StoreError> {
+    async fn apply_to_batch(&self, verb: Verb, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
         if !self.is_cluster || batch.checks().len() == 1 {
             return self.apply_at_once(verb, batch.checks()).await;
         }
@@ -105,7 +102,8 @@ impl RedisStore {
             answer.as_ref().is_ok_and(|outcomes| outcomes.iter().all(|outcome| outcome.allowed))
         };
         if !answers.iter().all(took) {
-            let undo = answers.iter().zip(groups).enumerate().filter(|(_, (answer, _))| took(answer));
+            let undo =
+                answers.iter().zip(groups).enumerate().filter(|(_, (answer, _))| took(answer));
             let undo = undo.map(|(i, (_, group))| async move {
                 (i, self.apply_at_once(Verb::Cancel(id), &group.checks).await)
             });
@@ -159,16 +157,14 @@ impl<'a> Group<'a> {
     fn by_slot(checks: &[Check<'a>]) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for (place, check) in checks.iter().enumerate() {
-            let slot = Some(Slot::for_key(check.key().to_string()));
-            let group = match groups.iter_mut().find(|group| group.slot == slot) {
-                Some(group) => group,
-                None => {
-                    groups.push(Self { slot, places: Vec::new(), checks: Vec::new() });
-                    groups.last_mut().unwrap_or_else(|| unreachable!("one was just pushed"))
-                }
-            };
-            group.places.push(place);
-            group.checks.push(*check);
+            let slot = Slot::for_key(check.key().to_string());
+            let known = groups.iter().position(|group| group.slot == slot);
+            let i = known.unwrap_or_else(|| {
+                groups.push(Self { slot, places: Vec::new(), checks: Vec::new() });
+                groups.len() - 1
+            });
+            groups[i].places.push(place);
+            groups[i].checks.push(*check);
         }
         groups
     }
@@ -176,8 +172,8 @@ impl<'a> Group<'a> {
     /// Puts the groups' answers back into the batch's order.
     fn join(groups: &[Self], answers: Vec<Outcomes>) -> Outcomes {
         let places = groups.iter().flat_map(|group| &group.places);
-        let mut placed: Vec<_> = places.zip(answers.into_iter().flatten()).collect();
-        placed.sort_unstable_by_key(|(place, _)| **place);
-        placed.into_iter().map(|(_, outcome)| outcome).collect()
+        let mut sorted: Vec<_> = places.zip(answers.into_iter().flatten()).collect();
+        sorted.sort_unstable_by_key(|(place, _)| **place);
+        sorted.into_iter().map(|(_, outcome)| outcome).collect()
     }
 }

@@ -78,7 +78,12 @@ fn retry_after_is_the_earliest_time(
     }
     prop_assert!(admits_at(outcome.at.plus(wait)), "still refused: {:?} {:?}", check, outcome);
     if wait > 0 {
-        prop_assert!(!admits_at(outcome.at.plus(wait - 1)), "a tick late: {:?} {:?}", check, outcome);
+        prop_assert!(
+            !admits_at(outcome.at.plus(wait - 1)),
+            "a tick late: {:?} {:?}",
+            check,
+            outcome
+        );
     }
     Ok(())
 }
@@ -108,7 +113,12 @@ fn reset_after_is_when_all_is_back(
     let wait = outcome.reset_after.as_micros() as u64;
     prop_assert_eq!(left_at(outcome.at.plus(wait)), limit.capacity());
     if wait > 0 {
-        prop_assert!(left_at(outcome.at.plus(wait - 1)) < limit.capacity(), "{:?} {:?}", check, outcome);
+        prop_assert!(
+            left_at(outcome.at.plus(wait - 1)) < limit.capacity(),
+            "{:?} {:?}",
+            check,
+            outcome
+        );
     }
     Ok(())
 }

@@ -26,8 +26,7 @@ pub fn agrees_with_the_model(
 ) {
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let settable = fixture().set_time(START);
-    let strategy =
-        if settable { Scenario::any().boxed() } else { Scenario::quick().boxed() };
+    let strategy = if settable { Scenario::any().boxed() } else { Scenario::quick().boxed() };
     let outcome = TestRunner::new(config)
         .run(&strategy, |scenario| block_on(play(&*fixture(), &scenario, settable).boxed_local()));
     if let Err(error) = outcome {
@@ -35,11 +34,7 @@ pub fn agrees_with_the_model(
     }
 }
 
-async fn play(
-    fixture: &dyn Fixture,
-    scenario: &Scenario,
-    settable: bool,
-) -> TestCaseResult {
+async fn play(fixture: &dyn Fixture, scenario: &Scenario, settable: bool) -> TestCaseResult {
     let prefix = format!("{}conformance:{}:", fixture.key_prefix(), next_scenario());
     let names: Vec<String> = (0..scenario.subjects.len()).map(|i| i.to_string()).collect();
     let mut model = Model::default();

@@ -28,7 +28,9 @@ struct Part<'v> {
 
 /// Reads the answer to `checks`.
 pub(crate) fn outcomes(checks: &[Check<'_>], answer: &Value) -> Result<Outcomes, Malformed> {
-    let Value::Array(parts) = answer else { return Err(Malformed) };
+    let Value::Array(parts) = answer else {
+        return Err(Malformed);
+    };
     if parts.len() != checks.len() {
         return Err(Malformed);
     }
@@ -57,8 +59,11 @@ fn outcome(check: &Check<'_>, part: &Part<'_>) -> Result<Outcome, Malformed> {
 
 impl<'v> Part<'v> {
     fn read(value: &'v Value) -> Result<Self, Malformed> {
-        let Value::Array(values) = value else { return Err(Malformed) };
-        let [Value::Int(allowed), now, Value::BulkString(leases), numbers @ ..] = &values[..] else {
+        let Value::Array(values) = value else {
+            return Err(Malformed);
+        };
+        let [Value::Int(allowed), now, Value::BulkString(leases), numbers @ ..] = &values[..]
+        else {
             return Err(Malformed);
         };
         let now = Timestamp::from_micros(number(now)?);
@@ -75,7 +80,9 @@ impl<'v> Part<'v> {
 
     /// tokens (may be negative), part, rate
     fn bucket(&self, bucket: &Bucket) -> Result<State, Malformed> {
-        let Some(Value::Int(tokens)) = self.numbers.first() else { return Err(Malformed) };
+        let Some(Value::Int(tokens)) = self.numbers.first() else {
+            return Err(Malformed);
+        };
         let missing = u64::try_from(i64::from(bucket.burst()) - tokens).map_err(|_| Malformed)?;
         let grains = u128::from(missing) * u128::from(bucket.window());
         let debt = grains.checked_sub(self.number(1)?.into()).ok_or(Malformed)?;

@@ -33,7 +33,11 @@ fn agrees_with_the_model_on_its_own_time() {
     let redis = require!(Redis::start());
     let runtime = runtime();
     let fixture = OnRedis::on_its_own_time(store(&runtime, &redis.url()), "");
-    suite::agrees_with_the_model(|| Rc::clone(&fixture), 256, |scenario| runtime.block_on(scenario));
+    suite::agrees_with_the_model(
+        || Rc::clone(&fixture),
+        256,
+        |scenario| runtime.block_on(scenario),
+    );
 }
 
 #[test]
@@ -68,7 +72,8 @@ fn skewed_client_clocks_change_nothing() {
         store(&runtime, &redis.url()).with_clock(clock)
     };
     let hour = 3_600_000_000;
-    let clients = [client(START), client(START - 5 * 60_000_000), client(START + 400 * 24 * hour), client(0)];
+    let clients =
+        [client(START), client(START - 5 * 60_000_000), client(START + 400 * 24 * hour), client(0)];
     let limits = [
         per_minute(8),
         Limit::sliding_window(8, Duration::from_secs(60)).unwrap(),

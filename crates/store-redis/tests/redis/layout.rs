@@ -34,7 +34,8 @@ fn a_sliding_window_is_a_sorted_set_whose_size_does_not_depend_on_costs() {
         let key = headgate::Key::new("rate_limiter:sliding_window:heavy").unwrap();
         let check = headgate::Check::new(key, &limit, Cost::new(5_000).unwrap()).unwrap();
         for left in [5_000, 0] {
-            let outcome = headgate::Store::apply(&store, Verb::Acquire, &check.into()).await.unwrap()[0];
+            let outcome =
+                headgate::Store::apply(&store, Verb::Acquire, &check.into()).await.unwrap()[0];
             assert_eq!(outcome.remaining, left);
         }
     });
@@ -100,7 +101,18 @@ fn a_value_that_is_not_ours_is_an_error_of_that_key_alone_and_a_reset_clears_it(
     let runtime = runtime();
     let store = store(&runtime, &redis.url());
     redis.cli(&["SET", "wrong-type", "hello"]);
-    redis.cli(&["HSET", "wrong-content", "tokens", "many", "last_refill", "yesterday", "part", "x", "limit", "y"]);
+    redis.cli(&[
+        "HSET",
+        "wrong-content",
+        "tokens",
+        "many",
+        "last_refill",
+        "yesterday",
+        "part",
+        "x",
+        "limit",
+        "y",
+    ]);
     runtime.block_on(async {
         let limit = per_minute(5);
         for key in ["wrong-type", "wrong-content"] {
@@ -109,12 +121,16 @@ fn a_value_that_is_not_ours_is_an_error_of_that_key_alone_and_a_reset_clears_it(
             assert!(!error.is_outage());
             assert!(acquire(&store, "healthy", &limit).await.unwrap()[0].allowed);
             // Beside a healthy key in one batch: nothing is taken from either.
-            let error = apply(&store, Verb::Acquire, &["untouched", key], &limit).await.unwrap_err();
+            let error =
+                apply(&store, Verb::Acquire, &["untouched", key], &limit).await.unwrap_err();
             assert!(matches!(error, StoreError::Corrupt(_)), "{key}: {error}");
             apply(&store, Verb::Reset, &[key], &limit).await.unwrap();
             assert!(acquire(&store, key, &limit).await.unwrap()[0].allowed);
         }
-        assert_eq!(apply(&store, Verb::Peek, &["untouched"], &limit).await.unwrap()[0].remaining, 5);
+        assert_eq!(
+            apply(&store, Verb::Peek, &["untouched"], &limit).await.unwrap()[0].remaining,
+            5
+        );
     });
 }
 
@@ -125,13 +141,19 @@ fn a_corrupt_value_is_answered_by_the_failure_policy() {
     redis.cli(&["SET", "k", "hello"]);
     let local = headgate_store_memory::MemoryStore::default();
     let store = store(&runtime, &redis.url());
-    let store = headgate::FailurePolicy::new(store, local, std::num::NonZeroU32::MIN, headgate::SystemClock::new());
+    let store = headgate::FailurePolicy::new(
+        store,
+        local,
+        std::num::NonZeroU32::MIN,
+        headgate::SystemClock::new(),
+    );
     runtime.block_on(async {
         let limit = per_minute(5);
         for mode in [FailMode::Open, FailMode::Closed, FailMode::Local] {
             let key = headgate::Key::new("k").unwrap();
             let check = headgate::Check::new(key, &limit, Cost::ONE).unwrap().or_else(mode);
-            let outcome = headgate::Store::apply(&store, Verb::Acquire, &check.into()).await.unwrap()[0];
+            let outcome =
+                headgate::Store::apply(&store, Verb::Acquire, &check.into()).await.unwrap()[0];
             assert_eq!(outcome.degraded, Some(mode));
             assert_eq!(outcome.allowed, mode != FailMode::Closed);
         }

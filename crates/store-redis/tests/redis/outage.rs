@@ -1,1 +1,153 @@
-//! outage
+//! Redis goes away and comes back: answers stay right, or follow the failure policy.
+
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+
+use headgate::{
+    Batch, Breaker, Check, Cost, FailMode, FailurePolicy, Key, Limit, Store, StoreError,
+    SystemClock, Verb,
+};
+use headgate_store_memory::MemoryStore;
+use headgate_store_redis::{RedisConfig, RedisStore};
+use headgate_testkit::{Redis, require};
+use tokio::time::Instant;
+
+use crate::support::{acquire, acquire_eventually, per_minute, runtime, store};
+
+#[test]
+fn scripts_flushed_under_load_are_loaded_again() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let store = Arc::new(store(&runtime, &redis.url()));
+    let limit = Limit::fixed_window(500, Duration::from_hours(24 * 366)).unwrap();
+    let load = runtime.spawn({
+        let store = Arc::clone(&store);
+        async move {
+            let mut admitted = 0;
+            for _ in 0..2_000 {
+                admitted += u64::from(acquire(&*store, "k", &limit).await.unwrap()[0].allowed);
+            }
+            admitted
+        }
+    });
+    while !load.is_finished() {
+        redis.cli(&["SCRIPT", "FLUSH"]);
+    }
+    assert_eq!(runtime.block_on(load).unwrap(), 500);
+}
+
+#[test]
+fn a_restart_under_load_is_survived() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let store = store(&runtime, &redis.url());
+    runtime.block_on(async {
+        let limit = per_minute(5);
+        assert!(acquire(&store, "k", &limit).await.unwrap()[0].allowed);
+        redis.kill();
+        let error = acquire(&store, "k", &limit).await.unwrap_err();
+        assert!(error.is_outage(), "{error}");
+        redis.restart();
+        // It came back empty: that allowance is new.
+        assert_eq!(acquire_eventually(&store, "k", &limit).await[0].remaining, 4);
+    });
+}
+
+#[test]
+fn it_can_be_started_before_redis() {
+    let redis = require!(Redis::start());
+    redis.kill();
+    let runtime = runtime();
+    let _guard = runtime.enter();
+    let config = RedisConfig::from_url(&redis.url()).unwrap().timeout(Duration::from_millis(50));
+    let store = RedisStore::connect(config);
+    runtime.block_on(async {
+        let error = acquire(&store, "k", &per_minute(5)).await.unwrap_err();
+        assert!(error.is_outage(), "{error}");
+        redis.restart();
+        assert!(acquire_eventually(&store, "k", &per_minute(5)).await[0].allowed);
+    });
+}
+
+#[test]
+fn a_redis_that_hangs_costs_a_few_time_outs_and_then_nothing() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let _guard = runtime.enter();
+    let timeout = Duration::from_millis(200);
+    let store = RedisStore::connect(RedisConfig::from_url(&redis.url()).unwrap().timeout(timeout));
+    let store = Breaker::new(store, SystemClock::new()).with(3, Duration::from_secs(3600));
+    runtime.block_on(async {
+        let limit = per_minute(5);
+        acquire_eventually(&store, "k", &limit).await;
+        redis.pause();
+        let began = Instant::now();
+        for _ in 0..3 {
+            let error = acquire(&store, "k", &limit).await.unwrap_err();
+            assert!(matches!(error, StoreError::Timeout(_)), "{error}");
+        }
+        let hung = began.elapsed();
+        assert!(hung >= 3 * timeout, "{hung:?}");
+        let began = Instant::now();
+        for _ in 0..1_000 {
+            let error = acquire(&store, "k", &limit).await.unwrap_err();
+            assert!(matches!(error, StoreError::BreakerOpen), "{error}");
+        }
+        assert!(began.elapsed() < timeout, "{:?} for 1,000 refusals", began.elapsed());
+        redis.resume();
+    });
+}
+
+#[test]
+fn every_failure_mode_answers_through_an_outage_and_redis_answers_after_it() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let _guard = runtime.enter();
+    let config = RedisConfig::from_url(&redis.url()).unwrap().timeout(Duration::from_secs(2));
+    let store = Breaker::new(RedisStore::connect(config), SystemClock::new())
+        .with(3, Duration::from_millis(20));
+    let replicas = NonZeroU32::new(2).unwrap();
+    let store = FailurePolicy::new(store, MemoryStore::default(), replicas, SystemClock::new());
+    let limit = per_minute(4);
+    let ask = async |name: &str, mode| {
+        let check = Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap();
+        store.apply(Verb::Acquire, &Batch::from(check.or_else(mode))).await.unwrap()[0]
+    };
+    runtime.block_on(async {
+        assert_eq!(ask("k", FailMode::Open).await.degraded, None);
+        redis.kill();
+        for _ in 0..20 {
+            let open = ask("k", FailMode::Open).await;
+            assert!(open.allowed && open.degraded == Some(FailMode::Open), "{open:?}");
+            let closed = ask("k", FailMode::Closed).await;
+            assert!(!closed.allowed && closed.degraded == Some(FailMode::Closed), "{closed:?}");
+        }
+        // Two replicas share a limit of four: this one may admit two.
+        let local = [ask("l", FailMode::Local).await, ask("l", FailMode::Local).await];
+        assert!(local.iter().all(|outcome| outcome.allowed), "{local:?}");
+        let over = ask("l", FailMode::Local).await;
+        assert!(!over.allowed && over.degraded == Some(FailMode::Local), "{over:?}");
+
+        redis.restart();
+        let back = async {
+            while ask("k", FailMode::Open).await.degraded.is_some() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(5), back).await.expect("healed within 5 s");
+    });
+}
+
+#[test]
+fn a_password_is_sent_and_a_wrong_one_is_an_outage() {
+    let redis = require!(Redis::builder().password("open-sesame").start());
+    let runtime = runtime();
+    let right = store(&runtime, &redis.url());
+    let _guard = runtime.enter();
+    let wrong = format!("redis://:wrong@127.0.0.1:{}", redis.port());
+    let wrong = RedisConfig::from_url(&wrong).unwrap().timeout(Duration::from_millis(100));
+    let wrong = RedisStore::connect(wrong);
+    runtime.block_on(async {
+        assert!(acquire(&right, "k", &per_minute(5)).await.unwrap()[0].allowed);
+        assert!(acquire(&wrong, "k", &per_minute(5)).await.unwrap_err().is_outage());
+    });
+}

@@ -47,7 +47,9 @@ impl Fixture for OnRedis {
     }
 
     fn set_time(&self, now: Timestamp) -> bool {
-        let Some(redis) = &self.clock else { return false };
+        let Some(redis) = &self.clock else {
+            return false;
+        };
         redis.clock().set(now.as_micros());
         true
     }
@@ -108,5 +110,7 @@ pub(crate) async fn acquire_eventually(store: &dyn Store, name: &str, limit: &Li
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), answered).await.expect("the store never came back")
+    tokio::time::timeout(Duration::from_secs(60), answered)
+        .await
+        .expect("the store never came back")
 }

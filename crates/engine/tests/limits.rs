@@ -1,0 +1,154 @@
+//! Limits that make no sense do not exist; calendars keep to their zones.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::time::Duration;
+
+use headgate::{
+    Algorithm, Cost, CostError, Limit, LimitError, State, Timestamp,
+    algorithm::{Calendar, Period},
+    limit::Rule,
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[test]
+fn absurd_limits_say_what_is_wrong() {
+    for algorithm in Algorithm::ALL.into_iter().filter(|a| *a != Algorithm::Calendar) {
+        let new = |limit, window| Limit::new(algorithm, limit, window);
+        assert_eq!(new(0, MINUTE), Err(LimitError::Zero));
+        assert!(matches!(new(u64::MAX, MINUTE), Err(LimitError::TooLarge { .. })));
+        for window in [Duration::ZERO, Duration::from_micros(999), Duration::MAX] {
+            assert_eq!(new(1, window), Err(LimitError::Window(window)));
+        }
+    }
+    assert_eq!(Limit::new(Algorithm::Calendar, 1, MINUTE), Err(LimitError::NeedsPeriod));
+    assert_eq!(Limit::calendar(0, Period::Day, "UTC"), Err(LimitError::Zero));
+    assert!(matches!(
+        Limit::calendar(u64::MAX, Period::Day, "UTC"),
+        Err(LimitError::TooLarge { .. })
+    ));
+    let nowhere = Limit::calendar(1, Period::Day, "Mars/Olympus").unwrap_err().to_string();
+    assert_eq!(
+        nowhere,
+        "unknown time zone \"Mars/Olympus\": expected an IANA name such as Asia/Tokyo"
+    );
+}
+
+#[test]
+fn only_buckets_have_a_burst_and_it_must_be_of_use() {
+    let bucket = || Limit::token_bucket(1, Limit::MAX_WINDOW).unwrap();
+    assert_eq!(bucket().with_burst(0), Err(LimitError::ZeroBurst));
+    assert_eq!(bucket().with_burst(2), Err(LimitError::BurstTooLarge));
+    assert_eq!(bucket().with_burst(u64::MAX), Err(LimitError::BurstTooLarge));
+    let window = Limit::fixed_window(1, MINUTE).unwrap();
+    assert_eq!(window.with_burst(1), Err(LimitError::NoBurst(Algorithm::FixedWindow)));
+}
+
+#[test]
+fn costs_are_positive_and_countable() {
+    assert_eq!(Cost::new(0), Err(CostError::Zero));
+    assert_eq!(Cost::new(u64::MAX), Err(CostError::TooLarge));
+    assert_eq!(Cost::new(Cost::MAX).map(Cost::get), Ok(1 << 53));
+}
+
+fn calendar(period: Period, zone: &str) -> Calendar {
+    let Rule::Calendar(calendar) = Limit::calendar(5, period, zone).unwrap().rule().clone() else {
+        unreachable!("it was just made")
+    };
+    calendar
+}
+
+fn at(text: &str) -> Timestamp {
+    let time: jiff::Timestamp = text.parse().unwrap();
+    Timestamp::from_micros(time.as_microsecond() as u64)
+}
+
+#[test]
+fn calendar_periods_begin_and_end_at_local_midnight() {
+    let cases = [
+        // zone, period, at, from, to
+        (
+            "UTC",
+            Period::Day,
+            "2026-02-23T12:00:00Z",
+            "2026-02-23T00:00:00Z",
+            "2026-02-24T00:00:00Z",
+        ),
+        (
+            "Asia/Tokyo",
+            Period::Day,
+            "2026-02-23T15:00:00Z",
+            "2026-02-23T15:00:00Z",
+            "2026-02-24T15:00:00Z",
+        ),
+        (
+            "Asia/Tokyo",
+            Period::Month,
+            "2026-02-28T14:59:59Z",
+            "2026-01-31T15:00:00Z",
+            "2026-02-28T15:00:00Z",
+        ),
+        // Clocks go forward: 23 hours. Back: 25.
+        (
+            "America/New_York",
+            Period::Day,
+            "2026-03-08T12:00:00Z",
+            "2026-03-08T05:00:00Z",
+            "2026-03-09T04:00:00Z",
+        ),
+        (
+            "America/New_York",
+            Period::Day,
+            "2026-11-01T12:00:00Z",
+            "2026-11-01T04:00:00Z",
+            "2026-11-02T05:00:00Z",
+        ),
+        // Beirut skips midnight itself: the day begins at one o'clock.
+        (
+            "Asia/Beirut",
+            Period::Day,
+            "2026-03-29T12:00:00Z",
+            "2026-03-28T22:00:00Z",
+            "2026-03-29T21:00:00Z",
+        ),
+        (
+            "UTC",
+            Period::Month,
+            "2026-01-31T23:59:59.999999Z",
+            "2026-01-01T00:00:00Z",
+            "2026-02-01T00:00:00Z",
+        ),
+        (
+            "UTC",
+            Period::Month,
+            "2028-02-29T00:00:00Z",
+            "2028-02-01T00:00:00Z",
+            "2028-03-01T00:00:00Z",
+        ),
+        (
+            "UTC",
+            Period::Month,
+            "2026-12-31T00:00:00Z",
+            "2026-12-01T00:00:00Z",
+            "2027-01-01T00:00:00Z",
+        ),
+    ];
+    for (zone, period, now, from, to) in cases {
+        let expected = (at(from).as_micros(), at(to).as_micros());
+        assert_eq!(calendar(period, zone).bounds(at(now)), expected, "{zone} {period:?} {now}");
+    }
+}
+
+#[test]
+fn a_calendar_counts_in_the_period_of_now_and_no_other() {
+    let limit = Limit::calendar(5, Period::Day, "Asia/Tokyo").unwrap();
+    let mut state = State::Fresh;
+    let five = Cost::new(5).unwrap();
+    let (last, first) = (at("2026-02-23T14:59:59.999999Z"), at("2026-02-23T15:00:00Z"));
+    assert!(limit.admit(&mut state, five, last));
+    assert!(!limit.admits(&state, Cost::ONE, last));
+    assert_eq!(limit.retry_after(&state, Cost::ONE, last), 1);
+    assert!(limit.admit(&mut state, five, first));
+    assert_eq!(limit.reset_after(&state, first), 86_400_000_000);
+}
