@@ -12,7 +12,6 @@ pub(crate) use answer::{other_periods_wanted, outcomes};
 /// A script call: what `EVALSHA` is sent.
 #[derive(Debug)]
 pub struct Call {
-    script: &'static Script,
     keys: Vec<String>,
     args: Vec<String>,
 }
@@ -30,7 +29,7 @@ impl Call {
             Verb::Refund => ("refund", None, None),
             Verb::Reset => ("reset", None, None),
         };
-        let mut args = Vec::with_capacity(3 + 6 * checks.len());
+        let mut args = Vec::with_capacity(3 + 5 * checks.len());
         args.push(name.to_owned());
         args.push(id.map_or_else(String::new, |id| id.to_string()));
         args.push(lease.map_or_else(String::new, |lease| lease.as_micros().to_string()));
@@ -39,16 +38,7 @@ impl Call {
             args.push(check.cost().to_string());
             args.extend(parameters(check.limit().rule(), now));
         }
-        Self {
-            script: Script::knowing(checks.iter().map(|check| check.limit().algorithm())),
-            keys: checks.iter().map(|check| check.key().to_string()).collect(),
-            args,
-        }
-    }
-
-    /// The script.
-    pub const fn script(&self) -> &'static Script {
-        self.script
+        Self { keys: checks.iter().map(|check| check.key().to_string()).collect(), args }
     }
 
     /// What the script reads as `KEYS`.
@@ -63,12 +53,12 @@ impl Call {
 
     /// The command that names the script; it fails on a server that has not loaded it.
     pub(crate) fn by_name(&self) -> Cmd {
-        self.command("EVALSHA", self.script.sha1())
+        self.command("EVALSHA", Script::get().sha1())
     }
 
     /// The command that brings the script, and leaves it loaded.
     pub(crate) fn in_full(&self) -> Cmd {
-        self.command("EVAL", self.script.source())
+        self.command("EVAL", Script::get().source())
     }
 
     fn command(&self, name: &str, script: &str) -> Cmd {
@@ -78,22 +68,17 @@ impl Call {
     }
 }
 
-/// The four words that each algorithm's script explains.
-fn parameters(rule: &Rule, now: Timestamp) -> [String; 4] {
-    let window = |limit: u32, window: u64| {
-        [limit.to_string(), window.to_string(), String::new(), String::new()]
-    };
+/// The three words that each algorithm's script explains.
+fn parameters(rule: &Rule, now: Timestamp) -> [String; 3] {
+    let window = |limit: u32, window: u64| [limit.to_string(), window.to_string(), String::new()];
     match rule {
-        Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => [
-            bucket.rate().to_string(),
-            bucket.window().to_string(),
-            bucket.burst().to_string(),
-            bucket.fill_time().to_string(),
-        ],
+        Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => {
+            [bucket.rate().to_string(), bucket.window().to_string(), bucket.burst().to_string()]
+        }
         Rule::SlidingWindow(w) => window(w.limit(), w.window()),
         Rule::SlidingWindowCounter(w) => window(w.limit(), w.window()),
         Rule::FixedWindow(w) => window(w.limit(), w.window()),
-        Rule::Calendar(c) => [c.limit().to_string(), periods(c, now), String::new(), String::new()],
+        Rule::Calendar(c) => [c.limit().to_string(), periods(c, now), String::new()],
     }
 }
 

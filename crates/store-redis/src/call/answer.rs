@@ -78,7 +78,7 @@ impl<'v> Part<'v> {
         u32::try_from(self.number(i)?).map_err(|_| Malformed)
     }
 
-    /// tokens (may be negative), part, rate
+    /// tokens (may be negative), part, rate, since when
     fn bucket(&self, bucket: &Bucket) -> Result<State, Malformed> {
         let Some(Value::Int(tokens)) = self.numbers.first() else {
             return Err(Malformed);
@@ -86,7 +86,8 @@ impl<'v> Part<'v> {
         let missing = u64::try_from(i64::from(bucket.burst()) - tokens).map_err(|_| Malformed)?;
         let grains = u128::from(missing) * u128::from(bucket.window());
         let debt = grains.checked_sub(self.number(1)?.into()).ok_or(Malformed)?;
-        Ok(State::Bucket(bucket::State::owing(debt, self.small(2)?, self.now)))
+        let since = Timestamp::from_micros(self.number(3)?);
+        Ok(State::Bucket(bucket::State::owing(debt, self.small(2)?, since)))
     }
 
     /// count, end

@@ -2,12 +2,12 @@
 -- KEYS     the keys
 -- ARGV[1]  verb: peek, acquire, reserve, commit, cancel, refund, reset
 -- ARGV[2]  lease id        ARGV[3]  lease in microseconds
--- then six for every key: algorithm, cost, and four that the algorithm explains
+-- then five for every key: algorithm, cost, and three that the algorithm explains
 -- Answers, for every key: 1 or 0 (would it be admitted by itself), the time of
 -- the decision, its leases, and the algorithm's own numbers. Or just the time,
 -- when that is in none of the calendar periods listed.
 
-local PER_KEY, MAX_PENDING = 6, 128
+local PER_KEY, MAX_PENDING = 5, 128
 local verb, id = ARGV[1], ARGV[2]
 local time = redis.call('TIME')
 local clock = time[1] * 1000000 + time[2]
@@ -60,7 +60,7 @@ if verb == 'reset' then redis.call('DEL', unpack(KEYS)) end
 local states = {}
 for i = 1, #KEYS do
   local at = 3 + (i - 1) * PER_KEY
-  local s = meters[ARGV[at + 1]].load(KEYS[i], { ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6] }, clock)
+  local s = meters[ARGV[at + 1]].load(KEYS[i], { ARGV[at + 3], ARGV[at + 4], ARGV[at + 5] }, clock)
   -- Only the caller knows calendars, but only this clock counts: tell it the time, to be asked again.
   if s.outside then return s.now end
   s.meter, s.cost = meters[ARGV[at + 1]], tonumber(ARGV[at + 2])

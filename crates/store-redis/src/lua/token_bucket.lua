@@ -1,11 +1,12 @@
--- token_bucket: hash tokens, last_refill, part, limit [, leases]
+-- token_bucket: hash tokens, last_refill, limit
 --   tokens       whole tokens at last_refill (below 0 when the limit was lowered)
---   part         the next token's progress, in 1/window
---   last_refill  microseconds
---   limit        rate/burst that were in force, to carry over what was used when they change
--- args: rate, window (us), burst, microseconds from empty to full
+--   last_refill  microseconds: when the last whole token had flowed in
+--   limit        rate/burst that were in force, to carry over what was used when they change;
+--                then, where there are any, ;part;leases: the next token's progress at
+--                last_refill in 1/window (less than a microsecond's worth), and the leases
+-- args: rate, window (us), burst
 
--- Lets tokens flow into s until s.now.
+-- Lets tokens flow into s for `elapsed` microseconds.
 local function refill(s, elapsed, rate)
   local missing = (s.burst - s.tokens) * s.window
   if elapsed * rate > 2 * missing + s.window then
@@ -23,33 +24,64 @@ local function refill(s, elapsed, rate)
   end
 end
 
+-- When the last whole token had flowed in, at `rate`, and the progress since the microsecond after.
+local function last_whole(s, rate)
+  local part = math.fmod(s.part, rate)
+  return s.now - (s.part - part) / rate, part
+end
+
 -- How long the state means anything.
 local function bucket_life(s)
-  if s.tokens >= 0 then return s.fill end
-  return s.fill + muldiv(s.window, -s.tokens, s.rate) + 1
+  return muldiv(s.window, s.burst - math.min(s.tokens, 0), s.rate) + 1
+end
+
+-- A bucket of h: {tokens or nil, since, limit}.
+local function load_bucket(key, args, clock, h, limit)
+  local s = {
+    key = key, now = clock, leases = {}, part = 0, limit = limit,
+    rate = tonumber(args[1]), window = tonumber(args[2]), burst = tonumber(args[3]),
+  }
+  s.tokens, s.flow = s.burst, s.rate
+  if not h[1] then return s end
+
+  local since = tonumber(h[2])
+  s.tokens, s.now = h[1], math.max(clock, since)
+  local left, part, leases = string.match(h[3], '^([^;]*);(%d+);(.*)$')
+  if left then
+    s.part, s.leases = tonumber(part), read_leases(leases)
+  else
+    left = h[3]
+  end
+  if left ~= limit then
+    s.flow, s.changed = tonumber(string.match(left, '^%d+')), true
+  end
+  return s, since, left
+end
+
+local function save_bucket(s, tokens_name, tokens, since_name)
+  s.flow = s.rate
+  local since, part = last_whole(s, s.rate)
+  local limit = s.limit
+  if part > 0 or #s.leases > 0 then
+    limit = string.format('%s;%.0f;%s', limit, part, write_leases(s.leases))
+  end
+  redis.call('HSET', s.key, tokens_name, tokens, since_name, since, 'limit', limit)
+  expire(s, bucket_life(s))
 end
 
 local token_bucket = {}
 meters.token_bucket = token_bucket
 
 function token_bucket.load(key, args, clock)
-  local s = {
-    key = key, now = clock, leases = {}, part = 0,
-    rate = tonumber(args[1]), window = tonumber(args[2]), burst = tonumber(args[3]), fill = tonumber(args[4]),
-  }
-  s.tokens, s.flow = s.burst, s.rate
-  s.limit = args[1] .. '/' .. args[3]
-  local h = redis.call('HMGET', key, 'tokens', 'last_refill', 'part', 'limit', 'leases')
-  if not h[1] then return s end
-
-  local at = tonumber(h[2])
-  s.tokens, s.part, s.now = tonumber(h[1]), tonumber(h[3]), math.max(clock, at)
-  if h[5] then s.leases, s.had_leases = read_leases(h[5]), true end
-  if h[4] ~= s.limit then
-    local rate, burst = string.match(h[4], '(%d+)/(%d+)')
-    s.tokens, s.flow, s.changed = s.tokens + s.burst - tonumber(burst), tonumber(rate), true
+  local h = redis.call('HMGET', key, 'tokens', 'last_refill', 'limit')
+  h[1] = h[1] and assert(tonumber(h[1]), 'tokens is no number')
+  local s, since, limit = load_bucket(key, args, clock, h, args[1] .. '/' .. args[3])
+  if since then
+    if s.changed then
+      s.tokens = s.tokens + s.burst - tonumber(string.match(limit, '/(%d+)$'))
+    end
+    refill(s, s.now - since, s.flow)
   end
-  refill(s, s.now - at, s.flow)
   return s
 end
 
@@ -69,10 +101,10 @@ function token_bucket.give(s, cost)
 end
 
 function token_bucket.save(s)
-  s.flow = s.rate
-  save_hash(s, { 'tokens', s.tokens, 'last_refill', s.now, 'part', s.part, 'limit', s.limit }, bucket_life(s))
+  save_bucket(s, 'tokens', s.tokens, 'last_refill')
 end
 
 function token_bucket.reply(s)
-  return { s.tokens, s.part, s.flow }
+  local since, part = last_whole(s, s.flow)
+  return { s.tokens, part, s.flow, since }
 end
