@@ -1,0 +1,34 @@
+.POSIX:
+.PHONY: help run test bench check fmt deps
+
+BENCH = --manifest-path bench/Cargo.toml
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile
+
+run: ## Build the server and serve on this machine, with nothing else installed
+	cargo run --release --locked --bin headgate -- serve
+
+test: deps ## Install what the tests need and run them all
+	@log=$$(mktemp) && trap 'rm -f "$$log"' EXIT && status=0; \
+	HEADGATE_SKIP_LOG="$$log" cargo test --workspace --locked --no-fail-fast || status=$$?; \
+	if [ -s "$$log" ]; then echo 'skipped:'; sort -u "$$log" | sed 's/^/  /'; else echo 'no test was skipped'; fi; \
+	exit $$status
+
+bench: ## Compare with other limiters and with Redis's own ceiling, in one run
+	bench/run
+
+check: ## Check format, lints, docs, licences and advisories
+	cargo fmt --all --check
+	cargo fmt $(BENCH) --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo clippy $(BENCH) --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
+	scripts/deny
+
+fmt: ## Format all code
+	cargo fmt --all
+	cargo fmt $(BENCH)
+
+deps: ## Install the servers that the tests start, if they are missing
+	@scripts/install-test-deps

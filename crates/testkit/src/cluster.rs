@@ -1,0 +1,204 @@
+//! A Redis Cluster, put together by hand: `redis-cli --cluster create` waits several seconds where we wait for facts.
+
+use std::{iter, time::Duration};
+
+use crate::{Redis, RedisBuilder, Skip, redis::field, wait_until};
+
+const SLOTS: usize = 16_384;
+
+/// Redis itself waits 2 s before a new master takes writes; elections take a few node timeouts.
+const CLUSTER_TIMEOUT: Duration = Duration::from_mins(1);
+
+const NODE_ARGS: &[&str] = &[
+    "--cluster-enabled",
+    "yes",
+    "--cluster-node-timeout",
+    "1000",
+    // A replica of a short-lived test has seldom heard from its master, and is good enough all the same.
+    "--cluster-replica-validity-factor",
+    "0",
+    "--cluster-allow-replica-migration",
+    "no",
+    "--repl-diskless-sync-delay",
+    "0",
+];
+
+/// A Redis Cluster of our own, whose nodes notice a dead master within about a second.
+#[derive(Debug)]
+pub struct RedisCluster {
+    /// The first masters, then their replicas in the same order, round after round.
+    nodes: Vec<Redis>,
+    masters: usize,
+}
+
+// === impl RedisCluster ===
+
+impl RedisCluster {
+    /// Starts `masters` nodes that share the slots evenly, each with so many replicas, and returns once all of them
+    /// agree that the cluster is whole.
+    ///
+    /// # Errors
+    ///
+    /// [`Skip`] if `redis-server` or `redis-cli` is not installed.
+    ///
+    /// # Panics
+    ///
+    /// When there are no masters, or the nodes do not come to agree.
+    pub fn start(masters: usize, replicas_per_master: usize) -> Result<Self, Skip> {
+        assert!(
+            (1..=SLOTS).contains(&masters),
+            "a cluster has masters, and no more than slots"
+        );
+        let node = Redis::builder().args(NODE_ARGS.iter().copied());
+        let nodes =
+            RedisBuilder::start_all(iter::repeat_n(node, masters * (1 + replicas_per_master)))?;
+        let cluster = Self { nodes, masters };
+        cluster.assign_slots();
+        cluster.introduce_nodes();
+        cluster.attach_replicas();
+        cluster.wait("is whole", |node| cluster.sees_all(node));
+        Ok(cluster)
+    }
+
+    /// The addresses of all nodes, masters first.
+    pub fn urls(&self) -> Vec<String> {
+        self.nodes.iter().map(Redis::url).collect()
+    }
+
+    /// Node `i`: the masters of the start come first, then replica `masters + i` of master `i`.
+    pub fn node(&self, i: usize) -> &Redis {
+        &self.nodes[i]
+    }
+
+    /// Kills (SIGKILL) the node that was started as master `i`.
+    ///
+    /// # Panics
+    ///
+    /// When there was no such master.
+    #[track_caller]
+    pub fn kill_master(&self, i: usize) {
+        assert!(i < self.masters, "there are {} masters", self.masters);
+        self.nodes[i].kill();
+    }
+
+    /// Returns once every node that runs sees all slots served by nodes that run.
+    ///
+    /// # Panics
+    ///
+    /// When that does not happen within a minute: a master without replicas was lost.
+    #[track_caller]
+    pub fn wait_for_failover(&self) {
+        self.wait("has failed over", |node| self.sees_live_masters(node));
+    }
+
+    fn assign_slots(&self) {
+        for (i, master) in self.nodes[..self.masters].iter().enumerate() {
+            let (first, next) = (SLOTS * i / self.masters, SLOTS * (i + 1) / self.masters);
+            run(
+                master,
+                &["ADDSLOTSRANGE", &first.to_string(), &(next - 1).to_string()],
+            );
+            // Nodes of equal epochs would first have to sort out which of them is newer.
+            run(master, &["SET-CONFIG-EPOCH", &(i + 1).to_string()]);
+        }
+    }
+
+    /// Every pair meets: news of a node that only one other has met travels by gossip, which takes seconds.
+    fn introduce_nodes(&self) {
+        for (i, node) in self.nodes.iter().enumerate() {
+            for other in &self.nodes[i + 1..] {
+                run(node, &["MEET", "127.0.0.1", &other.port().to_string()]);
+            }
+        }
+        self.wait("knows its nodes", |node| self.knows_all(node));
+    }
+
+    fn attach_replicas(&self) {
+        for (i, replica) in self.nodes[self.masters..].iter().enumerate() {
+            let master = self.nodes[i % self.masters].cli(&["CLUSTER", "MYID"]);
+            run(replica, &["REPLICATE", &master]);
+        }
+    }
+
+    /// Waits until all nodes that are awake agree.
+    #[track_caller]
+    fn wait(&self, what: &str, agrees: impl Fn(&Redis) -> bool) {
+        let awake = || self.nodes.iter().filter(|node| node.is_awake());
+        let done = wait_until(CLUSTER_TIMEOUT, || awake().all(&agrees));
+        let views = || awake().map(|node| node.ask(&["CLUSTER", "NODES"]));
+        assert!(
+            done,
+            "no agreement that the cluster {what}: {:#?}",
+            views().collect::<Vec<_>>()
+        );
+    }
+
+    fn knows_all(&self, node: &Redis) -> bool {
+        let known = self.nodes.len().to_string();
+        node.ask(&["CLUSTER", "INFO"])
+            .is_some_and(|info| field(&info, "cluster_known_nodes") == Some(&known))
+            // A node in handshake is counted, and has no lasting id yet.
+            && node.ask(&["CLUSTER", "NODES"]).is_some_and(|nodes| !nodes.contains("handshake"))
+    }
+
+    fn sees_all(&self, node: &Redis) -> bool {
+        let replicas = self.nodes.len() - self.masters;
+        let sees_replicas = node.ask(&["CLUSTER", "NODES"]).is_some_and(|nodes| {
+            nodes.lines().filter(|line| line.contains("slave")).count() == replicas
+        });
+        // A master has no such field.
+        let is_linked = node
+            .ask(&["INFO", "replication"])
+            .is_some_and(|info| field(&info, "master_link_status").is_none_or(|link| link == "up"));
+        sees_replicas && is_linked && self.knows_all(node) && self.sees_live_masters(node)
+    }
+
+    fn sees_live_masters(&self, node: &Redis) -> bool {
+        let is_ok = node
+            .ask(&["CLUSTER", "INFO"])
+            .is_some_and(|info| field(&info, "cluster_state") == Some("ok"));
+        is_ok
+            && node.ask(&["CLUSTER", "NODES"]).is_some_and(|nodes| {
+                nodes
+                    .lines()
+                    .filter_map(slot_owner)
+                    .all(|port| self.is_awake(port))
+            })
+    }
+
+    fn is_awake(&self, port: u16) -> bool {
+        self.nodes
+            .iter()
+            .any(|node| node.port() == port && node.is_awake())
+    }
+}
+
+/// Runs a `CLUSTER` command that changes something.
+#[track_caller]
+fn run(node: &Redis, command: &[&str]) {
+    let answer = node.cli(&[&["CLUSTER"], command].concat());
+    assert_eq!(answer, "OK", "CLUSTER {command:?}");
+}
+
+/// The port of a node that owns slots, from its line of `CLUSTER NODES`:
+/// `id ip:port@bus flags master ping pong epoch link slot ...`.
+fn slot_owner(line: &str) -> Option<u16> {
+    let mut words = line.split_whitespace();
+    let address = words.nth(1)?;
+    words.nth(6)?;
+    let (_, port) = address.split_once('@')?.0.rsplit_once(':')?;
+    port.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_who_owns_slots() {
+        let owner = "07c3 127.0.0.1:30004@40004,host master - 0 1426238317239 4 connected 0-5460";
+        let replica = "6ec2 127.0.0.1:30002@40002 slave 07c3 0 1426238316232 2 connected";
+        assert_eq!(slot_owner(owner), Some(30_004));
+        assert_eq!(slot_owner(replica), None);
+    }
+}

@@ -1,0 +1,39 @@
+//! Real servers for tests, each on a free loopback port with a folder of its own.
+//!
+//! - [`Redis`]: one server, which a test can kill, restart empty, pause and, with a [`FakeClock`], hold still in time;
+//! - [`RedisCluster`]: masters and replicas that fail over within seconds;
+//! - [`Sentinel`]: a master, a replica and three sentinels that watch them;
+//! - [`require!`]: what a test does when the machine lacks a component ([`Skip`]).
+//!
+//! Dropping a handle kills its servers, waits for them and removes their folders, also when the test panics. Where
+//! util-linux's `setpriv` is installed, servers die with a test process that is itself killed; only their folders then
+//! stay, for the system to clear with its other temporary files.
+//!
+//! Everything here blocks; an async test that must keep other tasks running calls it from a blocking thread.
+//!
+//! ```
+//! # fn main() {
+//! let redis = headgate_testkit::require!(headgate_testkit::Redis::start());
+//! assert_eq!(redis.cli(&["SET", "greeting", "hello"]), "OK");
+//!
+//! redis.restart();
+//! assert_eq!(redis.cli(&["EXISTS", "greeting"]), "0");
+//! # }
+//! ```
+
+mod cluster;
+mod port;
+mod process;
+mod redis;
+mod sentinel;
+mod skip;
+mod wait;
+
+pub use self::{
+    cluster::RedisCluster,
+    port::free_port,
+    redis::{FakeClock, Redis, RedisBuilder, SharedRedis},
+    sentinel::Sentinel,
+    skip::{SKIPPABLE_IN_CI, Skip},
+    wait::wait_until,
+};

@@ -1,0 +1,77 @@
+//! Ports that stay ours.
+//!
+//! The kernel's own choice (binding port 0) comes from the range of outgoing connections: any client's socket can
+//! take such a port between our look and the server's bind, or while a killed server is down. We pick below it.
+
+use std::{
+    net::{Ipv4Addr, TcpListener, TcpStream},
+    process,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+const FIRST: u16 = 10_000;
+const COUNT: u16 = 10_000;
+
+/// A cluster node's bus listens this far above its port. Since `COUNT` is no larger, a bus never sits on a port that
+/// another call hands out.
+const BUS_OFFSET: u16 = 10_000;
+
+/// Each process starts elsewhere: neighbouring process ids land this many ports apart.
+const STRIDE: u32 = 997;
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// Returns a loopback port on which nothing listens, nor on the port 10,000 above it (a Redis Cluster node's bus).
+///
+/// No two calls in one process return the same port until 10,000 calls later. Another process may still take it
+/// first: start the server, and on "Address already in use" call again.
+///
+/// # Panics
+///
+/// When none of the 10,000 ports is free.
+pub fn free_port() -> u16 {
+    (0..COUNT)
+        .map(|_| candidate(NEXT.fetch_add(1, Ordering::Relaxed)))
+        .find(|&port| can_bind(port) && can_bind(port + BUS_OFFSET))
+        .expect("a free loopback port")
+}
+
+/// Whether something accepts connections on this loopback port.
+pub(crate) fn is_open(port: u16) -> bool {
+    TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
+
+fn candidate(turn: u32) -> u16 {
+    let step = process::id().wrapping_mul(STRIDE).wrapping_add(turn);
+    FIRST + (step % u32::from(COUNT)) as u16
+}
+
+fn can_bind(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hands_out_different_ports_that_can_be_bound_with_their_bus() {
+        let (one, two) = (free_port(), free_port());
+        assert_ne!(one, two);
+        assert!(can_bind(one) && can_bind(one + BUS_OFFSET));
+    }
+
+    #[test]
+    fn passes_over_a_port_that_is_taken() {
+        let listeners: Vec<_> = (0..20)
+            .map(|turn| candidate(NEXT.load(Ordering::Relaxed) + turn))
+            .filter_map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok())
+            .collect();
+        let port = free_port();
+        assert!(
+            !listeners
+                .iter()
+                .any(|held| held.local_addr().unwrap().port() == port)
+        );
+    }
+}

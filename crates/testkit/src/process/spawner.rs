@@ -1,0 +1,66 @@
+//! The one thread that starts every child.
+//!
+//! The kernel sends the parent-death signal when the *thread* that started a child ends, and a test's thread ends
+//! before its process does. This one lives as long as the process.
+
+use std::{
+    ffi::OsStr,
+    io,
+    process::{Child, Command, Stdio},
+    sync::{LazyLock, mpsc},
+    thread,
+};
+
+struct Job {
+    command: Command,
+    reply: mpsc::Sender<io::Result<Child>>,
+}
+
+static SPAWNER: LazyLock<mpsc::Sender<Job>> = LazyLock::new(|| {
+    let (jobs, queue) = mpsc::channel::<Job>();
+    thread::Builder::new()
+        .name("testkit-spawner".into())
+        .spawn(move || {
+            for Job { mut command, reply } in queue {
+                // A caller that is gone needs no child: dropping the answer would leave one running.
+                if let Err(mpsc::SendError(Ok(mut orphan))) = reply.send(command.spawn()) {
+                    let _ = orphan.kill();
+                    let _ = orphan.wait();
+                }
+            }
+        })
+        .expect("start a thread");
+    jobs
+});
+
+/// util-linux has offered this since 2.33; other systems' children may outlive a killed test process.
+static HAS_PARENT_DEATH_SIGNAL: LazyLock<bool> = LazyLock::new(|| {
+    tie(OsStr::new("true"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+});
+
+pub(super) fn tied_command(program: &OsStr) -> Command {
+    if *HAS_PARENT_DEATH_SIGNAL {
+        tie(program)
+    } else {
+        Command::new(program)
+    }
+}
+
+pub(super) fn spawn(command: Command) -> io::Result<Child> {
+    let (reply, answer) = mpsc::channel();
+    SPAWNER
+        .send(Job { command, reply })
+        .map_err(io::Error::other)?;
+    answer.recv().map_err(io::Error::other)?
+}
+
+/// `setpriv` becomes the program (exec), so the child's id is the program's.
+fn tie(program: &OsStr) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+    command
+}

@@ -1,0 +1,185 @@
+//! One Redis server, from start to drop.
+
+mod builder;
+mod cli;
+mod clock;
+mod launch;
+mod probe;
+mod shared;
+
+use std::{
+    fmt,
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+pub(crate) use self::cli::field;
+use self::launch::{Failure, Launch};
+pub use self::{builder::RedisBuilder, clock::FakeClock, shared::SharedRedis};
+use crate::{Skip, port, process::Process, wait_until};
+
+/// How long a dead server's port may stay open, and how long a restarted one may wait for its port.
+const PORT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A Redis server of our own: killed, and its folder removed, when dropped.
+///
+/// It listens on 127.0.0.1 and persists nothing. Methods take `&self`, so that one task can kill the server while
+/// others use it.
+pub struct Redis {
+    // Dropped in this order: the process ends before its folder goes.
+    process: Mutex<Process>,
+    launch: Launch,
+}
+
+// === impl Redis ===
+
+impl Redis {
+    /// Starts a server with no password, in real time.
+    ///
+    /// # Errors
+    ///
+    /// [`Skip`] if `redis-server` or `redis-cli` is not installed.
+    ///
+    /// # Panics
+    ///
+    /// When the server is installed and does not start.
+    pub fn start() -> Result<Self, Skip> {
+        Self::builder().start()
+    }
+
+    /// Starts a server with options.
+    pub fn builder() -> RedisBuilder {
+        RedisBuilder::default()
+    }
+
+    /// The server that `HEADGATE_TEST_REDIS_URL` names, or else one that all who hold it share.
+    ///
+    /// Others use it too: take keys that nobody else takes, and leave the server alone.
+    pub fn shared() -> Result<SharedRedis, Skip> {
+        SharedRedis::get()
+    }
+
+    /// The address for clients: `redis://127.0.0.1:PORT`, with the password if there is one.
+    pub fn url(&self) -> String {
+        self.launch.url()
+    }
+
+    /// The port, which stays the same over restarts.
+    pub fn port(&self) -> u16 {
+        self.launch.port()
+    }
+
+    /// The id of the running, or last running, process.
+    pub fn pid(&self) -> u32 {
+        self.process().id()
+    }
+
+    /// The folder that holds all of the server's files.
+    pub fn folder(&self) -> &Path {
+        self.launch.folder()
+    }
+
+    /// The clock that holds the server's time.
+    ///
+    /// # Panics
+    ///
+    /// When the server was not built with [`RedisBuilder::fake_clock`].
+    #[track_caller]
+    pub fn clock(&self) -> &FakeClock {
+        self.launch
+            .clock()
+            .expect("a server built with a fake clock")
+    }
+
+    /// Runs one command through `redis-cli` and gives its answer, an error reply included, without newlines at its end.
+    ///
+    /// # Panics
+    ///
+    /// When the server cannot be reached.
+    #[track_caller]
+    pub fn cli(&self, command: &[&str]) -> String {
+        match self.launch.ask(command) {
+            Ok(answer) => answer,
+            Err(error) => panic!("redis-cli {command:?} to port {}: {error}", self.port()),
+        }
+    }
+
+    /// Kills the server (SIGKILL) and returns once nothing listens on its port.
+    ///
+    /// # Panics
+    ///
+    /// When something else listens there.
+    #[track_caller]
+    pub fn kill(&self) {
+        self.process().kill();
+        let closed = wait_until(PORT_TIMEOUT, || !port::is_open(self.port()));
+        assert!(closed, "port {} is still open", self.port());
+    }
+
+    /// Kills the server if it runs, and starts it again: same port and options, no data.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    #[track_caller]
+    pub fn restart(&self) {
+        let mut process = self.process();
+        process.kill();
+        let started = wait_until(PORT_TIMEOUT, || match self.launch.start() {
+            Ok(fresh) => {
+                *process = fresh;
+                true
+            }
+            // Somebody's short-lived socket: it passes.
+            Err(Failure::PortTaken) => false,
+            Err(broken) => panic!("{broken}"),
+        });
+        assert!(started, "port {} stays taken", self.port());
+    }
+
+    /// Freezes the process (SIGSTOP): connections stay open and nothing answers, also not [`cli`](Self::cli).
+    ///
+    /// # Panics
+    ///
+    /// When it is not running.
+    #[track_caller]
+    pub fn pause(&self) {
+        self.process().pause();
+    }
+
+    /// Lets a paused server run on (SIGCONT).
+    ///
+    /// # Panics
+    ///
+    /// When it is not running.
+    #[track_caller]
+    pub fn resume(&self) {
+        self.process().resume();
+    }
+
+    /// Whether the server runs and is not paused.
+    pub fn is_awake(&self) -> bool {
+        self.process().is_awake()
+    }
+
+    /// The answer to a command, or `None` if the server is down or paused.
+    pub(crate) fn ask(&self, command: &[&str]) -> Option<String> {
+        self.is_awake()
+            .then(|| self.launch.ask(command).ok())
+            .flatten()
+    }
+
+    /// A panic elsewhere leaves the process handle as good as it was.
+    fn process(&self) -> MutexGuard<'_, Process> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Redis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redis")
+            .field("port", &self.port())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,225 @@
+//! A master and a replica under the eyes of three sentinels.
+
+use std::time::Duration;
+
+use crate::{Redis, RedisBuilder, Skip, redis::field, wait_until};
+
+const NAME: &str = "headgate";
+const SENTINELS: usize = 3;
+const TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Sentinels introduce themselves every 2 s and look at replicas every 10 s: fine for years, long for a test. They also
+/// suspend judgement for 30 s when their own timer is 2 s late, which a busy machine brings about.
+const PACE: &[&str] = &[
+    "SENTINEL",
+    "DEBUG",
+    "PUBLISH-PERIOD",
+    "100",
+    "INFO-PERIOD",
+    "200",
+    "TILT-PERIOD",
+    "1000",
+];
+
+/// One master, one replica and three sentinels, which fail over in about a second.
+#[derive(Debug)]
+pub struct Sentinel {
+    sentinels: Vec<Redis>,
+    servers: Vec<Redis>,
+}
+
+// === impl Sentinel ===
+
+impl Sentinel {
+    /// Starts all of them and returns once the replica follows its master and the sentinels know everyone.
+    ///
+    /// # Errors
+    ///
+    /// [`Skip`] if `redis-server` or `redis-cli` is not installed.
+    ///
+    /// # Panics
+    ///
+    /// When they do not find each other.
+    pub fn start() -> Result<Self, Skip> {
+        let master = Redis::builder()
+            .args(["--repl-diskless-sync-delay", "0"])
+            .start()?;
+        let port = master.port().to_string();
+        let mut builders = vec![replica_of(&port)];
+        builders.extend((0..SENTINELS).map(|i| Redis::builder().sentinel(config(&port, i))));
+
+        let mut started = RedisBuilder::start_all(builders)?;
+        let sentinels = started.split_off(1);
+        let replica = started.remove(0);
+        let this = Self {
+            sentinels,
+            servers: vec![master, replica],
+        };
+        for sentinel in &this.sentinels {
+            // Unknown before Redis 7.0; without it, it only takes longer.
+            sentinel.cli(PACE);
+        }
+        let ready = wait_until(TIMEOUT, || this.is_ready());
+        assert!(
+            ready,
+            "the sentinels did not find each other: {:#?}",
+            this.views()
+        );
+        Ok(this)
+    }
+
+    /// The sentinels' addresses.
+    pub fn sentinel_urls(&self) -> Vec<String> {
+        self.sentinels.iter().map(Redis::url).collect()
+    }
+
+    /// Sentinel `i`, to be killed or paused.
+    pub fn sentinel(&self, i: usize) -> &Redis {
+        &self.sentinels[i]
+    }
+
+    /// The name under which the sentinels know the master.
+    pub fn master_name(&self) -> &'static str {
+        NAME
+    }
+
+    /// The port of the master, according to the first sentinel that answers.
+    ///
+    /// # Panics
+    ///
+    /// When no sentinel answers.
+    #[track_caller]
+    pub fn master_port(&self) -> u16 {
+        self.sentinels
+            .iter()
+            .find_map(master_port)
+            .expect("a sentinel that answers")
+    }
+
+    /// The server that the sentinels call master.
+    ///
+    /// # Panics
+    ///
+    /// When no sentinel answers.
+    #[track_caller]
+    pub fn master(&self) -> &Redis {
+        let port = self.master_port();
+        let found = self.servers.iter().find(|server| server.port() == port);
+        found.expect("a master that we started")
+    }
+
+    /// Kills (SIGKILL) the server that the sentinels call master.
+    ///
+    /// # Panics
+    ///
+    /// When no sentinel answers.
+    #[track_caller]
+    pub fn kill_master(&self) {
+        self.master().kill();
+    }
+
+    /// Returns once all sentinels that run name the same master, and that server runs as one.
+    ///
+    /// # Panics
+    ///
+    /// When that does not happen within a minute.
+    #[track_caller]
+    pub fn wait_for_failover(&self) {
+        let done = wait_until(TIMEOUT, || self.agree_on_live_master());
+        assert!(done, "no failover: {:#?}", self.views());
+    }
+
+    fn is_ready(&self) -> bool {
+        let others = (SENTINELS - 1).to_string();
+        let is_linked = self.servers[1]
+            .ask(&["INFO", "replication"])
+            .is_some_and(|info| field(&info, "master_link_status") == Some("up"));
+        is_linked
+            && self.sentinels.iter().all(|sentinel| {
+                has(sentinel, "num-slaves", "1")
+                    && has(sentinel, "num-other-sentinels", &others)
+                    && has_healthy_replica(sentinel)
+            })
+    }
+
+    fn agree_on_live_master(&self) -> bool {
+        let mut named = self
+            .sentinels
+            .iter()
+            .filter(|sentinel| sentinel.is_awake())
+            .map(master_port);
+        let Some(Some(port)) = named.next() else {
+            return false;
+        };
+        named.all(|other| other == Some(port))
+            && self
+                .servers
+                .iter()
+                .find(|server| server.port() == port)
+                .and_then(|server| server.ask(&["ROLE"]))
+                .is_some_and(|role| role.starts_with("master"))
+    }
+
+    /// What each sentinel knows, for a failed wait.
+    fn views(&self) -> Vec<Option<String>> {
+        self.sentinels
+            .iter()
+            .map(|sentinel| sentinel.ask(&["SENTINEL", "MASTER", NAME]))
+            .collect()
+    }
+}
+
+fn replica_of(port: &str) -> RedisBuilder {
+    Redis::builder().args([
+        "--repl-diskless-sync-delay",
+        "0",
+        "--replicaof",
+        "127.0.0.1",
+        port,
+    ])
+}
+
+/// The configuration of sentinel `i`.
+///
+/// One that sees the master down may ask for a failover (a quorum of 1), and each looks a second longer than the one
+/// before: sentinels that noticed together would each vote for themselves, and try again only seconds later.
+fn config(master_port: &str, i: usize) -> String {
+    let down_after = 500 + 1_000 * i;
+    format!(
+        "sentinel monitor {NAME} 127.0.0.1 {master_port} 1\n\
+         sentinel down-after-milliseconds {NAME} {down_after}\n\
+         sentinel failover-timeout {NAME} 2000\n"
+    )
+}
+
+fn master_port(sentinel: &Redis) -> Option<u16> {
+    let address = sentinel.ask(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME])?;
+    address.lines().nth(1)?.parse().ok()
+}
+
+fn has(sentinel: &Redis, name: &str, value: &str) -> bool {
+    sentinel
+        .ask(&["SENTINEL", "MASTER", NAME])
+        .is_some_and(|facts| fact(&facts, name) == Some(value))
+}
+
+/// Until a sentinel has seen the replica's own account of its link, it would not promote it.
+fn has_healthy_replica(sentinel: &Redis) -> bool {
+    sentinel
+        .ask(&["SENTINEL", "REPLICAS", NAME])
+        .is_some_and(|facts| {
+            fact(&facts, "master-link-status") == Some("ok")
+                && fact(&facts, "flags") == Some("slave")
+        })
+}
+
+/// The value of `name` where names and values take turns, a line each.
+fn fact<'a>(facts: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = facts.lines();
+    while let (Some(key), Some(value)) = (lines.next(), lines.next()) {
+        if key == name {
+            return Some(value);
+        }
+    }
+    None
+}

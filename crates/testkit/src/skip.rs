@@ -1,0 +1,127 @@
+use std::{env, fs::OpenOptions, io::Write, path::PathBuf};
+
+use thiserror::Error;
+
+/// Components that continuous integration may lack, each with the reason why that is accepted.
+pub const SKIPPABLE_IN_CI: &[(&str, &str)] = &[];
+
+/// A component that a test needs and this machine does not have.
+///
+/// Tests pass it to [`require!`](crate::require), which decides whether its absence is tolerated.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{component}: {reason}")]
+pub struct Skip {
+    /// The missing component, as in [`SKIPPABLE_IN_CI`].
+    pub component: String,
+    /// Why it cannot be used.
+    pub reason: String,
+}
+
+/// Gives the value of an `Ok`; on `Err(Skip)` returns from the test, saying what was skipped.
+///
+/// With `CI=true` an absent component fails the test instead, unless [`SKIPPABLE_IN_CI`] lists it. Each skipped test
+/// is printed and, if `HEADGATE_SKIP_LOG` names a file, appended to it as `component: reason (test)`.
+#[macro_export]
+macro_rules! require {
+    ($server:expr) => {
+        match $server {
+            Ok(server) => server,
+            Err(skip) => {
+                // A function's type name holds the path of the function around it: the test's name, on any thread.
+                fn here() {}
+                $crate::Skip::report(&skip, ::std::any::type_name_of_val(&here));
+                return;
+            }
+        }
+    };
+}
+
+// === impl Skip ===
+
+impl Skip {
+    pub(crate) fn new(component: &str, reason: impl Into<String>) -> Self {
+        Self {
+            component: component.into(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Records that the test around `marker` was skipped: the part of [`require!`](crate::require) that is not control flow.
+    ///
+    /// # Panics
+    ///
+    /// Where the component must not be missing, or when the skip log cannot be written.
+    #[doc(hidden)]
+    #[expect(
+        clippy::print_stderr,
+        reason = "whoever runs the tests must see what they did not prove"
+    )]
+    #[track_caller]
+    pub fn report(&self, marker: &str) {
+        let in_ci = env::var("CI").is_ok_and(|value| value == "true");
+        assert!(!in_ci || self.is_skippable(SKIPPABLE_IN_CI), "{self}");
+
+        let line = format!("{self} ({})\n", test_name(marker));
+        eprint!("skipped: {line}");
+        if let Some(log) = env::var_os("HEADGATE_SKIP_LOG") {
+            // One write: lines of tests that run at the same time do not mix.
+            OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(log)
+                .and_then(|mut log| log.write_all(line.as_bytes()))
+                .expect("write to the file that HEADGATE_SKIP_LOG names");
+        }
+    }
+
+    fn is_skippable(&self, list: &[(&str, &str)]) -> bool {
+        list.iter()
+            .any(|(component, _)| *component == self.component)
+    }
+}
+
+/// The path of an executable on `PATH`.
+pub(crate) fn find_program(name: &str) -> Result<PathBuf, Skip> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|program| program.is_file())
+        .ok_or_else(|| Skip::new(name, "not on PATH"))
+}
+
+fn test_name(marker: &str) -> &str {
+    // An async test's body is a closure of the test function.
+    marker
+        .trim_end_matches("::here")
+        .trim_end_matches("::{{closure}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listed_component_is_skippable() {
+        let skip = Skip::new("envoy", "not on PATH");
+        assert!(skip.is_skippable(&[("envoy", "no build for this platform")]));
+        assert!(!skip.is_skippable(&[("kafka", "no build for this platform")]));
+    }
+
+    #[test]
+    fn names_the_test_behind_an_async_body() {
+        assert_eq!(
+            test_name("conformance::on_redis::here"),
+            "conformance::on_redis"
+        );
+        assert_eq!(
+            test_name("conformance::on_redis::{{closure}}::here"),
+            "conformance::on_redis"
+        );
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_a_skip() {
+        let skip = find_program("no-such-program").unwrap_err();
+        assert_eq!(skip.to_string(), "no-such-program: not on PATH");
+    }
+}
