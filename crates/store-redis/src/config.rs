@@ -2,11 +2,7 @@
 
 use std::time::Duration;
 
-use redis::{
-    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
-    cluster::{ClusterClient, ClusterClientBuilder},
-    sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType},
-};
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use thiserror::Error;
 
 /// Where Redis is, and how patient to be with it.
@@ -16,11 +12,12 @@ pub struct RedisConfig {
     pub(crate) connections: usize,
     pub(crate) timeout: Duration,
     pub(crate) connect_timeout: Duration,
+    pub(crate) root_certificate: Option<Vec<u8>>,
 }
 
 #[derive(Clone)]
 pub(crate) enum Topology {
-    Standalone(Client),
+    Standalone(Box<ConnectionInfo>),
     Cluster(Vec<ConnectionInfo>),
     Sentinel { nodes: Vec<ConnectionAddr>, master: String, redis: Box<ConnectionInfo> },
 }
@@ -48,7 +45,7 @@ impl RedisConfig {
     pub fn from_url(url: &str) -> Result<Self, ConfigError> {
         let topology = match url.split_once("+sentinel://") {
             Some((scheme @ ("redis" | "rediss"), rest)) => sentinel(scheme, rest)?,
-            _ => Topology::Standalone(Client::open(url)?),
+            _ => Topology::Standalone(Box::new(url.into_connection_info()?)),
         };
         Ok(Self::new(topology))
     }
@@ -69,6 +66,7 @@ impl RedisConfig {
             connections: 4,
             timeout: Duration::from_millis(100),
             connect_timeout: Duration::from_secs(1),
+            root_certificate: None,
         }
     }
 
@@ -91,40 +89,12 @@ impl RedisConfig {
         Self { connect_timeout, ..self }
     }
 
-    pub(crate) fn cluster_client(
-        &self,
-        nodes: &[ConnectionInfo],
-    ) -> redis::RedisResult<ClusterClient> {
-        ClusterClientBuilder::new(nodes.iter().cloned())
-            .connection_timeout(self.connect_timeout)
-            .response_timeout(self.timeout)
-            .overall_response_timeout(Some(self.timeout))
-            .retries(4)
-            .min_retry_wait(5)
-            .max_retry_wait(50)
-            .build()
+    /// The authority that signed Redis's certificate, in PEM; the system's
+    /// authorities unless said. Only `rediss://` asks for it.
+    #[must_use]
+    pub fn root_certificate(self, pem: impl Into<Vec<u8>>) -> Self {
+        Self { root_certificate: Some(pem.into()), ..self }
     }
-}
-
-pub(crate) fn sentinel_client(
-    nodes: &[ConnectionAddr],
-    master: &str,
-    redis: &ConnectionInfo,
-) -> redis::RedisResult<SentinelClient> {
-    let settings = redis.redis_settings();
-    let mut builder =
-        SentinelClientBuilder::new(nodes.iter().cloned(), master, SentinelServerType::Master)?
-            .set_client_to_redis_db(settings.db());
-    if let Some(username) = settings.username() {
-        builder = builder.set_client_to_redis_username(username);
-    }
-    if let Some(password) = settings.password() {
-        builder = builder.set_client_to_redis_password(password);
-    }
-    if matches!(redis.addr(), ConnectionAddr::TcpTls { .. }) {
-        builder = builder.set_client_to_redis_tls_mode(redis::TlsMode::Secure);
-    }
-    builder.build()
 }
 
 /// Reads what follows `redis+sentinel://`.

@@ -9,7 +9,7 @@
 //! | `call` | a verb and a batch as a script call, and its answer as outcomes |
 //! | `script` | the Lua files, put together |
 //! | `link` | connections that come back by themselves |
-//! | `config` | where Redis is |
+//! | `config`, `client` | where Redis is, and how to talk to it |
 //!
 //! The scripts are in `src/lua`, one file for each algorithm; each explains the
 //! state it keeps. Every key has a time to live.
@@ -31,6 +31,7 @@
 //! ```
 
 pub mod call;
+mod client;
 mod config;
 mod link;
 mod script;

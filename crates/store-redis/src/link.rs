@@ -20,11 +20,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{
-    RedisConfig,
-    call::Call,
-    config::{Topology, sentinel_client},
-};
+use crate::{RedisConfig, call::Call, client, config::Topology};
 
 /// A few connections that share the load.
 #[derive(Debug)]
@@ -185,16 +181,17 @@ async fn connect(config: &RedisConfig) -> RedisResult<Connection> {
         .set_connection_timeout(Some(config.connect_timeout))
         .set_response_timeout(None);
     match &config.topology {
-        Topology::Standalone(client) => {
+        Topology::Standalone(redis) => {
+            let client = client::standalone(config, redis)?;
             let connection = client.get_multiplexed_async_connection_with_config(&settings).await;
             connection.map(Connection::Single)
         }
         Topology::Sentinel { nodes, master, redis } => {
-            let mut client = sentinel_client(nodes, master, redis)?;
+            let mut client = client::sentinel(config, nodes, master, redis)?;
             client.get_async_connection_with_config(&settings).await.map(Connection::Single)
         }
         Topology::Cluster(nodes) => {
-            config.cluster_client(nodes)?.get_async_connection().await.map(Connection::Cluster)
+            client::cluster(config, nodes)?.get_async_connection().await.map(Connection::Cluster)
         }
     }
 }

@@ -8,3 +8,4 @@ mod layout;
 mod outage;
 mod sentinel;
 mod support;
+mod tls;
