@@ -1,16 +1,15 @@
 //! How much is allowed: a number, a window and a way of counting.
 
+mod arithmetic;
+
 use std::{fmt, num::NonZeroU32, time::Duration};
 
 use jiff::tz::TimeZone;
 use thiserror::Error;
 
 use crate::{
-    Algorithm, Cost, State, Timestamp,
-    algorithm::{
-        Bucket, Calendar, FixedWindow, Meter, Period, SlidingWindow, SlidingWindowCounter, Taken,
-    },
-    state::Kind,
+    Algorithm, Cost,
+    algorithm::{Bucket, Calendar, FixedWindow, Period, SlidingWindow, SlidingWindowCounter},
 };
 
 /// How much a subject may take, and how that is counted. One that exists is valid.
@@ -78,58 +77,6 @@ pub enum LimitError {
     /// Not a name in the time zone database.
     #[error("unknown time zone {0:?}: expected an IANA name such as Asia/Tokyo")]
     UnknownZone(String),
-}
-
-/// Runs a method of the algorithm's [`Meter`] on its own kind of state.
-macro_rules! on_state {
-    ($limit:expr, $state:expr, |$meter:ident, $inner:ident| $call:expr) => {{
-        #[inline]
-        fn inner<'s, M: Meter<State: Kind>>(_: &M, state: &'s State) -> Option<&'s M::State> {
-            M::State::of(state)
-        }
-        macro_rules! call {
-            ($m:ident) => {{
-                let $meter = $m;
-                match inner($meter, $state) {
-                    Some($inner) => $call,
-                    None => {
-                        let $inner = &Default::default();
-                        $call
-                    }
-                }
-            }};
-        }
-        match $limit {
-            Rule::TokenBucket(meter) | Rule::LeakyBucket(meter) => call!(meter),
-            Rule::SlidingWindow(meter) => call!(meter),
-            Rule::SlidingWindowCounter(meter) => call!(meter),
-            Rule::FixedWindow(meter) => call!(meter),
-            Rule::Calendar(meter) => call!(meter),
-        }
-    }};
-}
-
-macro_rules! on_state_mut {
-    ($limit:expr, $state:expr, |$meter:ident, $inner:ident| $call:expr) => {{
-        #[inline]
-        fn inner<'s, M: Meter<State: Kind>>(_: &M, state: &'s mut State) -> &'s mut M::State {
-            M::State::of_mut(state)
-        }
-        macro_rules! call {
-            ($m:ident) => {{
-                let $meter = $m;
-                let $inner = inner($meter, $state);
-                $call
-            }};
-        }
-        match $limit {
-            Rule::TokenBucket(meter) | Rule::LeakyBucket(meter) => call!(meter),
-            Rule::SlidingWindow(meter) => call!(meter),
-            Rule::SlidingWindowCounter(meter) => call!(meter),
-            Rule::FixedWindow(meter) => call!(meter),
-            Rule::Calendar(meter) => call!(meter),
-        }
-    }};
 }
 
 // === construction ===
@@ -309,49 +256,5 @@ impl Limit {
 impl fmt::Debug for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
-    }
-}
-
-// === the arithmetic ===
-
-/// The [`Meter`] of the limit's algorithm, on a [`State`] of any kind.
-impl Limit {
-    /// Takes `cost` if it fits; otherwise takes nothing and says `false`.
-    #[inline]
-    pub fn admit(&self, state: &mut State, cost: Cost, now: Timestamp) -> bool {
-        on_state_mut!(&self.0, state, |meter, inner| meter.admit(inner, cost, now))
-    }
-
-    /// Whether [`admit`](Self::admit) would say yes.
-    pub fn admits(&self, state: &State, cost: Cost, now: Timestamp) -> bool {
-        on_state!(&self.0, state, |meter, inner| meter.admits(inner, cost, now))
-    }
-
-    /// Goes on under this limit from `now`, if the state was left by another.
-    pub fn adopt(&self, state: &mut State, now: Timestamp) {
-        on_state_mut!(&self.0, state, |meter, inner| meter.adopt(inner, now));
-    }
-
-    /// Returns up to `cost` units taken at `taken`.
-    pub fn give_back(&self, state: &mut State, cost: Cost, taken: Taken, now: Timestamp) {
-        on_state_mut!(&self.0, state, |meter, inner| meter.give_back(inner, cost, taken, now));
-    }
-
-    /// What is left now.
-    #[inline]
-    pub fn remaining(&self, state: &State, now: Timestamp) -> u64 {
-        on_state!(&self.0, state, |meter, inner| meter.remaining(inner, now))
-    }
-
-    /// Microseconds until nothing is missing any more.
-    #[inline]
-    pub fn reset_after(&self, state: &State, now: Timestamp) -> u64 {
-        on_state!(&self.0, state, |meter, inner| meter.reset_after(inner, now))
-    }
-
-    /// Microseconds until `cost` is admitted if nothing else happens; 0 when it is now.
-    #[inline]
-    pub fn retry_after(&self, state: &State, cost: Cost, now: Timestamp) -> u64 {
-        on_state!(&self.0, state, |meter, inner| meter.retry_after(inner, cost, now))
     }
 }

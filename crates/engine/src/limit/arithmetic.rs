@@ -1,0 +1,81 @@
+//! The [`Meter`] of a limit's algorithm, on a [`State`] of any kind.
+
+use super::{Limit, Rule};
+use crate::{
+    Cost, State, Timestamp,
+    algorithm::{Meter, Taken},
+    state::Kind,
+};
+
+/// Calls a generic function with the limit's meter, whichever it is.
+macro_rules! with_meter {
+    ($limit:expr, |$meter:ident| $call:expr) => {
+        match $limit.rule() {
+            Rule::TokenBucket($meter) | Rule::LeakyBucket($meter) => $call,
+            Rule::SlidingWindow($meter) => $call,
+            Rule::SlidingWindowCounter($meter) => $call,
+            Rule::FixedWindow($meter) => $call,
+            Rule::Calendar($meter) => $call,
+        }
+    };
+}
+
+impl Limit {
+    /// Takes `cost` if it fits; otherwise takes nothing and says `false`.
+    #[inline]
+    pub fn admit(&self, state: &mut State, cost: Cost, now: Timestamp) -> bool {
+        with_meter!(self, |meter| change(meter, state, |state| meter.admit(state, cost, now)))
+    }
+
+    /// Whether [`admit`](Self::admit) would say yes.
+    pub fn admits(&self, state: &State, cost: Cost, now: Timestamp) -> bool {
+        with_meter!(self, |meter| look(meter, state, |state| meter.admits(state, cost, now)))
+    }
+
+    /// Goes on under this limit from `now`, if the state was left by another.
+    pub fn adopt(&self, state: &mut State, now: Timestamp) {
+        with_meter!(self, |meter| change(meter, state, |state| meter.adopt(state, now)));
+    }
+
+    /// Returns up to `cost` units taken at `taken`.
+    pub fn give_back(&self, state: &mut State, cost: Cost, taken: Taken, now: Timestamp) {
+        with_meter!(self, |meter| {
+            change(meter, state, |state| meter.give_back(state, cost, taken, now));
+        });
+    }
+
+    /// What is left now.
+    #[inline]
+    pub fn remaining(&self, state: &State, now: Timestamp) -> u64 {
+        with_meter!(self, |meter| look(meter, state, |state| meter.remaining(state, now)))
+    }
+
+    /// Microseconds until nothing is missing any more.
+    #[inline]
+    pub fn reset_after(&self, state: &State, now: Timestamp) -> u64 {
+        with_meter!(self, |meter| look(meter, state, |state| meter.reset_after(state, now)))
+    }
+
+    /// Microseconds until `cost` is admitted if nothing else happens; 0 when it is now.
+    #[inline]
+    pub fn retry_after(&self, state: &State, cost: Cost, now: Timestamp) -> u64 {
+        with_meter!(self, |meter| look(meter, state, |state| meter.retry_after(state, cost, now)))
+    }
+}
+
+#[inline]
+fn look<M: Meter<State: Kind>, T>(_: &M, state: &State, f: impl FnOnce(&M::State) -> T) -> T {
+    match M::State::of(state) {
+        Some(own) => f(own),
+        None => f(&M::State::default()),
+    }
+}
+
+#[inline]
+fn change<M: Meter<State: Kind>, T>(
+    _: &M,
+    state: &mut State,
+    f: impl FnOnce(&mut M::State) -> T,
+) -> T {
+    f(M::State::of_mut(state))
+}
