@@ -76,7 +76,7 @@ impl Account {
 
     /// The answer to `cost` as the account stands now.
     pub fn outcome(&self, limit: &Limit, cost: Cost, now: Timestamp, allowed: bool) -> Outcome {
-        let mut outcome = Outcome::of(limit, &self.state, cost, now, allowed);
+        let mut outcome = limit.outcome(&self.state, cost, now, allowed);
         if self.leases.is_empty() {
             return outcome;
         }

@@ -49,6 +49,9 @@ pub trait Meter {
     /// What is remembered of a subject.
     type State: Default;
 
+    /// The most a subject can have at once, and so the largest cost that can be admitted.
+    fn capacity(&self) -> u64;
+
     /// Takes `cost` if it fits; otherwise takes nothing and says `false`.
     fn admit(&self, state: &mut Self::State, cost: Cost, now: Timestamp) -> bool;
 

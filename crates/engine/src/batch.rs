@@ -142,6 +142,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::Space;
 
     #[test]
     fn a_cost_above_the_limit_is_an_error() {
@@ -159,7 +160,8 @@ mod tests {
         let check = |key| Check::new(key, &limit, Cost::ONE).unwrap();
         let key = |name| Key::new(name).unwrap();
         assert_eq!(Batch::new([]).map(|_| ()), Err(BatchError::Empty));
-        let same = Batch::new([check(key("ab")), check(key("a").within("", "b"))]);
+        let space = Space::new("", "b");
+        let same = Batch::new([check(key("ab")), check(key("a").within(&space))]);
         assert_eq!(same.map(|_| ()), Err(BatchError::DuplicateKey("ab".into())));
         let names: Vec<String> = (0..129).map(|i| i.to_string()).collect();
         let many = Batch::new(names.iter().map(|name| check(key(name))));

@@ -39,7 +39,8 @@ const REANCHOR_EVERY: u64 = 1_000_000;
 #[derive(Debug)]
 pub struct SystemClock {
     counter: quanta::Clock,
-    origin: quanta::Instant,
+    /// What the counter showed at first.
+    origin: u64,
     /// Wall-clock microseconds at `origin`, as last seen.
     anchor: AtomicI64,
     /// Counter microseconds at which the wall clock is looked at again.
@@ -56,7 +57,7 @@ impl SystemClock {
     /// A clock that shows the machine's time.
     pub fn new() -> Self {
         let counter = quanta::Clock::new();
-        let origin = counter.now();
+        let origin = counter.raw();
         Self {
             counter,
             origin,
@@ -83,8 +84,9 @@ impl Default for SystemClock {
 }
 
 impl Clock for SystemClock {
+    #[inline]
     fn now(&self) -> Timestamp {
-        let elapsed = (self.counter.now() - self.origin).as_micros() as u64;
+        let elapsed = self.counter.delta_as_nanos(self.origin, self.counter.raw()) / 1_000;
         if elapsed >= self.look_again_at.load(Relaxed) {
             self.look_at_wall_clock(elapsed);
         }

@@ -4,14 +4,23 @@ use std::{fmt, str};
 
 use thiserror::Error;
 
-/// Names one subject's state in a store: a program's own prefix and suffix around
-/// the subject, which may come from anybody.
+/// Names one subject's state in a store: the subject, which may come from anybody,
+/// within a [`Space`] of the program's own.
 ///
 /// It borrows its parts, so that naming a subject allocates nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key<'a> {
-    prefix: &'a str,
     subject: &'a str,
+    space: &'a Space<'a>,
+}
+
+/// What stands before and after a subject in the name of its state.
+///
+/// These are the program's own words: they are not validated, and programs that
+/// share a store choose different ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Space<'a> {
+    prefix: &'a str,
     suffix: &'a str,
 }
 
@@ -58,15 +67,14 @@ impl<'a> Key<'a> {
         if bytes.len() > Self::MAX_BYTES {
             return Err(KeyError::TooLong(bytes.len()));
         }
+        // Looks at every byte without stopping at the first bad one: that goes several at a time.
+        let mut bad = false;
         let mut i = 0;
         while i < bytes.len() {
-            match bytes[i] {
-                byte @ (0..=0x1f | 0x7f) => return Err(KeyError::Control(byte)),
-                b'{' | b'}' => return Err(KeyError::Brace),
-                _ => i += 1,
-            }
+            bad |= is_bad(bytes[i]);
+            i += 1;
         }
-        Ok(Self { prefix: "", subject, suffix: "" })
+        if bad { Err(first_bad(bytes)) } else { Ok(Self { subject, space: &Space::EMPTY }) }
     }
 
     /// The key of a subject that arrived as bytes.
@@ -77,13 +85,10 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The same subject, named `{prefix}{subject}{suffix}`.
-    ///
-    /// Prefix and suffix are the program's own words: they are not validated, and
-    /// two programs that share a store choose different ones.
+    /// The same subject within `space`.
     #[must_use]
-    pub const fn within(self, prefix: &'a str, suffix: &'a str) -> Self {
-        Self { prefix, suffix, ..self }
+    pub const fn within(self, space: &'a Space<'a>) -> Self {
+        Self { space, ..self }
     }
 
     /// The subject alone.
@@ -93,15 +98,15 @@ impl<'a> Key<'a> {
 
     /// Prefix, subject and suffix.
     pub const fn parts(&self) -> [&'a str; 3] {
-        [self.prefix, self.subject, self.suffix]
+        [self.space.prefix, self.subject, self.space.suffix]
     }
 
     /// A copy that owns its parts.
     pub fn to_owned(&self) -> OwnedKey {
         OwnedKey {
-            prefix: self.prefix.into(),
+            prefix: self.space.prefix.into(),
             subject: self.subject.into(),
-            suffix: self.suffix.into(),
+            suffix: self.space.suffix.into(),
         }
     }
 }
@@ -112,12 +117,45 @@ impl fmt::Display for Key<'_> {
     }
 }
 
+// === impl Space ===
+
+impl<'a> Space<'a> {
+    /// Nothing before and nothing after.
+    pub const EMPTY: Space<'static> = Space::new("", "");
+
+    /// Names subjects `{prefix}{subject}{suffix}`.
+    pub const fn new(prefix: &'a str, suffix: &'a str) -> Self {
+        Self { prefix, suffix }
+    }
+}
+
+const fn is_bad(byte: u8) -> bool {
+    matches!(byte, 0..=0x1f | 0x7f | b'{' | b'}')
+}
+
+#[cold]
+const fn first_bad(bytes: &[u8]) -> KeyError {
+    let mut i = 0;
+    while !is_bad(bytes[i]) {
+        i += 1;
+    }
+    match bytes[i] {
+        b'{' | b'}' => KeyError::Brace,
+        byte => KeyError::Control(byte),
+    }
+}
+
 // === impl OwnedKey ===
 
 impl OwnedKey {
-    /// The borrowed form.
-    pub fn as_key(&self) -> Key<'_> {
-        Key { prefix: &self.prefix, subject: &self.subject, suffix: &self.suffix }
+    /// The space it is in.
+    pub fn space(&self) -> Space<'_> {
+        Space { prefix: &self.prefix, suffix: &self.suffix }
+    }
+
+    /// The borrowed form; `space` is this key's [`space`](Self::space).
+    pub fn as_key<'a>(&'a self, space: &'a Space<'a>) -> Key<'a> {
+        Key { subject: &self.subject, space }
     }
 }
 
@@ -151,8 +189,10 @@ mod tests {
 
     #[test]
     fn a_key_is_named_by_its_parts_in_order() {
-        let key = Key::new("user-001").unwrap().within("ratelimit:user:", ":60");
+        let space = Space::new("ratelimit:user:", ":60");
+        let key = Key::new("user-001").unwrap().within(&space);
         assert_eq!(key.to_string(), "ratelimit:user:user-001:60");
-        assert_eq!(key.to_owned().as_key(), key);
+        let owned = key.to_owned();
+        assert_eq!(owned.as_key(&owned.space()), key);
     }
 }

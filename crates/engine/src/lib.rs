@@ -29,13 +29,13 @@
 //! let store = MemoryStore::default();
 //! let limit = Limit::token_bucket(100, Duration::from_secs(60))?;
 //!
-//! let decision = store.acquire(Key::new("user:42")?, &limit, Cost::ONE)?;
-//! if decision.allowed {
-//!     println!("go on; {} left", decision.remaining);
+//! let outcome = store.acquire(Key::new("user:42")?, &limit, Cost::ONE)?;
+//! if outcome.allowed {
+//!     println!("go on; {} left", outcome.remaining);
 //! } else {
-//!     println!("come back in {:?}", decision.retry_after);
+//!     println!("come back in {:?}", outcome.retry_after);
 //! }
-//! # assert_eq!(decision.remaining, 99);
+//! # assert_eq!(outcome.remaining, 99);
 //! # Ok(())
 //! # }
 //! ```
@@ -65,7 +65,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use cost::{Cost, CostError};
 pub use decision::Decision;
 pub use failure::{FailMode, FailurePolicy};
-pub use key::{Key, KeyError, OwnedKey};
+pub use key::{Key, KeyError, OwnedKey, Space};
 pub use lease::{Lease, LeaseId};
 pub use limit::{Limit, LimitError};
 pub use limiter::{Limiter, Reservation};

@@ -141,12 +141,8 @@ impl Limit {
         }
         let window = window.as_micros() as u64;
         Ok(Self(match algorithm {
-            Algorithm::TokenBucket => {
-                Rule::TokenBucket(Bucket { rate: limit, window, burst: limit })
-            }
-            Algorithm::LeakyBucket => {
-                Rule::LeakyBucket(Bucket { rate: limit, window, burst: limit })
-            }
+            Algorithm::TokenBucket => Rule::TokenBucket(Bucket::new(limit, window, limit)),
+            Algorithm::LeakyBucket => Rule::LeakyBucket(Bucket::new(limit, window, limit)),
             Algorithm::SlidingWindow => Rule::SlidingWindow(SlidingWindow { limit, window }),
             Algorithm::SlidingWindowCounter => {
                 Rule::SlidingWindowCounter(SlidingWindowCounter { limit, window })
@@ -162,11 +158,12 @@ impl Limit {
         let (Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket)) = &mut self.0 else {
             return Err(LimitError::NoBurst(algorithm));
         };
-        bucket.burst = match u32::try_from(burst) {
+        let burst = match u32::try_from(burst) {
             Ok(0) => return Err(LimitError::ZeroBurst),
             Ok(burst) => burst,
             Err(_) => return Err(LimitError::BurstTooLarge),
         };
+        *bucket = Bucket::new(bucket.rate(), bucket.window(), burst);
         if u128::from(bucket.fill_time()) > Self::MAX_WINDOW.as_micros() {
             return Err(LimitError::BurstTooLarge);
         }
@@ -197,7 +194,7 @@ impl Limit {
 
 impl Bucket {
     fn share(self, small: impl Fn(u32) -> u32) -> Self {
-        Self { rate: small(self.rate), burst: small(self.burst), ..self }
+        Self::new(small(self.rate()), self.window(), small(self.burst()))
     }
 }
 
@@ -232,7 +229,7 @@ impl Limit {
     /// The most a subject can have at once, and so the largest cost that can be admitted.
     pub const fn capacity(&self) -> u64 {
         match &self.0 {
-            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => bucket.burst as u64,
+            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => bucket.burst() as u64,
             Rule::SlidingWindow(window) => window.limit as u64,
             Rule::SlidingWindowCounter(window) => window.limit as u64,
             Rule::FixedWindow(window) => window.limit as u64,
@@ -243,7 +240,7 @@ impl Limit {
     /// The window, unless it is a calendar's.
     pub const fn window(&self) -> Option<Duration> {
         let micros = match &self.0 {
-            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => bucket.window,
+            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => bucket.window(),
             Rule::SlidingWindow(window) => window.window,
             Rule::SlidingWindowCounter(window) => window.window,
             Rule::FixedWindow(window) => window.window,

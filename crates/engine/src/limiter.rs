@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use thiserror::Error;
 
 use crate::{
-    Batch, Check, Cost, Decision, FailMode, Lease, LeaseId, Limit, OwnedKey, Store, StoreError,
-    Verb,
+    Batch, Check, Cost, Decision, FailMode, Lease, LeaseId, Limit, OwnedKey, Space, Store,
+    StoreError, Verb,
 };
 
 /// Asks a store, and folds its answers into one decision.
@@ -81,14 +81,12 @@ impl Limiter {
 
     /// Keeps what was reserved; `false` when the lease had run out.
     pub async fn commit(&self, reservation: Reservation) -> Result<bool, StoreError> {
-        let batch = reservation.batch();
-        Ok(self.apply(Verb::Commit(reservation.id), &batch).await?.allowed)
+        self.settle(Verb::Commit(reservation.id), &reservation).await
     }
 
     /// Gives back what was reserved; `false` when the lease had run out.
     pub async fn cancel(&self, reservation: Reservation) -> Result<bool, StoreError> {
-        let batch = reservation.batch();
-        Ok(self.apply(Verb::Cancel(reservation.id), &batch).await?.allowed)
+        self.settle(Verb::Cancel(reservation.id), &reservation).await
     }
 
     /// Gives back what was acquired; the decision shows what is left then.
@@ -99,6 +97,11 @@ impl Limiter {
     /// Forgets everything the batch's subjects took.
     pub async fn reset(&self, batch: &Batch<'_>) -> Result<Decision, StoreError> {
         self.apply(Verb::Reset, batch).await
+    }
+
+    async fn settle(&self, verb: Verb, reservation: &Reservation) -> Result<bool, StoreError> {
+        let spaces = reservation.spaces();
+        Ok(self.apply(verb, &reservation.batch(&spaces)).await?.allowed)
     }
 
     async fn apply(&self, verb: Verb, batch: &Batch<'_>) -> Result<Decision, StoreError> {
@@ -125,9 +128,14 @@ impl Reservation {
         Self { id, held: batch.checks().iter().map(hold).collect() }
     }
 
-    fn batch(&self) -> Batch<'_> {
-        Batch::trusted(self.held.iter().map(|held| {
-            Check::trusted(held.key.as_key(), &held.limit, held.cost).or_else(held.fail_mode)
+    fn spaces(&self) -> Vec<Space<'_>> {
+        self.held.iter().map(|held| held.key.space()).collect()
+    }
+
+    fn batch<'a>(&'a self, spaces: &'a [Space<'a>]) -> Batch<'a> {
+        Batch::trusted(self.held.iter().zip(spaces).map(|(held, space)| {
+            let key = held.key.as_key(space);
+            Check::trusted(key, &held.limit, held.cost).or_else(held.fail_mode)
         }))
     }
 }

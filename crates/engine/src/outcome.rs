@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::{Cost, FailMode, Limit, State, Timestamp};
+use crate::{Cost, FailMode, Timestamp, algorithm::Meter};
 
 /// What one limit says to one cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +31,19 @@ pub type Outcomes = SmallVec<[Outcome; 2]>;
 impl Outcome {
     /// The answer that a subject's state after the decision gives.
     #[inline]
-    pub fn of(limit: &Limit, state: &State, cost: Cost, now: Timestamp, allowed: bool) -> Self {
-        let retry_after = if allowed { 0 } else { limit.retry_after(state, cost, now) };
+    pub fn of<M: Meter>(
+        meter: &M,
+        state: &M::State,
+        cost: Cost,
+        now: Timestamp,
+        allowed: bool,
+    ) -> Self {
+        let retry_after = if allowed { 0 } else { meter.retry_after(state, cost, now) };
         Self {
             allowed,
-            limit: limit.capacity(),
-            remaining: limit.remaining(state, now),
-            reset_after: Duration::from_micros(limit.reset_after(state, now)),
+            limit: meter.capacity(),
+            remaining: meter.remaining(state, now),
+            reset_after: Duration::from_micros(meter.reset_after(state, now)),
             retry_after: Duration::from_micros(retry_after),
             at: now,
             degraded: None,

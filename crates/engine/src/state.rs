@@ -30,12 +30,10 @@ pub(crate) trait Kind: Default {
 macro_rules! kind {
     ($variant:ident, $inner:ty) => {
         impl Kind for $inner {
-            #[inline]
             fn of(state: &State) -> Option<&Self> {
                 if let State::$variant(inner) = state { Some(inner) } else { None }
             }
 
-            #[inline]
             fn of_mut(state: &mut State) -> &mut Self {
                 if !matches!(state, State::$variant(_)) {
                     *state = State::$variant(Self::default());

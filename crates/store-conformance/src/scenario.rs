@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headgate::{Algorithm, Check, Cost, Key, LeaseId, Limit, Verb, algorithm::Period};
+use headgate::{Algorithm, Check, Cost, Key, LeaseId, Limit, Space, Verb, algorithm::Period};
 use proptest::{prelude::*, sample::select};
 
 /// What happens to a few subjects.
@@ -79,11 +79,11 @@ impl Scenario {
     pub(crate) fn checks<'a>(
         &'a self,
         step: &Step,
-        prefix: &'a str,
+        space: &'a Space<'a>,
         names: &'a [String],
     ) -> Vec<Check<'a>> {
         let check = |part: &Part| {
-            let key = Key::new(&names[part.subject]).map(|key| key.within(prefix, ""));
+            let key = Key::new(&names[part.subject]).map(|key| key.within(space));
             let key = key.unwrap_or_else(|error| panic!("{error}"));
             let (limit, cost) = (part.limit(&self.subjects), part.cost(&self.subjects));
             Check::new(key, limit, cost).unwrap_or_else(|error| panic!("{error}"))

@@ -7,6 +7,7 @@ use std::{
 };
 
 use headgate::{Key, Limit, algorithm::Period, limit::Rule};
+use siphasher::sip::SipHasher13;
 
 /// A keyed hash of a key, its algorithm and its window.
 ///
@@ -17,8 +18,9 @@ use headgate::{Key, Limit, algorithm::Period, limit::Rule};
 pub(crate) struct Fingerprint(NonZeroU64);
 
 /// Makes fingerprints under one secret.
-#[derive(Debug, Default)]
-pub(crate) struct Fingerprints(RandomState);
+pub(crate) struct Fingerprints {
+    secret: (u64, u64),
+}
 
 impl Fingerprint {
     pub(crate) const fn get(self) -> u64 {
@@ -29,14 +31,26 @@ impl Fingerprint {
 impl Fingerprints {
     #[inline]
     pub(crate) fn of(&self, key: Key<'_>, limit: &Limit) -> Fingerprint {
-        let mut hasher = self.0.build_hasher();
-        for part in key.parts() {
-            if !part.is_empty() {
-                hasher.write(part.as_bytes());
+        // The shape goes into the key of the hash: hashing it as well would cost another round.
+        let mut hasher = SipHasher13::new_with_keys(self.secret.0 ^ shape(limit), self.secret.1);
+        let hash = match key.parts() {
+            ["", subject, ""] => hasher.hash(subject.as_bytes()),
+            parts => {
+                for part in parts {
+                    hasher.write(part.as_bytes());
+                }
+                hasher.finish()
             }
-        }
-        hasher.write_u64(shape(limit));
-        Fingerprint(NonZeroU64::new(hasher.finish()).unwrap_or(NonZeroU64::MIN))
+        };
+        Fingerprint(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN))
+    }
+}
+
+impl Default for Fingerprints {
+    /// Under a secret of its own, from the operating system's randomness.
+    fn default() -> Self {
+        let random = RandomState::new();
+        Self { secret: (random.hash_one(0_u8), random.hash_one(1_u8)) }
     }
 }
 

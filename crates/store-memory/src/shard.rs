@@ -5,9 +5,13 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-use headgate::{Account, Cost, Limit, Outcome, State, Timestamp, algorithm::Algorithm};
+use headgate::{Account, Cost, Limit, State, Timestamp};
 
-use crate::{fingerprint::Fingerprint, slot::Packed, table::Table};
+use crate::{
+    fingerprint::Fingerprint,
+    slot::{Compact, Packed},
+    table::Table,
+};
 
 #[derive(Debug)]
 pub(crate) struct Shard {
@@ -65,20 +69,40 @@ impl Shard {
         self.now
     }
 
-    /// Decides on the spot for a subject in the table; `None` sends it the long way.
+    /// Decides on the spot for a subject that is in the table, or finds room there, and
+    /// says how it stands then; `None` sends it the long way.
     #[inline]
-    pub(crate) fn acquire_known(
+    pub(crate) fn acquire<M: Compact>(
         &mut self,
+        meter: &M,
         fingerprint: Fingerprint,
-        limit: &Limit,
         cost: Cost,
         now: Timestamp,
-    ) -> Option<Outcome> {
-        let packed = self.table.get_mut(fingerprint)?;
-        let mut state = packed.unpack(limit);
-        let allowed = limit.admit(&mut state, cost, now);
-        *packed = Packed::pack(&state, limit)?;
-        Some(Outcome::of(limit, &state, cost, now, allowed))
+    ) -> Option<(M::State, bool)> {
+        let Some(packed) = self.table.get_mut(fingerprint) else {
+            return self.acquire_first(meter, fingerprint, cost, now);
+        };
+        let mut state = meter.unpack(*packed);
+        let allowed = meter.admit(&mut state, cost, now);
+        *packed = meter.pack(&state);
+        Some((state, allowed))
+    }
+
+    /// Decides for a subject never seen, if there is room for it.
+    fn acquire_first<M: Compact>(
+        &mut self,
+        meter: &M,
+        fingerprint: Fingerprint,
+        cost: Cost,
+        now: Timestamp,
+    ) -> Option<(M::State, bool)> {
+        if self.len() >= self.capacity || self.heavy.contains_key(&fingerprint) {
+            return None;
+        }
+        let mut state = M::State::default();
+        let allowed = meter.admit(&mut state, cost, now);
+        self.table.insert(fingerprint, meter.pack(&state), now.as_micros());
+        Some((state, allowed))
     }
 
     /// Whether the subject has a state, or a place for one.
@@ -94,7 +118,7 @@ impl Shard {
     /// Takes the subject's account out, to be [`put`](Self::put) back.
     pub(crate) fn take(&mut self, fingerprint: Fingerprint, limit: &Limit) -> Account {
         if let Some(packed) = self.table.get(fingerprint) {
-            return Account { state: packed.unpack(limit), leases: Vec::new() };
+            return Account { state: packed.unpack(limit.rule()), leases: Vec::new() };
         }
         match self.heavy.get_mut(&fingerprint) {
             None => Account::default(),
@@ -112,7 +136,8 @@ impl Shard {
         account: Account,
         now: Timestamp,
     ) {
-        let packed = Packed::pack(&account.state, limit).filter(|_| account.leases.is_empty());
+        let packed =
+            Packed::pack(&account.state, limit.rule()).filter(|_| account.leases.is_empty());
         if let Some(packed) = packed {
             self.heavy.remove(&fingerprint);
             self.put_light(fingerprint, packed, now);
@@ -174,12 +199,6 @@ impl Heavy {
         let entries = if let State::Log(log) = &self.account.state { log.len() } else { 0 };
         entries.max(1) + self.account.leases.len()
     }
-}
-
-/// Whether a limit's states live in the table unless something is reserved.
-#[inline]
-pub(crate) const fn is_light(limit: &Limit) -> bool {
-    !matches!(limit.algorithm(), Algorithm::SlidingWindow)
 }
 
 impl Hasher for AsItIs {

@@ -1,8 +1,11 @@
 //! States of fixed size, packed into two words.
 
 use headgate::{
-    Limit, State,
-    algorithm::{bucket, fixed_window, sliding_window_counter},
+    State,
+    algorithm::{
+        Bucket, Calendar, FixedWindow, Meter, SlidingWindowCounter, bucket, fixed_window,
+        sliding_window_counter,
+    },
     limit::Rule,
 };
 
@@ -20,38 +23,32 @@ pub(crate) struct Packed {
     counts: u64,
 }
 
+/// A meter whose states have a fixed size.
+pub(crate) trait Compact: Meter {
+    fn pack(&self, state: &Self::State) -> Packed;
+    fn unpack(&self, packed: Packed) -> Self::State;
+}
+
 impl Packed {
     /// Packs a state of fixed size; `None` for one that has none.
-    #[inline]
-    pub(crate) fn pack(state: &State, limit: &Limit) -> Option<Self> {
-        Some(match state {
-            State::Fresh => Self::default(),
-            State::Bucket(s) => Self { until: s.full_at, counts: pair(s.fraction, s.rate) },
-            State::Window(s) => Self { until: s.end, counts: s.count },
-            State::Counter(s) => {
-                Self { until: s.start + two_windows(limit), counts: pair(s.previous, s.current) }
-            }
-            State::Log(_) => return None,
+    pub(crate) fn pack(state: &State, rule: &Rule) -> Option<Self> {
+        Some(match (state, rule) {
+            (State::Fresh, _) => Self::default(),
+            (State::Bucket(s), Rule::TokenBucket(m) | Rule::LeakyBucket(m)) => m.pack(s),
+            (State::Window(s), Rule::FixedWindow(m)) => m.pack(s),
+            (State::Window(s), Rule::Calendar(m)) => m.pack(s),
+            (State::Counter(s), Rule::SlidingWindowCounter(m)) => m.pack(s),
+            _ => return None,
         })
     }
 
-    /// The state that `limit`'s algorithm packed.
-    #[inline]
-    pub(crate) fn unpack(self, limit: &Limit) -> State {
-        let Self { until, counts } = self;
-        let (high, low) = ((counts >> 32) as u32, counts as u32);
-        match limit.rule() {
-            Rule::TokenBucket(_) | Rule::LeakyBucket(_) => {
-                State::Bucket(bucket::State { full_at: until, fraction: high, rate: low })
-            }
-            Rule::FixedWindow(_) | Rule::Calendar(_) => {
-                State::Window(fixed_window::State { end: until, count: counts })
-            }
-            Rule::SlidingWindowCounter(_) => State::Counter(sliding_window_counter::State {
-                start: until.saturating_sub(two_windows(limit)),
-                previous: high,
-                current: low,
-            }),
+    /// The state that the rule's algorithm packed.
+    pub(crate) fn unpack(self, rule: &Rule) -> State {
+        match rule {
+            Rule::TokenBucket(m) | Rule::LeakyBucket(m) => State::Bucket(m.unpack(self)),
+            Rule::FixedWindow(m) => State::Window(m.unpack(self)),
+            Rule::Calendar(m) => State::Window(m.unpack(self)),
+            Rule::SlidingWindowCounter(m) => State::Counter(m.unpack(self)),
             Rule::SlidingWindow(_) => State::Fresh,
         }
     }
@@ -63,13 +60,59 @@ impl Packed {
     }
 }
 
-const fn pair(high: u32, low: u32) -> u64 {
-    (high as u64) << 32 | low as u64
+impl Compact for Bucket {
+    #[inline]
+    fn pack(&self, state: &bucket::State) -> Packed {
+        Packed { until: state.full_at, counts: pair(state.fraction, state.rate) }
+    }
+
+    #[inline]
+    fn unpack(&self, Packed { until, counts }: Packed) -> bucket::State {
+        bucket::State { full_at: until, fraction: (counts >> 32) as u32, rate: counts as u32 }
+    }
 }
 
-const fn two_windows(limit: &Limit) -> u64 {
-    match limit.rule() {
-        Rule::SlidingWindowCounter(counter) => 2 * counter.window(),
-        _ => 0,
+impl Compact for FixedWindow {
+    #[inline]
+    fn pack(&self, state: &fixed_window::State) -> Packed {
+        Packed { until: state.end, counts: state.count }
     }
+
+    #[inline]
+    fn unpack(&self, Packed { until, counts }: Packed) -> fixed_window::State {
+        fixed_window::State { end: until, count: counts }
+    }
+}
+
+impl Compact for Calendar {
+    #[inline]
+    fn pack(&self, state: &fixed_window::State) -> Packed {
+        Packed { until: state.end, counts: state.count }
+    }
+
+    #[inline]
+    fn unpack(&self, Packed { until, counts }: Packed) -> fixed_window::State {
+        fixed_window::State { end: until, count: counts }
+    }
+}
+
+impl Compact for SlidingWindowCounter {
+    #[inline]
+    fn pack(&self, state: &sliding_window_counter::State) -> Packed {
+        let until = state.start + 2 * self.window();
+        Packed { until, counts: pair(state.previous, state.current) }
+    }
+
+    #[inline]
+    fn unpack(&self, Packed { until, counts }: Packed) -> sliding_window_counter::State {
+        sliding_window_counter::State {
+            start: until.saturating_sub(2 * self.window()),
+            previous: (counts >> 32) as u32,
+            current: counts as u32,
+        }
+    }
+}
+
+const fn pair(high: u32, low: u32) -> u64 {
+    (high as u64) << 32 | low as u64
 }

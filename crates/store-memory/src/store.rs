@@ -3,8 +3,8 @@
 use std::{fmt, thread};
 
 use headgate::{
-    Account, Batch, Check, CheckError, Clock, Cost, Decision, Key, Limit, Outcome, Outcomes, Store,
-    StoreFuture, SystemClock, Timestamp, Verb,
+    Account, Batch, Check, CheckError, Clock, Cost, Key, Limit, Outcome, Outcomes, Store,
+    StoreFuture, SystemClock, Timestamp, Verb, limit::Rule,
 };
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 use crate::{
     fingerprint::{Fingerprint, Fingerprints},
     overflow::{Overflow, Share},
-    shard::{Shard, is_light},
+    shard::Shard,
+    slot::Compact,
 };
 
 /// Keeps subjects' states in this process.
@@ -63,26 +64,36 @@ impl Default for MemoryStore {
 impl<C: Clock> MemoryStore<C> {
     /// Takes `cost` from `key`'s allowance if it fits: the direct call for embedding.
     #[inline]
-    pub fn acquire(&self, key: Key<'_>, limit: &Limit, cost: Cost) -> Result<Decision, CheckError> {
+    pub fn acquire(&self, key: Key<'_>, limit: &Limit, cost: Cost) -> Result<Outcome, CheckError> {
         let check = Check::new(key, limit, cost)?;
-        Ok(match self.acquire_known(&check) {
-            Some(outcome) => outcome.into(),
-            None => Decision::fold(&self.apply_now(Verb::Acquire, &check.into())),
-        })
+        if let Some(outcome) = self.acquire_quickly(&check) {
+            return Ok(outcome);
+        }
+        Ok(self.apply_now(Verb::Acquire, &check.into())[0])
     }
 
-    /// The short way, for a subject that has a state of fixed size.
+    /// The short way, for limits whose states have a fixed size.
     #[inline]
-    fn acquire_known(&self, check: &Check<'_>) -> Option<Outcome> {
-        let limit = check.limit();
-        if !is_light(limit) {
-            return None;
+    fn acquire_quickly(&self, check: &Check<'_>) -> Option<Outcome> {
+        match check.limit().rule() {
+            Rule::TokenBucket(meter) | Rule::LeakyBucket(meter) => self.acquire_by(meter, check),
+            Rule::FixedWindow(meter) => self.acquire_by(meter, check),
+            Rule::SlidingWindowCounter(meter) => self.acquire_by(meter, check),
+            Rule::Calendar(meter) => self.acquire_by(meter, check),
+            Rule::SlidingWindow(_) => None,
         }
-        let fingerprint = self.fingerprints.of(check.key(), limit);
+    }
+
+    #[inline]
+    fn acquire_by<M: Compact>(&self, meter: &M, check: &Check<'_>) -> Option<Outcome> {
+        let fingerprint = self.fingerprints.of(check.key(), check.limit());
         let clock = self.clock.now();
         let mut shard = self.shards[self.shard_of(fingerprint)].0.lock();
         let now = shard.tick(clock);
-        shard.acquire_known(fingerprint, limit, check.cost(), now)
+        let (state, allowed) = shard.acquire(meter, fingerprint, check.cost(), now)?;
+        drop(shard);
+        // What the state means for the caller is nobody else's business: others need not wait for it.
+        Some(Outcome::of(meter, &state, check.cost(), now, allowed))
     }
 
     /// Does `verb` to every check of `batch`, all or nothing, without waiting for anything.
@@ -145,7 +156,7 @@ impl<C: Clock> MemoryStore<C> {
 impl<C: Clock> Store for MemoryStore<C> {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
         let known = match (verb, batch.checks()) {
-            (Verb::Acquire, [check]) => self.acquire_known(check),
+            (Verb::Acquire, [check]) => self.acquire_quickly(check),
             _ => None,
         };
         let outcomes = known.map(|outcome| Outcomes::from_iter([outcome]));

@@ -12,7 +12,7 @@ use std::{
 };
 
 use headgate::{
-    Algorithm, Batch, Check, Cost, Decision, Key, LeaseId, Limit, ManualClock, Store, Timestamp,
+    Algorithm, Batch, Check, Cost, Key, LeaseId, Limit, ManualClock, Outcome, Store, Timestamp,
     Verb,
 };
 use headgate_store_conformance::{Fixture, golden, suite};
@@ -36,7 +36,7 @@ impl InMemory {
         Rc::new(Self::with_capacity(100_000))
     }
 
-    fn acquire(&self, name: &str, limit: &Limit) -> Decision {
+    fn acquire(&self, name: &str, limit: &Limit) -> Outcome {
         self.store.acquire(Key::new(name).unwrap(), limit, Cost::ONE).unwrap()
     }
 

@@ -12,9 +12,12 @@ use super::{Meter, Taken};
 /// A bucket of `burst` tokens into which `rate` tokens flow back every window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    pub(crate) rate: u32,
-    pub(crate) window: u64,
-    pub(crate) burst: u32,
+    rate: u32,
+    window: u64,
+    burst: u32,
+    /// In how many microseconds a token flows back, and grains beyond: known in
+    /// advance, so that a decision divides only once.
+    interval: (u64, u32),
 }
 
 /// When the bucket is whole again: `full_at` plus `fraction / rate` microseconds.
@@ -32,6 +35,11 @@ pub struct State {
 }
 
 impl Bucket {
+    /// `rate` and `burst` are at least 1.
+    pub(crate) fn new(rate: u32, window: u64, burst: u32) -> Self {
+        Self { rate, window, burst, interval: div_rem(window.into(), rate) }
+    }
+
     /// Tokens that flow back every window.
     pub const fn rate(&self) -> u32 {
         self.rate
@@ -49,10 +57,10 @@ impl Bucket {
 
     /// Microseconds from empty to full, rounded up.
     pub fn fill_time(&self) -> u64 {
-        div_ceil(self.capacity(), self.rate)
+        div_ceil(self.most(), self.rate)
     }
 
-    fn capacity(&self) -> u128 {
+    fn most(&self) -> u128 {
         self.grains(u64::from(self.burst))
     }
 
@@ -62,6 +70,21 @@ impl Bucket {
 
     fn owing(&self, debt: u128, now: Timestamp) -> State {
         State::owing(debt, self.rate, now)
+    }
+
+    /// The state after one more token was taken at this bucket's rate.
+    #[inline]
+    fn one_more(&self, state: &State, now: Timestamp) -> State {
+        let (from, fraction) = match state.full_at.checked_sub(now.as_micros()) {
+            Some(_) => (state.full_at, state.fraction),
+            None => (now.as_micros(), 0),
+        };
+        let (micros, grains) = self.interval;
+        let (full_at, fraction) = (from + micros, u64::from(fraction) + u64::from(grains));
+        let carried = fraction >= u64::from(self.rate);
+        let fraction = if carried { fraction - u64::from(self.rate) } else { fraction };
+        let full_at = full_at + u64::from(carried);
+        State { full_at, fraction: fraction as u32, rate: self.rate }
     }
 }
 
@@ -76,6 +99,7 @@ impl State {
     }
 
     /// Grains owed at `now`.
+    #[inline]
     pub fn debt(&self, now: Timestamp) -> u128 {
         match self.full_at.checked_sub(now.as_micros()) {
             None => 0,
@@ -92,19 +116,28 @@ impl State {
 impl Meter for Bucket {
     type State = State;
 
+    fn capacity(&self) -> u64 {
+        u64::from(self.burst)
+    }
+
+    #[inline]
     fn admit(&self, state: &mut State, cost: Cost, now: Timestamp) -> bool {
         let wanted = state.debt(now) + self.grains(cost.get());
-        let admitted = wanted <= self.capacity();
-        if admitted {
-            *state = self.owing(wanted, now);
-        } else {
+        if wanted > self.most() {
             self.adopt(state, now);
+            return false;
         }
-        admitted
+        let same_rate = state.rate == self.rate || state.full_at < now.as_micros();
+        *state = if cost == Cost::ONE && same_rate {
+            self.one_more(state, now)
+        } else {
+            self.owing(wanted, now)
+        };
+        true
     }
 
     fn admits(&self, state: &State, cost: Cost, now: Timestamp) -> bool {
-        state.debt(now) + self.grains(cost.get()) <= self.capacity()
+        state.debt(now) + self.grains(cost.get()) <= self.most()
     }
 
     fn adopt(&self, state: &mut State, now: Timestamp) {
@@ -119,22 +152,28 @@ impl Meter for Bucket {
         *state = State::owing(debt, state.rate, now);
     }
 
+    #[inline]
     fn remaining(&self, state: &State, now: Timestamp) -> u64 {
-        div_floor(self.capacity().saturating_sub(state.debt(now)), self.window)
+        div_floor(self.most().saturating_sub(state.debt(now)), self.window)
     }
 
+    #[inline]
     fn reset_after(&self, state: &State, now: Timestamp) -> u64 {
-        state.flow_back(state.debt(now))
+        match state.full_at.checked_sub(now.as_micros()) {
+            None => 0,
+            Some(micros) => micros + u64::from(state.fraction > 0),
+        }
     }
 
     fn retry_after(&self, state: &State, cost: Cost, now: Timestamp) -> u64 {
         let wanted = state.debt(now) + self.grains(cost.get());
-        state.flow_back(wanted.saturating_sub(self.capacity()))
+        state.flow_back(wanted.saturating_sub(self.most()))
     }
 }
 
 // A division of 128 bits costs ten of 64, and grains almost always fit into 64.
 
+#[inline]
 fn div_floor(grains: u128, by: u64) -> u64 {
     match u64::try_from(grains) {
         Ok(grains) => grains / by,

@@ -69,6 +69,10 @@ fn micros(zoned: &Zoned) -> u64 {
 impl Meter for Calendar {
     type State = State;
 
+    fn capacity(&self) -> u64 {
+        self.limit
+    }
+
     fn admit(&self, state: &mut State, cost: Cost, now: Timestamp) -> bool {
         let admitted = self.admits(state, cost, now);
         if admitted {

@@ -62,6 +62,10 @@ impl State {
 impl Meter for FixedWindow {
     type State = State;
 
+    fn capacity(&self) -> u64 {
+        u64::from(self.limit)
+    }
+
     fn admit(&self, state: &mut State, cost: Cost, now: Timestamp) -> bool {
         let admitted = self.admits(state, cost, now);
         if admitted {

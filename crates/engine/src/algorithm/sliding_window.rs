@@ -123,6 +123,10 @@ impl FromIterator<Entry> for State {
 impl Meter for SlidingWindow {
     type State = State;
 
+    fn capacity(&self) -> u64 {
+        u64::from(self.limit)
+    }
+
     fn admit(&self, state: &mut State, cost: Cost, now: Timestamp) -> bool {
         self.prune(state, now);
         let admitted = state.total + cost.get() <= u64::from(self.limit);

@@ -50,13 +50,13 @@ impl SlidingWindowCounter {
         product(seen.previous, covered) + product(seen.current, self.window)
     }
 
-    fn capacity(&self) -> u128 {
+    fn most(&self) -> u128 {
         product(self.limit, self.window)
     }
 
     fn fits(&self, seen: &State, cost: Cost, now: Timestamp) -> bool {
         let cost = u128::from(cost.get()) * u128::from(self.window);
-        self.weight(seen, now) + cost <= self.capacity()
+        self.weight(seen, now) + cost <= self.most()
     }
 
     /// The earliest offset into a window at which `previous` leaves room for `taken` units.
@@ -76,6 +76,10 @@ fn product(count: u32, micros: u64) -> u128 {
 
 impl Meter for SlidingWindowCounter {
     type State = State;
+
+    fn capacity(&self) -> u64 {
+        u64::from(self.limit)
+    }
 
     fn admit(&self, state: &mut State, cost: Cost, now: Timestamp) -> bool {
         let seen = self.at(state, now);
@@ -112,7 +116,7 @@ impl Meter for SlidingWindowCounter {
 
     fn remaining(&self, state: &State, now: Timestamp) -> u64 {
         let weight = self.weight(&self.at(state, now), now);
-        (self.capacity().saturating_sub(weight) / u128::from(self.window)) as u64
+        (self.most().saturating_sub(weight) / u128::from(self.window)) as u64
     }
 
     fn reset_after(&self, state: &State, now: Timestamp) -> u64 {

@@ -2,7 +2,7 @@
 
 use super::{Limit, Rule};
 use crate::{
-    Cost, State, Timestamp,
+    Cost, Outcome, State, Timestamp,
     algorithm::{Meter, Taken},
     state::Kind,
 };
@@ -22,7 +22,6 @@ macro_rules! with_meter {
 
 impl Limit {
     /// Takes `cost` if it fits; otherwise takes nothing and says `false`.
-    #[inline]
     pub fn admit(&self, state: &mut State, cost: Cost, now: Timestamp) -> bool {
         with_meter!(self, |meter| change(meter, state, |state| meter.admit(state, cost, now)))
     }
@@ -44,26 +43,29 @@ impl Limit {
         });
     }
 
+    /// The answer that a subject's state after the decision gives.
+    pub fn outcome(&self, state: &State, cost: Cost, now: Timestamp, allowed: bool) -> Outcome {
+        with_meter!(self, |meter| {
+            look(meter, state, |state| Outcome::of(meter, state, cost, now, allowed))
+        })
+    }
+
     /// What is left now.
-    #[inline]
     pub fn remaining(&self, state: &State, now: Timestamp) -> u64 {
         with_meter!(self, |meter| look(meter, state, |state| meter.remaining(state, now)))
     }
 
     /// Microseconds until nothing is missing any more.
-    #[inline]
     pub fn reset_after(&self, state: &State, now: Timestamp) -> u64 {
         with_meter!(self, |meter| look(meter, state, |state| meter.reset_after(state, now)))
     }
 
     /// Microseconds until `cost` is admitted if nothing else happens; 0 when it is now.
-    #[inline]
     pub fn retry_after(&self, state: &State, cost: Cost, now: Timestamp) -> u64 {
         with_meter!(self, |meter| look(meter, state, |state| meter.retry_after(state, cost, now)))
     }
 }
 
-#[inline]
 fn look<M: Meter<State: Kind>, T>(_: &M, state: &State, f: impl FnOnce(&M::State) -> T) -> T {
     match M::State::of(state) {
         Some(own) => f(own),
@@ -71,7 +73,6 @@ fn look<M: Meter<State: Kind>, T>(_: &M, state: &State, f: impl FnOnce(&M::State
     }
 }
 
-#[inline]
 fn change<M: Meter<State: Kind>, T>(
     _: &M,
     state: &mut State,

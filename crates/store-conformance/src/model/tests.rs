@@ -1,6 +1,8 @@
 //! The model's promises, tried out: what it says about the future comes true.
 
-use headgate::{Account, Algorithm, Check, Cost, Limit, Outcome, Timestamp, Verb, limit::Rule};
+use headgate::{
+    Account, Algorithm, Check, Cost, Limit, Outcome, Space, Timestamp, Verb, limit::Rule,
+};
 use proptest::prelude::*;
 
 use super::Model;
@@ -18,7 +20,7 @@ proptest! {
         let mut now = START;
         for step in &scenario.steps {
             now = now.plus(step.pause);
-            let checks = scenario.checks(step, "", &names);
+            let checks = scenario.checks(step, &Space::EMPTY, &names);
             let outcomes = model.apply(step.verb, &checks, &vec![now; checks.len()]);
             for (check, outcome) in checks.iter().zip(outcomes) {
                 let account = &model.accounts[&check.key().to_string()];
