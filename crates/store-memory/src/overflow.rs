@@ -45,7 +45,6 @@ impl Overflow {
     }
 
     pub(crate) fn take(&mut self, share: Share) -> Account {
-        self.decisions += 1;
         self.accounts.remove(&share).unwrap_or_default()
     }
 

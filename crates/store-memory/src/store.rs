@@ -6,8 +6,11 @@ use headgate::{
     Account, Batch, Check, CheckError, Clock, Cost, Key, Limit, Outcome, Outcomes, Store,
     StoreFuture, SystemClock, Timestamp, Verb, limit::Rule,
 };
-use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
+use spin::{
+    mutex::spin::{SpinMutex, SpinMutexGuard},
+    relax::Yield,
+};
 
 use crate::{
     fingerprint::{Fingerprint, Fingerprints},
@@ -31,6 +34,11 @@ pub struct Builder<C = SystemClock> {
     capacity: usize,
     clock: C,
 }
+
+/// A lock is held for some tens of nanoseconds, less than it takes to put a waiting
+/// thread to sleep. Releasing this one is a plain store, and who waits yields.
+type Mutex<T> = SpinMutex<T, Yield>;
+type Guard<'a, T> = SpinMutexGuard<'a, T, Yield>;
 
 /// Keeps neighbours' locks out of each other's cache lines.
 #[repr(align(128))]
@@ -120,6 +128,9 @@ impl<C: Clock> MemoryStore<C> {
         let mut outcomes = Outcomes::new();
         for ((check, (home, mut account)), allowed) in checks.iter().zip(accounts).zip(allowed) {
             let (limit, cost) = (check.limit(), check.cost());
+            if let (Home::Overflow(_), Some(overflow)) = (home, &mut locked.overflow) {
+                overflow.decisions += u64::from(verb != Verb::Peek);
+            }
             if all_allowed {
                 account.perform(limit, verb, cost, now);
             } else {
@@ -206,8 +217,8 @@ impl<C: Clock> Builder<C> {
 
 /// The shards a batch needs, locked in order so that batches never wait in a circle.
 struct Locked<'s> {
-    shards: SmallVec<[(usize, MutexGuard<'s, Shard>); 2]>,
-    overflow: Option<MutexGuard<'s, Overflow>>,
+    shards: SmallVec<[(usize, Guard<'s, Shard>); 2]>,
+    overflow: Option<Guard<'s, Overflow>>,
 }
 
 impl<'s> Locked<'s> {

@@ -163,8 +163,7 @@ async fn keep(config: RedisConfig, publish: watch::Sender<Option<Live>>, health:
                 tracing::warn!(number, "lost the connection to Redis");
             }
             Ok(Err(error)) => {
-                // The category only: messages may repeat parts of the URL.
-                tracing::warn!(error = error.category(), retry_in = ?pause, "cannot connect to Redis");
+                tracing::warn!(%error, retry_in = ?pause, "cannot connect to Redis");
                 sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }

@@ -45,10 +45,7 @@ impl RedisCluster {
     ///
     /// When there are no masters, or the nodes do not come to agree.
     pub fn start(masters: usize, replicas_per_master: usize) -> Result<Self, Skip> {
-        assert!(
-            (1..=SLOTS).contains(&masters),
-            "a cluster has masters, and no more than slots"
-        );
+        assert!((1..=SLOTS).contains(&masters), "a cluster has masters, and no more than slots");
         let node = Redis::builder().args(NODE_ARGS.iter().copied());
         let nodes =
             RedisBuilder::start_all(iter::repeat_n(node, masters * (1 + replicas_per_master)))?;
@@ -94,10 +91,7 @@ impl RedisCluster {
     fn assign_slots(&self) {
         for (i, master) in self.nodes[..self.masters].iter().enumerate() {
             let (first, next) = (SLOTS * i / self.masters, SLOTS * (i + 1) / self.masters);
-            run(
-                master,
-                &["ADDSLOTSRANGE", &first.to_string(), &(next - 1).to_string()],
-            );
+            run(master, &["ADDSLOTSRANGE", &first.to_string(), &(next - 1).to_string()]);
             // Nodes of equal epochs would first have to sort out which of them is newer.
             run(master, &["SET-CONFIG-EPOCH", &(i + 1).to_string()]);
         }
@@ -126,11 +120,7 @@ impl RedisCluster {
         let awake = || self.nodes.iter().filter(|node| node.is_awake());
         let done = wait_until(CLUSTER_TIMEOUT, || awake().all(&agrees));
         let views = || awake().map(|node| node.ask(&["CLUSTER", "NODES"]));
-        assert!(
-            done,
-            "no agreement that the cluster {what}: {:#?}",
-            views().collect::<Vec<_>>()
-        );
+        assert!(done, "no agreement that the cluster {what}: {:#?}", views().collect::<Vec<_>>());
     }
 
     fn knows_all(&self, node: &Redis) -> bool {
@@ -159,17 +149,12 @@ impl RedisCluster {
             .is_some_and(|info| field(&info, "cluster_state") == Some("ok"));
         is_ok
             && node.ask(&["CLUSTER", "NODES"]).is_some_and(|nodes| {
-                nodes
-                    .lines()
-                    .filter_map(slot_owner)
-                    .all(|port| self.is_awake(port))
+                nodes.lines().filter_map(slot_owner).all(|port| self.is_awake(port))
             })
     }
 
     fn is_awake(&self, port: u16) -> bool {
-        self.nodes
-            .iter()
-            .any(|node| node.port() == port && node.is_awake())
+        self.nodes.iter().any(|node| node.port() == port && node.is_awake())
     }
 }
 

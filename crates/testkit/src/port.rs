@@ -68,10 +68,6 @@ mod tests {
             .filter_map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok())
             .collect();
         let port = free_port();
-        assert!(
-            !listeners
-                .iter()
-                .any(|held| held.local_addr().unwrap().port() == port)
-        );
+        assert!(!listeners.iter().any(|held| held.local_addr().unwrap().port() == port));
     }
 }

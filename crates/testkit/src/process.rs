@@ -29,10 +29,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 
 impl Process {
     pub(crate) fn start(command: Command) -> io::Result<Self> {
-        Ok(Self {
-            child: spawner::spawn(command)?,
-            paused: false,
-        })
+        Ok(Self { child: spawner::spawn(command)?, paused: false })
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -41,9 +38,7 @@ impl Process {
 
     pub(crate) fn has_exited(&mut self) -> bool {
         // An error means that there is no such child any more.
-        self.child
-            .try_wait()
-            .map_or(true, |status| status.is_some())
+        self.child.try_wait().map_or(true, |status| status.is_some())
     }
 
     /// Whether it runs and is not paused.
@@ -78,13 +73,7 @@ impl Process {
         assert!(!self.has_exited(), "the server is not running");
         // The shell's own kill: the program of that name is in none of the packages that a small image must have.
         let status = Command::new("sh")
-            .args([
-                "-c",
-                "kill -s \"$1\" \"$2\"",
-                "sh",
-                name,
-                &self.id().to_string(),
-            ])
+            .args(["-c", "kill -s \"$1\" \"$2\"", "sh", name, &self.id().to_string()])
             .status()
             .expect("run sh");
         assert!(status.success(), "could not send {name} to the server");
@@ -99,9 +88,6 @@ impl Drop for Process {
 
 /// Reads `pid (name) STATE ...`; true where there is no such file to ask.
 fn is_stopped(stat: &str) -> bool {
-    fs::read_to_string(stat).map_or(true, |line| {
-        line.rsplit(") ")
-            .next()
-            .is_some_and(|rest| rest.starts_with('T'))
-    })
+    fs::read_to_string(stat)
+        .map_or(true, |line| line.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')))
 }

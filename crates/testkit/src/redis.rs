@@ -87,9 +87,7 @@ impl Redis {
     /// When the server was not built with [`RedisBuilder::fake_clock`].
     #[track_caller]
     pub fn clock(&self) -> &FakeClock {
-        self.launch
-            .clock()
-            .expect("a server built with a fake clock")
+        self.launch.clock().expect("a server built with a fake clock")
     }
 
     /// Runs one command through `redis-cli` and gives its answer, an error reply included, without newlines at its end.
@@ -165,9 +163,7 @@ impl Redis {
 
     /// The answer to a command, or `None` if the server is down or paused.
     pub(crate) fn ask(&self, command: &[&str]) -> Option<String> {
-        self.is_awake()
-            .then(|| self.launch.ask(command).ok())
-            .flatten()
+        self.is_awake().then(|| self.launch.ask(command).ok()).flatten()
     }
 
     /// A panic elsewhere leaves the process handle as good as it was.
@@ -178,8 +174,6 @@ impl Redis {
 
 impl fmt::Debug for Redis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Redis")
-            .field("port", &self.port())
-            .finish_non_exhaustive()
+        f.debug_struct("Redis").field("port", &self.port()).finish_non_exhaustive()
     }
 }

@@ -10,16 +10,8 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Sentinels introduce themselves every 2 s and look at replicas every 10 s: fine for years, long for a test. They also
 /// suspend judgement for 30 s when their own timer is 2 s late, which a busy machine brings about.
-const PACE: &[&str] = &[
-    "SENTINEL",
-    "DEBUG",
-    "PUBLISH-PERIOD",
-    "100",
-    "INFO-PERIOD",
-    "200",
-    "TILT-PERIOD",
-    "1000",
-];
+const PACE: &[&str] =
+    &["SENTINEL", "DEBUG", "PUBLISH-PERIOD", "100", "INFO-PERIOD", "200", "TILT-PERIOD", "1000"];
 
 /// One master, one replica and three sentinels, which fail over in about a second.
 #[derive(Debug)]
@@ -41,9 +33,7 @@ impl Sentinel {
     ///
     /// When they do not find each other.
     pub fn start() -> Result<Self, Skip> {
-        let master = Redis::builder()
-            .args(["--repl-diskless-sync-delay", "0"])
-            .start()?;
+        let master = Redis::builder().args(["--repl-diskless-sync-delay", "0"]).start()?;
         let port = master.port().to_string();
         let mut builders = vec![replica_of(&port)];
         builders.extend((0..SENTINELS).map(|i| Redis::builder().sentinel(config(&port, i))));
@@ -51,20 +41,13 @@ impl Sentinel {
         let mut started = RedisBuilder::start_all(builders)?;
         let sentinels = started.split_off(1);
         let replica = started.remove(0);
-        let this = Self {
-            sentinels,
-            servers: vec![master, replica],
-        };
+        let this = Self { sentinels, servers: vec![master, replica] };
         for sentinel in &this.sentinels {
             // Unknown before Redis 7.0; without it, it only takes longer.
             sentinel.cli(PACE);
         }
         let ready = wait_until(TIMEOUT, || this.is_ready());
-        assert!(
-            ready,
-            "the sentinels did not find each other: {:#?}",
-            this.views()
-        );
+        assert!(ready, "the sentinels did not find each other: {:#?}", this.views());
         Ok(this)
     }
 
@@ -90,10 +73,7 @@ impl Sentinel {
     /// When no sentinel answers.
     #[track_caller]
     pub fn master_port(&self) -> u16 {
-        self.sentinels
-            .iter()
-            .find_map(master_port)
-            .expect("a sentinel that answers")
+        self.sentinels.iter().find_map(master_port).expect("a sentinel that answers")
     }
 
     /// The server that the sentinels call master.
@@ -143,11 +123,8 @@ impl Sentinel {
     }
 
     fn agree_on_live_master(&self) -> bool {
-        let mut named = self
-            .sentinels
-            .iter()
-            .filter(|sentinel| sentinel.is_awake())
-            .map(master_port);
+        let mut named =
+            self.sentinels.iter().filter(|sentinel| sentinel.is_awake()).map(master_port);
         let Some(Some(port)) = named.next() else {
             return false;
         };
@@ -162,21 +139,12 @@ impl Sentinel {
 
     /// What each sentinel knows, for a failed wait.
     fn views(&self) -> Vec<Option<String>> {
-        self.sentinels
-            .iter()
-            .map(|sentinel| sentinel.ask(&["SENTINEL", "MASTER", NAME]))
-            .collect()
+        self.sentinels.iter().map(|sentinel| sentinel.ask(&["SENTINEL", "MASTER", NAME])).collect()
     }
 }
 
 fn replica_of(port: &str) -> RedisBuilder {
-    Redis::builder().args([
-        "--repl-diskless-sync-delay",
-        "0",
-        "--replicaof",
-        "127.0.0.1",
-        port,
-    ])
+    Redis::builder().args(["--repl-diskless-sync-delay", "0", "--replicaof", "127.0.0.1", port])
 }
 
 /// The configuration of sentinel `i`.
@@ -205,12 +173,9 @@ fn has(sentinel: &Redis, name: &str, value: &str) -> bool {
 
 /// Until a sentinel has seen the replica's own account of its link, it would not promote it.
 fn has_healthy_replica(sentinel: &Redis) -> bool {
-    sentinel
-        .ask(&["SENTINEL", "REPLICAS", NAME])
-        .is_some_and(|facts| {
-            fact(&facts, "master-link-status") == Some("ok")
-                && fact(&facts, "flags") == Some("slave")
-        })
+    sentinel.ask(&["SENTINEL", "REPLICAS", NAME]).is_some_and(|facts| {
+        fact(&facts, "master-link-status") == Some("ok") && fact(&facts, "flags") == Some("slave")
+    })
 }
 
 /// The value of `name` where names and values take turns, a line each.

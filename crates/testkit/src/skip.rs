@@ -40,10 +40,7 @@ macro_rules! require {
 
 impl Skip {
     pub(crate) fn new(component: &str, reason: impl Into<String>) -> Self {
-        Self {
-            component: component.into(),
-            reason: reason.into(),
-        }
+        Self { component: component.into(), reason: reason.into() }
     }
 
     /// Records that the test around `marker` was skipped: the part of [`require!`](crate::require) that is not control flow.
@@ -75,8 +72,7 @@ impl Skip {
     }
 
     fn is_skippable(&self, list: &[(&str, &str)]) -> bool {
-        list.iter()
-            .any(|(component, _)| *component == self.component)
+        list.iter().any(|(component, _)| *component == self.component)
     }
 }
 
@@ -91,9 +87,7 @@ pub(crate) fn find_program(name: &str) -> Result<PathBuf, Skip> {
 
 fn test_name(marker: &str) -> &str {
     // An async test's body is a closure of the test function.
-    marker
-        .trim_end_matches("::here")
-        .trim_end_matches("::{{closure}}")
+    marker.trim_end_matches("::here").trim_end_matches("::{{closure}}")
 }
 
 #[cfg(test)]
@@ -109,14 +103,8 @@ mod tests {
 
     #[test]
     fn names_the_test_behind_an_async_body() {
-        assert_eq!(
-            test_name("conformance::on_redis::here"),
-            "conformance::on_redis"
-        );
-        assert_eq!(
-            test_name("conformance::on_redis::{{closure}}::here"),
-            "conformance::on_redis"
-        );
+        assert_eq!(test_name("conformance::on_redis::here"), "conformance::on_redis");
+        assert_eq!(test_name("conformance::on_redis::{{closure}}::here"), "conformance::on_redis");
     }
 
     #[test]

@@ -49,11 +49,7 @@ fn child_test(name: &str) -> Command {
 fn time(redis: &Redis) -> u64 {
     let answer = redis.cli(&["TIME"]);
     let part = |i| answer.lines().nth(i).and_then(|part| part.parse().ok());
-    part(0)
-        .zip(part(1))
-        .map_or(0, |(seconds, micros): (u64, u64)| {
-            seconds * 1_000_000 + micros
-        })
+    part(0).zip(part(1)).map_or(0, |(seconds, micros): (u64, u64)| seconds * 1_000_000 + micros)
 }
 
 #[test]
@@ -207,10 +203,7 @@ fn a_cluster_fails_over_and_leaves_nothing_behind() {
     cluster.kill_master(2);
     cluster.wait_for_failover();
     let (heir, referral) = (cluster.node(5), cluster.node(0).cli(&["GET", "foo"]));
-    assert!(
-        referral.ends_with(&format!(":{}", heir.port())),
-        "{referral}"
-    );
+    assert!(referral.ends_with(&format!(":{}", heir.port())), "{referral}");
     assert_eq!(heir.cli(&["SET", "foo", "bar"]), "OK");
 
     drop(cluster);

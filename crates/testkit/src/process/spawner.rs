@@ -43,18 +43,12 @@ static HAS_PARENT_DEATH_SIGNAL: LazyLock<bool> = LazyLock::new(|| {
 });
 
 pub(super) fn tied_command(program: &OsStr) -> Command {
-    if *HAS_PARENT_DEATH_SIGNAL {
-        tie(program)
-    } else {
-        Command::new(program)
-    }
+    if *HAS_PARENT_DEATH_SIGNAL { tie(program) } else { Command::new(program) }
 }
 
 pub(super) fn spawn(command: Command) -> io::Result<Child> {
     let (reply, answer) = mpsc::channel();
-    SPAWNER
-        .send(Job { command, reply })
-        .map_err(io::Error::other)?;
+    SPAWNER.send(Job { command, reply }).map_err(io::Error::other)?;
     answer.recv().map_err(io::Error::other)?
 }
 

@@ -68,10 +68,7 @@ impl RedisBuilder {
             let launch = Launch::new(&self, &server, &cli, library.as_deref());
             match launch.start() {
                 Ok(process) => {
-                    return Ok(Redis {
-                        process: Mutex::new(process),
-                        launch,
-                    });
+                    return Ok(Redis { process: Mutex::new(process), launch });
                 }
                 Err(Failure::PortTaken) => {}
                 // An allocator that clashes with libfaketime is a property of the machine, not a failed test.
@@ -87,10 +84,8 @@ impl RedisBuilder {
     /// Starts several servers at the same time.
     pub(crate) fn start_all(builders: impl IntoIterator<Item = Self>) -> Result<Vec<Redis>, Skip> {
         thread::scope(|scope| {
-            let starting: Vec<_> = builders
-                .into_iter()
-                .map(|builder| scope.spawn(|| builder.start()))
-                .collect();
+            let starting: Vec<_> =
+                builders.into_iter().map(|builder| scope.spawn(|| builder.start())).collect();
             starting
                 .into_iter()
                 .map(|server| server.join().unwrap_or_else(|panic| resume_unwind(panic)))

@@ -14,8 +14,7 @@ impl Cli {
     /// The answer as text, an error reply included; an error if the server cannot be reached.
     pub(super) fn ask(&self, command: &[&str]) -> io::Result<String> {
         let mut cli = Command::new(&self.program);
-        cli.args(["-h", "127.0.0.1", "-p", &self.port.to_string()])
-            .args(command);
+        cli.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]).args(command);
         if let Some(password) = &self.password {
             cli.env("REDISCLI_AUTH", password);
         }
@@ -26,9 +25,7 @@ impl Cli {
             ));
         }
         // One newline after a value, two after an error.
-        Ok(String::from_utf8_lossy(&output.stdout)
-            .trim_end_matches('\n')
-            .to_owned())
+        Ok(String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned())
     }
 }
 

@@ -32,10 +32,7 @@ pub struct FakeClock {
 
 impl FakeClock {
     pub(super) fn new(folder: &Path, unix_micros: u64) -> Self {
-        let clock = Self {
-            file: folder.join("clock"),
-            now: Arc::new(Mutex::new(unix_micros)),
-        };
+        let clock = Self { file: folder.join("clock"), now: Arc::new(Mutex::new(unix_micros)) };
         clock.set(unix_micros);
         clock
     }
@@ -105,11 +102,7 @@ impl FakeClock {
 pub(super) fn find_library() -> Result<PathBuf, Skip> {
     LIBRARY_FOLDERS
         .iter()
-        .flat_map(|folder| {
-            [PathBuf::from(folder)]
-                .into_iter()
-                .chain(folders_in(folder))
-        })
+        .flat_map(|folder| [PathBuf::from(folder)].into_iter().chain(folders_in(folder)))
         .map(|folder| folder.join(LIBRARY))
         .find(|library| library.is_file())
         .ok_or_else(|| Skip::new(COMPONENT, "not installed"))
@@ -126,9 +119,5 @@ pub(super) fn forget_shared_memory(pid: u32) {
 }
 
 fn folders_in(folder: &str) -> impl Iterator<Item = PathBuf> {
-    fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }

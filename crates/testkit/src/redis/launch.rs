@@ -146,10 +146,7 @@ impl Launch {
             clock.govern(&mut command, library);
         }
         let log = File::create(self.log_file())?;
-        command
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log);
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         Ok(command)
     }
 
@@ -176,10 +173,6 @@ impl Launch {
             seconds.parse() == Ok(expected / 1_000_000)
                 && micros.parse() == Ok(expected % 1_000_000)
         });
-        if is_exact {
-            Ok(())
-        } else {
-            Err(Failure::Clock { expected, found })
-        }
+        if is_exact { Ok(()) } else { Err(Failure::Clock { expected, found }) }
     }
 }

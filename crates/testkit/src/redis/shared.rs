@@ -33,10 +33,7 @@ impl SharedRedis {
             None => Arc::new(Redis::start()?),
         };
         *shared = Arc::downgrade(&server);
-        Ok(Self {
-            url: server.url(),
-            _server: Some(server),
-        })
+        Ok(Self { url: server.url(), _server: Some(server) })
     }
 
     /// The address for clients.

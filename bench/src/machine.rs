@@ -1,0 +1,44 @@
+//! What was measured, and on what.
+
+use std::{fs, process::Command, thread};
+
+pub(crate) fn report() {
+    println!("# Headgate's bench\n");
+    println!("- commit: {}", commit());
+    println!("- machine: {}, {} cores", processor(), cores());
+    println!("- load: {} tasks wanted a core in the minute before", load());
+    println!("- compiler: {}\n", said_by("rustc", &["--version"]).unwrap_or_else(unknown));
+}
+
+pub(crate) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn commit() -> String {
+    let commit = said_by("git", &["rev-parse", "--short", "HEAD"]).unwrap_or_else(unknown);
+    let changes = said_by("git", &["status", "--porcelain"]).unwrap_or_default();
+    if changes.is_empty() { commit } else { commit + "+dirty" }
+}
+
+fn processor() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find(|line| line.starts_with("model name"));
+    let name = model.and_then(|line| line.split_once(": "));
+    name.map_or_else(unknown, |(_, name)| name.to_owned())
+}
+
+/// Others' work on the machine: far from 0, the figures are theirs too.
+fn load() -> String {
+    let averages = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    averages.split(' ').next().filter(|load| !load.is_empty()).map_or_else(unknown, str::to_owned)
+}
+
+fn said_by(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    output.status.success().then_some(text)
+}
+
+fn unknown() -> String {
+    "unknown".to_owned()
+}

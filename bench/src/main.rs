@@ -1,0 +1,63 @@
+//! Headgate against its rivals and against Redis's own ceiling: one run, one report, as ratios.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `speed` | nanoseconds per decision: shapes, rounds, ratios |
+//! | `memory`, `flood` | resident bytes, each measured in a `child` process |
+//! | `redis` | decisions per second through Redis, against `redis-benchmark` |
+//! | `contestant`, `contestants` | ours and the rivals behind one trait |
+//! | `shape`, `stream`, `zipf`, `random` | the traffic |
+//! | `lap`, `rss`, `machine` | measuring |
+//! | `report` | ratios, tables, bounds |
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the report is the product")]
+
+mod child;
+mod contestant;
+mod contestants;
+mod flood;
+mod lap;
+mod machine;
+mod memory;
+mod options;
+mod random;
+mod redis;
+mod report;
+mod rss;
+mod shape;
+mod speed;
+mod stream;
+mod zipf;
+
+use std::{env, process::ExitCode};
+
+use crate::options::{Options, Part};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if let [first, what] = &arguments[..]
+        && first == child::ARGUMENT
+    {
+        child::answer(what);
+        return ExitCode::SUCCESS;
+    }
+    let Some(options) = Options::parse(arguments.into_iter()) else {
+        eprintln!("{}", Options::USAGE);
+        return ExitCode::FAILURE;
+    };
+    run(options);
+    ExitCode::SUCCESS
+}
+
+fn run(options: Options) {
+    machine::report();
+    if options.wants(Part::Speed) {
+        speed::report(options);
+    }
+    if options.wants(Part::Memory) {
+        memory::report();
+    }
+    if options.wants(Part::Redis) {
+        redis::report(options);
+    }
+}

@@ -1,0 +1,50 @@
+//! Resident bytes per key.
+
+use crate::{
+    child,
+    contestant::Entrant,
+    flood,
+    report::{Table, Verdict},
+    rss,
+    shape::Shape,
+    stream::Stream,
+};
+
+const SUBJECTS: usize = 1_000_000;
+const MAX_BYTES: f64 = 48.0;
+
+pub(crate) fn report() {
+    println!("## Memory: resident bytes per key, 1 million distinct keys\n");
+    let per_key = |entrant: Entrant| child::ask(entrant.name())[0] as f64 / SUBJECTS as f64;
+    let bytes = Entrant::ALL.map(per_key);
+    let ours = bytes[Entrant::Ours as usize];
+
+    let mut table = Table::new(&["", "bytes per key", "over ours"]);
+    for entrant in Entrant::ALL {
+        let bytes = bytes[entrant as usize];
+        let name = entrant.name().to_owned();
+        table.row([name, format!("{bytes:.1}"), format!("{:.1}x", bytes / ours)]);
+    }
+    println!("{table}");
+    let bound = format!("at most {MAX_BYTES} resident bytes a key");
+    println!("{}", Verdict::new(bound, ours <= MAX_BYTES, format!("{ours:.1}")));
+    let governors = bytes[Entrant::Governor as usize];
+    let figure = format!("{:.2}", ours / governors);
+    println!("{}", Verdict::new("at most half of governor's", ours <= governors / 2.0, figure));
+    flood::report();
+    println!("\nEach in a process of its own, as growth of its RSS; every key is live.\n");
+}
+
+/// How much this process grows by a limiter with a million live subjects.
+pub(crate) fn measure(entrant: Entrant) -> usize {
+    const CHUNK: usize = 10_000;
+    let mut chunk = Stream::new(0..CHUNK);
+    let before = rss::now();
+    let limiter = entrant.build(Shape::MillionDistinct.quota(), SUBJECTS);
+    for start in (0..SUBJECTS).step_by(CHUNK) {
+        chunk.refill(start..start + CHUNK);
+        let admitted = limiter.decide(chunk.all(), Shape::PRELOAD);
+        assert_eq!(admitted, CHUNK, "{} admits newcomers", entrant.name());
+    }
+    rss::now() - before
+}

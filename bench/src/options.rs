@@ -1,0 +1,57 @@
+//! The command line.
+
+/// What to measure, and how thoroughly.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Options {
+    quick: bool,
+    only: Option<Part>,
+}
+
+/// A part of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Speed,
+    Memory,
+    Redis,
+}
+
+impl Options {
+    pub(crate) const USAGE: &str = "usage: bench/run [--quick] [--only speed|memory|redis]";
+
+    /// Reads the arguments; `None` if they make no sense.
+    pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Self> {
+        let mut options = Self::default();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--quick" => options.quick = true,
+                "--only" => options.only = Some(Part::named(&arguments.next()?)?),
+                _ => return None,
+            }
+        }
+        Some(options)
+    }
+
+    pub(crate) fn wants(self, part: Part) -> bool {
+        self.only.is_none_or(|only| only == part)
+    }
+
+    pub(crate) const fn rounds(self) -> usize {
+        if self.quick { 3 } else { 7 }
+    }
+
+    /// How many times fewer decisions than in a full run.
+    pub(crate) const fn thinning(self) -> usize {
+        if self.quick { 4 } else { 1 }
+    }
+}
+
+impl Part {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "speed" => Some(Self::Speed),
+            "memory" => Some(Self::Memory),
+            "redis" => Some(Self::Redis),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `headgate serve`
+
+use std::fs;
+
+use crate::harness::{Server, run, stderr, stdout};
+
+#[test]
+fn it_says_where_it_listens_and_what_it_does() {
+    let server = Server::start(&[]);
+    let port = server.url().rsplit(':').next().unwrap();
+    let expected = format!(
+        "headgate {} listening on http://127.0.0.1:{port} (store: memory; default rule: 100 per 60 s)\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    assert_eq!(server.greeting, expected);
+}
+
+#[test]
+fn it_ends_when_it_is_asked_to() {
+    for signal in ["-TERM", "-INT"] {
+        let status = Server::start(&[]).signal(signal);
+        assert_eq!(status.code(), Some(0), "{signal}");
+    }
+}
+
+#[test]
+fn it_reads_the_file_that_is_named_by_flag_or_variable() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("headgate.yaml");
+    fs::write(&file, "ratelimit:\n  default_limit: 7\n").unwrap();
+    let path = file.to_str().unwrap();
+    let server = Server::start(&[("CONFIG_PATH", path)]);
+    assert!(server.greeting.contains("default rule: 7 per 60 s"), "{}", server.greeting);
+
+    fs::write(&file, "server:\n  prot: 1\n").unwrap();
+    let output = run(&["serve", "--config", path], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let expected = format!(
+        "headgate: the configuration does not fit:\n  server.prot ({path}:2): unknown key; \
+         known here: host, port, request_timeout_seconds, shutdown_timeout_seconds\n"
+    );
+    assert_eq!(stderr(&output), expected);
+    assert_eq!(stdout(&output), "");
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let output = run(&["serve"], &[("HEADGATE__SERVER__PORT", &port)]);
+    assert_eq!(output.status.code(), Some(1));
+    let expected = format!(
+        "headgate: cannot listen on 127.0.0.1:{port}: Address already in use (os error 98)\n\
+         Set another server.port, or HEADGATE__SERVER__PORT\n"
+    );
+    assert_eq!(stderr(&output), expected);
+}
+
+#[test]
+fn a_filter_that_is_none_is_refused() {
+    let output = run(&["serve"], &[("RUST_LOG", "headgate=loud"), ("HEADGATE__SERVER__PORT", "0")]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).starts_with("headgate: RUST_LOG does not parse: "), "{output:?}");
+}

@@ -1,0 +1,93 @@
+//! The README's tour gives the answers that the README prints.
+
+use std::{env, fs, path::Path, process::Command};
+
+use headgate_testkit::{Skip, require};
+
+use crate::harness::Server;
+
+/// A command and what it prints.
+#[derive(Debug)]
+struct Step {
+    command: String,
+    output: String,
+}
+
+/// The `$` lines of the console blocks, each with the lines that follow it.
+fn steps(document: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut in_console = false;
+    for line in document.lines() {
+        match line.strip_prefix("$ ") {
+            _ if line.starts_with("```") => in_console = line == "```console",
+            Some(command) if in_console => {
+                steps.push(Step { command: command.to_owned(), output: String::new() });
+            }
+            None if in_console => {
+                let step = steps.last_mut().expect("a command before its output");
+                step.output.push_str(line);
+                step.output.push('\n');
+            }
+            _ => {}
+        }
+    }
+    steps
+}
+
+/// Times differ from run to run: a number of four or more digits stands for any other.
+fn timeless(text: &str) -> String {
+    let mut timeless = String::new();
+    let mut digits = String::new();
+    for c in text.chars().chain(['\n']) {
+        if c.is_ascii_digit() {
+            digits.push(c);
+            continue;
+        }
+        timeless.push_str(if digits.len() < 4 { &digits } else { "TIME" });
+        digits.clear();
+        timeless.push(c);
+    }
+    timeless
+}
+
+fn shell(command: &str, server: &Server) -> String {
+    let binary = Path::new(env!("CARGO_BIN_EXE_headgate")).parent().expect("a folder");
+    let path = env::var("PATH").unwrap_or_default();
+    let address = server.url().trim_start_matches("http://");
+    let output = Command::new("sh")
+        .args(["-c", &command.replace("localhost:8080", address)])
+        .env("PATH", format!("{}:{path}", binary.display()))
+        .env("HEADGATE_SERVER", server.url())
+        .output()
+        .expect("a shell");
+    String::from_utf8(output.stdout).expect("a text")
+}
+
+fn curl() -> Result<(), Skip> {
+    let found = Command::new("curl").arg("--version").output();
+    let skip = |_| Skip { component: "curl".to_owned(), reason: "not on PATH".to_owned() };
+    found.map(drop).map_err(skip)
+}
+
+#[test]
+fn the_tour_is_true() {
+    require!(curl());
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = fs::read_to_string(readme).unwrap();
+    let (before, after) = readme.split_once("start it again").expect("a second server");
+    let limited = [
+        ("HEADGATE__RATELIMIT__DEFAULT_LIMIT", "1"),
+        ("HEADGATE__RATELIMIT__DEFAULT_WINDOW_SECONDS", "3600"),
+    ];
+    assert!(after.contains(&limited.map(|(name, value)| format!("{name}={value}")).join(" ")));
+
+    for (document, variables) in [(before, &[][..]), (after, &limited)] {
+        let server = Server::start(variables);
+        let steps = steps(document);
+        assert!(!steps.is_empty());
+        for Step { command, output } in steps {
+            let printed = shell(&command, &server);
+            assert_eq!(timeless(printed.trim_end()), timeless(output.trim_end()), "{command}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What the operator decided: a YAML file, overridden by the environment, read and checked as a
+//! whole before anything starts.
+//!
+//! Each section owns its keys in a file of its own. Values stay text until the key that
+//! wants them is known, so that `0.10` is a version where a text is wanted and the environment,
+//! which knows only text, can say anything the file can.
+
+mod app;
+mod auth;
+mod bounded;
+mod de;
+mod environment;
+mod memory;
+mod observability;
+mod problem;
+mod ratelimit;
+mod redis;
+mod secret;
+mod server;
+mod tree;
+mod yaml;
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+pub use self::{
+    app::AppConfig,
+    auth::{AuthConfig, AuthMode},
+    bounded::Bounded,
+    memory::MemoryConfig,
+    observability::{LogConfig, LogFormat, LogLevel, ObservabilityConfig},
+    problem::{ConfigError, Problem},
+    ratelimit::RateLimitConfig,
+    redis::RedisConfig,
+    secret::Secret,
+    server::{Host, ServerConfig},
+};
+
+/// Everything that can be configured. The default needs no file: loopback, in memory.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a section")]
+pub struct Config {
+    /// `app`: who this is, for those who look at several.
+    pub app: AppConfig,
+    /// `server`: where it listens.
+    pub server: ServerConfig,
+    /// `auth`: who may use it.
+    pub auth: AuthConfig,
+    /// `redis`: where counters are shared between instances.
+    pub redis: RedisConfig,
+    /// `memory`: how much this process remembers.
+    pub memory: MemoryConfig,
+    /// `ratelimit`: what is allowed.
+    pub ratelimit: RateLimitConfig,
+    /// `observability`: what it says about itself.
+    pub observability: ObservabilityConfig,
+}
+
+impl Config {
+    /// Reads `file`, if there is one, and lets `environment` override it.
+    ///
+    /// # Errors
+    ///
+    /// Says everything that is wrong, not just the first thing.
+    pub fn load(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let mut tree = file.map_or_else(|| Ok(tree::Node::default()), yaml::read)?;
+        let mut problems = environment::overlay(&mut tree, environment);
+        problems.extend(secret::resolve(&mut tree));
+        let config: Self = de::read(&tree, &mut problems);
+        problems.extend(config.contradictions().map(|problem| problem.found_in(&tree)));
+        if problems.is_empty() { Ok(config) } else { Err(ConfigError::problems(problems)) }
+    }
+
+    /// What each section accepts by itself but the whole cannot.
+    fn contradictions(&self) -> impl Iterator<Item = Problem> {
+        [self.server.exposed_without(self.auth), self.redis.target().err()].into_iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,23 @@
+use serde::Deserialize;
+
+/// Who this is, for those who look at several.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a section")]
+pub struct AppConfig {
+    /// `app.name`: the `service` label of every metric.
+    pub name: String,
+    /// `app.version`: the version of the deployment.
+    pub version: String,
+    /// `app.environment`: where it is deployed.
+    pub environment: String,
+}
+
+impl Default for AppConfig {
+    fn default() -> Self {
+        Self {
+            name: "headgate".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            environment: "development".to_owned(),
+        }
+    }
+}

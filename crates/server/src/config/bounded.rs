@@ -1,0 +1,40 @@
+use std::fmt;
+
+use serde::Deserialize;
+
+use super::problem::shown;
+
+/// A whole number from `MIN` to `MAX`.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct Bounded<const MIN: u64, const MAX: u64>(u64);
+
+impl<const MIN: u64, const MAX: u64> Bounded<MIN, MAX> {
+    /// The number `N`, checked when the program is compiled.
+    pub const fn of<const N: u64>() -> Self {
+        const { assert!(MIN <= N && N <= MAX, "a default outside its own bounds") };
+        Self(N)
+    }
+
+    /// The number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> TryFrom<String> for Bounded<MIN, MAX> {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let number = text.parse().ok().filter(|number| (MIN..=MAX).contains(number));
+        number.map(Self).ok_or_else(|| {
+            format!("expected a whole number from {MIN} to {MAX}, got {}", shown(&text))
+        })
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> fmt::Display for Bounded<MIN, MAX> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,162 @@
+//! From a tree of texts to typed sections, with every mismatch told.
+
+use std::fmt;
+
+use serde::{
+    Deserializer,
+    de::{
+        self, DeserializeOwned, Expected, IntoDeserializer, Unexpected, Visitor,
+        value::{MapDeserializer, SeqDeserializer, StringDeserializer},
+    },
+    forward_to_deserialize_any,
+};
+
+use super::{
+    problem::{Problem, shown},
+    tree::{Node, Value},
+};
+
+/// Reads what it can of `tree` and adds what does not fit to `problems`.
+///
+/// Serde stops at the first mismatch. So that all are told at once, what did not
+/// fit is taken out and the rest is read again; every key has a default.
+pub(super) fn read<T: DeserializeOwned + Default>(tree: &Node, problems: &mut Vec<Problem>) -> T {
+    let mut rest = tree.clone();
+    loop {
+        let error = match serde_path_to_error::deserialize(rest.clone()) {
+            Ok(read) => return read,
+            Err(error) => error,
+        };
+        // A list's item is not a key of its own.
+        let path = error.path().to_string();
+        let key = path.split_once('[').map_or(path.as_str(), |(list, _)| list);
+        let problem = Problem::new(key, error.inner().to_string()).found_in(&rest);
+        problems.push(problem);
+        if rest.remove(key).is_none() {
+            return T::default();
+        }
+    }
+}
+
+/// What a key got and did not expect.
+#[derive(Debug)]
+pub(super) struct Mismatch(String);
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+impl de::Error for Mismatch {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self(message.to_string())
+    }
+
+    /// Shows no text: it may be a secret in the wrong place.
+    fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let got = match unexpected {
+            Unexpected::Map => "a section",
+            Unexpected::Seq => "a list",
+            _ => "a text",
+        };
+        Self(format!("expected {expected}, got {got}"))
+    }
+
+    fn unknown_field(_: &str, known: &'static [&'static str]) -> Self {
+        Self(format!("unknown key; known here: {}", known.join(", ")))
+    }
+
+    fn unknown_variant(variant: &str, known: &'static [&'static str]) -> Self {
+        Self(format!("expected {}, got {}", known.join(" or "), shown(variant)))
+    }
+}
+
+impl<'de> Deserializer<'de> for Node {
+    type Error = Mismatch;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
+        match self.value {
+            Value::Text(text) => visitor.visit_string(text),
+            Value::List(items) => visitor.visit_seq(SeqDeserializer::new(items.into_iter())),
+            Value::Map(entries) => visitor.visit_map(MapDeserializer::new(entries.into_iter())),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
+        match &self.value {
+            Value::Text(text) => match text.parse() {
+                Ok(value) => visitor.visit_bool(value),
+                Err(_) => Err(Mismatch(format!("expected true or false, got {}", shown(text)))),
+            },
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    /// Variables hold lists as texts with commas.
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
+        let Value::Text(text) = &self.value else {
+            return self.deserialize_any(visitor);
+        };
+        let item = |text: &str| Self {
+            value: Value::Text(text.trim().to_owned()),
+            origin: self.origin.clone(),
+        };
+        visitor.visit_seq(SeqDeserializer::new(text.split(',').map(item)))
+    }
+
+    /// A key that is there has a value: null was left out when the file was read.
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Mismatch> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    /// Serde would read a list as a section whose keys were left out.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Mismatch> {
+        match self.value {
+            Value::List(_) => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Mismatch> {
+        let expected = format!("expected {}", variants.join(" or "));
+        let Value::Text(text) = self.value else {
+            return Err(Mismatch(expected));
+        };
+        let text: StringDeserializer<Mismatch> = text.into_deserializer();
+        text.deserialize_enum(name, variants, visitor)
+    }
+
+    forward_to_deserialize_any! {
+        i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        unit_struct tuple tuple_struct map identifier ignored_any
+    }
+}
+
+impl IntoDeserializer<'_, Mismatch> for Node {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}

@@ -1,0 +1,86 @@
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use serde::Deserialize;
+
+use super::{AuthConfig, AuthMode, Bounded, Problem, problem::shown};
+
+/// Where the server listens, and how patient it is.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a section")]
+pub struct ServerConfig {
+    /// `server.host`: the address to listen on.
+    pub host: Host,
+    /// `server.port`: 0 takes any that is free.
+    pub port: Bounded<0, 65_535>,
+    /// `server.request_timeout_seconds`: how long a request may take, its body included.
+    pub request_timeout_seconds: Bounded<1, 3600>,
+    /// `server.shutdown_timeout_seconds`: how long requests in flight may take after a signal to stop.
+    pub shutdown_timeout_seconds: Bounded<0, 3600>,
+}
+
+/// An address to listen on.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct Host(IpAddr);
+
+// === impl ServerConfig ===
+
+impl ServerConfig {
+    /// Where to listen.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.host.0, self.port.get() as u16)
+    }
+
+    pub(crate) const fn request_timeout(&self) -> Duration {
+        Duration::from_secs(self.request_timeout_seconds.get())
+    }
+
+    pub(crate) const fn shutdown_timeout(&self) -> Duration {
+        Duration::from_secs(self.shutdown_timeout_seconds.get())
+    }
+
+    /// Other machines are let in only by somebody who wrote that down.
+    pub(super) fn exposed_without(&self, auth: AuthConfig) -> Option<Problem> {
+        let open = auth.mode == Some(AuthMode::Off);
+        (!self.host.0.is_loopback() && !open).then(|| {
+            let message = format!(
+                "{} can be reached from other machines, and nothing authenticates them: \
+                 listen on 127.0.0.1, or write auth.mode: off to serve everybody",
+                self.host.0
+            );
+            Problem::new("server.host", message)
+        })
+    }
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            host: Host(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            port: Bounded::of::<8080>(),
+            request_timeout_seconds: Bounded::of::<30>(),
+            shutdown_timeout_seconds: Bounded::of::<10>(),
+        }
+    }
+}
+
+// === impl Host ===
+
+impl TryFrom<String> for Host {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        if text == "localhost" {
+            return Ok(Self(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        }
+        text.parse().map(Self).map_err(|_| {
+            format!(
+                "expected an IP address such as 127.0.0.1, 0.0.0.0 or ::1, got {}",
+                shown(&text)
+            )
+        })
+    }
+}

@@ -1,0 +1,280 @@
+use std::{fs, path::PathBuf};
+
+use super::*;
+
+/// The file's configuration under the variables, or the error as an operator reads it.
+fn load(yaml: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.yaml");
+    fs::write(&file, yaml).unwrap();
+    let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+    let folder = format!("{}/", folder.path().display());
+    Config::load(Some(&file), variables).map_err(|error| error.to_string().replace(&folder, ""))
+}
+
+fn problems(yaml: &str, variables: &[(&str, &str)]) -> String {
+    load(yaml, variables).expect_err("a configuration that does not fit")
+}
+
+#[test]
+fn no_file_serves_this_machine_from_memory() {
+    let config = Config::load(None, []).unwrap();
+    assert_eq!(config.server.address().to_string(), "127.0.0.1:8080");
+    assert!(config.redis.target().unwrap().is_none());
+    assert_eq!(config.ratelimit.default_limit.get(), 100);
+    assert_eq!(config.ratelimit.default_window_seconds.get(), 60);
+    assert!(config.ratelimit.fail_open);
+}
+
+#[test]
+fn every_key_is_read() {
+    let config = load(
+        r#"
+app:
+  name: "ratelimit"
+  version: 0.10
+  environment: production
+server:
+  host: "0.0.0.0"
+  port: 9090
+  request_timeout_seconds: 5
+  shutdown_timeout_seconds: 0
+auth:
+  mode: off
+redis:
+  url: "redis://:hunter2@redis.example:6379"
+  pool_size: 20
+  timeout_ms: 250
+memory:
+  capacity: 5000
+ratelimit:
+  fail_open: false
+  default_limit: 7
+  default_window_seconds: 3600
+observability:
+  log:
+    level: debug
+    format: json
+"#,
+        &[],
+    )
+    .unwrap();
+    assert_eq!(config.app.name, "ratelimit");
+    // What looks like a number stays as it was written where a text is wanted.
+    assert_eq!(config.app.version, "0.10");
+    assert_eq!(config.app.environment, "production");
+    assert_eq!(config.server.address().to_string(), "0.0.0.0:9090");
+    assert_eq!(config.server.request_timeout().as_secs(), 5);
+    assert_eq!(config.server.shutdown_timeout().as_secs(), 0);
+    assert_eq!(config.auth.mode, Some(AuthMode::Off));
+    assert!(config.redis.target().unwrap().is_some());
+    assert_eq!((config.redis.pool_size.get(), config.redis.timeout_ms.get()), (20, 250));
+    assert_eq!(config.memory.capacity.get(), 5000);
+    assert!(!config.ratelimit.fail_open);
+    assert_eq!(config.ratelimit.default_limit.get(), 7);
+    assert_eq!(config.ratelimit.default_window_seconds.get(), 3600);
+    assert_eq!(config.observability.log.level, LogLevel::Debug);
+    assert_eq!(config.observability.log.format, LogFormat::Json);
+    assert!(!format!("{config:?}").contains("hunter2"));
+}
+
+#[test]
+fn variables_override_the_file() {
+    let config = load(
+        "server:\n  port: 9000\nredis:\n  url: redis://a\n",
+        &[
+            ("HEADGATE__SERVER__PORT", "9001"),
+            ("HEADGATE__RATELIMIT__FAIL_OPEN", "false"),
+            ("HEADGATE__OBSERVABILITY__LOG__FORMAT", "json"),
+            ("HEADGATE_SERVER", "http://elsewhere"),
+            ("PATH", "/bin"),
+        ],
+    )
+    .unwrap();
+    assert_eq!(config.server.port.get(), 9001);
+    assert!(!config.ratelimit.fail_open);
+    assert_eq!(config.observability.log.format, LogFormat::Json);
+}
+
+#[test]
+fn a_list_in_a_variable_has_commas() {
+    let config = load("", &[("HEADGATE__REDIS__URLS", "redis://a:1, redis://b:2")]).unwrap();
+    let urls = config.redis.urls.unwrap();
+    let urls: Vec<&str> = urls.iter().map(Secret::expose).collect();
+    assert_eq!(urls, ["redis://a:1", "redis://b:2"]);
+}
+
+#[test]
+fn null_leaves_a_key_at_its_default() {
+    let config = load("redis:\nserver:\n  port: ~\n  host: null\n", &[]).unwrap();
+    assert_eq!(config.server.address().to_string(), "127.0.0.1:8080");
+    assert!(load("", &[]).is_ok());
+    assert!(load("---\n# nothing\n", &[]).is_ok());
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once() {
+    let told = problems(
+        "server:\n  prot: 80\n  port: 70000\n  host: example.com\nratelimit:\n  fail_open: maybe\n  default_limit: 0\n",
+        &[
+            ("HEADGATE__RATELIMIT__DEFAULT_WINDOW_SECONDS", "1m"),
+            ("HEADGATE__OBSERVABILITY__LOG__LEVEL", "loud"),
+        ],
+    );
+    let expected = r#"the configuration does not fit:
+  observability.log.level (HEADGATE__OBSERVABILITY__LOG__LEVEL): expected trace or debug or info or warn or error, got "loud"
+  ratelimit.default_limit (config.yaml:7): expected a whole number from 1 to 4294967295, got "0"
+  ratelimit.default_window_seconds (HEADGATE__RATELIMIT__DEFAULT_WINDOW_SECONDS): expected a whole number from 1 to 31622400, got "1m"
+  ratelimit.fail_open (config.yaml:6): expected true or false, got "maybe"
+  server.host (config.yaml:4): expected an IP address such as 127.0.0.1, 0.0.0.0 or ::1, got "example.com"
+  server.port (config.yaml:3): expected a whole number from 0 to 65535, got "70000"
+  server.prot (config.yaml:2): unknown key; known here: host, port, request_timeout_seconds, shutdown_timeout_seconds"#;
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn each_mistake_is_named_by_its_place() {
+    let cases = [
+        (
+            "database:\n  host: db\n",
+            "database (config.yaml:1): unknown key; known here: app, server, auth, redis, memory, ratelimit, observability",
+        ),
+        ("server: 80\n", "server (config.yaml:1): expected a section, got a text"),
+        ("server: [a]\n", "server (config.yaml:1): expected a section, got a list"),
+        ("app:\n  name: [a]\n", "app.name (config.yaml:2): expected a string, got a list"),
+        ("app:\n  name: {a: b}\n", "app.name (config.yaml:2): expected a string, got a section"),
+        ("auth:\n  mode: jwt\n", "auth.mode (config.yaml:2): expected off, got \"jwt\""),
+        ("auth:\n  mode: []\n", "auth.mode (config.yaml:2): expected off"),
+        (
+            "ratelimit:\n  fail_open: {}\n",
+            "ratelimit.fail_open (config.yaml:2): expected a boolean, got a section",
+        ),
+        (
+            "memory:\n  capacity: 0\n",
+            "memory.capacity (config.yaml:2): expected a whole number from 1 to 1000000000, got \"0\"",
+        ),
+        (
+            "memory:\n  capacity: -1\n",
+            "memory.capacity (config.yaml:2): expected a whole number from 1 to 1000000000, got \"-1\"",
+        ),
+        (
+            "redis:\n  timeout_ms: 0\n",
+            "redis.timeout_ms (config.yaml:2): expected a whole number from 1 to 60000, got \"0\"",
+        ),
+        ("redis:\n  urls: []\n", "redis.urls (config.yaml:2): a cluster needs at least one URL"),
+        (
+            "redis:\n  urls:\n    - [a]\n",
+            "redis.urls (config.yaml:2): expected a string, got a list",
+        ),
+        (
+            "redis:\n  url: localhost:6379\n",
+            "redis.url (config.yaml:2): expected a URL such as redis://127.0.0.1:6379",
+        ),
+        (
+            "redis:\n  url: redis://a\n  urls: [redis://b]\n",
+            "redis.urls (config.yaml:3): set redis.url for one server or redis.urls for a cluster, not both",
+        ),
+        (
+            "server:\n  host: 0.0.0.0\n",
+            "server.host (config.yaml:2): 0.0.0.0 can be reached from other machines, and nothing authenticates them: listen on 127.0.0.1, or write auth.mode: off to serve everybody",
+        ),
+    ];
+    for (yaml, expected) in cases {
+        let told = problems(yaml, &[]);
+        assert_eq!(told, format!("the configuration does not fit:\n  {expected}"), "{yaml}");
+    }
+}
+
+#[test]
+fn what_is_not_yaml_is_named_by_line_and_column() {
+    let cases = [
+        ("a: b: c\n", "config.yaml:1:5: mapping values are not allowed in this context"),
+        ("a: 1\na: 2\n", "config.yaml:2:1: \"a\" stands here twice"),
+        ("a: &x 1\nb: *x\n", "config.yaml:2:4: anchors and aliases are not understood here"),
+        ("? [a]\n: b\n", "config.yaml:1:3: expected a key"),
+        ("a: 1\n---\nb: 2\n", "config.yaml:2:1: expected one YAML document, found another"),
+    ];
+    for (yaml, expected) in cases {
+        assert_eq!(problems(yaml, &[]), expected, "{yaml}");
+    }
+}
+
+#[test]
+fn a_root_that_is_no_section_is_refused() {
+    for yaml in ["- a\n", "a\n"] {
+        let told = problems(yaml, &[]);
+        assert!(told.contains("expected a section, got a"), "{yaml}: {told}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = Config::load(Some(&PathBuf::from("/no/such/file.yaml")), []).unwrap_err();
+    let expected = "cannot read /no/such/file.yaml: No such file or directory (os error 2)";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn a_variable_that_names_no_key_is_refused() {
+    assert_eq!(
+        problems("", &[("HEADGATE__SERVER__PROT", "80"), ("HEADGATE__SERVER", "x")]),
+        "the configuration does not fit:\n  \
+         server (HEADGATE__SERVER): expected a section, got a text\n  \
+         server.prot (HEADGATE__SERVER__PROT): a value was given where a section is expected"
+    );
+}
+
+#[test]
+fn a_secret_can_come_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("redis-url");
+    fs::write(&secret, "redis://:hunter2@secret.example\n").unwrap();
+    let path = secret.to_str().unwrap();
+    let url = |config: Config| config.redis.url.unwrap().expose().to_owned();
+
+    let by_file = load(&format!("redis:\n  url_file: {path}\n"), &[]).unwrap();
+    assert_eq!(url(by_file), "redis://:hunter2@secret.example");
+
+    let by_variable = load("redis:\n  url: redis://b\n", &[("HEADGATE__REDIS__URL_FILE", path)]);
+    assert_eq!(url(by_variable.unwrap()), "redis://:hunter2@secret.example");
+
+    let overridden =
+        load(&format!("redis:\n  url_file: {path}\n"), &[("HEADGATE__REDIS__URL", "redis://c")]);
+    assert_eq!(url(overridden.unwrap()), "redis://c");
+}
+
+#[test]
+fn a_secret_is_given_once_and_can_be_read() {
+    assert_eq!(
+        problems("redis:\n  url: redis://a\n  url_file: /b\n", &[]),
+        "the configuration does not fit:\n  \
+         redis.url_file (config.yaml:3): set redis.url or redis.url_file, not both"
+    );
+    assert_eq!(
+        problems("", &[("HEADGATE__REDIS__URL_FILE", "/no/such/file")]),
+        "the configuration does not fit:\n  redis.url_file (HEADGATE__REDIS__URL_FILE): \
+         cannot read /no/such/file: No such file or directory (os error 2)"
+    );
+}
+
+#[test]
+fn a_secret_in_the_wrong_place_is_not_repeated() {
+    for yaml in [
+        "redis: redis://:hunter2@host\n",
+        "redis:\n  url: nonsense://:hunter2@host\n",
+        "redis:\n  url: {hunter2: x}\n",
+    ] {
+        let told = problems(yaml, &[]);
+        assert!(!told.contains("hunter2"), "{told}");
+    }
+}
+
+#[test]
+fn other_machines_are_let_in_only_in_writing() {
+    let everywhere = [("HEADGATE__SERVER__HOST", "::"), ("HEADGATE__AUTH__MODE", "off")];
+    assert!(load("", &everywhere[..1]).is_err());
+    assert_eq!(load("", &everywhere).unwrap().server.address().to_string(), "[::]:8080");
+    for host in ["localhost", "127.0.0.2", "::1"] {
+        assert!(load("", &[("HEADGATE__SERVER__HOST", host)]).is_ok(), "{host}");
+    }
+}

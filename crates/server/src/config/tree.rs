@@ -1,0 +1,101 @@
+//! Values by key, each with the place it came from.
+
+use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
+
+use super::problem::Problem;
+
+/// A value and where it came from.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Node {
+    pub(super) value: Value,
+    pub(super) origin: Origin,
+}
+
+/// A value as it was written.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Text(String),
+    List(Vec<Node>),
+    Map(BTreeMap<String, Node>),
+}
+
+/// Where a value came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Origin {
+    #[default]
+    Default,
+    File {
+        path: Arc<Path>,
+        line: usize,
+    },
+    Variable(String),
+}
+
+// === impl Node ===
+
+impl Node {
+    /// The node at `key`, such as `server.port`.
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+        key.split('.').try_fold(self, |node, name| node.entries()?.get(name))
+    }
+
+    /// Takes the node at `key` out.
+    pub(super) fn remove(&mut self, key: &str) -> Option<Self> {
+        let (parents, name) = key.rsplit_once('.').unwrap_or(("", key));
+        let mut parents = parents.split('.').filter(|parent| !parent.is_empty());
+        let section = parents.try_fold(self, |node, parent| node.entries_mut()?.get_mut(parent))?;
+        section.entries_mut()?.remove(name)
+    }
+
+    /// Puts `node` at `key`, making the sections it is in.
+    pub(super) fn set(&mut self, key: &str, node: Self) -> Result<(), Problem> {
+        let mut section = self;
+        let mut names = key.split('.').peekable();
+        while let Some(name) = names.next() {
+            let Value::Map(entries) = &mut section.value else {
+                let message = "a value was given where a section is expected";
+                return Err(Problem::new(key, message).from(&node.origin));
+            };
+            if names.peek().is_none() {
+                entries.insert(name.to_owned(), node);
+                break;
+            }
+            section = entries.entry(name.to_owned()).or_default();
+        }
+        Ok(())
+    }
+
+    fn entries(&self) -> Option<&BTreeMap<String, Self>> {
+        match &self.value {
+            Value::Map(entries) => Some(entries),
+            Value::Text(_) | Value::List(_) => None,
+        }
+    }
+
+    fn entries_mut(&mut self) -> Option<&mut BTreeMap<String, Self>> {
+        match &mut self.value {
+            Value::Map(entries) => Some(entries),
+            Value::Text(_) | Value::List(_) => None,
+        }
+    }
+}
+
+// === impl Value ===
+
+impl Default for Value {
+    fn default() -> Self {
+        Self::Map(BTreeMap::new())
+    }
+}
+
+// === impl Origin ===
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Variable(name) => f.write_str(name),
+        }
+    }
+}

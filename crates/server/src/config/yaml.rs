@@ -1,0 +1,104 @@
+//! The configuration file, as a tree of texts.
+
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput};
+
+use super::{
+    problem::ConfigError,
+    tree::{Node, Origin, Value},
+};
+
+/// Reads the file at `path`.
+pub(super) fn read(path: &Path) -> Result<Node, ConfigError> {
+    let text = fs::read_to_string(path)
+        .map_err(|cause| ConfigError::Unreadable { path: path.into(), cause })?;
+    let mut reader = Reader { path: path.into(), events: Parser::new_from_str(&text) };
+    reader.document().map_err(|error| ConfigError::Yaml {
+        path: path.into(),
+        line: error.marker().line(),
+        column: error.marker().col() + 1,
+        message: error.info().to_owned(),
+    })
+}
+
+struct Reader<'t> {
+    path: Arc<Path>,
+    events: Parser<'t, StrInput<'t>>,
+}
+
+impl<'t> Reader<'t> {
+    /// The only document there is; an empty file is an empty one.
+    fn document(&mut self) -> Result<Node, ScanError> {
+        let mut document = None;
+        while let Some((event, span)) = self.next()? {
+            match event {
+                Event::DocumentStart(_) if document.is_some() => {
+                    return Err(wrong(span, "expected one YAML document, found another"));
+                }
+                Event::DocumentStart(_) => document = Some(self.value()?),
+                _ => {}
+            }
+        }
+        Ok(document.flatten().unwrap_or_default())
+    }
+
+    /// A value; `None` for null, which leaves a key at its default.
+    fn value(&mut self) -> Result<Option<Node>, ScanError> {
+        let Some((event, span)) = self.next()? else {
+            return Ok(None);
+        };
+        let value = match event {
+            Event::Scalar(text, ScalarStyle::Plain, ..) if is_null(&text) => return Ok(None),
+            Event::Scalar(text, ..) => Value::Text(text.into_owned()),
+            Event::SequenceStart(..) => Value::List(self.list()?),
+            Event::MappingStart(..) => Value::Map(self.section()?),
+            _ => return Err(wrong(span, "anchors and aliases are not understood here")),
+        };
+        Ok(Some(Node { value, origin: self.origin(span) }))
+    }
+
+    fn list(&mut self) -> Result<Vec<Node>, ScanError> {
+        let mut items = Vec::new();
+        while !matches!(self.events.peek(), Some(Ok((Event::SequenceEnd, _)))) {
+            items.extend(self.value()?);
+        }
+        self.next()?;
+        Ok(items)
+    }
+
+    fn section(&mut self) -> Result<BTreeMap<String, Node>, ScanError> {
+        let mut entries = BTreeMap::new();
+        while let Some((event, span)) = self.next()? {
+            let key = match event {
+                Event::MappingEnd => break,
+                Event::Scalar(key, ..) => key.into_owned(),
+                _ => return Err(wrong(span, "expected a key")),
+            };
+            // Where the key stands is where people look for the value.
+            let origin = self.origin(span);
+            let value = self.value()?.map(|node| Node { origin, ..node });
+            if entries.contains_key(&key) {
+                return Err(wrong(span, &format!("{key:?} stands here twice")));
+            }
+            entries.extend(value.map(|value| (key, value)));
+        }
+        Ok(entries)
+    }
+
+    fn next(&mut self) -> Result<Option<(Event<'t>, Span)>, ScanError> {
+        self.events.next().transpose()
+    }
+
+    fn origin(&self, span: Span) -> Origin {
+        Origin::File { path: Arc::clone(&self.path), line: span.start.line() }
+    }
+}
+
+fn is_null(text: &str) -> bool {
+    matches!(text, "" | "~" | "null" | "Null" | "NULL")
+}
+
+fn wrong(span: Span, message: &str) -> ScanError {
+    ScanError::new_str(span.start, message)
+}

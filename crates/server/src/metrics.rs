@@ -1,0 +1,74 @@
+//! What is counted. No label ever holds what a caller sent: identifiers stay out, and so do
+//! paths and methods that are not ours. Counting is an atomic addition or two.
+
+mod checks;
+mod memory;
+mod requests;
+
+use std::{collections::HashMap, sync::Arc};
+
+use headgate_store_memory::MemoryStore;
+use prometheus::{Error, IntGauge, Opts, Registry, TextEncoder, core::Collector};
+
+use self::{checks::Checks, memory::MemoryCollector, requests::Requests};
+use crate::{config::Config, stores::StoreKind};
+
+pub(crate) use self::requests::Answered;
+
+/// The numbers of one server.
+pub(crate) struct Metrics {
+    registry: Registry,
+    pub(crate) checks: Checks,
+    pub(crate) requests: Requests,
+    store_up: IntGauge,
+}
+
+impl Metrics {
+    pub(crate) fn new(
+        config: &Config,
+        store: StoreKind,
+        memory: Arc<MemoryStore>,
+    ) -> Result<Self, Error> {
+        let service = HashMap::from([("service".to_owned(), config.app.name.clone())]);
+        let registry = Registry::new_custom(None, Some(service))?;
+        let capacity = config.memory.capacity.get();
+        registry.register(Box::new(MemoryCollector::new(memory, capacity)?))?;
+        registered(&registry, build_info(config)?)?;
+        Ok(Self {
+            checks: Checks::new(&registry)?,
+            requests: Requests::new(&registry)?,
+            store_up: registered(&registry, store_up(store)?)?,
+            registry,
+        })
+    }
+
+    pub(crate) fn store_is(&self, up: bool) {
+        self.store_up.set(i64::from(up));
+    }
+
+    /// Everything, as Prometheus reads it.
+    pub(crate) fn render(&self) -> Result<String, Error> {
+        TextEncoder::new().encode_to_string(&self.registry.gather())
+    }
+}
+
+/// The metric, once it is part of what is rendered.
+fn registered<M: Collector + Clone + 'static>(registry: &Registry, metric: M) -> Result<M, Error> {
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
+fn build_info(config: &Config) -> Result<IntGauge, Error> {
+    let opts = Opts::new("headgate_build_info", "What is running: always 1.")
+        .const_label("version", env!("CARGO_PKG_VERSION"))
+        .const_label("app_version", &config.app.version)
+        .const_label("environment", &config.app.environment);
+    let info = IntGauge::with_opts(opts)?;
+    info.set(1);
+    Ok(info)
+}
+
+fn store_up(store: StoreKind) -> Result<IntGauge, Error> {
+    let opts = Opts::new("headgate_store_up", "Whether the store answers: 1 or 0.");
+    IntGauge::with_opts(opts.const_label("store", store.name()))
+}

@@ -1,0 +1,27 @@
+//! `GET /metrics`.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    extract::State,
+    http::{HeaderValue, header},
+    response::Response,
+};
+use tracing::debug;
+
+use super::{Rest, error::ApiError, health};
+
+const CONTENT_TYPE: HeaderValue =
+    HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
+pub(super) async fn render(State(rest): State<Arc<Rest>>) -> Result<Response, ApiError> {
+    // Whether the store is up is only known by asking it.
+    if let Err(error) = health::ask_store(&rest).await {
+        debug!(%error, "The store does not answer");
+    }
+    let text = rest.metrics.render().map_err(|error| ApiError::Internal(error.to_string()))?;
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
+    Ok(response)
+}

@@ -1,0 +1,94 @@
+//! What happens around every request: its id, its time limit, its log line, its numbers.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::Body,
+    http::{Method, Request, header::CONTENT_LENGTH},
+    response::{IntoResponse, Response},
+};
+use hyper::{body::Incoming, service::Service};
+use hyper_util::service::TowerToHyperService;
+use tokio::time::{self, Instant};
+use tracing::{debug, error, info};
+
+use super::{
+    Rest,
+    error::ApiError,
+    request_id::{self, RequestId},
+    routes::Templates,
+};
+use crate::metrics::Answered;
+
+/// Answers HTTP requests.
+pub(crate) struct Surface {
+    router: TowerToHyperService<Router>,
+    templates: Templates,
+    rest: Arc<Rest>,
+    request_timeout: Duration,
+}
+
+impl Surface {
+    pub(crate) fn new(rest: Rest, request_timeout: Duration) -> Self {
+        let rest = Arc::new(rest);
+        let (router, templates) = super::routes().with(Arc::clone(&rest));
+        Self { router, templates, rest, request_timeout }
+    }
+
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response {
+        let started = Instant::now();
+        let id = RequestId::of(request.headers());
+        let method = bounded(request.method());
+        let path = self.templates.of(request.uri().path());
+
+        let mut response =
+            match time::timeout(self.request_timeout, self.router.call(request)).await {
+                Ok(Ok(response)) => response,
+                Err(_) => ApiError::TimedOut.into_response(),
+            };
+
+        let took = started.elapsed();
+        log(&id, method, path, &response, took);
+        let status = response.status();
+        let answered = Answered { method, path, status: status.as_str(), took };
+        self.rest.metrics.requests.answered(&answered);
+        if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+            // Axum has noted the length of the body that was not there.
+            response.headers_mut().remove(CONTENT_LENGTH);
+            *response.body_mut() = Body::from(error.envelope(&id));
+        }
+        response.headers_mut().insert(request_id::HEADER, id.into_header());
+        response
+    }
+}
+
+/// The route's template stands for the path: what callers put there may name people.
+fn log(id: &RequestId, method: &str, path: &str, response: &Response, took: Duration) {
+    let (request_id, status) = (id.as_str(), response.status().as_u16());
+    let took_us = took.as_micros() as u64;
+    match response.extensions().get::<ApiError>() {
+        None => debug!(request_id, method, path, status, took_us, "Answered {request_id}"),
+        Some(ApiError::Internal(cause)) => {
+            error!(request_id, method, path, status, took_us, cause, "Failed {request_id}");
+        }
+        Some(refusal) => {
+            let code = refusal.code();
+            info!(request_id, method, path, status, code, took_us, "Refused {request_id}");
+        }
+    }
+}
+
+/// The method's name; callers can make up methods, and labels must stay few.
+fn bounded(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}

@@ -1,0 +1,108 @@
+//! Who keeps the counters, and who answers when that fails.
+
+use std::{fmt, num::NonZeroU32, sync::Arc};
+
+use headgate::{
+    Batch, Breaker, Check, Cost, FailurePolicy, Key, Limit, Limiter, Space, Store, SystemClock,
+};
+use headgate_store_memory::MemoryStore;
+use headgate_store_redis::RedisStore;
+
+use crate::{
+    config::{Config, Problem},
+    rule::DecideError,
+};
+
+/// The stores of one server.
+pub(crate) struct Stores {
+    /// Asks the store, and answers in its place when it fails.
+    pub(crate) limiter: Limiter,
+    /// Asks the store itself.
+    pub(crate) probe: Probe,
+    /// This process's own memory.
+    pub(crate) memory: Arc<MemoryStore>,
+    /// Which store decides.
+    pub(crate) kind: StoreKind,
+}
+
+/// Which store decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreKind {
+    /// This process, alone.
+    Memory,
+    /// Redis, together with every process that uses the same one.
+    Redis,
+}
+
+/// Finds out whether the store answers.
+#[derive(Clone)]
+pub(crate) struct Probe {
+    store: Limiter,
+    limit: Limit,
+}
+
+/// Where the server's own subjects are.
+const OWN: Space<'static> = Space::new("headgate:", "");
+
+/// A subject that nobody has: looking at it changes nothing.
+const PROBED: Key<'static> = match Key::new("probe") {
+    Ok(key) => key.within(&OWN),
+    Err(_) => panic!("not a key"),
+};
+
+// === impl Stores ===
+
+impl Stores {
+    /// Opens the store that `config` names. Redis need not be there yet: until it is,
+    /// the failure policy answers.
+    pub(crate) fn open(config: &Config, limit: &Limit) -> Result<Self, Problem> {
+        let capacity = config.memory.capacity.get() as usize;
+        let memory = Arc::new(MemoryStore::builder().capacity(capacity).build());
+        let Some(target) = config.redis.target()? else {
+            return Ok(Self {
+                limiter: Limiter::new(Arc::clone(&memory)),
+                probe: Probe::new(Arc::clone(&memory), limit),
+                memory,
+                kind: StoreKind::Memory,
+            });
+        };
+        let clock = Arc::new(SystemClock::new());
+        let redis = Arc::new(Breaker::new(RedisStore::connect(target), Arc::clone(&clock)));
+        let probe = Probe::new(Arc::clone(&redis), limit);
+        let policy = FailurePolicy::new(redis, Arc::clone(&memory), NonZeroU32::MIN, clock);
+        Ok(Self { limiter: Limiter::new(policy), probe, memory, kind: StoreKind::Redis })
+    }
+}
+
+// === impl StoreKind ===
+
+impl StoreKind {
+    /// The name in logs and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Redis => "redis",
+        }
+    }
+}
+
+impl fmt::Display for StoreKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+// === impl Probe ===
+
+impl Probe {
+    fn new(store: impl Store + 'static, limit: &Limit) -> Self {
+        Self { store: Limiter::new(store), limit: limit.clone() }
+    }
+
+    /// Asks the store something that changes nothing.
+    pub(crate) async fn ask(&self) -> Result<(), DecideError> {
+        let check = Check::new(PROBED, &self.limit, Cost::ONE)?;
+        self.store.peek(&Batch::from(check)).await?;
+        Ok(())
+    }
+}

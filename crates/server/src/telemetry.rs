@@ -1,0 +1,37 @@
+//! Where log lines go: standard error, as text or JSON.
+
+use std::io::{self, IsTerminal};
+
+use thiserror::Error;
+use tracing_subscriber::{
+    EnvFilter, Layer, layer::SubscriberExt, registry::Registry, util::SubscriberInitExt,
+};
+
+use crate::config::{LogConfig, LogFormat};
+
+/// Why nothing is logged.
+#[derive(Debug, Error)]
+pub enum TelemetryError {
+    /// `RUST_LOG` is not a filter.
+    #[error("RUST_LOG does not parse: {0}")]
+    Filter(#[from] tracing_subscriber::filter::ParseError),
+    /// Somebody else in this process logs already.
+    #[error("cannot start logging: {0}")]
+    Taken(#[from] tracing_subscriber::util::TryInitError),
+}
+
+/// Starts logging for the whole process. `rust_log`, where given, overrides the level.
+pub fn start(config: &LogConfig, rust_log: Option<&str>) -> Result<(), TelemetryError> {
+    let filter = match rust_log.filter(|filter| !filter.is_empty()) {
+        Some(filter) => EnvFilter::builder().parse(filter)?,
+        None => EnvFilter::builder().parse(config.level.to_string())?,
+    };
+    let colours = io::stderr().is_terminal();
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(colours);
+    let lines: Box<dyn Layer<Registry> + Send + Sync> = match config.format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
+    tracing_subscriber::registry().with(lines.with_filter(filter)).try_init()?;
+    Ok(())
+}

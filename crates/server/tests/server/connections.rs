@@ -1,0 +1,81 @@
+//! How connections end: stopping, requests in flight are answered, up to a point.
+
+use headgate_server::Drain;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::harness::{CHECK, Server};
+
+const BODY: &str = r#"{"scope":"user","identifier":"u1"}"#;
+
+/// A request of which the server has the head and waits for the body.
+async fn in_flight(server: &Server) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = format!(
+        "POST {CHECK} HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\nexpect: 100-continue\r\n\r\n",
+        BODY.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The server says this when the handler asks for the body.
+    let mut go_on = [0; 25];
+    stream.read_exact(&mut go_on).await.unwrap();
+    assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream
+}
+
+#[tokio::test]
+async fn a_request_in_flight_is_answered() {
+    let server = Server::start(&[]).await;
+    let address = server.address;
+    let mut request = in_flight(&server).await;
+    let running = server.stop();
+    // Nobody new gets in.
+    while TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    assert!(!running.is_finished());
+
+    request.write_all(BODY.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    request.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains(r#""allowed":true"#), "{answer}");
+    assert_eq!(running.await.unwrap(), Drain::Complete);
+}
+
+#[tokio::test]
+async fn connections_without_a_request_do_not_hold_it_up() {
+    let server = Server::start(&[]).await;
+    let mut idle = TcpStream::connect(server.address).await.unwrap();
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
+    let mut answer = [0; 15];
+    idle.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200 OK");
+    assert_eq!(server.stop().await.unwrap(), Drain::Complete);
+}
+
+#[tokio::test]
+async fn a_request_that_never_ends_is_cut_off() {
+    let server = Server::start(&[("server.shutdown_timeout_seconds", "0")]).await;
+    let mut request = in_flight(&server).await;
+    assert_eq!(server.stop().await.unwrap(), Drain::CutOff(1));
+    assert!(matches!(request.read(&mut [0; 1]).await, Ok(0) | Err(_)));
+}
+
+/// The clock stands still while there is something to do, and otherwise jumps to the next deadline.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_asks_nothing_is_ended() {
+    let server = Server::start(&[]).await;
+    // Nothing, what may become HTTP/2, half a head, and silence after an answer.
+    let beginnings: [&[u8]; 4] =
+        [b"", b"PRI", b"POST / HTTP/1.1\r\nho", b"GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n"];
+    for beginning in beginnings {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(beginning).await.unwrap();
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).await.unwrap();
+    }
+}

@@ -1,0 +1,76 @@
+//! The documents say what is there: every key, every metric.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use headgate_server::Config;
+
+use crate::harness::Server;
+
+fn document(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The cells of every table row whose first cell is code.
+fn rows(document: &str) -> Vec<Vec<&str>> {
+    let rows = document.lines().filter(|line| line.starts_with("| `"));
+    rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect()
+}
+
+fn code(cell: &str) -> &str {
+    cell.trim_matches('`')
+}
+
+/// The keys that a section knows, by its own account.
+fn keys_of(section: &str) -> Vec<String> {
+    let prefix = if section.is_empty() { String::new() } else { format!("{section}__") };
+    let variable = format!("HEADGATE__{prefix}NO_SUCH_KEY").to_uppercase();
+    let told = Config::load(None, [(variable, "x".to_owned())]).unwrap_err().to_string();
+    let known = told.split("known here: ").nth(1).unwrap_or_default();
+    known.split(", ").filter(|key| !key.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_key_is_documented_with_its_variable_and_default() {
+    let document = document("configuration.md");
+    let mut documented = BTreeSet::new();
+    for row in rows(&document) {
+        let [key, _, default, variable, ..] = row[..] else { panic!("{row:?}") };
+        let (key, default, variable) = (code(key), code(default), code(variable));
+        assert_eq!(variable, format!("HEADGATE__{}", key.to_uppercase().replace('.', "__")));
+        if default != "none" {
+            let given = [(variable.to_owned(), default.to_owned())];
+            Config::load(None, given).unwrap_or_else(|error| panic!("{key}: {error}"));
+        }
+        documented.insert(key.to_owned());
+    }
+    let mut known = BTreeSet::from(["redis.url_file".to_owned(), "redis.urls_file".to_owned()]);
+    for section in keys_of("") {
+        for key in keys_of(&section) {
+            if section == "observability" {
+                let inner = keys_of(&format!("{section}__{key}"));
+                known.extend(inner.iter().map(|name| format!("{section}.{key}.{name}")));
+            } else {
+                known.insert(format!("{section}.{key}"));
+            }
+        }
+    }
+    assert_eq!(documented, known);
+}
+
+#[tokio::test]
+async fn every_metric_is_documented() {
+    let server = Server::start(&[]).await;
+    server.check_user("u1").await;
+    let text = server.get("/metrics").await.text;
+    let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let exported: BTreeSet<String> =
+        names.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect();
+    let operations = document("operations.md");
+    let documented: BTreeSet<String> = rows(&operations)
+        .iter()
+        .map(|row| code(row[0]).to_owned())
+        .filter(|name| name.starts_with("headgate_") || name.starts_with("http_"))
+        .collect();
+    assert_eq!(documented, exported);
+}

@@ -1,0 +1,103 @@
+//! A server on a free port, and a client that reads all of an answer.
+
+use std::net::SocketAddr;
+
+use headgate_server::{App, Config, Drain};
+use http_body_util::{BodyExt, Full};
+use hyper::{HeaderMap, Request, StatusCode, body::Bytes, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+    task::JoinHandle,
+};
+
+pub(crate) const CHECK: &str = "/api/v1/ratelimit/check";
+
+/// A server that stops with the test's runtime, or when it is told to.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    shutdown: oneshot::Sender<()>,
+    running: JoinHandle<Drain>,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+// === impl Server ===
+
+impl Server {
+    /// Starts with these keys set, such as `("ratelimit.default_limit", "5")`.
+    pub(crate) async fn start(keys: &[(&str, &str)]) -> Self {
+        let variables = keys.iter().map(|(key, value)| (variable(key), (*value).to_owned()));
+        let config = Config::load(None, variables).expect("a configuration that fits");
+        let app = App::build(&config).expect("a server");
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let address = listener.local_addr().expect("the listener's address");
+        let (shutdown, told) = oneshot::channel();
+        let stop = async {
+            // A sender that is gone stops the server too.
+            let _ = told.await;
+        };
+        let running = tokio::spawn(app.serve(listener, stop));
+        Self { address, shutdown, running }
+    }
+
+    /// Asks the server to stop, without waiting for it.
+    pub(crate) fn stop(self) -> JoinHandle<Drain> {
+        self.shutdown.send(()).expect("a server that is running");
+        self.running
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.send(Request::get(path), "").await
+    }
+
+    /// Posts JSON.
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Reply {
+        self.send(Request::post(path).header("content-type", "application/json"), body).await
+    }
+
+    /// Asks whether a user may go on.
+    pub(crate) async fn check_user(&self, identifier: &str) -> Reply {
+        let body = serde_json::json!({"scope": "user", "identifier": identifier});
+        self.post(CHECK, &body.to_string()).await
+    }
+
+    pub(crate) async fn send(&self, request: hyper::http::request::Builder, body: &str) -> Reply {
+        let stream = TcpStream::connect(self.address).await.expect("a connection");
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.expect("a handshake");
+        tokio::spawn(connection);
+        let body = Full::new(Bytes::from(body.to_owned()));
+        let request = request.header("host", "test").body(body).expect("a request");
+        let answer = sender.send_request(request).await.expect("an answer");
+        let (head, body) = answer.into_parts();
+        let body = body.collect().await.expect("a body").to_bytes();
+        let text = String::from_utf8(body.to_vec()).expect("a text");
+        Reply { status: head.status, headers: head.headers, text }
+    }
+}
+
+fn variable(key: &str) -> String {
+    format!("HEADGATE__{}", key.to_ascii_uppercase().replace('.', "__"))
+}
+
+// === impl Reply ===
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    /// The header's value, or nothing.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().expect("a visible header"))
+    }
+}

@@ -1,0 +1,11 @@
+//! The server as its callers see it: real sockets, one process, every surface.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod check;
+mod connections;
+mod docs;
+mod errors;
+mod harness;
+mod health;
+mod redis;

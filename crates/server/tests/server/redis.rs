@@ -1,0 +1,114 @@
+//! The same server with its counters in Redis, while it is there and while it is not.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use headgate_testkit::{Redis, require};
+use serde_json::{Value, json};
+
+use crate::harness::Server;
+
+const FOREVER: (&str, &str) = ("ratelimit.default_window_seconds", "8640000");
+
+/// A busy machine is not an outage.
+const PATIENT: (&str, &str) = ("redis.timeout_ms", "30000");
+
+/// Asks until the answer fits: a store in another process comes and goes in its own time.
+async fn eventually(server: &Server, path: &str, fits: impl Fn(&str) -> bool) -> String {
+    tokio::time::timeout(Duration::from_secs(30), async {
+        loop {
+            let text = server.get(path).await.text;
+            if fits(&text) {
+                return text;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .expect("an answer that fits")
+}
+
+async fn ready(server: &Server) {
+    eventually(server, "/readyz", |text| text.contains(r#""status":"ready""#)).await;
+}
+
+fn body(reply: &crate::harness::Reply) -> Value {
+    let mut body = reply.json();
+    body["reset_at"].take();
+    body
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_servers_share_one_limit() {
+    let redis = require!(Redis::start());
+    let url = redis.url();
+    let keys = [("redis.url", url.as_str()), ("ratelimit.default_limit", "50"), FOREVER, PATIENT];
+    let servers = [Server::start(&keys).await, Server::start(&keys).await];
+    for server in &servers {
+        ready(server).await;
+    }
+    let replies = join_all((0..100).map(|i| servers[i % 2].check_user("u1"))).await;
+    let admitted = replies.iter().filter(|reply| reply.json()["allowed"] == true).count();
+    assert_eq!(admitted, 50);
+    assert_eq!(redis.cli(&["EXISTS", "ratelimit:user:u1:8640000"]), "1");
+}
+
+#[tokio::test]
+async fn without_redis_everybody_passes_by_default() {
+    let server =
+        Server::start(&[("redis.url", "redis://127.0.0.1:1"), ("ratelimit.default_limit", "5")])
+            .await;
+    for _ in 0..10 {
+        let reply = server.check_user("u1").await;
+        assert_eq!(reply.status, 200);
+        let expected = json!({
+            "allowed": true, "remaining": 5, "reset_at": null, "limit": 5,
+            "reason": "redis unavailable, fail-open",
+        });
+        assert_eq!(body(&reply), expected);
+        assert_eq!(reply.header("retry-after"), "");
+    }
+    let metrics = server.get("/metrics").await.text;
+    for line in [
+        r#"headgate_degraded_decisions_total{mode="open",service="headgate"} 10"#,
+        r#"headgate_decisions_total{outcome="allowed",service="headgate"} 10"#,
+        r#"headgate_store_up{store="redis",service="headgate"} 0"#,
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{line}\nin\n{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn without_redis_nobody_passes_if_so_configured() {
+    let server =
+        Server::start(&[("redis.url", "redis://127.0.0.1:1"), ("ratelimit.fail_open", "false")])
+            .await;
+    let reply = server.check_user("u1").await;
+    let expected = json!({
+        "allowed": false, "remaining": 0, "reset_at": null, "limit": 100,
+        "reason": "redis unavailable, fail-closed",
+    });
+    assert_eq!((reply.status.as_u16(), body(&reply)), (200, expected));
+    assert_eq!(reply.header("retry-after"), "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_is_told_and_ends_by_itself() {
+    let redis = require!(Redis::start());
+    let url = redis.url();
+    let server = Server::start(&[("redis.url", url.as_str()), FOREVER, PATIENT]).await;
+    ready(&server).await;
+    assert_eq!(server.check_user("u1").await.json()["remaining"], 99);
+
+    redis.kill();
+    let text = eventually(&server, "/readyz", |text| text.contains("degraded")).await;
+    let told: Value = serde_json::from_str(&text).unwrap();
+    assert!(told["checks"]["store"].as_str().unwrap().starts_with("error: "), "{told}");
+    assert_eq!(server.get("/healthz").await.status, 200);
+    let reply = server.check_user("u1").await;
+    assert_eq!(reply.json()["reason"], "redis unavailable, fail-open");
+
+    redis.restart();
+    ready(&server).await;
+    assert_eq!(server.check_user("u1").await.json()["reason"], "");
+}
