@@ -38,13 +38,17 @@ impl Outcome {
         now: Timestamp,
         allowed: bool,
     ) -> Self {
-        let retry_after = if allowed { 0 } else { meter.retry_after(state, cost, now) };
+        let retry_after = if allowed {
+            Duration::ZERO
+        } else {
+            Duration::from_micros(meter.retry_after(state, cost, now))
+        };
         Self {
             allowed,
             limit: meter.capacity(),
             remaining: meter.remaining(state, now),
             reset_after: Duration::from_micros(meter.reset_after(state, now)),
-            retry_after: Duration::from_micros(retry_after),
+            retry_after,
             at: now,
             degraded: None,
         }

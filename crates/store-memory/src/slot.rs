@@ -75,25 +75,31 @@ impl Compact for Bucket {
 impl Compact for FixedWindow {
     #[inline]
     fn pack(&self, state: &fixed_window::State) -> Packed {
-        Packed { until: state.end, counts: state.count }
+        pack_window(state)
     }
 
     #[inline]
-    fn unpack(&self, Packed { until, counts }: Packed) -> fixed_window::State {
-        fixed_window::State { end: until, count: counts }
+    fn unpack(&self, packed: Packed) -> fixed_window::State {
+        unpack_window(packed)
     }
 }
 
 impl Compact for Calendar {
-    #[inline]
     fn pack(&self, state: &fixed_window::State) -> Packed {
-        Packed { until: state.end, counts: state.count }
+        pack_window(state)
     }
 
-    #[inline]
-    fn unpack(&self, Packed { until, counts }: Packed) -> fixed_window::State {
-        fixed_window::State { end: until, count: counts }
+    fn unpack(&self, packed: Packed) -> fixed_window::State {
+        unpack_window(packed)
     }
+}
+
+const fn pack_window(state: &fixed_window::State) -> Packed {
+    Packed { until: state.end, counts: state.count }
+}
+
+const fn unpack_window(packed: Packed) -> fixed_window::State {
+    fixed_window::State { end: packed.until, count: packed.counts }
 }
 
 impl Compact for SlidingWindowCounter {

@@ -2,8 +2,8 @@
 //!
 //! Open addressing in which a fingerprint's home grows with the fingerprint, so
 //! that the slots stand sorted, with gaps. A search ends at the first larger
-//! fingerprint, a removal leaves no tombstone, and growing by a quarter is one
-//! sequential copy: little memory is ever unused.
+//! fingerprint, a removal leaves no tombstone, and growing is one sequential copy, so
+//! that it can grow by a half at a time and leave little memory unused.
 
 use crate::{
     fingerprint::Fingerprint,
@@ -112,11 +112,11 @@ impl Table {
         self.len -= 1;
     }
 
-    /// Copies what is not spent into a table with a quarter more homes than it needs.
+    /// Copies what is not spent into a table half as large again as it must be.
     fn rebuild(&mut self, now: u64) {
         let live = |slot: &&Slot| slot.fingerprint != 0 && !slot.packed.is_spent(now);
         let len = self.slots.iter().filter(live).count();
-        let homes = (len * 25 / 16).max(Self::MIN_HOMES);
+        let homes = (len * 15 / 8).max(Self::MIN_HOMES);
         let mut grown = Self { slots: Vec::with_capacity(homes + Self::SPARE), homes, len };
         for slot in self.slots.iter().filter(live) {
             let home = grown.home(slot.fingerprint);

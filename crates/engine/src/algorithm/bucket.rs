@@ -15,9 +15,13 @@ pub struct Bucket {
     rate: u32,
     window: u64,
     burst: u32,
-    /// In how many microseconds a token flows back, and grains beyond: known in
-    /// advance, so that a decision divides only once.
+    // Known in advance, so that a decision on one token divides nothing:
+    /// in how many microseconds a token flows back, and grains beyond;
     interval: (u64, u32),
+    /// in how many all of them do;
+    fill: (u64, u32),
+    /// 2^64 / window.
+    reciprocal: u64,
 }
 
 /// When the bucket is whole again: `full_at` plus `fraction / rate` microseconds.
@@ -37,7 +41,9 @@ pub struct State {
 impl Bucket {
     /// `rate` and `burst` are at least 1.
     pub(crate) fn new(rate: u32, window: u64, burst: u32) -> Self {
-        Self { rate, window, burst, interval: div_rem(window.into(), rate) }
+        let interval = div_rem(window.into(), rate);
+        let fill = div_rem(u128::from(burst) * u128::from(window), rate);
+        Self { rate, window, burst, interval, fill, reciprocal: u64::MAX / window }
     }
 
     /// Tokens that flow back every window.
@@ -57,7 +63,7 @@ impl Bucket {
 
     /// Microseconds from empty to full, rounded up.
     pub fn fill_time(&self) -> u64 {
-        div_ceil(self.most(), self.rate)
+        self.fill.0 + u64::from(self.fill.1 > 0)
     }
 
     fn most(&self) -> u128 {
@@ -70,6 +76,16 @@ impl Bucket {
 
     fn owing(&self, debt: u128, now: Timestamp) -> State {
         State::owing(debt, self.rate, now)
+    }
+
+    #[inline]
+    fn whole_tokens(&self, grains: u128) -> u64 {
+        let Ok(grains) = u64::try_from(grains) else {
+            return (grains / u128::from(self.window)) as u64;
+        };
+        // The reciprocal is rounded down, so this is right or one too few.
+        let tokens = ((u128::from(grains) * u128::from(self.reciprocal)) >> 64) as u64;
+        tokens + u64::from(grains - tokens * self.window >= self.window)
     }
 
     /// The state after one more token was taken at this bucket's rate.
@@ -154,7 +170,7 @@ impl Meter for Bucket {
 
     #[inline]
     fn remaining(&self, state: &State, now: Timestamp) -> u64 {
-        div_floor(self.most().saturating_sub(state.debt(now)), self.window)
+        self.whole_tokens(self.most().saturating_sub(state.debt(now)))
     }
 
     #[inline]
@@ -165,7 +181,15 @@ impl Meter for Bucket {
         }
     }
 
+    #[inline]
     fn retry_after(&self, state: &State, cost: Cost, now: Timestamp) -> u64 {
+        if cost == Cost::ONE && state.rate == self.rate {
+            // One more token is there when the bucket is less than full by one.
+            let next = self.one_more(state, now);
+            let (micros, fraction) = self.fill;
+            let late = u64::from(next.fraction > fraction);
+            return (next.full_at + late).saturating_sub(now.as_micros() + micros);
+        }
         let wanted = state.debt(now) + self.grains(cost.get());
         state.flow_back(wanted.saturating_sub(self.most()))
     }

@@ -13,6 +13,8 @@ pub struct RedisConfig {
     pub url: Option<Secret>,
     /// `redis.urls`: nodes of a Redis Cluster.
     pub urls: Option<Vec<Secret>>,
+    /// `redis.ca`: the authority that signed Redis's certificate, in PEM.
+    pub ca: Option<Secret>,
     /// `redis.pool_size`: how many connections share the load.
     pub pool_size: Bounded<1, 1024>,
     /// `redis.timeout_ms`: how long a decision may take before it counts as failed.
@@ -33,7 +35,11 @@ impl RedisConfig {
         };
         let target = parsed.map_err(|error| Problem::new(key, told(&error)))?;
         let timeout = Duration::from_millis(self.timeout_ms.get());
-        Ok(Some(target.connections(self.pool_size.get() as usize).timeout(timeout)))
+        let target = target.connections(self.pool_size.get() as usize).timeout(timeout);
+        Ok(Some(match &self.ca {
+            Some(ca) => target.root_certificate(ca.expose()),
+            None => target,
+        }))
     }
 }
 
@@ -55,6 +61,7 @@ impl Default for RedisConfig {
         Self {
             url: None,
             urls: None,
+            ca: None,
             pool_size: Bounded::of::<4>(),
             timeout_ms: Bounded::of::<100>(),
         }

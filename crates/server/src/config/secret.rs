@@ -14,7 +14,7 @@ use super::{
 pub struct Secret(String);
 
 /// What may be given as `{key}_file` too.
-const SECRETS: [&str; 2] = ["redis.url", "redis.urls"];
+const SECRETS: [&str; 3] = ["redis.url", "redis.urls", "redis.ca"];
 
 impl Secret {
     /// The text itself.
