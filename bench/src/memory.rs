@@ -15,8 +15,7 @@ const MAX_BYTES: f64 = 48.0;
 
 pub(crate) fn report() {
     println!("## Memory: resident bytes per key, 1 million distinct keys\n");
-    let per_key = |entrant: Entrant| child::ask(entrant.name())[0] as f64 / SUBJECTS as f64;
-    let bytes = Entrant::ALL.map(per_key);
+    let bytes = Entrant::ALL.map(most_per_key);
     let ours = bytes[Entrant::Ours as usize];
 
     let mut table = Table::new(&["", "bytes per key", "over ours"]);
@@ -32,7 +31,17 @@ pub(crate) fn report() {
     let figure = format!("{:.2}", ours / governors);
     println!("{}", Verdict::new("at most half of governor's", ours <= governors / 2.0, figure));
     flood::report();
-    println!("\nEach in a process of its own, as growth of its RSS; every key is live.\n");
+    println!(
+        "\nEach in a process of its own, as growth of its RSS; every key is live. Ours is the most"
+    );
+    println!("of seven processes: each has another secret, and fills its shards differently.\n");
+}
+
+fn most_per_key(entrant: Entrant) -> f64 {
+    // Ours has another secret in every process, and so fills its shards differently.
+    let processes = if entrant == Entrant::Ours { 7 } else { 1 };
+    let grown = (0..processes).map(|_| child::ask(entrant.name())[0]).max();
+    grown.unwrap_or_default() as f64 / SUBJECTS as f64
 }
 
 /// How much this process grows by a limiter with a million live subjects.

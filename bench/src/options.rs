@@ -41,7 +41,7 @@ impl Options {
 
     /// How many times fewer decisions than in a full run.
     pub(crate) const fn thinning(self) -> usize {
-        if self.quick { 4 } else { 1 }
+        if self.quick { 8 } else { 1 }
     }
 }
 

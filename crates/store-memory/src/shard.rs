@@ -13,17 +13,24 @@ use crate::{
     table::Table,
 };
 
+/// What almost every decision touches fits into one cache line, the lock included.
 #[derive(Debug)]
 pub(crate) struct Shard {
-    capacity: usize,
+    /// The latest time seen: this shard's time never runs backwards.
+    now: Timestamp,
     /// Subjects whose state has a fixed size and who have no reservation pending.
     table: Table,
-    /// Everybody else.
+    rest: Box<Rest>,
+}
+
+/// What new subjects and long states need.
+#[derive(Debug, Default)]
+struct Rest {
+    capacity: usize,
+    /// Subjects that are not in the table.
     heavy: HashMap<Fingerprint, Heavy, BuildHasherDefault<AsItIs>>,
     /// What the heavy ones weigh, in slots.
     weight: usize,
-    /// The latest time seen: this shard's time never runs backwards.
-    now: Timestamp,
     hand: usize,
     sweep_heavy_at: Timestamp,
 }
@@ -46,20 +53,13 @@ impl Shard {
     const HEAVY_SWEEP_EVERY: u64 = 100_000;
 
     pub(crate) fn new(capacity: usize) -> Self {
-        Self {
-            capacity,
-            table: Table::default(),
-            heavy: HashMap::default(),
-            weight: 0,
-            now: Timestamp::default(),
-            hand: 0,
-            sweep_heavy_at: Timestamp::default(),
-        }
+        let rest = Box::new(Rest { capacity, ..Rest::default() });
+        Self { now: Timestamp::default(), table: Table::default(), rest }
     }
 
     /// How many slots' worth of memory is in use.
     pub(crate) fn len(&self) -> usize {
-        self.table.len() + self.weight
+        self.table.len() + self.rest.weight
     }
 
     /// The time for this shard, given what the clock says.
@@ -96,7 +96,7 @@ impl Shard {
         cost: Cost,
         now: Timestamp,
     ) -> Option<(M::State, bool)> {
-        if self.len() >= self.capacity || self.heavy.contains_key(&fingerprint) {
+        if self.len() >= self.rest.capacity || self.rest.heavy.contains_key(&fingerprint) {
             return None;
         }
         let mut state = M::State::default();
@@ -107,12 +107,12 @@ impl Shard {
 
     /// Whether the subject has a state, or a place for one.
     pub(crate) fn has_room_for(&mut self, fingerprint: Fingerprint, now: Timestamp) -> bool {
-        self.len() < self.capacity || self.knows(fingerprint) || self.make_room(now)
+        self.len() < self.rest.capacity || self.knows(fingerprint) || self.make_room(now)
     }
 
     /// Whether the subject has a state here.
     pub(crate) fn knows(&self, fingerprint: Fingerprint) -> bool {
-        self.table.get(fingerprint).is_some() || self.heavy.contains_key(&fingerprint)
+        self.table.get(fingerprint).is_some() || self.rest.heavy.contains_key(&fingerprint)
     }
 
     /// Takes the subject's account out, to be [`put`](Self::put) back.
@@ -120,10 +120,10 @@ impl Shard {
         if let Some(packed) = self.table.get(fingerprint) {
             return Account { state: packed.unpack(limit.rule()), leases: Vec::new() };
         }
-        match self.heavy.get_mut(&fingerprint) {
+        match self.rest.heavy.get_mut(&fingerprint) {
             None => Account::default(),
             Some(heavy) => {
-                self.weight -= heavy.weight();
+                self.rest.weight -= heavy.weight();
                 std::mem::take(&mut heavy.account)
             }
         }
@@ -139,7 +139,7 @@ impl Shard {
         let packed =
             Packed::pack(&account.state, limit.rule()).filter(|_| account.leases.is_empty());
         if let Some(packed) = packed {
-            self.heavy.remove(&fingerprint);
+            self.rest.heavy.remove(&fingerprint);
             self.put_light(fingerprint, packed, now);
         } else {
             self.table.remove(fingerprint);
@@ -167,10 +167,10 @@ impl Shard {
         let until = now.plus(limit.reset_after(&account.state, now));
         let until = account.leases.iter().map(|lease| lease.expires_at).fold(until, Ord::max);
         if until <= now {
-            self.heavy.remove(&fingerprint);
+            self.rest.heavy.remove(&fingerprint);
             return;
         }
-        let room = self.capacity.saturating_sub(self.len());
+        let room = self.rest.capacity.saturating_sub(self.len());
         if let State::Log(log) = &mut account.state {
             // Past capacity a log remembers what it must more coarsely.
             while log.len() > room.max(1) {
@@ -178,19 +178,19 @@ impl Shard {
             }
         }
         let heavy = Heavy { account, until };
-        self.weight += heavy.weight();
-        self.heavy.insert(fingerprint, heavy);
+        self.rest.weight += heavy.weight();
+        self.rest.heavy.insert(fingerprint, heavy);
     }
 
     /// Drops what means nothing any more; says whether that made room.
     fn make_room(&mut self, now: Timestamp) -> bool {
-        self.hand = self.table.sweep(self.hand, Self::SWEEP, now.as_micros());
-        if self.len() >= self.capacity && now >= self.sweep_heavy_at {
-            self.sweep_heavy_at = now.plus(Self::HEAVY_SWEEP_EVERY);
-            self.heavy.retain(|_, heavy| heavy.until > now);
-            self.weight = self.heavy.values().map(Heavy::weight).sum();
+        self.rest.hand = self.table.sweep(self.rest.hand, Self::SWEEP, now.as_micros());
+        if self.len() >= self.rest.capacity && now >= self.rest.sweep_heavy_at {
+            self.rest.sweep_heavy_at = now.plus(Self::HEAVY_SWEEP_EVERY);
+            self.rest.heavy.retain(|_, heavy| heavy.until > now);
+            self.rest.weight = self.rest.heavy.values().map(Heavy::weight).sum();
         }
-        self.len() < self.capacity
+        self.len() < self.rest.capacity
     }
 }
 

@@ -187,9 +187,9 @@ impl<C: Clock> Builder<C> {
     /// The fewest subjects worth a lock of their own.
     const MIN_PER_SHARD: usize = 1024;
 
-    /// How many slots there are: see [`MemoryStore::len`]. At least 1.
+    /// How many slots there are: see [`MemoryStore::len`]. From 1 to a billion.
     pub fn capacity(self, capacity: usize) -> Self {
-        Self { capacity: capacity.max(1), ..self }
+        Self { capacity: capacity.clamp(1, 1_000_000_000), ..self }
     }
 
     /// The clock to ask.

@@ -14,8 +14,8 @@ use crate::{
 pub(crate) struct Table {
     slots: Vec<Slot>,
     /// How many of the slots are somebody's home; the rest catches what is pushed off the end.
-    homes: usize,
-    len: usize,
+    homes: u32,
+    len: u32,
 }
 
 impl Table {
@@ -23,7 +23,7 @@ impl Table {
     const SPARE: usize = 8;
 
     pub(crate) const fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
 
     #[inline]
@@ -40,7 +40,7 @@ impl Table {
     /// Adds a fingerprint that is not there yet. Spent states make room before more is taken.
     pub(crate) fn insert(&mut self, fingerprint: Fingerprint, packed: Packed, now: u64) {
         // Beyond four in five, searches get long.
-        if self.len * 5 >= self.homes * 4 {
+        if u64::from(self.len) * 5 >= u64::from(self.homes) * 4 {
             self.rebuild(now);
         }
         let Err(at) = self.find(fingerprint) else {
@@ -80,7 +80,7 @@ impl Table {
 
     #[inline]
     fn home(&self, fingerprint: u64) -> usize {
-        ((u128::from(fingerprint) * self.homes as u128) >> 64) as usize
+        ((u128::from(fingerprint) * u128::from(self.homes)) >> 64) as usize
     }
 
     /// Where the fingerprint is, or else where it belongs.
@@ -117,7 +117,8 @@ impl Table {
         let live = |slot: &&Slot| slot.fingerprint != 0 && !slot.packed.is_spent(now);
         let len = self.slots.iter().filter(live).count();
         let homes = (len * 15 / 8).max(Self::MIN_HOMES);
-        let mut grown = Self { slots: Vec::with_capacity(homes + Self::SPARE), homes, len };
+        let slots = Vec::with_capacity(homes + Self::SPARE);
+        let mut grown = Self { slots, homes: homes as u32, len: len as u32 };
         for slot in self.slots.iter().filter(live) {
             let home = grown.home(slot.fingerprint);
             if grown.slots.len() < home {

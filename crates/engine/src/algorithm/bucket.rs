@@ -106,6 +106,7 @@ impl Bucket {
 
 impl State {
     /// The state that owes `debt` grains at `now`, of which `rate` flow back every microsecond.
+    #[inline(never)] // It divides: what does not should stay small enough to be inlined.
     pub fn owing(debt: u128, rate: u32, now: Timestamp) -> Self {
         if debt == 0 || rate == 0 {
             return Self::default();
@@ -124,6 +125,7 @@ impl State {
     }
 
     /// Microseconds until `grains` of the debt have flowed back.
+    #[inline(never)]
     fn flow_back(&self, grains: u128) -> u64 {
         if grains == 0 { 0 } else { div_ceil(grains, self.rate) }
     }
@@ -156,6 +158,7 @@ impl Meter for Bucket {
         state.debt(now) + self.grains(cost.get()) <= self.most()
     }
 
+    #[inline]
     fn adopt(&self, state: &mut State, now: Timestamp) {
         // From here on the debt flows back at the new rate, admitted or not.
         if state.rate != self.rate {
