@@ -55,7 +55,7 @@ fn run(options: Options) {
         speed::report(options);
     }
     if options.wants(Part::Memory) {
-        memory::report();
+        memory::report(options);
     }
     if options.wants(Part::Redis) {
         redis::report(options);

@@ -4,6 +4,7 @@ use crate::{
     child,
     contestant::Entrant,
     flood,
+    options::Options,
     report::{Table, Verdict},
     rss,
     shape::Shape,
@@ -13,21 +14,23 @@ use crate::{
 const SUBJECTS: usize = 1_000_000;
 const MAX_BYTES: f64 = 48.0;
 
-pub(crate) fn report() {
+pub(crate) fn report(options: Options) {
     println!("## Memory: resident bytes per key, 1 million distinct keys\n");
-    let bytes = Entrant::ALL.map(most_per_key);
-    let ours = bytes[Entrant::Ours as usize];
+    let [ours, governors, throttlecrabs] =
+        [Entrant::Ours, Entrant::Governor, Entrant::Throttlecrab].map(most_per_key);
+    // It takes as long as all the rest.
+    let limitadors = (!options.is_quick()).then(|| most_per_key(Entrant::Limitador));
 
     let mut table = Table::new(&["", "bytes per key", "over ours"]);
-    for entrant in Entrant::ALL {
-        let bytes = bytes[entrant as usize];
-        let name = entrant.name().to_owned();
-        table.row([name, format!("{bytes:.1}"), format!("{:.1}x", bytes / ours)]);
+    let all = [Some(ours), Some(governors), Some(throttlecrabs), limitadors];
+    for (entrant, bytes) in Entrant::ALL.into_iter().zip(all) {
+        let figure = bytes.map_or_else(|| "not asked".to_owned(), |bytes| format!("{bytes:.1}"));
+        let ratio = bytes.map_or_else(String::new, |bytes| format!("{:.1}x", bytes / ours));
+        table.row([entrant.name().to_owned(), figure, ratio]);
     }
     println!("{table}");
     let bound = format!("at most {MAX_BYTES} resident bytes a key");
     println!("{}", Verdict::new(bound, ours <= MAX_BYTES, format!("{ours:.1}")));
-    let governors = bytes[Entrant::Governor as usize];
     let figure = format!("{:.2}", ours / governors);
     println!("{}", Verdict::new("at most half of governor's", ours <= governors / 2.0, figure));
     flood::report();

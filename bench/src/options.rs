@@ -36,7 +36,11 @@ impl Options {
     }
 
     pub(crate) const fn rounds(self) -> usize {
-        if self.quick { 3 } else { 7 }
+        if self.quick { 2 } else { 7 }
+    }
+
+    pub(crate) const fn is_quick(self) -> bool {
+        self.quick
     }
 
     /// How many times fewer decisions than in a full run.

@@ -75,9 +75,16 @@ impl Link {
         }
     }
 
+    /// The lines take turns; one that is known to be broken waits for its next connection.
+    fn next_line(&self) -> &Line {
+        let turn = self.next.fetch_add(1, Relaxed);
+        let line = |i: usize| &self.lines[(turn + i) % self.lines.len()];
+        (0..self.lines.len()).map(line).find(|line| line.is_up()).unwrap_or_else(|| line(0))
+    }
+
     /// Runs the script; a server that does not know it yet is sent all of it.
     pub(crate) async fn run(&self, call: &Call) -> Result<Value, StoreError> {
-        let line = &self.lines[self.next.fetch_add(1, Relaxed) % self.lines.len()];
+        let line = self.next_line();
         timeout(self.timeout, line.run(call)).await.unwrap_or_else(|_| {
             line.note_timeout();
             Err(StoreError::Timeout(self.timeout))
@@ -115,6 +122,11 @@ impl Line {
             }
             store_error(error)
         })
+    }
+
+    fn is_up(&self) -> bool {
+        let broken = self.health.broken.load(Relaxed);
+        self.current.borrow().as_ref().is_some_and(|live| live.number > broken)
     }
 
     /// The connection; before the first, waits for it.
