@@ -73,35 +73,63 @@ impl<C: Clock> MemoryStore<C> {
     /// Takes `cost` from `key`'s allowance if it fits: the direct call for embedding.
     #[inline]
     pub fn acquire(&self, key: Key<'_>, limit: &Limit, cost: Cost) -> Result<Outcome, CheckError> {
-        let check = Check::new(key, limit, cost)?;
-        if let Some(outcome) = self.acquire_quickly(&check) {
+        if cost.get() <= limit.capacity()
+            && let Some(outcome) = self.acquire_quickly(key, limit, cost)
+        {
             return Ok(outcome);
         }
+        self.acquire_slowly(key, limit, cost)
+    }
+
+    /// The long way, which also says what is wrong with a check.
+    fn acquire_slowly(
+        &self,
+        key: Key<'_>,
+        limit: &Limit,
+        cost: Cost,
+    ) -> Result<Outcome, CheckError> {
+        let check = Check::new(key, limit, cost)?;
         Ok(self.apply_now(Verb::Acquire, &check.into())[0])
     }
 
     /// The short way, for limits whose states have a fixed size.
     #[inline]
-    fn acquire_quickly(&self, check: &Check<'_>) -> Option<Outcome> {
-        match check.limit().rule() {
-            Rule::TokenBucket(meter) | Rule::LeakyBucket(meter) => self.acquire_by(meter, check),
-            Rule::FixedWindow(meter) => self.acquire_by(meter, check),
-            Rule::SlidingWindowCounter(meter) => self.acquire_by(meter, check),
-            Rule::Calendar(meter) => self.acquire_by(meter, check),
-            Rule::SlidingWindow(_) => None,
+    fn acquire_quickly(&self, key: Key<'_>, limit: &Limit, cost: Cost) -> Option<Outcome> {
+        match limit.rule() {
+            Rule::TokenBucket(meter) | Rule::LeakyBucket(meter) => {
+                self.acquire_by(meter, key, limit, cost)
+            }
+            _ => self.acquire_otherwise(key, limit, cost),
+        }
+    }
+
+    /// Apart, so that buckets, which almost everybody has, are decided in a few instructions.
+    #[inline(never)]
+    fn acquire_otherwise(&self, key: Key<'_>, limit: &Limit, cost: Cost) -> Option<Outcome> {
+        match limit.rule() {
+            Rule::FixedWindow(meter) => self.acquire_by(meter, key, limit, cost),
+            Rule::SlidingWindowCounter(meter) => self.acquire_by(meter, key, limit, cost),
+            Rule::Calendar(meter) => self.acquire_by(meter, key, limit, cost),
+            _ => None,
         }
     }
 
     #[inline]
-    fn acquire_by<M: Compact>(&self, meter: &M, check: &Check<'_>) -> Option<Outcome> {
-        let fingerprint = self.fingerprints.of(check.key(), check.limit());
+    fn acquire_by<M: Compact>(
+        &self,
+        meter: &M,
+        key: Key<'_>,
+        limit: &Limit,
+        cost: Cost,
+    ) -> Option<Outcome> {
+        let fingerprint = self.fingerprints.of(key, limit);
         let clock = self.clock.now();
         let mut shard = self.shards[self.shard_of(fingerprint)].0.lock();
         let now = shard.tick(clock);
-        let (state, allowed) = shard.acquire(meter, fingerprint, check.cost(), now)?;
+        let (state, allowed) = shard.acquire(meter, fingerprint, cost, now)?;
         drop(shard);
         // What the state means for the caller is nobody else's business: others need not wait for it.
-        Some(Outcome::of(meter, &state, check.cost(), now, allowed))
+        Some(Outcome::of(meter, &state, cost, now, allowed))
     }
 
     /// Does `verb` to every check of `batch`, all or nothing, without waiting for anything.
@@ -167,7 +195,9 @@ impl<C: Clock> MemoryStore<C> {
 impl<C: Clock> Store for MemoryStore<C> {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
         let known = match (verb, batch.checks()) {
-            (Verb::Acquire, [check]) => self.acquire_quickly(check),
+            (Verb::Acquire, [check]) => {
+                self.acquire_quickly(check.key(), check.limit(), check.cost())
+            }
             _ => None,
         };
         let outcomes = known.map(|outcome| Outcomes::from_iter([outcome]));
