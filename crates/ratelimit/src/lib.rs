@@ -1,0 +1,34 @@
+//! Rate-limit rules: what they say, whom they match, and what is done with them.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`scope`], [`pattern`], [`rule`] | what a rule says; one that exists is valid |
+//! | [`draft`] | a rule before anybody knows whether it is one |
+//! | [`compiled`], [`snapshot`] | rules made ready to decide, and who is matched by which |
+//! | [`catalog`] | the snapshot in force, read without locks and replaced as a whole |
+//! | [`repository`], [`audit`] | what is asked of whoever keeps rules, and the record of changes |
+//! | [`tally`] | how often each rule admitted and denied |
+
+pub mod audit;
+pub mod catalog;
+pub mod compiled;
+pub mod draft;
+pub mod pattern;
+pub mod repository;
+pub mod rule;
+pub mod scope;
+pub mod snapshot;
+pub mod tally;
+
+pub use audit::{AuditEntry, AuditFilter, AuditLog};
+pub use catalog::Catalog;
+pub use compiled::CompiledRule;
+pub use draft::{Draft, FieldError, Input};
+pub use pattern::{Pattern, PatternError};
+pub use repository::{
+    Author, Listed, Page, PageError, RateLimitRuleRepository, RepositoryError, Revision,
+    RuleChange, RuleFilter,
+};
+pub use rule::{RateLimitRule, RuleId, RuleSpec};
+pub use scope::{Scope, UnknownScope};
+pub use snapshot::{Defaults, Level, Matched, Snapshot};

@@ -1,0 +1,192 @@
+//! What is asked of whoever keeps rules.
+
+use std::{error::Error as StdError, sync::Arc};
+
+use async_trait::async_trait;
+use headgate::Timestamp;
+use thiserror::Error;
+use tokio::sync::Notify;
+
+use crate::{Pattern, RateLimitRule, RuleId, RuleSpec, Scope};
+
+/// Keeps rules, and a record of who changed them.
+///
+/// Its contract:
+///
+/// - [`write`](Self::write) is atomic: all changes are made, recorded in the audit log and
+///   followed by a new revision, or none is.
+/// - No two rules have the same scope, pattern and window, whoever writes at the same time.
+/// - Two different sets of rules never have the same revision.
+#[async_trait]
+pub trait RateLimitRuleRepository: Send + Sync {
+    /// Which set of rules is kept now.
+    async fn revision(&self) -> Result<Revision, RepositoryError>;
+
+    /// All rules, and a revision that is not newer than they are.
+    async fn load(&self) -> Result<(Revision, Vec<RateLimitRule>), RepositoryError>;
+
+    /// One page of the rules that pass `filter`: the newest first, then by id.
+    async fn list(
+        &self,
+        filter: &RuleFilter,
+        page: Page,
+    ) -> Result<Listed<RateLimitRule>, RepositoryError>;
+
+    /// The rule with this id.
+    async fn get(&self, id: RuleId) -> Result<Option<RateLimitRule>, RepositoryError>;
+
+    /// Makes `changes` in their order; gives the rules as they are then, or were when deleted.
+    async fn write(
+        &self,
+        changes: &[RuleChange],
+        author: &Author,
+    ) -> Result<Vec<RateLimitRule>, RepositoryError>;
+
+    /// Wakes `changed` whenever somebody has written; returns when it cannot any more.
+    /// Where nobody can be heard it never returns, and never wakes.
+    async fn listen(&self, changed: &Notify) -> RepositoryError;
+}
+
+/// One change of the rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RuleChange {
+    /// A new rule.
+    Create(RuleSpec),
+    /// What a rule says from now on.
+    Update(RuleId, RuleSpec),
+    /// No rule any more.
+    Delete(RuleId),
+}
+
+/// Who changes something, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Author {
+    /// By the name that the token gives.
+    pub actor: String,
+    /// In which request.
+    pub request_id: String,
+    /// When, by the server's clock.
+    pub at: Timestamp,
+}
+
+/// Names a set of rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Revision(pub i64);
+
+/// Which rules are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RuleFilter {
+    /// Only those of this scope.
+    pub scope: Option<Scope>,
+    /// Only those that are enabled.
+    pub enabled_only: bool,
+}
+
+/// Which part of a list is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    number: u32,
+    size: u32,
+}
+
+/// Why numbers are no page.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum PageError {
+    /// Pages are counted from 1.
+    #[error("page must be at least 1")]
+    Number,
+    /// An empty page says nothing, a large one takes too long.
+    #[error("page_size must be between 1 and {max}", max = Page::MAX_SIZE)]
+    Size,
+}
+
+/// One page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed<T> {
+    /// What is on the page.
+    pub items: Vec<T>,
+    /// How many there are on all pages.
+    pub total: u64,
+    /// Which page it is.
+    pub page: Page,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, Error)]
+pub enum RepositoryError {
+    /// Another rule has the same scope, pattern and window.
+    #[error(
+        "a rule for {scope}:{pattern} with a window of {window_seconds} seconds already exists"
+    )]
+    Exists {
+        /// The scope of both.
+        scope: Scope,
+        /// The pattern of both.
+        pattern: Pattern,
+        /// The window of both.
+        window_seconds: u32,
+    },
+    /// There is no such rule.
+    #[error("rule not found: {0}")]
+    NotFound(RuleId),
+    /// What is kept makes no sense.
+    #[error("the database holds something that is no rule: {0}")]
+    Corrupt(String),
+    /// The database cannot be reached, or failed.
+    #[error("database unavailable: {0}")]
+    Unavailable(Arc<dyn StdError + Send + Sync>),
+}
+
+// === impl Page ===
+
+impl Page {
+    /// The most items on a page.
+    pub const MAX_SIZE: u32 = 100;
+
+    /// What is shown unless said otherwise.
+    pub const DEFAULT: Self = Self { number: 1, size: 20 };
+
+    /// Page `number`, counted from 1, of pages with `size` items.
+    pub const fn new(number: u32, size: u32) -> Result<Self, PageError> {
+        if number == 0 {
+            return Err(PageError::Number);
+        }
+        if size == 0 || size > Self::MAX_SIZE {
+            return Err(PageError::Size);
+        }
+        Ok(Self { number, size })
+    }
+
+    /// Which page, from 1.
+    pub const fn number(self) -> u32 {
+        self.number
+    }
+
+    /// How many items a page has.
+    pub const fn size(self) -> u32 {
+        self.size
+    }
+
+    /// How many items stand on the pages before.
+    pub fn offset(self) -> u64 {
+        u64::from(self.number - 1) * u64::from(self.size)
+    }
+}
+
+// === impl Listed ===
+
+impl<T> Listed<T> {
+    /// Whether there is a page after this one.
+    pub fn has_next(&self) -> bool {
+        self.page.offset() + u64::from(self.page.size) < self.total
+    }
+}
+
+// === impl RepositoryError ===
+
+impl RepositoryError {
+    /// An outage with its cause.
+    pub fn unavailable(cause: impl StdError + Send + Sync + 'static) -> Self {
+        Self::Unavailable(Arc::new(cause))
+    }
+}
