@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use thiserror::Error;
 
 use crate::{
-    Batch, Check, Cost, Decision, FailMode, Lease, LeaseId, Limit, OwnedKey, Space, Store,
-    StoreError, Verb,
+    Batch, Check, Cost, Decision, FailMode, Lease, LeaseId, Limit, Outcomes, OwnedKey, Space,
+    Store, StoreError, Verb,
 };
 
 /// Asks a store, and folds its answers into one decision.
@@ -99,13 +99,18 @@ impl Limiter {
         self.apply(Verb::Reset, batch).await
     }
 
+    /// Does `verb` and gives each limit's own answer, for callers who decide several things at once.
+    pub async fn each(&self, verb: Verb, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
+        self.store.apply(verb, batch).await
+    }
+
     async fn settle(&self, verb: Verb, reservation: &Reservation) -> Result<bool, StoreError> {
         let spaces = reservation.spaces();
         Ok(self.apply(verb, &reservation.batch(&spaces)).await?.allowed)
     }
 
     async fn apply(&self, verb: Verb, batch: &Batch<'_>) -> Result<Decision, StoreError> {
-        Ok(Decision::fold(&self.store.apply(verb, batch).await?))
+        Ok(Decision::fold(&self.each(verb, batch).await?))
     }
 }
 

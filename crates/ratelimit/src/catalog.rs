@@ -50,6 +50,11 @@ impl Catalog {
         &self.defaults
     }
 
+    /// The server's time.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     /// How well the rules in force are known to be those that are kept.
     pub fn freshness(&self) -> Freshness {
         self.freshness.read().unwrap_or_else(PoisonError::into_inner).clone()

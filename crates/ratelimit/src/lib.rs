@@ -7,6 +7,7 @@
 //! | [`compiled`], [`snapshot`] | rules made ready to decide, and who is matched by which |
 //! | [`catalog`] | the snapshot in force, read without locks and replaced as a whole |
 //! | [`repository`], [`audit`] | what is asked of whoever keeps rules, and the record of changes |
+//! | [`usecase`] | what callers do: check, look at usage, reset, explain, manage rules |
 //! | [`tally`] | how often each rule admitted and denied |
 
 pub mod audit;
@@ -19,6 +20,7 @@ pub mod rule;
 pub mod scope;
 pub mod snapshot;
 pub mod tally;
+pub mod usecase;
 
 pub use audit::{AuditEntry, AuditFilter, AuditLog};
 pub use catalog::Catalog;

@@ -1,0 +1,13 @@
+//! What callers do.
+
+pub mod check;
+pub mod explain;
+pub mod reset;
+pub mod rules;
+pub mod usage;
+
+pub use check::{CheckError, CheckRateLimit, Question, Verdict};
+pub use explain::{Explain, Explanation};
+pub use reset::{ResetError, ResetLimit};
+pub use rules::{ManageError, ManageRules, Plan};
+pub use usage::{GetUsage, Usage, UsageError};
