@@ -30,5 +30,5 @@ fmt: ## Format all code
 	cargo fmt --all
 	cargo fmt $(BENCH)
 
-deps: ## Install the servers that the tests start, if they are missing
+deps: ## Install what the tests start, if they are missing
 	@scripts/install-test-deps

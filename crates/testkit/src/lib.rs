@@ -3,6 +3,9 @@
 //! - [`Redis`]: one server, which a test can kill, restart empty, pause and, with a [`FakeClock`], hold still in time;
 //! - [`RedisCluster`]: masters and replicas that fail over within seconds;
 //! - [`Sentinel`]: a master, a replica and three sentinels that watch them;
+//! - [`Postgres`]: one server, which a test can stop as in a crash and start again with its data, or a fresh
+//!   [`Database`] on a server that tests share;
+//! - [`Schemathesis`]: requests that an HTTP API's own description says it accepts, or refuses;
 //! - [`require!`]: what a test does when the machine lacks a component ([`Skip`]).
 //!
 //! Dropping a handle kills its servers, waits for them and removes their folders, also when the test panics. Where
@@ -23,8 +26,10 @@
 
 mod cluster;
 mod port;
+mod postgres;
 mod process;
 mod redis;
+mod schemathesis;
 mod sentinel;
 mod skip;
 mod wait;
@@ -32,7 +37,9 @@ mod wait;
 pub use self::{
     cluster::RedisCluster,
     port::free_port,
+    postgres::{Database, Postgres, PostgresBuilder},
     redis::{FakeClock, Redis, RedisBuilder, SharedRedis},
+    schemathesis::Schemathesis,
     sentinel::Sentinel,
     skip::{SKIPPABLE_IN_CI, Skip},
     wait::wait_until,

@@ -5,7 +5,7 @@ mod spawner;
 use std::{
     ffi::OsStr,
     fs, io,
-    process::{Child, Command},
+    process::{Child, Command, ExitStatus},
     time::Duration,
 };
 
@@ -22,7 +22,12 @@ pub(crate) struct Process {
 
 /// A command for a program that dies with us, to be started by [`Process::start`].
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
-    spawner::tied_command(program.as_ref())
+    command_ended_by("KILL", program)
+}
+
+/// The same for a program that cleans up after itself when it gets this signal in place of SIGKILL.
+pub(crate) fn command_ended_by(signal: &str, program: impl AsRef<OsStr>) -> Command {
+    spawner::tied_command(signal, program.as_ref())
 }
 
 // === impl Process ===
@@ -41,6 +46,11 @@ impl Process {
         self.child.try_wait().map_or(true, |status| status.is_some())
     }
 
+    /// How it ended, or `None` while it runs.
+    pub(crate) fn exit_status(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
     /// Whether it runs and is not paused.
     pub(crate) fn is_awake(&mut self) -> bool {
         !self.paused && !self.has_exited()
@@ -52,6 +62,14 @@ impl Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
         self.paused = false;
+    }
+
+    /// Tells it to end at once (SIGQUIT) and waits for that; kills it if it does not.
+    pub(crate) fn quit(&mut self) {
+        if !self.has_exited() && self.send("QUIT") {
+            wait_until(SIGNAL_TIMEOUT, || self.has_exited());
+        }
+        self.kill();
     }
 
     /// Stops it (SIGSTOP) and waits until it stands still.
@@ -71,12 +89,15 @@ impl Process {
     fn signal(&mut self, name: &str) {
         // The id of a process that was waited for may belong to another by now.
         assert!(!self.has_exited(), "the server is not running");
+        assert!(self.send(name), "could not send {name} to the server");
+    }
+
+    fn send(&self, name: &str) -> bool {
         // The shell's own kill: the program of that name is in none of the packages that a small image must have.
-        let status = Command::new("sh")
+        Command::new("sh")
             .args(["-c", "kill -s \"$1\" \"$2\"", "sh", name, &self.id().to_string()])
             .status()
-            .expect("run sh");
-        assert!(status.success(), "could not send {name} to the server");
+            .is_ok_and(|status| status.success())
     }
 }
 

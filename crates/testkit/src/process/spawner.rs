@@ -35,15 +35,15 @@ static SPAWNER: LazyLock<mpsc::Sender<Job>> = LazyLock::new(|| {
 
 /// util-linux has offered this since 2.33; other systems' children may outlive a killed test process.
 static HAS_PARENT_DEATH_SIGNAL: LazyLock<bool> = LazyLock::new(|| {
-    tie(OsStr::new("true"))
+    tie("KILL", OsStr::new("true"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
         .is_ok_and(|status| status.success())
 });
 
-pub(super) fn tied_command(program: &OsStr) -> Command {
-    if *HAS_PARENT_DEATH_SIGNAL { tie(program) } else { Command::new(program) }
+pub(super) fn tied_command(signal: &str, program: &OsStr) -> Command {
+    if *HAS_PARENT_DEATH_SIGNAL { tie(signal, program) } else { Command::new(program) }
 }
 
 pub(super) fn spawn(command: Command) -> io::Result<Child> {
@@ -53,8 +53,8 @@ pub(super) fn spawn(command: Command) -> io::Result<Child> {
 }
 
 /// `setpriv` becomes the program (exec), so the child's id is the program's.
-fn tie(program: &OsStr) -> Command {
+fn tie(signal: &str, program: &OsStr) -> Command {
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+    command.args(["--pdeathsig", signal, "--"]).arg(program);
     command
 }

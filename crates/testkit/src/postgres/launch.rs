@@ -1,0 +1,182 @@
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use tempfile::TempDir;
+use thiserror::Error;
+
+use super::{DATABASE, USER, account::Account, programs::Programs, psql};
+use crate::{free_port, process, process::Process, wait_until};
+
+/// How long a server may take to accept connections; an idle machine needs 0.1 s.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Loopback alone, no socket file, room for many tests' pools. With fsync off a commit still reaches the system's
+/// cache, so it outlives the server.
+const SETTINGS: &[&str] = &[
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    "max_connections=300",
+    "fsync=off",
+    "full_page_writes=off",
+];
+
+/// All it takes to start the same server again: its port, its folder and its programs.
+#[derive(Debug)]
+pub(super) struct Launch {
+    programs: Programs,
+    account: Option<Account>,
+    password: Option<String>,
+    port: u16,
+    folder: TempDir,
+}
+
+/// Why a server did not start.
+#[derive(Debug, Error)]
+pub(super) enum Failure {
+    #[error("the port is taken")]
+    PortTaken,
+    #[error("initdb fails:\n{output}")]
+    Initdb { output: String },
+    #[error("postgres does not start; its log:\n{log}")]
+    Ended { log: String },
+    #[error("postgres does not get ready; its log:\n{log}")]
+    Silent { log: String },
+    #[error("postgres cannot be run: {0}")]
+    Io(#[from] io::Error),
+}
+
+// === impl Launch ===
+
+impl Launch {
+    /// A launch on a free port, with the data of a new server in a new folder.
+    pub(super) fn prepare(
+        programs: Programs,
+        account: Option<Account>,
+        password: Option<String>,
+    ) -> Result<Self, Failure> {
+        let folder = tempfile::Builder::new().prefix("headgate-postgres-").tempdir()?;
+        if let Some(account) = account {
+            account.own(folder.path())?;
+        }
+        let launch = Self { programs, account, password, port: free_port(), folder };
+        launch.initdb()?;
+        Ok(launch)
+    }
+
+    pub(super) fn move_to_another_port(&mut self) {
+        self.port = free_port();
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(super) fn url(&self) -> String {
+        let port = self.port;
+        match &self.password {
+            Some(password) => format!("postgresql://{USER}:{password}@127.0.0.1:{port}/{DATABASE}"),
+            None => format!("postgresql://{USER}@127.0.0.1:{port}/{DATABASE}"),
+        }
+    }
+
+    #[track_caller]
+    pub(super) fn ask(&self, sql: &str) -> String {
+        psql::ask(&self.programs.psql, &self.url(), sql)
+            .unwrap_or_else(|error| panic!("psql to port {}: {error}", self.port))
+    }
+
+    /// Starts the server with the data that it has and returns once it accepts connections.
+    pub(super) fn start(&self) -> Result<Process, Failure> {
+        let mut process = Process::start(self.command()?)?;
+        let pid = process.id();
+        let mut ended = false;
+        let ready = wait_until(START_TIMEOUT, || {
+            ended = process.has_exited();
+            ended || self.is_ready(pid)
+        });
+        if ready && !ended {
+            return Ok(process);
+        }
+        // It may have started sessions by now, which only it can end.
+        process.quit();
+        let log = fs::read_to_string(self.log_file()).unwrap_or_default();
+        Err(match ended {
+            true if log.contains("Address already in use") => Failure::PortTaken,
+            true => Failure::Ended { log },
+            false => Failure::Silent { log },
+        })
+    }
+
+    fn initdb(&self) -> Result<(), Failure> {
+        let mut initdb = process::command(&self.programs.initdb);
+        initdb.arg("--pgdata").arg(self.data_folder());
+        initdb.args(["--no-sync", "--username", USER, "--encoding", "UTF8", "--locale", "C"]);
+        if let Some(password) = &self.password {
+            initdb.args(["--auth", "scram-sha-256"]).arg("--pwfile").arg(self.write(password)?);
+        } else {
+            initdb.args(["--auth", "trust"]);
+        }
+        self.prepare_command(&mut initdb);
+        let output = initdb.output()?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let output = [output.stdout, output.stderr].concat();
+        Err(Failure::Initdb { output: String::from_utf8_lossy(&output).into_owned() })
+    }
+
+    /// A file with the password, which goes with the folder.
+    fn write(&self, password: &str) -> io::Result<PathBuf> {
+        let file = self.folder().join("password");
+        fs::write(&file, password)?;
+        if let Some(account) = self.account {
+            account.own(&file)?;
+        }
+        Ok(file)
+    }
+
+    fn command(&self) -> io::Result<Command> {
+        // Killed, it would leave its sessions and its shared memory behind.
+        let mut command = process::command_ended_by("QUIT", &self.programs.server);
+        command.arg("-D").arg(self.data_folder()).args(["-p", &self.port.to_string()]);
+        command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        self.prepare_command(&mut command);
+        let log = File::create(self.log_file())?;
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        Ok(command)
+    }
+
+    fn prepare_command(&self, command: &mut Command) {
+        // Another user may not be able to enter our current folder, nor write messages that we can read.
+        command.current_dir(self.folder()).env("LC_ALL", "C");
+        if let Some(account) = self.account {
+            account.run(command);
+        }
+    }
+
+    /// Reads what the server writes about itself: its id in the first line, its state in the eighth.
+    fn is_ready(&self, pid: u32) -> bool {
+        let file = fs::read_to_string(self.data_folder().join("postmaster.pid"));
+        file.is_ok_and(|text| {
+            let lines: Vec<_> = text.lines().map(str::trim).collect();
+            lines.first() == Some(&pid.to_string().as_str()) && lines.get(7) == Some(&"ready")
+        })
+    }
+
+    fn data_folder(&self) -> PathBuf {
+        self.folder().join("data")
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.folder().join("log")
+    }
+}

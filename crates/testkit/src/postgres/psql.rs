@@ -1,0 +1,19 @@
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
+
+/// The rows that the SQL gives, as text; otherwise what `psql` says about it.
+pub(super) fn ask(psql: &Path, url: &str, sql: &str) -> Result<String, String> {
+    let output = Command::new(psql)
+        // No settings of the user's own, no header, no command tags, no question for a password.
+        .args(["-X", "-A", "-t", "-q", "-w", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql])
+        .env("PGCONNECT_TIMEOUT", "10")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned())
+}
