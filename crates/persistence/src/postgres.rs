@@ -13,7 +13,7 @@ use crate::{config::DatabaseConfig, session::STATEMENT_TIMEOUT};
 /// The schema of the rules.
 pub(crate) const RATELIMIT_SCHEMA: &str = "ratelimit";
 
-/// How long a connection that comes back to the pool may take to show that it works.
+/// How long a connection may take to show that it works.
 const PING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A pool that connects when somebody needs it.
@@ -22,6 +22,8 @@ pub(crate) fn open(options: &PgConnectOptions, config: &DatabaseConfig) -> PgPoo
         .max_connections(config.max_connections)
         .min_connections(config.min_connections.min(config.max_connections))
         .max_lifetime(config.max_lifetime)
+        .test_before_acquire(false)
+        .before_acquire(|connection, _| Box::pin(still_works(connection)))
         .after_release(|connection, _| Box::pin(still_works(connection)))
         .connect_lazy_with(named(options))
 }
@@ -63,7 +65,8 @@ fn named(options: &PgConnectOptions) -> PgConnectOptions {
     }
 }
 
-/// A connection whose server went silent would keep its place in the pool until TCP gives up.
+/// Asked when a connection leaves the pool and when it comes back. The driver asks too, but without
+/// a limit: a connection whose server went silent would keep its place until TCP gives up.
 async fn still_works(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     match timeout(PING_TIMEOUT, connection.ping()).await {
         Ok(pong) => pong.map(|()| true),

@@ -11,3 +11,5 @@ mod rules;
 mod silence;
 mod sqlite;
 mod support;
+#[cfg(unix)]
+mod tls;

@@ -9,8 +9,9 @@ use std::{
 };
 
 use headgate_persistence::{Database, DatabaseConfig};
-use headgate_ratelimit::{RateLimitRuleRepository, RepositoryError};
-use headgate_testkit::{Postgres, require};
+use headgate_ratelimit::RateLimitRuleRepository;
+use headgate_testkit::{Postgres, require, wait_until};
+use sqlx::{Connection, PgConnection};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{
@@ -69,29 +70,60 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, dead: Arc<Atomic
     }
 }
 
+/// A server behind a wire, and a database with one connection through it.
+async fn wired(server: &Postgres) -> (Wire, Database) {
+    let wire = Wire::to(server.port()).await;
+    let url = server.url().replace(&server.port().to_string(), &wire.port.to_string());
+    let config = DatabaseConfig::from_url(&url).unwrap().max_connections(1);
+    let database = Database::open(&config.connect_timeout(Duration::from_secs(5)));
+    database.migrate().await.unwrap();
+    (wire, database)
+}
+
 #[test]
-fn a_silent_server_is_missed_and_its_connections_are_given_up() {
+fn whoever_listens_misses_a_silent_server() {
     let server = require!(Postgres::start());
     run(async {
-        let wire = Wire::to(server.port()).await;
-        let url = server.url().replace(&server.port().to_string(), &wire.port.to_string());
-        let config = DatabaseConfig::from_url(&url).unwrap().max_connections(1);
-        let database = Database::open(&config.connect_timeout(Duration::from_secs(5)));
-        database.migrate().await.unwrap();
-        create(&database, spec("u1", 60), 0).await;
+        let (wire, database) = wired(&server).await;
         let changed = Arc::new(Notify::new());
         let (replica, woken) = (database.clone(), Arc::clone(&changed));
         let listening = tokio::spawn(async move { replica.listen(&woken).await });
         timeout(PATIENCE, changed.notified()).await.unwrap();
-
-        // The pool finds out when it next takes the connection, or gives it back.
         wire.cut();
-        let lost = database.load().await;
-        assert!(matches!(lost, Err(RepositoryError::Unavailable(_))), "{lost:?}");
-        let found = database.load().await.expect("the only connection is still waited for");
-        assert_eq!(found.1.len(), 1);
-
         let error = timeout(PATIENCE, listening).await.expect("nobody noticed").unwrap();
         assert_eq!(error.to_string(), "database unavailable: no answer within 6 s");
+    });
+}
+
+#[test]
+fn a_silent_connection_that_nobody_used_is_replaced() {
+    let server = require!(Postgres::start());
+    run(async {
+        let (wire, database) = wired(&server).await;
+        create(&database, spec("u1", 60), 0).await;
+        wire.cut();
+        assert_eq!(database.load().await.unwrap().1.len(), 1);
+    });
+}
+
+#[test]
+fn a_connection_that_falls_silent_in_use_is_given_up() {
+    let server = require!(Postgres::start());
+    run(async {
+        let (wire, database) = wired(&server).await;
+        let mut console = PgConnection::connect(&server.url()).await.unwrap();
+        let lock = "BEGIN; LOCK TABLE ratelimit.rate_limit_rules";
+        sqlx::raw_sql(lock).execute(&mut console).await.unwrap();
+        let replica = database.clone();
+        let loading = tokio::spawn(async move { replica.load().await });
+        let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+        assert!(wait_until(PATIENCE, || server.psql(waiting) == "1"));
+
+        wire.cut();
+        sqlx::raw_sql("ROLLBACK").execute(&mut console).await.unwrap();
+
+        let error = loading.await.unwrap().unwrap_err();
+        assert_eq!(error.to_string(), "database unavailable: no answer within 6 s");
+        assert!(database.load().await.unwrap().1.is_empty());
     });
 }
