@@ -101,6 +101,11 @@ impl DatabaseConfig {
         Ok(Self::new(place))
     }
 
+    /// The SQLite database in this file.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self::new(Place::File(path.into()))
+    }
+
     /// The PostgreSQL database with these parts.
     pub fn from_parts(parts: &PostgresParts<'_>) -> Result<Self, ConfigError> {
         let ssl_mode = parts.ssl_mode.parse().map_err(|_| ConfigError::SslMode)?;
@@ -129,6 +134,16 @@ impl DatabaseConfig {
             max_lifetime: Duration::from_secs(30 * 60),
             schema: Self::DEFAULT_SCHEMA.to_owned(),
         }
+    }
+
+    /// The same database with this password; a file asks for none.
+    #[must_use]
+    pub fn password(self, password: &str) -> Self {
+        let place = match self.place {
+            Place::Postgres(options) => Place::Postgres(Box::new(options.password(password))),
+            other => other,
+        };
+        Self { place, ..self }
     }
 
     /// The most connections at a time, 10 unless said; at least 1. One more listens.

@@ -8,7 +8,9 @@
 mod app;
 mod auth;
 mod bounded;
+mod database;
 mod de;
+mod duration;
 mod environment;
 mod memory;
 mod observability;
@@ -28,8 +30,12 @@ pub use self::{
     app::AppConfig,
     auth::{AuthConfig, AuthMode},
     bounded::Bounded,
+    database::DatabaseConfig,
+    duration::Stretch,
     memory::MemoryConfig,
-    observability::{LogConfig, LogFormat, LogLevel, ObservabilityConfig},
+    observability::{
+        Fraction, LogConfig, LogFormat, LogLevel, MetricsConfig, ObservabilityConfig, TraceConfig,
+    },
     problem::{ConfigError, Problem},
     ratelimit::RateLimitConfig,
     redis::RedisConfig,
@@ -47,6 +53,8 @@ pub struct Config {
     pub server: ServerConfig,
     /// `auth`: who may use it.
     pub auth: AuthConfig,
+    /// `database`: where rules are kept.
+    pub database: DatabaseConfig,
     /// `redis`: where counters are shared between instances.
     pub redis: RedisConfig,
     /// `memory`: how much this process remembers.
@@ -77,7 +85,13 @@ impl Config {
 
     /// What each section accepts by itself but the whole cannot.
     fn contradictions(&self) -> impl Iterator<Item = Problem> {
-        [self.server.exposed_without(self.auth), self.redis.target().err()].into_iter().flatten()
+        [
+            self.server.exposed_without(&self.auth),
+            self.database.target(&self.server.data_dir).err(),
+            self.redis.target().err(),
+        ]
+        .into_iter()
+        .flatten()
     }
 }
 

@@ -14,7 +14,8 @@ use super::{
 pub struct Secret(String);
 
 /// What may be given as `{key}_file` too.
-const SECRETS: [&str; 3] = ["redis.url", "redis.urls", "redis.ca"];
+const SECRETS: [&str; 5] =
+    ["database.url", "database.password", "redis.url", "redis.urls", "redis.ca"];
 
 impl Secret {
     /// The text itself.
