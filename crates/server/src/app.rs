@@ -13,8 +13,8 @@ use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use tracing::{info, warn};
 
 use crate::{
-    auth::{AdminToken, Auth},
-    config::{Config, Problem},
+    auth::Auth,
+    config::{AuthMode, Config, Problem},
     metrics::Metrics,
     refresher::Refresher,
     rest::Surface,
@@ -24,7 +24,7 @@ use crate::{
     workers::Workers,
 };
 
-pub use crate::stores::StoreKind;
+pub use crate::{auth::AdminToken, stores::StoreKind};
 
 /// A server that is ready to listen.
 pub struct App {
@@ -88,7 +88,8 @@ impl App {
             reset: ResetLimit::new(Arc::clone(&catalog), limiter, database.clone()),
             rules: ManageRules::new(Arc::clone(&catalog), database.clone()),
             audit: database.clone(),
-            auth: Auth::new(&config.auth, admin.as_ref(), Arc::clone(&clock)),
+            auth: Auth::new(&config.auth, admin.as_ref(), Arc::clone(&clock))
+                .map_err(BuildError::Config)?,
             probe,
             metrics,
             clock,
@@ -105,7 +106,7 @@ impl App {
             refresher,
             workers: Workers::start(config.server.workers()).map_err(BuildError::Workers)?,
             store: kind,
-            new_admin_token: admin.filter(AdminToken::is_new),
+            new_admin_token: admin.filter(AdminToken::created),
             shutdown_timeout: config.server.shutdown_timeout(),
         })
     }
@@ -153,9 +154,8 @@ impl App {
 
 /// The token that opens everything, where nobody configured who may do what.
 fn admin_token(config: &Config) -> io::Result<Option<AdminToken>> {
-    if config.auth.needs_admin_token() {
-        AdminToken::open_or_create(&config.server.data_dir).map(Some)
-    } else {
-        Ok(None)
+    if config.auth.mode == Some(AuthMode::Off) || config.auth.authenticates() {
+        return Ok(None);
     }
+    AdminToken::open_or_create(&config.server.data_dir).map(Some)
 }

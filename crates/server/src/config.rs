@@ -28,7 +28,7 @@ use serde::Deserialize;
 
 pub use self::{
     app::AppConfig,
-    auth::{AuthConfig, AuthMode},
+    auth::{AuthConfig, AuthMode, JwksUrl, Role, TokenConfig},
     bounded::Bounded,
     database::DatabaseConfig,
     duration::Stretch,
@@ -77,6 +77,7 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         let mut tree = file.map_or_else(|| Ok(tree::Node::default()), yaml::read)?;
         let mut problems = environment::overlay(&mut tree, environment);
+        problems.extend(auth::spell_out(&mut tree));
         problems.extend(secret::resolve(&mut tree));
         let config: Self = de::read(&tree, &mut problems);
         problems.extend(config.contradictions().map(|problem| problem.found_in(&tree)));
@@ -92,6 +93,7 @@ impl Config {
         ]
         .into_iter()
         .flatten()
+        .chain(self.auth.contradictions())
     }
 }
 

@@ -3,6 +3,7 @@
 //! | module | what it owns |
 //! |---|---|
 //! | [`app`] | wires everything: configuration, store, limiter, router |
+//! | `auth` | who asks, and whether they may |
 //! | [`config`] | what the operator decided, read and checked before anything starts |
 //! | [`telemetry`] | where log lines go |
 //! | `rest` | the HTTP surface: its router is the table of contents |

@@ -108,7 +108,8 @@ impl ApiError {
             }
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Auth(error) => error.status(),
+            Self::Auth(AuthError::PermissionDenied { .. }) => StatusCode::FORBIDDEN,
+            Self::Auth(_) => StatusCode::UNAUTHORIZED,
             Self::NoSuchRoute(_) | Self::NoSuchRule(_) => StatusCode::NOT_FOUND,
             Self::RuleExists(_) => StatusCode::CONFLICT,
             Self::NoSuchMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
@@ -142,7 +143,7 @@ impl ApiError {
     fn message(&self) -> Cow<'static, str> {
         match self {
             Self::Invalid(_) => "validation failed".into(),
-            Self::BadBody(what) => what.clone().into(),
+            Self::BadBody(what) | Self::RuleExists(what) => what.clone().into(),
             Self::NotJson => "the body must be sent as content-type: application/json".into(),
             Self::TooLarge(most) => format!("the body must be at most {most} bytes").into(),
             Self::Interrupted => "the body did not arrive completely".into(),
@@ -153,7 +154,6 @@ impl ApiError {
             Self::Auth(error) => error.message().into(),
             Self::NoRuleId => "rule_id is required".into(),
             Self::NoSuchRule(id) => format!("rule not found: {id}").into(),
-            Self::RuleExists(what) => what.clone().into(),
             Self::NoDatabase(_) => {
                 "the database cannot be reached: nothing was changed, try again later".into()
             }

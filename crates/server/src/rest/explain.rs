@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use headgate_ratelimit::usecase::explain::Explained;
+use headgate_ratelimit::{RateLimitRule, usecase::explain::Explained};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -98,7 +98,7 @@ impl From<&Explained> for WireExplained {
         let rule = compiled.rule();
         Self {
             rule_id: rule.map(|rule| rule.id.to_string()),
-            rule_name: rule.map_or_else(|| "default".to_owned(), |rule| rule.display_name()),
+            rule_name: rule.map_or_else(|| "default".to_owned(), RateLimitRule::display_name),
             identifier_pattern: rule.map(|rule| rule.spec.identifier_pattern.to_string()),
             limit: rule.map_or(compiled.limit().capacity(), |rule| rule.spec.limit.into()),
             window_seconds: compiled.window_seconds(),

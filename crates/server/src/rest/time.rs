@@ -5,6 +5,7 @@ use jiff::{Timestamp as Instant, tz::TimeZone};
 use serde::Serializer;
 
 /// Writes a time, for `#[serde(serialize_with)]`.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 pub(super) fn serialize<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&text(*time))
 }

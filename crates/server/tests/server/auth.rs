@@ -40,8 +40,9 @@ async fn each_role_may_do_what_the_table_says_and_no_more() {
     for (role, token) in ROLES.iter().zip(TOKENS) {
         let file = folder.path().join(role);
         std::fs::write(&file, token).unwrap();
-        config +=
-            &format!("    - {{name: the-{role}, role: {role}, token_file: {}}}\n", file.display());
+        let token =
+            format!("    - {{name: the-{role}, role: {role}, token_file: {}}}\n", file.display());
+        config.push_str(&token);
     }
     let file = folder.path().join("config.yaml");
     std::fs::write(&file, config).unwrap();
