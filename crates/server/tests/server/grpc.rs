@@ -1,0 +1,10 @@
+//! `k1s0.system.ratelimit.v1`, health and reflection, as gRPC clients see them.
+
+mod auth;
+mod check;
+mod client;
+mod errors;
+mod health;
+mod raw;
+mod rules;
+mod surface;
