@@ -7,4 +7,5 @@ mod errors;
 mod health;
 mod raw;
 mod rules;
+mod subjects;
 mod surface;

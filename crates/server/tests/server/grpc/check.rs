@@ -4,13 +4,10 @@ use futures_util::future::join_all;
 use tonic::Code;
 
 use super::client::{
-    CheckRateLimitRequest, CheckRateLimitResponse, Client, CreateRuleRequest, assert_invalid,
-    assert_told, by, connect,
+    CheckRateLimitRequest, CheckRateLimitResponse, Client, CreateRuleRequest, FOREVER,
+    assert_invalid, assert_told, connect, create, rule_of,
 };
 use crate::harness::Server;
-
-/// So long that nothing refills while a test runs.
-const FOREVER: i64 = 31_000_000;
 
 fn ask(rule_id: &str, subject: &str) -> CheckRateLimitRequest {
     CheckRateLimitRequest {
@@ -25,15 +22,8 @@ async fn check(client: &Client, request: CheckRateLimitRequest) -> CheckRateLimi
 }
 
 async fn rule(server: &Server, client: &Client, key: &str, limit: i64, window_secs: i64) -> String {
-    let rule = CreateRuleRequest {
-        key: key.to_owned(),
-        limit,
-        window_secs,
-        ..CreateRuleRequest::default()
-    };
-    let made =
-        client.clone().create_rule(by(server.admin_token.as_deref().unwrap(), rule)).await.unwrap();
-    made.into_inner().rule.unwrap().id
+    let token = server.admin_token.as_deref().unwrap();
+    create(client, token, CreateRuleRequest { limit, window_secs, ..rule_of(key) }).await.id
 }
 
 #[tokio::test]

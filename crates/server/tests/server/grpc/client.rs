@@ -58,3 +58,22 @@ pub(super) fn assert_told(status: &Status, code: Code, reason: &str, message: &s
     let expected = (code, reason.to_owned(), message.to_owned(), Vec::new());
     assert_eq!(told(status), expected);
 }
+
+/// So long that nothing refills while a test runs.
+pub(super) const FOREVER: i64 = 31_000_000;
+
+/// A rule for 5 units in a window without end.
+pub(super) fn rule_of(key: &str) -> CreateRuleRequest {
+    CreateRuleRequest {
+        key: key.to_owned(),
+        limit: 5,
+        window_secs: FOREVER,
+        ..CreateRuleRequest::default()
+    }
+}
+
+/// Makes a rule.
+pub(super) async fn create(client: &Client, token: &str, rule: CreateRuleRequest) -> RateLimitRule {
+    let made = client.clone().create_rule(by(token, rule)).await.unwrap();
+    made.into_inner().rule.expect("a rule")
+}
