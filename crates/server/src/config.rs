@@ -26,7 +26,7 @@ use serde::Deserialize;
 
 pub use self::{
     app::AppConfig,
-    auth::{AuthConfig, AuthMode},
+    auth::{AuthConfig, AuthMode, JwksUrl, Role, TokenConfig},
     bounded::Bounded,
     memory::MemoryConfig,
     observability::{LogConfig, LogFormat, LogLevel, ObservabilityConfig},
@@ -69,6 +69,7 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         let mut tree = file.map_or_else(|| Ok(tree::Node::default()), yaml::read)?;
         let mut problems = environment::overlay(&mut tree, environment);
+        problems.extend(auth::spell_out(&mut tree));
         problems.extend(secret::resolve(&mut tree));
         let config: Self = de::read(&tree, &mut problems);
         problems.extend(config.contradictions().map(|problem| problem.found_in(&tree)));
@@ -77,7 +78,8 @@ impl Config {
 
     /// What each section accepts by itself but the whole cannot.
     fn contradictions(&self) -> impl Iterator<Item = Problem> {
-        [self.server.exposed_without(self.auth), self.redis.target().err()].into_iter().flatten()
+        let sections = [self.server.exposed_without(&self.auth), self.redis.target().err()];
+        sections.into_iter().flatten().chain(self.auth.contradictions())
     }
 }
 

@@ -3,6 +3,7 @@
 //! - [`Redis`]: one server, which a test can kill, restart empty, pause and, with a [`FakeClock`], hold still in time;
 //! - [`RedisCluster`]: masters and replicas that fail over within seconds;
 //! - [`Sentinel`]: a master, a replica and three sentinels that watch them;
+//! - [`Issuer`]: signs tokens and publishes its keys, which a test can rotate, break and take away;
 //! - [`require!`]: what a test does when the machine lacks a component ([`Skip`]).
 //!
 //! Dropping a handle kills its servers, waits for them and removes their folders, also when the test panics. Where
@@ -22,6 +23,7 @@
 //! ```
 
 mod cluster;
+mod issuer;
 mod port;
 mod process;
 mod redis;
@@ -31,6 +33,7 @@ mod wait;
 
 pub use self::{
     cluster::RedisCluster,
+    issuer::{Algorithm, Answer, Issuer, SigningKey},
     port::free_port,
     redis::{FakeClock, Redis, RedisBuilder, SharedRedis},
     sentinel::Sentinel,

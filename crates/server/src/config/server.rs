@@ -43,12 +43,13 @@ impl ServerConfig {
     }
 
     /// Other machines are let in only by somebody who wrote that down.
-    pub(super) fn exposed_without(&self, auth: AuthConfig) -> Option<Problem> {
-        let open = auth.mode == Some(AuthMode::Off);
-        (!self.host.0.is_loopback() && !open).then(|| {
+    pub(super) fn exposed_without(&self, auth: &AuthConfig) -> Option<Problem> {
+        let decided = auth.mode == Some(AuthMode::Off) || auth.authenticates();
+        (!self.host.0.is_loopback() && !decided).then(|| {
             let message = format!(
                 "{} can be reached from other machines, and nothing authenticates them: \
-                 listen on 127.0.0.1, or write auth.mode: off to serve everybody",
+                 set auth.jwks_url or auth.tokens, listen on 127.0.0.1, or write auth.mode: off to \
+                 serve everybody",
                 self.host.0
             );
             Problem::new("server.host", message)
