@@ -26,6 +26,72 @@ fn no_file_serves_this_machine_from_memory() {
     assert!(config.ratelimit.fail_open);
 }
 
+/// The configuration files of the two founding documents, as they are printed there.
+#[test]
+fn the_founding_documents_files_are_read() {
+    let rate_limit = load(
+        r#"
+app:
+  name: "ratelimit"
+  version: "0.1.0"
+  environment: "production"
+server:
+  host: "0.0.0.0"
+  port: 8080
+  grpc_port: 50051
+database:
+  host: "postgres.k1s0-system.svc.cluster.local"
+  port: 5432
+  name: "k1s0_system"
+  user: "app"
+  password: ""
+  ssl_mode: "disable"
+  max_open_conns: 25
+  max_idle_conns: 5
+  conn_max_lifetime: "5m"
+redis:
+  url: "redis://redis.k1s0-system.svc.cluster.local:6379"
+  pool_size: 20
+  timeout_ms: 100
+ratelimit:
+  fail_open: true
+  default_limit: 100
+  default_window_seconds: 60
+"#,
+        // The document has no section on who may use the server, and it listens everywhere.
+        &[("HEADGATE__AUTH__MODE", "off")],
+    )
+    .unwrap();
+    assert_eq!(rate_limit.server.grpc_address().to_string(), "0.0.0.0:50051");
+    assert_eq!(rate_limit.database.host.as_deref(), Some("postgres.k1s0-system.svc.cluster.local"));
+    assert_eq!(rate_limit.database.conn_max_lifetime.get().as_secs(), 300);
+    let conns = (&rate_limit.database.max_open_conns, &rate_limit.database.max_idle_conns);
+    assert_eq!((conns.0.get(), conns.1.get()), (25, 5));
+
+    let shared_with_quota = load(
+        r#"
+database:
+  url: "postgresql://app:@postgres.k1s0-system.svc.cluster.local:5432/k1s0_system"
+  schema: "quota"
+  max_connections: 10
+  min_connections: 2
+  connect_timeout_seconds: 5
+redis:
+  url: "redis://redis.k1s0-system.svc.cluster.local:6379"
+  pool_size: 10
+  connect_timeout_seconds: 3
+auth:
+  jwks_url: "http://auth-server.k1s0-system.svc.cluster.local:8080/.well-known/jwks.json"
+"#,
+        &[("HEADGATE__DATABASE__PASSWORD", "hunter2")],
+    )
+    .unwrap();
+    assert_eq!(shared_with_quota.database.schema, "quota");
+    assert_eq!(shared_with_quota.database.max_open_conns.get(), 10);
+    assert!(shared_with_quota.auth.authenticates());
+    assert!(!format!("{shared_with_quota:?}").contains("hunter2"));
+}
+
 #[test]
 fn every_key_is_read() {
     let config = load(
@@ -128,7 +194,7 @@ fn everything_that_is_wrong_is_told_at_once() {
   ratelimit.fail_open (config.yaml:6): expected true or false, got "maybe"
   server.host (config.yaml:4): expected an IP address such as 127.0.0.1, 0.0.0.0 or ::1, got "example.com"
   server.port (config.yaml:3): expected a whole number from 0 to 65535, got "70000"
-  server.prot (config.yaml:2): unknown key; known here: host, port, request_timeout_seconds, shutdown_timeout_seconds"#;
+  server.prot (config.yaml:2): unknown key; known here: host, port, grpc_port, data_dir, workers, request_timeout_seconds, shutdown_timeout_seconds"#;
     assert_eq!(told, expected);
 }
 
@@ -136,8 +202,28 @@ fn everything_that_is_wrong_is_told_at_once() {
 fn each_mistake_is_named_by_its_place() {
     let cases = [
         (
-            "database:\n  host: db\n",
-            "database (config.yaml:1): unknown key; known here: app, server, auth, redis, memory, ratelimit, observability",
+            "databse:\n  host: db\n",
+            "databse (config.yaml:1): unknown key; known here: app, server, auth, database, redis, memory, ratelimit, observability",
+        ),
+        (
+            "database:\n  conn_max_lifetime: 5 minutes\n",
+            "database.conn_max_lifetime (config.yaml:2): expected a time of up to a day such as 500ms, 30s, 5m or 1h, got \"5 minutes\"",
+        ),
+        (
+            "database:\n  url: mysql://user:hunter2@db/x\n",
+            "database.url (config.yaml:2): a database URL begins with postgresql://, postgres:// or sqlite://",
+        ),
+        (
+            "database:\n  url: sqlite://a\n  host: db\n",
+            "database.url (config.yaml:2): set database.url, or database.host and the keys beside it, not both",
+        ),
+        (
+            "database:\n  host: db\n  ssl_mode: perhaps\n",
+            "database.ssl_mode (config.yaml:3): ssl_mode must be one of: disable, allow, prefer, require, verify-ca, verify-full",
+        ),
+        (
+            "observability:\n  trace:\n    sample_rate: 2\n",
+            "observability.trace.sample_rate (config.yaml:3): expected a number from 0 to 1, got \"2\"",
         ),
         ("server: 80\n", "server (config.yaml:1): expected a section, got a text"),
         ("server: [a]\n", "server (config.yaml:1): expected a section, got a list"),

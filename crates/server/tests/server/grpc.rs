@@ -2,9 +2,8 @@
 
 mod auth;
 mod check;
-mod client;
+pub(crate) mod client;
 mod errors;
-mod forged;
 mod health;
 mod outage;
 mod raw;

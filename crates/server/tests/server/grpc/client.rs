@@ -14,27 +14,27 @@ use tonic_types::StatusExt as _;
 
 include!(concat!(env!("OUT_DIR"), "/client/k1s0.system.ratelimit.v1.rs"));
 
-pub(super) type Client = rate_limit_service_client::RateLimitServiceClient<Channel>;
+pub(crate) type Client = rate_limit_service_client::RateLimitServiceClient<Channel>;
 
 /// A connection of its own.
-pub(super) async fn channel(address: SocketAddr) -> Channel {
+pub(crate) async fn channel(address: SocketAddr) -> Channel {
     Channel::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
 }
 
 /// A client with a connection of its own.
-pub(super) async fn connect(address: SocketAddr) -> Client {
+pub(crate) async fn connect(address: SocketAddr) -> Client {
     Client::new(channel(address).await)
 }
 
 /// The message, sent by whoever has `token`.
-pub(super) fn by<T>(token: &str, message: T) -> Request<T> {
+pub(crate) fn by<T>(token: &str, message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.metadata_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
     request
 }
 
 /// What the caller of a refused call is told: the status, the stable code, the words and the fields.
-pub(super) fn told(status: &Status) -> (Code, String, String, Vec<(String, String)>) {
+pub(crate) fn told(status: &Status) -> (Code, String, String, Vec<(String, String)>) {
     let details = status.get_error_details();
     let info = details.error_info().expect("an ErrorInfo");
     assert_eq!(info.domain, "ratelimit.system.k1s0");
@@ -44,7 +44,7 @@ pub(super) fn told(status: &Status) -> (Code, String, String, Vec<(String, Strin
 }
 
 /// Sees to it that `status` says that exactly these fields do not fit.
-pub(super) fn assert_invalid(status: &Status, fields: &[(&str, &str)]) {
+pub(crate) fn assert_invalid(status: &Status, fields: &[(&str, &str)]) {
     let (code, reason, message, told) = told(status);
     assert_eq!(code, Code::InvalidArgument, "{status:?}");
     assert_eq!(reason, "SYS_RATELIMIT_VALIDATION_ERROR");
@@ -54,16 +54,16 @@ pub(super) fn assert_invalid(status: &Status, fields: &[(&str, &str)]) {
 }
 
 /// Sees to it that `status` says this.
-pub(super) fn assert_told(status: &Status, code: Code, reason: &str, message: &str) {
+pub(crate) fn assert_told(status: &Status, code: Code, reason: &str, message: &str) {
     let expected = (code, reason.to_owned(), message.to_owned(), Vec::new());
     assert_eq!(told(status), expected);
 }
 
 /// So long that nothing refills while a test runs.
-pub(super) const FOREVER: i64 = 31_000_000;
+pub(crate) const FOREVER: i64 = 31_000_000;
 
 /// A rule for 5 units in a window without end.
-pub(super) fn rule_of(key: &str) -> CreateRuleRequest {
+pub(crate) fn rule_of(key: &str) -> CreateRuleRequest {
     CreateRuleRequest {
         key: key.to_owned(),
         limit: 5,
@@ -73,7 +73,7 @@ pub(super) fn rule_of(key: &str) -> CreateRuleRequest {
 }
 
 /// Makes a rule.
-pub(super) async fn create(client: &Client, token: &str, rule: CreateRuleRequest) -> RateLimitRule {
+pub(crate) async fn create(client: &Client, token: &str, rule: CreateRuleRequest) -> RateLimitRule {
     let made = client.clone().create_rule(by(token, rule)).await.unwrap();
     made.into_inner().rule.expect("a rule")
 }

@@ -1,13 +1,18 @@
-//! Tokens that nobody should believe.
+//! Tokens that nobody should believe, on both surfaces.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE};
 use headgate_testkit::{Algorithm, Issuer, SigningKey};
 use ring::hmac;
 use serde_json::{Value, json};
-use tonic::{Code, Status};
+use tonic::Code;
 
-use super::client::{Client, ListRulesRequest, by, connect, told};
-use crate::harness::Server;
+use crate::{
+    grpc::client::{Client, ListRulesRequest, by, connect, told},
+    harness::{RULES, Server},
+};
+
+/// A refusal: what REST and gRPC call it, and what they say.
+type Refusal = (u16, Code, String, String);
 
 async fn start(issuer: &Issuer) -> (Server, Client) {
     let keys = [("auth.jwks_url", issuer.url()), ("auth.issuer", issuer.name())];
@@ -17,8 +22,19 @@ async fn start(issuer: &Issuer) -> (Server, Client) {
     (server, client)
 }
 
-async fn list(client: &Client, token: &str) -> Result<(), Status> {
-    client.clone().list_rules(by(token, ListRulesRequest::default())).await.map(drop)
+/// Asks for the rules on both surfaces, which must agree.
+async fn list(server: &Server, client: &Client, token: &str) -> Result<(), Refusal> {
+    let reply = server.with_token(Some(token), "GET", RULES, "").await;
+    let call = client.clone().list_rules(by(token, ListRulesRequest::default())).await;
+    let Err(status) = call else {
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        return Ok(());
+    };
+    let (code, reason, ..) = told(&status);
+    let error = reply.json()["error"].take();
+    assert_eq!(error["code"], reason);
+    assert_eq!(error["message"], status.message());
+    Err((reply.status.as_u16(), code, reason, status.message().to_owned()))
 }
 
 /// A token whose signature is an HMAC under what everybody knows of the issuer's key.
@@ -36,8 +52,8 @@ fn hmac_with_public_key(public: &Value, claims: &Value) -> String {
 async fn forged_tokens_are_refused() {
     let issuer = Issuer::start();
     let key = issuer.publish(SigningKey::generate("key-2", Algorithm::Es256));
-    let (_server, client) = start(&issuer).await;
-    list(&client, &issuer.token_for("sys_auditor")).await.unwrap();
+    let (server, client) = start(&issuer).await;
+    list(&server, &client, &issuer.token_for("sys_auditor")).await.unwrap();
 
     let with = |mut claims: Value| {
         claims["realm_access"] = json!({"roles": ["sys_admin"]});
@@ -58,26 +74,23 @@ async fn forged_tokens_are_refused() {
         ("no token at all", "nothing".to_owned()),
     ];
     for (what, token) in cases {
-        let status = list(&client, &token).await.unwrap_err();
-        let (code, reason, ..) = told(&status);
-        assert_eq!(
-            (code, reason.as_str()),
-            (Code::Unauthenticated, "SYS_AUTH_TOKEN_INVALID"),
-            "{what}"
-        );
-        assert!(!status.message().contains(&token), "{what}");
+        let (status, code, reason, message) = list(&server, &client, &token).await.unwrap_err();
+        let expected = (401, Code::Unauthenticated, "SYS_AUTH_TOKEN_INVALID");
+        assert_eq!((status, code, reason.as_str()), expected, "{what}");
+        assert!(!message.contains(&token), "{what}");
     }
-    list(&client, &key.sign(&good)).await.unwrap();
+    list(&server, &client, &key.sign(&good)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_without_a_role_of_ours_may_do_nothing() {
     let issuer = Issuer::start();
-    let (_server, client) = start(&issuer).await;
+    let (server, client) = start(&issuer).await;
     for roles in [json!([]), json!(["admin"]), json!(["SYS_ADMIN"])] {
         let token = issuer.token(json!({"realm_access": {"roles": roles}}));
-        let (code, reason, ..) = told(&list(&client, &token).await.unwrap_err());
-        assert_eq!((code, reason.as_str()), (Code::PermissionDenied, "SYS_AUTH_PERMISSION_DENIED"));
+        let (status, code, reason, _) = list(&server, &client, &token).await.unwrap_err();
+        let expected = (403, Code::PermissionDenied, "SYS_AUTH_PERMISSION_DENIED");
+        assert_eq!((status, code, reason.as_str()), expected);
     }
 }
 
