@@ -12,6 +12,7 @@ mod de;
 mod environment;
 mod memory;
 mod observability;
+mod print;
 mod problem;
 mod ratelimit;
 mod redis;
@@ -30,6 +31,7 @@ pub use self::{
     bounded::Bounded,
     memory::MemoryConfig,
     observability::{LogConfig, LogFormat, LogLevel, ObservabilityConfig},
+    print::Shown,
     problem::{ConfigError, Problem},
     ratelimit::RateLimitConfig,
     redis::RedisConfig,
