@@ -57,7 +57,7 @@ fn check(file: &Path, output: Output) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::FAILURE);
         }
         (Output::Json, None) => {
-            writeln!(io::stdout(), "{}", json!({ "valid": true, "problems": [] }))?
+            writeln!(io::stdout(), "{}", json!({ "valid": true, "problems": [] }))?;
         }
     }
     Ok(ExitCode::SUCCESS)

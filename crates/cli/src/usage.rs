@@ -20,7 +20,7 @@ pub(crate) struct Usage {
 }
 
 #[derive(Deserialize)]
-struct Used {
+struct Standing {
     rule_id: String,
     rule_name: String,
     limit: u64,
@@ -37,13 +37,13 @@ impl Usage {
         let mut query = vec![("rule_id", self.rule_id.as_str())];
         query.extend(self.identifier.as_deref().map(|identifier| ("identifier", identifier)));
         let reply = self.asking.connect()?.get(&["usage"], &query)?;
-        let fields = reply.json::<Used>()?.fields();
+        let fields = reply.json::<Standing>()?.fields();
         self.asking.output.print(&reply, |out| table::write_fields(out, &fields))?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-impl Used {
+impl Standing {
     fn fields(self) -> Vec<(&'static str, String)> {
         // Many subjects share a pattern, and each has its own usage.
         let unknown = || "(give --identifier)".to_owned();

@@ -24,6 +24,11 @@ impl Server {
         url
     }
 
+    /// Whether it is asked over TLS.
+    pub(super) fn is_secured(&self) -> bool {
+        self.0.scheme() == "https"
+    }
+
     /// Whether it runs on this machine.
     pub(super) fn is_loopback(&self) -> bool {
         let host = self.0.host_str().unwrap_or_default();

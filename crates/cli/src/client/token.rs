@@ -10,7 +10,7 @@ use clap::Args;
 use reqwest::header::HeaderValue;
 use thiserror::Error;
 
-use super::Server;
+use super::{HEADING, Server};
 
 /// Where a server on this machine keeps the token it made for its operator.
 const ADMIN_TOKEN: &str = "data/admin-token";
@@ -21,10 +21,10 @@ pub(super) struct TokenOptions {
     /// The token that says who asks; also `HEADGATE_TOKEN`.
     ///
     /// Without one, a server on this machine is asked with the token in ./data/admin-token, if that can be read.
-    #[arg(long, global = true, value_name = "TOKEN", conflicts_with = "token_file")]
+    #[arg(long, global = true, help_heading = HEADING, value_name = "TOKEN", conflicts_with = "token_file")]
     token: Option<Typed>,
     /// The file that holds the token; also `HEADGATE_TOKEN_FILE`.
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, help_heading = HEADING, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
 
