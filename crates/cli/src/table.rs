@@ -103,8 +103,8 @@ mod tests {
         table.row(["a\u{1b}[2Jb".to_owned(), "1000000".to_owned(), "x\ny".to_owned()]);
         let mut out = Vec::new();
         table.write(&mut out).unwrap();
-        let expected = "NAME             LIMIT  WHY\n\
-                        é                    7\n\
+        let expected = "NAME           LIMIT  WHY\n\
+                        é                  7\n\
                         a\\u{1b}[2Jb  1000000  x\\ny\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
