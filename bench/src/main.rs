@@ -5,6 +5,7 @@
 //! | `speed` | nanoseconds per decision: shapes, rounds, ratios |
 //! | `memory`, `flood` | resident bytes, each measured in a `child` process |
 //! | `redis` | decisions per second through Redis, against `redis-benchmark` |
+//! | `server` | checks per second through a socket, against handlers that do nothing |
 //! | `contestant`, `contestants` | ours and the rivals behind one trait |
 //! | `shape`, `stream`, `zipf`, `random` | the traffic |
 //! | `lap`, `rss`, `machine` | measuring |
@@ -24,6 +25,7 @@ mod random;
 mod redis;
 mod report;
 mod rss;
+mod server;
 mod shape;
 mod speed;
 mod stream;
@@ -39,6 +41,12 @@ fn main() -> ExitCode {
         && first == child::ARGUMENT
     {
         child::answer(what);
+        return ExitCode::SUCCESS;
+    }
+    if let Some((first, rest)) = arguments.split_first()
+        && first == server::ARGUMENT
+    {
+        server::serve(rest);
         return ExitCode::SUCCESS;
     }
     let Some(options) = Options::parse(arguments.into_iter()) else {
@@ -59,5 +67,8 @@ fn run(options: Options) {
     }
     if options.wants(Part::Redis) {
         redis::report(options);
+    }
+    if options.wants(Part::Server) {
+        server::report(options);
     }
 }

@@ -13,10 +13,11 @@ pub(crate) enum Part {
     Speed,
     Memory,
     Redis,
+    Server,
 }
 
 impl Options {
-    pub(crate) const USAGE: &str = "usage: bench/run [--quick] [--only speed|memory|redis]";
+    pub(crate) const USAGE: &str = "usage: bench/run [--quick] [--only speed|memory|redis|server]";
 
     /// Reads the arguments; `None` if they make no sense.
     pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Self> {
@@ -55,6 +56,7 @@ impl Part {
             "speed" => Some(Self::Speed),
             "memory" => Some(Self::Memory),
             "redis" => Some(Self::Redis),
+            "server" => Some(Self::Server),
             _ => None,
         }
     }

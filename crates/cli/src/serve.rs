@@ -10,7 +10,7 @@ use std::{
 
 use clap::Args;
 use headgate_server::{
-    App, BuildError, Config, ConfigError, Drain,
+    App, BuildError, Config, ConfigError, Drain, Listeners,
     telemetry::{self, TelemetryError},
 };
 use thiserror::Error;
@@ -38,9 +38,10 @@ pub(crate) enum ServeError {
     #[error(transparent)]
     Telemetry(#[from] TelemetryError),
     #[error(
-        "cannot listen on {address}: {cause}\nSet another server.port, or HEADGATE__SERVER__PORT"
+        "cannot listen on {address}: {cause}\nSet another {key}, or HEADGATE__{}",
+        key.to_ascii_uppercase().replace('.', "__")
     )]
-    Listen { address: SocketAddr, cause: io::Error },
+    Listen { address: SocketAddr, key: &'static str, cause: io::Error },
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -57,22 +58,43 @@ impl Serve {
 }
 
 async fn serve(config: &Config) -> Result<Drain, ServeError> {
-    let app = App::build(config)?;
+    let app = App::build(config).await?;
     let shutdown = interrupted()?;
-    let address = config.server.address();
-    let listener =
-        TcpListener::bind(address).await.map_err(|cause| ServeError::Listen { address, cause })?;
-    let rule = &config.ratelimit;
+    let listeners = Listeners {
+        rest: listen(config.server.address(), "server.port").await?,
+        grpc: listen(config.server.grpc_address(), "server.grpc_port").await?,
+    };
+    announce(config, &app, &listeners)?;
+    Ok(app.serve(listeners, shutdown).await)
+}
+
+async fn listen(address: SocketAddr, key: &'static str) -> Result<TcpListener, ServeError> {
+    let listening = TcpListener::bind(address).await;
+    listening.map_err(|cause| ServeError::Listen { address, key, cause })
+}
+
+/// Says where the server is, and what nobody can know yet.
+fn announce(config: &Config, app: &App, listeners: &Listeners) -> io::Result<()> {
+    let (rule, mut out) = (&config.ratelimit, io::stdout().lock());
     writeln!(
-        io::stdout(),
-        "headgate {} listening on http://{} (store: {}; default rule: {} per {} s)",
+        out,
+        "headgate {} listening on http://{}, gRPC on {} (store: {}; default rule: {} per {} s)",
         env!("CARGO_PKG_VERSION"),
-        listener.local_addr()?,
+        listeners.rest.local_addr()?,
+        listeners.grpc.local_addr()?,
         app.store(),
         rule.default_limit,
         rule.default_window_seconds,
     )?;
-    Ok(app.serve(listener, shutdown).await)
+    if let Some(token) = app.new_admin_token() {
+        writeln!(
+            out,
+            "admin token, shown this once and kept in {}: {}",
+            token.path().display(),
+            token.expose(),
+        )?;
+    }
+    Ok(())
 }
 
 /// Ready when somebody asks the process to end.

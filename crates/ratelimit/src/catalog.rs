@@ -82,6 +82,12 @@ impl Catalog {
         outcome
     }
 
+    /// Notes that the repository could not even be asked.
+    pub fn lost(&self, error: &RepositoryError) {
+        let mut freshness = self.freshness.write().unwrap_or_else(PoisonError::into_inner);
+        freshness.error = Some(error.clone());
+    }
+
     async fn load_from(
         &self,
         repository: &dyn RateLimitRuleRepository,

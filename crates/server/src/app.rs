@@ -1,28 +1,48 @@
-//! Wires everything: configuration, store, limiter, router.
+//! Wires everything: configuration, database, store, use cases, surfaces.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, io, sync::Arc, time::Duration};
 
-use headgate::LimitError;
+use headgate::{Clock, LimitError, SystemClock};
+use headgate_persistence::Database;
+use headgate_ratelimit::{
+    Catalog,
+    usecase::{CheckRateLimit, Explain, GetUsage, ManageRules, ResetLimit},
+};
 use thiserror::Error;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use tracing::{info, warn};
 
 use crate::{
-    config::{Config, Problem},
+    auth::Auth,
+    config::{AuthMode, Config, Problem},
     metrics::Metrics,
-    rest::{Rest, Surface},
-    rule::DefaultRule,
+    refresher::Refresher,
+    rest::Surface,
     serve::{self, Drain},
+    services::Services,
     stores::Stores,
+    workers::Workers,
 };
 
-pub use crate::stores::StoreKind;
+pub use crate::{auth::AdminToken, stores::StoreKind};
 
 /// A server that is ready to listen.
 pub struct App {
     surface: Arc<Surface>,
+    refresher: Refresher,
+    workers: Workers,
     store: StoreKind,
+    new_admin_token: Option<AdminToken>,
     shutdown_timeout: Duration,
+}
+
+/// Where a server listens.
+#[derive(Debug)]
+pub struct Listeners {
+    /// For HTTP.
+    pub rest: TcpListener,
+    /// For gRPC.
+    pub grpc: TcpListener,
 }
 
 /// Why there is no server.
@@ -37,19 +57,56 @@ pub enum BuildError {
     /// The metrics cannot be told apart.
     #[error("metrics: {0}")]
     Metrics(#[from] prometheus::Error),
+    /// There are no threads to be had.
+    #[error("cannot start the server's threads: {0}")]
+    Workers(io::Error),
+    /// The admin token can neither be read nor made.
+    #[error("{0}")]
+    AdminToken(io::Error),
 }
 
 impl App {
-    /// Builds the server that `config` describes. It must be called within a tokio runtime.
-    pub fn build(config: &Config) -> Result<Self, BuildError> {
-        let rule = DefaultRule::new(&config.ratelimit)?;
+    /// Builds the server that `config` describes, with the rules that are there; a database or a
+    /// store that is not there yet is waited for while others are served. It must be called within a
+    /// tokio runtime.
+    pub async fn build(config: &Config) -> Result<Self, BuildError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let defaults = config.ratelimit.defaults()?;
         let Stores { limiter, probe, memory, kind } =
-            Stores::open(config, rule.limit()).map_err(BuildError::Config)?;
-        let metrics = Metrics::new(config, kind, memory)?;
-        let rest = Rest { rule, limiter, probe, metrics };
+            Stores::open(config, &defaults.limit, Arc::clone(&clock))
+                .map_err(BuildError::Config)?;
+        let target = config.database.target(&config.server.data_dir);
+        let database = Arc::new(Database::open(&target.map_err(BuildError::Config)?));
+        let catalog = Arc::new(Catalog::new(defaults, Arc::clone(&clock))?);
+        let metrics = Metrics::new(config, kind, memory, Arc::clone(&catalog))?;
+        let admin = admin_token(config).map_err(BuildError::AdminToken)?;
+        let usage = GetUsage::new(Arc::clone(&catalog), limiter.clone());
+        let services = Arc::new(Services {
+            check: CheckRateLimit::new(Arc::clone(&catalog), limiter.clone()),
+            explain: Explain::new(Arc::clone(&catalog), usage.clone()),
+            usage,
+            reset: ResetLimit::new(Arc::clone(&catalog), limiter, database.clone()),
+            rules: ManageRules::new(Arc::clone(&catalog), database.clone()),
+            audit: database.clone(),
+            auth: Auth::new(&config.auth, admin.as_ref(), Arc::clone(&clock))
+                .map_err(BuildError::Config)?,
+            probe,
+            metrics,
+            clock,
+            catalog: Arc::clone(&catalog),
+        });
+        let every = config.ratelimit.refresh_interval();
+        let mut refresher = Refresher::new(catalog, database, every);
+        refresher.refresh().await;
+        let metrics = &config.observability.metrics;
+        let metrics_path = metrics.enabled.then_some(metrics.path.as_str());
+        let request_timeout = config.server.request_timeout();
         Ok(Self {
-            surface: Arc::new(Surface::new(rest, config.server.request_timeout())),
+            surface: Arc::new(Surface::new(services, metrics_path, request_timeout)),
+            refresher,
+            workers: Workers::start(config.server.workers()).map_err(BuildError::Workers)?,
             store: kind,
+            new_admin_token: admin.filter(AdminToken::created),
             shutdown_timeout: config.server.shutdown_timeout(),
         })
     }
@@ -59,14 +116,32 @@ impl App {
         self.store
     }
 
-    /// Answers on `listener` until `shutdown` is ready, then finishes what it has begun.
-    pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> Drain {
+    /// The admin token, if it was made just now: nobody has seen it yet.
+    pub const fn new_admin_token(&self) -> Option<&AdminToken> {
+        self.new_admin_token.as_ref()
+    }
+
+    /// Answers on `listeners` until `shutdown` is ready, then finishes what it has begun.
+    pub async fn serve(self, listeners: Listeners, shutdown: impl Future<Output = ()>) -> Drain {
+        let mut background = JoinSet::new();
+        background.spawn(self.refresher.run());
+        let (stop, stopped) = watch::channel(());
+        let told = |mut stopped: watch::Receiver<()>| async move {
+            // Nothing is ever sent: it ends when the sender is gone.
+            let _ = stopped.changed().await;
+        };
         let surface = self.surface;
         let answer = move |request| {
             let surface = Arc::clone(&surface);
             async move { surface.answer(request).await }
         };
-        let drain = serve::serve(listener, answer, shutdown, self.shutdown_timeout).await;
+        let (patience, workers) = (self.shutdown_timeout, &self.workers);
+        let rest = serve::serve(listeners.rest, workers, answer, told(stopped.clone()), patience);
+        let stopping = async {
+            shutdown.await;
+            drop(stop);
+        };
+        let (drain, ()) = tokio::join!(rest, stopping);
         match drain {
             Drain::Complete => info!("Stopped: every request was answered"),
             Drain::CutOff(connections) => {
@@ -75,4 +150,12 @@ impl App {
         }
         drain
     }
+}
+
+/// The token that opens everything, where nobody configured who may do what.
+fn admin_token(config: &Config) -> io::Result<Option<AdminToken>> {
+    if config.auth.mode == Some(AuthMode::Off) || config.auth.authenticates() {
+        return Ok(None);
+    }
+    AdminToken::open_or_create(&config.server.data_dir).map(Some)
 }

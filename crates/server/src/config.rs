@@ -8,7 +8,9 @@
 mod app;
 mod auth;
 mod bounded;
+mod database;
 mod de;
+mod duration;
 mod environment;
 mod memory;
 mod observability;
@@ -27,10 +29,14 @@ use serde::Deserialize;
 
 pub use self::{
     app::AppConfig,
-    auth::{AuthConfig, AuthMode},
+    auth::{AuthConfig, AuthMode, JwksUrl, Role, TokenConfig},
     bounded::Bounded,
+    database::DatabaseConfig,
+    duration::Stretch,
     memory::MemoryConfig,
-    observability::{LogConfig, LogFormat, LogLevel, ObservabilityConfig},
+    observability::{
+        Fraction, LogConfig, LogFormat, LogLevel, MetricsConfig, ObservabilityConfig, TraceConfig,
+    },
     print::Shown,
     problem::{ConfigError, Problem},
     ratelimit::RateLimitConfig,
@@ -49,6 +55,8 @@ pub struct Config {
     pub server: ServerConfig,
     /// `auth`: who may use it.
     pub auth: AuthConfig,
+    /// `database`: where rules are kept.
+    pub database: DatabaseConfig,
     /// `redis`: where counters are shared between instances.
     pub redis: RedisConfig,
     /// `memory`: how much this process remembers.
@@ -71,6 +79,7 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         let mut tree = file.map_or_else(|| Ok(tree::Node::default()), yaml::read)?;
         let mut problems = environment::overlay(&mut tree, environment);
+        problems.extend(auth::spell_out(&mut tree));
         problems.extend(secret::resolve(&mut tree));
         let config: Self = de::read(&tree, &mut problems);
         problems.extend(config.contradictions().map(|problem| problem.found_in(&tree)));
@@ -79,7 +88,14 @@ impl Config {
 
     /// What each section accepts by itself but the whole cannot.
     fn contradictions(&self) -> impl Iterator<Item = Problem> {
-        [self.server.exposed_without(self.auth), self.redis.target().err()].into_iter().flatten()
+        [
+            self.server.exposed_without(&self.auth),
+            self.database.target(&self.server.data_dir).err(),
+            self.redis.target().err(),
+        ]
+        .into_iter()
+        .flatten()
+        .chain(self.auth.contradictions())
     }
 }
 

@@ -3,24 +3,31 @@
 //! | module | what it owns |
 //! |---|---|
 //! | [`app`] | wires everything: configuration, store, limiter, router |
+//! | `auth` | who asks, and whether they may |
 //! | [`config`] | what the operator decided, read and checked before anything starts |
 //! | [`telemetry`] | where log lines go |
 //! | `rest` | the HTTP surface: its router is the table of contents |
-//! | `rule` | which limit answers a check |
+//! | `services` | what every surface is made of |
+//! | `auth` | who may do what |
+//! | `refresher` | keeps the rules in force those that the database holds |
 //! | `stores` | who keeps the counters, and who answers when that fails |
 //! | `metrics` | what is counted |
-//! | `serve` | connections: accepting, draining |
+//! | `serve`, `workers` | connections: accepting, draining, and the threads they live on |
 
 pub mod app;
+mod auth;
 pub mod config;
 mod metrics;
+mod reason;
+mod refresher;
 mod rest;
-mod rule;
 mod serve;
+mod services;
 mod stores;
 pub mod telemetry;
+mod workers;
 
-pub use app::{App, BuildError};
+pub use app::{App, BuildError, Listeners};
 pub use config::{Config, ConfigError};
 pub use serve::Drain;
 

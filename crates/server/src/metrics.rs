@@ -4,13 +4,15 @@
 mod checks;
 mod memory;
 mod requests;
+mod rules;
 
 use std::{collections::HashMap, sync::Arc};
 
+use headgate_ratelimit::Catalog;
 use headgate_store_memory::MemoryStore;
 use prometheus::{Error, IntGauge, Opts, Registry, TextEncoder, core::Collector};
 
-use self::{checks::Checks, memory::MemoryCollector, requests::Requests};
+use self::{checks::Checks, memory::MemoryCollector, requests::Requests, rules::RulesCollector};
 use crate::{config::Config, stores::StoreKind};
 
 pub(crate) use self::requests::Answered;
@@ -28,11 +30,13 @@ impl Metrics {
         config: &Config,
         store: StoreKind,
         memory: Arc<MemoryStore>,
+        catalog: Arc<Catalog>,
     ) -> Result<Self, Error> {
         let service = HashMap::from([("service".to_owned(), config.app.name.clone())]);
         let registry = Registry::new_custom(None, Some(service))?;
         let capacity = config.memory.capacity.get();
         registry.register(Box::new(MemoryCollector::new(memory, capacity)?))?;
+        registry.register(Box::new(RulesCollector::new(catalog)?))?;
         registered(&registry, build_info(config)?)?;
         Ok(Self {
             checks: Checks::new(&registry)?,

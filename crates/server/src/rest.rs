@@ -1,35 +1,51 @@
 //! The HTTP surface. The routes below are its table of contents.
 
+mod audit;
+mod caller;
 mod check;
 mod error;
+mod explain;
+mod field;
 mod health;
 mod json;
 mod metrics;
+pub(crate) mod openapi;
+mod page;
+mod query;
 mod request_id;
+mod reset;
 mod routes;
+mod rules;
 mod surface;
+mod time;
+mod usage;
 mod window;
 
 use axum::routing::{get, post};
-use headgate::Limiter;
 
 use self::routes::Routes;
-use crate::{metrics::Metrics, rule::DefaultRule, stores::Probe};
 
 pub(crate) use self::surface::Surface;
 
-/// What handlers need.
-pub(crate) struct Rest {
-    pub(crate) rule: DefaultRule,
-    pub(crate) limiter: Limiter,
-    pub(crate) probe: Probe,
-    pub(crate) metrics: Metrics,
-}
-
-fn routes() -> Routes {
-    Routes::default()
+/// Which handler answers what; metrics are where the operator wants them, if at all.
+fn routes(metrics_path: Option<&str>) -> Routes {
+    let routes = Routes::default()
         .route("/api/v1/ratelimit/check", post(check::check))
+        .route("/api/v1/ratelimit/check/batch", post(check::check_batch))
+        .route("/api/v1/ratelimit/rules", get(rules::list).post(rules::create).put(rules::apply))
+        .route(
+            "/api/v1/ratelimit/rules/{id}",
+            get(rules::get).put(rules::update).delete(rules::delete),
+        )
+        .route("/api/v1/ratelimit/usage", get(usage::usage))
+        .route("/api/v1/ratelimit/explain", get(explain::explain))
+        .route("/api/v1/ratelimit/reset", post(reset::reset))
+        .route("/api/v1/ratelimit/audit", get(audit::audit))
+        .route("/api-docs/openapi.json", get(openapi::show))
         .route("/healthz", get(health::live))
-        .route("/readyz", get(health::ready))
-        .route("/metrics", get(metrics::render))
+        .route("/readyz", get(health::ready));
+    match metrics_path {
+        Some(path) => routes.route(path, get(metrics::render)),
+        None => routes,
+    }
 }

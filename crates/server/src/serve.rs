@@ -2,14 +2,10 @@
 
 use std::{
     convert::Infallible,
-    fmt::Display,
     future::Future,
     io,
     pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::Duration,
 };
 
@@ -17,7 +13,10 @@ use axum::{http::Request, response::Response};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{conn::auto, graceful::GracefulShutdown},
+    server::{
+        conn::auto,
+        graceful::{GracefulShutdown, Watcher},
+    },
 };
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -25,6 +24,8 @@ use tokio::{
     time,
 };
 use tracing::{debug, warn};
+
+use crate::workers::Workers;
 
 /// How long a connection may take to send a request's head, idle time between requests included.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(75);
@@ -47,12 +48,13 @@ pub enum Drain {
 /// Answers requests until `shutdown`, then lets those in flight finish for up to `patience`.
 pub(crate) async fn serve<A, F>(
     listener: TcpListener,
+    workers: &Workers,
     answer: A,
     shutdown: impl Future<Output = ()>,
     patience: Duration,
 ) -> Drain
 where
-    A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+    A: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response> + Send + 'static,
 {
     let http = http();
@@ -66,15 +68,8 @@ where
             Some(_) = connections.join_next() => continue,
             () = &mut shutdown => break,
         };
-        let (answer, began) = (answer.clone(), Arc::new(AtomicBool::new(false)));
-        let begins = Arc::clone(&began);
-        let service = service_fn(move |request| {
-            begins.store(true, Relaxed);
-            let answer = answer(request);
-            async { Ok::<_, Infallible>(answer.await) }
-        });
-        let connection = http.serve_connection(TokioIo::new(stream), service).into_owned();
-        connections.spawn(attend(graceful.watch(connection), began));
+        let connection = attend(stream, http.clone(), answer.clone(), graceful.watcher());
+        connections.spawn_on(connection, workers.next());
     }
     // From here on connecting is refused, so that balancers go elsewhere.
     drop(listener);
@@ -83,12 +78,27 @@ where
 
 /// Sees a connection to its end. Hyper limits the time for a request's head once it knows
 /// the protocol; a connection that does not even get that far is ended here.
-async fn attend<C, E>(connection: C, began: Arc<AtomicBool>)
-where
-    C: Future<Output = Result<(), E>>,
-    E: Display,
+async fn attend<A, F>(
+    stream: std::net::TcpStream,
+    http: auto::Builder<TokioExecutor>,
+    answer: A,
+    watcher: Watcher,
+) where
+    A: Fn(Request<Incoming>) -> F + Sync,
+    F: Future<Output = Response> + Send + 'static,
 {
-    let mut connection = pin!(connection);
+    // From here on the thread that runs this is told when there is something to read.
+    let stream = match TcpStream::from_std(stream) {
+        Ok(stream) => TokioIo::new(stream),
+        Err(error) => return warn!(%error, "Cannot wait for a connection"),
+    };
+    let began = AtomicBool::new(false);
+    let service = service_fn(|request| {
+        began.store(true, Relaxed);
+        let answer = answer(request);
+        async { Ok::<_, Infallible>(answer.await) }
+    });
+    let mut connection = pin!(watcher.watch(http.serve_connection(stream, service)));
     let end = match time::timeout(HEAD_TIMEOUT, &mut connection).await {
         Ok(end) => end,
         Err(_) if began.load(Relaxed) => connection.await,
@@ -108,7 +118,7 @@ async fn drain(graceful: GracefulShutdown, mut live: JoinSet<()>, patience: Dura
 }
 
 /// The next connection. One that fails before it begins is the caller's loss alone.
-async fn accept(listener: &TcpListener) -> TcpStream {
+async fn accept(listener: &TcpListener) -> std::net::TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -116,7 +126,10 @@ async fn accept(listener: &TcpListener) -> TcpStream {
                 if let Err(error) = stream.set_nodelay(true) {
                     debug!(%error, "Cannot turn off Nagle's algorithm");
                 }
-                return stream;
+                match stream.into_std() {
+                    Ok(stream) => return stream,
+                    Err(error) => warn!(%error, "Cannot hand a connection on"),
+                }
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {

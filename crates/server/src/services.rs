@@ -33,7 +33,7 @@ impl Services {
     /// Who changes something, in the words of the audit log.
     pub(crate) fn author(&self, actor: Actor, request_id: &str) -> Author {
         Author {
-            actor: actor.name,
+            actor: actor.name.into_owned(),
             request_id: request_id.to_owned(),
             at: self.clock.now(),
         }

@@ -1,17 +1,16 @@
 //! Who keeps the counters, and who answers when that fails.
 
-use std::{fmt, num::NonZeroU32, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use headgate::{
-    Batch, Breaker, Check, Cost, FailurePolicy, Key, Limit, Limiter, Space, Store, SystemClock,
+    Batch, Breaker, Check, CheckError, Clock, Cost, FailurePolicy, Key, Limit, Limiter, Space,
+    Store, StoreError,
 };
 use headgate_store_memory::MemoryStore;
 use headgate_store_redis::RedisStore;
+use thiserror::Error;
 
-use crate::{
-    config::{Config, Problem},
-    rule::DecideError,
-};
+use crate::config::{Config, Problem};
 
 /// The stores of one server.
 pub(crate) struct Stores {
@@ -41,6 +40,15 @@ pub(crate) struct Probe {
     limit: Limit,
 }
 
+/// Why the store does not answer.
+#[derive(Clone, Debug, Error)]
+pub(crate) enum ProbeError {
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 /// Where the server's own subjects are.
 const OWN: Space<'static> = Space::new("headgate:", "");
 
@@ -55,7 +63,11 @@ const PROBED: Key<'static> = match Key::new("probe") {
 impl Stores {
     /// Opens the store that `config` names. Redis need not be there yet: until it is,
     /// the failure policy answers.
-    pub(crate) fn open(config: &Config, limit: &Limit) -> Result<Self, Problem> {
+    pub(crate) fn open(
+        config: &Config,
+        limit: &Limit,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Problem> {
         let capacity = config.memory.capacity.get() as usize;
         let memory = Arc::new(MemoryStore::builder().capacity(capacity).build());
         let Some(target) = config.redis.target()? else {
@@ -66,10 +78,10 @@ impl Stores {
                 kind: StoreKind::Memory,
             });
         };
-        let clock = Arc::new(SystemClock::new());
         let redis = Arc::new(Breaker::new(RedisStore::connect(target), Arc::clone(&clock)));
         let probe = Probe::new(Arc::clone(&redis), limit);
-        let policy = FailurePolicy::new(redis, Arc::clone(&memory), NonZeroU32::MIN, clock);
+        let replicas = config.ratelimit.replicas();
+        let policy = FailurePolicy::new(redis, Arc::clone(&memory), replicas, clock);
         Ok(Self { limiter: Limiter::new(policy), probe, memory, kind: StoreKind::Redis })
     }
 }
@@ -100,7 +112,7 @@ impl Probe {
     }
 
     /// Asks the store something that changes nothing.
-    pub(crate) async fn ask(&self) -> Result<(), DecideError> {
+    pub(crate) async fn ask(&self) -> Result<(), ProbeError> {
         let check = Check::new(PROBED, &self.limit, Cost::ONE)?;
         self.store.peek(&Batch::from(check)).await?;
         Ok(())

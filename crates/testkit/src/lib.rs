@@ -6,6 +6,7 @@
 //! - [`Postgres`]: one server, which a test can stop as in a crash and start again with its data, or a fresh
 //!   [`Database`] on a server that tests share;
 //! - [`Schemathesis`]: requests that an HTTP API's own description says it accepts, or refuses;
+//! - [`Issuer`]: signs tokens and publishes its keys, which a test can rotate, break and take away;
 //! - [`require!`]: what a test does when the machine lacks a component ([`Skip`]).
 //!
 //! Dropping a handle kills its servers, waits for them and removes their folders, also when the test panics. Where
@@ -25,6 +26,7 @@
 //! ```
 
 mod cluster;
+mod issuer;
 mod port;
 mod postgres;
 mod process;
@@ -36,6 +38,7 @@ mod wait;
 
 pub use self::{
     cluster::RedisCluster,
+    issuer::{Algorithm, Answer, Issuer, SigningKey},
     port::free_port,
     postgres::{Database, Postgres, PostgresBuilder},
     redis::{FakeClock, Redis, RedisBuilder, SharedRedis},

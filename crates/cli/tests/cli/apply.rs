@@ -97,7 +97,7 @@ fn what_is_not_listed_is_removed_only_when_asked() {
     // Nobody can be asked here, and --prune says it.
     let pruned = server.run_with(&["rules", "apply", "-f", "-", "--prune"], one);
     let expected =
-        "- user:* 100/60s\n- user:u1 10/60s\n0 created, 0 updated, 2 deleted, 1 unchanged\n";
+        "- user:u1 10/60s\n- user:* 100/60s\n0 created, 0 updated, 2 deleted, 1 unchanged\n";
     assert_eq!(printed(&pruned), expected);
     assert_eq!(count(&server), 1);
 

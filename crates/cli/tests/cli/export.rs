@@ -8,7 +8,7 @@ use crate::harness::{Server, printed};
 
 /// Names and patterns that YAML would take for something else if it were let.
 const ODD: [&str; 8] =
-    ["null", "12", "yes", "- a: b # c", "\\\"'%@`", "\u{e9}\u{4e2d}\u{1f6b0}", "{x}*", "0x1F"];
+    ["null", "12", "yes", "- a: b # c", "\\\"'%@`", "\u{e9}\u{4e2d}\u{1f6b0}", "[x]*", "0x1F"];
 
 fn rules(server: &Server) -> Vec<Value> {
     let listed = server.json(&["rules", "list"]);

@@ -61,7 +61,7 @@ impl Server {
     pub(crate) fn start(variables: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = headgate(&["serve"], variables);
-        command.env("HEADGATE__SERVER__PORT", "0");
+        command.env("HEADGATE__SERVER__PORT", "0").env("HEADGATE__SERVER__GRPC_PORT", "0");
         command.current_dir(&folder).stdout(Stdio::piped());
         let mut process = command.spawn().expect("the server starts");
         let mut stdout = BufReader::new(process.stdout.take().expect("a pipe"));
@@ -105,7 +105,8 @@ impl Server {
 
     /// Where it listens, as a URL.
     pub(crate) fn url(&self) -> &str {
-        self.greeting.split(' ').find(|word| word.starts_with("http://")).expect("a URL")
+        let url = self.greeting.split(' ').find(|word| word.starts_with("http://"));
+        url.expect("a URL").trim_end_matches(',')
     }
 
     /// Asks it to end as an operating system would, and waits.

@@ -47,7 +47,7 @@ fn a_check_can_cost_more_or_nothing() {
     let remaining = |options: &[&str]| {
         server.json(&[&["check", "user", "u1"], options].concat())["remaining"].as_u64().unwrap()
     };
-    assert_eq!(remaining(&["--dry-run"]), 2);
+    assert_eq!(remaining(&["--dry-run"]), 3);
     assert_eq!(remaining(&["--cost", "2"]), 1);
     let denied = server.run(&["check", "user", "u1", "--cost", "2", "--dry-run"]);
     assert_eq!(denied.status.code(), Some(2), "{denied:?}");

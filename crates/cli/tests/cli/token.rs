@@ -59,6 +59,29 @@ fn who_is_not_known_is_told_how_to_give_a_token() {
 }
 
 #[test]
+fn a_role_that_is_too_low_is_told_so() {
+    let tokens = "[{name: ann, role: sys_auditor, token: ann-looks-at-rules}, \
+                   {name: otto, role: sys_operator, token: otto-changes-rules}]";
+    let server = Server::start(&[("HEADGATE__AUTH__TOKENS", tokens)]);
+    let run = |token: &str, arguments: &[&str]| {
+        server.run(&[&["rules"], arguments, &["--token", token]].concat())
+    };
+    let create = ["create", "--scope", "user", "--pattern", "*", "--limit", "1", "--window", "1h"];
+    printed(&run("ann-looks-at-rules", &["list"]));
+    let refused = run("ann-looks-at-rules", &create);
+    let told = failure(&refused);
+    assert!(told.contains("\n(SYS_AUTH_PERMISSION_DENIED, request req_"), "{told}");
+    assert!(told.contains("\nThe token is known, but its roles do not allow this"), "{told}");
+    assert!(!told.contains("ann-looks-at-rules"), "{told}");
+
+    printed(&run("otto-changes-rules", &create));
+    fs::write(server.folder().join("none.yaml"), "rules: []").unwrap();
+    let prune = ["apply", "-f", "none.yaml", "--prune"];
+    assert!(failure(&run("otto-changes-rules", &prune)).contains("SYS_AUTH_PERMISSION_DENIED"));
+    assert!(printed(&run("otto-changes-rules", &["list"])).contains("user:*"));
+}
+
+#[test]
 fn no_token_is_ever_shown() {
     let server = Server::start(&[]);
     let garbled = format!("{SECRET} {SECRET}");

@@ -59,6 +59,7 @@ fn shell(command: &str, server: &Server) -> String {
         .args(["-c", &command.replace("localhost:8080", address)])
         .env("PATH", format!("{}:{path}", binary.display()))
         .env("HEADGATE_SERVER", server.url())
+        .current_dir(server.folder())
         .output()
         .expect("a shell");
     String::from_utf8(output.stdout).expect("a text")

@@ -27,11 +27,10 @@ pub(super) fn read<T: DeserializeOwned + Default>(tree: &Node, problems: &mut Ve
             Ok(read) => return read,
             Err(error) => error,
         };
-        // A list's item is not a key of its own.
-        let path = error.path().to_string();
-        let key = path.split_once('[').map_or(path.as_str(), |(list, _)| list);
-        let problem = Problem::new(key, error.inner().to_string()).found_in(&rest);
-        problems.push(problem);
+        let key = error.path().to_string();
+        problems.push(Problem::new(&key, error.inner().to_string()).found_in(&rest));
+        // A list is read as a whole or not at all.
+        let key = key.split_once('[').map_or(key.as_str(), |(list, _)| list);
         if rest.remove(key).is_none() {
             return T::default();
         }
@@ -67,6 +66,10 @@ impl de::Error for Mismatch {
 
     fn unknown_field(_: &str, known: &'static [&'static str]) -> Self {
         Self(format!("unknown key; known here: {}", known.join(", ")))
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self(format!("the key {field} is missing"))
     }
 
     fn unknown_variant(variant: &str, known: &'static [&'static str]) -> Self {

@@ -68,6 +68,11 @@ impl Problem {
         Self { origin: Some(origin.clone()), ..self }
     }
 
+    /// With a key that is one of the section `section`.
+    pub(super) fn within(self, section: &str) -> Self {
+        Self { key: format!("{section}.{}", self.key), ..self }
+    }
+
     /// With the place that `tree` has the key from.
     pub(super) fn found_in(self, tree: &Node) -> Self {
         match tree.get(&self.key) {

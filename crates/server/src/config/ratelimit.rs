@@ -1,6 +1,7 @@
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use headgate::{FailMode, Limit, LimitError};
+use headgate_ratelimit::Defaults;
 use serde::Deserialize;
 
 use super::Bounded;
@@ -17,18 +18,31 @@ pub struct RateLimitConfig {
     pub default_limit: Bounded<1, { u32::MAX as u64 }>,
     /// `ratelimit.default_window_seconds`: in how long a time.
     pub default_window_seconds: Bounded<1, YEAR_SECONDS>,
+    /// `ratelimit.replicas`: among how many servers a limit is divided while each decides alone.
+    pub replicas: Bounded<1, 10_000>,
+    /// `ratelimit.refresh_interval_seconds`: how often the database is asked whether rules have changed.
+    pub refresh_interval_seconds: Bounded<1, 3600>,
 }
 
 impl RateLimitConfig {
-    /// The default rule's limit.
-    pub(crate) fn default_rule(&self) -> Result<Limit, LimitError> {
+    /// What applies where no rule was written.
+    pub(crate) fn defaults(&self) -> Result<Defaults, LimitError> {
         let window = Duration::from_secs(self.default_window_seconds.get());
-        Limit::token_bucket(self.default_limit.get(), window)
+        Ok(Defaults {
+            limit: Limit::token_bucket(self.default_limit.get(), window)?,
+            window_seconds: self.default_window_seconds.get() as u32,
+            fail_mode: if self.fail_open { FailMode::Open } else { FailMode::Closed },
+        })
     }
 
-    /// What answers while the store cannot.
-    pub(crate) const fn fail_mode(&self) -> FailMode {
-        if self.fail_open { FailMode::Open } else { FailMode::Closed }
+    /// Among how many servers a limit is divided.
+    pub(crate) fn replicas(&self) -> NonZeroU32 {
+        NonZeroU32::new(self.replicas.get() as u32).unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// How often the database is asked whether rules have changed.
+    pub(crate) const fn refresh_interval(&self) -> Duration {
+        Duration::from_secs(self.refresh_interval_seconds.get())
     }
 }
 
@@ -38,6 +52,8 @@ impl Default for RateLimitConfig {
             fail_open: true,
             default_limit: Bounded::of::<100>(),
             default_window_seconds: Bounded::of::<60>(),
+            replicas: Bounded::of::<1>(),
+            refresh_interval_seconds: Bounded::of::<5>(),
         }
     }
 }

@@ -19,6 +19,8 @@ pub struct RedisConfig {
     pub pool_size: Bounded<1, 1024>,
     /// `redis.timeout_ms`: how long a decision may take before it counts as failed.
     pub timeout_ms: Bounded<1, 60_000>,
+    /// `redis.connect_timeout_seconds`: how long to wait for a connection.
+    pub connect_timeout_seconds: Bounded<1, 60>,
 }
 
 impl RedisConfig {
@@ -35,7 +37,10 @@ impl RedisConfig {
         };
         let target = parsed.map_err(|error| Problem::new(key, told(&error)))?;
         let timeout = Duration::from_millis(self.timeout_ms.get());
-        let target = target.connections(self.pool_size.get() as usize).timeout(timeout);
+        let target = target
+            .connections(self.pool_size.get() as usize)
+            .timeout(timeout)
+            .connect_timeout(Duration::from_secs(self.connect_timeout_seconds.get()));
         Ok(Some(match &self.ca {
             Some(ca) => target.root_certificate(ca.expose()),
             None => target,
@@ -64,6 +69,7 @@ impl Default for RedisConfig {
             ca: None,
             pool_size: Bounded::of::<4>(),
             timeout_ms: Bounded::of::<100>(),
+            connect_timeout_seconds: Bounded::of::<3>(),
         }
     }
 }

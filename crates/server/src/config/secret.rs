@@ -13,8 +13,12 @@ use super::{
 #[derive(Clone, Deserialize, PartialEq, Eq)]
 pub struct Secret(String);
 
+/// What may be given as `{key}_file` too, in every section of a list.
+const LISTED: [(&str, &str); 1] = [("auth.tokens", "token")];
+
 /// What may be given as `{key}_file` too.
-const SECRETS: [&str; 3] = ["redis.url", "redis.urls", "redis.ca"];
+const SECRETS: [&str; 5] =
+    ["database.url", "database.password", "redis.url", "redis.urls", "redis.ca"];
 
 impl Secret {
     /// The text itself.
@@ -31,7 +35,22 @@ impl fmt::Debug for Secret {
 
 /// Puts the contents of every `{secret}_file` in the secret's place.
 pub(super) fn resolve(tree: &mut Node) -> Vec<Problem> {
-    SECRETS.iter().filter_map(|secret| read(tree, secret).err()).collect()
+    let mut problems: Vec<_> =
+        SECRETS.iter().filter_map(|secret| read(tree, secret).err()).collect();
+    for (list, secret) in LISTED {
+        let items = tree.items_mut(list).iter_mut().enumerate();
+        let unread: Vec<_> = items
+            .filter_map(|(place, item)| {
+                read(item, secret).err().map(|problem| problem.within(&format!("{list}[{place}]")))
+            })
+            .collect();
+        if !unread.is_empty() {
+            // What is missing for this reason is not told again.
+            tree.remove(list);
+        }
+        problems.extend(unread);
+    }
+    problems
 }
 
 fn read(tree: &mut Node, secret: &str) -> Result<(), Problem> {

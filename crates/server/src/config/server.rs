@@ -1,5 +1,7 @@
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    thread,
     time::Duration,
 };
 
@@ -8,13 +10,19 @@ use serde::Deserialize;
 use super::{AuthConfig, AuthMode, Bounded, Problem, problem::shown};
 
 /// Where the server listens, and how patient it is.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct ServerConfig {
     /// `server.host`: the address to listen on.
     pub host: Host,
     /// `server.port`: 0 takes any that is free.
     pub port: Bounded<0, 65_535>,
+    /// `server.grpc_port`: where gRPC is; 0 takes any that is free.
+    pub grpc_port: Bounded<0, 65_535>,
+    /// `server.data_dir`: the folder of what must survive a restart when there is no other place for it.
+    pub data_dir: PathBuf,
+    /// `server.workers`: how many threads answer; 0 takes as many as there are cores.
+    pub workers: Bounded<0, 1024>,
     /// `server.request_timeout_seconds`: how long a request may take, its body included.
     pub request_timeout_seconds: Bounded<1, 3600>,
     /// `server.shutdown_timeout_seconds`: how long requests in flight may take after a signal to stop.
@@ -29,9 +37,22 @@ pub struct Host(IpAddr);
 // === impl ServerConfig ===
 
 impl ServerConfig {
+    /// Where to listen for gRPC.
+    pub fn grpc_address(&self) -> SocketAddr {
+        SocketAddr::new(self.host.0, self.grpc_port.get() as u16)
+    }
+
     /// Where to listen.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.host.0, self.port.get() as u16)
+    }
+
+    /// How many threads answer.
+    pub(crate) fn workers(&self) -> usize {
+        match self.workers.get() as usize {
+            0 => thread::available_parallelism().map_or(1, usize::from),
+            some => some,
+        }
     }
 
     pub(crate) const fn request_timeout(&self) -> Duration {
@@ -43,12 +64,13 @@ impl ServerConfig {
     }
 
     /// Other machines are let in only by somebody who wrote that down.
-    pub(super) fn exposed_without(&self, auth: AuthConfig) -> Option<Problem> {
-        let open = auth.mode == Some(AuthMode::Off);
-        (!self.host.0.is_loopback() && !open).then(|| {
+    pub(super) fn exposed_without(&self, auth: &AuthConfig) -> Option<Problem> {
+        let decided = auth.mode == Some(AuthMode::Off) || auth.authenticates();
+        (!self.host.0.is_loopback() && !decided).then(|| {
             let message = format!(
                 "{} can be reached from other machines, and nothing authenticates them: \
-                 listen on 127.0.0.1, or write auth.mode: off to serve everybody",
+                 set auth.jwks_url or auth.tokens, listen on 127.0.0.1, or write auth.mode: off to \
+                 serve everybody",
                 self.host.0
             );
             Problem::new("server.host", message)
@@ -61,6 +83,9 @@ impl Default for ServerConfig {
         Self {
             host: Host(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             port: Bounded::of::<8080>(),
+            grpc_port: Bounded::of::<50_051>(),
+            data_dir: PathBuf::from("data"),
+            workers: Bounded::of::<0>(),
             request_timeout_seconds: Bounded::of::<30>(),
             shutdown_timeout_seconds: Bounded::of::<10>(),
         }

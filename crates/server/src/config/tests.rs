@@ -164,7 +164,7 @@ fn each_mistake_is_named_by_its_place() {
         ("redis:\n  urls: []\n", "redis.urls (config.yaml:2): a cluster needs at least one URL"),
         (
             "redis:\n  urls:\n    - [a]\n",
-            "redis.urls (config.yaml:2): expected a string, got a list",
+            "redis.urls[0] (config.yaml:3): expected a string, got a list",
         ),
         (
             "redis:\n  url: localhost:6379\n",
@@ -176,7 +176,7 @@ fn each_mistake_is_named_by_its_place() {
         ),
         (
             "server:\n  host: 0.0.0.0\n",
-            "server.host (config.yaml:2): 0.0.0.0 can be reached from other machines, and nothing authenticates them: listen on 127.0.0.1, or write auth.mode: off to serve everybody",
+            "server.host (config.yaml:2): 0.0.0.0 can be reached from other machines, and nothing authenticates them: set auth.jwks_url or auth.tokens, listen on 127.0.0.1, or write auth.mode: off to serve everybody",
         ),
     ];
     for (yaml, expected) in cases {
@@ -267,6 +267,18 @@ fn a_secret_in_the_wrong_place_is_not_repeated() {
         let told = problems(yaml, &[]);
         assert!(!told.contains("hunter2"), "{told}");
     }
+}
+
+#[test]
+fn other_machines_are_let_in_if_they_can_be_authenticated() {
+    let token = "[{name: ci, role: sys_operator, token: 0123456789abcdef}]";
+    for (key, value) in
+        [("HEADGATE__AUTH__JWKS_URL", "http://issuer/certs"), ("HEADGATE__AUTH__TOKENS", token)]
+    {
+        let config = load("server:\n  host: 0.0.0.0\n", &[(key, value)]).unwrap();
+        assert!(config.auth.authenticates(), "{key}");
+    }
+    assert!(load("server:\n  host: 0.0.0.0\nauth:\n  tokens: []\n", &[]).is_err());
 }
 
 #[test]

@@ -34,9 +34,25 @@ pub(super) enum Origin {
 // === impl Node ===
 
 impl Node {
-    /// The node at `key`, such as `server.port`.
+    /// The node at `key`, such as `server.port` or `auth.tokens[0].role`.
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
-        key.split('.').try_fold(self, |node, name| node.entries()?.get(name))
+        key.split('.').try_fold(self, |node, name| {
+            let (name, place) = name.split_once('[').unwrap_or((name, ""));
+            let node = node.entries()?.get(name)?;
+            match place.trim_end_matches(']') {
+                "" => Some(node),
+                place => node.items().get(place.parse::<usize>().ok()?),
+            }
+        })
+    }
+
+    /// The items of the list at `key`; none if there is no list.
+    pub(super) fn items_mut(&mut self, key: &str) -> &mut [Self] {
+        let list = key.split('.').try_fold(self, |node, name| node.entries_mut()?.get_mut(name));
+        match list.map(|node| &mut node.value) {
+            Some(Value::List(items)) => items,
+            _ => &mut [],
+        }
     }
 
     /// Takes the node at `key` out.
@@ -63,6 +79,13 @@ impl Node {
             section = entries.entry(name.to_owned()).or_default();
         }
         Ok(())
+    }
+
+    fn items(&self) -> &[Self] {
+        match &self.value {
+            Value::List(items) => items,
+            Value::Text(_) | Value::Map(_) => &[],
+        }
     }
 
     fn entries(&self) -> Option<&BTreeMap<String, Self>> {

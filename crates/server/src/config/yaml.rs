@@ -1,6 +1,11 @@
 //! The configuration file, as a tree of texts.
 
-use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput};
 
@@ -20,6 +25,13 @@ pub(super) fn read(path: &Path) -> Result<Node, ConfigError> {
         column: error.marker().col() + 1,
         message: error.info().to_owned(),
     })
+}
+
+/// Reads YAML that does not stand in a file; `None` if it is not YAML, or nothing.
+pub(super) fn read_value(text: &str, origin: &Origin) -> Option<Node> {
+    let place = PathBuf::from(origin.to_string());
+    let mut reader = Reader { path: place.into(), events: Parser::new_from_str(text) };
+    reader.document().ok()
 }
 
 struct Reader<'t> {

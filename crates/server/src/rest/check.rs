@@ -1,37 +1,78 @@
-//! `POST /api/v1/ratelimit/check`: may this subject go on?
+//! `POST /api/v1/ratelimit/check` and `/check/batch`: may these subjects go on?
 
 mod answer;
-mod field;
+pub(super) mod batch;
 mod question;
 
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use headgate_ratelimit::usecase::CheckError;
 use tokio::time::Instant;
 
-use self::{
-    answer::Answer,
-    question::{Question, WireQuestion},
+use self::answer::Answer;
+use super::{
+    error::{ApiError, Detail},
+    json::JsonBody,
+    openapi::WithBody,
 };
-use super::{Rest, error::ApiError, json::JsonBody};
-use crate::rule::DecideError;
+use crate::services::Services;
 
+pub(super) use self::{
+    answer::WireAnswer,
+    batch::check_batch,
+    question::{WireQuestion, scope, subject, text},
+};
+
+/// Decides whether a subject may go on, and takes what it asks for if it may.
+#[utoipa::path(
+    post,
+    path = "/api/v1/ratelimit/check",
+    tag = "checks",
+    request_body = WireQuestion<'_>,
+    responses(
+        (
+            status = 200,
+            description = "The decision; a denial is one too",
+            body = WireAnswer<'_>,
+            headers(
+                ("X-RateLimit-Limit" = u64, description = "The most the subject can have at once"),
+                ("X-RateLimit-Remaining" = u64, description = "What is left"),
+                ("X-RateLimit-Reset" = u64, description = "The Unix second at which all is back"),
+                ("RateLimit-Policy" = String, description = "The rule that decided, its quota and its window"),
+                ("RateLimit" = String, description = "What is left under that rule, and the seconds until all is back"),
+            ),
+        ),
+        WithBody,
+    ),
+)]
 pub(super) async fn check(
-    State(rest): State<Arc<Rest>>,
+    State(services): State<Arc<Services>>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let wire: WireQuestion<'_> = body.parse()?;
-    let Question { scope, subject } = wire.validate(&rest.rule)?;
+    let (question, dry_run) = wire.validate()?;
 
+    if dry_run {
+        let verdict = services.check.peek(&question).await?;
+        return Ok(Answer::new(&question, &verdict).into());
+    }
     let started = Instant::now();
-    let decision = rest.rule.decide(&rest.limiter, scope, subject).await?;
-    rest.metrics.checks.decided(&decision, started.elapsed());
-
-    Ok(Answer { scope, subject, decision }.into())
+    let verdict = services.check.check(&question).await?;
+    services.metrics.checks.decided(&verdict.decision, started.elapsed());
+    Ok(Answer::new(&question, &verdict).into())
 }
 
-impl From<DecideError> for ApiError {
-    fn from(error: DecideError) -> Self {
-        Self::Internal(error.to_string())
+impl From<CheckError> for ApiError {
+    fn from(error: CheckError) -> Self {
+        let field = match &error {
+            CheckError::NoSuchWindow { .. } => "window",
+            CheckError::Cost(_) => "cost",
+            CheckError::Batch(_) => "checks",
+            CheckError::NoSuchRule(id) => return Self::NoSuchRule(id.to_string()),
+            CheckError::OtherSubject { .. } => "identifier",
+            CheckError::Store(cause) => return Self::store(cause),
+        };
+        Self::Invalid(vec![Detail::new(field, "invalid", error.to_string())])
     }
 }

@@ -11,9 +11,13 @@ use axum::{
     http::{HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
+use headgate::StoreError;
+use headgate_ratelimit::{FieldError, RepositoryError, usecase::ManageError};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{json, request_id::RequestId};
+use crate::auth::AuthError;
 
 /// Why a request was not answered.
 #[derive(Clone, Debug)]
@@ -24,38 +28,63 @@ pub(super) enum ApiError {
     BadBody(String),
     /// The body is something else than JSON.
     NotJson,
-    /// The body is larger than any request needs.
-    TooLarge,
+    /// The body has more than this many bytes.
+    TooLarge(usize),
     /// The body did not arrive.
     Interrupted,
     /// There is nothing at this path.
     NoSuchRoute(String),
     /// There is something at this path, but not for this method.
     NoSuchMethod(Method),
+    /// The caller is not known, or may not do that.
+    Auth(AuthError),
+    /// The rule is not named.
+    NoRuleId,
+    /// There is no rule with this id.
+    NoSuchRule(String),
+    /// There is such a rule already; says which.
+    RuleExists(String),
     /// The request took too long.
     TimedOut,
+    /// The database cannot be reached; the log says why.
+    NoDatabase(String),
+    /// The store cannot be reached; the log says why.
+    NoStore(String),
     /// Something of ours failed; the log says what.
     Internal(String),
 }
 
 /// A field that does not fit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct Detail {
-    pub(super) field: &'static str,
-    pub(super) message: String,
+    #[schema(value_type = String)]
+    field: Cow<'static, str>,
+    /// Why, for programs.
+    reason: &'static str,
+    message: String,
 }
 
-#[derive(Serialize)]
-struct Envelope<'a> {
+/// An error.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Error)]
+pub(super) struct Envelope<'a> {
     error: Inside<'a>,
 }
 
-#[derive(Serialize)]
+/// What went wrong.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ErrorBody)]
 struct Inside<'a> {
+    /// For programs.
     code: &'static str,
+    /// For people.
+    #[schema(value_type = String)]
     message: Cow<'static, str>,
+    /// As in the `X-Request-Id` header and in the log.
     request_id: &'a str,
+    /// Every field that does not fit; left out where there is none.
     #[serde(skip_serializing_if = "<[Detail]>::is_empty")]
+    #[schema(value_type = Vec<Detail>, required = false)]
     details: &'a [Detail],
 }
 
@@ -74,22 +103,35 @@ pub(super) async fn no_such_method(method: Method) -> ApiError {
 impl ApiError {
     pub(super) const fn status(&self) -> StatusCode {
         match self {
-            Self::Invalid(_) | Self::BadBody(_) | Self::Interrupted => StatusCode::BAD_REQUEST,
+            Self::Invalid(_) | Self::BadBody(_) | Self::NoRuleId | Self::Interrupted => {
+                StatusCode::BAD_REQUEST
+            }
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::NoSuchRoute(_) => StatusCode::NOT_FOUND,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Auth(AuthError::PermissionDenied { .. }) => StatusCode::FORBIDDEN,
+            Self::Auth(_) => StatusCode::UNAUTHORIZED,
+            Self::NoSuchRoute(_) | Self::NoSuchRule(_) => StatusCode::NOT_FOUND,
+            Self::RuleExists(_) => StatusCode::CONFLICT,
             Self::NoSuchMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::TimedOut => StatusCode::REQUEST_TIMEOUT,
+            Self::NoDatabase(_) | Self::NoStore(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
     pub(super) const fn code(&self) -> &'static str {
         match self {
-            Self::Invalid(_) | Self::BadBody(_) => "SYS_RATELIMIT_VALIDATION_ERROR",
+            Self::Invalid(_) | Self::BadBody(_) | Self::NoRuleId => {
+                "SYS_RATELIMIT_VALIDATION_ERROR"
+            }
             Self::Interrupted => "SYS_RATELIMIT_ERROR",
             Self::NotJson => "SYS_RATELIMIT_UNSUPPORTED_MEDIA_TYPE",
-            Self::TooLarge => "SYS_RATELIMIT_BODY_TOO_LARGE",
+            Self::TooLarge(_) => "SYS_RATELIMIT_BODY_TOO_LARGE",
+            Self::Auth(error) => error.code(),
+            Self::NoSuchRule(_) => "SYS_RATELIMIT_RULE_NOT_FOUND",
+            Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
+            Self::NoDatabase(_) => "SYS_RATELIMIT_DATABASE_UNAVAILABLE",
+            Self::NoStore(_) => "SYS_RATELIMIT_STORE_UNAVAILABLE",
             Self::NoSuchRoute(_) => "SYS_RATELIMIT_NOT_FOUND",
             Self::NoSuchMethod(_) => "SYS_RATELIMIT_METHOD_NOT_ALLOWED",
             Self::TimedOut => "SYS_RATELIMIT_TIMEOUT",
@@ -101,15 +143,23 @@ impl ApiError {
     fn message(&self) -> Cow<'static, str> {
         match self {
             Self::Invalid(_) => "validation failed".into(),
-            Self::BadBody(what) => what.clone().into(),
+            Self::BadBody(what) | Self::RuleExists(what) => what.clone().into(),
             Self::NotJson => "the body must be sent as content-type: application/json".into(),
-            Self::TooLarge => {
-                format!("the body must be at most {} bytes", json::MAX_BODY_BYTES).into()
-            }
+            Self::TooLarge(most) => format!("the body must be at most {most} bytes").into(),
             Self::Interrupted => "the body did not arrive completely".into(),
             Self::NoSuchRoute(asked) => format!("no such endpoint: {asked}").into(),
             Self::NoSuchMethod(method) => {
                 format!("{method} is not supported here; the Allow header says what is").into()
+            }
+            Self::Auth(error) => error.message().into(),
+            Self::NoRuleId => "rule_id is required".into(),
+            Self::NoSuchRule(id) => format!("rule not found: {id}").into(),
+            Self::NoDatabase(_) => {
+                "the database cannot be reached: nothing was changed, try again later".into()
+            }
+            Self::NoStore(_) => {
+                "the store of counters cannot be reached: nothing was changed, try again later"
+                    .into()
             }
             Self::TimedOut => "the request took too long".into(),
             Self::Internal(_) => "internal error".into(),
@@ -120,6 +170,23 @@ impl ApiError {
         match self {
             Self::Invalid(details) => details,
             _ => &[],
+        }
+    }
+
+    /// A store that could not do what nobody else can do for it.
+    pub(super) fn store(cause: &StoreError) -> Self {
+        if cause.is_outage() {
+            Self::NoStore(cause.to_string())
+        } else {
+            Self::Internal(cause.to_string())
+        }
+    }
+
+    /// What failed inside, if something did.
+    pub(super) fn cause(&self) -> Option<&str> {
+        match self {
+            Self::NoDatabase(cause) | Self::NoStore(cause) | Self::Internal(cause) => Some(cause),
+            _ => None,
         }
     }
 
@@ -140,11 +207,63 @@ impl IntoResponse for ApiError {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = self.status();
         response.headers_mut().insert(header::CONTENT_TYPE, json::CONTENT_TYPE);
-        if matches!(self, Self::TooLarge | Self::TimedOut) {
+        if matches!(self, Self::TooLarge(_) | Self::TimedOut) {
             // The rest of the body is not read, so nothing can follow it.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response.extensions_mut().insert(self);
         response
+    }
+}
+
+impl From<AuthError> for ApiError {
+    fn from(error: AuthError) -> Self {
+        Self::Auth(error)
+    }
+}
+
+impl From<RepositoryError> for ApiError {
+    fn from(error: RepositoryError) -> Self {
+        match error {
+            RepositoryError::NotFound(id) => Self::NoSuchRule(id.to_string()),
+            RepositoryError::Exists { .. } => Self::RuleExists(error.to_string()),
+            RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
+            RepositoryError::Corrupt(_) => Self::Internal(error.to_string()),
+        }
+    }
+}
+
+impl From<ManageError> for ApiError {
+    fn from(error: ManageError) -> Self {
+        let message = error.to_string();
+        let details = match error {
+            ManageError::Repository(error) => return error.into(),
+            ManageError::Invalid(errors) => errors.into_iter().map(Detail::from).collect(),
+            ManageError::InvalidAt { index, errors } => {
+                let within = |error| Detail::from(error).within("rules", index);
+                errors.into_iter().map(within).collect()
+            }
+            ManageError::Twice(..) => vec![Detail::new("rules", "duplicate", message)],
+        };
+        Self::Invalid(details)
+    }
+}
+
+// === impl Detail ===
+
+impl Detail {
+    pub(super) fn new(field: &'static str, reason: &'static str, message: String) -> Self {
+        Self { field: field.into(), reason, message }
+    }
+
+    /// The same field of one item of a list.
+    pub(super) fn within(self, list: &str, index: usize) -> Self {
+        Self { field: format!("{list}[{index}].{}", self.field).into(), ..self }
+    }
+}
+
+impl From<FieldError> for Detail {
+    fn from(error: FieldError) -> Self {
+        Self::new(error.field, error.reason, error.message)
     }
 }

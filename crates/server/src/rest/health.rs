@@ -4,44 +4,56 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use serde::Serialize;
+use utoipa::ToSchema;
 
-use super::{Rest, json};
-use crate::rule::DecideError;
+use super::json;
+use crate::{services::Services, stores::ProbeError};
 
-#[derive(Serialize)]
-struct Liveness {
+/// Whether the process answers.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Liveness {
     status: &'static str,
 }
 
-#[derive(Serialize)]
-struct Readiness {
+/// Whether the server can decide.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Readiness {
     status: &'static str,
     checks: Checks,
 }
 
-#[derive(Serialize)]
-struct Checks {
+/// What it needs: `ok`, or `error:` and what is wrong.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ReadinessChecks)]
+pub(super) struct Checks {
     store: String,
+    database: String,
 }
 
 /// The process answers. It asks nobody: restarting it would bring no store back.
+#[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, description = "It does", body = Liveness)))]
 pub(super) async fn live() -> Response {
     json::respond(&Liveness { status: "ok" })
 }
 
 /// The server can decide. Without its store it is degraded but still ready, since the
-/// failure policy decides; taken out of service, it could not even do that.
-pub(super) async fn ready(State(rest): State<Arc<Rest>>) -> Response {
-    let (status, store) = match ask_store(&rest).await {
-        Ok(()) => ("ready", "ok".to_owned()),
-        Err(error) => ("degraded", format!("error: {error}")),
+/// failure policy decides; taken out of service, it could not even do that. Without its
+/// database it decides by the rules it knows.
+#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "It can", body = Readiness)))]
+pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
+    let store = ask_store(&services).await.err().map(|error| error.to_string());
+    let database = services.catalog.freshness().error.map(|error| error.to_string());
+    let status = if store.is_none() && database.is_none() { "ready" } else { "degraded" };
+    let told = |error: Option<String>| {
+        error.map_or_else(|| "ok".to_owned(), |error| format!("error: {error}"))
     };
-    json::respond(&Readiness { status, checks: Checks { store } })
+    let checks = Checks { store: told(store), database: told(database) };
+    json::respond(&Readiness { status, checks })
 }
 
 /// Asks the store, and notes whether it answered.
-pub(super) async fn ask_store(rest: &Rest) -> Result<(), DecideError> {
-    let answer = rest.probe.ask().await;
-    rest.metrics.store_is(answer.is_ok());
+pub(super) async fn ask_store(services: &Services) -> Result<(), ProbeError> {
+    let answer = services.probe.ask().await;
+    services.metrics.store_is(answer.is_ok());
     answer
 }

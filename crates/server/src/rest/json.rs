@@ -16,10 +16,13 @@ pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 
 pub(super) const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A body that was sent as JSON; [`parse`](Self::parse) sees whether it is.
-pub(super) struct JsonBody(Bytes);
+/// The most that a list of rules needs.
+pub(super) const MAX_LIST_BYTES: usize = 4 * 1024 * 1024;
 
-impl JsonBody {
+/// A body that was sent as JSON; [`parse`](Self::parse) sees whether it is.
+pub(super) struct JsonBody<const MAX_BYTES: usize = MAX_BODY_BYTES>(Bytes);
+
+impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
     /// The object in the body, which it may borrow from.
     pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
         let wrong = |message: String| Err(ApiError::BadBody(message));
@@ -39,7 +42,7 @@ impl JsonBody {
     }
 }
 
-impl<S: Sync> FromRequest<S> for JsonBody {
+impl<S: Sync, const MAX_BYTES: usize> FromRequest<S> for JsonBody<MAX_BYTES> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
@@ -48,12 +51,12 @@ impl<S: Sync> FromRequest<S> for JsonBody {
         }
         let announced = request.headers().get(header::CONTENT_LENGTH);
         let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
-        if announced.is_some_and(|length: u64| length > MAX_BODY_BYTES as u64) {
-            return Err(ApiError::TooLarge);
+        if announced.is_some_and(|length: u64| length > MAX_BYTES as u64) {
+            return Err(ApiError::TooLarge(MAX_BYTES));
         }
-        match Limited::new(request.into_body(), MAX_BODY_BYTES).collect().await {
+        match Limited::new(request.into_body(), MAX_BYTES).collect().await {
             Ok(body) => Ok(Self(body.to_bytes())),
-            Err(error) if error.is::<LengthLimitError>() => Err(ApiError::TooLarge),
+            Err(error) if error.is::<LengthLimitError>() => Err(ApiError::TooLarge(MAX_BYTES)),
             Err(_) => Err(ApiError::Interrupted),
         }
     }

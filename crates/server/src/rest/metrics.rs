@@ -10,17 +10,20 @@ use axum::{
 };
 use tracing::debug;
 
-use super::{Rest, error::ApiError, health};
+use super::{error::ApiError, health};
+use crate::services::Services;
 
 const CONTENT_TYPE: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-pub(super) async fn render(State(rest): State<Arc<Rest>>) -> Result<Response, ApiError> {
+/// Everything that is counted, as Prometheus reads it.
+#[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, description = "The metrics", body = String, content_type = "text/plain; version=0.0.4; charset=utf-8")))]
+pub(super) async fn render(State(services): State<Arc<Services>>) -> Result<Response, ApiError> {
     // Whether the store is up is only known by asking it.
-    if let Err(error) = health::ask_store(&rest).await {
+    if let Err(error) = health::ask_store(&services).await {
         debug!(%error, "The store does not answer");
     }
-    let text = rest.metrics.render().map_err(|error| ApiError::Internal(error.to_string()))?;
+    let text = services.metrics.render().map_err(|error| ApiError::Internal(error.to_string()))?;
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
     Ok(response)

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Router,
     body::Body,
-    http::{Method, Request, header::CONTENT_LENGTH},
+    http::{
+        Method, Request,
+        header::{AUTHORIZATION, CONTENT_LENGTH},
+    },
     response::{IntoResponse, Response},
 };
 use hyper::{body::Incoming, service::Service};
@@ -14,33 +17,39 @@ use tokio::time::{self, Instant};
 use tracing::{debug, error, info};
 
 use super::{
-    Rest,
     error::ApiError,
     request_id::{self, RequestId},
     routes::Templates,
 };
-use crate::metrics::Answered;
+use crate::{metrics::Answered, services::Services};
 
 /// Answers HTTP requests.
 pub(crate) struct Surface {
     router: TowerToHyperService<Router>,
     templates: Templates,
-    rest: Arc<Rest>,
+    services: Arc<Services>,
     request_timeout: Duration,
 }
 
 impl Surface {
-    pub(crate) fn new(rest: Rest, request_timeout: Duration) -> Self {
-        let rest = Arc::new(rest);
-        let (router, templates) = super::routes().with(Arc::clone(&rest));
-        Self { router, templates, rest, request_timeout }
+    pub(crate) fn new(
+        services: Arc<Services>,
+        metrics_path: Option<&str>,
+        request_timeout: Duration,
+    ) -> Self {
+        let (router, templates) = super::routes(metrics_path).with(Arc::clone(&services));
+        Self { router, templates, services, request_timeout }
     }
 
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response {
+    pub(crate) async fn answer(&self, mut request: Request<Incoming>) -> Response {
         let started = Instant::now();
         let id = RequestId::of(request.headers());
         let method = bounded(request.method());
         let path = self.templates.of(request.uri().path());
+        if request.headers().contains_key(AUTHORIZATION) {
+            // Only those who may change something have their request's name written down.
+            request.extensions_mut().insert(id.clone());
+        }
 
         let mut response =
             match time::timeout(self.request_timeout, self.router.call(request)).await {
@@ -52,7 +61,7 @@ impl Surface {
         log(&id, method, path, &response, took);
         let status = response.status();
         let answered = Answered { method, path, status: status.as_str(), took };
-        self.rest.metrics.requests.answered(&answered);
+        self.services.metrics.requests.answered(&answered);
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
             // Axum has noted the length of the body that was not there.
             response.headers_mut().remove(CONTENT_LENGTH);
@@ -69,11 +78,15 @@ fn log(id: &RequestId, method: &str, path: &str, response: &Response, took: Dura
     let took_us = took.as_micros() as u64;
     match response.extensions().get::<ApiError>() {
         None => debug!(request_id, method, path, status, took_us, "Answered {request_id}"),
-        Some(ApiError::Internal(cause)) => {
-            error!(request_id, method, path, status, took_us, cause, "Failed {request_id}");
-        }
         Some(refusal) => {
             let code = refusal.code();
+            if let Some(cause) = refusal.cause() {
+                error!(
+                    request_id,
+                    method, path, status, code, took_us, cause, "Failed {request_id}"
+                );
+                return;
+            }
             info!(request_id, method, path, status, code, took_us, "Refused {request_id}");
         }
     }

@@ -44,7 +44,13 @@ fn every_key_is_documented_with_its_variable_and_default() {
         }
         documented.insert(key.to_owned());
     }
-    let files = ["redis.url_file", "redis.urls_file", "redis.ca_file"];
+    let files = [
+        "database.url_file",
+        "database.password_file",
+        "redis.url_file",
+        "redis.urls_file",
+        "redis.ca_file",
+    ];
     let mut known = BTreeSet::from(files.map(str::to_owned));
     for section in keys_of("") {
         for key in keys_of(&section) {

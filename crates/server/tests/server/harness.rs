@@ -1,12 +1,13 @@
 //! A server on a free port, and a client that reads all of an answer.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::Path};
 
-use headgate_server::{App, Config, Drain};
+use headgate_server::{App, Config, Drain, Listeners};
 use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Request, StatusCode, body::Bytes, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use tempfile::TempDir;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::oneshot,
@@ -14,10 +15,17 @@ use tokio::{
 };
 
 pub(crate) const CHECK: &str = "/api/v1/ratelimit/check";
+pub(crate) const RULES: &str = "/api/v1/ratelimit/rules";
 
 /// A server that stops with the test's runtime, or when it is told to.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
+    pub(crate) grpc_address: SocketAddr,
+    /// What the server printed on its first start, if it made a token.
+    pub(crate) admin_token: Option<String>,
+    /// Gone with the server.
+    #[expect(dead_code, reason = "held for its drop")]
+    data: Option<TempDir>,
     shutdown: oneshot::Sender<()>,
     running: JoinHandle<Drain>,
 }
@@ -33,20 +41,44 @@ pub(crate) struct Reply {
 // === impl Server ===
 
 impl Server {
-    /// Starts with these keys set, such as `("ratelimit.default_limit", "5")`.
+    /// Starts with these keys set, such as `("ratelimit.default_limit", "5")`, and a data folder of its own.
     pub(crate) async fn start(keys: &[(&str, &str)]) -> Self {
+        let data = tempfile::tempdir().expect("a folder");
+        let folder = data.path().to_str().expect("a path that is text").to_owned();
+        let keys = [&[("server.data_dir", folder.as_str())], keys].concat();
+        Self { data: Some(data), ..Self::launch(None, &keys).await }
+    }
+
+    /// Starts with the data folder that `keys` name.
+    pub(crate) async fn start_in_place(keys: &[(&str, &str)]) -> Self {
+        Self::launch(None, keys).await
+    }
+
+    /// Starts with a configuration file, overridden by `keys`, and a data folder of its own.
+    pub(crate) async fn start_with_file(file: &Path, keys: &[(&str, &str)]) -> Self {
+        let data = tempfile::tempdir().expect("a folder");
+        let folder = data.path().to_str().expect("a path that is text").to_owned();
+        let keys = [&[("server.data_dir", folder.as_str())], keys].concat();
+        Self { data: Some(data), ..Self::launch(Some(file), &keys).await }
+    }
+
+    async fn launch(file: Option<&Path>, keys: &[(&str, &str)]) -> Self {
         let variables = keys.iter().map(|(key, value)| (variable(key), (*value).to_owned()));
-        let config = Config::load(None, variables).expect("a configuration that fits");
-        let app = App::build(&config).expect("a server");
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
-        let address = listener.local_addr().expect("the listener's address");
+        let config = Config::load(file, variables).expect("a configuration that fits");
+        let app = App::build(&config).await.expect("a server");
+        let bind = || TcpListener::bind(("127.0.0.1", 0));
+        let rest = bind().await.expect("a free port");
+        let grpc = bind().await.expect("a free port");
+        let address = rest.local_addr().expect("the listener's address");
+        let grpc_address = grpc.local_addr().expect("the listener's address");
         let (shutdown, told) = oneshot::channel();
         let stop = async {
             // A sender that is gone stops the server too.
             let _ = told.await;
         };
-        let running = tokio::spawn(app.serve(listener, stop));
-        Self { address, shutdown, running }
+        let admin_token = app.new_admin_token().map(|token| token.expose().to_owned());
+        let running = tokio::spawn(app.serve(Listeners { rest, grpc }, stop));
+        Self { address, grpc_address, admin_token, data: None, shutdown, running }
     }
 
     /// Asks the server to stop, without waiting for it.
@@ -68,6 +100,36 @@ impl Server {
     pub(crate) async fn check_user(&self, identifier: &str) -> Reply {
         let body = serde_json::json!({"scope": "user", "identifier": identifier});
         self.post(CHECK, &body.to_string()).await
+    }
+
+    /// Sends a request as the administrator; an empty body is none.
+    pub(crate) async fn admin(&self, method: &str, path: &str, body: &str) -> Reply {
+        self.with_token(self.admin_token.as_deref(), method, path, body).await
+    }
+
+    /// Sends a request with this token; an empty body is none.
+    pub(crate) async fn with_token(
+        &self,
+        token: Option<&str>,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> Reply {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        if !body.is_empty() {
+            request = request.header("content-type", "application/json");
+        }
+        self.send(request, body).await
+    }
+
+    /// Makes a rule; gives its id.
+    pub(crate) async fn create_rule(&self, rule: &Value) -> String {
+        let reply = self.admin("POST", RULES, &rule.to_string()).await;
+        assert_eq!(reply.status, 201, "{}", reply.text);
+        reply.json()["id"].as_str().expect("an id").to_owned()
     }
 
     pub(crate) async fn send(&self, request: hyper::http::request::Builder, body: &str) -> Reply {

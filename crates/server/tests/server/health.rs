@@ -11,7 +11,7 @@ async fn a_server_on_memory_is_alive_and_ready() {
     let live = server.get("/healthz").await;
     assert_eq!((live.status.as_u16(), live.json()), (200, json!({"status": "ok"})));
     let ready = server.get("/readyz").await;
-    let expected = json!({"status": "ready", "checks": {"store": "ok"}});
+    let expected = json!({"status": "ready", "checks": {"store": "ok", "database": "ok"}});
     assert_eq!((ready.status.as_u16(), ready.json()), (200, expected));
 }
 

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod audit;
+mod auth;
 mod check;
 mod connections;
 mod docs;
@@ -9,3 +11,6 @@ mod errors;
 mod harness;
 mod health;
 mod redis;
+mod replicas;
+mod rules;
+mod subjects;

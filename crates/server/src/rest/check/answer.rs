@@ -1,95 +1,102 @@
 //! From a decision to what the caller reads.
 
-use std::fmt;
+use std::io::Write;
 
 use axum::{
     http::{HeaderName, HeaderValue, header::RETRY_AFTER},
     response::Response,
 };
-use headgate::{Decision, FailMode, Key};
-use serde::{Serialize, Serializer};
+use headgate::Decision;
+use headgate_ratelimit::{
+    CompiledRule,
+    usecase::{Question, Verdict},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
 
-use crate::{rest::json, rule::Scope};
+use crate::{reason::Reason, rest::json};
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+// draft-ietf-httpapi-ratelimit-headers-11
+const IETF: HeaderName = HeaderName::from_static("ratelimit");
+const IETF_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// A decision and whom it is about.
+/// A decision and the question it answers.
 pub(super) struct Answer<'a> {
-    pub(super) scope: Scope,
-    pub(super) subject: Key<'a>,
-    pub(super) decision: Decision,
+    body: WireAnswer<'a>,
+    decision: &'a Decision,
+    rule: &'a CompiledRule,
 }
 
-#[derive(Serialize)]
-struct WireAnswer<'a> {
+/// What was decided.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Decision)]
+pub(in crate::rest) struct WireAnswer<'a> {
+    /// Whether the subject may go on.
     allowed: bool,
+    /// What is left after this decision.
     remaining: u64,
+    /// The Unix second at which the whole allowance is back.
     reset_at: u64,
+    /// The most the subject can have at once.
     limit: u64,
+    /// Why it may not go on, or why it may although nobody counted; otherwise empty.
+    #[schema(value_type = String)]
     reason: Reason<'a>,
 }
 
-/// Why a request may not go on, or why it may although nobody counted it.
-enum Reason<'a> {
-    None,
-    Exceeded(Scope, Key<'a>),
-    FailOpen,
-    FailClosed,
+impl<'a> WireAnswer<'a> {
+    pub(super) fn new(question: &Question<'a>, verdict: &Verdict) -> Self {
+        let decision = &verdict.decision;
+        Self {
+            allowed: decision.allowed,
+            remaining: decision.remaining,
+            reset_at: decision.reset_at_secs(),
+            limit: decision.limit,
+            reason: Reason::of(decision, question.scope, question.subject.subject()),
+        }
+    }
 }
 
 impl<'a> Answer<'a> {
-    fn reason(&self) -> Reason<'a> {
-        match (self.decision.degraded, self.decision.allowed) {
-            (Some(FailMode::Open), _) => Reason::FailOpen,
-            (Some(FailMode::Closed), _) => Reason::FailClosed,
-            (None | Some(FailMode::Local), true) => Reason::None,
-            (None | Some(FailMode::Local), false) => Reason::Exceeded(self.scope, self.subject),
-        }
+    pub(super) fn new(question: &Question<'a>, verdict: &'a Verdict) -> Self {
+        let body = WireAnswer::new(question, verdict);
+        Self { body, decision: &verdict.decision, rule: &verdict.rule }
     }
 }
 
 impl From<Answer<'_>> for Response {
-    fn from(answer: Answer<'_>) -> Self {
-        let decision = &answer.decision;
-        let reset_at = decision.reset_at_secs();
-        let mut response = json::respond(&WireAnswer {
-            allowed: decision.allowed,
-            remaining: decision.remaining,
-            reset_at,
-            limit: decision.limit,
-            reason: answer.reason(),
-        });
+    fn from(Answer { body, decision, rule }: Answer<'_>) -> Self {
+        let mut response = json::respond(&body);
         let headers = response.headers_mut();
         headers.insert(LIMIT, HeaderValue::from(decision.limit));
         headers.insert(REMAINING, HeaderValue::from(decision.remaining));
-        headers.insert(RESET, HeaderValue::from(reset_at));
+        headers.insert(RESET, HeaderValue::from(body.reset_at));
         if !decision.allowed {
             headers.insert(RETRY_AFTER, HeaderValue::from(decision.retry_after_secs()));
         }
+        let (limit, window) = (decision.limit, rule.window_seconds());
+        let (left, reset) = (decision.remaining, decision.reset_after_secs());
+        headers.extend(field(IETF_POLICY, rule, format_args!(";q={limit};w={window}")));
+        headers.extend(field(IETF, rule, format_args!(";r={left};t={reset}")));
         response
     }
 }
 
-// === impl Reason ===
-
-impl fmt::Display for Reason<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => Ok(()),
-            Self::Exceeded(scope, subject) => {
-                write!(f, "rate limit exceeded for {scope}:{}", subject.subject())
-            }
-            Self::FailOpen => f.write_str("redis unavailable, fail-open"),
-            Self::FailClosed => f.write_str("redis unavailable, fail-closed"),
-        }
-    }
-}
-
-impl Serialize for Reason<'_> {
-    /// Straight into the body, without a string in between.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
+/// A structured field with one item: the policy's name, which is the rule's id, and parameters.
+fn field(
+    name: HeaderName,
+    rule: &CompiledRule,
+    parameters: std::fmt::Arguments<'_>,
+) -> Option<(HeaderName, HeaderValue)> {
+    const USUAL_BYTES: usize = 64;
+    let mut text = Vec::with_capacity(USUAL_BYTES);
+    let written = match rule.id() {
+        Some(id) => write!(text, "\"{id}\"{parameters}"),
+        None => write!(text, "\"default\"{parameters}"),
+    };
+    written.ok()?;
+    Some((name, HeaderValue::from_maybe_shared(axum::body::Bytes::from(text)).ok()?))
 }

@@ -1,89 +1,117 @@
 //! From what a caller sent to a question that makes sense.
 
-use std::borrow::Cow;
-
-use headgate::Key;
+use headgate::{Cost, Key};
+use headgate_ratelimit::{
+    Scope, UnknownScope,
+    usecase::{Question, check::Asked},
+};
 use serde::Deserialize;
+use utoipa::ToSchema;
 
-use super::field::Field;
-use crate::{
-    rest::{
-        error::{ApiError, Detail},
-        window::{self, NotAWindow},
-    },
-    rule::{DefaultRule, Scope},
+use crate::rest::{
+    error::{ApiError, Detail},
+    field::Field,
+    window::{self, NotAWindow},
 };
 
-/// The body as it was sent.
-#[derive(Debug, Deserialize)]
+/// Whether a subject may go on.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(expecting = "a JSON object")]
-pub(super) struct WireQuestion<'a> {
+#[schema(as = Check)]
+pub(in crate::rest) struct WireQuestion<'a> {
+    /// What kind of subject.
     #[serde(borrow, default)]
+    #[schema(value_type = super::super::openapi::Scope, required = true)]
     scope: Field<'a>,
+    /// Which one: 1 to 512 bytes without control characters and braces.
     #[serde(borrow, default)]
+    #[schema(value_type = String, required = true, min_length = 1, max_length = 512, example = "user-001")]
     identifier: Field<'a>,
+    /// Asks only the rule with this window: `60s`, `1m`, `1h`, or seconds.
     #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, example = "60s")]
     window: Field<'a>,
-}
-
-/// A subject that may or may not go on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Question<'a> {
-    pub(super) scope: Scope,
-    pub(super) subject: Key<'a>,
+    /// How many units it takes; 1 unless said.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    cost: Field<'a>,
+    /// Only says what would be decided, and takes nothing.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<bool>)]
+    dry_run: Field<'a>,
 }
 
 impl WireQuestion<'_> {
-    /// The question, or everything that is wrong with it.
-    pub(super) fn validate(&self, rule: &DefaultRule) -> Result<Question<'_>, ApiError> {
-        let scope = self.scope().map_err(|message| Detail { field: "scope", message });
-        let subject = self.subject().map_err(|message| Detail { field: "identifier", message });
-        let window = self.window(rule).map_err(|message| Detail { field: "window", message });
-        match (scope, subject, window) {
-            (Ok(scope), Ok(subject), Ok(())) => Ok(Question { scope, subject }),
-            (scope, subject, window) => {
-                let wrong = [scope.err(), subject.err(), window.err()];
-                Err(ApiError::Invalid(wrong.into_iter().flatten().collect()))
+    /// The question and whether it is only asked, or everything that is wrong with it.
+    pub(super) fn validate(&self) -> Result<(Question<'_>, bool), ApiError> {
+        self.read().map_err(ApiError::Invalid)
+    }
+
+    /// The same, for one of many.
+    pub(super) fn read(&self) -> Result<(Question<'_>, bool), Vec<Detail>> {
+        let scope = text("scope", &self.scope).and_then(scope);
+        let subject = text("identifier", &self.identifier).and_then(subject);
+        let asked = self.asked().map_err(|message| Detail::new("window", "invalid", message));
+        let cost = self.cost().map_err(|message| Detail::new("cost", "invalid", message));
+        let dry_run = self.dry_run.flag("dry_run");
+        let dry_run = dry_run.map_err(|message| Detail::new("dry_run", "wrong_type", message));
+        match (scope, subject, asked, cost, dry_run) {
+            (Ok(scope), Ok(subject), Ok(asked), Ok(cost), Ok(dry_run)) => {
+                Ok((Question { scope, subject, asked, cost }, dry_run))
+            }
+            (scope, subject, asked, cost, dry_run) => {
+                let wrong = [scope.err(), subject.err(), asked.err(), cost.err(), dry_run.err()];
+                Err(wrong.into_iter().flatten().collect())
             }
         }
     }
 
-    fn scope(&self) -> Result<Scope, String> {
-        let name = required("scope", &self.scope)?;
-        name.parse().map_err(|error: crate::rule::UnknownScope| error.to_string())
-    }
-
-    fn subject(&self) -> Result<Key<'_>, String> {
-        Key::new(required("identifier", &self.identifier)?).map_err(|error| {
-            let error = error.to_string();
-            // The engine speaks of keys; callers know this one as the identifier.
-            format!("identifier{}", error.strip_prefix("key").unwrap_or(&error))
-        })
-    }
-
     /// A window chooses among the rules; it never opens a bucket of its own.
-    fn window(&self, rule: &DefaultRule) -> Result<(), String> {
-        let seconds = match &self.window {
-            Field::Missing => return Ok(()),
-            Field::Text(text) => window::seconds(text).map_err(|error| error.to_string())?,
-            Field::Number(seconds) => *seconds,
-            Field::Other(_) => return Err(NotAWindow.to_string()),
-        };
-        let known = rule.window_seconds();
-        if seconds == known {
-            return Ok(());
+    fn asked(&self) -> Result<Asked, String> {
+        match &self.window {
+            Field::Missing | Field::Null => Ok(Asked::Matching),
+            Field::Text(text) => match window::seconds(text) {
+                Ok(seconds) => Ok(Asked::Window(seconds)),
+                Err(error) => Err(error.to_string()),
+            },
+            Field::Number(seconds) if *seconds > 0 => Ok(Asked::Window(seconds.unsigned_abs())),
+            _ => Err(NotAWindow.to_string()),
         }
-        Err(format!("no rule has a window of {seconds}s; windows here: {known}s"))
+    }
+
+    fn cost(&self) -> Result<Cost, String> {
+        match &self.cost {
+            Field::Missing | Field::Null => Ok(Cost::ONE),
+            Field::Number(units) if *units >= 0 => {
+                Cost::new(units.unsigned_abs()).map_err(|error| error.to_string())
+            }
+            _ => Err("cost must be a whole number of at least 1".to_owned()),
+        }
     }
 }
 
-fn required<'a>(name: &str, field: &'a Field<'_>) -> Result<&'a str, String> {
-    let kind = match field {
-        Field::Text(Cow::Borrowed(text)) => return Ok(text),
-        Field::Text(Cow::Owned(text)) => return Ok(text),
-        Field::Missing => return Err(format!("{name} is required")),
-        Field::Number(_) => "a number",
-        Field::Other(kind) => kind,
-    };
-    Err(format!("{name} must be a string, got {kind}"))
+/// The scope that was sent, if one was.
+pub(in crate::rest) fn scope(name: Option<&str>) -> Result<Scope, Detail> {
+    let required = || Detail::new("scope", "required", "scope is required".to_owned());
+    let name = name.ok_or_else(required)?;
+    name.parse().map_err(|error: UnknownScope| Detail::new("scope", "unknown", error.to_string()))
+}
+
+/// The subject whose identifier was sent, if one was.
+pub(in crate::rest) fn subject(identifier: Option<&str>) -> Result<Key<'_>, Detail> {
+    let required = || Detail::new("identifier", "required", "identifier is required".to_owned());
+    Key::new(identifier.ok_or_else(required)?).map_err(|error| {
+        let error = error.to_string();
+        // The engine speaks of keys; callers know this one as the identifier.
+        let message = format!("identifier{}", error.strip_prefix("key").unwrap_or(&error));
+        Detail::new("identifier", "invalid", message)
+    })
+}
+
+/// The text in a field.
+pub(in crate::rest) fn text<'a>(
+    name: &'static str,
+    field: &'a Field<'_>,
+) -> Result<Option<&'a str>, Detail> {
+    field.text(name).map_err(|message| Detail::new(name, "wrong_type", message))
 }

@@ -1,0 +1,208 @@
+//! Whole servers: ours, a rival's, and handlers that do nothing.
+
+use std::{
+    env, fmt, fs,
+    net::TcpStream,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use headgate_testkit::free_port;
+
+use super::empty;
+
+/// How a server is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Surface {
+    Rest,
+    Grpc,
+}
+
+/// A server under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Candidate {
+    EmptyAxum,
+    EmptyTonic { threads: usize },
+    Headgate(Surface),
+    Throttlecrab(Surface),
+}
+
+/// A server that answers.
+pub(super) struct Running {
+    pub(super) candidate: Candidate,
+    pub(super) port: u16,
+    process: Child,
+    folder: PathBuf,
+}
+
+/// What every request asks.
+pub(super) struct Question {
+    pub(super) path: &'static str,
+    pub(super) body: Vec<u8>,
+}
+
+impl Candidate {
+    pub(super) fn of(surface: Surface) -> Vec<Self> {
+        let empty = match surface {
+            Surface::Rest => vec![Self::EmptyAxum],
+            Surface::Grpc => [1, 2].map(|threads| Self::EmptyTonic { threads }).to_vec(),
+        };
+        [empty, vec![Self::Headgate(surface), Self::Throttlecrab(surface)]].concat()
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::EmptyAxum => "empty axum",
+            Self::EmptyTonic { threads: 1 } => "empty tonic, one thread",
+            Self::EmptyTonic { .. } => "empty tonic, two threads",
+            Self::Headgate(_) => "headgate",
+            Self::Throttlecrab(_) => "throttlecrab-server",
+        }
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        matches!(self, Self::EmptyAxum | Self::EmptyTonic { .. })
+    }
+
+    pub(super) const fn is_ours(&self) -> bool {
+        matches!(self, Self::Headgate(_))
+    }
+
+    pub(super) const fn is_rival(&self) -> bool {
+        matches!(self, Self::Throttlecrab(_))
+    }
+
+    pub(super) const fn surface(self) -> Surface {
+        match self {
+            Self::EmptyAxum => Surface::Rest,
+            Self::EmptyTonic { .. } => Surface::Grpc,
+            Self::Headgate(surface) | Self::Throttlecrab(surface) => surface,
+        }
+    }
+
+    /// Starts it; `None` if it is not to be had here.
+    pub(super) fn start(self) -> Option<Running> {
+        let port = free_port();
+        let folder = env::temp_dir().join(format!("headgate-bench-{port}"));
+        fs::create_dir_all(&folder).expect("a folder");
+        // Server and load have a core each.
+        let mut command = Command::new("taskset");
+        command.args(["--cpu-list", "0"]).args(self.command(port)?);
+        command.env("HEADGATE__SERVER__DATA_DIR", &folder).env("HEADGATE__RATELIMIT__DEFAULT_LIMIT", "4000000000");
+        command.env(self.port_variable(), port.to_string()).env(self.other_port_variable(), "0");
+        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
+        let running = Running { candidate: self, port, process, folder };
+        running.is_up().then_some(running)
+    }
+
+    fn command(self, port: u16) -> Option<Vec<String>> {
+        let port = port.to_string();
+        let program = match self {
+            Self::EmptyAxum | Self::EmptyTonic { .. } => env::current_exe().ok()?,
+            Self::Headgate(_) => PathBuf::from(env::var_os("HEADGATE_BIN")?),
+            Self::Throttlecrab(_) => PathBuf::from(env::var_os("THROTTLECRAB_SERVER_BIN")?),
+        };
+        let program = program.to_str()?.to_owned();
+        let arguments: Vec<String> = match self {
+            Self::EmptyAxum => [empty::ARGUMENT, "axum", &port].map(str::to_owned).to_vec(),
+            Self::EmptyTonic { threads } => {
+                let threads = threads.to_string();
+                [empty::ARGUMENT, "tonic", &port, &threads].map(str::to_owned).to_vec()
+            }
+            Self::Headgate(_) => vec!["serve".to_owned()],
+            Self::Throttlecrab(surface) => {
+                let [on, at] = match surface {
+                    Surface::Rest => ["--http", "--http-port"],
+                    Surface::Grpc => ["--grpc", "--grpc-port"],
+                };
+                [on, at, &port, "--log-level", "error"].map(str::to_owned).to_vec()
+            }
+        };
+        Some([vec![program], arguments].concat())
+    }
+
+    const fn port_variable(self) -> &'static str {
+        match self.surface() {
+            Surface::Rest => "HEADGATE__SERVER__PORT",
+            Surface::Grpc => "HEADGATE__SERVER__GRPC_PORT",
+        }
+    }
+
+    const fn other_port_variable(self) -> &'static str {
+        match self.surface() {
+            Surface::Rest => "HEADGATE__SERVER__GRPC_PORT",
+            Surface::Grpc => "HEADGATE__SERVER__PORT",
+        }
+    }
+
+    pub(super) fn question(self) -> Question {
+        match self {
+            Self::EmptyAxum | Self::Headgate(Surface::Rest) => Question {
+                path: "/api/v1/ratelimit/check",
+                body: br#"{"scope":"user","identifier":"user-001"}"#.to_vec(),
+            },
+            Self::Throttlecrab(Surface::Rest) => Question {
+                path: "/throttle",
+                body: br#"{"key":"user-001","max_burst":2000000000,"count_per_period":2000000000,"period":60}"#.to_vec(),
+            },
+            Self::EmptyTonic { .. } | Self::Headgate(Surface::Grpc) => Question {
+                path: "/k1s0.system.ratelimit.v1.RateLimitService/CheckRateLimit",
+                // rule_id = 1, subject = 2
+                body: message(b"\x0a\x04user\x12\x08user-001"),
+            },
+            Self::Throttlecrab(Surface::Grpc) => Question {
+                path: "/throttlecrab.RateLimiter/Throttle",
+                // key = 1, max_burst = 2, count_per_period = 3, period = 4, quantity = 5
+                body: message(b"\x0a\x08user-001\x10\x80\xa8\xd6\xb9\x07\x18\x80\xa8\xd6\xb9\x07\x20\x3c\x28\x01"),
+            },
+        }
+    }
+}
+
+/// A gRPC message: not compressed, its length, itself.
+fn message(bytes: &[u8]) -> Vec<u8> {
+    let length = (bytes.len() as u32).to_be_bytes();
+    [&[0], &length[..], bytes].concat()
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Waits for its port to open.
+    fn is_up(&self) -> bool {
+        (0..200).any(|_| {
+            thread::sleep(Duration::from_millis(25));
+            TcpStream::connect(("127.0.0.1", self.port)).is_ok()
+        })
+    }
+
+    /// Seconds that it has kept a core busy.
+    pub(super) fn cpu_seconds(&self) -> f64 {
+        const TICKS_PER_SECOND: f64 = 100.0;
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id()));
+        let stat = stat.unwrap_or_default();
+        // What follows the program's name, which may hold spaces.
+        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+        let ticks = |i: usize| fields.get(i).and_then(|field| field.parse::<f64>().ok());
+        (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) / TICKS_PER_SECOND
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl fmt::Display for Surface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rest => "REST",
+            Self::Grpc => "gRPC",
+        })
+    }
+}

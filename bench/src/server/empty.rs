@@ -1,0 +1,74 @@
+//! Handlers that do nothing but answer what ours would: what the frameworks themselves cost.
+
+use std::net::Ipv4Addr;
+
+use axum::{Router, body::Bytes, http::header::CONTENT_TYPE, routing::post};
+use futures_util::stream;
+use tokio::{net::TcpListener, runtime::Builder};
+use tonic::{Request, Response, Status, transport::Server};
+
+use self::proto::rate_limit_service_server::{RateLimitService, RateLimitServiceServer};
+
+/// The hidden first argument that makes this program such a server.
+pub(crate) const ARGUMENT: &str = "--serve";
+
+/// Serves until it is killed: `axum PORT`, or `tonic PORT THREADS`.
+pub(crate) fn serve(arguments: &[String]) {
+    let number = |i: usize| arguments.get(i).and_then(|text| text.parse().ok());
+    let port: usize = number(1).expect("a port");
+    let address = (Ipv4Addr::LOCALHOST, port as u16);
+    let threads = number(2).unwrap_or(2);
+    let runtime = match threads {
+        1 => Builder::new_current_thread().enable_all().build(),
+        more => Builder::new_multi_thread().worker_threads(more).enable_all().build(),
+    };
+    runtime.expect("a runtime").block_on(async {
+        let listener = TcpListener::bind(address).await.expect("a free port");
+        match arguments[0].as_str() {
+            "axum" => axum::serve(listener, axum_router()).await.expect("it serves"),
+            _ => tonic_server(listener).await,
+        }
+    });
+}
+
+fn axum_router() -> Router {
+    const BODY: &str = r#"{"allowed":true,"remaining":99,"reset_at":1740052260,"limit":100,"reason":""}"#;
+    // It takes the body in, as every handler of a POST does.
+    let answer = async |_: Bytes| ([(CONTENT_TYPE, "application/json")], BODY);
+    Router::new().route("/api/v1/ratelimit/check", post(answer))
+}
+
+async fn tonic_server(listener: TcpListener) {
+    let connections = stream::unfold(listener, async |listener| {
+        let connection = listener.accept().await.and_then(|(connection, _)| {
+            connection.set_nodelay(true)?;
+            Ok(connection)
+        });
+        Some((connection, listener))
+    });
+    let service = RateLimitServiceServer::new(Empty);
+    Server::builder().add_service(service).serve_with_incoming(connections).await.expect("it serves");
+}
+
+struct Empty;
+
+#[tonic::async_trait]
+impl RateLimitService for Empty {
+    async fn check_rate_limit(
+        &self,
+        _: Request<proto::CheckRateLimitRequest>,
+    ) -> Result<Response<proto::CheckRateLimitResponse>, Status> {
+        Ok(Response::new(proto::CheckRateLimitResponse {
+            allowed: true,
+            remaining: 99,
+            reset_at: 1_740_052_260,
+            limit: 100,
+            ..Default::default()
+        }))
+    }
+}
+
+#[expect(missing_docs, clippy::pedantic, reason = "generated")]
+mod proto {
+    tonic::include_proto!("k1s0.system.ratelimit.v1");
+}

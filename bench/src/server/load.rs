@@ -1,0 +1,121 @@
+//! The load: wrk for REST, h2load for gRPC, on a core of their own.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use super::candidate::{Running, Surface};
+use crate::options::Options;
+
+/// What one round of one server came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figures {
+    /// Checks per second.
+    pub(super) rate: f64,
+    /// Microseconds that half of them took at most.
+    pub(super) p50: f64,
+    /// Microseconds that all but one in a hundred took at most.
+    pub(super) p99: f64,
+    /// Microseconds of a core that the server needed for each.
+    pub(super) cpu: f64,
+}
+
+const CONNECTIONS: usize = 32;
+const GRPC_CONNECTIONS: usize = 4;
+const GRPC_STREAMS: usize = 8;
+
+/// The program that loads this surface, if it is there.
+pub(super) fn tool(surface: Surface) -> Result<&'static str, String> {
+    let tool = match surface {
+        Surface::Rest => "wrk",
+        Surface::Grpc => "h2load",
+    };
+    let there = Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    there.map(|_| tool).map_err(|error| format!("{tool}: {error}"))
+}
+
+pub(super) fn described(surface: Surface) -> String {
+    match surface {
+        Surface::Rest => format!("{CONNECTIONS} connections, one request on each; server and load on a core each; one hot key"),
+        Surface::Grpc => format!(
+            "{GRPC_CONNECTIONS} connections with {GRPC_STREAMS} calls on each; server and load on a core each; one hot key"
+        ),
+    }
+}
+
+/// Loads a server for a while.
+pub(super) fn run(running: &Running, options: Options) -> Figures {
+    let requests = 160_000 / options.thinning().min(4);
+    match running.candidate.surface() {
+        Surface::Rest => wrk(running, if options.is_quick() { 2 } else { 4 }),
+        Surface::Grpc => h2load(running, requests),
+    }
+}
+
+fn wrk(running: &Running, seconds: u32) -> Figures {
+    let question = running.candidate.question();
+    let body = String::from_utf8(question.body).expect("a JSON body");
+    let script = scratch(running, "post.lua");
+    let lua = format!(
+        "wrk.method = 'POST'\nwrk.headers['content-type'] = 'application/json'\nwrk.body = '{body}'\n\
+         done = function(summary, latency)\n\
+         io.write(string.format('FIGURES %d %d %d %d %d\\n', summary.requests, summary.duration,\n\
+         latency:percentile(50), latency:percentile(99),\n\
+         summary.errors.status + summary.errors.connect + summary.errors.read + summary.errors.timeout))\nend\n"
+    );
+    fs::write(&script, lua).expect("a script");
+    let before = running.cpu_seconds();
+    let mut command = on_second_core("wrk");
+    command.args(["-t1", &format!("-c{CONNECTIONS}"), &format!("-d{seconds}s"), "-s"]).arg(&script);
+    command.arg(format!("http://127.0.0.1:{}{}", running.port, question.path));
+    let output = command.output().expect("wrk runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let numbers = text.lines().find_map(|line| line.strip_prefix("FIGURES ")).unwrap_or_else(|| panic!("wrk said: {text}"));
+    let numbers: Vec<f64> = numbers.split(' ').filter_map(|number| number.parse().ok()).collect();
+    let [requests, micros, p50, p99, errors] = numbers[..] else { panic!("wrk said: {text}") };
+    assert!(errors == 0.0, "{}: {text}", running.candidate.name());
+    let cpu = (running.cpu_seconds() - before) * 1e6 / requests;
+    Figures { rate: requests / micros * 1e6, p50, p99, cpu }
+}
+
+fn h2load(running: &Running, requests: usize) -> Figures {
+    let question = running.candidate.question();
+    let (body, log) = (scratch(running, "body"), scratch(running, "log"));
+    fs::write(&body, &question.body).expect("a body");
+    let _ = fs::remove_file(&log);
+    let before = running.cpu_seconds();
+    let mut command = on_second_core("h2load");
+    command.args(["-n", &requests.to_string(), "-c", &GRPC_CONNECTIONS.to_string(), "-m", &GRPC_STREAMS.to_string()]);
+    command.arg("-d").arg(&body).arg(format!("--log-file={}", log.display()));
+    command.args(["-H", "content-type: application/grpc", "-H", "te: trailers"]);
+    command.arg(format!("http://127.0.0.1:{}{}", running.port, question.path));
+    let output = command.output().expect("h2load runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let rate = text.lines().find_map(|line| line.strip_prefix("finished in ")?.split(", ").nth(1)?.split(' ').next()?.parse().ok());
+    let rate: f64 = rate.unwrap_or_else(|| panic!("h2load said: {text}"));
+    assert!(text.contains(&format!("{requests} succeeded")), "{}: {text}", running.candidate.name());
+    let cpu = (running.cpu_seconds() - before) * 1e6 / requests as f64;
+    let (p50, p99) = percentiles(&log);
+    Figures { rate, p50, p99, cpu }
+}
+
+/// The log has a line for each request: when it began, its status, its microseconds.
+fn percentiles(log: &Path) -> (f64, f64) {
+    let text = fs::read_to_string(log).expect("h2load's log");
+    let micros = text.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse().ok());
+    let mut micros: Vec<f64> = micros.collect();
+    micros.sort_by(f64::total_cmp);
+    (micros[micros.len() / 2], micros[micros.len() * 99 / 100])
+}
+
+fn scratch(running: &Running, name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("headgate-bench-{}", running.port)).join(name)
+}
+
+fn on_second_core(program: &str) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["--cpu-list", "1", program]).stderr(Stdio::inherit());
+    command
+}

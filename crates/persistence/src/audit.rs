@@ -1,0 +1,92 @@
+//! The record of who changed what.
+
+use async_trait::async_trait;
+use headgate_ratelimit::{
+    AuditEntry, AuditFilter, AuditLog, Author, Listed, Page, RepositoryError,
+};
+
+use crate::{
+    Database, moment::Moment, outage::Outage, row::Row, session::Session, statement::Statement,
+};
+
+const RECORD: &str = "
+    INSERT INTO audit_log
+        (occurred_at, actor, request_id, action, target, before_state, after_state, reason)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+
+const COUNT: &str = "
+    SELECT count(*) AS total FROM audit_log
+    WHERE ($1 IS NULL OR actor = $1) AND ($2 IS NULL OR action = $2)
+        AND ($3 IS NULL OR target = $3)
+        AND ($4 IS NULL OR occurred_at >= $4) AND ($5 IS NULL OR occurred_at < $5)";
+
+const LIST: &str = "
+    SELECT id, occurred_at, actor, request_id, action, target, before_state, after_state, reason
+    FROM audit_log
+    WHERE ($1 IS NULL OR actor = $1) AND ($2 IS NULL OR action = $2)
+        AND ($3 IS NULL OR target = $3)
+        AND ($4 IS NULL OR occurred_at >= $4) AND ($5 IS NULL OR occurred_at < $5)
+    ORDER BY id DESC LIMIT $6 OFFSET $7";
+
+#[async_trait]
+impl AuditLog for Database {
+    async fn record(&self, entry: &AuditEntry) -> Result<(), RepositoryError> {
+        let mut session = self.writing().await?;
+        add(&mut session, entry).await?;
+        Ok(session.commit().await?)
+    }
+
+    async fn entries(
+        &self,
+        filter: &AuditFilter,
+        page: Page,
+    ) -> Result<Listed<AuditEntry>, RepositoryError> {
+        let mut session = self.reading().await?;
+        let total = session.count(filtered(COUNT, filter)).await?;
+        let list = filtered(LIST, filter).bind(page.size()).bind(page.offset());
+        let rows = session.rows(list).await?;
+        session.commit().await?;
+        let items: Result<Vec<_>, sqlx::Error> = rows.iter().map(read).collect();
+        let corrupt = |error| RepositoryError::Corrupt(format!("an audit entry: {error}"));
+        Ok(Listed { items: items.map_err(corrupt)?, total, page })
+    }
+}
+
+/// Adds an entry in the transaction of what it tells.
+pub(crate) async fn add(session: &mut Session, entry: &AuditEntry) -> Result<(), Outage> {
+    let statement = Statement::new(RECORD)
+        .bind(Moment::shown(entry.author.at))
+        .bind(&*entry.author.actor)
+        .bind(&*entry.author.request_id)
+        .bind(&*entry.action)
+        .bind(&*entry.target)
+        .bind(entry.before.as_deref())
+        .bind(entry.after.as_deref())
+        .bind(entry.reason.as_deref());
+    session.execute(statement).await
+}
+
+fn filtered(sql: &'static str, filter: &AuditFilter) -> Statement {
+    Statement::new(sql)
+        .bind(filter.actor.as_deref())
+        .bind(filter.action.as_deref())
+        .bind(filter.target.as_deref())
+        .bind(filter.since)
+        .bind(filter.until)
+}
+
+fn read(row: &Row) -> Result<AuditEntry, sqlx::Error> {
+    Ok(AuditEntry {
+        id: row.get("id")?,
+        author: Author {
+            actor: row.get("actor")?,
+            request_id: row.get("request_id")?,
+            at: row.time("occurred_at")?,
+        },
+        action: row.get("action")?,
+        target: row.get("target")?,
+        before: row.get("before_state")?,
+        after: row.get("after_state")?,
+        reason: row.get("reason")?,
+    })
+}

@@ -1,0 +1,84 @@
+use super::*;
+
+fn postgres(config: &DatabaseConfig) -> &PgConnectOptions {
+    let Place::Postgres(options) = &config.place else { panic!("{config:?}") };
+    options
+}
+
+#[test]
+fn a_url_and_its_parts_name_the_same_database() {
+    let url = "postgresql://me:s%40fe@db.example:5433/limits?sslmode=require";
+    let by_url = DatabaseConfig::from_url(url).unwrap();
+    let by_parts = DatabaseConfig::from_parts(&PostgresParts {
+        host: "db.example",
+        port: 5433,
+        name: "limits",
+        user: "me",
+        password: Some("s@fe"),
+        ssl_mode: "require",
+    })
+    .unwrap();
+    // The driver's own words, which have everything in them.
+    assert_eq!(format!("{:?}", postgres(&by_url)), format!("{:?}", postgres(&by_parts)));
+    assert_eq!(postgres(&by_url).get_database(), Some("limits"));
+}
+
+#[test]
+fn a_sqlite_url_names_a_file_from_here_or_from_the_root() {
+    for (url, path) in [
+        ("sqlite://data/headgate.db", "data/headgate.db"),
+        ("sqlite:data/headgate.db", "data/headgate.db"),
+        ("sqlite:///var/lib/headgate.db", "/var/lib/headgate.db"),
+    ] {
+        let Place::File(file) = DatabaseConfig::from_url(url).unwrap().place else { panic!() };
+        assert_eq!(file, PathBuf::from(path));
+    }
+    let memory = DatabaseConfig::from_url("sqlite::memory:").unwrap();
+    assert!(matches!(memory.place, Place::Memory));
+}
+
+#[test]
+fn what_is_no_database_is_refused_without_repeating_it() {
+    for (url, expected) in [
+        ("", ConfigError::Scheme),
+        ("mysql://user:hunter2@host/db", ConfigError::Scheme),
+        ("user:hunter2@host", ConfigError::Scheme),
+        ("postgres:user:hunter2@host/db", ConfigError::Postgres),
+        ("postgres://user:hunter2@host:port/db", ConfigError::Postgres),
+        ("postgres://user:hunter2@host/db?sslmode=perhaps", ConfigError::Postgres),
+        ("postgres://host/db?passwort=hunter2", ConfigError::Postgres),
+        ("postgres://user:why?hunter2@host/db", ConfigError::Postgres),
+        ("sqlite://", ConfigError::Sqlite),
+        ("sqlite://data/", ConfigError::Sqlite),
+        ("sqlite://file?key=hunter2", ConfigError::Sqlite),
+    ] {
+        let error = DatabaseConfig::from_url(url).unwrap_err();
+        assert_eq!(error, expected, "{url}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
+fn a_mode_or_a_schema_of_another_name_is_refused() {
+    let parts = PostgresParts {
+        host: "/run/postgresql",
+        port: 5432,
+        name: "headgate",
+        user: "headgate",
+        password: None,
+        ssl_mode: "perhaps",
+    };
+    assert_eq!(DatabaseConfig::from_parts(&parts).unwrap_err(), ConfigError::SslMode);
+    let config =
+        DatabaseConfig::from_parts(&PostgresParts { ssl_mode: "prefer", ..parts }).unwrap();
+    for schema in ["", "Quota", "a\"b", "1st", "pg_own", &"x".repeat(64)] {
+        assert_eq!(config.clone().schema(schema).unwrap_err(), ConfigError::Schema, "{schema}");
+    }
+    assert_eq!(config.schema("quota_2").unwrap().schema, "quota_2");
+}
+
+#[test]
+fn debugging_a_configuration_shows_no_password() {
+    let config = DatabaseConfig::from_url("postgres://me:hunter2@host/db").unwrap();
+    assert!(!format!("{config:?}").contains("hunter2"));
+}

@@ -1,0 +1,53 @@
+//! Headgate's database: rules and their audit log on PostgreSQL and SQLite.
+//!
+//! One set of SQL serves both. What differs is how values travel (`value`, `moment`), how tables
+//! are made (`migrations`), and who can be heard (`listener`).
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `config` | [`DatabaseConfig`]: where the database is, and how patient to be with it |
+//! | `database` | [`Database`]: opened without waiting, migrated, asked whether it is there |
+//! | `rules`, `audit` | [`RateLimitRuleRepository`] and [`AuditLog`] on a [`Database`] |
+//! | `session` | a transaction on either database, every statement bounded in time |
+//! | `statement`, `value`, `moment`, `row` | what goes to the database and what comes back |
+//! | `postgres`, `listener`, `sqlite` | how each is connected to, and how PostgreSQL tells of changes |
+//! | `migrations` | the tables, versioned; the SQL is in `migrations/` |
+//! | `outage` | why the database does not answer, without what it was given to log in |
+//!
+//! On PostgreSQL, rules live in the schema `ratelimit`; everything else in `headgate`, or in the
+//! schema that is configured. Other areas get schemas of their own. SQLite has no schemas.
+//!
+//! [`RateLimitRuleRepository`]: headgate_ratelimit::RateLimitRuleRepository
+//! [`AuditLog`]: headgate_ratelimit::AuditLog
+//!
+//! ```
+//! use headgate_persistence::{Database, DatabaseConfig};
+//! use headgate_ratelimit::RateLimitRuleRepository;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let database = Database::open(&DatabaseConfig::from_url("sqlite::memory:")?);
+//! database.migrate().await?;
+//! let (_revision, rules) = database.load().await?;
+//! assert!(rules.is_empty());
+//! # Ok(())
+//! # }
+//! ```
+
+mod audit;
+mod config;
+mod database;
+mod listener;
+mod migrations;
+mod moment;
+mod outage;
+mod postgres;
+mod row;
+mod rules;
+mod session;
+mod sqlite;
+mod statement;
+mod value;
+
+pub use config::{ConfigError, DatabaseConfig, PostgresParts};
+pub use database::Database;

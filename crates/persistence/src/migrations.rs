@@ -1,0 +1,89 @@
+//! The tables, versioned. A migration that was released is never changed.
+
+use std::time::Duration;
+
+use sqlx::{
+    AssertSqlSafe, Connection, PgConnection, PgPool, SqlSafeStr, SqlitePool,
+    migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator},
+};
+use tokio::time::timeout;
+use tracing::info;
+
+use crate::{outage::Outage, postgres::RATELIMIT_SCHEMA};
+
+/// How long to wait for another replica's migrations, and how long ours may take.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Where applied migrations are written down.
+const TABLE: &str = "headgate_migrations";
+
+/// Each with its version, its name, and its SQL for either database.
+const MIGRATIONS: [(i64, &str, &str, &str); 1] = [(
+    1,
+    "rules",
+    include_str!("../migrations/postgres/0001_rules.sql"),
+    include_str!("../migrations/sqlite/0001_rules.sql"),
+)];
+
+/// Brings PostgreSQL's tables up to date; replicas that start together do it one by one.
+pub(crate) async fn run_on_postgres(pool: &PgPool, schema: &str) -> Result<(), Outage> {
+    let migrator = migrator(|(.., postgres, _)| postgres);
+    within(async {
+        // Not the pool's any more: whatever happens, the lock goes with the connection.
+        let mut connection = pool.acquire().await?.detach();
+        let settings = AssertSqlSafe(format!("SET statement_timeout = {}", TIMEOUT.as_millis()));
+        sqlx::raw_sql(settings).execute(&mut connection).await?;
+        connection.lock().await?;
+        create_schemas(&mut connection, &[schema, RATELIMIT_SCHEMA]).await?;
+        migrator.run_direct(None, &mut connection, false).await?;
+        // What is done is done, however the connection ends.
+        connection.close().await.ok();
+        Ok(())
+    })
+    .await
+}
+
+/// Brings SQLite's tables up to date, all or nothing, while nobody else writes.
+pub(crate) async fn run_on_sqlite(pool: &SqlitePool) -> Result<(), Outage> {
+    let migrator = migrator(|(.., sqlite)| sqlite);
+    within(async {
+        let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
+        migrator.run_direct(None, &mut *transaction, false).await?;
+        Ok(transaction.commit().await?)
+    })
+    .await
+}
+
+fn migrator(sql: impl Fn((i64, &str, &'static str, &'static str)) -> &'static str) -> Migrator {
+    let migration = |all: (i64, &'static str, &'static str, &'static str)| {
+        let (version, name, ..) = all;
+        let sql = sql(all).into_sql_str();
+        Migration::new(version, name.into(), MigrationType::Simple, sql, false)
+    };
+    let mut migrator = Migrator::with_migrations(MIGRATIONS.map(migration).into());
+    migrator.dangerous_set_table_name(TABLE);
+    // We lock by ourselves. While replicas are replaced by newer ones, an older one can start:
+    // it finds migrations that it does not know.
+    migrator.set_locking(false).set_ignore_missing(true);
+    migrator
+}
+
+/// `CREATE SCHEMA IF NOT EXISTS` asks for a right that is not needed when the schema is there.
+async fn create_schemas(
+    connection: &mut PgConnection,
+    schemas: &[&str],
+) -> Result<(), MigrateError> {
+    for schema in schemas {
+        let exists = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)";
+        let exists = sqlx::query_scalar(exists).bind(schema).fetch_one(&mut *connection);
+        if !exists.await? {
+            info!("Creating the schema {schema}");
+            connection.create_schema_if_not_exists(&format!("\"{schema}\"")).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn within(migration: impl Future<Output = Result<(), MigrateError>>) -> Result<(), Outage> {
+    timeout(TIMEOUT, migration).await.map_err(|_| Outage::NoAnswer(TIMEOUT))?.map_err(Into::into)
+}

@@ -1,0 +1,77 @@
+//! A rule as a row, and as an object in the audit log.
+
+use headgate::FailMode;
+use headgate_ratelimit::{
+    Draft, FieldError, Input, RateLimitRule, RepositoryError, RuleId, RuleSpec,
+};
+use serde_json::json;
+
+use crate::{row::Row, statement::Statement};
+
+/// Reads a row, which may have been changed by hand.
+pub(super) fn read(row: &Row) -> Result<RateLimitRule, RepositoryError> {
+    let id = row.id("id").map_err(|error| RepositoryError::Corrupt(error.to_string()))?;
+    let corrupt = |why: String| RepositoryError::Corrupt(format!("{id}: {why}"));
+    let draft = draft(row).map_err(|error| corrupt(error.to_string()))?;
+    let spec = draft.validate(None).map_err(|errors| corrupt(summary(&errors)))?;
+    let time = |column| row.time(column).map_err(|error| corrupt(error.to_string()));
+    let (created_at, updated_at) = (time("created_at")?, time("updated_at")?);
+    Ok(RateLimitRule { id: RuleId::from(id), spec, created_at, updated_at })
+}
+
+fn draft(row: &Row) -> Result<Draft, sqlx::Error> {
+    Ok(Draft {
+        name: optional(row.get("name")?),
+        scope: Input::Given(row.get("scope")?),
+        identifier_pattern: Input::Given(row.get("identifier_pattern")?),
+        limit: Input::Given(row.get("limit_count")?),
+        window_seconds: Input::Given(row.get("window_secs")?),
+        algorithm: Input::Given(row.get("algorithm")?),
+        burst: optional(row.get("burst")?),
+        fail_mode: optional(row.get("fail_mode")?),
+        enabled: Input::Given(row.get("enabled")?),
+    })
+}
+
+fn optional<T>(value: Option<T>) -> Input<T> {
+    value.map_or(Input::Null, Input::Given)
+}
+
+fn summary(errors: &[FieldError]) -> String {
+    let messages: Vec<&str> = errors.iter().map(|error| &*error.message).collect();
+    messages.join("; ")
+}
+
+/// Gives `statement` what `rule` says, from `$1` on in the order of the table.
+pub(super) fn bind(statement: Statement, rule: &RateLimitRule) -> Statement {
+    let spec = &rule.spec;
+    statement
+        .bind(rule.id)
+        .bind(spec.name.as_deref())
+        .bind(spec.scope.name())
+        .bind(&*spec.identifier_pattern.to_string())
+        .bind(spec.limit)
+        .bind(spec.window_seconds)
+        .bind(spec.algorithm.name())
+        .bind(spec.burst)
+        .bind(spec.fail_mode.map(FailMode::name))
+        .bind(spec.enabled)
+        .bind(rule.created_at)
+        .bind(rule.updated_at)
+}
+
+/// What a rule says, as a JSON object.
+pub(super) fn to_json(spec: &RuleSpec) -> String {
+    json!({
+        "name": spec.name,
+        "scope": spec.scope.name(),
+        "identifier_pattern": spec.identifier_pattern.to_string(),
+        "limit": spec.limit,
+        "window_seconds": spec.window_seconds,
+        "algorithm": spec.algorithm.name(),
+        "burst": spec.burst,
+        "fail_mode": spec.fail_mode.map(FailMode::name),
+        "enabled": spec.enabled,
+    })
+    .to_string()
+}

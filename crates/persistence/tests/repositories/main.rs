@@ -1,0 +1,15 @@
+//! Repositories keep their contract on PostgreSQL and SQLite, also while the database fails.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod audit;
+mod batches;
+mod durability;
+mod postgres;
+mod rivals;
+mod rules;
+mod silence;
+mod sqlite;
+mod support;
+#[cfg(unix)]
+mod tls;

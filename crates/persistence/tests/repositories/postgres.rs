@@ -1,0 +1,180 @@
+//! What only PostgreSQL does: it tells of changes, goes away, and asks who we are.
+
+use std::{sync::Arc, time::Duration};
+
+use headgate_persistence::{Database, DatabaseConfig, PostgresParts};
+use headgate_ratelimit::{RateLimitRuleRepository, RepositoryError};
+use headgate_testkit::{Postgres, require};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout},
+};
+
+use crate::support::{Home, PATIENCE, create, everything, run, spec};
+
+fn open(url: &str, connect_timeout: Duration) -> Database {
+    let config = DatabaseConfig::from_url(url).unwrap();
+    Database::open(&config.min_connections(1).connect_timeout(connect_timeout))
+}
+
+/// Listens in a task; gives what it wakes once it has begun, and how it ended.
+async fn listening(database: &Database) -> (Arc<Notify>, tokio::task::JoinHandle<RepositoryError>) {
+    let changed = Arc::new(Notify::new());
+    let (replica, woken) = (database.clone(), Arc::clone(&changed));
+    let listening = tokio::spawn(async move { replica.listen(&woken).await });
+    timeout(PATIENCE, changed.notified()).await.expect("it never began to listen");
+    (changed, listening)
+}
+
+#[test]
+fn a_write_is_heard_by_other_replicas() {
+    let home = require!(Home::postgres());
+    run(async {
+        let [writer, replica] = [home.migrated().await, home.open()];
+        let (changed, listening) = listening(&replica).await;
+        for window in 1..=3 {
+            create(&writer, spec("u1", window), 0).await;
+            let heard = timeout(Duration::from_secs(1), changed.notified()).await;
+            heard.expect("nothing was heard within a second");
+        }
+        // Closing is not held up by whoever listens.
+        timeout(PATIENCE, replica.close()).await.unwrap();
+        timeout(PATIENCE, listening).await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn whoever_listens_learns_that_the_server_is_gone() {
+    let server = require!(Postgres::start());
+    run(async {
+        let database = open(&server.url(), PATIENCE);
+        database.migrate().await.unwrap();
+        let (_, listening_) = listening(&database).await;
+        server.stop();
+        let error = timeout(PATIENCE, listening_).await.unwrap().unwrap();
+        assert!(matches!(error, RepositoryError::Unavailable(_)), "{error}");
+
+        server.start_again();
+        let (changed, _) = listening(&database).await;
+        create(&database, spec("u1", 60), 0).await;
+        timeout(PATIENCE, changed.notified()).await.unwrap();
+    });
+}
+
+#[test]
+fn it_can_be_opened_before_the_server_starts_and_outlives_a_crash() {
+    let server = require!(Postgres::start());
+    server.stop();
+    run(async {
+        let began = Instant::now();
+        let database = open(&server.url(), Duration::from_secs(1));
+        assert!(began.elapsed() < Duration::from_millis(500));
+        for error in [database.migrate().await, database.ping().await].map(Result::unwrap_err) {
+            assert_eq!(error.to_string(), "database unavailable: no connection within 1 s");
+        }
+        assert!(began.elapsed() < Duration::from_secs(10));
+
+        server.start_again();
+        database.migrate().await.unwrap();
+        create(&database, spec("u1", 60), 0).await;
+        let before = everything(&database).await;
+
+        server.stop();
+        let error = database.load().await.unwrap_err();
+        assert!(matches!(error, RepositoryError::Unavailable(_)), "{error}");
+        server.start_again();
+        assert_eq!(everything(&database).await, before);
+    });
+}
+
+#[test]
+fn it_logs_in_with_a_password_and_never_tells_it() {
+    let server = require!(Postgres::builder().password("hunter2").start());
+    let parts = PostgresParts {
+        host: "127.0.0.1",
+        port: server.port(),
+        name: server.database(),
+        user: server.user(),
+        password: Some("hunter2"),
+        ssl_mode: "disable",
+    };
+    run(async {
+        let right = [
+            DatabaseConfig::from_url(&server.url()).unwrap(),
+            DatabaseConfig::from_parts(&parts).unwrap(),
+        ];
+        for config in right {
+            let database = Database::open(&config);
+            database.ping().await.unwrap();
+            assert!(!format!("{database:?} {config:?}").contains("hunter2"));
+        }
+        let wrong = PostgresParts { password: Some("hunter3"), ..parts };
+        let database = Database::open(&DatabaseConfig::from_parts(&wrong).unwrap());
+        let error = database.ping().await.unwrap_err();
+        assert!(matches!(error, RepositoryError::Unavailable(_)), "{error}");
+        assert!(error.to_string().contains("password authentication failed"), "{error}");
+        assert!(!format!("{error} {error:?}").contains("hunter3"), "{error:?}");
+    });
+}
+
+#[test]
+fn tls_is_used_if_the_server_has_it_unless_it_is_required() {
+    let server = require!(Postgres::start());
+    run(async {
+        let with = |ssl_mode| {
+            let parts = PostgresParts {
+                host: "127.0.0.1",
+                port: server.port(),
+                name: server.database(),
+                user: server.user(),
+                password: None,
+                ssl_mode,
+            };
+            Database::open(&DatabaseConfig::from_parts(&parts).unwrap())
+        };
+        with("disable").ping().await.unwrap();
+        with("prefer").ping().await.unwrap();
+        for ssl_mode in ["require", "verify-full"] {
+            let error = with(ssl_mode).ping().await.unwrap_err();
+            assert!(matches!(error, RepositoryError::Unavailable(_)), "{error}");
+            assert!(error.to_string().contains("does not support TLS"), "{error}");
+        }
+    });
+}
+
+#[test]
+fn rules_have_a_schema_and_the_rest_has_the_configured_one() {
+    let database = require!(Postgres::shared());
+    run(async {
+        let config = DatabaseConfig::from_url(database.url()).unwrap();
+        let headgate = Database::open(&config.schema("my_limits").unwrap());
+        headgate.migrate().await.unwrap();
+        create(&headgate, spec("u1", 60), 0).await;
+    });
+    let tables = database.psql(
+        "SELECT table_schema || '.' || table_name FROM information_schema.tables
+         WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1",
+    );
+    let expected = [
+        "my_limits.audit_log",
+        "my_limits.headgate_migrations",
+        "my_limits.revisions",
+        "ratelimit.rate_limit_rules",
+    ];
+    assert_eq!(tables.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn schemas_that_are_there_need_no_right_to_create_them() {
+    let server = require!(Postgres::start());
+    server.psql(
+        "CREATE ROLE humble LOGIN;
+         CREATE SCHEMA headgate AUTHORIZATION humble;
+         CREATE SCHEMA ratelimit AUTHORIZATION humble",
+    );
+    run(async {
+        let database = open(&server.url().replace("postgres@", "humble@"), PATIENCE);
+        database.migrate().await.unwrap();
+        create(&database, spec("u1", 60), 0).await;
+    });
+}

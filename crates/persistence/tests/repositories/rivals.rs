@@ -1,0 +1,92 @@
+//! Several replicas on one database.
+
+use std::time::Duration;
+
+use headgate_ratelimit::{RateLimitRuleRepository, RepositoryError, RuleChange};
+use tokio::task::JoinSet;
+
+use crate::support::{Home, author, create, everything, on_both, spec, try_write};
+
+on_both!(
+    of_two_replicas_that_create_the_same_rule_one_wins,
+    no_two_writes_have_the_same_revision,
+    replicas_can_migrate_at_the_same_time,
+    a_write_that_is_given_up_leaves_all_or_nothing,
+    a_write_that_waits_too_long_is_an_outage,
+);
+
+async fn of_two_replicas_that_create_the_same_rule_one_wins(home: &Home) {
+    let replicas = [home.migrated().await, home.open()];
+    for window in 1..=10 {
+        let mut writes = JoinSet::new();
+        for replica in [&replicas[0], &replicas[1], &replicas[0], &replicas[1]] {
+            let replica = replica.clone();
+            let change = RuleChange::Create(spec("u1", window));
+            writes.spawn(async move { try_write(&replica, change, 0).await });
+        }
+        let results = writes.join_all().await;
+        let lost = |result: &&Result<_, _>| matches!(result, Err(RepositoryError::Exists { .. }));
+        assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
+        assert_eq!(results.iter().filter(lost).count(), 3, "{results:?}");
+    }
+    assert_eq!(everything(&replicas[0]).await.1.len(), 10);
+}
+
+async fn no_two_writes_have_the_same_revision(home: &Home) {
+    let replicas = [home.migrated().await, home.open()];
+    let before = replicas[0].revision().await.unwrap();
+    let mut writes = JoinSet::new();
+    for number in 0..20 {
+        let replica = replicas[number % 2].clone();
+        let spec = spec("u1", number as i64 + 1);
+        writes.spawn(async move { create(&replica, spec, 0).await });
+    }
+    writes.join_all().await;
+    assert_eq!(replicas[1].revision().await.unwrap().0, before.0 + 20);
+}
+
+async fn replicas_can_migrate_at_the_same_time(home: &Home) {
+    let mut migrations = JoinSet::new();
+    for _ in 0..4 {
+        let replica = home.open();
+        migrations.spawn(async move { replica.migrate().await });
+    }
+    for migrated in migrations.join_all().await {
+        migrated.unwrap();
+    }
+    let database = home.migrated().await;
+    let rule = create(&database, spec("u1", 60), 0).await;
+    database.migrate().await.unwrap();
+    assert_eq!(database.load().await.unwrap().1, [rule]);
+}
+
+async fn a_write_that_is_given_up_leaves_all_or_nothing(home: &Home) {
+    let database = home.migrated().await;
+    let before = everything(&database).await.0;
+    for number in 0..40_u32 {
+        let changes = [spec("u1", i64::from(number) + 1), spec("u2", i64::from(number) + 1)];
+        let changes = changes.map(RuleChange::Create);
+        let patience = Duration::from_micros(100) * number;
+        let _ = tokio::time::timeout(patience, database.write(&changes, &author(0))).await;
+    }
+    create(&database, spec("u1", 1_000), 0).await;
+    let (revision, rules, audit) = everything(&database).await;
+    let writes = usize::try_from(revision - before).unwrap();
+    assert_eq!(rules.len(), 2 * (writes - 1) + 1);
+    assert_eq!(audit.len(), rules.len());
+}
+
+async fn a_write_that_waits_too_long_is_an_outage(home: &Home) {
+    let database = home.migrated().await;
+    let mut console = home.console().await;
+    let lock = match home {
+        Home::Sqlite(_) => "BEGIN IMMEDIATE",
+        Home::Postgres(_) => "BEGIN; LOCK TABLE revisions",
+    };
+    console.run(lock).await;
+    let write = try_write(&database, RuleChange::Create(spec("u1", 60)), 0);
+    let error = tokio::time::timeout(Duration::from_secs(15), write).await.unwrap().unwrap_err();
+    assert!(matches!(error, RepositoryError::Unavailable(_)), "{error}");
+    console.run("ROLLBACK").await;
+    create(&database, spec("u1", 60), 0).await;
+}

@@ -1,0 +1,129 @@
+//! PostgreSQL falls silent: its machine is gone, and nobody closes the connections.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use headgate_persistence::{Database, DatabaseConfig};
+use headgate_ratelimit::RateLimitRuleRepository;
+use headgate_testkit::{Postgres, require, wait_until};
+use sqlx::{Connection, PgConnection};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{
+        TcpListener, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::Notify,
+    time::timeout,
+};
+
+use crate::support::{PATIENCE, create, run, spec};
+
+/// A way to the server on which connections can go dead; later ones work again.
+struct Wire {
+    port: u16,
+    dead: Arc<std::sync::Mutex<Arc<AtomicBool>>>,
+}
+
+// === impl Wire ===
+
+impl Wire {
+    async fn to(server_port: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let wire = Self { port, dead: Arc::default() };
+        let dead = Arc::clone(&wire.dead);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(("127.0.0.1", server_port)).await.unwrap();
+                let ((from_client, to_client), (from_server, to_server)) =
+                    (client.into_split(), server.into_split());
+                let dead = Arc::clone(&dead.lock().unwrap());
+                tokio::spawn(carry(from_client, to_server, Arc::clone(&dead)));
+                tokio::spawn(carry(from_server, to_client, dead));
+            }
+        });
+        wire
+    }
+
+    /// From now on, nothing comes through on connections that there are.
+    fn cut(&self) {
+        std::mem::take(&mut *self.dead.lock().unwrap()).store(true, SeqCst);
+    }
+}
+
+async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, dead: Arc<AtomicBool>) {
+    let mut buffer = vec![0; 16 * 1024];
+    while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        if !dead.load(SeqCst) && to.write_all(&buffer[..length]).await.is_err() {
+            return;
+        }
+    }
+    if dead.load(SeqCst) {
+        // Not even that we hung up is told.
+        std::future::pending::<()>().await;
+    }
+}
+
+/// A server behind a wire, and a database with one connection through it.
+async fn wired(server: &Postgres) -> (Wire, Database) {
+    let wire = Wire::to(server.port()).await;
+    let url = server.url().replace(&server.port().to_string(), &wire.port.to_string());
+    let config = DatabaseConfig::from_url(&url).unwrap().max_connections(1);
+    let database = Database::open(&config.connect_timeout(Duration::from_secs(5)));
+    database.migrate().await.unwrap();
+    (wire, database)
+}
+
+#[test]
+fn whoever_listens_misses_a_silent_server() {
+    let server = require!(Postgres::start());
+    run(async {
+        let (wire, database) = wired(&server).await;
+        let changed = Arc::new(Notify::new());
+        let (replica, woken) = (database.clone(), Arc::clone(&changed));
+        let listening = tokio::spawn(async move { replica.listen(&woken).await });
+        timeout(PATIENCE, changed.notified()).await.unwrap();
+        wire.cut();
+        let error = timeout(PATIENCE, listening).await.expect("nobody noticed").unwrap();
+        assert_eq!(error.to_string(), "database unavailable: no answer within 6 s");
+    });
+}
+
+#[test]
+fn a_silent_connection_that_nobody_used_is_replaced() {
+    let server = require!(Postgres::start());
+    run(async {
+        let (wire, database) = wired(&server).await;
+        create(&database, spec("u1", 60), 0).await;
+        wire.cut();
+        assert_eq!(database.load().await.unwrap().1.len(), 1);
+    });
+}
+
+#[test]
+fn a_connection_that_falls_silent_in_use_is_given_up() {
+    let server = require!(Postgres::start());
+    run(async {
+        let (wire, database) = wired(&server).await;
+        let mut console = PgConnection::connect(&server.url()).await.unwrap();
+        let lock = "BEGIN; LOCK TABLE ratelimit.rate_limit_rules";
+        sqlx::raw_sql(lock).execute(&mut console).await.unwrap();
+        let replica = database.clone();
+        let loading = tokio::spawn(async move { replica.load().await });
+        let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+        assert!(wait_until(PATIENCE, || server.psql(waiting) == "1"));
+
+        wire.cut();
+        sqlx::raw_sql("ROLLBACK").execute(&mut console).await.unwrap();
+
+        let error = loading.await.unwrap().unwrap_err();
+        assert_eq!(error.to_string(), "database unavailable: no answer within 6 s");
+        assert!(database.load().await.unwrap().1.is_empty());
+    });
+}

@@ -1,0 +1,159 @@
+//! Databases that the tests made, and rules to put into them.
+
+use std::time::Duration;
+
+use headgate::Timestamp;
+use headgate_persistence::{Database, DatabaseConfig};
+use headgate_ratelimit::{
+    AuditEntry, AuditFilter, AuditLog, Author, Draft, Page, RateLimitRule, RateLimitRuleRepository,
+    RepositoryError, RuleChange, RuleFilter, RuleSpec,
+};
+use headgate_testkit::{Postgres, Skip};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
+use tempfile::TempDir;
+
+/// Tests share two cores with the servers: nothing here is about being fast.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs each test on both databases.
+macro_rules! on_both {
+    ($($test:ident),+ $(,)?) => {
+        mod on_sqlite {
+            $(#[test]
+            fn $test() {
+                let home = $crate::support::Home::sqlite();
+                $crate::support::run(super::$test(&home));
+            })+
+        }
+
+        mod on_postgres {
+            $(#[test]
+            fn $test() {
+                let home = headgate_testkit::require!($crate::support::Home::postgres());
+                $crate::support::run(super::$test(&home));
+            })+
+        }
+    };
+}
+
+pub(crate) use on_both;
+
+pub(crate) fn run(test: impl Future<Output = ()>) {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(2).enable_all().build().unwrap().block_on(test);
+}
+
+/// An empty database, for as long as the test runs.
+pub(crate) enum Home {
+    Sqlite(TempDir),
+    Postgres(headgate_testkit::Database),
+}
+
+/// A connection beside those of the repositories: somebody with a console.
+pub(crate) enum Console {
+    Sqlite(SqliteConnection),
+    Postgres(PgConnection),
+}
+
+// === impl Home ===
+
+impl Home {
+    pub(crate) fn sqlite() -> Self {
+        Self::Sqlite(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn postgres() -> Result<Self, Skip> {
+        Postgres::shared().map(Self::Postgres)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::Sqlite(folder) => format!("sqlite://{}/headgate.db", folder.path().display()),
+            Self::Postgres(database) => database.url().to_owned(),
+        }
+    }
+
+    /// The database as a program finds it that starts now.
+    pub(crate) fn open(&self) -> Database {
+        let config = DatabaseConfig::from_url(&self.url()).unwrap();
+        Database::open(&config.max_connections(4).connect_timeout(PATIENCE))
+    }
+
+    pub(crate) async fn migrated(&self) -> Database {
+        let database = self.open();
+        database.migrate().await.unwrap();
+        database
+    }
+
+    pub(crate) async fn console(&self) -> Console {
+        let url = self.url();
+        match self {
+            Self::Sqlite(_) => Console::Sqlite(SqliteConnection::connect(&url).await.unwrap()),
+            Self::Postgres(_) => {
+                let mut console = Console::Postgres(PgConnection::connect(&url).await.unwrap());
+                console.run("SET search_path = headgate, ratelimit").await;
+                console
+            }
+        }
+    }
+}
+
+// === impl Console ===
+
+impl Console {
+    pub(crate) async fn run(&mut self, sql: &str) {
+        let sql = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
+        match self {
+            Self::Sqlite(connection) => drop(sql.execute(connection).await.unwrap()),
+            Self::Postgres(connection) => drop(sql.execute(connection).await.unwrap()),
+        }
+    }
+}
+
+/// 2026-02-23T10:00:00Z and so many milliseconds.
+pub(crate) fn at(millis: u64) -> Timestamp {
+    Timestamp::from_micros(1_771_840_800_000_000 + millis * 1_000)
+}
+
+pub(crate) fn author(millis: u64) -> Author {
+    Author { actor: "ada".to_owned(), request_id: format!("req_{millis}"), at: at(millis) }
+}
+
+/// 100 requests of a user in `window` seconds.
+pub(crate) fn spec(pattern: &str, window: i64) -> RuleSpec {
+    draft(pattern, window).validate(None).unwrap()
+}
+
+pub(crate) fn draft(pattern: &str, window: i64) -> Draft {
+    Draft {
+        scope: "user".to_owned().into(),
+        identifier_pattern: pattern.to_owned().into(),
+        limit: 100.into(),
+        window_seconds: window.into(),
+        ..Draft::default()
+    }
+}
+
+pub(crate) async fn create(database: &Database, spec: RuleSpec, millis: u64) -> RateLimitRule {
+    try_write(database, RuleChange::Create(spec), millis).await.unwrap()
+}
+
+pub(crate) async fn try_write(
+    database: &Database,
+    change: RuleChange,
+    millis: u64,
+) -> Result<RateLimitRule, RepositoryError> {
+    let rules = database.write(&[change], &author(millis)).await?;
+    let [rule] = rules.try_into().unwrap();
+    Ok(rule)
+}
+
+/// Everything that a write could have changed.
+pub(crate) async fn everything(database: &Database) -> (i64, Vec<RateLimitRule>, Vec<AuditEntry>) {
+    let all = Page::new(1, Page::MAX_SIZE).unwrap();
+    let (revision, loaded) = database.load().await.unwrap();
+    let listed = database.list(&RuleFilter::default(), all).await.unwrap();
+    assert_eq!(listed.items.len(), loaded.len());
+    let audit = database.entries(&AuditFilter::default(), all).await.unwrap();
+    (revision.0, listed.items, audit.items)
+}

@@ -1,0 +1,48 @@
+use super::Role;
+
+/// Something that a caller asks for, on whichever surface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Decide whether a subject may go on.
+    Check,
+    /// Say which rules would decide, and how, without counting.
+    Explain,
+    /// See rules.
+    ReadRules,
+    /// Create or change rules.
+    WriteRules,
+    /// Delete rules.
+    DeleteRules,
+    /// See what subjects have used.
+    ReadUsage,
+    /// Give subjects back what they have used.
+    ResetCounters,
+    /// See who changed what.
+    ReadAudit,
+}
+
+impl Action {
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 8] = [
+        Self::Check,
+        Self::Explain,
+        Self::ReadRules,
+        Self::WriteRules,
+        Self::DeleteRules,
+        Self::ReadUsage,
+        Self::ResetCounters,
+        Self::ReadAudit,
+    ];
+
+    /// The least role that may do this: the only role table there is. `None` asks for no token.
+    pub(crate) const fn needs(self) -> Option<Role> {
+        match self {
+            Self::Check => None,
+            Self::Explain | Self::ReadRules | Self::ReadUsage | Self::ReadAudit => {
+                Some(Role::Auditor)
+            }
+            Self::WriteRules | Self::ResetCounters => Some(Role::Operator),
+            Self::DeleteRules => Some(Role::Admin),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What an issuer says about the bearer of a token, and whether it holds now and here.
+
+use headgate::Timestamp;
+use serde::{Deserialize, Deserializer};
+
+use super::{Actor, Role, error::Refusal};
+
+/// A claim of another type than expected makes the token unreadable: it never counts as absent.
+#[derive(Debug, Deserialize)]
+pub(super) struct Claims {
+    exp: f64,
+    #[serde(default, deserialize_with = "not_null")]
+    nbf: Option<f64>,
+    #[serde(default, deserialize_with = "not_null")]
+    iss: Option<String>,
+    #[serde(default, deserialize_with = "not_null")]
+    aud: Option<OneOrMany>,
+    email: Option<String>,
+    preferred_username: Option<String>,
+    sub: Option<String>,
+    realm_access: Option<RealmAccess>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RealmAccess {
+    #[serde(default)]
+    roles: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// What a token must claim.
+#[derive(Clone, Debug)]
+pub(super) struct Expected {
+    pub(super) issuer: Option<String>,
+    pub(super) audience: Option<String>,
+    /// How far the issuer's clock may be from ours, in seconds.
+    pub(super) leeway: u64,
+}
+
+/// What an audit entry keeps of a name.
+const MAX_NAME_CHARS: usize = 256;
+
+// === impl Expected ===
+
+impl Expected {
+    /// Who `claims` speak of, if they hold at `now`.
+    pub(super) fn actor(&self, claims: &Claims, now: Timestamp) -> Result<Actor, Refusal> {
+        let (now, leeway) = (now.as_micros() as f64 / 1e6, self.leeway as f64);
+        if now >= claims.exp + leeway {
+            return Err(Refusal::Expired);
+        }
+        if claims.nbf.is_some_and(|nbf| now < nbf - leeway) {
+            return Err(Refusal::NotYetValid);
+        }
+        if self.issuer.is_some() && claims.iss != self.issuer {
+            return Err(Refusal::Issuer);
+        }
+        if self.audience.as_ref().is_some_and(|audience| !claims.are_for(audience)) {
+            return Err(Refusal::Audience);
+        }
+        let name = claims.name().ok_or(Refusal::Nameless)?;
+        Ok(Actor { name: name.into(), role: claims.role() })
+    }
+}
+
+// === impl Claims ===
+
+impl Claims {
+    fn are_for(&self, audience: &str) -> bool {
+        match &self.aud {
+            Some(OneOrMany::One(one)) => one == audience,
+            Some(OneOrMany::Many(many)) => many.iter().any(|one| one == audience),
+            None => false,
+        }
+    }
+
+    fn name(&self) -> Option<String> {
+        let names = [&self.email, &self.preferred_username, &self.sub];
+        let visible = |name: &String| -> String {
+            name.chars().filter(|char| !char.is_control()).take(MAX_NAME_CHARS).collect()
+        };
+        names.into_iter().flatten().map(visible).find(|name| !name.is_empty())
+    }
+
+    fn role(&self) -> Option<Role> {
+        let roles = self.realm_access.iter().flat_map(|access| &access.roles);
+        Role::highest(roles.map(String::as_str))
+    }
+}
+
+fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}

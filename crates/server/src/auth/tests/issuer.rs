@@ -1,0 +1,209 @@
+//! How an issuer's keys are kept: rotation, outages, and who may make us ask.
+
+use std::time::Duration;
+
+use futures_util::{FutureExt, future};
+use headgate_testkit::{Algorithm, Answer, SigningKey};
+use serde_json::json;
+
+use super::*;
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// A token that an outsider made, naming a key as it likes.
+fn stranger(issuer: &Issuer, kid: &str) -> String {
+    SigningKey::generate(kid, Algorithm::EdDsa).sign(&issuer.claims(json!({})))
+}
+
+/// Waits for a refresh in the background.
+async fn fetched(issuer: &Issuer, times: usize) {
+    let waiting = async {
+        while issuer.fetches() < times {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(seconds(10), waiting).await.expect("a fetch in the background");
+}
+
+#[tokio::test]
+async fn keys_are_fetched_once_for_many_tokens() {
+    let issuer = Issuer::start();
+    let guard = Guard::trusting(&issuer);
+    assert_eq!(issuer.fetches(), 0);
+    let token = issuer.token_for("sys_auditor");
+    let answers = future::join_all((0..50).map(|_| guard.read(&token))).await;
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    assert_eq!(issuer.fetches(), 1);
+}
+
+#[tokio::test]
+async fn unknown_keys_make_us_ask_once_in_ten_seconds() {
+    let issuer = Issuer::start();
+    let guard = Guard::trusting(&issuer);
+    guard.read(&issuer.token_for("sys_auditor")).await.unwrap();
+    guard.clock.advance(seconds(10));
+    for attempt in 0..20 {
+        let token = stranger(&issuer, &format!("unknown-{attempt}"));
+        assert_eq!(guard.refusal(&token).await, Refusal::UnknownKey);
+    }
+    assert_eq!(issuer.fetches(), 2);
+    guard.clock.advance(seconds(9));
+    assert_eq!(guard.refusal(&stranger(&issuer, "u")).await, Refusal::UnknownKey);
+    assert_eq!(issuer.fetches(), 2);
+    guard.clock.advance(seconds(1));
+    assert_eq!(guard.refusal(&stranger(&issuer, "u")).await, Refusal::UnknownKey);
+    assert_eq!(issuer.fetches(), 3);
+    // Those who have a good key never noticed.
+    assert!(guard.read(&issuer.token_for("sys_auditor")).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_new_key_is_accepted_once_it_is_published() {
+    let issuer = Issuer::start();
+    let guard = Guard::trusting(&issuer);
+    let before = issuer.token_for("sys_auditor");
+    guard.read(&before).await.unwrap();
+
+    guard.clock.advance(seconds(10));
+    issuer.publish(SigningKey::generate("key-2", Algorithm::EdDsa));
+    let after = issuer.token_for("sys_auditor");
+    assert!(guard.read(&after).await.is_ok());
+    assert!(guard.read(&before).await.is_ok());
+    assert_eq!(issuer.fetches(), 2);
+}
+
+#[tokio::test]
+async fn old_keys_are_fetched_again_in_the_background() {
+    let issuer = Issuer::start();
+    let guard = Guard::trusting(&issuer);
+    let token = issuer.token_for("sys_auditor");
+    guard.read(&token).await.unwrap();
+    guard.clock.advance(seconds(599));
+    guard.read(&token).await.unwrap();
+    assert_eq!(issuer.fetches(), 1);
+
+    issuer.withdraw("key-1");
+    issuer.publish(SigningKey::generate("key-2", Algorithm::EdDsa));
+    guard.clock.advance(seconds(1));
+    assert!(guard.read(&token).await.is_ok(), "the old keys answer meanwhile");
+    fetched(&issuer, 2).await;
+    let withdrawn = async {
+        while guard.read(&token).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(seconds(10), withdrawn).await.expect("a key that is withdrawn");
+    assert_eq!(issuer.fetches(), 2);
+}
+
+#[tokio::test]
+async fn keys_that_nobody_used_for_long_are_fetched_first() {
+    let issuer = Issuer::start();
+    let keys = [("auth.jwks_url", &*issuer.url()), ("auth.jwks_cache_seconds", "60")];
+    let guard = Guard::new(&keys, None);
+    let token = issuer.token_for("sys_auditor");
+    guard.read(&token).await.unwrap();
+    issuer.withdraw("key-1");
+    issuer.publish(SigningKey::generate("key-2", Algorithm::EdDsa));
+    guard.clock.advance(seconds(120));
+    assert_eq!(guard.refusal(&token).await, Refusal::UnknownKey);
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_away_takes_no_key_with_it() {
+    let mut issuer = Issuer::start();
+    let keys = [("auth.jwks_url", &*issuer.url()), ("auth.jwks_cache_seconds", "60")];
+    let guard = Guard::new(&keys, None);
+    let token = issuer.token_for("sys_auditor");
+    guard.read(&token).await.unwrap();
+
+    issuer.stop();
+    for _ in 0..10 {
+        guard.clock.advance(seconds(61));
+        assert!(guard.read(&token).await.is_ok());
+    }
+    assert_eq!(guard.refusal(&stranger(&issuer, "u")).await, Refusal::UnknownKey);
+
+    issuer.publish(SigningKey::generate("key-2", Algorithm::EdDsa));
+    issuer.resume();
+    guard.clock.advance(seconds(10));
+    assert!(guard.read(&issuer.token_for("sys_auditor")).await.is_ok());
+}
+
+#[tokio::test]
+async fn answers_that_are_no_keys_leave_the_old_ones() {
+    let issuer = Issuer::start();
+    let keys = [("auth.jwks_url", &*issuer.url()), ("auth.jwks_cache_seconds", "30")];
+    let guard = Guard::new(&keys, None);
+    let token = issuer.token_for("sys_auditor");
+    guard.read(&token).await.unwrap();
+    let too_large = format!(r#"{{"keys":[],"x":"{}"}}"#, "x".repeat(1 << 20));
+    let weak =
+        r#"{"keys":[{"kty":"oct","kid":"key-1","k":"c2VjcmV0"},{"kty":"EC","crv":"P-384"}]}"#;
+    for (status, body) in [
+        (500, "{}"),
+        (302, ""),
+        (204, ""),
+        (200, ""),
+        (200, "<html>"),
+        (200, "{}"),
+        (200, r#"{"keys":[]}"#),
+        (200, weak),
+        (200, &too_large),
+    ] {
+        issuer.answer_with(Answer::Status(status, body.to_owned()));
+        guard.clock.advance(seconds(61));
+        let asked = issuer.fetches();
+        assert!(guard.read(&token).await.is_ok(), "{status} {}", &body[..body.len().min(80)]);
+        assert_eq!(issuer.fetches(), asked + 1);
+    }
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_away_at_first_is_found_when_it_comes() {
+    let mut issuer = Issuer::start();
+    issuer.stop();
+    let guard = Guard::trusting(&issuer);
+    let token = issuer.token_for("sys_auditor");
+    assert_eq!(guard.refusal(&token).await, Refusal::UnknownKey);
+    issuer.resume();
+    assert_eq!(guard.refusal(&token).await, Refusal::UnknownKey, "not at once again");
+    assert_eq!(issuer.fetches(), 0);
+    guard.clock.advance(seconds(1));
+    assert!(guard.read(&token).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_issuer_that_never_answers_is_given_up() {
+    let issuer = Issuer::start();
+    issuer.answer_with(Answer::Silence);
+    let guard = Guard::trusting(&issuer);
+    let token = issuer.token_for("sys_auditor");
+    let asking = future::join(guard.refusal(&token), guard.refusal(&token));
+    let refusals = tokio::time::timeout(seconds(10), asking).await.expect("an end to the wait");
+    assert_eq!(refusals, (Refusal::UnknownKey, Refusal::UnknownKey));
+    assert_eq!(issuer.fetches(), 1);
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_does_not_take_the_answer_with_it() {
+    let issuer = Issuer::start();
+    let guard = Guard::trusting(&issuer);
+    let token = issuer.token_for("sys_auditor");
+    assert!(guard.read(&token).now_or_never().is_none());
+    fetched(&issuer, 1).await;
+    // Nobody may ask again before a second has passed, and the clock stands still.
+    assert!(guard.read(&token).await.is_ok());
+    assert_eq!(issuer.fetches(), 1);
+}
+
+#[tokio::test]
+async fn an_issuer_that_does_not_speak_tls_is_an_issuer_that_is_away() {
+    let issuer = Issuer::start();
+    let url = issuer.url().replace("http://", "https://");
+    let guard = Guard::new(&[("auth.jwks_url", &url)], None);
+    assert_eq!(guard.refusal(&issuer.token_for("sys_admin")).await, Refusal::UnknownKey);
+    assert_eq!(issuer.fetches(), 0);
+}

@@ -1,0 +1,61 @@
+//! Tokens that need no issuer.
+
+use headgate_testkit::Issuer;
+
+use super::*;
+
+const TOKENS: &str = "[{name: ci, role: sys_operator, token: ci-secret-0123456789}, \
+                      {name: eyes, role: sys_auditor, token: eyes-secret-0123456789}]";
+
+#[tokio::test]
+async fn each_is_its_owners() {
+    let folder = tempfile::tempdir().unwrap();
+    let admin = AdminToken::open_or_create(folder.path()).unwrap();
+    let guard = Guard::new(&[("auth.tokens", TOKENS)], Some(&admin));
+    for (token, name, role) in [
+        ("ci-secret-0123456789", "ci", Role::Operator),
+        ("eyes-secret-0123456789", "eyes", Role::Auditor),
+        (admin.expose(), "admin", Role::Admin),
+    ] {
+        let actor = Actor { name: name.to_owned().into(), role: Some(role) };
+        assert_eq!(guard.read(token).await, Ok(actor));
+    }
+    let denied = AuthError::PermissionDenied { needs: Role::Operator };
+    let answer = guard.ask("eyes-secret-0123456789", Action::WriteRules).await;
+    assert_eq!(answer, Err(denied));
+}
+
+#[tokio::test]
+async fn what_is_nearly_one_is_none() {
+    let guard = Guard::new(&[("auth.tokens", TOKENS)], None);
+    for token in [
+        "ci-secret-012345678",
+        "ci-secret-01234567890",
+        "CI-SECRET-0123456789",
+        "ci-secret-0123456789eyes-secret-0123456789",
+        "ci-secret-0123456789 eyes-secret-0123456789",
+        "\u{1f511}",
+        "x",
+    ] {
+        assert_eq!(guard.refusal(token).await, Refusal::Unknown, "{token}");
+    }
+}
+
+#[tokio::test]
+async fn an_issuer_is_not_asked_about_them() {
+    let issuer = Issuer::start();
+    let guard = Guard::new(&[("auth.jwks_url", &issuer.url()), ("auth.tokens", TOKENS)], None);
+    assert_eq!(guard.read("ci-secret-0123456789").await.unwrap().name, "ci");
+    assert_eq!(guard.refusal("no-such-secret-0123456789").await, Refusal::Malformed);
+    assert_eq!(issuer.fetches(), 0);
+    assert!(guard.read(&issuer.token_for("sys_admin")).await.is_ok());
+}
+
+#[tokio::test]
+async fn without_any_no_token_is_known() {
+    let guard = Guard::new(&[], None);
+    let empty = Guard::new(&[("auth.tokens", "[]")], None);
+    for guard in [guard, empty] {
+        assert_eq!(guard.refusal("ci-secret-0123456789").await, Refusal::Unknown);
+    }
+}

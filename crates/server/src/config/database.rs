@@ -1,0 +1,101 @@
+use std::{path::Path, time::Duration};
+
+use headgate_persistence::{ConfigError, DatabaseConfig as Target, PostgresParts};
+use serde::Deserialize;
+
+use super::{Bounded, Problem, Secret, Stretch};
+
+/// Where rules and the audit log are kept. Without an address: in a file of this machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a section")]
+pub struct DatabaseConfig {
+    /// `database.url`: `postgresql://…` or `sqlite://…`; takes the place of the keys that name its parts.
+    pub url: Option<Secret>,
+    /// `database.host`: a PostgreSQL server.
+    pub host: Option<String>,
+    /// `database.port`: its port.
+    pub port: Bounded<1, 65_535>,
+    /// `database.name`: which of its databases.
+    pub name: String,
+    /// `database.user`: as whom.
+    pub user: String,
+    /// `database.password`: and how that is shown.
+    pub password: Option<Secret>,
+    /// `database.ssl_mode`: how the connection is secured.
+    pub ssl_mode: String,
+    /// `database.schema`: where the tables are that belong to no part of the server alone.
+    pub schema: String,
+    /// `database.max_open_conns`: how many connections there may be; also `max_connections`.
+    #[serde(alias = "max_connections")]
+    pub max_open_conns: Bounded<1, 1000>,
+    /// `database.max_idle_conns`: how many of them are kept open; also `min_connections`.
+    #[serde(alias = "min_connections")]
+    pub max_idle_conns: Bounded<0, 1000>,
+    /// `database.conn_max_lifetime`: when a connection is replaced.
+    pub conn_max_lifetime: Stretch,
+    /// `database.connect_timeout_seconds`: how long to wait for a connection.
+    pub connect_timeout_seconds: Bounded<1, 60>,
+}
+
+impl DatabaseConfig {
+    /// Where the database is; without an address, a file in `data_dir`.
+    pub(crate) fn target(&self, data_dir: &Path) -> Result<Target, Problem> {
+        let target = match (&self.url, &self.host) {
+            (Some(_), Some(_)) => {
+                let both = "set database.url, or database.host and the keys beside it, not both";
+                return Err(Problem::new("database.url", both));
+            }
+            (Some(url), None) => Target::from_url(url.expose()).map_err(wrong("database.url")),
+            (None, Some(host)) => {
+                Target::from_parts(&self.parts(host)).map_err(wrong("database.ssl_mode"))
+            }
+            (None, None) => Ok(Target::file(data_dir.join("headgate.db"))),
+        }?;
+        let target = match (&self.url, &self.password) {
+            // A URL with the password left out takes the one that is given beside it.
+            (Some(_), Some(password)) => target.password(password.expose()),
+            _ => target,
+        };
+        let target = target
+            .max_connections(self.max_open_conns.get() as u32)
+            .min_connections(self.max_idle_conns.get().min(self.max_open_conns.get()) as u32)
+            .max_lifetime(self.conn_max_lifetime.get())
+            .connect_timeout(Duration::from_secs(self.connect_timeout_seconds.get()));
+        target.schema(&self.schema).map_err(wrong("database.schema"))
+    }
+
+    fn parts<'a>(&'a self, host: &'a str) -> PostgresParts<'a> {
+        let password = self.password.as_ref().map(Secret::expose);
+        PostgresParts {
+            host,
+            port: self.port.get() as u16,
+            name: &self.name,
+            user: &self.user,
+            password: password.filter(|password| !password.is_empty()),
+            ssl_mode: &self.ssl_mode,
+        }
+    }
+}
+
+fn wrong(key: &'static str) -> impl Fn(ConfigError) -> Problem {
+    move |error| Problem::new(key, error.to_string())
+}
+
+impl Default for DatabaseConfig {
+    fn default() -> Self {
+        Self {
+            url: None,
+            host: None,
+            port: Bounded::of::<5432>(),
+            name: "headgate".to_owned(),
+            user: "headgate".to_owned(),
+            password: None,
+            ssl_mode: "prefer".to_owned(),
+            schema: Target::DEFAULT_SCHEMA.to_owned(),
+            max_open_conns: Bounded::of::<10>(),
+            max_idle_conns: Bounded::of::<2>(),
+            conn_max_lifetime: Stretch::from_secs(30 * 60),
+            connect_timeout_seconds: Bounded::of::<5>(),
+        }
+    }
+}

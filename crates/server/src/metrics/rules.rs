@@ -1,0 +1,83 @@
+use std::sync::Arc;
+
+use headgate_ratelimit::Catalog;
+use prometheus::{
+    Error, Gauge, IntCounterVec, IntGauge, Opts,
+    core::{Collector, Desc},
+    proto::MetricFamily,
+};
+
+/// Asks the catalog which rules are in force and what they decided, when somebody wants to know.
+pub(super) struct RulesCollector {
+    catalog: Arc<Catalog>,
+    rules: IntGauge,
+    revision: IntGauge,
+    age: Gauge,
+    database_up: IntGauge,
+}
+
+/// How many rules are told apart: beyond that, labels would be too many for whoever collects them.
+const MAX_RULES: usize = 1000;
+
+/// The label of all others.
+const OTHERS: &str = "other";
+
+impl RulesCollector {
+    pub(super) fn new(catalog: Arc<Catalog>) -> Result<Self, Error> {
+        Ok(Self {
+            catalog,
+            rules: IntGauge::new("headgate_rules", "Rules in force, enabled or not.")?,
+            revision: IntGauge::new("headgate_rules_revision", "Which set of rules is in force.")?,
+            age: Gauge::new(
+                "headgate_rules_age_seconds",
+                "Time since the rules in force were last known to be those in the database; -1 before the first time.",
+            )?,
+            database_up: IntGauge::new(
+                "headgate_database_up",
+                "Whether the database answered when it was last asked: 1 or 0.",
+            )?,
+        })
+    }
+
+    /// The rules count this themselves; counters made for the occasion carry their counts.
+    fn decisions(&self) -> Option<IntCounterVec> {
+        let opts = Opts::new(
+            "headgate_rule_decisions_total",
+            "Checks that a rule decided, by its id (default: no rule matched) and outcome.",
+        );
+        let counters = IntCounterVec::new(opts, &["rule", "outcome"]).ok()?;
+        let snapshot = self.catalog.load();
+        // The default rule comes last, and is always told apart.
+        let surplus = snapshot.len().saturating_sub(MAX_RULES);
+        for (i, rule) in snapshot.rules().enumerate() {
+            let label = match rule.id() {
+                None => "default".to_owned(),
+                Some(_) if i < surplus => OTHERS.to_owned(),
+                Some(id) => id.to_string(),
+            };
+            let tally = rule.tally();
+            counters.with_label_values(&[&label, "allowed"]).inc_by(tally.allowed());
+            counters.with_label_values(&[&label, "denied"]).inc_by(tally.denied());
+        }
+        Some(counters)
+    }
+}
+
+impl Collector for RulesCollector {
+    fn desc(&self) -> Vec<&Desc> {
+        [self.rules.desc(), self.revision.desc(), self.age.desc(), self.database_up.desc()].concat()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let snapshot = self.catalog.load();
+        self.rules.set(snapshot.len() as i64);
+        self.revision.set(snapshot.revision().0);
+        self.age.set(self.catalog.age().map_or(-1.0, |micros| micros as f64 / 1e6));
+        self.database_up.set(i64::from(self.catalog.freshness().error.is_none()));
+        let gauges = [self.rules.collect(), self.revision.collect(), self.age.collect()];
+        let mut families = gauges.concat();
+        families.extend(self.database_up.collect());
+        families.extend(self.decisions().iter().flat_map(Collector::collect));
+        families
+    }
+}

@@ -1,0 +1,118 @@
+//! `GET /api/v1/ratelimit/audit`: who changed what.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use headgate::Timestamp;
+use headgate_ratelimit::{AuditEntry, AuditFilter};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::{
+    caller::Caller,
+    error::ApiError,
+    json,
+    openapi::{Invalid, Protected},
+    page::WirePagination,
+    query::{Query, Reader},
+    time,
+};
+use crate::{auth::Action, services::Services};
+
+/// One page of the audit log.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Audit)]
+pub(super) struct WireAudit<'a> {
+    entries: Vec<WireEntry<'a>>,
+    pagination: WirePagination,
+}
+
+/// A change, as it was made.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AuditEntry)]
+pub(super) struct WireEntry<'a> {
+    id: i64,
+    #[serde(serialize_with = "time::serialize")]
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    actor: &'a str,
+    action: &'a str,
+    target: &'a str,
+    /// What it said before.
+    #[schema(value_type = Option<Object>)]
+    before: Option<&'a RawValue>,
+    /// What it says now.
+    #[schema(value_type = Option<Object>)]
+    after: Option<&'a RawValue>,
+    request_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+/// Lists changes, the newest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/ratelimit/audit",
+    tag = "audit",
+    params(
+        ("actor" = Option<String>, Query, description = "Only changes by this actor"),
+        ("action" = Option<String>, Query, description = "Only `rule.create`, `rule.update`, `rule.delete` or `counter.reset`"),
+        ("target" = Option<String>, Query, description = "Only changes of this rule's id or `scope:identifier`"),
+        ("since" = Option<String>, Query, description = "Only changes not before this time (RFC 3339)"),
+        ("until" = Option<String>, Query, description = "Only changes before this time (RFC 3339)"),
+        ("page" = Option<u32>, Query, minimum = 1, description = "Which page; 1 unless said"),
+        ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "How many a page has; 20 unless said"),
+    ),
+    security(("token" = [])),
+    responses((status = 200, description = "One page of them", body = WireAudit<'_>), Invalid, Protected),
+)]
+pub(super) async fn audit(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    query: Query,
+) -> Result<Response, ApiError> {
+    caller.may(Action::ReadAudit).await?;
+    let mut reader = query.reader();
+    let owned = |text: Option<&str>| text.map(str::to_owned);
+    let filter = AuditFilter {
+        actor: owned(reader.text("actor")),
+        action: owned(reader.text("action")),
+        target: owned(reader.text("target")),
+        since: moment(&mut reader, "since"),
+        until: moment(&mut reader, "until"),
+    };
+    let page = reader.page();
+    reader.finish()?;
+
+    let listed = services.audit.entries(&filter, page).await?;
+    let pagination = WirePagination::from(&listed);
+    let entries = listed.items.iter().map(WireEntry::from).collect();
+    Ok(json::respond(&WireAudit { entries, pagination }))
+}
+
+fn moment(reader: &mut Reader<'_>, name: &'static str) -> Option<Timestamp> {
+    let moment = time::parse(reader.text(name)?);
+    if moment.is_none() {
+        reader.refuse(name, format!("{name} must be a time such as 2026-02-20T10:00:00Z"));
+    }
+    moment
+}
+
+impl<'a> From<&'a AuditEntry> for WireEntry<'a> {
+    fn from(entry: &'a AuditEntry) -> Self {
+        // The record holds objects that were written as JSON.
+        let raw = |json: &'a Option<String>| serde_json::from_str(json.as_deref()?).ok();
+        Self {
+            id: entry.id,
+            at: entry.author.at,
+            actor: &entry.author.actor,
+            action: &entry.action,
+            target: &entry.target,
+            before: raw(&entry.before),
+            after: raw(&entry.after),
+            request_id: &entry.author.request_id,
+            reason: entry.reason.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Many questions in one call: all are admitted, or nothing is taken from anybody.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use utoipa::ToSchema;
+
+use super::{answer::WireAnswer, question::WireQuestion};
+use crate::{
+    rest::{
+        error::{ApiError, Detail},
+        field::Field,
+        json::{self, JsonBody},
+        openapi::WithBody,
+    },
+    services::Services,
+};
+
+const MAX_CHECKS: usize = 100;
+
+/// Checks that are decided together.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(expecting = "a JSON object")]
+#[schema(as = Checks)]
+pub(in crate::rest) struct WireBatch<'a> {
+    /// If one is denied, nothing is taken for any.
+    #[serde(borrow, default)]
+    #[schema(required = true, min_items = 1, max_items = 100)]
+    checks: Vec<WireQuestion<'a>>,
+    /// Only says what would be decided, and takes nothing.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<bool>)]
+    dry_run: Field<'a>,
+}
+
+/// What was decided about all of them.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Decisions)]
+pub(in crate::rest) struct WireAnswers<'a> {
+    /// Whether all may go on, and so whether anything was taken.
+    allowed: bool,
+    /// How each subject stands, in the order of the checks.
+    results: Vec<WireAnswer<'a>>,
+}
+
+/// Decides on several subjects at once: all are admitted, or nothing is taken from any.
+#[utoipa::path(
+    post,
+    path = "/api/v1/ratelimit/check/batch",
+    tag = "checks",
+    request_body = WireBatch<'_>,
+    responses((status = 200, description = "The decisions", body = WireAnswers<'_>), WithBody),
+)]
+pub(in crate::rest) async fn check_batch(
+    State(services): State<Arc<Services>>,
+    body: JsonBody,
+) -> Result<Response, ApiError> {
+    let wire: WireBatch<'_> = body.parse()?;
+    let (questions, dry_run) = wire.validate()?;
+
+    let started = Instant::now();
+    let verdicts = if dry_run {
+        services.check.peek_all(&questions).await?
+    } else {
+        services.check.check_all(&questions).await?
+    };
+    if !dry_run {
+        for verdict in &verdicts {
+            services.metrics.checks.decided(&verdict.decision, started.elapsed());
+        }
+    }
+    let results = questions.iter().zip(&verdicts);
+    let results = results.map(|(question, verdict)| WireAnswer::new(question, verdict)).collect();
+    let allowed = verdicts.iter().all(|verdict| verdict.decision.allowed);
+    Ok(json::respond(&WireAnswers { allowed, results }))
+}
+
+impl WireBatch<'_> {
+    /// The questions and whether they are only asked, or everything that is wrong with them.
+    fn validate(&self) -> Result<(Vec<headgate_ratelimit::usecase::Question<'_>>, bool), ApiError> {
+        let mut wrong = Vec::new();
+        if !(1..=MAX_CHECKS).contains(&self.checks.len()) {
+            let message = format!("checks must have 1 to {MAX_CHECKS} items");
+            wrong.push(Detail::new("checks", "length", message));
+        }
+        let dry_run = self.dry_run.flag("dry_run").unwrap_or_else(|message| {
+            wrong.push(Detail::new("dry_run", "wrong_type", message));
+            false
+        });
+        let mut questions = Vec::with_capacity(self.checks.len());
+        for (i, check) in self.checks.iter().take(MAX_CHECKS).enumerate() {
+            match check.read() {
+                Ok((_, true)) => {
+                    let message = "dry_run is for the whole batch: set it beside checks";
+                    wrong.push(
+                        Detail::new("dry_run", "invalid", message.to_owned()).within("checks", i),
+                    );
+                }
+                Ok((question, false)) => questions.push(question),
+                Err(details) => {
+                    wrong.extend(details.into_iter().map(|detail| detail.within("checks", i)));
+                }
+            }
+        }
+        if wrong.is_empty() { Ok((questions, dry_run)) } else { Err(ApiError::Invalid(wrong)) }
+    }
+}

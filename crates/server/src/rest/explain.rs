@@ -1,0 +1,114 @@
+//! `GET /api/v1/ratelimit/explain`: which rules match a subject, and why.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use headgate_ratelimit::{RateLimitRule, usecase::explain::Explained};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    caller::Caller,
+    check::{scope, subject},
+    error::ApiError,
+    json,
+    openapi::{self, Invalid, Protected},
+    query::Query,
+    usage::WireStanding,
+};
+use crate::{auth::Action, services::Services};
+
+/// Every rule that matches a subject, the closest first.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Explanation)]
+pub(super) struct WireExplanation<'a> {
+    #[schema(value_type = openapi::Scope)]
+    scope: &'static str,
+    identifier: &'a str,
+    /// Which set of rules was looked at.
+    revision: i64,
+    rules: Vec<WireExplained>,
+}
+
+/// A rule that matches.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Explained)]
+pub(super) struct WireExplained {
+    /// The default rule has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule_id: Option<String>,
+    rule_name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identifier_pattern: Option<String>,
+    limit: u64,
+    window_seconds: u32,
+    algorithm: &'static str,
+    fail_mode: &'static str,
+    enabled: bool,
+    /// How the pattern fits: exact, prefix, any or default.
+    #[serde(rename = "match")]
+    level: &'static str,
+    /// Whether it decides.
+    applies: bool,
+    why: &'static str,
+    #[serde(flatten)]
+    standing: WireStanding,
+}
+
+/// Says which rules match a subject, and why.
+#[utoipa::path(
+    get,
+    path = "/api/v1/ratelimit/explain",
+    tag = "subjects",
+    params(
+        ("scope" = openapi::Scope, Query, description = "What kind of subject"),
+        ("identifier" = String, Query, description = "Which one"),
+    ),
+    security(("token" = [])),
+    responses((status = 200, description = "The rules", body = WireExplanation<'_>), Invalid, Protected),
+)]
+pub(super) async fn explain(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    query: Query,
+) -> Result<Response, ApiError> {
+    caller.may(Action::Explain).await?;
+    let reader = query.reader();
+    let asked = (scope(reader.text("scope")), subject(reader.text("identifier")));
+    let (scope, subject) = match asked {
+        (Ok(scope), Ok(subject)) => (scope, subject),
+        (scope, subject) => {
+            let wrong = [scope.err(), subject.err()];
+            return Err(ApiError::Invalid(wrong.into_iter().flatten().collect()));
+        }
+    };
+
+    let explanation = services.explain.explain(scope, subject).await;
+    Ok(json::respond(&WireExplanation {
+        scope: scope.name(),
+        identifier: subject.subject(),
+        revision: explanation.revision.0,
+        rules: explanation.rules.iter().map(WireExplained::from).collect(),
+    }))
+}
+
+impl From<&Explained> for WireExplained {
+    fn from(explained: &Explained) -> Self {
+        let compiled = &explained.rule;
+        let rule = compiled.rule();
+        Self {
+            rule_id: rule.map(|rule| rule.id.to_string()),
+            rule_name: rule.map_or_else(|| "default".to_owned(), RateLimitRule::display_name),
+            identifier_pattern: rule.map(|rule| rule.spec.identifier_pattern.to_string()),
+            limit: rule.map_or(compiled.limit().capacity(), |rule| rule.spec.limit.into()),
+            window_seconds: compiled.window_seconds(),
+            algorithm: compiled.limit().algorithm().name(),
+            fail_mode: compiled.fail_mode().name(),
+            enabled: compiled.is_enabled(),
+            level: explained.level.name(),
+            applies: explained.applies,
+            why: explained.why,
+            standing: explained.standing.into(),
+        }
+    }
+}

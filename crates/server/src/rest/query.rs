@@ -1,0 +1,84 @@
+//! Query parameters, with everything that is wrong with them told at once.
+
+use std::{borrow::Cow, convert::Infallible, str::FromStr};
+
+use axum::{extract::FromRequestParts, http::request::Parts};
+use headgate_ratelimit::{Page, PageError};
+
+use super::error::{ApiError, Detail};
+
+/// The parameters of a request. Of one that stands twice, the first counts.
+pub(super) struct Query(String);
+
+/// Reads parameters and remembers which do not fit.
+pub(super) struct Reader<'q> {
+    parameters: Vec<(Cow<'q, str>, Cow<'q, str>)>,
+    wrong: Vec<Detail>,
+}
+
+impl Query {
+    pub(super) fn reader(&self) -> Reader<'_> {
+        let parameters = form_urlencoded::parse(self.0.as_bytes()).collect();
+        Reader { parameters, wrong: Vec::new() }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Query {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(parts.uri.query().unwrap_or_default().to_owned()))
+    }
+}
+
+// === impl Reader ===
+
+impl Reader<'_> {
+    /// The text of a parameter; one that is empty says nothing.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.parameters.iter().find(|(key, _)| key == name)?;
+        Some(&**value).filter(|value| !value.is_empty())
+    }
+
+    /// A parameter that reads as `T`.
+    pub(super) fn parsed<T: FromStr>(
+        &mut self,
+        name: &'static str,
+        wrong: impl FnOnce() -> String,
+    ) -> Option<T> {
+        let parsed = self.text(name)?.parse().ok();
+        if parsed.is_none() {
+            self.refuse(name, wrong());
+        }
+        parsed
+    }
+
+    /// Which page is wanted.
+    pub(super) fn page(&mut self) -> Page {
+        let number = self.parsed("page", || PageError::Number.to_string());
+        let size = self.parsed("page_size", || PageError::Size.to_string());
+        let number = number.unwrap_or(Page::DEFAULT.number());
+        let size = size.unwrap_or(Page::DEFAULT.size());
+        Page::new(number, size).unwrap_or_else(|error| {
+            let name = match error {
+                PageError::Number => "page",
+                PageError::Size => "page_size",
+            };
+            self.refuse(name, error.to_string());
+            Page::DEFAULT
+        })
+    }
+
+    pub(super) fn refuse(&mut self, name: &'static str, message: String) {
+        self.add(Detail::new(name, "invalid", message));
+    }
+
+    pub(super) fn add(&mut self, detail: Detail) {
+        self.wrong.push(detail);
+    }
+
+    /// Refuses the request if anything did not fit.
+    pub(super) fn finish(self) -> Result<(), ApiError> {
+        if self.wrong.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self.wrong)) }
+    }
+}

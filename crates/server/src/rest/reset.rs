@@ -1,0 +1,99 @@
+//! `POST /api/v1/ratelimit/reset`: gives a subject its whole allowance back.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use headgate_ratelimit::usecase::ResetError;
+use serde::{Deserialize, Serialize};
+use tracing::error;
+use utoipa::ToSchema;
+
+use super::{
+    caller::Caller,
+    check::{scope, subject, text},
+    error::{ApiError, Detail},
+    field::Field,
+    json::{self, JsonBody},
+    openapi::{self, Protected, WithBody},
+};
+use crate::{auth::Action, services::Services};
+
+const MAX_REASON_CHARS: usize = 1000;
+
+/// Whose counters to reset.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(expecting = "a JSON object")]
+#[schema(as = Reset)]
+pub(super) struct WireReset<'a> {
+    /// What kind of subject.
+    #[serde(borrow, default)]
+    #[schema(value_type = openapi::Scope, required = true)]
+    scope: Field<'a>,
+    /// Which one.
+    #[serde(borrow, default)]
+    #[schema(value_type = String, required = true, min_length = 1, max_length = 512)]
+    identifier: Field<'a>,
+    /// Why, for the audit log.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, max_length = 1000)]
+    reason: Field<'a>,
+}
+
+/// What was done.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Done)]
+pub(super) struct WireDone {
+    success: bool,
+    message: String,
+}
+
+/// Gives a subject its whole allowance back, under every window and algorithm.
+#[utoipa::path(
+    post,
+    path = "/api/v1/ratelimit/reset",
+    tag = "subjects",
+    request_body = WireReset<'_>,
+    security(("token" = [])),
+    responses((status = 200, description = "It was reset", body = WireDone), WithBody, Protected),
+)]
+pub(super) async fn reset(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    body: JsonBody,
+) -> Result<Response, ApiError> {
+    let author = caller.may(Action::ResetCounters).await?;
+    let wire: WireReset<'_> = body.parse()?;
+    let scope = text("scope", &wire.scope).and_then(scope);
+    let subject = text("identifier", &wire.identifier).and_then(subject);
+    let (scope, subject, reason) = match (scope, subject, wire.reason()) {
+        (Ok(scope), Ok(subject), Ok(reason)) => (scope, subject, reason),
+        (scope, subject, reason) => {
+            let wrong = [scope.err(), subject.err(), reason.err()];
+            return Err(ApiError::Invalid(wrong.into_iter().flatten().collect()));
+        }
+    };
+    let request_id = author.request_id.clone();
+    if let Some(cause) = services.reset.reset(scope, subject, reason, author).await? {
+        error!(request_id, %cause, "A reset was made but not recorded in the audit log");
+    }
+    let message = format!("rate limit counter reset for {scope}:{}", subject.subject());
+    Ok(json::respond(&WireDone { success: true, message }))
+}
+
+impl WireReset<'_> {
+    fn reason(&self) -> Result<Option<String>, Detail> {
+        match text("reason", &self.reason)? {
+            Some(text) if text.chars().count() > MAX_REASON_CHARS => {
+                let message = format!("reason must be at most {MAX_REASON_CHARS} characters");
+                Err(Detail::new("reason", "length", message))
+            }
+            reason => Ok(reason.map(str::to_owned)),
+        }
+    }
+}
+
+impl From<ResetError> for ApiError {
+    fn from(ResetError::Store(cause): ResetError) -> Self {
+        Self::store(&cause)
+    }
+}

@@ -1,0 +1,163 @@
+//! `/api/v1/ratelimit/rules`: what the rules are.
+
+pub(super) mod apply;
+mod wire;
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Path, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use headgate_ratelimit::{RuleFilter, RuleId, UnknownScope};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    caller::Caller,
+    error::ApiError,
+    json::{self, JsonBody},
+    openapi::{self, Conflict, Invalid, NoSuchRule, Protected, WithBody},
+    page::WirePagination,
+    query::Query,
+};
+use crate::{auth::Action, services::Services};
+
+pub(super) use self::{
+    apply::apply,
+    wire::{WireDraft, WireRule},
+};
+
+/// One page of rules.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Rules)]
+pub(super) struct WireRules {
+    rules: Vec<WireRule>,
+    pagination: WirePagination,
+}
+
+/// Lists rules, the newest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/ratelimit/rules",
+    tag = "rules",
+    params(
+        ("scope" = Option<openapi::Scope>, Query, description = "Only rules of this scope"),
+        ("enabled_only" = Option<bool>, Query, description = "Only rules that are enabled"),
+        ("page" = Option<u32>, Query, minimum = 1, description = "Which page; 1 unless said"),
+        ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "How many a page has; 20 unless said"),
+    ),
+    security(("token" = [])),
+    responses((status = 200, description = "One page of them", body = WireRules), Invalid, Protected),
+)]
+pub(super) async fn list(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    query: Query,
+) -> Result<Response, ApiError> {
+    caller.may(Action::ReadRules).await?;
+    let mut reader = query.reader();
+    let filter = RuleFilter {
+        scope: reader.parsed("scope", || UnknownScope.to_string()),
+        enabled_only: reader
+            .parsed("enabled_only", || "enabled_only must be true or false".to_owned())
+            .unwrap_or(false),
+    };
+    let page = reader.page();
+    reader.finish()?;
+
+    let listed = services.rules.list(&filter, page).await?;
+    let pagination = WirePagination::from(&listed);
+    let rules = listed.items.iter().map(WireRule::from).collect();
+    Ok(json::respond(&WireRules { rules, pagination }))
+}
+
+/// Makes a rule.
+#[utoipa::path(
+    post,
+    path = "/api/v1/ratelimit/rules",
+    tag = "rules",
+    request_body = WireDraft<'_>,
+    security(("token" = [])),
+    responses((status = 201, description = "The rule", body = WireRule), Conflict, WithBody, Protected),
+)]
+pub(super) async fn create(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    body: JsonBody,
+) -> Result<Response, ApiError> {
+    let author = caller.may(Action::WriteRules).await?;
+    let draft: WireDraft<'_> = body.parse()?;
+    let rule = services.rules.create(draft.into(), &author).await?;
+    let mut response = json::respond(&WireRule::from(&rule));
+    *response.status_mut() = StatusCode::CREATED;
+    Ok(response)
+}
+
+/// Shows a rule.
+#[utoipa::path(
+    get,
+    path = "/api/v1/ratelimit/rules/{id}",
+    tag = "rules",
+    params(("id" = String, Path, description = "The rule's id")),
+    security(("token" = [])),
+    responses((status = 200, description = "The rule", body = WireRule), NoSuchRule, Protected),
+)]
+pub(super) async fn get(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    caller.may(Action::ReadRules).await?;
+    let rule = services.rules.get(rule_id(&id)?).await?;
+    Ok(json::respond(&WireRule::from(&rule)))
+}
+
+/// Changes what a rule says.
+#[utoipa::path(
+    put,
+    path = "/api/v1/ratelimit/rules/{id}",
+    tag = "rules",
+    params(("id" = String, Path, description = "The rule's id")),
+    request_body = WireDraft<'_>,
+    security(("token" = [])),
+    responses((status = 200, description = "The rule", body = WireRule), NoSuchRule, Conflict, WithBody, Protected),
+)]
+pub(super) async fn update(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: JsonBody,
+) -> Result<Response, ApiError> {
+    let author = caller.may(Action::WriteRules).await?;
+    let id = rule_id(&id)?;
+    let draft: WireDraft<'_> = body.parse()?;
+    let rule = services.rules.update(id, draft.into(), &author).await?;
+    Ok(json::respond(&WireRule::from(&rule)))
+}
+
+/// Removes a rule.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/ratelimit/rules/{id}",
+    tag = "rules",
+    params(("id" = String, Path, description = "The rule's id")),
+    security(("token" = [])),
+    responses((status = 204, description = "It is gone"), NoSuchRule, Protected),
+)]
+pub(super) async fn delete(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let author = caller.may(Action::DeleteRules).await?;
+    services.rules.delete(rule_id(&id)?, &author).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// The id in a path. What is no id is no rule's.
+pub(super) fn rule_id(text: &str) -> Result<RuleId, ApiError> {
+    const MAX_CHARS: usize = 64;
+    text.parse().map_err(|_| ApiError::NoSuchRule(text.chars().take(MAX_CHARS).collect()))
+}

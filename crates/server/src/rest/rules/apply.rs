@@ -1,0 +1,133 @@
+//! `PUT /api/v1/ratelimit/rules`: makes the rules those of a list, all at once.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use headgate_ratelimit::usecase::Plan;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    WireRule,
+    wire::{WireDraft, WireSpec},
+};
+use crate::{
+    auth::Action,
+    rest::{
+        caller::Caller,
+        error::{ApiError, Detail},
+        field::Field,
+        json::{self, JsonBody, MAX_LIST_BYTES},
+        openapi::{Conflict, Protected, WithBody},
+    },
+    services::Services,
+};
+
+const MAX_RULES: usize = 10_000;
+
+/// What the rules are to be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(expecting = "a JSON object")]
+#[schema(as = RuleList)]
+pub(in crate::rest) struct WireList<'a> {
+    /// The rules. One with the scope, pattern and window of an existing rule changes that rule.
+    #[serde(borrow)]
+    #[schema(max_items = 10_000)]
+    rules: Vec<WireDraft<'a>>,
+    /// Deletes the rules that are not listed.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<bool>)]
+    prune: Field<'a>,
+    /// Only says what would change.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<bool>)]
+    dry_run: Field<'a>,
+}
+
+/// What changed, or would.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Plan)]
+pub(in crate::rest) struct WirePlan {
+    created: Vec<WireSpec>,
+    updated: Vec<WireUpdate>,
+    deleted: Vec<WireRule>,
+    /// How many rules stay as they are.
+    unchanged: usize,
+    /// Whether it was done.
+    applied: bool,
+}
+
+/// A rule that says something else now.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RuleUpdate)]
+pub(in crate::rest) struct WireUpdate {
+    id: String,
+    before: WireSpec,
+    after: WireSpec,
+}
+
+/// Makes the rules those of a list, all at once or not at all.
+#[utoipa::path(
+    put,
+    path = "/api/v1/ratelimit/rules",
+    tag = "rules",
+    request_body = WireList<'_>,
+    security(("token" = [])),
+    responses((status = 200, description = "What changed", body = WirePlan), Conflict, WithBody, Protected),
+)]
+pub(in crate::rest) async fn apply(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    body: JsonBody<MAX_LIST_BYTES>,
+) -> Result<Response, ApiError> {
+    let author = caller.may(Action::WriteRules).await?;
+    let list: WireList<'_> = body.parse()?;
+    let (prune, dry_run) = list.flags()?;
+    let drafts = list.rules.into_iter().map(Into::into).collect();
+    let plan = services.rules.plan(drafts, prune).await?;
+    if !plan.deleted.is_empty() {
+        caller.may(Action::DeleteRules).await?;
+    }
+    if !dry_run {
+        services.rules.carry_out(&plan, &author).await?;
+    }
+    Ok(json::respond(&WirePlan::new(&plan, !dry_run)))
+}
+
+impl WireList<'_> {
+    fn flags(&self) -> Result<(bool, bool), ApiError> {
+        let wrong = |field| move |message| Detail::new(field, "wrong_type", message);
+        let prune = self.prune.flag("prune").map_err(wrong("prune"));
+        let dry_run = self.dry_run.flag("dry_run").map_err(wrong("dry_run"));
+        let few = if self.rules.len() <= MAX_RULES {
+            Ok(())
+        } else {
+            let message = format!("rules must have at most {MAX_RULES} items");
+            Err(Detail::new("rules", "length", message))
+        };
+        match (prune, dry_run, few) {
+            (Ok(prune), Ok(dry_run), Ok(())) => Ok((prune, dry_run)),
+            (prune, dry_run, few) => {
+                let wrong = [prune.err(), dry_run.err(), few.err()];
+                Err(ApiError::Invalid(wrong.into_iter().flatten().collect()))
+            }
+        }
+    }
+}
+
+impl WirePlan {
+    fn new(plan: &Plan, applied: bool) -> Self {
+        let update = |(rule, spec): &(headgate_ratelimit::RateLimitRule, _)| WireUpdate {
+            id: rule.id.to_string(),
+            before: WireSpec::from(&rule.spec),
+            after: WireSpec::from(spec),
+        };
+        Self {
+            created: plan.created.iter().map(WireSpec::from).collect(),
+            updated: plan.updated.iter().map(update).collect(),
+            deleted: plan.deleted.iter().map(WireRule::from).collect(),
+            unchanged: plan.unchanged,
+            applied,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Rules as they are sent and shown.
+
+use headgate::Timestamp;
+use headgate_ratelimit::{Draft, RateLimitRule, RuleSpec};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::rest::{field::Field, openapi, time};
+
+/// What a rule is to say. Optional fields that an update leaves out stay as they are; null takes them back.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(expecting = "a JSON object")]
+#[schema(as = RuleDraft)]
+pub(in crate::rest) struct WireDraft<'a> {
+    /// A name for people.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 255)]
+    name: Field<'a>,
+    /// What kind of subject it is about.
+    #[serde(borrow, default)]
+    #[schema(value_type = openapi::Scope, required = true)]
+    scope: Field<'a>,
+    /// Which ones: an identifier, `prefix*`, or `*` for all.
+    #[serde(borrow, default)]
+    #[schema(value_type = String, required = true, min_length = 1, max_length = 255, example = "*")]
+    identifier_pattern: Field<'a>,
+    /// How many units a subject may take.
+    #[serde(borrow, default)]
+    #[schema(value_type = u32, required = true, minimum = 1, example = 100)]
+    limit: Field<'a>,
+    /// In how many seconds.
+    #[serde(borrow, default)]
+    #[schema(value_type = u32, required = true, minimum = 1, maximum = 31_622_400, example = 60)]
+    window_seconds: Field<'a>,
+    /// How that is counted; `token_bucket` unless said.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<openapi::Algorithm>)]
+    algorithm: Field<'a>,
+    /// How many units at once, where that is not the limit; for buckets only.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<u32>, minimum = 1)]
+    burst: Field<'a>,
+    /// Who decides while the store cannot; the server's default unless said.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<openapi::FailMode>)]
+    fail_mode: Field<'a>,
+    /// A disabled rule admits everything and counts nothing; true unless said.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<bool>)]
+    enabled: Field<'a>,
+}
+
+/// A rule.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Rule)]
+pub(in crate::rest) struct WireRule {
+    id: String,
+    #[serde(flatten)]
+    spec: WireSpec,
+    #[serde(serialize_with = "time::serialize")]
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[serde(serialize_with = "time::serialize")]
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+}
+
+/// What a rule says.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RuleSpec)]
+pub(in crate::rest) struct WireSpec {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    name: Option<String>,
+    #[schema(value_type = openapi::Scope)]
+    scope: &'static str,
+    identifier_pattern: String,
+    limit: u32,
+    window_seconds: u32,
+    #[schema(value_type = openapi::Algorithm)]
+    algorithm: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    burst: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<openapi::FailMode>)]
+    fail_mode: Option<&'static str>,
+    enabled: bool,
+}
+
+impl From<WireDraft<'_>> for Draft {
+    fn from(wire: WireDraft<'_>) -> Self {
+        Self {
+            name: wire.name.into_text(),
+            scope: wire.scope.into_text(),
+            identifier_pattern: wire.identifier_pattern.into_text(),
+            limit: wire.limit.into_number(),
+            window_seconds: wire.window_seconds.into_number(),
+            algorithm: wire.algorithm.into_text(),
+            burst: wire.burst.into_number(),
+            fail_mode: wire.fail_mode.into_text(),
+            enabled: wire.enabled.into_bool(),
+        }
+    }
+}
+
+impl From<&RateLimitRule> for WireRule {
+    fn from(rule: &RateLimitRule) -> Self {
+        Self {
+            id: rule.id.to_string(),
+            spec: WireSpec::from(&rule.spec),
+            created_at: rule.created_at,
+            updated_at: rule.updated_at,
+        }
+    }
+}
+
+impl From<&RuleSpec> for WireSpec {
+    fn from(spec: &RuleSpec) -> Self {
+        Self {
+            name: spec.name.clone(),
+            scope: spec.scope.name(),
+            identifier_pattern: spec.identifier_pattern.to_string(),
+            limit: spec.limit,
+            window_seconds: spec.window_seconds,
+            algorithm: spec.algorithm.name(),
+            burst: spec.burst,
+            fail_mode: spec.fail_mode.map(headgate::FailMode::name),
+            enabled: spec.enabled,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `GET /api/v1/ratelimit/usage`: how much of a rule's allowance is used.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use headgate_ratelimit::usecase::{Usage, UsageError, usage::Standing};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    caller::Caller,
+    error::{ApiError, Detail},
+    json,
+    openapi::{self, Invalid, NoSuchRule, Protected},
+    query::Query,
+    rules::rule_id,
+};
+use crate::{auth::Action, services::Services};
+
+/// How much of a rule's allowance is used.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Usage)]
+pub(super) struct WireUsage {
+    rule_id: String,
+    rule_name: String,
+    limit: u32,
+    window_seconds: u32,
+    #[schema(value_type = openapi::Algorithm)]
+    algorithm: &'static str,
+    enabled: bool,
+    #[serde(flatten)]
+    standing: WireStanding,
+}
+
+/// How a subject stands; left out where nothing is known.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Standing)]
+pub(super) struct WireStanding {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remaining: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reset_at: Option<u64>,
+}
+
+/// Shows a rule, and how a subject stands under it: that of a rule for one identifier, or the one that is named.
+#[utoipa::path(
+    get,
+    path = "/api/v1/ratelimit/usage",
+    tag = "subjects",
+    params(
+        ("rule_id" = String, Query, description = "Which rule"),
+        ("identifier" = Option<String>, Query, description = "Whose usage, where the rule is about several"),
+    ),
+    security(("token" = [])),
+    responses((status = 200, description = "The usage", body = WireUsage), NoSuchRule, Invalid, Protected),
+)]
+pub(super) async fn usage(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    query: Query,
+) -> Result<Response, ApiError> {
+    caller.may(Action::ReadUsage).await?;
+    let reader = query.reader();
+    let id = reader.text("rule_id").ok_or(ApiError::NoRuleId)?;
+    let usage = services.usage.of(rule_id(id)?, reader.text("identifier")).await?;
+    Ok(json::respond(&WireUsage::try_from(&usage)?))
+}
+
+impl TryFrom<&Usage> for WireUsage {
+    type Error = ApiError;
+
+    fn try_from(usage: &Usage) -> Result<Self, ApiError> {
+        // Usage is of rules that were written.
+        let rule = usage.rule.rule().ok_or_else(|| ApiError::NoSuchRule("default".to_owned()))?;
+        Ok(Self {
+            rule_id: rule.id.to_string(),
+            rule_name: rule.display_name(),
+            limit: rule.spec.limit,
+            window_seconds: rule.spec.window_seconds,
+            algorithm: rule.spec.algorithm.name(),
+            enabled: rule.spec.enabled,
+            standing: usage.standing.into(),
+        })
+    }
+}
+
+impl From<Option<Standing>> for WireStanding {
+    fn from(standing: Option<Standing>) -> Self {
+        Self {
+            used: standing.map(|standing| standing.used),
+            remaining: standing.map(|standing| standing.remaining),
+            reset_at: standing.map(|standing| standing.reset_at),
+        }
+    }
+}
+
+impl From<UsageError> for ApiError {
+    fn from(error: UsageError) -> Self {
+        match error {
+            UsageError::NoSuchRule(id) => Self::NoSuchRule(id.to_string()),
+            UsageError::OtherSubject(_) | UsageError::Identifier(_) => {
+                Self::Invalid(vec![Detail::new("identifier", "invalid", error.to_string())])
+            }
+        }
+    }
+}

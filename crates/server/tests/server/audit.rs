@@ -1,0 +1,58 @@
+//! `GET /api/v1/ratelimit/audit`: who changed what.
+
+use hyper::Request;
+use serde_json::json;
+
+use crate::harness::{RULES, Server};
+
+const AUDIT: &str = "/api/v1/ratelimit/audit";
+
+#[tokio::test]
+async fn every_change_is_on_record() {
+    let server = Server::start(&[]).await;
+    let token = server.admin_token.clone().unwrap();
+    let named = |method: &str, path: &str, id: &str| {
+        Request::builder()
+            .method(method)
+            .uri(path)
+            .header("authorization", format!("Bearer {token}"))
+            .header("content-type", "application/json")
+            .header("x-request-id", id)
+    };
+    let rule = |limit: u64| {
+        json!({"scope": "user", "identifier_pattern": "u1", "limit": limit, "window_seconds": 60})
+            .to_string()
+    };
+    let created = server.send(named("POST", RULES, "req-1"), &rule(5)).await;
+    let id = created.json()["id"].as_str().unwrap().to_owned();
+    let path = format!("{RULES}/{id}");
+    server.send(named("PUT", &path, "req-2"), &rule(6)).await;
+    server.send(named("DELETE", &path, "req-3"), "").await;
+    let reset = json!({"scope": "user", "identifier": "u1", "reason": "by mistake"}).to_string();
+    server.send(named("POST", "/api/v1/ratelimit/reset", "req-4"), &reset).await;
+
+    let body = server.admin("GET", AUDIT, "").await.json();
+    let entries = body["entries"].as_array().unwrap();
+    let told = |key: &str| entries.iter().map(|entry| entry[key].clone()).collect::<Vec<_>>();
+    assert_eq!(told("action"), ["counter.reset", "rule.delete", "rule.update", "rule.create"]);
+    assert_eq!(told("request_id"), ["req-4", "req-3", "req-2", "req-1"]);
+    assert_eq!(told("actor"), ["admin"; 4]);
+    assert_eq!(told("target"), [json!("user:u1"), json!(id), json!(id), json!(id)]);
+    assert_eq!(entries[0]["reason"], "by mistake");
+    assert_eq!(
+        (&entries[2]["before"]["limit"], &entries[2]["after"]["limit"]),
+        (&json!(5), &json!(6))
+    );
+    assert!(entries[3]["before"].is_null() && entries[1]["after"].is_null(), "{body}");
+
+    let count = async |query: &str| {
+        let body = server.admin("GET", &format!("{AUDIT}?{query}"), "").await.json();
+        body["pagination"]["total_count"].as_u64()
+    };
+    assert_eq!(count("action=rule.update").await, Some(1));
+    assert_eq!(count("actor=nobody").await, Some(0));
+    assert_eq!(count(&format!("target={id}&page_size=1")).await, Some(3));
+    assert_eq!(count("since=2100-01-01T00:00:00Z").await, Some(0));
+    assert_eq!(count("until=2100-01-01T00:00:00Z").await, Some(4));
+    assert_eq!(server.admin("GET", &format!("{AUDIT}?since=yesterday"), "").await.status, 400);
+}

@@ -1,0 +1,96 @@
+//! Who may do what over REST.
+
+use serde_json::json;
+
+use crate::harness::{CHECK, RULES, Server};
+
+/// Every protected request, with the least role that may make it.
+fn protected() -> Vec<(&'static str, String, String, usize)> {
+    let id = "550e8400-e29b-41d4-a716-446655440000";
+    let rule =
+        json!({"scope": "user", "identifier_pattern": "*", "limit": 1, "window_seconds": 60})
+            .to_string();
+    let subject = json!({"scope": "user", "identifier": "u1"}).to_string();
+    let api = |path: &str| format!("/api/v1/ratelimit/{path}");
+    vec![
+        ("GET", api("rules"), String::new(), 0),
+        ("GET", api(&format!("rules/{id}")), String::new(), 0),
+        ("GET", api(&format!("usage?rule_id={id}")), String::new(), 0),
+        ("GET", api("explain?scope=user&identifier=u1"), String::new(), 0),
+        ("GET", api("audit"), String::new(), 0),
+        ("POST", api("rules"), rule.clone(), 1),
+        ("PUT", api("rules"), json!({"rules": []}).to_string(), 1),
+        ("PUT", api(&format!("rules/{id}")), rule, 1),
+        ("POST", api("reset"), subject, 1),
+        ("DELETE", api(&format!("rules/{id}")), String::new(), 2),
+    ]
+}
+
+const ROLES: [&str; 3] = ["sys_auditor", "sys_operator", "sys_admin"];
+const TOKENS: [&str; 3] = [
+    "auditor-token-0123456789abcdef0123456789",
+    "operator-token-0123456789abcdef012345678",
+    "admin-token-0123456789abcdef0123456789ab",
+];
+
+#[tokio::test]
+async fn each_role_may_do_what_the_table_says_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = "auth:\n  tokens:\n".to_owned();
+    for (role, token) in ROLES.iter().zip(TOKENS) {
+        let file = folder.path().join(role);
+        std::fs::write(&file, token).unwrap();
+        let token =
+            format!("    - {{name: the-{role}, role: {role}, token_file: {}}}\n", file.display());
+        config.push_str(&token);
+    }
+    let file = folder.path().join("config.yaml");
+    std::fs::write(&file, config).unwrap();
+    let server = Server::start_with_file(&file, &[]).await;
+    for (method, path, body, least) in protected() {
+        for (rank, token) in TOKENS.iter().enumerate() {
+            let reply = server.with_token(Some(token), method, &path, &body).await;
+            let refused = reply.status == 403;
+            assert_eq!(refused, rank < least, "{} {method} {path}: {}", ROLES[rank], reply.text);
+            if refused {
+                assert_eq!(reply.json()["error"]["code"], "SYS_AUTH_PERMISSION_DENIED");
+            }
+        }
+    }
+    let body =
+        server.with_token(Some(TOKENS[0]), "GET", "/api/v1/ratelimit/audit", "").await.json();
+    assert_eq!(body["entries"][0]["actor"], "the-sys_admin", "{body}");
+}
+
+#[tokio::test]
+async fn nobody_gets_in_without_a_token_or_with_a_wrong_one() {
+    let server = Server::start(&[]).await;
+    for (method, path, body, _) in protected() {
+        let missing = server.with_token(None, method, &path, &body).await;
+        assert_eq!(missing.status, 401, "{method} {path}");
+        assert_eq!(missing.json()["error"]["code"], "SYS_AUTH_MISSING_TOKEN");
+        assert_eq!(missing.json()["error"]["request_id"], missing.header("x-request-id"));
+        let wrong = server.with_token(Some("hg_wrong"), method, &path, &body).await;
+        assert_eq!(wrong.status, 401, "{method} {path}");
+        assert_eq!(wrong.json()["error"]["code"], "SYS_AUTH_TOKEN_INVALID");
+        assert!(!wrong.text.contains("hg_wrong"));
+    }
+}
+
+#[tokio::test]
+async fn checks_health_and_metrics_are_open() {
+    let server = Server::start(&[]).await;
+    assert_eq!(server.check_user("u1").await.status, 200);
+    let body = json!({"checks": [{"scope": "user", "identifier": "u1"}]}).to_string();
+    assert_eq!(server.post(&format!("{CHECK}/batch"), &body).await.status, 200);
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        assert_eq!(server.get(path).await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn with_authentication_off_everybody_may_do_everything() {
+    let server = Server::start(&[("auth.mode", "off")]).await;
+    assert_eq!(server.admin_token, None);
+    assert_eq!(server.with_token(None, "GET", RULES, "").await.status, 200);
+}

@@ -1,0 +1,131 @@
+//! Several servers on one PostgreSQL and one Redis, while those are there and while they are not.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use headgate_testkit::{Postgres, Redis, require};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::harness::{RULES, Server};
+
+const FOREVER: i64 = 8_640_000;
+
+fn rule(pattern: &str, limit: i64) -> Value {
+    json!({"scope": "user", "identifier_pattern": pattern, "limit": limit, "window_seconds": FOREVER})
+}
+
+/// Asks until `fits`; says how long that took.
+async fn until(patience: Duration, fits: impl AsyncFn() -> bool) -> Duration {
+    let began = Instant::now();
+    let waiting = async {
+        while !fits().await {
+            // Another process decides when it has changed.
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(patience, waiting).await.expect("in time");
+    began.elapsed()
+}
+
+async fn limit_of(server: &Server, identifier: &str) -> u64 {
+    let body = json!({"scope": "user", "identifier": identifier, "dry_run": true}).to_string();
+    server.post(crate::harness::CHECK, &body).await.json()["limit"].as_u64().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_replicas_admit_exactly_the_limit_and_hear_of_each_others_rules() {
+    let (postgres, redis) = (require!(Postgres::shared()), require!(Redis::start()));
+    let url = redis.url();
+    let token = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(token.path(), "a-token-of-more-than-32-characters").unwrap();
+    let keys = [
+        ("database.url", postgres.url()),
+        ("redis.url", url.as_str()),
+        ("redis.timeout_ms", "30000"),
+        // Only the notification can be faster than a minute.
+        ("ratelimit.refresh_interval_seconds", "60"),
+    ];
+    let (one, other) = (Server::start(&keys).await, Server::start(&keys).await);
+    for server in [&one, &other] {
+        until(Duration::from_secs(30), async || {
+            server.get("/readyz").await.text.contains(r#""status":"ready""#)
+        })
+        .await;
+    }
+
+    one.create_rule(&rule("u1", 50)).await;
+    let took = until(Duration::from_secs(30), async || limit_of(&other, "u1").await == 50).await;
+    assert!(took < Duration::from_secs(1), "{took:?}");
+
+    let replies = join_all((0..400).map(|i| [&one, &other][i % 2].check_user("u1"))).await;
+    let admitted = replies.iter().filter(|reply| reply.json()["allowed"] == true).count();
+    assert_eq!(admitted, 50);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_notifications_a_rule_arrives_with_the_next_poll() {
+    let data = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", data.path().join("shared.db").display());
+    // SQLite tells nobody.
+    let keys = [("database.url", url.as_str()), ("ratelimit.refresh_interval_seconds", "1")];
+    let (one, other) = (Server::start(&keys).await, Server::start(&keys).await);
+    one.create_rule(&rule("u1", 5)).await;
+    let took = until(Duration::from_secs(30), async || limit_of(&other, "u1").await == 5).await;
+    assert!(took < Duration::from_secs(3), "{took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_postgres_checks_go_on_and_writes_wait() {
+    let postgres = require!(Postgres::start());
+    let url = postgres.url();
+    let keys = [
+        ("database.url", url.as_str()),
+        ("database.connect_timeout_seconds", "1"),
+        ("ratelimit.refresh_interval_seconds", "1"),
+    ];
+    let server = Server::start(&keys).await;
+    server.create_rule(&rule("u1", 5)).await;
+    postgres.stop();
+
+    let readiness = async || server.get("/readyz").await.json();
+    until(Duration::from_secs(30), async || readiness().await["status"] == "degraded").await;
+    assert!(readiness().await["checks"]["database"].as_str().unwrap().starts_with("error: "));
+    assert_eq!(server.get("/healthz").await.status, 200);
+    assert_eq!(server.check_user("u1").await.json()["limit"], 5);
+    let refused = server.admin("POST", RULES, &rule("u2", 5).to_string()).await;
+    assert_eq!(refused.status, 503, "{}", refused.text);
+    assert_eq!(refused.json()["error"]["code"], "SYS_RATELIMIT_DATABASE_UNAVAILABLE");
+    let metrics = server.get("/metrics").await.text;
+    assert!(metrics.contains(r#"headgate_database_up{service="headgate"} 0"#), "{metrics}");
+
+    postgres.start_again();
+    until(Duration::from_secs(30), async || readiness().await["status"] == "ready").await;
+    server.create_rule(&rule("u2", 5)).await;
+    assert_eq!(limit_of(&server, "u1").await, 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn started_with_both_down_it_serves_and_heals() {
+    let (postgres, redis) = (require!(Postgres::start()), require!(Redis::start()));
+    let (database, store) = (postgres.url(), redis.url());
+    postgres.stop();
+    redis.kill();
+    let keys = [
+        ("database.url", database.as_str()),
+        ("database.connect_timeout_seconds", "1"),
+        ("redis.url", store.as_str()),
+        ("ratelimit.refresh_interval_seconds", "1"),
+    ];
+    let server = Server::start(&keys).await;
+    let body = server.check_user("u1").await.json();
+    assert_eq!(body["reason"], "redis unavailable, fail-open");
+    assert_eq!(server.get("/readyz").await.json()["status"], "degraded");
+
+    postgres.start_again();
+    redis.restart();
+    let ready = async || server.get("/readyz").await.json()["status"] == "ready";
+    until(Duration::from_secs(30), ready).await;
+    server.create_rule(&rule("u1", 5)).await;
+    assert_eq!(server.check_user("u1").await.json()["remaining"], 4);
+}
