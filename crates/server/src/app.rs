@@ -15,6 +15,7 @@ use tracing::{info, warn};
 use crate::{
     auth::Auth,
     config::{AuthMode, Config, Problem},
+    grpc::Grpc,
     metrics::Metrics,
     refresher::Refresher,
     rest::Surface,
@@ -29,6 +30,7 @@ pub use crate::{auth::AdminToken, stores::StoreKind};
 /// A server that is ready to listen.
 pub struct App {
     surface: Arc<Surface>,
+    grpc: Arc<Grpc>,
     refresher: Refresher,
     workers: Workers,
     store: StoreKind,
@@ -57,6 +59,9 @@ pub enum BuildError {
     /// The metrics cannot be told apart.
     #[error("metrics: {0}")]
     Metrics(#[from] prometheus::Error),
+    /// The gRPC services cannot be described.
+    #[error("gRPC reflection: {0}")]
+    Reflection(#[from] tonic_reflection::server::Error),
     /// There are no threads to be had.
     #[error("cannot start the server's threads: {0}")]
     Workers(io::Error),
@@ -102,6 +107,7 @@ impl App {
         let metrics_path = metrics.enabled.then_some(metrics.path.as_str());
         let request_timeout = config.server.request_timeout();
         Ok(Self {
+            grpc: Arc::new(Grpc::new(Arc::clone(&services), request_timeout)?),
             surface: Arc::new(Surface::new(services, metrics_path, request_timeout)),
             refresher,
             workers: Workers::start(config.server.workers()).map_err(BuildError::Workers)?,
@@ -135,13 +141,21 @@ impl App {
             let surface = Arc::clone(&surface);
             async move { surface.answer(request).await }
         };
+        let grpc = Arc::clone(&self.grpc);
+        let call = move |request| {
+            let grpc = Arc::clone(&grpc);
+            async move { grpc.answer(request).await }
+        };
         let (patience, workers) = (self.shutdown_timeout, &self.workers);
         let rest = serve::serve(listeners.rest, workers, answer, told(stopped.clone()), patience);
+        let grpc = serve::serve(listeners.grpc, workers, call, told(stopped), patience);
         let stopping = async {
             shutdown.await;
+            self.grpc.drain();
             drop(stop);
         };
-        let (drain, ()) = tokio::join!(rest, stopping);
+        let (rest, grpc, ()) = tokio::join!(rest, grpc, stopping);
+        let drain = rest.and(grpc);
         match drain {
             Drain::Complete => info!("Stopped: every request was answered"),
             Drain::CutOff(connections) => {

@@ -7,6 +7,7 @@
 //! | [`config`] | what the operator decided, read and checked before anything starts |
 //! | [`telemetry`] | where log lines go |
 //! | `rest` | the HTTP surface: its router is the table of contents |
+//! | `grpc` | the gRPC surface |
 //! | `services` | what every surface is made of |
 //! | `auth` | who may do what |
 //! | `refresher` | keeps the rules in force those that the database holds |
@@ -17,9 +18,11 @@
 pub mod app;
 mod auth;
 pub mod config;
+mod grpc;
 mod metrics;
 mod reason;
 mod refresher;
+mod request_id;
 mod rest;
 mod serve;
 mod services;

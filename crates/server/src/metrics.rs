@@ -1,6 +1,7 @@
 //! What is counted. No label ever holds what a caller sent: identifiers stay out, and so do
 //! paths and methods that are not ours. Counting is an atomic addition or two.
 
+mod calls;
 mod checks;
 mod memory;
 mod requests;
@@ -12,14 +13,18 @@ use headgate_ratelimit::Catalog;
 use headgate_store_memory::MemoryStore;
 use prometheus::{Error, IntGauge, Opts, Registry, TextEncoder, core::Collector};
 
-use self::{checks::Checks, memory::MemoryCollector, requests::Requests, rules::RulesCollector};
+use self::{
+    calls::Calls, checks::Checks, memory::MemoryCollector, requests::Requests,
+    rules::RulesCollector,
+};
 use crate::{config::Config, stores::StoreKind};
 
-pub(crate) use self::requests::Answered;
+pub(crate) use self::{calls::Handled, requests::Answered};
 
 /// The numbers of one server.
 pub(crate) struct Metrics {
     registry: Registry,
+    pub(crate) calls: Calls,
     pub(crate) checks: Checks,
     pub(crate) requests: Requests,
     store_up: IntGauge,
@@ -39,6 +44,7 @@ impl Metrics {
         registry.register(Box::new(RulesCollector::new(catalog)?))?;
         registered(&registry, build_info(config)?)?;
         Ok(Self {
+            calls: Calls::new(&registry)?,
             checks: Checks::new(&registry)?,
             requests: Requests::new(&registry)?,
             store_up: registered(&registry, store_up(store)?)?,

@@ -12,14 +12,13 @@ mod metrics;
 pub(crate) mod openapi;
 mod page;
 mod query;
-mod request_id;
 mod reset;
 mod routes;
 mod rules;
 mod surface;
 mod time;
 mod usage;
-mod window;
+pub(crate) mod window;
 
 use axum::routing::{get, post};
 

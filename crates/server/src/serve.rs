@@ -9,8 +9,14 @@ use std::{
     time::Duration,
 };
 
-use axum::{http::Request, response::Response};
-use hyper::{body::Incoming, service::service_fn};
+use axum::{
+    BoxError,
+    http::{Request, Response},
+};
+use hyper::{
+    body::{Body, Incoming},
+    service::service_fn,
+};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{
@@ -33,6 +39,9 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(75);
 /// How often an HTTP/2 peer must show that it is there.
 const PING_EVERY: Duration = Duration::from_secs(30);
 
+/// How many HTTP/2 requests of one connection are answered at a time; more wait their turn.
+const MAX_STREAMS: u32 = 256;
+
 /// How long to wait when there are no sockets left to accept with.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -45,8 +54,21 @@ pub enum Drain {
     CutOff(usize),
 }
 
+impl Drain {
+    /// How two servers ended together.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Complete, Self::Complete) => Self::Complete,
+            (Self::CutOff(n), Self::Complete) | (Self::Complete, Self::CutOff(n)) => {
+                Self::CutOff(n)
+            }
+            (Self::CutOff(n), Self::CutOff(m)) => Self::CutOff(n + m),
+        }
+    }
+}
+
 /// Answers requests until `shutdown`, then lets those in flight finish for up to `patience`.
-pub(crate) async fn serve<A, F>(
+pub(crate) async fn serve<A, F, B>(
     listener: TcpListener,
     workers: &Workers,
     answer: A,
@@ -55,7 +77,8 @@ pub(crate) async fn serve<A, F>(
 ) -> Drain
 where
     A: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response> + Send + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
 {
     let http = http();
     let graceful = GracefulShutdown::new();
@@ -78,14 +101,15 @@ where
 
 /// Sees a connection to its end. Hyper limits the time for a request's head once it knows
 /// the protocol; a connection that does not even get that far is ended here.
-async fn attend<A, F>(
+async fn attend<A, F, B>(
     stream: std::net::TcpStream,
     http: auto::Builder<TokioExecutor>,
     answer: A,
     watcher: Watcher,
 ) where
     A: Fn(Request<Incoming>) -> F + Sync,
-    F: Future<Output = Response> + Send + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
 {
     // From here on the thread that runs this is told when there is something to read.
     let stream = match TcpStream::from_std(stream) {
@@ -148,6 +172,9 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 fn http() -> auto::Builder<TokioExecutor> {
     let mut http = auto::Builder::new(TokioExecutor::new());
     http.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-    http.http2().timer(TokioTimer::new()).keep_alive_interval(PING_EVERY);
+    http.http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_EVERY)
+        .max_concurrent_streams(MAX_STREAMS);
     http
 }

@@ -3,8 +3,6 @@ use super::Role;
 /// Something that a caller asks for, on whichever surface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Decide whether a subject may go on.
-    Check,
     /// Say which rules would decide, and how, without counting.
     Explain,
     /// See rules.
@@ -23,8 +21,7 @@ pub(crate) enum Action {
 
 impl Action {
     #[cfg(test)]
-    pub(super) const ALL: [Self; 8] = [
-        Self::Check,
+    pub(super) const ALL: [Self; 7] = [
         Self::Explain,
         Self::ReadRules,
         Self::WriteRules,
@@ -34,15 +31,13 @@ impl Action {
         Self::ReadAudit,
     ];
 
-    /// The least role that may do this: the only role table there is. `None` asks for no token.
-    pub(crate) const fn needs(self) -> Option<Role> {
+    /// The least role that may do this: the only role table there is. Checks are not in it, since
+    /// they need no token.
+    pub(crate) const fn needs(self) -> Role {
         match self {
-            Self::Check => None,
-            Self::Explain | Self::ReadRules | Self::ReadUsage | Self::ReadAudit => {
-                Some(Role::Auditor)
-            }
-            Self::WriteRules | Self::ResetCounters => Some(Role::Operator),
-            Self::DeleteRules => Some(Role::Admin),
+            Self::Explain | Self::ReadRules | Self::ReadUsage | Self::ReadAudit => Role::Auditor,
+            Self::WriteRules | Self::ResetCounters => Role::Operator,
+            Self::DeleteRules => Role::Admin,
         }
     }
 }

@@ -7,13 +7,13 @@ use super::Role;
 pub(crate) struct Actor {
     /// A person's or a program's name.
     pub(crate) name: Cow<'static, str>,
-    /// The highest role; nobody asked for one where none is needed.
+    /// The highest role, if there is any.
     pub(crate) role: Option<Role>,
 }
 
 impl Actor {
-    /// Somebody who was not asked for a name.
-    pub(super) const fn anonymous(role: Option<Role>) -> Self {
-        Self { name: Cow::Borrowed("anonymous"), role }
+    /// Somebody who was not asked for a name, where everybody may do everything.
+    pub(super) const fn anonymous() -> Self {
+        Self { name: Cow::Borrowed("anonymous"), role: Some(Role::Admin) }
     }
 }

@@ -5,7 +5,7 @@ use prometheus::{Error, HistogramOpts, HistogramVec, IntCounterVec, Opts, Regist
 use super::registered;
 
 /// Seconds.
-const BUCKETS: [f64; 15] = [
+pub(super) const BUCKETS: [f64; 15] = [
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
     10.0,
 ];

@@ -8,8 +8,8 @@ use axum::{
 };
 use headgate_ratelimit::Author;
 
-use super::{error::ApiError, request_id::RequestId};
-use crate::{auth::Action, services::Services};
+use super::error::ApiError;
+use crate::{auth::Action, request_id::RequestId, services::Services};
 
 /// Somebody who asks for something that not everybody may have.
 pub(super) struct Caller {

@@ -16,8 +16,8 @@ use headgate_ratelimit::{FieldError, RepositoryError, usecase::ManageError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{json, request_id::RequestId};
-use crate::auth::AuthError;
+use super::json;
+use crate::{auth::AuthError, request_id::RequestId};
 
 /// Why a request was not answered.
 #[derive(Clone, Debug)]

@@ -16,12 +16,12 @@ use hyper_util::service::TowerToHyperService;
 use tokio::time::{self, Instant};
 use tracing::{debug, error, info};
 
-use super::{
-    error::ApiError,
+use super::{error::ApiError, routes::Templates};
+use crate::{
+    metrics::Answered,
     request_id::{self, RequestId},
-    routes::Templates,
+    services::Services,
 };
-use crate::{metrics::Answered, services::Services};
 
 /// Answers HTTP requests.
 pub(crate) struct Surface {

@@ -5,10 +5,10 @@ use thiserror::Error;
 /// A text that is no window.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("window must be written like 60s, 1m, 1h or 60 (seconds)")]
-pub(super) struct NotAWindow;
+pub(crate) struct NotAWindow;
 
 /// The seconds in a window.
-pub(super) fn seconds(text: &str) -> Result<u64, NotAWindow> {
+pub(crate) fn seconds(text: &str) -> Result<u64, NotAWindow> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let seconds_per_unit = match &text[digits.len()..] {
         "" | "s" => 1,

@@ -8,6 +8,7 @@ mod check;
 mod connections;
 mod docs;
 mod errors;
+mod grpc;
 mod harness;
 mod health;
 mod redis;

@@ -10,17 +10,17 @@ use std::{
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
-pub(super) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 /// A request's id: the caller's, or a new one.
 #[derive(Clone, Debug)]
-pub(super) struct RequestId(HeaderValue);
+pub(crate) struct RequestId(HeaderValue);
 
 impl RequestId {
     const MAX_BYTES: usize = 128;
 
     /// The id that the caller gave, if it is one that can stand in a log line; otherwise a new one.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
         match headers.get(HEADER) {
             Some(given) if is_sane(given) => Self(given.clone()),
             _ => Self::new(),
@@ -42,11 +42,11 @@ impl RequestId {
         Self(HeaderValue::from_bytes(&id).unwrap_or(HeaderValue::from_static("req_")))
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         self.0.to_str().unwrap_or_default()
     }
 
-    pub(super) fn into_header(self) -> HeaderValue {
+    pub(crate) fn into_header(self) -> HeaderValue {
         self.0
     }
 }

@@ -1,0 +1,141 @@
+//! `CheckRateLimit`: may this subject go on?
+
+use headgate::{Cost, Decision};
+use headgate_ratelimit::{
+    Scope,
+    usecase::{CheckError, Question, Verdict, check::Asked},
+};
+use tokio::time::Instant;
+
+use super::{
+    error::{CallError, Violation},
+    number::number,
+    proto::{CheckRateLimitRequest, CheckRateLimitResponse},
+    rules, subject,
+};
+use crate::{reason::Reason, rest::window, services::Services};
+
+pub(super) async fn check(
+    services: &Services,
+    wire: &CheckRateLimitRequest,
+) -> Result<CheckRateLimitResponse, CallError> {
+    let question = question(services, wire)?;
+    if wire.dry_run {
+        let verdict = services.check.peek(&question).await?;
+        return Ok(answer(&question, &verdict));
+    }
+    let started = Instant::now();
+    let verdict = services.check.check(&question).await?;
+    services.metrics.checks.decided(&verdict.decision, started.elapsed());
+    Ok(answer(&question, &verdict))
+}
+
+/// The question, or everything that is wrong with it.
+fn question<'a>(
+    services: &Services,
+    wire: &'a CheckRateLimitRequest,
+) -> Result<Question<'a>, CallError> {
+    let rule = match wire.rule_id.as_str() {
+        "" => Err(Violation::new("rule_id", "rule_id is required")),
+        name => Ok(name),
+    };
+    let (subject, cost, window) =
+        (subject::required("subject", &wire.subject), cost(wire.cost), window(&wire.window));
+    match (rule, subject, cost, window) {
+        (Ok(rule), Ok(subject), Ok(cost), Ok(window)) => {
+            let (scope, asked) = asked(services, rule, window)?;
+            Ok(Question { scope, subject, asked, cost })
+        }
+        (rule, subject, cost, window) => {
+            let wrong = [rule.err(), subject.err(), cost.err(), window.err()];
+            Err(CallError::Invalid(wrong.into_iter().flatten().collect()))
+        }
+    }
+}
+
+/// Which rules are asked: those that match in a scope, or one by its id.
+fn asked(
+    services: &Services,
+    rule: &str,
+    window: Option<u64>,
+) -> Result<(Scope, Asked), CallError> {
+    if let Ok(scope) = rule.parse() {
+        return Ok((scope, window.map_or(Asked::Matching, Asked::Window)));
+    }
+    let id = rules::id(rule)?;
+    let snapshot = services.catalog.load();
+    let no_such_rule = || CallError::NoSuchRule(id.to_string());
+    let spec = &snapshot.rule(id).and_then(|rule| rule.rule()).ok_or_else(no_such_rule)?.spec;
+    let its = spec.window_seconds;
+    match window {
+        Some(asked) if asked != u64::from(its) => {
+            let error = CheckError::NoSuchWindow { asked, known: vec![its] };
+            Err(CallError::field("window", error.to_string()))
+        }
+        _ => Ok((spec.scope, Asked::Rule(id))),
+    }
+}
+
+fn cost(units: i64) -> Result<Cost, Violation> {
+    let units = match u64::try_from(units) {
+        Ok(0) => return Ok(Cost::ONE),
+        Ok(units) => units,
+        Err(_) => {
+            return Err(Violation::new("cost", "cost must be a whole number of at least 1"));
+        }
+    };
+    Cost::new(units).map_err(|error| Violation::new("cost", error.to_string()))
+}
+
+/// A window chooses among the rules; it never opens a bucket of its own.
+fn window(text: &str) -> Result<Option<u64>, Violation> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    window::seconds(text).map(Some).map_err(|error| Violation::new("window", error.to_string()))
+}
+
+fn answer(question: &Question<'_>, verdict: &Verdict) -> CheckRateLimitResponse {
+    let decision = &verdict.decision;
+    CheckRateLimitResponse {
+        allowed: decision.allowed,
+        remaining: number(decision.remaining),
+        reset_at: number(decision.reset_at_secs()),
+        reason: reason(question, decision),
+        limit: number(decision.limit),
+        retry_after_ms: retry_after_ms(decision),
+        rule_id: verdict.rule.id().map_or_else(String::new, |id| id.to_string()),
+        degraded: decision.degraded.map_or_else(String::new, |mode| mode.name().to_owned()),
+    }
+}
+
+/// Nothing in almost every answer: then nothing is allocated.
+fn reason(question: &Question<'_>, decision: &Decision) -> String {
+    match Reason::of(decision, question.scope, question.subject.subject()) {
+        Reason::None => String::new(),
+        reason => reason.to_string(),
+    }
+}
+
+/// Rounded up, at least 1 on a denial.
+fn retry_after_ms(decision: &Decision) -> i64 {
+    if decision.allowed {
+        return 0;
+    }
+    let millis = decision.retry_after.as_micros().div_ceil(1000);
+    i64::try_from(millis).unwrap_or(i64::MAX).max(1)
+}
+
+impl From<CheckError> for CallError {
+    fn from(error: CheckError) -> Self {
+        let field = match &error {
+            CheckError::NoSuchWindow { .. } => "window",
+            CheckError::Cost(_) => "cost",
+            CheckError::OtherSubject { .. } => "subject",
+            CheckError::NoSuchRule(id) => return Self::NoSuchRule(id.to_string()),
+            CheckError::Store(cause) => return Self::store(cause),
+            CheckError::Batch(_) => return Self::Internal(error.to_string()),
+        };
+        Self::field(field, error.to_string())
+    }
+}

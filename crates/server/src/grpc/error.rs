@@ -1,0 +1,193 @@
+//! Every error of this surface, and how it travels: a status, the code that REST gives in
+//! `google.rpc.ErrorInfo`, and all fields that do not fit in `google.rpc.BadRequest`.
+//!
+//! Handlers return a [`CallError`]. As a [`Status`] it carries itself along as its source, so
+//! that `surface`, which knows the call's id, can log what the caller is not told.
+
+use std::{collections::HashMap, error::Error as _, sync::Arc};
+
+use headgate::StoreError;
+use headgate_ratelimit::{FieldError, RepositoryError, usecase::ManageError};
+use thiserror::Error;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
+
+use crate::auth::AuthError;
+
+/// The largest message that a call may send.
+pub(super) const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+
+/// Who gives the reasons in `ErrorInfo`.
+const DOMAIN: &str = "ratelimit.system.k1s0";
+
+/// Why a call was not answered. The words are the caller's; causes are the log's.
+#[derive(Clone, Debug, Error)]
+pub(super) enum CallError {
+    #[error("validation failed")]
+    Invalid(Vec<Violation>),
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    #[error("rule not found: {0}")]
+    NoSuchRule(String),
+    #[error("{0}")]
+    RuleExists(String),
+    #[error("no such service")]
+    NoSuchService,
+    #[error("no such method")]
+    NoSuchMethod,
+    #[error("the message cannot be read: {0}")]
+    Unreadable(String),
+    #[error("{0}")]
+    Uncompressed(String),
+    #[error("the message must be at most {MAX_MESSAGE_BYTES} bytes")]
+    TooLarge,
+    #[error("the call took too long")]
+    TimedOut,
+    #[error("the database cannot be reached: nothing was changed, try again later")]
+    NoDatabase(String),
+    #[error("the store of counters cannot be reached: nothing was changed, try again later")]
+    NoStore(String),
+    #[error("internal error")]
+    Internal(String),
+}
+
+/// A field that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Violation {
+    field: &'static str,
+    message: String,
+}
+
+// === impl CallError ===
+
+impl CallError {
+    /// One field that does not fit.
+    pub(super) fn field(field: &'static str, message: impl Into<String>) -> Self {
+        Self::Invalid(vec![Violation::new(field, message)])
+    }
+
+    /// A store that could not do what nobody else can do for it.
+    pub(super) fn store(cause: &StoreError) -> Self {
+        if cause.is_outage() {
+            Self::NoStore(cause.to_string())
+        } else {
+            Self::Internal(cause.to_string())
+        }
+    }
+
+    /// What `status` says: one of ours, or that the message could not be read, which is all that
+    /// happens before a handler has it.
+    pub(super) fn of(status: &Status) -> Self {
+        let ours = status.source().and_then(|source| source.downcast_ref::<Self>());
+        match (ours, status.code()) {
+            (Some(ours), _) => ours.clone(),
+            (None, Code::OutOfRange | Code::ResourceExhausted) => Self::TooLarge,
+            (None, Code::Unimplemented) => Self::Uncompressed(status.message().to_owned()),
+            (None, _) => Self::Unreadable(status.message().to_owned()),
+        }
+    }
+
+    pub(super) const fn status(&self) -> Code {
+        match self {
+            Self::Invalid(_) | Self::Unreadable(_) => Code::InvalidArgument,
+            Self::Auth(AuthError::PermissionDenied { .. }) => Code::PermissionDenied,
+            Self::Auth(_) => Code::Unauthenticated,
+            Self::NoSuchRule(_) | Self::NoSuchService => Code::NotFound,
+            Self::RuleExists(_) => Code::AlreadyExists,
+            Self::NoSuchMethod | Self::Uncompressed(_) => Code::Unimplemented,
+            Self::TooLarge => Code::ResourceExhausted,
+            Self::TimedOut => Code::DeadlineExceeded,
+            Self::NoDatabase(_) | Self::NoStore(_) => Code::Unavailable,
+            Self::Internal(_) => Code::Internal,
+        }
+    }
+
+    /// The code that REST gives.
+    pub(super) const fn code(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) | Self::Unreadable(_) => "SYS_RATELIMIT_VALIDATION_ERROR",
+            Self::Auth(error) => error.code(),
+            Self::NoSuchRule(_) => "SYS_RATELIMIT_RULE_NOT_FOUND",
+            Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
+            Self::NoSuchMethod | Self::NoSuchService => "SYS_RATELIMIT_NOT_FOUND",
+            Self::Uncompressed(_) => "SYS_RATELIMIT_UNSUPPORTED_MEDIA_TYPE",
+            Self::TooLarge => "SYS_RATELIMIT_BODY_TOO_LARGE",
+            Self::TimedOut => "SYS_RATELIMIT_TIMEOUT",
+            Self::NoDatabase(_) => "SYS_RATELIMIT_DATABASE_UNAVAILABLE",
+            Self::NoStore(_) => "SYS_RATELIMIT_STORE_UNAVAILABLE",
+            Self::Internal(_) => "SYS_RATELIMIT_INTERNAL_ERROR",
+        }
+    }
+
+    /// What failed inside, if something did.
+    pub(super) fn cause(&self) -> Option<&str> {
+        match self {
+            Self::NoDatabase(cause) | Self::NoStore(cause) | Self::Internal(cause) => Some(cause),
+            _ => None,
+        }
+    }
+}
+
+impl From<CallError> for Status {
+    fn from(error: CallError) -> Self {
+        let mut details = ErrorDetails::with_error_info(error.code(), DOMAIN, HashMap::new());
+        if let CallError::Invalid(violations) = &error {
+            let violations = violations.iter().map(FieldViolation::from).collect::<Vec<_>>();
+            details.set_bad_request(violations);
+        }
+        let mut status = Self::with_error_details(error.status(), error.to_string(), details);
+        status.set_source(Arc::new(error));
+        status
+    }
+}
+
+impl From<RepositoryError> for CallError {
+    fn from(error: RepositoryError) -> Self {
+        match error {
+            RepositoryError::NotFound(id) => Self::NoSuchRule(id.to_string()),
+            RepositoryError::Exists { .. } => Self::RuleExists(error.to_string()),
+            RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
+            RepositoryError::Corrupt(_) => Self::Internal(error.to_string()),
+        }
+    }
+}
+
+impl From<ManageError> for CallError {
+    fn from(error: ManageError) -> Self {
+        match error {
+            ManageError::Repository(error) => error.into(),
+            ManageError::Invalid(errors) => {
+                Self::Invalid(errors.into_iter().map(Violation::from).collect())
+            }
+            // Lists of rules are REST's alone.
+            ManageError::InvalidAt { .. } | ManageError::Twice(..) => {
+                Self::Internal(error.to_string())
+            }
+        }
+    }
+}
+
+// === impl Violation ===
+
+impl Violation {
+    pub(super) fn new(field: &'static str, message: impl Into<String>) -> Self {
+        Self { field, message: message.into() }
+    }
+}
+
+impl From<FieldError> for Violation {
+    fn from(error: FieldError) -> Self {
+        let field = match error.field {
+            "scope" | "identifier_pattern" => "key",
+            "window_seconds" => "window_secs",
+            other => other,
+        };
+        Self::new(field, error.message)
+    }
+}
+
+impl From<&Violation> for FieldViolation {
+    fn from(violation: &Violation) -> Self {
+        Self::new(violation.field, &violation.message)
+    }
+}

@@ -1,0 +1,60 @@
+//! What can be called. The names are labels of metrics and words of log lines, so that nothing a
+//! caller makes up gets there.
+
+/// Something that can be called.
+#[derive(Debug)]
+pub(crate) struct Method {
+    pub(crate) service: &'static str,
+    pub(crate) name: &'static str,
+    path: &'static str,
+}
+
+macro_rules! methods {
+    ($($service:literal { $($name:literal)+ })+) => {
+        [$($(Method { service: $service, name: $name, path: concat!("/", $service, "/", $name) }),+),+]
+    };
+}
+
+/// Everything that can be called; what is called most comes first.
+pub(crate) static METHODS: [Method; 12] = methods! {
+    "k1s0.system.ratelimit.v1.RateLimitService" {
+        "CheckRateLimit" "CreateRule" "GetRule" "GetUsage" "ResetLimit" "ListRules" "UpdateRule" "DeleteRule"
+    }
+    "grpc.health.v1.Health" { "Check" "Watch" }
+    "grpc.reflection.v1.ServerReflection" { "ServerReflectionInfo" }
+    "grpc.reflection.v1alpha.ServerReflection" { "ServerReflectionInfo" }
+};
+
+/// The place of the method at `path`.
+pub(super) fn find(path: &str) -> Option<usize> {
+    METHODS.iter().position(|method| method.path == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message as _;
+    use prost_types::FileDescriptorSet;
+
+    use super::*;
+    use crate::grpc::proto::DESCRIPTORS;
+
+    #[test]
+    fn every_method_of_the_proto_files_can_be_called() {
+        let files = FileDescriptorSet::decode(DESCRIPTORS).unwrap().file;
+        let mut described = Vec::new();
+        for file in &files {
+            for service in &file.service {
+                for method in &service.method {
+                    let service = format!("{}.{}", file.package(), service.name());
+                    described.push(format!("/{service}/{}", method.name()));
+                }
+            }
+        }
+        let ours = METHODS.iter().filter(|method| method.service.starts_with("k1s0."));
+        assert_eq!(described, ours.map(|method| method.path).collect::<Vec<_>>());
+        for path in described {
+            assert!(find(&path).is_some(), "{path}");
+        }
+        assert_eq!(find("/k1s0.system.ratelimit.v1.RateLimitService/Nothing"), None);
+    }
+}

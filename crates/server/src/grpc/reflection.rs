@@ -1,0 +1,24 @@
+//! What the server says about itself: `grpc.reflection`, in both of its versions.
+
+use tonic_reflection::server::{
+    Builder, Error,
+    v1::{ServerReflection, ServerReflectionServer},
+    v1alpha,
+};
+
+use super::proto;
+
+pub(super) fn v1() -> Result<ServerReflectionServer<impl ServerReflection>, Error> {
+    described().build_v1()
+}
+
+pub(super) fn v1alpha()
+-> Result<v1alpha::ServerReflectionServer<impl v1alpha::ServerReflection>, Error> {
+    described().build_v1alpha()
+}
+
+fn described() -> Builder<'static> {
+    Builder::configure()
+        .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+}

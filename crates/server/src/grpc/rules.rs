@@ -1,0 +1,159 @@
+//! Rules as messages.
+
+use headgate::{FailMode, Timestamp};
+use headgate_ratelimit::{
+    Draft, Input, Listed, Page, PageError, RateLimitRule, RuleFilter, RuleId, UnknownScope,
+};
+
+use super::{
+    error::{CallError, Violation},
+    number::number,
+    proto::{
+        self, CreateRuleRequest, ListRulesRequest, ListRulesResponse, Pagination, UpdateRuleRequest,
+    },
+};
+
+/// The id that a call names. What is no id is no rule's.
+pub(super) fn id(text: &str) -> Result<RuleId, CallError> {
+    const MAX_CHARS: usize = 64;
+    if text.is_empty() {
+        return Err(CallError::field("rule_id", "rule_id is required"));
+    }
+    text.parse().map_err(|_| CallError::NoSuchRule(text.chars().take(MAX_CHARS).collect()))
+}
+
+/// Which rules are listed, and which part of them; or everything that is wrong with that.
+pub(super) fn listing(wire: &ListRulesRequest) -> Result<(RuleFilter, Page), CallError> {
+    let scope = match wire.scope.as_str() {
+        "" => Ok(None),
+        name => name.parse().map(Some),
+    };
+    let scope = scope.map_err(|error: UnknownScope| Violation::new("scope", error.to_string()));
+    let or_default =
+        |number, default| if number == 0 { Some(default) } else { u32::try_from(number).ok() };
+    let page = or_default(wire.page, Page::DEFAULT.number()).unwrap_or(0);
+    let size = or_default(wire.page_size, Page::DEFAULT.size()).unwrap_or(0);
+    let page_error = |error: PageError| match error {
+        PageError::Number => Violation::new("page", error.to_string()),
+        PageError::Size => Violation::new("page_size", error.to_string()),
+    };
+    // Each number is tried beside a good one, so that both can be wrong.
+    let number = Page::new(page, Page::DEFAULT.size()).map_err(page_error);
+    let size = Page::new(Page::DEFAULT.number(), size).map_err(page_error);
+    match (scope, number, size) {
+        (Ok(scope), Ok(number), Ok(size)) => {
+            let page = Page::new(number.number(), size.size()).map_err(page_error);
+            let page = page.map_err(|violation| CallError::Invalid(vec![violation]))?;
+            Ok((RuleFilter { scope, enabled_only: wire.enabled_only }, page))
+        }
+        (scope, number, size) => {
+            let wrong = [scope.err(), number.err(), size.err()];
+            Err(CallError::Invalid(wrong.into_iter().flatten().collect()))
+        }
+    }
+}
+
+/// What a new rule is to say.
+pub(super) fn new_draft(wire: CreateRuleRequest) -> Result<Draft, CallError> {
+    let draft = Draft {
+        name: or_missing(wire.name),
+        limit: wire.limit.into(),
+        window_seconds: wire.window_secs.into(),
+        algorithm: or_missing(wire.algorithm),
+        burst: if wire.burst == 0 { Input::Missing } else { wire.burst.into() },
+        fail_mode: or_missing(wire.fail_mode),
+        enabled: wire.enabled.map_or(Input::Missing, Input::Given),
+        ..Draft::default()
+    };
+    with_key(draft, &wire.key)
+}
+
+/// What a rule is to say from now on.
+pub(super) fn changed_draft(wire: UpdateRuleRequest) -> Result<Draft, CallError> {
+    let draft = Draft {
+        name: wire.name.map_or(Input::Missing, or_null),
+        limit: wire.limit.into(),
+        window_seconds: wire.window_secs.into(),
+        algorithm: or_missing(wire.algorithm),
+        burst: match wire.burst {
+            None => Input::Missing,
+            Some(0) => Input::Null,
+            Some(burst) => burst.into(),
+        },
+        fail_mode: wire.fail_mode.map_or(Input::Missing, or_null),
+        enabled: wire.enabled.map_or(Input::Missing, Input::Given),
+        ..Draft::default()
+    };
+    with_key(draft, &wire.key)
+}
+
+/// The draft with what `key` says; or that it says nothing, and what else is wrong.
+fn with_key(mut draft: Draft, key: &str) -> Result<Draft, CallError> {
+    if let Some((scope, pattern)) = key.split_once(':') {
+        draft.scope = scope.to_owned().into();
+        draft.identifier_pattern = pattern.to_owned().into();
+        return Ok(draft);
+    }
+    let message = if key.is_empty() {
+        "key is required"
+    } else {
+        "key must be written like scope:identifier_pattern, such as user:*"
+    };
+    draft.scope = "user".to_owned().into();
+    draft.identifier_pattern = "*".to_owned().into();
+    let others = draft.validate(None).err().unwrap_or_default();
+    let others = others.into_iter().map(Violation::from);
+    Err(CallError::Invalid([Violation::new("key", message)].into_iter().chain(others).collect()))
+}
+
+fn or_missing(text: String) -> Input<String> {
+    if text.is_empty() { Input::Missing } else { Input::Given(text) }
+}
+
+fn or_null(text: String) -> Input<String> {
+    if text.is_empty() { Input::Null } else { Input::Given(text) }
+}
+
+impl From<&RateLimitRule> for proto::RateLimitRule {
+    fn from(rule: &RateLimitRule) -> Self {
+        let spec = &rule.spec;
+        Self {
+            id: rule.id.to_string(),
+            name: rule.display_name(),
+            key: spec.key(),
+            limit: spec.limit.into(),
+            window_secs: spec.window_seconds.into(),
+            algorithm: spec.algorithm.name().to_owned(),
+            enabled: spec.enabled,
+            created_at: Some(time(rule.created_at)),
+            scope: spec.scope.name().to_owned(),
+            identifier_pattern: spec.identifier_pattern.to_string(),
+            updated_at: Some(time(rule.updated_at)),
+            burst: spec.burst.unwrap_or(0).into(),
+            fail_mode: spec.fail_mode.map_or("", FailMode::name).to_owned(),
+        }
+    }
+}
+
+impl From<&Listed<RateLimitRule>> for ListRulesResponse {
+    fn from(listed: &Listed<RateLimitRule>) -> Self {
+        let pagination = Pagination {
+            total_count: number(listed.total),
+            page: i32::try_from(listed.page.number()).unwrap_or(i32::MAX),
+            page_size: i32::try_from(listed.page.size()).unwrap_or(i32::MAX),
+            has_next: listed.has_next(),
+        };
+        Self {
+            rules: listed.items.iter().map(proto::RateLimitRule::from).collect(),
+            pagination: Some(pagination),
+        }
+    }
+}
+
+fn time(time: Timestamp) -> prost_types::Timestamp {
+    let micros = time.as_micros();
+    prost_types::Timestamp {
+        seconds: number(micros / 1_000_000),
+        nanos: (micros % 1_000_000 * 1000) as i32,
+    }
+}

@@ -1,0 +1,113 @@
+//! `RateLimitService`: every handler authenticates, then acts.
+
+use std::sync::Arc;
+
+use headgate_ratelimit::Author;
+use tonic::{Request, Response, Status, metadata::MetadataValue};
+use tracing::error;
+
+use super::{
+    check,
+    error::CallError,
+    proto::{
+        CheckRateLimitRequest, CheckRateLimitResponse, CreateRuleRequest, CreateRuleResponse,
+        DeleteRuleRequest, DeleteRuleResponse, GetRuleRequest, GetRuleResponse, GetUsageRequest,
+        GetUsageResponse, ListRulesRequest, ListRulesResponse, ResetLimitRequest,
+        ResetLimitResponse, UpdateRuleRequest, UpdateRuleResponse,
+        rate_limit_service_server::RateLimitService,
+    },
+    reset::Reset,
+    rules, usage,
+};
+use crate::{auth::Action, services::Services};
+
+/// The use cases, as gRPC calls them.
+pub(super) struct Handlers(Arc<Services>);
+
+type Answer<T> = Result<Response<T>, Status>;
+
+impl Handlers {
+    pub(super) const fn new(services: Arc<Services>) -> Self {
+        Self(services)
+    }
+
+    /// Whoever calls, if they may do `action`.
+    async fn caller<T: Sync>(
+        &self,
+        request: &Request<T>,
+        action: Action,
+    ) -> Result<Author, CallError> {
+        let metadata = request.metadata();
+        let token = metadata.get("authorization").map(MetadataValue::as_encoded_bytes);
+        let actor = self.0.auth.authorize(token, action).await?;
+        // The surface has put it there, whoever made it up.
+        let request_id = metadata.get("x-request-id").and_then(|id| id.to_str().ok());
+        Ok(self.0.author(actor, request_id.unwrap_or_default()))
+    }
+}
+
+#[tonic::async_trait]
+impl RateLimitService for Handlers {
+    async fn check_rate_limit(
+        &self,
+        request: Request<CheckRateLimitRequest>,
+    ) -> Answer<CheckRateLimitResponse> {
+        Ok(Response::new(check::check(&self.0, request.get_ref()).await?))
+    }
+
+    async fn create_rule(&self, request: Request<CreateRuleRequest>) -> Answer<CreateRuleResponse> {
+        let author = self.caller(&request, Action::WriteRules).await?;
+        let draft = rules::new_draft(request.into_inner())?;
+        let rule = self.0.rules.create(draft, &author).await.map_err(CallError::from)?;
+        Ok(Response::new(CreateRuleResponse { rule: Some((&rule).into()) }))
+    }
+
+    async fn get_rule(&self, request: Request<GetRuleRequest>) -> Answer<GetRuleResponse> {
+        self.caller(&request, Action::ReadRules).await?;
+        let id = rules::id(&request.get_ref().rule_id)?;
+        let rule = self.0.rules.get(id).await.map_err(CallError::from)?;
+        Ok(Response::new(GetRuleResponse { rule: Some((&rule).into()) }))
+    }
+
+    async fn get_usage(&self, request: Request<GetUsageRequest>) -> Answer<GetUsageResponse> {
+        self.caller(&request, Action::ReadUsage).await?;
+        let wire = request.get_ref();
+        let identifier = Some(wire.identifier.as_str()).filter(|text| !text.is_empty());
+        let usage = self.0.usage.of(rules::id(&wire.rule_id)?, identifier).await;
+        let usage = usage.map_err(CallError::from)?;
+        Ok(Response::new(usage::shown(&usage)?))
+    }
+
+    async fn reset_limit(&self, request: Request<ResetLimitRequest>) -> Answer<ResetLimitResponse> {
+        let author = self.caller(&request, Action::ResetCounters).await?;
+        let Reset { scope, subject, reason } = Reset::try_from(request.get_ref())?;
+        let request_id = author.request_id.clone();
+        let recorded = self.0.reset.reset(scope, subject, reason, author).await;
+        if let Some(cause) = recorded.map_err(CallError::from)? {
+            error!(request_id, %cause, "A reset was made but not recorded in the audit log");
+        }
+        Ok(Response::new(ResetLimitResponse { success: true }))
+    }
+
+    async fn list_rules(&self, request: Request<ListRulesRequest>) -> Answer<ListRulesResponse> {
+        self.caller(&request, Action::ReadRules).await?;
+        let (filter, page) = rules::listing(request.get_ref())?;
+        let listed = self.0.rules.list(&filter, page).await.map_err(CallError::from)?;
+        Ok(Response::new((&listed).into()))
+    }
+
+    async fn update_rule(&self, request: Request<UpdateRuleRequest>) -> Answer<UpdateRuleResponse> {
+        let author = self.caller(&request, Action::WriteRules).await?;
+        let id = rules::id(&request.get_ref().rule_id)?;
+        let draft = rules::changed_draft(request.into_inner())?;
+        let rule = self.0.rules.update(id, draft, &author).await.map_err(CallError::from)?;
+        Ok(Response::new(UpdateRuleResponse { rule: Some((&rule).into()) }))
+    }
+
+    async fn delete_rule(&self, request: Request<DeleteRuleRequest>) -> Answer<DeleteRuleResponse> {
+        let author = self.caller(&request, Action::DeleteRules).await?;
+        let id = rules::id(&request.get_ref().rule_id)?;
+        self.0.rules.delete(id, &author).await.map_err(CallError::from)?;
+        Ok(Response::new(DeleteRuleResponse { success: true }))
+    }
+}

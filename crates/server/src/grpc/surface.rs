@@ -1,0 +1,188 @@
+//! What happens around every call: its id, its time limit, its log line, its numbers.
+
+use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use axum::http::{HeaderValue, Request, Response, StatusCode, Version, header::CONTENT_TYPE};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use tokio::{
+    sync::watch,
+    time::{self, Instant},
+};
+use tonic::{Code, Status, body::Body};
+use tonic_health::pb::health_server::HealthServer;
+use tower_service::Service;
+use tracing::{debug, error, info};
+
+use super::{
+    METHODS, deadline,
+    error::{CallError, MAX_MESSAGE_BYTES},
+    health::Health,
+    methods,
+    proto::rate_limit_service_server::RateLimitServiceServer,
+    reflection,
+    service::Handlers,
+};
+use crate::{
+    metrics::Handled,
+    request_id::{self, RequestId},
+    services::Services,
+};
+
+/// Answers gRPC calls.
+pub(crate) struct Grpc {
+    /// Who answers a method, in the order of all methods.
+    answerers: [Answerer; METHODS.len()],
+    services: Arc<Services>,
+    request_timeout: Duration,
+    draining: watch::Sender<bool>,
+}
+
+type Answerer = Arc<dyn Fn(Request<Incoming>) -> Answering + Send + Sync>;
+
+type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+// === impl Grpc ===
+
+impl Grpc {
+    /// What can be called where `services` are. A call that takes longer than `request_timeout` is ended.
+    pub(crate) fn new(
+        services: Arc<Services>,
+        request_timeout: Duration,
+    ) -> Result<Self, tonic_reflection::server::Error> {
+        let (draining, told) = watch::channel(false);
+        let handlers = Handlers::new(Arc::clone(&services));
+        let rate_limit = answerer(
+            RateLimitServiceServer::new(handlers).max_decoding_message_size(MAX_MESSAGE_BYTES),
+        );
+        let health = answerer(
+            HealthServer::new(Health::new(told)).max_decoding_message_size(MAX_MESSAGE_BYTES),
+        );
+        let v1 = answerer(reflection::v1()?.max_decoding_message_size(MAX_MESSAGE_BYTES));
+        let v1alpha = answerer(reflection::v1alpha()?.max_decoding_message_size(MAX_MESSAGE_BYTES));
+        let answerers = METHODS.each_ref().map(|method| {
+            Arc::clone(match method.service {
+                "grpc.health.v1.Health" => &health,
+                "grpc.reflection.v1.ServerReflection" => &v1,
+                "grpc.reflection.v1alpha.ServerReflection" => &v1alpha,
+                _ => &rate_limit,
+            })
+        });
+        Ok(Self { answerers, services, request_timeout, draining })
+    }
+
+    /// From now on the server says that it is going away. Whoever watches its health is told, and let go.
+    pub(crate) fn drain(&self) {
+        self.draining.send_replace(true);
+    }
+
+    pub(crate) async fn answer(&self, mut request: Request<Incoming>) -> Response<Body> {
+        let started = Instant::now();
+        let id = RequestId::of(request.headers());
+        if !is_grpc(&request) {
+            return with_id(not_grpc(), id);
+        }
+        let method = methods::find(request.uri().path());
+        // Handlers find the id there, whoever made it up.
+        request.headers_mut().insert(request_id::HEADER, id.clone().into_header());
+
+        let mut response = match method {
+            None => Status::from(CallError::NoSuchMethod).into_http(),
+            Some(place) => self.call(place, request).await,
+        };
+
+        let took = started.elapsed();
+        let refusal = response.extensions_mut().remove::<Status>();
+        let refusal = refusal.map(|status| CallError::of(&status));
+        log(&id, method, refusal.as_ref(), took);
+        let refused = refusal.as_ref().map(|refusal| code_name(refusal.status()));
+        self.services.metrics.calls.handled(&Handled { method, refused, took });
+        if let Some(refusal) = refusal {
+            response = Status::from(refusal).into_http();
+        }
+        with_id(response, id)
+    }
+
+    /// Lets the method at `place` answer, for as long as the caller and the server wait.
+    async fn call(&self, place: usize, request: Request<Incoming>) -> Response<Body> {
+        let patience = deadline::of(request.headers());
+        let patience =
+            patience.map_or(self.request_timeout, |asked| asked.min(self.request_timeout));
+        match time::timeout(patience, (self.answerers[place])(request)).await {
+            Ok(Ok(response)) => response,
+            Err(_) => Status::from(CallError::TimedOut).into_http(),
+        }
+    }
+}
+
+fn answerer<S>(service: S) -> Answerer
+where
+    S: Service<
+            Request<Incoming>,
+            Response = Response<Body>,
+            Error = Infallible,
+            Future = Answering,
+        > + Clone
+        + Send
+        + Sync
+        + 'static,
+{
+    // The services that tonic makes are always ready, and cheap to clone.
+    Arc::new(move |request| service.clone().call(request))
+}
+
+/// Whether the request speaks gRPC proper. What browsers speak, over HTTP/1.1 too, is something else.
+fn is_grpc(request: &Request<Incoming>) -> bool {
+    let content_type = request.headers().get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
+    let rest = content_type.strip_prefix(b"application/grpc");
+    request.version() == Version::HTTP_2 && matches!(rest, Some([] | [b'+' | b';', ..]))
+}
+
+fn not_grpc() -> Response<Body> {
+    let words = "this port speaks gRPC over HTTP/2\n";
+    let mut response = Response::new(Body::new(Full::from(words)));
+    *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+fn with_id(mut response: Response<Body>, id: RequestId) -> Response<Body> {
+    response.headers_mut().insert(request_id::HEADER, id.into_header());
+    response
+}
+
+/// The method's own name stands for the path: what callers put there may name people.
+fn log(id: &RequestId, method: Option<usize>, refusal: Option<&CallError>, took: Duration) {
+    let request_id = id.as_str();
+    let method = method.map_or("unmatched", |place| METHODS[place].name);
+    let took_us = took.as_micros() as u64;
+    let Some(refusal) = refusal else {
+        debug!(request_id, method, took_us, "Answered {request_id}");
+        return;
+    };
+    let (status, code) = (code_name(refusal.status()), refusal.code());
+    if let Some(cause) = refusal.cause() {
+        error!(request_id, method, status, code, took_us, cause, "Failed {request_id}");
+    } else {
+        info!(request_id, method, status, code, took_us, "Refused {request_id}");
+    }
+}
+
+/// The status as metrics of this name call it everywhere.
+const fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::InvalidArgument => "InvalidArgument",
+        Code::DeadlineExceeded => "DeadlineExceeded",
+        Code::NotFound => "NotFound",
+        Code::AlreadyExists => "AlreadyExists",
+        Code::PermissionDenied => "PermissionDenied",
+        Code::Unauthenticated => "Unauthenticated",
+        Code::ResourceExhausted => "ResourceExhausted",
+        Code::Unimplemented => "Unimplemented",
+        Code::Unavailable => "Unavailable",
+        Code::Internal => "Internal",
+        _ => "Unknown",
+    }
+}

@@ -1,0 +1,33 @@
+//! `GetUsage`: how much of a rule's allowance is used.
+
+use headgate_ratelimit::usecase::{Usage, UsageError};
+
+use super::{error::CallError, number::number, proto::GetUsageResponse};
+
+/// A rule, and how a subject stands under it.
+pub(super) fn shown(usage: &Usage) -> Result<GetUsageResponse, CallError> {
+    // Usage is of rules that were written.
+    let rule = usage.rule.rule().ok_or_else(|| CallError::NoSuchRule("default".to_owned()))?;
+    Ok(GetUsageResponse {
+        rule_id: rule.id.to_string(),
+        rule_name: rule.display_name(),
+        limit: rule.spec.limit.into(),
+        window_secs: rule.spec.window_seconds.into(),
+        algorithm: rule.spec.algorithm.name().to_owned(),
+        enabled: rule.spec.enabled,
+        used: usage.standing.map(|standing| number(standing.used)),
+        remaining: usage.standing.map(|standing| number(standing.remaining)),
+        reset_at: usage.standing.map(|standing| number(standing.reset_at)),
+    })
+}
+
+impl From<UsageError> for CallError {
+    fn from(error: UsageError) -> Self {
+        match error {
+            UsageError::NoSuchRule(id) => Self::NoSuchRule(id.to_string()),
+            UsageError::OtherSubject(_) | UsageError::Identifier(_) => {
+                Self::field("identifier", error.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! `k1s0.system.ratelimit.v1`, health and reflection, as gRPC clients see them.
+
+mod auth;
+mod check;
+mod client;
+mod errors;
+mod forged;
+mod health;
+mod outage;
+mod raw;
+mod rules;
+mod subjects;
+mod surface;

@@ -1,0 +1,79 @@
+//! A client that is made from the same `.proto` file, and what tests say with it.
+
+#![allow(
+    clippy::pedantic,
+    missing_docs,
+    unreachable_pub,
+    reason = "most of it is made by a program, to a style of its own"
+)]
+
+use std::net::SocketAddr;
+
+use tonic::{Code, Request, Status, transport::Channel};
+use tonic_types::StatusExt as _;
+
+include!(concat!(env!("OUT_DIR"), "/client/k1s0.system.ratelimit.v1.rs"));
+
+pub(super) type Client = rate_limit_service_client::RateLimitServiceClient<Channel>;
+
+/// A connection of its own.
+pub(super) async fn channel(address: SocketAddr) -> Channel {
+    Channel::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
+}
+
+/// A client with a connection of its own.
+pub(super) async fn connect(address: SocketAddr) -> Client {
+    Client::new(channel(address).await)
+}
+
+/// The message, sent by whoever has `token`.
+pub(super) fn by<T>(token: &str, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.metadata_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+    request
+}
+
+/// What the caller of a refused call is told: the status, the stable code, the words and the fields.
+pub(super) fn told(status: &Status) -> (Code, String, String, Vec<(String, String)>) {
+    let details = status.get_error_details();
+    let info = details.error_info().expect("an ErrorInfo");
+    assert_eq!(info.domain, "ratelimit.system.k1s0");
+    let violations = details.bad_request().map(|bad| bad.field_violations.clone());
+    let fields = violations.unwrap_or_default().into_iter().map(|v| (v.field, v.description));
+    (status.code(), info.reason.clone(), status.message().to_owned(), fields.collect())
+}
+
+/// Sees to it that `status` says that exactly these fields do not fit.
+pub(super) fn assert_invalid(status: &Status, fields: &[(&str, &str)]) {
+    let (code, reason, message, told) = told(status);
+    assert_eq!(code, Code::InvalidArgument, "{status:?}");
+    assert_eq!(reason, "SYS_RATELIMIT_VALIDATION_ERROR");
+    assert_eq!(message, "validation failed");
+    let told: Vec<(&str, &str)> = told.iter().map(|(f, m)| (f.as_str(), m.as_str())).collect();
+    assert_eq!(told, fields);
+}
+
+/// Sees to it that `status` says this.
+pub(super) fn assert_told(status: &Status, code: Code, reason: &str, message: &str) {
+    let expected = (code, reason.to_owned(), message.to_owned(), Vec::new());
+    assert_eq!(told(status), expected);
+}
+
+/// So long that nothing refills while a test runs.
+pub(super) const FOREVER: i64 = 31_000_000;
+
+/// A rule for 5 units in a window without end.
+pub(super) fn rule_of(key: &str) -> CreateRuleRequest {
+    CreateRuleRequest {
+        key: key.to_owned(),
+        limit: 5,
+        window_secs: FOREVER,
+        ..CreateRuleRequest::default()
+    }
+}
+
+/// Makes a rule.
+pub(super) async fn create(client: &Client, token: &str, rule: CreateRuleRequest) -> RateLimitRule {
+    let made = client.clone().create_rule(by(token, rule)).await.unwrap();
+    made.into_inner().rule.expect("a rule")
+}
