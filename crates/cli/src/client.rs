@@ -1,111 +1,216 @@
-//! One request to a server.
+//! Asks a server: who answers, in whose name, and what came back.
 
-use std::time::Duration;
+mod refusal;
+mod server;
+mod token;
 
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::{
-    HeaderMap, Request, StatusCode, Uri,
-    body::Bytes,
-    client::conn::http1,
-    header::{CONTENT_TYPE, HOST},
+use std::{error::Error, time::Duration};
+
+use clap::Args;
+use reqwest::{
+    Method, RequestBuilder, Response, Url,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap},
+    redirect::Policy,
 };
-use hyper_util::rt::TokioIo;
+use serde::{Serialize, de::DeserializeOwned};
 use thiserror::Error;
-use tokio::{net::TcpStream, runtime, time};
+use tokio::runtime::{self, Runtime};
+
+pub(crate) use self::refusal::Refusal;
+use self::{
+    server::Server,
+    token::{Token, TokenError, TokenOptions},
+};
+use crate::output::Output;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-const MAX_BODY_BYTES: usize = 1024 * 1024;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// More than any answer has: a page is 100 rules, and a plan names each rule twice.
+const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
-/// A server, by its URL.
-#[derive(Clone, Debug)]
-pub(crate) struct Server {
-    url: String,
-    host: String,
-    port: u16,
+/// Where `--help` lists what is the same for every command.
+const HEADING: &str = "Server options";
+
+/// Which server to ask, in whose name, and how to print what it says.
+#[derive(Debug, Args)]
+pub(crate) struct Asking {
+    /// The server to ask.
+    #[arg(
+        long,
+        global = true,
+        help_heading = HEADING,
+        env = "HEADGATE_SERVER",
+        default_value = "http://127.0.0.1:8080",
+        value_name = "URL"
+    )]
+    server: Server,
+    #[command(flatten)]
+    token: TokenOptions,
+    /// How to print the answer.
+    #[arg(long, global = true, help_heading = HEADING, value_enum, default_value_t = Output::Table)]
+    pub(crate) output: Output,
 }
 
-/// What a server said.
+/// A server that can be asked.
+pub(crate) struct Client {
+    http: reqwest::Client,
+    runtime: Runtime,
+    server: Server,
+    token: Option<Token>,
+}
+
+/// What a server said when it did what it was asked.
 #[derive(Debug)]
 pub(crate) struct Reply {
-    pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
+    pub(crate) body: Vec<u8>,
+    server: Server,
 }
 
-/// Why a server said nothing.
+/// Why a server did not do what it was asked.
 #[derive(Debug, Error)]
 pub(crate) enum ClientError {
     #[error(
-        "cannot reach a server at {url}: {cause}\n\
+        "cannot reach a server at {server}: {cause}\n\
          Start one with `headgate serve`, or name another with --server or HEADGATE_SERVER"
     )]
-    Unreachable { url: String, cause: std::io::Error },
-    #[error("{url} did not answer within {} s", TIMEOUT.as_secs())]
-    TimedOut { url: String },
-    #[error("{url} does not answer like a headgate server: {cause}")]
-    Garbled { url: String, cause: Box<dyn std::error::Error + Send + Sync> },
+    Unreachable { server: Server, cause: String },
+    #[error("{server} did not answer within {} s", TIMEOUT.as_secs())]
+    TimedOut { server: Server },
+    #[error("{server} does not answer like a headgate server: {cause}")]
+    Garbled { server: Server, cause: String },
     #[error(transparent)]
-    Io(#[from] std::io::Error),
+    Refused(Refusal),
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error("cannot start: {0}")]
+    Start(String),
 }
 
-/// A text that is no server's URL.
-#[derive(Clone, Debug, Error)]
-#[error("expected http://HOST[:PORT], such as http://127.0.0.1:8080")]
-pub(crate) struct NotAServer;
+// === impl Asking ===
 
-// === impl Server ===
-
-impl std::str::FromStr for Server {
-    type Err = NotAServer;
-
-    fn from_str(url: &str) -> Result<Self, Self::Err> {
-        let url = url.trim_end_matches('/');
-        let uri: Uri = url.parse().map_err(|_| NotAServer)?;
-        if uri.scheme_str() != Some("http") || uri.path() != "/" || uri.query().is_some() {
-            return Err(NotAServer);
-        }
-        let host = uri.host().ok_or(NotAServer)?;
-        // A URL writes IPv6 addresses in brackets; a socket does not.
-        let host = host.trim_matches(['[', ']']).to_owned();
-        Ok(Self { url: url.to_owned(), host, port: uri.port_u16().unwrap_or(80) })
+impl Asking {
+    pub(crate) fn connect(&self) -> Result<Client, ClientError> {
+        let token = self.token.find(&self.server)?;
+        // Fails if it is there already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = reqwest::Client::builder()
+            .timeout(TIMEOUT)
+            .connect_timeout(CONNECT_TIMEOUT)
+            // A token is for the server that was named, not for one it points to.
+            .redirect(Policy::none());
+        let builder = if self.server.is_secured() {
+            builder
+        } else {
+            // The machine's authorities would be read for nothing, and it may have none.
+            builder.tls_backend_preconfigured(trusting_nobody())
+        };
+        let builder = if self.server.is_loopback() { builder.no_proxy() } else { builder };
+        let start = |error: &dyn Error| ClientError::Start(root(error));
+        let http = builder.build().map_err(|error| start(&error))?;
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| start(&error))?;
+        Ok(Client { http, runtime, server: self.server.clone(), token })
     }
 }
 
-impl Server {
-    /// Posts JSON to `path`, and waits for the answer.
-    pub(crate) fn post(&self, path: &str, body: Vec<u8>) -> Result<Reply, ClientError> {
-        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-        let timed_out = |_| ClientError::TimedOut { url: self.url.clone() };
-        runtime.block_on(async {
-            time::timeout(TIMEOUT, self.exchange(path, body)).await.map_err(timed_out)?
+// === impl Client ===
+
+impl Client {
+    /// Reads what is at `path`, which has one item for each segment.
+    pub(crate) fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Reply, ClientError> {
+        let mut url = self.server.url(path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.exchange(self.http.get(url))
+    }
+
+    /// Sends JSON to `path`.
+    pub(crate) fn send(
+        &self,
+        method: Method,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<Reply, ClientError> {
+        let url: Url = self.server.url(path);
+        let body = serde_json::to_vec(body).map_err(|error| self.server.garbled(&error))?;
+        let request = self.http.request(method, url).header(CONTENT_TYPE, "application/json");
+        self.exchange(request.body(body))
+    }
+
+    pub(crate) fn delete(&self, path: &[&str]) -> Result<(), ClientError> {
+        self.exchange(self.http.delete(self.server.url(path))).map(drop)
+    }
+
+    fn exchange(&self, request: RequestBuilder) -> Result<Reply, ClientError> {
+        let request = match &self.token {
+            Some(token) => request.header(AUTHORIZATION, token.bearer()),
+            None => request,
+        };
+        self.runtime.block_on(async {
+            let response = request.send().await.map_err(|error| self.failed(&error))?;
+            let (status, headers) = (response.status(), response.headers().clone());
+            let body = self.read(response).await?;
+            if status.is_success() {
+                return Ok(Reply { headers, body, server: self.server.clone() });
+            }
+            Err(match Refusal::read(status, &body) {
+                Some(refusal) => ClientError::Refused(refusal),
+                None => self.server.garbled(&format!("status {status}")),
+            })
         })
     }
 
-    async fn exchange(&self, path: &str, body: Vec<u8>) -> Result<Reply, ClientError> {
-        let stream = TcpStream::connect((self.host.as_str(), self.port))
-            .await
-            .map_err(|cause| ClientError::Unreachable { url: self.url.clone(), cause })?;
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.garbled(error))?;
-        let connection = tokio::spawn(connection);
-
-        let request = Request::post(path)
-            .header(HOST, self.url.trim_start_matches("http://"))
-            .header(CONTENT_TYPE, "application/json")
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|error| self.garbled(error))?;
-        let answer = sender.send_request(request).await.map_err(|error| self.garbled(error))?;
-        let (head, body) = answer.into_parts();
-        let body =
-            Limited::new(body, MAX_BODY_BYTES).collect().await.map_err(|e| self.garbled(e))?;
-        connection.abort();
-        Ok(Reply { status: head.status, headers: head.headers, body: body.to_bytes() })
+    async fn read(&self, mut response: Response) -> Result<Vec<u8>, ClientError> {
+        let mut body = Vec::new();
+        while let Some(part) = response.chunk().await.map_err(|error| self.failed(&error))? {
+            if body.len() + part.len() > MAX_BODY_BYTES {
+                return Err(self.server.garbled(&"the answer is too long"));
+            }
+            body.extend_from_slice(&part);
+        }
+        Ok(body)
     }
 
-    pub(crate) fn garbled(
-        &self,
-        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> ClientError {
-        ClientError::Garbled { url: self.url.clone(), cause: cause.into() }
+    fn failed(&self, error: &reqwest::Error) -> ClientError {
+        let server = self.server.clone();
+        if error.is_connect() {
+            ClientError::Unreachable { server, cause: root(error) }
+        } else if error.is_timeout() {
+            ClientError::TimedOut { server }
+        } else {
+            ClientError::Garbled { server, cause: root(error) }
+        }
+    }
+}
+
+fn trusting_nobody() -> rustls::ClientConfig {
+    let nobody = rustls::RootCertStore::empty();
+    rustls::ClientConfig::builder().with_root_certificates(nobody).with_no_client_auth()
+}
+
+/// What is at the bottom of an error: the layers above only say that something is below.
+fn root(error: &dyn Error) -> String {
+    let mut root = error;
+    while let Some(source) = root.source() {
+        root = source;
+    }
+    root.to_string()
+}
+
+// === impl Reply ===
+
+impl Reply {
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
+        serde_json::from_slice(&self.body).map_err(|error| self.server.garbled(&error))
+    }
+}
+
+// === impl Server ===
+
+impl Server {
+    fn garbled(&self, cause: &dyn std::fmt::Display) -> ClientError {
+        ClientError::Garbled { server: self.clone(), cause: cause.to_string() }
     }
 }

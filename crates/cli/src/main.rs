@@ -1,12 +1,28 @@
 //! The `headgate` command.
 
+mod audit;
+mod change;
 mod check;
 mod client;
+mod config;
+mod environment;
+mod explain;
+mod failure;
+mod moment;
+mod output;
+mod reset;
+mod rules;
 mod serve;
+mod table;
+mod usage;
+mod window;
+mod yaml;
 
 use std::{io::Write, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+
+use crate::failure::Failure;
 
 /// May X do this now, and if not, when?
 #[derive(Debug, Parser)]
@@ -20,6 +36,12 @@ struct Cli {
 enum Command {
     Serve(serve::Serve),
     Check(check::Check),
+    Usage(usage::Usage),
+    Explain(explain::Explain),
+    Reset(reset::Reset),
+    Rules(rules::Rules),
+    Audit(audit::Audit),
+    Config(config::Config),
 }
 
 fn main() -> ExitCode {
@@ -27,13 +49,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(usage) => return explain(&usage),
     };
-    let outcome = match cli.command {
-        Command::Serve(serve) => serve.run().map_err(Into::into),
-        Command::Check(check) => check.run().map_err(Into::into),
-    };
-    outcome.unwrap_or_else(|error: Box<dyn std::error::Error>| {
+    cli.command.run().unwrap_or_else(|failure| {
         // Nobody is left to tell if standard error is gone too.
-        let _ = writeln!(std::io::stderr(), "headgate: {error}");
+        let _ = writeln!(std::io::stderr(), "headgate: {failure}");
         ExitCode::FAILURE
     })
 }
@@ -42,4 +60,19 @@ fn main() -> ExitCode {
 fn explain(usage: &clap::Error) -> ExitCode {
     let _ = usage.print();
     if usage.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+impl Command {
+    fn run(self) -> Result<ExitCode, Failure> {
+        match self {
+            Self::Serve(serve) => Ok(serve.run()?),
+            Self::Check(check) => check.run(),
+            Self::Usage(usage) => usage.run(),
+            Self::Explain(explain) => explain.run(),
+            Self::Reset(reset) => reset.run(),
+            Self::Rules(rules) => rules.run(),
+            Self::Audit(audit) => audit.run(),
+            Self::Config(config) => config.run(),
+        }
+    }
 }

@@ -14,6 +14,7 @@ mod duration;
 mod environment;
 mod memory;
 mod observability;
+mod print;
 mod problem;
 mod ratelimit;
 mod redis;
@@ -36,6 +37,7 @@ pub use self::{
     observability::{
         Fraction, LogConfig, LogFormat, LogLevel, MetricsConfig, ObservabilityConfig, TraceConfig,
     },
+    print::Shown,
     problem::{ConfigError, Problem},
     ratelimit::RateLimitConfig,
     redis::RedisConfig,

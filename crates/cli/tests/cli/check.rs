@@ -97,11 +97,11 @@ fn something_else_that_answers_is_not_believed() {
 
 #[test]
 fn what_is_no_server_is_refused() {
-    for url in ["https://127.0.0.1", "127.0.0.1:8080", "http://", "http://a/b", "ftp://a"] {
+    for url in ["https://u:p@a", "127.0.0.1:8080", "http://", "http://a/b", "ftp://a"] {
         let output = run(&["check", "user", "u1", "--server", url], &[]);
         assert_eq!(output.status.code(), Some(1));
         assert!(
-            stderr(&output).contains("expected http://HOST[:PORT], such as"),
+            stderr(&output).contains("expected http://HOST[:PORT] or https://HOST[:PORT], such as"),
             "{url}: {output:?}"
         );
     }

@@ -1,9 +1,13 @@
 //! Runs the binary.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
+    path::Path,
     process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio},
 };
+
+use serde_json::Value;
+use tempfile::TempDir;
 
 /// The command, in an environment that holds only `variables`.
 pub(crate) fn headgate(arguments: &[&str], variables: &[(&str, &str)]) -> Command {
@@ -25,9 +29,28 @@ pub(crate) fn stderr(output: &Output) -> &str {
     str::from_utf8(&output.stderr).expect("a text")
 }
 
-/// `headgate serve` on a free port; ends with the test.
+/// What a command that did what it was asked printed.
+pub(crate) fn printed(output: &Output) -> &str {
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    stdout(output)
+}
+
+/// What a command that failed said.
+pub(crate) fn failure(output: &Output) -> &str {
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(stdout(output), "");
+    stderr(output)
+}
+
+/// The JSON that a command printed.
+pub(crate) fn json(output: &Output) -> Value {
+    serde_json::from_str(printed(output)).expect("JSON")
+}
+
+/// `headgate serve` on a free port, in a folder of its own; ends with the test.
 pub(crate) struct Server {
     process: Child,
+    folder: TempDir,
     /// Kept open, so that the server can go on writing.
     _stdout: BufReader<ChildStdout>,
     /// The line in which it said where it listens.
@@ -36,18 +59,54 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(variables: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
         let mut command = headgate(&["serve"], variables);
-        command.env("HEADGATE__SERVER__PORT", "0").stdout(Stdio::piped());
+        command.env("HEADGATE__SERVER__PORT", "0").env("HEADGATE__SERVER__GRPC_PORT", "0");
+        command.current_dir(&folder).stdout(Stdio::piped());
         let mut process = command.spawn().expect("the server starts");
         let mut stdout = BufReader::new(process.stdout.take().expect("a pipe"));
         let mut greeting = String::new();
         stdout.read_line(&mut greeting).expect("a greeting");
-        Self { process, _stdout: stdout, greeting }
+        Self { process, folder, _stdout: stdout, greeting }
+    }
+
+    /// Where it runs: a command that runs here too finds the server's admin token.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A command that asks this server, from its folder.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = headgate(arguments, &[("HEADGATE_SERVER", self.url())]);
+        command.current_dir(&self.folder);
+        command
+    }
+
+    /// Runs such a command to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the command runs")
+    }
+
+    /// The same, with something to read.
+    pub(crate) fn run_with(&self, arguments: &[&str], input: &str) -> Output {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().expect("the command starts");
+        let mut stdin = process.stdin.take().expect("a pipe");
+        stdin.write_all(input.as_bytes()).expect("the command reads");
+        drop(stdin);
+        process.wait_with_output().expect("the command ends")
+    }
+
+    /// The JSON that such a command prints.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        json(&self.run(&[arguments, &["--output", "json"]].concat()))
     }
 
     /// Where it listens, as a URL.
     pub(crate) fn url(&self) -> &str {
-        self.greeting.split(' ').find(|word| word.starts_with("http://")).expect("a URL")
+        let url = self.greeting.split(' ').find(|word| word.starts_with("http://"));
+        url.expect("a URL").trim_end_matches(',')
     }
 
     /// Asks it to end as an operating system would, and waits.

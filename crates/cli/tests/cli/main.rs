@@ -2,7 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod apply;
 mod check;
+mod config;
+mod export;
 mod harness;
+mod https;
+mod rules;
 mod serve;
+mod subjects;
+mod token;
 mod tour;

@@ -34,18 +34,19 @@ fn steps(document: &str) -> Vec<Step> {
     steps
 }
 
-/// Times differ from run to run: a number of four or more digits stands for any other.
+/// Times and ids differ from run to run: whatever holds four or more digits stands for any other.
 fn timeless(text: &str) -> String {
+    let part_of_word = |c: char| c.is_ascii_alphanumeric() || "-:._+".contains(c);
     let mut timeless = String::new();
-    let mut digits = String::new();
-    for c in text.chars().chain(['\n']) {
-        if c.is_ascii_digit() {
-            digits.push(c);
-            continue;
-        }
-        timeless.push_str(if digits.len() < 4 { &digits } else { "TIME" });
-        digits.clear();
-        timeless.push(c);
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find(|c| !part_of_word(c)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        let digits = word.chars().filter(char::is_ascii_digit).count();
+        timeless.push_str(if digits < 4 { word } else { "TIME" });
+        let next = after.chars().next().map_or(0, char::len_utf8);
+        timeless.push_str(&after[..next]);
+        rest = &after[next..];
     }
     timeless
 }
@@ -58,6 +59,7 @@ fn shell(command: &str, server: &Server) -> String {
         .args(["-c", &command.replace("localhost:8080", address)])
         .env("PATH", format!("{}:{path}", binary.display()))
         .env("HEADGATE_SERVER", server.url())
+        .current_dir(server.folder())
         .output()
         .expect("a shell");
     String::from_utf8(output.stdout).expect("a text")

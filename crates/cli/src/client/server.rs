@@ -1,0 +1,96 @@
+use std::{fmt, net::IpAddr, str::FromStr};
+
+use reqwest::Url;
+use thiserror::Error;
+
+const API: [&str; 3] = ["api", "v1", "ratelimit"];
+
+/// A server, by its URL.
+#[derive(Clone, Debug)]
+pub(crate) struct Server(Url);
+
+/// A text that is no server's URL.
+#[derive(Clone, Debug, Error)]
+#[error("expected http://HOST[:PORT] or https://HOST[:PORT], such as http://127.0.0.1:8080")]
+pub(crate) struct NotAServer;
+
+impl Server {
+    /// Where the API has `path`.
+    pub(super) fn url(&self, path: &[&str]) -> Url {
+        let mut url = self.0.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.clear().extend(API).extend(path);
+        }
+        url
+    }
+
+    /// Whether it is asked over TLS.
+    pub(super) fn is_secured(&self) -> bool {
+        self.0.scheme() == "https"
+    }
+
+    /// Whether it runs on this machine.
+    pub(super) fn is_loopback(&self) -> bool {
+        let host = self.0.host_str().unwrap_or_default();
+        // A URL writes IPv6 addresses in brackets.
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+}
+
+impl FromStr for Server {
+    type Err = NotAServer;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let url = Url::parse(text).map_err(|_| NotAServer)?;
+        let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+        // A password here would be shown wherever the server is named.
+        let anonymous = url.username().is_empty() && url.password().is_none();
+        let http = matches!(url.scheme(), "http" | "https");
+        if http && bare && anonymous { Ok(Self(url)) } else { Err(NotAServer) }
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str().trim_end_matches('/'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_what_it_is_given_and_nothing_else() {
+        let server: Server = "https://limits.example/".parse().unwrap();
+        assert_eq!(server.to_string(), "https://limits.example");
+        let url = server.url(&["rules", "../../a b?c"]);
+        assert_eq!(
+            url.as_str(),
+            "https://limits.example/api/v1/ratelimit/rules/..%2F..%2Fa%20b%3Fc"
+        );
+    }
+
+    #[test]
+    fn this_machine_has_many_names() {
+        let loopback = |url: &str| url.parse::<Server>().unwrap().is_loopback();
+        for url in
+            ["http://localhost:1", "http://127.0.0.1", "http://127.9.9.9", "http://[::1]:8080"]
+        {
+            assert!(loopback(url), "{url}");
+        }
+        for url in ["http://localhost.example", "http://10.0.0.1", "https://[2001:db8::1]"] {
+            assert!(!loopback(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_server_is_refused() {
+        for text in
+            ["", "a", "a:80", "ftp://a", "http://", "http://a/b", "http://a?b", "http://u:p@a"]
+        {
+            assert!(text.parse::<Server>().is_err(), "{text}");
+        }
+    }
+}

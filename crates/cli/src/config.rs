@@ -1,0 +1,85 @@
+//! `headgate config`
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::{Args, Subcommand};
+use headgate_server::ConfigError;
+use serde_json::json;
+
+use crate::{environment::variables, failure::Failure, output::Output};
+
+/// Check and show configurations.
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    command: Command,
+    /// How to print the answer.
+    #[arg(long, global = true, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say everything that is wrong with a file, under the variables that are set.
+    Check {
+        /// The configuration file.
+        file: PathBuf,
+    },
+    /// Print the whole configuration that is in effect, as YAML; secrets are masked.
+    Print {
+        /// The configuration file. Without one: the defaults, under the variables that are set.
+        #[arg(long, env = "CONFIG_PATH", value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+}
+
+impl Config {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        match self.command {
+            Command::Check { file } => check(&file, self.output),
+            Command::Print { config } => print(config.as_deref(), self.output),
+        }
+    }
+}
+
+fn check(file: &Path, output: Output) -> Result<ExitCode, Failure> {
+    let wrong = headgate_server::Config::load(Some(file), variables()).err();
+    match (output, wrong) {
+        (Output::Table, Some(error)) => return Err(error.into()),
+        (Output::Table, None) => writeln!(io::stdout(), "{}: ok", file.display())?,
+        (Output::Json, Some(error)) => {
+            let problems = told(&error);
+            writeln!(io::stdout(), "{}", json!({ "valid": false, "problems": problems }))?;
+            return Ok(ExitCode::FAILURE);
+        }
+        (Output::Json, None) => {
+            writeln!(io::stdout(), "{}", json!({ "valid": true, "problems": [] }))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn told(error: &ConfigError) -> Vec<String> {
+    match error {
+        ConfigError::Problems(problems) => problems.iter().map(ToString::to_string).collect(),
+        other => vec![other.to_string()],
+    }
+}
+
+fn print(file: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
+    let config = headgate_server::Config::load(file, variables())?;
+    let shown = config.shown();
+    let mut out = io::stdout().lock();
+    match output {
+        Output::Table => write!(out, "{shown}")?,
+        Output::Json => {
+            serde_json::to_writer(&mut out, &shown).map_err(io::Error::from)?;
+            writeln!(out)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

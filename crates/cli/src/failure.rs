@@ -1,0 +1,23 @@
+use std::io;
+
+use headgate_server::ConfigError;
+use thiserror::Error;
+
+use crate::{client::ClientError, rules::FileError, serve::ServeError};
+
+/// Why a command did not do what it says.
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("cannot print the answer: {0}")]
+    Print(#[from] io::Error),
+    #[error("nothing was changed")]
+    Declined,
+}

@@ -1,0 +1,63 @@
+//! `headgate rules export`
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::{
+    list,
+    rule::{Rule, Spec},
+};
+use crate::{client::Client, failure::Failure, output::Output};
+
+#[derive(Serialize)]
+struct Exported {
+    rules: Vec<Spec>,
+}
+
+pub(super) fn run(client: &Client, output: Output) -> Result<(), Failure> {
+    let rules: Vec<Rule> = list::all(client, &[])?;
+    let exported = Exported { rules: rules.into_iter().map(|rule| rule.spec).collect() };
+    let mut out = io::stdout().lock();
+    match output {
+        Output::Table => exported.write_yaml(&mut out)?,
+        Output::Json => {
+            serde_json::to_writer(&mut out, &exported).map_err(io::Error::from)?;
+            writeln!(out)?;
+        }
+    }
+    Ok(())
+}
+
+impl Exported {
+    fn write_yaml(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.rules.is_empty() {
+            return writeln!(out, "rules: []");
+        }
+        writeln!(out, "rules:")?;
+        self.rules.iter().try_for_each(|spec| write_rule(spec, out))
+    }
+}
+
+/// A text in quotes is the same in YAML as in JSON; it is never taken for a number or for null.
+fn write_rule(spec: &Spec, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "  - scope: {}", spec.scope)?;
+    writeln!(out, "    identifier_pattern: {}", quoted(&spec.identifier_pattern))?;
+    writeln!(out, "    limit: {}", spec.limit)?;
+    writeln!(out, "    window_seconds: {}", spec.window_seconds)?;
+    writeln!(out, "    algorithm: {}", spec.algorithm)?;
+    if let Some(burst) = spec.burst {
+        writeln!(out, "    burst: {burst}")?;
+    }
+    if let Some(mode) = &spec.fail_mode {
+        writeln!(out, "    fail_mode: {mode}")?;
+    }
+    if let Some(name) = &spec.name {
+        writeln!(out, "    name: {}", quoted(name))?;
+    }
+    writeln!(out, "    enabled: {}", spec.enabled)
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

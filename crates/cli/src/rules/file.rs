@@ -1,0 +1,228 @@
+//! A file of rules. What the server can judge is left to it; this finds what it would overlook,
+//! and remembers on which line each field stands.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    fmt, fs,
+    io::{self, Read},
+    path::PathBuf,
+    str::FromStr,
+};
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::yaml::{self, Node, NotYaml, Value as Yaml};
+
+/// Where rules are read from.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    Stdin,
+    File(PathBuf),
+}
+
+/// Rules as a file says them.
+#[derive(Debug)]
+pub(super) struct Drafts {
+    source: Source,
+    rules: Vec<Map<String, Value>>,
+    lines: HashMap<String, usize>,
+}
+
+/// Why a file has no rules.
+#[derive(Debug, Error)]
+pub(crate) enum FileError {
+    #[error("cannot read {source_name}: {cause}")]
+    Unreadable { source_name: String, cause: io::Error },
+    #[error("{source_name}:{cause}")]
+    NotYaml { source_name: String, cause: NotYaml },
+    #[error("{source_name} does not fit:\n  {}", .problems.join("\n  "))]
+    Problems { source_name: String, problems: Vec<String> },
+}
+
+/// What a field holds.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Number,
+    Truth,
+}
+
+const FIELDS: [(&str, Kind); 9] = [
+    ("name", Kind::Text),
+    ("scope", Kind::Text),
+    ("identifier_pattern", Kind::Text),
+    ("limit", Kind::Number),
+    ("window_seconds", Kind::Number),
+    ("algorithm", Kind::Text),
+    ("burst", Kind::Number),
+    ("fail_mode", Kind::Text),
+    ("enabled", Kind::Truth),
+];
+
+/// Reads rules and remembers what does not fit.
+struct Reader<'s> {
+    source: &'s Source,
+    lines: HashMap<String, usize>,
+    problems: Vec<String>,
+}
+
+// === impl Drafts ===
+
+impl Drafts {
+    pub(super) fn read(source: &Source) -> Result<Self, FileError> {
+        let unreadable = |cause| FileError::Unreadable { source_name: source.to_string(), cause };
+        Self::parse(source, &source.text().map_err(unreadable)?)
+    }
+
+    fn parse(source: &Source, text: &str) -> Result<Self, FileError> {
+        let source_name = source.to_string();
+        let document = match yaml::read(text) {
+            Ok(document) => document,
+            Err(cause) => return Err(FileError::NotYaml { source_name, cause }),
+        };
+        let mut reader = Reader { source, lines: HashMap::new(), problems: Vec::new() };
+        let rules = reader.document(document);
+        match reader {
+            Reader { lines, problems, .. } if problems.is_empty() => {
+                Ok(Self { source: source.clone(), rules, lines })
+            }
+            Reader { problems, .. } => Err(FileError::Problems { source_name, problems }),
+        }
+    }
+
+    pub(super) fn rules(&self) -> &[Map<String, Value>] {
+        &self.rules
+    }
+
+    /// Where a field such as `rules[3].limit` stands, or the rule if it has no such field.
+    pub(super) fn place(&self, field: &str) -> Option<String> {
+        let rule = field.split('.').next().unwrap_or_default();
+        let line = self.lines.get(field).or_else(|| self.lines.get(rule))?;
+        Some(format!("{}:{line}", self.source))
+    }
+}
+
+// === impl Reader ===
+
+impl Reader<'_> {
+    fn document(&mut self, document: Option<Node>) -> Vec<Map<String, Value>> {
+        let listed = match document {
+            Some(Node { value: Yaml::Map(entries), .. }) => self.under_rules(entries),
+            other => other,
+        };
+        match listed {
+            Some(Node { value: Yaml::List(items), .. }) => {
+                items.into_iter().enumerate().map(|(i, item)| self.rule(i, item)).collect()
+            }
+            // With --prune an empty file would remove every rule: that must be written out.
+            other => {
+                let got = other.map_or("nothing", |node| node.value.kind());
+                let expected = "expected a list of rules, or a list under `rules`; `rules: []` is an empty one";
+                self.problems.push(format!("{expected}; got {got}"));
+                Vec::new()
+            }
+        }
+    }
+
+    fn under_rules(&mut self, entries: Vec<(String, usize, Node)>) -> Option<Node> {
+        let mut rules = None;
+        for (key, line, node) in entries {
+            if key == "rules" {
+                rules = Some(node);
+            } else {
+                self.refuse(&key, line, "unknown key; known here: rules");
+            }
+        }
+        rules
+    }
+
+    fn rule(&mut self, i: usize, item: Node) -> Map<String, Value> {
+        let path = format!("rules[{i}]");
+        self.lines.insert(path.clone(), item.line);
+        let Yaml::Map(entries) = item.value else {
+            let got = item.value.kind();
+            self.refuse(&path, item.line, &format!("expected a rule with its fields, got {got}"));
+            return Map::new();
+        };
+        let mut rule = Map::new();
+        for (key, line, node) in entries {
+            let field = format!("{path}.{key}");
+            match FIELDS.iter().find(|(name, _)| *name == key) {
+                Some((_, kind)) => match kind.read(node.value) {
+                    Ok(value) => drop(rule.insert(key, value)),
+                    Err(got) => self.refuse(&field, line, &format!("expected a value, got {got}")),
+                },
+                None => self.refuse(&field, line, &unknown()),
+            }
+            self.lines.insert(field, line);
+        }
+        rule
+    }
+
+    fn refuse(&mut self, field: &str, line: usize, message: &str) {
+        self.problems.push(format!("{field} ({}:{line}): {message}", self.source));
+    }
+}
+
+fn unknown() -> String {
+    format!("unknown key; known here: {}", FIELDS.map(|(name, _)| name).join(", "))
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// What the server is sent. What is no number stays a text, and the server says so.
+    fn read(self, value: Yaml) -> Result<Value, &'static str> {
+        match (self, value) {
+            (_, Yaml::Null) => Ok(Value::Null),
+            (_, Yaml::Quoted(text)) | (Self::Text, Yaml::Plain(text)) => Ok(Value::String(text)),
+            (Self::Number, Yaml::Plain(text)) => Ok(match text.parse::<i64>() {
+                Ok(number) => Value::from(number),
+                Err(_) => text.parse::<f64>().map_or_else(|_| Value::from(text), Value::from),
+            }),
+            (Self::Truth, Yaml::Plain(text)) => Ok(match text.as_str() {
+                "true" | "True" | "TRUE" => Value::Bool(true),
+                "false" | "False" | "FALSE" => Value::Bool(false),
+                _ => Value::String(text),
+            }),
+            (_, other) => Err(other.kind()),
+        }
+    }
+}
+
+// === impl Source ===
+
+impl Source {
+    fn text(&self) -> io::Result<String> {
+        match self {
+            Self::Stdin => {
+                let mut text = String::new();
+                io::stdin().read_to_string(&mut text)?;
+                Ok(text)
+            }
+            Self::File(path) => fs::read_to_string(path),
+        }
+    }
+}
+
+impl FromStr for Source {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(if text == "-" { Self::Stdin } else { Self::File(text.into()) })
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdin => f.write_str("standard input"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

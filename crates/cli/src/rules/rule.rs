@@ -1,0 +1,92 @@
+//! Rules as servers tell them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::window::Window;
+
+/// A rule that exists.
+#[derive(Debug, Deserialize)]
+pub(super) struct Rule {
+    pub(super) id: String,
+    #[serde(flatten)]
+    pub(super) spec: Spec,
+    created_at: String,
+    updated_at: String,
+}
+
+/// What a rule says.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Spec {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<String>,
+    pub(super) scope: String,
+    pub(super) identifier_pattern: String,
+    pub(super) limit: u64,
+    pub(super) window_seconds: u64,
+    pub(super) algorithm: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) burst: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fail_mode: Option<String>,
+    pub(super) enabled: bool,
+}
+
+/// How a rule counts unless it says otherwise.
+const USUAL_ALGORITHM: &str = "token_bucket";
+
+// === impl Rule ===
+
+impl Rule {
+    pub(super) fn fields(self) -> Vec<(&'static str, String)> {
+        let Self { id, spec, created_at, updated_at } = self;
+        let key = spec.key();
+        let window = Window(spec.window_seconds);
+        let mut fields = vec![("id", id)];
+        fields.extend(spec.name.map(|name| ("name", name)));
+        fields.extend([
+            ("subjects", key),
+            ("limit", spec.limit.to_string()),
+            ("window", window.to_string()),
+            ("algorithm", spec.algorithm),
+        ]);
+        fields.extend(spec.burst.map(|burst| ("burst", burst.to_string())));
+        fields.extend(spec.fail_mode.map(|mode| ("fail mode", mode)));
+        fields.extend([
+            ("enabled", if spec.enabled { "yes" } else { "no" }.to_owned()),
+            ("created at", created_at),
+            ("updated at", updated_at),
+        ]);
+        fields
+    }
+}
+
+// === impl Spec ===
+
+impl Spec {
+    /// Whom it is about.
+    pub(super) fn key(&self) -> String {
+        format!("{}:{}", self.scope, self.identifier_pattern)
+    }
+}
+
+/// In one line: what it limits, and whatever is not as usual.
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.key(), self.limit, Window(self.window_seconds))?;
+        if self.algorithm != USUAL_ALGORITHM {
+            write!(f, ", {}", self.algorithm)?;
+        }
+        if let Some(burst) = self.burst {
+            write!(f, ", burst {burst}")?;
+        }
+        if let Some(mode) = &self.fail_mode {
+            write!(f, ", fail {mode}")?;
+        }
+        if !self.enabled {
+            f.write_str(", disabled")?;
+        }
+        self.name.as_ref().map_or(Ok(()), |name| write!(f, ", named {name:?}"))
+    }
+}

@@ -1,0 +1,135 @@
+//! `headgate config check|print`
+
+use std::fs;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{failure, headgate, json, printed, stderr, stdout};
+
+const SECRET: &str = "hunter2";
+
+fn folder(yaml: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("headgate.yaml"), yaml).unwrap();
+    folder
+}
+
+fn run(folder: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> std::process::Output {
+    let arguments = [&["config"], arguments].concat();
+    headgate(&arguments, variables).current_dir(folder).output().unwrap()
+}
+
+#[test]
+fn a_file_that_fits_is_ok() {
+    let folder = folder("server:\n  port: 9000\n");
+    assert_eq!(printed(&run(&folder, &["check", "headgate.yaml"], &[])), "headgate.yaml: ok\n");
+    let checked = run(&folder, &["check", "headgate.yaml", "--output", "json"], &[]);
+    assert_eq!(json(&checked), json!({ "valid": true, "problems": [] }));
+}
+
+#[test]
+fn everything_that_is_wrong_is_listed() {
+    let folder = folder("server:\n  prot: 1\nratelimit:\n  default_limit: many\n");
+    let variables = [("HEADGATE__MEMORY__CAPACITY", "0")];
+    let output = run(&folder, &["check", "headgate.yaml"], &variables);
+    let told: Vec<&str> = failure(&output).lines().collect();
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert_eq!(told[0], "headgate: the configuration does not fit:");
+    assert!(
+        told[1]
+            .starts_with("  memory.capacity (HEADGATE__MEMORY__CAPACITY): expected a whole number")
+    );
+    assert!(
+        told[2].starts_with("  ratelimit.default_limit (headgate.yaml:4): expected a whole number")
+    );
+    assert!(
+        told[3]
+            .starts_with("  server.prot (headgate.yaml:2): unknown key; known here: host, port, ")
+    );
+
+    let output = run(&folder, &["check", "headgate.yaml", "--output", "json"], &variables);
+    assert_eq!(output.status.code(), Some(1));
+    let checked: Value = serde_json::from_str(stdout(&output)).unwrap();
+    let problems = told[1..].iter().map(|line| line.trim()).collect::<Vec<_>>();
+    assert_eq!(checked, json!({ "valid": false, "problems": problems }));
+
+    let output = run(&folder, &["check", "missing.yaml"], &[]);
+    assert_eq!(
+        failure(&output),
+        "headgate: cannot read missing.yaml: No such file or directory (os error 2)\n"
+    );
+    assert_eq!(
+        failure(&run(&folder, &["print", "--config", "headgate.yaml"], &[])).lines().count(),
+        3
+    );
+}
+
+#[test]
+fn what_is_printed_is_what_is_in_effect() {
+    let folder =
+        folder("app:\n  name: \"yes\"\nserver:\n  port: 9000\nratelimit:\n  fail_open: false\n");
+    let variables = [("HEADGATE__SERVER__PORT", "9001"), ("CONFIG_PATH", "headgate.yaml")];
+    let output = run(&folder, &["print"], &variables);
+    let yaml = printed(&output);
+    for expected in [
+        "app:\n  name: \"yes\"\n",
+        "\n  port: 9001\n",
+        "\n  fail_open: false\n",
+        "\n  default_limit: 100\n",
+        "\n  log:\n    level: \"info\"\n",
+    ] {
+        assert!(yaml.contains(expected), "{expected}: {yaml}");
+    }
+
+    // It can be read back, and says the same then.
+    fs::write(folder.path().join("printed.yaml"), yaml).unwrap();
+    let again = run(&folder, &["print", "--config", "printed.yaml"], &[]);
+    assert_eq!(printed(&again), yaml);
+
+    let values = json(&run(&folder, &["print", "--output", "json"], &variables));
+    assert_eq!((&values["server"]["port"], &values["redis"]["url"]), (&json!(9001), &Value::Null));
+}
+
+#[test]
+fn every_documented_key_is_printed() {
+    let folder = folder("");
+    let values = json(&run(&folder, &["print", "--output", "json"], &[]));
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    let docs = fs::read_to_string(docs).unwrap();
+    // What a file holds, and what has another name, is printed under the key it stands for.
+    let rows = docs.lines().filter(|line| !line.contains("| another name of "));
+    let keys = rows.filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let keys: Vec<&str> = keys.filter(|key| key.contains('.') && !key.ends_with("_file")).collect();
+    assert!(keys.len() > 10, "{keys:?}");
+    for key in keys {
+        let pointer = format!("/{}", key.replace('.', "/"));
+        assert!(values.pointer(&pointer).is_some(), "{key}");
+    }
+}
+
+#[test]
+fn secrets_are_masked() {
+    let folder = folder(&format!("redis:\n  url: redis://:{SECRET}@127.0.0.1:6379\n"));
+    let output = run(&folder, &["print", "--config", "headgate.yaml"], &[]);
+    assert!(printed(&output).contains("\n  url: \"***\"\n"), "{output:?}");
+    assert!(!stdout(&output).contains(SECRET));
+
+    let urls = format!("redis://:{SECRET}@127.0.0.1:1,redis://:{SECRET}@127.0.0.1:2");
+    fs::write(folder.path().join("urls"), urls).unwrap();
+    let variables = [("HEADGATE__REDIS__URLS_FILE", "urls")];
+    let output = run(&folder, &["print"], &variables);
+    assert!(printed(&output).contains("\n  urls:\n    - \"***\"\n    - \"***\"\n"), "{output:?}");
+    let output = run(&folder, &["print", "--output", "json"], &variables);
+    assert_eq!(json(&output)["redis"]["urls"], json!(["***", "***"]));
+
+    let tokens = format!("[{{name: ci, role: sys_operator, token: {SECRET}-{SECRET}-{SECRET}}}]");
+    let output = run(&folder, &["print"], &[("HEADGATE__AUTH__TOKENS", &tokens)]);
+    let expected =
+        "\n  tokens:\n    - name: \"ci\"\n      role: \"sys_operator\"\n      token: \"***\"\n";
+    assert!(printed(&output).contains(expected), "{output:?}");
+    assert!(!stdout(&output).contains(SECRET));
+
+    let both = run(&folder, &["print", "--config", "headgate.yaml"], &variables);
+    assert!(failure(&both).contains("redis.urls") && !stderr(&both).contains(SECRET), "{both:?}");
+}

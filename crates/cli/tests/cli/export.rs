@@ -1,0 +1,64 @@
+//! `headgate rules export`
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Server, printed};
+
+/// Names and patterns that YAML would take for something else if it were let.
+const ODD: [&str; 8] =
+    ["null", "12", "yes", "- a: b # c", "\\\"'%@`", "\u{e9}\u{4e2d}\u{1f6b0}", "[x]*", "0x1F"];
+
+fn rules(server: &Server) -> Vec<Value> {
+    let listed = server.json(&["rules", "list"]);
+    let mut rules = listed["rules"].as_array().unwrap().clone();
+    for rule in &mut rules {
+        for field in ["id", "created_at", "updated_at"] {
+            rule.as_object_mut().unwrap().remove(field);
+        }
+    }
+    rules.sort_by_key(Value::to_string);
+    rules
+}
+
+#[test]
+fn what_is_exported_can_be_applied_elsewhere() {
+    let server = Server::start(&[]);
+    let mut drafts: Vec<Value> = ODD
+        .iter()
+        .map(|text| json!({"scope": "user", "identifier_pattern": text, "name": text, "limit": 1, "window_seconds": 60}))
+        .collect();
+    drafts.push(json!({
+        "scope": "endpoint", "identifier_pattern": "/orders", "limit": 5, "window_seconds": 3600,
+        "algorithm": "leaky_bucket", "burst": 2, "fail_mode": "local", "enabled": false,
+    }));
+    printed(&server.run_with(&["rules", "apply", "-f", "-"], &json!(drafts).to_string()));
+
+    for options in [&[][..], &["--output", "json"]] {
+        let export = server.run(&[&["rules", "export"], options].concat());
+        let same = server.run_with(&["rules", "apply", "-f", "-", "--prune"], printed(&export));
+        assert_eq!(printed(&same), "nothing to change (9 unchanged)\n");
+
+        let other = Server::start(&[]);
+        printed(&other.run_with(&["rules", "apply", "-f", "-"], printed(&export)));
+        assert_eq!(rules(&other), rules(&server));
+    }
+}
+
+#[test]
+fn lists_that_fill_pages_are_complete() {
+    let server = Server::start(&[]);
+    assert_eq!(printed(&server.run(&["rules", "export"])), "rules: []\n");
+    let mut yaml = String::from("rules:\n");
+    for i in 0..201 {
+        writeln!(yaml, "- {{scope: user, identifier_pattern: u{i}, limit: 1, window_seconds: 60}}")
+            .unwrap();
+    }
+    printed(&server.run_with(&["rules", "apply", "-f", "-"], &yaml));
+
+    let export = server.run(&["rules", "export"]);
+    assert_eq!(printed(&export).matches("- scope: user\n").count(), 201);
+    assert_eq!(printed(&server.run(&["rules", "list"])).lines().count(), 202);
+    assert_eq!(rules(&server).len(), 201);
+}

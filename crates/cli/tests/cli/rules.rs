@@ -1,0 +1,196 @@
+//! `headgate rules list|get|create|update|delete`
+
+use serde_json::json;
+
+use crate::harness::{Server, failure, json, printed};
+
+const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";
+
+/// Makes a rule, and says its id.
+pub(crate) fn create(server: &Server, arguments: &[&str]) -> String {
+    let created = server.json(&[&["rules", "create"], arguments].concat());
+    created["id"].as_str().unwrap().to_owned()
+}
+
+fn every(pattern: &str) -> Vec<&str> {
+    vec!["--scope", "user", "--pattern", pattern, "--limit", "100", "--window", "1m"]
+}
+
+/// The names in the first column, and what stands beside them.
+fn fields(printed: &str) -> Vec<(&str, &str)> {
+    let field = |line: &'_ str| -> (usize, usize) { (line.find("  ").unwrap(), line.len()) };
+    let split = |line| {
+        let (end, _) = field(line);
+        (&line[..end], line[end..].trim_start())
+    };
+    printed.lines().map(split).collect()
+}
+
+#[test]
+fn a_rule_is_made_shown_and_applied() {
+    let server = Server::start(&[]);
+    assert_eq!(printed(&server.run(&["rules", "list"])), "no rules\n");
+
+    let options = ["--name", "everybody", "--algorithm", "leaky_bucket", "--burst", "20"];
+    let more = ["--fail-mode", "closed"];
+    let arguments = [&["rules", "create"], &every("*")[..], &options, &more].concat();
+    let created = server.run(&arguments);
+    let shown = fields(printed(&created));
+    let id = shown[0].1;
+    let expected = [
+        ("id", id),
+        ("name", "everybody"),
+        ("subjects", "user:*"),
+        ("limit", "100"),
+        ("window", "60s"),
+        ("algorithm", "leaky_bucket"),
+        ("burst", "20"),
+        ("fail mode", "closed"),
+        ("enabled", "yes"),
+    ];
+    assert_eq!(shown[..9], expected);
+    assert_eq!((shown[9].0, shown[10].0, shown.len()), ("created at", "updated at", 11));
+
+    assert_eq!(printed(&server.run(&["rules", "get", id])), printed(&created));
+    let got = server.json(&["rules", "get", id]);
+    assert_eq!(
+        (&got["id"], &got["identifier_pattern"], &got["burst"]),
+        (&json!(id), &json!("*"), &json!(20))
+    );
+}
+
+#[test]
+fn the_list_is_aligned_and_complete() {
+    let server = Server::start(&[]);
+    let long = "a-rather-long-identifier-that-nobody-would-want-to-see-cut-off-in-the-middle";
+    let everybody = create(&server, &[&every("*")[..], &["--disabled"]].concat());
+    let one = create(
+        &server,
+        &["--scope", "service", "--pattern", long, "--limit", "5", "--window", "24h"],
+    );
+
+    let listed = server.run(&["rules", "list"]);
+    let mut lines: Vec<&str> = printed(&listed).lines().collect();
+    let heading = lines.remove(0);
+    lines.sort_unstable_by_key(|line| line.contains("user:*"));
+    let at = |column: &str| heading.find(column).unwrap();
+    assert!(lines[0].starts_with(&one) && lines[1].starts_with(&everybody), "{lines:?}");
+    assert!(lines[0][at("SUBJECTS")..].starts_with(&format!("service:{long}  ")), "{lines:?}");
+    assert!(lines[1][at("SUBJECTS")..].starts_with("user:*  "));
+    let limit = at("LIMIT")..at("LIMIT") + "LIMIT".len();
+    assert_eq!((&lines[0][limit.clone()], &lines[1][limit]), ("    5", "  100"));
+    let window = at("WINDOW")..at("WINDOW") + "WINDOW".len();
+    assert_eq!((&lines[0][window.clone()], &lines[1][window]), ("   24h", "   60s"));
+    assert!(
+        lines[0][at("ENABLED")..].starts_with("yes") && lines[1][at("ENABLED")..].starts_with("no")
+    );
+
+    let ids = |arguments: &[&str]| -> Vec<String> {
+        let listed = server.json(&[&["rules", "list"], arguments].concat());
+        let rules = listed["rules"].as_array().unwrap().iter();
+        rules.map(|rule| rule["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids(&[]).len(), 2);
+    assert_eq!(ids(&["--scope", "user"]), [everybody]);
+    assert_eq!(ids(&["--enabled-only"]), [one]);
+}
+
+#[test]
+fn an_update_changes_what_is_given_and_nothing_else() {
+    let server = Server::start(&[]);
+    let id = create(
+        &server,
+        &[&every("u1")[..], &["--name", "one", "--burst", "7", "--disabled"]].concat(),
+    );
+
+    let updated = server.json(&["rules", "update", &id, "--limit", "50"]);
+    let kept = json!([updated["limit"], updated["name"], updated["burst"], updated["enabled"]]);
+    assert_eq!(kept, json!([50, "one", 7, false]));
+    assert_eq!(
+        (&updated["identifier_pattern"], &updated["window_seconds"]),
+        (&json!("u1"), &json!(60))
+    );
+
+    let arguments = ["--enabled", "--window", "1h", "--clear", "burst", "--clear", "name"];
+    let updated = server.json(&[&["rules", "update", &id], &arguments[..]].concat());
+    assert_eq!(
+        json!([updated["enabled"], updated["window_seconds"], updated["limit"]]),
+        json!([true, 3600, 50])
+    );
+    assert_eq!((updated.get("burst"), updated.get("name")), (None, None));
+
+    let table = server.run(&["rules", "update", &id, "--limit", "51"]);
+    assert!(printed(&table).contains("\nlimit        51\n"), "{table:?}");
+}
+
+#[test]
+fn a_rule_that_is_gone_is_gone() {
+    let server = Server::start(&[]);
+    let id = create(&server, &every("*"));
+    assert_eq!(printed(&server.run(&["rules", "delete", &id])), format!("deleted {id}\n"));
+    let other = create(&server, &every("*"));
+    assert_eq!(server.json(&["rules", "delete", &other]), json!({ "deleted": other }));
+
+    for arguments in
+        [&["get", &id][..], &["delete", &id], &["update", &id, "--limit", "1"], &["get", UNKNOWN]]
+    {
+        let output = server.run(&[&["rules"], arguments].concat());
+        let told = failure(&output);
+        let expected = format!(
+            "headgate: rule not found: {}\n(SYS_RATELIMIT_RULE_NOT_FOUND, request req_",
+            arguments[1]
+        );
+        assert!(told.starts_with(&expected), "{told}");
+    }
+}
+
+#[test]
+fn a_refusal_says_everything_that_is_wrong() {
+    let server = Server::start(&[]);
+    let options = [
+        "--scope",
+        "planet",
+        "--pattern",
+        "*",
+        "--limit",
+        "0",
+        "--window",
+        "60s",
+        "--fail-mode",
+        "maybe",
+    ];
+    let output = server.run(&[&["rules", "create"], &options[..]].concat());
+    let expected = "headgate: validation failed\n  \
+        scope must be one of: service, user, endpoint\n  \
+        limit must be greater than 0\n  \
+        fail_mode must be one of: open, closed, local\n(SYS_RATELIMIT_VALIDATION_ERROR, request req_";
+    assert!(failure(&output).starts_with(expected), "{output:?}");
+
+    create(&server, &every("*"));
+    let again = server.run(&[&["rules", "create"], &every("*")[..]].concat());
+    assert!(failure(&again).contains("(SYS_RATELIMIT_RULE_EXISTS, request req_"), "{again:?}");
+}
+
+#[test]
+fn wrong_usage_is_told_before_anybody_is_asked() {
+    let server = Server::start(&[]);
+    for (arguments, expected) in [
+        (&["create", "--scope", "user"][..], "--pattern <PATTERN>"),
+        (
+            &["create", "--scope", "user", "--pattern", "*", "--limit", "1", "--window", "1d"],
+            "expected a time such as 60s",
+        ),
+        (
+            &["create", "--scope", "user", "--pattern", "*", "--limit", "many", "--window", "1h"],
+            "'--limit <LIMIT>'",
+        ),
+        (&["update", UNKNOWN, "--enabled", "--disabled"], "cannot be used with"),
+        (&["get"], "<ID>"),
+        (&["list", "--output", "xml"], "table, json"),
+        (&["apply"], "--file <FILE>"),
+    ] {
+        let output = server.run(&[&["rules"], arguments].concat());
+        assert!(failure(&output).contains(expected), "{output:?}");
+    }
+    assert_eq!(json(&server.run(&["rules", "list", "--output", "json"])), json!({ "rules": [] }));
+}

@@ -1,0 +1,120 @@
+//! `headgate usage|explain|reset|audit`
+
+use serde_json::json;
+
+use crate::{
+    harness::{Server, failure, printed, stdout},
+    rules::create,
+};
+
+fn server() -> (Server, String) {
+    let server = Server::start(&[]);
+    let options =
+        ["--scope", "user", "--pattern", "u*", "--limit", "3", "--window", "1h", "--name", "few"];
+    let rule = create(&server, &options);
+    (server, rule)
+}
+
+#[test]
+fn usage_is_of_a_rule_and_a_subject() {
+    let (server, rule) = server();
+    printed(&server.run(&["check", "user", "u1", "--cost", "2"]));
+
+    let used = server.run(&["usage", &rule, "--identifier", "u1"]);
+    let lines: Vec<&str> = printed(&used).lines().collect();
+    let expected = [
+        &format!("rule         {rule}"),
+        "name         few",
+        "limit        3/1h",
+        "algorithm    token_bucket",
+        "enabled      yes",
+        "used         2",
+        "remaining    1",
+    ];
+    assert_eq!(lines[..7], expected);
+    assert!(lines[7].starts_with("reset at     20") && lines[7].ends_with('Z'), "{lines:?}");
+    assert_eq!(server.json(&["usage", &rule, "--identifier", "u1"])["used"], json!(2));
+
+    let nobody = server.run(&["usage", &rule]);
+    assert!(printed(&nobody).contains("\nused         (give --identifier)\n"), "{nobody:?}");
+    let stranger = server.run(&["usage", &rule, "--identifier", "x1"]);
+    assert!(failure(&stranger).contains("identifier"), "{stranger:?}");
+}
+
+#[test]
+fn a_check_can_cost_more_or_nothing() {
+    let (server, _) = server();
+    let remaining = |options: &[&str]| {
+        server.json(&[&["check", "user", "u1"], options].concat())["remaining"].as_u64().unwrap()
+    };
+    assert_eq!(remaining(&["--dry-run"]), 3);
+    assert_eq!(remaining(&["--cost", "2"]), 1);
+    let denied = server.run(&["check", "user", "u1", "--cost", "2", "--dry-run"]);
+    assert_eq!(denied.status.code(), Some(2), "{denied:?}");
+    assert_eq!(remaining(&[]), 0);
+}
+
+#[test]
+fn explain_says_which_rules_match_and_why() {
+    let (server, rule) = server();
+    let exact =
+        ["--scope", "user", "--pattern", "u1", "--limit", "9", "--window", "1m", "--disabled"];
+    let disabled = create(&server, &exact);
+    let output = server.run(&["explain", "user", "u1"]);
+    let lines: Vec<&str> = printed(&output).lines().collect();
+    assert!(lines[0].starts_with("APPLIES  RULE  "), "{lines:?}");
+    let line = |id: &str| {
+        lines.iter().find(|line| line.contains(id)).unwrap_or_else(|| panic!("{lines:?}"))
+    };
+    assert!(
+        line(&rule).contains("  few ") && line(&rule).contains(" 3/1h  token_bucket "),
+        "{lines:?}"
+    );
+    assert!(line(&disabled).contains(" 9/60s  token_bucket "), "{lines:?}");
+
+    let explained = server.json(&["explain", "user", "u1"]);
+    assert_eq!(explained["identifier"], json!("u1"));
+    assert_eq!(explained["rules"].as_array().unwrap().len(), lines.len() - 1);
+
+    let unknown = server.run(&["explain", "planet", "u1"]);
+    assert!(failure(&unknown).contains("scope must be one of"), "{unknown:?}");
+}
+
+#[test]
+fn a_reset_gives_everything_back() {
+    let (server, _) = server();
+    for _ in 0..3 {
+        printed(&server.run(&["check", "user", "u1"]));
+    }
+    assert_eq!(server.run(&["check", "user", "u1"]).status.code(), Some(2));
+    let done = server.run(&["reset", "user", "u1", "--reason", "asked nicely"]);
+    assert_eq!(printed(&done), "rate limit counter reset for user:u1\n");
+    printed(&server.run(&["check", "user", "u1"]));
+    assert_eq!(server.json(&["reset", "user", "u1"])["success"], json!(true));
+}
+
+#[test]
+fn the_audit_log_says_who_changed_what() {
+    let (server, rule) = server();
+    printed(&server.run(&["rules", "update", &rule, "--limit", "4"]));
+    printed(&server.run(&["reset", "user", "u1", "--reason", "asked nicely"]));
+
+    let output = server.run(&["audit"]);
+    let lines: Vec<&str> = printed(&output).lines().collect();
+    assert!(lines[0].starts_with("AT  ") && lines.len() == 4, "{lines:?}");
+    let all = stdout(&output);
+    assert!(all.contains("limit 3 -> 4\n") && all.contains("asked nicely\n"), "{all}");
+    assert!(lines[1..].iter().all(|line| line.contains("  admin  ")), "{lines:?}");
+
+    let paged = server.run(&["audit", "--page-size", "2"]);
+    assert!(printed(&paged).ends_with("\n3 entries; more with --page 2\n"), "{paged:?}");
+    let entries = |options: &[&str]| {
+        server.json(&[&["audit"], options].concat())["entries"].as_array().unwrap().len()
+    };
+    assert_eq!(entries(&["--page-size", "2", "--page", "2"]), 1);
+    assert_eq!(entries(&["--actor", "nobody"]), 0);
+    assert_eq!(entries(&["--target", &rule]), 2);
+    assert_eq!(entries(&["--until", "2020-01-01T00:00:00Z"]), 0);
+    let wrong = server.run(&["audit", "--since", "yesterday"]);
+    assert!(failure(&wrong).contains("since must be a time such as"), "{wrong:?}");
+}

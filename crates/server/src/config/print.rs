@@ -1,0 +1,272 @@
+//! The configuration as an operator reads it: every key with the value in effect, secrets masked.
+
+use std::{fmt, path::PathBuf};
+
+use serde::{
+    Serialize, Serializer,
+    ser::{SerializeMap, SerializeSeq},
+};
+
+use super::{
+    AppConfig, AuthConfig, AuthMode, Bounded, Config, DatabaseConfig, Fraction, JwksUrl, LogConfig,
+    LogFormat, LogLevel, MemoryConfig, MetricsConfig, ObservabilityConfig, RateLimitConfig,
+    RedisConfig, Role, Secret, ServerConfig, Stretch, TokenConfig, TraceConfig,
+};
+
+/// A configuration that can be shown: as YAML by [`Display`](fmt::Display), as JSON by serde.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown(Value);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Value {
+    /// A text, a number, a truth value, or nothing where a key has no default.
+    Scalar(serde_json::Value),
+    List(Vec<Value>),
+    Section(Vec<(&'static str, Value)>),
+}
+
+/// Something that can be shown.
+trait Show {
+    fn show(&self) -> Value;
+}
+
+impl Config {
+    /// Every key with the value that is in effect; secrets are masked.
+    pub fn shown(&self) -> Shown {
+        Shown(self.show())
+    }
+}
+
+/// Shows every key of each section. Each is taken apart completely, so that a new key which is
+/// not shown does not compile.
+macro_rules! sections {
+    ($($section:ident { $($key:ident),* $(,)? })*) => {$(
+        impl Show for $section {
+            fn show(&self) -> Value {
+                let Self { $($key),* } = self;
+                Value::Section(vec![$((stringify!($key), $key.show())),*])
+            }
+        }
+    )*};
+}
+
+sections! {
+    Config { app, server, auth, database, redis, memory, ratelimit, observability }
+    AppConfig { name, version, environment }
+    AuthConfig { mode, jwks_url, issuer, audience, jwks_cache_seconds, leeway_seconds, tokens }
+    TokenConfig { name, role, token }
+    DatabaseConfig {
+        url, host, port, name, user, password, ssl_mode, schema,
+        max_open_conns, max_idle_conns, conn_max_lifetime, connect_timeout_seconds,
+    }
+    RedisConfig { url, urls, ca, pool_size, timeout_ms, connect_timeout_seconds }
+    MemoryConfig { capacity }
+    RateLimitConfig { fail_open, default_limit, default_window_seconds, replicas, refresh_interval_seconds }
+    ObservabilityConfig { log, trace, metrics }
+    LogConfig { level, format }
+    TraceConfig { enabled, endpoint, sample_rate }
+    MetricsConfig { enabled, path }
+}
+
+impl Show for ServerConfig {
+    fn show(&self) -> Value {
+        let Self {
+            host: _,
+            port,
+            grpc_port,
+            data_dir,
+            workers,
+            request_timeout_seconds,
+            shutdown_timeout_seconds,
+        } = self;
+        Value::Section(vec![
+            ("host", self.address().ip().to_string().show()),
+            ("port", port.show()),
+            ("grpc_port", grpc_port.show()),
+            ("data_dir", data_dir.show()),
+            ("workers", workers.show()),
+            ("request_timeout_seconds", request_timeout_seconds.show()),
+            ("shutdown_timeout_seconds", shutdown_timeout_seconds.show()),
+        ])
+    }
+}
+
+// === impl Show ===
+
+impl<T: Show> Show for Option<T> {
+    fn show(&self) -> Value {
+        self.as_ref().map_or(Value::Scalar(serde_json::Value::Null), Show::show)
+    }
+}
+
+impl<T: Show> Show for Vec<T> {
+    fn show(&self) -> Value {
+        Value::List(self.iter().map(Show::show).collect())
+    }
+}
+
+impl Show for String {
+    fn show(&self) -> Value {
+        scalar(self.as_str())
+    }
+}
+
+impl Show for PathBuf {
+    fn show(&self) -> Value {
+        scalar(self.to_string_lossy())
+    }
+}
+
+impl Show for bool {
+    fn show(&self) -> Value {
+        scalar(*self)
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> Show for Bounded<MIN, MAX> {
+    fn show(&self) -> Value {
+        scalar(self.get())
+    }
+}
+
+impl Show for Fraction {
+    fn show(&self) -> Value {
+        scalar(self.get())
+    }
+}
+
+impl Show for Stretch {
+    fn show(&self) -> Value {
+        match self.get().as_millis() {
+            millis if millis.is_multiple_of(1000) => scalar(format!("{}s", millis / 1000)),
+            millis => scalar(format!("{millis}ms")),
+        }
+    }
+}
+
+impl Show for Secret {
+    fn show(&self) -> Value {
+        // As in logs.
+        scalar(format!("{self:?}"))
+    }
+}
+
+impl Show for AuthMode {
+    fn show(&self) -> Value {
+        scalar(match self {
+            Self::Off => "off",
+        })
+    }
+}
+
+impl Show for JwksUrl {
+    fn show(&self) -> Value {
+        scalar(self.get().as_str())
+    }
+}
+
+impl Show for Role {
+    fn show(&self) -> Value {
+        scalar(self.name())
+    }
+}
+
+impl Show for LogLevel {
+    fn show(&self) -> Value {
+        scalar(self.to_string())
+    }
+}
+
+impl Show for LogFormat {
+    fn show(&self) -> Value {
+        scalar(match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        })
+    }
+}
+
+fn scalar(value: impl Into<serde_json::Value>) -> Value {
+    Value::Scalar(value.into())
+}
+
+// === impl Shown ===
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f, 0)
+    }
+}
+
+impl Serialize for Shown {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+// === impl Value ===
+
+impl Value {
+    /// Writes lines that are indented to `depth`, after what stands before them in their first line.
+    fn write(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
+        match self {
+            // JSON is YAML: a text in quotes is never taken for something else.
+            Self::Scalar(value) => writeln!(f, "{value}"),
+            Self::List(items) => items.iter().try_for_each(|item| {
+                indent(f, depth)?;
+                f.write_str("- ")?;
+                item.write_item(f, depth + 1)
+            }),
+            Self::Section(entries) => entries.iter().try_for_each(|entry| {
+                indent(f, depth)?;
+                write_entry(f, entry, depth)
+            }),
+        }
+    }
+
+    /// Writes what follows a dash: a section begins in the same line.
+    fn write_item(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
+        let Self::Section(entries) = self else {
+            return self.write(f, depth);
+        };
+        entries.iter().enumerate().try_for_each(|(i, entry)| {
+            indent(f, if i == 0 { 0 } else { depth })?;
+            write_entry(f, entry, depth)
+        })
+    }
+}
+
+fn indent(f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
+    (0..depth).try_for_each(|_| f.write_str("  "))
+}
+
+fn write_entry(
+    f: &mut fmt::Formatter<'_>,
+    (key, value): &(&'static str, Value),
+    depth: usize,
+) -> fmt::Result {
+    match value {
+        Value::List(items) if items.is_empty() => return writeln!(f, "{key}: []"),
+        Value::List(_) | Value::Section(_) => writeln!(f, "{key}:")?,
+        Value::Scalar(_) => write!(f, "{key}: ")?,
+    }
+    value.write(f, depth + 1)
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Scalar(value) => value.serialize(serializer),
+            Self::List(items) => {
+                let mut list = serializer.serialize_seq(Some(items.len()))?;
+                items.iter().try_for_each(|item| list.serialize_element(item))?;
+                list.end()
+            }
+            Self::Section(entries) => {
+                let mut section = serializer.serialize_map(Some(entries.len()))?;
+                entries.iter().try_for_each(|(key, value)| section.serialize_entry(key, value))?;
+                section.end()
+            }
+        }
+    }
+}
