@@ -20,10 +20,12 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-/// Serve decisions over HTTP until interrupted.
+use crate::environment::variables;
+
+/// Serve decisions over HTTP and gRPC until interrupted.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// The configuration file. Without one: 127.0.0.1:8080, in memory.
+    /// The configuration file. Without one: REST on 127.0.0.1:8080, gRPC on 50051, everything in ./data and in memory.
     #[arg(long, env = "CONFIG_PATH", value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -107,10 +109,4 @@ fn interrupted() -> io::Result<impl Future<Output = ()>> {
             _ = terminate.recv() => {}
         }
     })
-}
-
-/// The environment. A value that is no text cannot be meant for us, but is not overlooked.
-fn variables() -> impl Iterator<Item = (String, String)> {
-    let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
-    env::vars_os().map(move |(name, value)| (text(name), text(value)))
 }

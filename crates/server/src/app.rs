@@ -1,6 +1,6 @@
 //! Wires everything: configuration, database, store, use cases, surfaces.
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{future::Future, io, sync::Arc};
 
 use headgate::{Clock, LimitError, SystemClock};
 use headgate_persistence::Database;
@@ -19,7 +19,7 @@ use crate::{
     metrics::Metrics,
     refresher::Refresher,
     rest::Surface,
-    serve::{self, Drain},
+    serve::{self, Drain, Patience},
     services::Services,
     stores::Stores,
     workers::Workers,
@@ -35,7 +35,7 @@ pub struct App {
     workers: Workers,
     store: StoreKind,
     new_admin_token: Option<AdminToken>,
-    shutdown_timeout: Duration,
+    patience: Patience,
 }
 
 /// Where a server listens.
@@ -113,7 +113,10 @@ impl App {
             workers: Workers::start(config.server.workers()).map_err(BuildError::Workers)?,
             store: kind,
             new_admin_token: admin.filter(AdminToken::created),
-            shutdown_timeout: config.server.shutdown_timeout(),
+            patience: Patience {
+                idle: config.server.idle_timeout(),
+                drain: config.server.shutdown_timeout(),
+            },
         })
     }
 
@@ -146,7 +149,7 @@ impl App {
             let grpc = Arc::clone(&grpc);
             async move { grpc.answer(request).await }
         };
-        let (patience, workers) = (self.shutdown_timeout, &self.workers);
+        let (patience, workers) = (self.patience, &self.workers);
         let rest = serve::serve(listeners.rest, workers, answer, told(stopped.clone()), patience);
         let grpc = serve::serve(listeners.grpc, workers, call, told(stopped), patience);
         let stopping = async {

@@ -33,9 +33,6 @@ use tracing::{debug, warn};
 
 use crate::workers::Workers;
 
-/// How long a connection may take to send a request's head, idle time between requests included.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(75);
-
 /// How often an HTTP/2 peer must show that it is there.
 const PING_EVERY: Duration = Duration::from_secs(30);
 
@@ -44,6 +41,15 @@ const MAX_STREAMS: u32 = 256;
 
 /// How long to wait when there are no sockets left to accept with.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How patient a server is with its connections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// How long one may take to send a request's head, idle time between requests included.
+    pub(crate) idle: Duration,
+    /// How long requests in flight may take once the server stops.
+    pub(crate) drain: Duration,
+}
 
 /// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,20 +73,20 @@ impl Drain {
     }
 }
 
-/// Answers requests until `shutdown`, then lets those in flight finish for up to `patience`.
+/// Answers requests until `shutdown`, then lets those in flight finish for as long as `patience` says.
 pub(crate) async fn serve<A, F, B>(
     listener: TcpListener,
     workers: &Workers,
     answer: A,
     shutdown: impl Future<Output = ()>,
-    patience: Duration,
+    patience: Patience,
 ) -> Drain
 where
     A: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
 {
-    let http = http();
+    let http = http(patience.idle);
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
@@ -91,12 +97,13 @@ where
             Some(_) = connections.join_next() => continue,
             () = &mut shutdown => break,
         };
-        let connection = attend(stream, http.clone(), answer.clone(), graceful.watcher());
+        let connection =
+            attend(stream, http.clone(), answer.clone(), graceful.watcher(), patience.idle);
         connections.spawn_on(connection, workers.next());
     }
     // From here on connecting is refused, so that balancers go elsewhere.
     drop(listener);
-    drain(graceful, connections, patience).await
+    drain(graceful, connections, patience.drain).await
 }
 
 /// Sees a connection to its end. Hyper limits the time for a request's head once it knows
@@ -106,6 +113,7 @@ async fn attend<A, F, B>(
     http: auto::Builder<TokioExecutor>,
     answer: A,
     watcher: Watcher,
+    idle: Duration,
 ) where
     A: Fn(Request<Incoming>) -> F + Sync,
     F: Future<Output = Response<B>> + Send + 'static,
@@ -123,7 +131,7 @@ async fn attend<A, F, B>(
         async { Ok::<_, Infallible>(answer.await) }
     });
     let mut connection = pin!(watcher.watch(http.serve_connection(stream, service)));
-    let end = match time::timeout(HEAD_TIMEOUT, &mut connection).await {
+    let end = match time::timeout(idle, &mut connection).await {
         Ok(end) => end,
         Err(_) if began.load(Relaxed) => connection.await,
         Err(_) => return,
@@ -169,9 +177,9 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-fn http() -> auto::Builder<TokioExecutor> {
+fn http(idle: Duration) -> auto::Builder<TokioExecutor> {
     let mut http = auto::Builder::new(TokioExecutor::new());
-    http.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    http.http1().timer(TokioTimer::new()).header_read_timeout(idle);
     http.http2()
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_EVERY)

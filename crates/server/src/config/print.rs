@@ -77,6 +77,7 @@ impl Show for ServerConfig {
             data_dir,
             workers,
             request_timeout_seconds,
+            idle_timeout_seconds,
             shutdown_timeout_seconds,
         } = self;
         Value::Section(vec![
@@ -86,6 +87,7 @@ impl Show for ServerConfig {
             ("data_dir", data_dir.show()),
             ("workers", workers.show()),
             ("request_timeout_seconds", request_timeout_seconds.show()),
+            ("idle_timeout_seconds", idle_timeout_seconds.show()),
             ("shutdown_timeout_seconds", shutdown_timeout_seconds.show()),
         ])
     }

@@ -25,6 +25,8 @@ pub struct ServerConfig {
     pub workers: Bounded<0, 1024>,
     /// `server.request_timeout_seconds`: how long a request may take, its body included.
     pub request_timeout_seconds: Bounded<1, 3600>,
+    /// `server.idle_timeout_seconds`: how long a connection may go without a request.
+    pub idle_timeout_seconds: Bounded<1, 3600>,
     /// `server.shutdown_timeout_seconds`: how long requests in flight may take after a signal to stop.
     pub shutdown_timeout_seconds: Bounded<0, 3600>,
 }
@@ -59,6 +61,10 @@ impl ServerConfig {
         Duration::from_secs(self.request_timeout_seconds.get())
     }
 
+    pub(crate) const fn idle_timeout(&self) -> Duration {
+        Duration::from_secs(self.idle_timeout_seconds.get())
+    }
+
     pub(crate) const fn shutdown_timeout(&self) -> Duration {
         Duration::from_secs(self.shutdown_timeout_seconds.get())
     }
@@ -87,6 +93,7 @@ impl Default for ServerConfig {
             data_dir: PathBuf::from("data"),
             workers: Bounded::of::<0>(),
             request_timeout_seconds: Bounded::of::<30>(),
+            idle_timeout_seconds: Bounded::of::<75>(),
             shutdown_timeout_seconds: Bounded::of::<10>(),
         }
     }

@@ -194,7 +194,7 @@ fn everything_that_is_wrong_is_told_at_once() {
   ratelimit.fail_open (config.yaml:6): expected true or false, got "maybe"
   server.host (config.yaml:4): expected an IP address such as 127.0.0.1, 0.0.0.0 or ::1, got "example.com"
   server.port (config.yaml:3): expected a whole number from 0 to 65535, got "70000"
-  server.prot (config.yaml:2): unknown key; known here: host, port, grpc_port, data_dir, workers, request_timeout_seconds, shutdown_timeout_seconds"#;
+  server.prot (config.yaml:2): unknown key; known here: host, port, grpc_port, data_dir, workers, request_timeout_seconds, idle_timeout_seconds, shutdown_timeout_seconds"#;
     assert_eq!(told, expected);
 }
 

@@ -77,7 +77,7 @@ async fn every_metric_is_documented() {
     let documented: BTreeSet<String> = rows(&operations)
         .iter()
         .map(|row| code(row[0]).to_owned())
-        .filter(|name| name.starts_with("headgate_") || name.starts_with("http_"))
+        .filter(|name| ["headgate_", "http_", "grpc_"].iter().any(|own| name.starts_with(own)))
         .collect();
     assert_eq!(documented, exported);
 }
