@@ -54,13 +54,18 @@ fn measure(surface: Surface, options: Options) -> Result<(), String> {
     for verdict in verdicts(&all) {
         println!("{verdict}");
     }
-    println!("\n{} interleaved rounds by {tool}: {}.\n", options.rounds(), load::described(surface));
+    println!(
+        "\n{} interleaved rounds by {tool}: {}.\n",
+        options.rounds(),
+        load::described(surface)
+    );
     Ok(())
 }
 
 fn table(surface: Surface, all: &[Series]) -> Table {
     let name = surface.to_string();
-    let header = [name.as_str(), "of the empty handler", "checks/s", "p50, us", "p99, us", "server CPU, us"];
+    let header =
+        [name.as_str(), "of the empty handler", "checks/s", "p50, us", "p99, us", "server CPU, us"];
     let mut table = Table::new(&header);
     for series in all {
         table.row([

@@ -90,7 +90,9 @@ impl Candidate {
         // Server and load have a core each.
         let mut command = Command::new("taskset");
         command.args(["--cpu-list", "0"]).args(self.command(port)?);
-        command.env("HEADGATE__SERVER__DATA_DIR", &folder).env("HEADGATE__RATELIMIT__DEFAULT_LIMIT", "4000000000");
+        command
+            .env("HEADGATE__SERVER__DATA_DIR", &folder)
+            .env("HEADGATE__RATELIMIT__DEFAULT_LIMIT", "4000000000");
         command.env(self.port_variable(), port.to_string()).env(self.other_port_variable(), "0");
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
         let running = Running { candidate: self, port, process, folder };

@@ -32,7 +32,8 @@ pub(crate) fn serve(arguments: &[String]) {
 }
 
 fn axum_router() -> Router {
-    const BODY: &str = r#"{"allowed":true,"remaining":99,"reset_at":1740052260,"limit":100,"reason":""}"#;
+    const BODY: &str =
+        r#"{"allowed":true,"remaining":99,"reset_at":1740052260,"limit":100,"reason":""}"#;
     // It takes the body in, as every handler of a POST does.
     let answer = async |_: Bytes| ([(CONTENT_TYPE, "application/json")], BODY);
     Router::new().route("/api/v1/ratelimit/check", post(answer))
@@ -47,7 +48,11 @@ async fn tonic_server(listener: TcpListener) {
         Some((connection, listener))
     });
     let service = RateLimitServiceServer::new(Empty);
-    Server::builder().add_service(service).serve_with_incoming(connections).await.expect("it serves");
+    Server::builder()
+        .add_service(service)
+        .serve_with_incoming(connections)
+        .await
+        .expect("it serves");
 }
 
 struct Empty;
@@ -68,7 +73,7 @@ impl RateLimitService for Empty {
     }
 }
 
-#[expect(missing_docs, clippy::pedantic, reason = "generated")]
+#[allow(dead_code, missing_docs, clippy::pedantic, reason = "made by a program; one call of it is answered")]
 mod proto {
     tonic::include_proto!("k1s0.system.ratelimit.v1");
 }

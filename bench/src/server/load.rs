@@ -32,13 +32,16 @@ pub(super) fn tool(surface: Surface) -> Result<&'static str, String> {
         Surface::Rest => "wrk",
         Surface::Grpc => "h2load",
     };
-    let there = Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let there =
+        Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     there.map(|_| tool).map_err(|error| format!("{tool}: {error}"))
 }
 
 pub(super) fn described(surface: Surface) -> String {
     match surface {
-        Surface::Rest => format!("{CONNECTIONS} connections, one request on each; server and load on a core each; one hot key"),
+        Surface::Rest => format!(
+            "{CONNECTIONS} connections, one request on each; server and load on a core each; one hot key"
+        ),
         Surface::Grpc => format!(
             "{GRPC_CONNECTIONS} connections with {GRPC_STREAMS} calls on each; server and load on a core each; one hot key"
         ),
@@ -72,7 +75,10 @@ fn wrk(running: &Running, seconds: u32) -> Figures {
     command.arg(format!("http://127.0.0.1:{}{}", running.port, question.path));
     let output = command.output().expect("wrk runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let numbers = text.lines().find_map(|line| line.strip_prefix("FIGURES ")).unwrap_or_else(|| panic!("wrk said: {text}"));
+    let numbers = text
+        .lines()
+        .find_map(|line| line.strip_prefix("FIGURES "))
+        .unwrap_or_else(|| panic!("wrk said: {text}"));
     let numbers: Vec<f64> = numbers.split(' ').filter_map(|number| number.parse().ok()).collect();
     let [requests, micros, p50, p99, errors] = numbers[..] else { panic!("wrk said: {text}") };
     assert!(errors == 0.0, "{}: {text}", running.candidate.name());
@@ -87,15 +93,28 @@ fn h2load(running: &Running, requests: usize) -> Figures {
     let _ = fs::remove_file(&log);
     let before = running.cpu_seconds();
     let mut command = on_second_core("h2load");
-    command.args(["-n", &requests.to_string(), "-c", &GRPC_CONNECTIONS.to_string(), "-m", &GRPC_STREAMS.to_string()]);
+    command.args([
+        "-n",
+        &requests.to_string(),
+        "-c",
+        &GRPC_CONNECTIONS.to_string(),
+        "-m",
+        &GRPC_STREAMS.to_string(),
+    ]);
     command.arg("-d").arg(&body).arg(format!("--log-file={}", log.display()));
     command.args(["-H", "content-type: application/grpc", "-H", "te: trailers"]);
     command.arg(format!("http://127.0.0.1:{}{}", running.port, question.path));
     let output = command.output().expect("h2load runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let rate = text.lines().find_map(|line| line.strip_prefix("finished in ")?.split(", ").nth(1)?.split(' ').next()?.parse().ok());
+    let rate = text.lines().find_map(|line| {
+        line.strip_prefix("finished in ")?.split(", ").nth(1)?.split(' ').next()?.parse().ok()
+    });
     let rate: f64 = rate.unwrap_or_else(|| panic!("h2load said: {text}"));
-    assert!(text.contains(&format!("{requests} succeeded")), "{}: {text}", running.candidate.name());
+    assert!(
+        text.contains(&format!("{requests} succeeded")),
+        "{}: {text}",
+        running.candidate.name()
+    );
     let cpu = (running.cpu_seconds() - before) * 1e6 / requests as f64;
     let (p50, p99) = percentiles(&log);
     Figures { rate, p50, p99, cpu }
