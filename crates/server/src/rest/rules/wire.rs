@@ -26,7 +26,7 @@ pub(in crate::rest) struct WireDraft<'a> {
     identifier_pattern: Field<'a>,
     /// How many units a subject may take.
     #[serde(borrow, default)]
-    #[schema(value_type = u32, required = true, minimum = 1, example = 100)]
+    #[schema(value_type = u32, required = true, minimum = 1, maximum = 4_294_967_295i64, example = 100)]
     limit: Field<'a>,
     /// In how many seconds.
     #[serde(borrow, default)]
@@ -38,7 +38,7 @@ pub(in crate::rest) struct WireDraft<'a> {
     algorithm: Field<'a>,
     /// How many units at once, where that is not the limit; for buckets only.
     #[serde(borrow, default)]
-    #[schema(value_type = Option<u32>, minimum = 1)]
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 4_294_967_295i64)]
     burst: Field<'a>,
     /// Who decides while the store cannot; the server's default unless said.
     #[serde(borrow, default)]
@@ -54,6 +54,7 @@ pub(in crate::rest) struct WireDraft<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Rule)]
 pub(in crate::rest) struct WireRule {
+    #[schema(format = "uuid")]
     id: String,
     #[serde(flatten)]
     spec: WireSpec,
@@ -83,7 +84,7 @@ pub(in crate::rest) struct WireSpec {
     #[schema(nullable = false)]
     burst: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<openapi::FailMode>)]
+    #[schema(value_type = openapi::FailMode, required = false)]
     fail_mode: Option<&'static str>,
     enabled: bool,
 }
