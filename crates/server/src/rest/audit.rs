@@ -41,10 +41,10 @@ pub(super) struct WireEntry<'a> {
     action: &'a str,
     target: &'a str,
     /// What it said before.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Object>, required = true)]
     before: Option<&'a RawValue>,
     /// What it says now.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Object>, required = true)]
     after: Option<&'a RawValue>,
     request_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,6 +57,7 @@ pub(super) struct WireEntry<'a> {
     get,
     path = "/api/v1/ratelimit/audit",
     tag = "audit",
+    operation_id = "list_changes",
     params(
         ("actor" = Option<String>, Query, description = "Only changes by this actor"),
         ("action" = Option<String>, Query, description = "Only `rule.create`, `rule.update`, `rule.delete` or `counter.reset`"),

@@ -18,7 +18,7 @@ use super::{audit, check, explain, health, json, metrics, reset, rules, usage};
 
 pub(super) use self::{
     refusals::{Conflict, Failing, Invalid, Late, NoSuchRule, Protected, WithBody},
-    words::{Algorithm, AuditAction, Condition, FailMode, Match, Scope},
+    words::{Algorithm, AuditAction, Condition, FailMode, Match, Scope, Window},
 };
 
 /// Where the metrics are unless the operator wants them elsewhere.

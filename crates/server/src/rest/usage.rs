@@ -24,6 +24,7 @@ pub(super) struct WireUsage {
     #[schema(format = "uuid")]
     rule_id: String,
     rule_name: String,
+    #[schema(format = "uint32")]
     limit: u32,
     window_seconds: u32,
     #[schema(value_type = openapi::Algorithm)]

@@ -58,6 +58,16 @@ async fn a_token_is_asked_for_where_the_document_says_so() {
 }
 
 #[tokio::test]
+async fn a_path_that_is_not_text_names_no_rule() {
+    let server = Server::start(&[]).await;
+    for method in ["GET", "DELETE"] {
+        let reply = server.admin(method, "/api/v1/ratelimit/rules/%FF", "").await;
+        assert_eq!(reply.status, 404, "{}", reply.text);
+        assert_eq!(reply.json()["error"]["code"], "SYS_RATELIMIT_RULE_NOT_FOUND");
+    }
+}
+
+#[tokio::test]
 async fn the_document_knows_where_the_metrics_are() {
     let moved = Server::start(&[("observability.metrics.path", "/internal/metrics")]).await;
     let document = moved.get(DOCUMENT).await.json();

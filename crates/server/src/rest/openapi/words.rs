@@ -34,6 +34,15 @@ pub(in crate::rest) enum FailMode {
     Local,
 }
 
+/// A stretch of time: `60s`, `1m`, `1h`, or seconds.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Window {
+    Text(String),
+    Seconds(u64),
+}
+
 /// How a rule's pattern fits a subject.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]

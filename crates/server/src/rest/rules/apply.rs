@@ -72,6 +72,7 @@ pub(in crate::rest) struct WireUpdate {
     put,
     path = "/api/v1/ratelimit/rules",
     tag = "rules",
+    operation_id = "apply_rules",
     request_body = WireList<'_>,
     security(("token" = [])),
     responses((status = 200, description = "What changed", body = WirePlan), Conflict, WithBody, Protected, Failing),
