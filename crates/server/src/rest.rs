@@ -45,7 +45,7 @@ fn routes(metrics_path: Option<&str>) -> Routes {
         .route("/api/v1/ratelimit/explain", get(explain::explain))
         .route("/api/v1/ratelimit/reset", post(reset::reset))
         .route("/api/v1/ratelimit/audit", get(audit::audit))
-        .route("/api-docs/openapi.json", get(move || openapi::show(document)))
+        .route("/api-docs/openapi.json", get(move || async { openapi::show(document) }))
         .route("/api-docs", get(docs::page))
         .route("/api-docs/", get(docs::page))
         .route("/api-docs/docs.js", get(docs::script))

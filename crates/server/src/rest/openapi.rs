@@ -82,7 +82,7 @@ pub(super) fn document(metrics_path: Option<&str>) -> utoipa::openapi::OpenApi {
     operation_id = "describe",
     responses((status = 200, description = "An OpenAPI 3.1 document", body = Object)),
 )]
-pub(super) async fn show(document: Bytes) -> Response {
+pub(super) fn show(document: Bytes) -> Response {
     let mut response = Response::new(Body::from(document));
     response.headers_mut().insert(CONTENT_TYPE, json::CONTENT_TYPE);
     response

@@ -51,7 +51,12 @@ function table(head, rows) {
   return make("table", {}, make("thead", {}, heading), make("tbody", {}, ...body));
 }
 
-function fieldRow(name, schema, required, description = schema.description) {
+/** What a field means; that of an optional one stands with its type. */
+function meaning(schema) {
+  return schema.description ?? schema.oneOf?.find((part) => part.description)?.description;
+}
+
+function fieldRow(name, schema, required, description = meaning(schema)) {
   const limits = bounds(schema);
   const about = [...prose(description), limits && make("div", { class: "quiet" }, limits)].filter(Boolean);
   return [[make("code", {}, name), required ? " (required)" : ""], kind(schema), about];
