@@ -3,13 +3,14 @@
 mod audit;
 mod caller;
 mod check;
+mod docs;
 mod error;
 mod explain;
 mod field;
 mod health;
 mod json;
 mod metrics;
-pub(crate) mod openapi;
+mod openapi;
 mod page;
 mod query;
 mod reset;
@@ -20,7 +21,10 @@ mod time;
 mod usage;
 pub(crate) mod window;
 
-use axum::routing::{get, post};
+use axum::{
+    body::Bytes,
+    routing::{get, post},
+};
 
 use self::routes::Routes;
 
@@ -28,6 +32,7 @@ pub(crate) use self::surface::Surface;
 
 /// Which handler answers what; metrics are where the operator wants them, if at all.
 fn routes(metrics_path: Option<&str>) -> Routes {
+    let document = Bytes::from(json::to_vec(&openapi::document(metrics_path)));
     let routes = Routes::default()
         .route("/api/v1/ratelimit/check", post(check::check))
         .route("/api/v1/ratelimit/check/batch", post(check::check_batch))
@@ -40,7 +45,11 @@ fn routes(metrics_path: Option<&str>) -> Routes {
         .route("/api/v1/ratelimit/explain", get(explain::explain))
         .route("/api/v1/ratelimit/reset", post(reset::reset))
         .route("/api/v1/ratelimit/audit", get(audit::audit))
-        .route("/api-docs/openapi.json", get(openapi::show))
+        .route("/api-docs/openapi.json", get(move || async { openapi::show(document) }))
+        .route("/api-docs", get(docs::page))
+        .route("/api-docs/", get(docs::page))
+        .route("/api-docs/docs.js", get(docs::script))
+        .route("/api-docs/docs.css", get(docs::style))
         .route("/healthz", get(health::live))
         .route("/readyz", get(health::ready));
     match metrics_path {

@@ -13,7 +13,7 @@ use super::{
     caller::Caller,
     error::ApiError,
     json,
-    openapi::{Invalid, Protected},
+    openapi::{AuditAction, Failing, Invalid, Protected},
     page::WirePagination,
     query::{Query, Reader},
     time,
@@ -37,16 +37,18 @@ pub(super) struct WireEntry<'a> {
     #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
     actor: &'a str,
+    #[schema(value_type = AuditAction)]
     action: &'a str,
     target: &'a str,
     /// What it said before.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Object>, required = true)]
     before: Option<&'a RawValue>,
     /// What it says now.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Object>, required = true)]
     after: Option<&'a RawValue>,
     request_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     reason: Option<&'a str>,
 }
 
@@ -55,17 +57,18 @@ pub(super) struct WireEntry<'a> {
     get,
     path = "/api/v1/ratelimit/audit",
     tag = "audit",
+    operation_id = "list_changes",
     params(
         ("actor" = Option<String>, Query, description = "Only changes by this actor"),
         ("action" = Option<String>, Query, description = "Only `rule.create`, `rule.update`, `rule.delete` or `counter.reset`"),
         ("target" = Option<String>, Query, description = "Only changes of this rule's id or `scope:identifier`"),
-        ("since" = Option<String>, Query, description = "Only changes not before this time (RFC 3339)"),
-        ("until" = Option<String>, Query, description = "Only changes before this time (RFC 3339)"),
+        ("since" = Option<String>, Query, format = DateTime, description = "Only changes not before this time (RFC 3339)"),
+        ("until" = Option<String>, Query, format = DateTime, description = "Only changes before this time (RFC 3339)"),
         ("page" = Option<u32>, Query, minimum = 1, description = "Which page; 1 unless said"),
         ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "How many a page has; 20 unless said"),
     ),
     security(("token" = [])),
-    responses((status = 200, description = "One page of them", body = WireAudit<'_>), Invalid, Protected),
+    responses((status = 200, description = "One page of them", body = WireAudit<'_>), Invalid, Protected, Failing),
 )]
 pub(super) async fn audit(
     State(services): State<Arc<Services>>,

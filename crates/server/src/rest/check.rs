@@ -14,7 +14,7 @@ use self::answer::Answer;
 use super::{
     error::{ApiError, Detail},
     json::JsonBody,
-    openapi::WithBody,
+    openapi::{Failing, WithBody},
 };
 use crate::services::Services;
 
@@ -39,11 +39,13 @@ pub(super) use self::{
                 ("X-RateLimit-Limit" = u64, description = "The most the subject can have at once"),
                 ("X-RateLimit-Remaining" = u64, description = "What is left"),
                 ("X-RateLimit-Reset" = u64, description = "The Unix second at which all is back"),
+                ("Retry-After" = u64, description = "After how many seconds it is worth asking again; only on a denial"),
                 ("RateLimit-Policy" = String, description = "The rule that decided, its quota and its window"),
                 ("RateLimit" = String, description = "What is left under that rule, and the seconds until all is back"),
             ),
         ),
         WithBody,
+        Failing,
     ),
 )]
 pub(super) async fn check(

@@ -12,7 +12,7 @@ use super::{
     check::{scope, subject},
     error::ApiError,
     json,
-    openapi::{self, Invalid, Protected},
+    openapi::{self, Failing, Invalid, Protected},
     query::Query,
     usage::WireStanding,
 };
@@ -36,17 +36,21 @@ pub(super) struct WireExplanation<'a> {
 pub(super) struct WireExplained {
     /// The default rule has none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, format = "uuid", required = false)]
     rule_id: Option<String>,
     rule_name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     identifier_pattern: Option<String>,
     limit: u64,
     window_seconds: u32,
+    #[schema(value_type = openapi::Algorithm)]
     algorithm: &'static str,
+    #[schema(value_type = openapi::FailMode)]
     fail_mode: &'static str,
     enabled: bool,
-    /// How the pattern fits: exact, prefix, any or default.
     #[serde(rename = "match")]
+    #[schema(value_type = openapi::Match)]
     level: &'static str,
     /// Whether it decides.
     applies: bool,
@@ -62,10 +66,10 @@ pub(super) struct WireExplained {
     tag = "subjects",
     params(
         ("scope" = openapi::Scope, Query, description = "What kind of subject"),
-        ("identifier" = String, Query, description = "Which one"),
+        ("identifier" = String, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", description = "Which one"),
     ),
     security(("token" = [])),
-    responses((status = 200, description = "The rules", body = WireExplanation<'_>), Invalid, Protected),
+    responses((status = 200, description = "The rules", body = WireExplanation<'_>), Invalid, Protected, Failing),
 )]
 pub(super) async fn explain(
     State(services): State<Arc<Services>>,

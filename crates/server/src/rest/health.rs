@@ -6,7 +6,10 @@ use axum::{extract::State, response::Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::json;
+use super::{
+    json,
+    openapi::{Condition, Late},
+};
 use crate::{services::Services, stores::ProbeError};
 
 /// Whether the process answers.
@@ -18,6 +21,7 @@ pub(super) struct Liveness {
 /// Whether the server can decide.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Readiness {
+    #[schema(value_type = Condition)]
     status: &'static str,
     checks: Checks,
 }
@@ -39,7 +43,7 @@ pub(super) async fn live() -> Response {
 /// The server can decide. Without its store it is degraded but still ready, since the
 /// failure policy decides; taken out of service, it could not even do that. Without its
 /// database it decides by the rules it knows.
-#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "It can", body = Readiness)))]
+#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "It can", body = Readiness), Late))]
 pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
     let store = ask_store(&services).await.err().map(|error| error.to_string());
     let database = services.catalog.freshness().error.map(|error| error.to_string());

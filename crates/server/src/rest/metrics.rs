@@ -10,14 +10,28 @@ use axum::{
 };
 use tracing::debug;
 
-use super::{error::ApiError, health};
+use super::{
+    error::{ApiError, Envelope},
+    health,
+    openapi::Late,
+};
 use crate::services::Services;
 
 const CONTENT_TYPE: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 /// Everything that is counted, as Prometheus reads it.
-#[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, description = "The metrics", body = String, content_type = "text/plain; version=0.0.4; charset=utf-8")))]
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "health",
+    operation_id = "metrics",
+    responses(
+        (status = 200, description = "The metrics", body = String, content_type = "text/plain; version=0.0.4; charset=utf-8"),
+        (status = 500, description = "Something of the server's own failed; its log says what", body = Envelope<'_>),
+        Late,
+    ),
+)]
 pub(super) async fn render(State(services): State<Arc<Services>>) -> Result<Response, ApiError> {
     // Whether the store is up is only known by asking it.
     if let Err(error) = health::ask_store(&services).await {

@@ -1,113 +1,45 @@
 //! The HTTP surface, described for programs: generated from the handlers and their types.
 
-use std::sync::LazyLock;
+mod common;
+mod refusals;
+#[cfg(test)]
+mod tests;
+mod words;
 
-use axum::response::Response;
-use utoipa::{
-    IntoResponses, Modify, OpenApi, ToSchema,
-    openapi::{
-        self,
-        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
-    },
+use axum::{
+    body::{Body, Bytes},
+    http::header::CONTENT_TYPE,
+    response::Response,
+};
+use utoipa::OpenApi;
+
+use self::common::{RequestIds, Token};
+use super::{audit, check, explain, health, json, metrics, reset, rules, usage};
+
+pub(super) use self::{
+    refusals::{Conflict, Failing, Invalid, Late, NoSuchRule, Protected, WithBody},
+    words::{Algorithm, AuditAction, Condition, FailMode, Match, Scope, Window},
 };
 
-use super::{audit, check, error::Envelope, explain, health, json, metrics, reset, rules, usage};
-
-/// What kind of subject.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only described")]
-pub(super) enum Scope {
-    Service,
-    User,
-    Endpoint,
-}
-
-/// How units are counted.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only described")]
-pub(super) enum Algorithm {
-    TokenBucket,
-    LeakyBucket,
-    FixedWindow,
-    SlidingWindow,
-    SlidingWindowCounter,
-}
-
-/// Who decides while the store cannot.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only described")]
-pub(super) enum FailMode {
-    Open,
-    Closed,
-    Local,
-}
-
-/// What every request with parameters may be told.
-#[derive(IntoResponses)]
-#[expect(dead_code, reason = "only described")]
-pub(super) enum Invalid {
-    /// Something does not fit; `details` says what.
-    #[response(status = 400)]
-    Invalid(Envelope<'static>),
-}
-
-/// What every request with a body may be told.
-#[derive(IntoResponses)]
-#[expect(dead_code, reason = "only described")]
-pub(super) enum WithBody {
-    /// Something does not fit; `details` says what.
-    #[response(status = 400)]
-    Invalid(Envelope<'static>),
-    /// The request took too long.
-    #[response(status = 408)]
-    TimedOut(Envelope<'static>),
-    /// The body is too large.
-    #[response(status = 413)]
-    TooLarge(Envelope<'static>),
-    /// The body is not sent as JSON.
-    #[response(status = 415)]
-    NotJson(Envelope<'static>),
-}
-
-/// What everybody who needs a token may be told.
-#[derive(IntoResponses)]
-#[expect(dead_code, reason = "only described")]
-pub(super) enum Protected {
-    /// There is no token, or it is not valid.
-    #[response(status = 401)]
-    Unknown(Envelope<'static>),
-    /// The token's role may not do that.
-    #[response(status = 403)]
-    Forbidden(Envelope<'static>),
-    /// The database or the store does not answer; nothing was changed.
-    #[response(status = 503)]
-    Unavailable(Envelope<'static>),
-}
-
-#[derive(IntoResponses)]
-#[expect(dead_code, reason = "only described")]
-pub(super) enum NoSuchRule {
-    /// There is no such rule.
-    #[response(status = 404)]
-    NoSuchRule(Envelope<'static>),
-}
-
-#[derive(IntoResponses)]
-#[expect(dead_code, reason = "only described")]
-pub(super) enum Conflict {
-    /// There is a rule with this scope, pattern and window already.
-    #[response(status = 409)]
-    Exists(Envelope<'static>),
-}
+/// Where the metrics are unless the operator wants them elsewhere.
+const METRICS: &str = "/metrics";
 
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "Headgate",
-        description = "May subject S do X, at cost C, now, and if not, when?",
+        description = "May subject S do X, at cost C, now, and if not, when?\n\n\
+            Every answer carries an `X-Request-Id`: the request's own, or a new one. Every error has the same envelope, \
+            also for a path that is not here (404) and for a method that a path does not have (405, with `Allow`).",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    tags(
+        (name = "checks", description = "May these subjects go on? Needs no token."),
+        (name = "rules", description = "What the limits are."),
+        (name = "subjects", description = "How a subject stands, why, and giving it its allowance back."),
+        (name = "audit", description = "Who changed what."),
+        (name = "health", description = "How the server is. Needs no token."),
+        (name = "description", description = "This document. Needs no token."),
     ),
     paths(
         check::check,
@@ -125,33 +57,33 @@ pub(super) enum Conflict {
         health::live,
         health::ready,
         metrics::render,
+        show,
     ),
-    modifiers(&Token),
+    modifiers(&Token, &RequestIds),
 )]
 struct Surface;
 
-/// How callers show who they are.
-struct Token;
-
-impl Modify for Token {
-    fn modify(&self, document: &mut openapi::OpenApi) {
-        let bearer = HttpBuilder::new()
-            .scheme(HttpAuthScheme::Bearer)
-            .description(Some(
-                "A JWT of the configured issuer, a configured token, or the admin token",
-            ))
-            .build();
-        let components = document.components.get_or_insert_default();
-        components.add_security_scheme("token", SecurityScheme::Http(bearer));
+/// The description itself, with the metrics where they are.
+pub(super) fn document(metrics_path: Option<&str>) -> utoipa::openapi::OpenApi {
+    let mut document = Surface::openapi();
+    if metrics_path != Some(METRICS) {
+        let item = document.paths.paths.remove(METRICS);
+        let moved = metrics_path.map(str::to_owned).zip(item);
+        document.paths.paths.extend(moved);
     }
+    document
 }
 
-/// The description itself.
-pub(crate) fn document() -> openapi::OpenApi {
-    Surface::openapi()
-}
-
-pub(super) async fn show() -> Response {
-    static DOCUMENT: LazyLock<openapi::OpenApi> = LazyLock::new(document);
-    json::respond(&*DOCUMENT)
+/// This description.
+#[utoipa::path(
+    get,
+    path = "/api-docs/openapi.json",
+    tag = "description",
+    operation_id = "describe",
+    responses((status = 200, description = "An OpenAPI 3.1 document", body = Object)),
+)]
+pub(super) fn show(document: Bytes) -> Response {
+    let mut response = Response::new(Body::from(document));
+    response.headers_mut().insert(CONTENT_TYPE, json::CONTENT_TYPE);
+    response
 }

@@ -14,7 +14,7 @@ use super::{
     error::{ApiError, Detail},
     field::Field,
     json::{self, JsonBody},
-    openapi::{self, Protected, WithBody},
+    openapi::{self, Failing, Protected, WithBody},
 };
 use crate::{auth::Action, services::Services};
 
@@ -31,7 +31,7 @@ pub(super) struct WireReset<'a> {
     scope: Field<'a>,
     /// Which one.
     #[serde(borrow, default)]
-    #[schema(value_type = String, required = true, min_length = 1, max_length = 512)]
+    #[schema(value_type = String, required = true, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$")]
     identifier: Field<'a>,
     /// Why, for the audit log.
     #[serde(borrow, default)]
@@ -54,7 +54,7 @@ pub(super) struct WireDone {
     tag = "subjects",
     request_body = WireReset<'_>,
     security(("token" = [])),
-    responses((status = 200, description = "It was reset", body = WireDone), WithBody, Protected),
+    responses((status = 200, description = "It was reset", body = WireDone), WithBody, Protected, Failing),
 )]
 pub(super) async fn reset(
     State(services): State<Arc<Services>>,

@@ -12,7 +12,7 @@ use crate::services::Services;
 #[derive(Default)]
 pub(super) struct Routes {
     router: Router<Arc<Services>>,
-    templates: Templates,
+    paths: Vec<String>,
 }
 
 /// The names of paths. Axum tells a path's name only to what it has wrapped around every
@@ -23,11 +23,16 @@ pub(super) struct Templates(matchit::Router<String>);
 impl Routes {
     /// Answers paths like `template`.
     pub(super) fn route(self, template: &str, methods: MethodRouter<Arc<Services>>) -> Self {
-        let Self { router, mut templates } = self;
+        let Self { router, mut paths } = self;
         let router = router.route(template, methods);
-        // Axum keeps its templates in the same way, and has panicked if this one is wrong.
-        let _ = templates.0.insert(template, template.to_owned());
-        Self { router, templates }
+        paths.push(template.to_owned());
+        Self { router, paths }
+    }
+
+    /// The paths that are answered.
+    #[cfg(test)]
+    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.paths.iter().map(String::as_str)
     }
 
     pub(super) fn with(self, services: Arc<Services>) -> (TowerToHyperService<Router>, Templates) {
@@ -36,7 +41,12 @@ impl Routes {
             .fallback(error::no_such_route)
             .method_not_allowed_fallback(error::no_such_method)
             .with_state(services);
-        (TowerToHyperService::new(router), self.templates)
+        let mut templates = Templates::default();
+        for path in self.paths {
+            // Axum keeps its templates in the same way, and has panicked if this one is wrong.
+            let _ = templates.0.insert(path.clone(), path);
+        }
+        (TowerToHyperService::new(router), templates)
     }
 }
 

@@ -3,11 +3,11 @@
 pub(super) mod apply;
 mod wire;
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
 use axum::{
-    extract::{Path, State},
-    http::StatusCode,
+    extract::{FromRequestParts, Path, State},
+    http::{StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
 use headgate_ratelimit::{RuleFilter, RuleId, UnknownScope};
@@ -18,7 +18,7 @@ use super::{
     caller::Caller,
     error::ApiError,
     json::{self, JsonBody},
-    openapi::{self, Conflict, Invalid, NoSuchRule, Protected, WithBody},
+    openapi::{self, Conflict, Failing, Invalid, NoSuchRule, Protected, WithBody},
     page::WirePagination,
     query::Query,
 };
@@ -37,11 +37,15 @@ pub(super) struct WireRules {
     pagination: WirePagination,
 }
 
+/// The rule that a path names, by whatever stands there.
+pub(super) struct Named(String);
+
 /// Lists rules, the newest first.
 #[utoipa::path(
     get,
     path = "/api/v1/ratelimit/rules",
     tag = "rules",
+    operation_id = "list_rules",
     params(
         ("scope" = Option<openapi::Scope>, Query, description = "Only rules of this scope"),
         ("enabled_only" = Option<bool>, Query, description = "Only rules that are enabled"),
@@ -49,7 +53,7 @@ pub(super) struct WireRules {
         ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "How many a page has; 20 unless said"),
     ),
     security(("token" = [])),
-    responses((status = 200, description = "One page of them", body = WireRules), Invalid, Protected),
+    responses((status = 200, description = "One page of them", body = WireRules), Invalid, Protected, Failing),
 )]
 pub(super) async fn list(
     State(services): State<Arc<Services>>,
@@ -78,9 +82,10 @@ pub(super) async fn list(
     post,
     path = "/api/v1/ratelimit/rules",
     tag = "rules",
+    operation_id = "create_rule",
     request_body = WireDraft<'_>,
     security(("token" = [])),
-    responses((status = 201, description = "The rule", body = WireRule), Conflict, WithBody, Protected),
+    responses((status = 201, description = "The rule", body = WireRule), Conflict, WithBody, Protected, Failing),
 )]
 pub(super) async fn create(
     State(services): State<Arc<Services>>,
@@ -100,14 +105,15 @@ pub(super) async fn create(
     get,
     path = "/api/v1/ratelimit/rules/{id}",
     tag = "rules",
-    params(("id" = String, Path, description = "The rule's id")),
+    operation_id = "get_rule",
+    params(("id" = String, Path, format = "uuid", description = "The rule's id")),
     security(("token" = [])),
-    responses((status = 200, description = "The rule", body = WireRule), NoSuchRule, Protected),
+    responses((status = 200, description = "The rule", body = WireRule), NoSuchRule, Protected, Failing),
 )]
 pub(super) async fn get(
     State(services): State<Arc<Services>>,
     caller: Caller,
-    Path(id): Path<String>,
+    Named(id): Named,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadRules).await?;
     let rule = services.rules.get(rule_id(&id)?).await?;
@@ -119,15 +125,16 @@ pub(super) async fn get(
     put,
     path = "/api/v1/ratelimit/rules/{id}",
     tag = "rules",
-    params(("id" = String, Path, description = "The rule's id")),
+    operation_id = "update_rule",
+    params(("id" = String, Path, format = "uuid", description = "The rule's id")),
     request_body = WireDraft<'_>,
     security(("token" = [])),
-    responses((status = 200, description = "The rule", body = WireRule), NoSuchRule, Conflict, WithBody, Protected),
+    responses((status = 200, description = "The rule", body = WireRule), NoSuchRule, Conflict, WithBody, Protected, Failing),
 )]
 pub(super) async fn update(
     State(services): State<Arc<Services>>,
     caller: Caller,
-    Path(id): Path<String>,
+    Named(id): Named,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::WriteRules).await?;
@@ -142,14 +149,15 @@ pub(super) async fn update(
     delete,
     path = "/api/v1/ratelimit/rules/{id}",
     tag = "rules",
-    params(("id" = String, Path, description = "The rule's id")),
+    operation_id = "delete_rule",
+    params(("id" = String, Path, format = "uuid", description = "The rule's id")),
     security(("token" = [])),
-    responses((status = 204, description = "It is gone"), NoSuchRule, Protected),
+    responses((status = 204, description = "It is gone"), NoSuchRule, Protected, Failing),
 )]
 pub(super) async fn delete(
     State(services): State<Arc<Services>>,
     caller: Caller,
-    Path(id): Path<String>,
+    Named(id): Named,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::DeleteRules).await?;
     services.rules.delete(rule_id(&id)?, &author).await?;
@@ -160,4 +168,14 @@ pub(super) async fn delete(
 pub(super) fn rule_id(text: &str) -> Result<RuleId, ApiError> {
     const MAX_CHARS: usize = 64;
     text.parse().map_err(|_| ApiError::NoSuchRule(text.chars().take(MAX_CHARS).collect()))
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        // What is not even text is no rule's id either, and as such it is told.
+        let text = Path::<String>::from_request_parts(parts, state).await;
+        Ok(Self(text.map_or_else(|_| parts.uri.path().to_owned(), |Path(text)| text)))
+    }
 }

@@ -11,7 +11,7 @@ use super::{
     caller::Caller,
     error::{ApiError, Detail},
     json,
-    openapi::{self, Invalid, NoSuchRule, Protected},
+    openapi::{self, Failing, Invalid, NoSuchRule, Protected},
     query::Query,
     rules::rule_id,
 };
@@ -21,8 +21,10 @@ use crate::{auth::Action, services::Services};
 #[derive(Serialize, ToSchema)]
 #[schema(as = Usage)]
 pub(super) struct WireUsage {
+    #[schema(format = "uuid")]
     rule_id: String,
     rule_name: String,
+    #[schema(format = "uint32")]
     limit: u32,
     window_seconds: u32,
     #[schema(value_type = openapi::Algorithm)]
@@ -37,10 +39,13 @@ pub(super) struct WireUsage {
 #[schema(as = Standing)]
 pub(super) struct WireStanding {
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     used: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     remaining: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     reset_at: Option<u64>,
 }
 
@@ -50,11 +55,11 @@ pub(super) struct WireStanding {
     path = "/api/v1/ratelimit/usage",
     tag = "subjects",
     params(
-        ("rule_id" = String, Query, description = "Which rule"),
+        ("rule_id" = String, Query, format = "uuid", description = "Which rule"),
         ("identifier" = Option<String>, Query, description = "Whose usage, where the rule is about several"),
     ),
     security(("token" = [])),
-    responses((status = 200, description = "The usage", body = WireUsage), NoSuchRule, Invalid, Protected),
+    responses((status = 200, description = "The usage", body = WireUsage), NoSuchRule, Invalid, Protected, Failing),
 )]
 pub(super) async fn usage(
     State(services): State<Arc<Services>>,

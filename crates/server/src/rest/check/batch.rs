@@ -13,7 +13,7 @@ use crate::{
         error::{ApiError, Detail},
         field::Field,
         json::{self, JsonBody},
-        openapi::WithBody,
+        openapi::{Failing, WithBody},
     },
     services::Services,
 };
@@ -51,7 +51,7 @@ pub(in crate::rest) struct WireAnswers<'a> {
     path = "/api/v1/ratelimit/check/batch",
     tag = "checks",
     request_body = WireBatch<'_>,
-    responses((status = 200, description = "The decisions", body = WireAnswers<'_>), WithBody),
+    responses((status = 200, description = "The decisions", body = WireAnswers<'_>), WithBody, Failing),
 )]
 pub(in crate::rest) async fn check_batch(
     State(services): State<Arc<Services>>,

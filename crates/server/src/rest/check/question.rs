@@ -25,11 +25,11 @@ pub(in crate::rest) struct WireQuestion<'a> {
     scope: Field<'a>,
     /// Which one: 1 to 512 bytes without control characters and braces.
     #[serde(borrow, default)]
-    #[schema(value_type = String, required = true, min_length = 1, max_length = 512, example = "user-001")]
+    #[schema(value_type = String, required = true, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user-001")]
     identifier: Field<'a>,
-    /// Asks only the rule with this window: `60s`, `1m`, `1h`, or seconds.
+    /// Asks only the rule with this window.
     #[serde(borrow, default)]
-    #[schema(value_type = Option<String>, example = "60s")]
+    #[schema(value_type = Option<crate::rest::openapi::Window>, example = "60s")]
     window: Field<'a>,
     /// How many units it takes; 1 unless said.
     #[serde(borrow, default)]

@@ -18,7 +18,7 @@ use crate::{
         error::{ApiError, Detail},
         field::Field,
         json::{self, JsonBody, MAX_LIST_BYTES},
-        openapi::{Conflict, Protected, WithBody},
+        openapi::{Conflict, Failing, Protected, WithBody},
     },
     services::Services,
 };
@@ -61,6 +61,7 @@ pub(in crate::rest) struct WirePlan {
 #[derive(Serialize, ToSchema)]
 #[schema(as = RuleUpdate)]
 pub(in crate::rest) struct WireUpdate {
+    #[schema(format = "uuid")]
     id: String,
     before: WireSpec,
     after: WireSpec,
@@ -71,9 +72,10 @@ pub(in crate::rest) struct WireUpdate {
     put,
     path = "/api/v1/ratelimit/rules",
     tag = "rules",
+    operation_id = "apply_rules",
     request_body = WireList<'_>,
     security(("token" = [])),
-    responses((status = 200, description = "What changed", body = WirePlan), Conflict, WithBody, Protected),
+    responses((status = 200, description = "What changed", body = WirePlan), Conflict, WithBody, Protected, Failing),
 )]
 pub(in crate::rest) async fn apply(
     State(services): State<Arc<Services>>,

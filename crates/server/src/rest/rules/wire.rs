@@ -14,7 +14,7 @@ use crate::rest::{field::Field, openapi, time};
 pub(in crate::rest) struct WireDraft<'a> {
     /// A name for people.
     #[serde(borrow, default)]
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 255)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1F\x7F-\x9F]+$")]
     name: Field<'a>,
     /// What kind of subject it is about.
     #[serde(borrow, default)]
@@ -22,11 +22,11 @@ pub(in crate::rest) struct WireDraft<'a> {
     scope: Field<'a>,
     /// Which ones: an identifier, `prefix*`, or `*` for all.
     #[serde(borrow, default)]
-    #[schema(value_type = String, required = true, min_length = 1, max_length = 255, example = "*")]
+    #[schema(value_type = String, required = true, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1F\x7F{}*]*\*?$", example = "*")]
     identifier_pattern: Field<'a>,
     /// How many units a subject may take.
     #[serde(borrow, default)]
-    #[schema(value_type = u32, required = true, minimum = 1, example = 100)]
+    #[schema(value_type = u32, format = "uint32", required = true, minimum = 1, maximum = 4_294_967_295i64, example = 100)]
     limit: Field<'a>,
     /// In how many seconds.
     #[serde(borrow, default)]
@@ -38,7 +38,7 @@ pub(in crate::rest) struct WireDraft<'a> {
     algorithm: Field<'a>,
     /// How many units at once, where that is not the limit; for buckets only.
     #[serde(borrow, default)]
-    #[schema(value_type = Option<u32>, minimum = 1)]
+    #[schema(value_type = Option<u32>, format = "uint32", minimum = 1, maximum = 4_294_967_295i64)]
     burst: Field<'a>,
     /// Who decides while the store cannot; the server's default unless said.
     #[serde(borrow, default)]
@@ -54,6 +54,7 @@ pub(in crate::rest) struct WireDraft<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Rule)]
 pub(in crate::rest) struct WireRule {
+    #[schema(format = "uuid")]
     id: String,
     #[serde(flatten)]
     spec: WireSpec,
@@ -75,15 +76,16 @@ pub(in crate::rest) struct WireSpec {
     #[schema(value_type = openapi::Scope)]
     scope: &'static str,
     identifier_pattern: String,
+    #[schema(format = "uint32")]
     limit: u32,
     window_seconds: u32,
     #[schema(value_type = openapi::Algorithm)]
     algorithm: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(nullable = false, format = "uint32")]
     burst: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<openapi::FailMode>)]
+    #[schema(value_type = openapi::FailMode, required = false)]
     fail_mode: Option<&'static str>,
     enabled: bool,
 }

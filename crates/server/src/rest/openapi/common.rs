@@ -1,0 +1,54 @@
+//! What is the same for many operations.
+
+use utoipa::{
+    Modify,
+    openapi::{
+        HeaderBuilder, Object, OpenApi, RefOr, Response, Type,
+        path::{Operation, PathItem},
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
+};
+
+/// How callers show who they are.
+pub(super) struct Token;
+
+/// Every answer says which request it is for.
+pub(super) struct RequestIds;
+
+impl Modify for Token {
+    fn modify(&self, document: &mut OpenApi) {
+        let bearer = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some(
+                "A JWT of the configured issuer, a configured token, or the admin token",
+            ))
+            .build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    }
+}
+
+impl Modify for RequestIds {
+    fn modify(&self, document: &mut OpenApi) {
+        let items = document.paths.paths.values_mut();
+        let answers = items.flat_map(operations).flat_map(|it| it.responses.responses.values_mut());
+        for answer in answers {
+            if let RefOr::T(answer) = answer {
+                add_request_id(answer);
+            }
+        }
+    }
+}
+
+fn add_request_id(answer: &mut Response) {
+    let header = HeaderBuilder::new()
+        .schema(Object::with_type(Type::String))
+        .description(Some("Which request this answers, as in the log"))
+        .build();
+    answer.headers.insert("X-Request-Id".to_owned(), header);
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    let all = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
+    all.into_iter().flatten()
+}

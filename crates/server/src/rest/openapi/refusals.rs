@@ -1,0 +1,83 @@
+//! What callers are told when they do not get what they asked for.
+
+use utoipa::IntoResponses;
+
+use crate::rest::error::Envelope;
+
+/// What every request with parameters may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Invalid {
+    /// Something does not fit; `details` says what.
+    #[response(status = 400)]
+    Invalid(Envelope<'static>),
+}
+
+/// What every request with a body may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum WithBody {
+    /// Something does not fit; `details` says what.
+    #[response(status = 400)]
+    Invalid(Envelope<'static>),
+    /// The body is too large.
+    #[response(status = 413)]
+    TooLarge(Envelope<'static>),
+    /// The body is not sent as JSON.
+    #[response(status = 415)]
+    NotJson(Envelope<'static>),
+}
+
+/// What everybody who needs a token may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Protected {
+    /// There is no token, or it is not valid.
+    #[response(status = 401)]
+    Unknown(Envelope<'static>),
+    /// The token's role may not do that.
+    #[response(status = 403)]
+    Forbidden(Envelope<'static>),
+}
+
+/// What whoever waits for others may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Late {
+    /// The request took too long.
+    #[response(status = 408)]
+    TimedOut(Envelope<'static>),
+}
+
+/// What whoever asks the database or the store may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Failing {
+    /// The request took too long.
+    #[response(status = 408)]
+    TimedOut(Envelope<'static>),
+    /// Something of the server's own failed; its log says what.
+    #[response(status = 500)]
+    Failed(Envelope<'static>),
+    /// The database or the store does not answer; nothing was changed.
+    #[response(status = 503)]
+    Unavailable(Envelope<'static>),
+}
+
+/// What whoever names a rule may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum NoSuchRule {
+    /// There is no such rule.
+    #[response(status = 404)]
+    NoSuchRule(Envelope<'static>),
+}
+
+/// What whoever writes a rule may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Conflict {
+    /// There is a rule with this scope, pattern and window already.
+    #[response(status = 409)]
+    Exists(Envelope<'static>),
+}

@@ -1,0 +1,33 @@
+use std::{collections::BTreeSet, env, fs};
+
+use super::*;
+
+/// Pages for people are no part of the interface for programs.
+const PAGES: [&str; 4] = ["/api-docs", "/api-docs/", "/api-docs/docs.css", "/api-docs/docs.js"];
+
+#[test]
+fn every_path_is_described() {
+    for metrics_path in [Some(METRICS), Some("/internal/metrics"), None] {
+        let routes = crate::rest::routes(metrics_path);
+        let answered: BTreeSet<_> = routes.paths().filter(|path| !PAGES.contains(path)).collect();
+        let document = document(metrics_path);
+        let described: BTreeSet<_> = document.paths.paths.keys().map(String::as_str).collect();
+        assert_eq!(described, answered);
+    }
+}
+
+/// To change the snapshot on purpose: `UPDATE_OPENAPI=1 cargo test -p headgate-server openapi`.
+#[test]
+fn the_description_is_the_one_in_docs() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    let described = document(Some(METRICS)).to_pretty_json().expect("a document") + "\n";
+    if env::var_os("UPDATE_OPENAPI").is_some() {
+        fs::write(path, &described).expect("a snapshot that can be written");
+        return;
+    }
+    let snapshot = fs::read_to_string(path).unwrap_or_default();
+    for (now, then) in described.lines().zip(snapshot.lines()) {
+        assert_eq!(now, then, "run UPDATE_OPENAPI=1 cargo test -p headgate-server openapi");
+    }
+    assert!(described == snapshot, "run UPDATE_OPENAPI=1 cargo test -p headgate-server openapi");
+}

@@ -1,0 +1,78 @@
+//! The words that fields are limited to.
+
+use utoipa::ToSchema;
+
+/// What kind of subject.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Scope {
+    Service,
+    User,
+    Endpoint,
+}
+
+/// How units are counted.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Algorithm {
+    TokenBucket,
+    LeakyBucket,
+    FixedWindow,
+    SlidingWindow,
+    SlidingWindowCounter,
+}
+
+/// Who decides while the store cannot.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum FailMode {
+    Open,
+    Closed,
+    Local,
+}
+
+/// A stretch of time: `60s`, `1m`, `1h`, or seconds.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Window {
+    Text(String),
+    Seconds(u64),
+}
+
+/// How a rule's pattern fits a subject.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Match {
+    Exact,
+    Prefix,
+    Any,
+    Default,
+}
+
+/// What was changed.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum AuditAction {
+    #[schema(rename = "rule.create")]
+    RuleCreate,
+    #[schema(rename = "rule.update")]
+    RuleUpdate,
+    #[schema(rename = "rule.delete")]
+    RuleDelete,
+    #[schema(rename = "counter.reset")]
+    CounterReset,
+}
+
+/// Whether all that a server needs is there.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Condition {
+    Ready,
+    Degraded,
+}

@@ -1,0 +1,45 @@
+//! The server keeps every word of its own description, whatever it is sent.
+
+use headgate_testkit::{Schemathesis, require};
+
+use crate::harness::Server;
+
+/// What of all that Schemathesis can look for is not looked for:
+/// - `positive_data_acceptance`: whether a request fits also depends on the rules that there
+///   are (`window`) and on its other fields (`burst`), which no schema says.
+/// - `negative_data_rejection`: a query parameter that is empty says nothing, which a schema
+///   cannot say of one that is a number or a time. Bodies are looked at by themselves.
+const NOT_CHECKED: &str = "positive_data_acceptance,negative_data_rejection";
+
+/// Runs Schemathesis over the whole document, as the administrator.
+async fn run(schemathesis: Schemathesis, more: &[&'static str]) {
+    let server = Server::start(&[]).await;
+    let token = server.admin_token.as_deref().expect("a first start");
+    let document = format!("http://{}/api-docs/openapi.json", server.address);
+    let authorization = format!("Authorization: Bearer {token}");
+    let more = more.to_vec();
+    let run = tokio::task::spawn_blocking(move || {
+        let mut arguments = vec!["--header", &authorization, "--seed", "1"];
+        arguments.extend(more);
+        schemathesis.run(&document, &arguments)
+    });
+    let outcome = run.await.expect("a run");
+    assert!(outcome.is_ok(), "{}", outcome.unwrap_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_answer_is_one_that_is_not_described() {
+    let schemathesis = require!(Schemathesis::find());
+    let phases = ["--phases", "examples,coverage,fuzzing,stateful", "--max-examples", "25"];
+    let checks = ["--checks", "all", "--exclude-checks", NOT_CHECKED];
+    run(schemathesis, &[phases, checks].concat()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_body_is_taken_that_the_description_forbids() {
+    let schemathesis = require!(Schemathesis::find());
+    let phases = ["--phases", "coverage,fuzzing", "--max-examples", "25", "--mode", "negative"];
+    let checks = ["--checks", "negative_data_rejection"];
+    let with_a_body = ["--include-method", "POST", "--include-method", "PUT"];
+    run(schemathesis, &[&phases[..], &checks, &with_a_body].concat()).await;
+}
