@@ -211,6 +211,10 @@ impl IntoResponse for ApiError {
             // The rest of the body is not read, so nothing can follow it.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
+        if self.status() == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        }
         response.extensions_mut().insert(self);
         response
     }

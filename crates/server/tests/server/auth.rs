@@ -68,6 +68,7 @@ async fn nobody_gets_in_without_a_token_or_with_a_wrong_one() {
     for (method, path, body, _) in protected() {
         let missing = server.with_token(None, method, &path, &body).await;
         assert_eq!(missing.status, 401, "{method} {path}");
+        assert_eq!(missing.header("www-authenticate"), "Bearer");
         assert_eq!(missing.json()["error"]["code"], "SYS_AUTH_MISSING_TOKEN");
         assert_eq!(missing.json()["error"]["request_id"], missing.header("x-request-id"));
         let wrong = server.with_token(Some("hg_wrong"), method, &path, &body).await;
