@@ -20,13 +20,17 @@ pub(super) async fn check(
     wire: &CheckRateLimitRequest,
 ) -> Result<CheckRateLimitResponse, CallError> {
     let question = question(services, wire)?;
-    if wire.dry_run {
-        let verdict = services.check.peek(&question).await?;
-        return Ok(answer(&question, &verdict));
+    let verdict = if wire.dry_run {
+        services.check.peek(&question).await?
+    } else {
+        let started = Instant::now();
+        let verdict = services.check.check(&question).await?;
+        services.metrics.checks.decided(&verdict.decision, started.elapsed());
+        verdict
+    };
+    if let Some(tracer) = &services.tracer {
+        tracer.decided(&[&verdict.decision]);
     }
-    let started = Instant::now();
-    let verdict = services.check.check(&question).await?;
-    services.metrics.checks.decided(&verdict.decision, started.elapsed());
     Ok(answer(&question, &verdict))
 }
 

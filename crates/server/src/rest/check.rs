@@ -53,13 +53,17 @@ pub(super) async fn check(
     let wire: WireQuestion<'_> = body.parse()?;
     let (question, dry_run) = wire.validate()?;
 
-    if dry_run {
-        let verdict = services.check.peek(&question).await?;
-        return Ok(Answer::new(&question, &verdict).into());
+    let verdict = if dry_run {
+        services.check.peek(&question).await?
+    } else {
+        let started = Instant::now();
+        let verdict = services.check.check(&question).await?;
+        services.metrics.checks.decided(&verdict.decision, started.elapsed());
+        verdict
+    };
+    if let Some(tracer) = &services.tracer {
+        tracer.decided(&[&verdict.decision]);
     }
-    let started = Instant::now();
-    let verdict = services.check.check(&question).await?;
-    services.metrics.checks.decided(&verdict.decision, started.elapsed());
     Ok(Answer::new(&question, &verdict).into())
 }
 

@@ -71,6 +71,9 @@ pub(in crate::rest) async fn check_batch(
             services.metrics.checks.decided(&verdict.decision, started.elapsed());
         }
     }
+    if let Some(tracer) = &services.tracer {
+        tracer.decided(&verdicts.iter().map(|verdict| &verdict.decision).collect::<Vec<_>>());
+    }
     let results = questions.iter().zip(&verdicts);
     let results = results.map(|(question, verdict)| WireAnswer::new(question, verdict)).collect();
     let allowed = verdicts.iter().all(|verdict| verdict.decision.allowed);
