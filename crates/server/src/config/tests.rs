@@ -396,3 +396,17 @@ fn other_machines_are_let_in_only_in_writing() {
         assert!(load("", &[("HEADGATE__SERVER__HOST", host)]).is_ok(), "{host}");
     }
 }
+
+#[test]
+fn metrics_can_be_read_only_where_nothing_else_answers() {
+    let path = |path: &str| MetricsPath::try_from(path.to_owned());
+    for taken in crate::rest::openapi::document().paths.paths.into_keys() {
+        assert_eq!(path(&taken).is_ok(), taken == "/metrics", "{taken}");
+    }
+    for free in ["/metrics", "/internal/metrics", "/apis"] {
+        assert_eq!(path(free).unwrap().as_str(), free);
+    }
+    for none in ["", "/", "metrics", "/a b", "/a?b", "/{a}", "/*a", "/é"] {
+        assert!(path(none).is_err(), "{none}");
+    }
+}

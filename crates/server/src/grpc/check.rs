@@ -13,7 +13,7 @@ use super::{
     proto::{CheckRateLimitRequest, CheckRateLimitResponse},
     rules, subject,
 };
-use crate::{reason::Reason, rest::window, services::Services};
+use crate::{reason::Reason, rest::window, services::Services, telemetry::Span};
 
 pub(super) async fn check(
     services: &Services,
@@ -28,8 +28,8 @@ pub(super) async fn check(
         services.metrics.checks.decided(&verdict.decision, started.elapsed());
         verdict
     };
-    if let Some(tracer) = &services.tracer {
-        tracer.decided(&[&verdict.decision]);
+    if services.tracer.is_some() {
+        Span::decided(&[&verdict.decision]);
     }
     Ok(answer(&question, &verdict))
 }

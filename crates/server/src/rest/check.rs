@@ -16,7 +16,7 @@ use super::{
     json::JsonBody,
     openapi::WithBody,
 };
-use crate::services::Services;
+use crate::{services::Services, telemetry::Span};
 
 pub(super) use self::{
     answer::WireAnswer,
@@ -61,8 +61,8 @@ pub(super) async fn check(
         services.metrics.checks.decided(&verdict.decision, started.elapsed());
         verdict
     };
-    if let Some(tracer) = &services.tracer {
-        tracer.decided(&[&verdict.decision]);
+    if services.tracer.is_some() {
+        Span::decided(&[&verdict.decision]);
     }
     Ok(Answer::new(&question, &verdict).into())
 }

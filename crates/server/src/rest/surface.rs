@@ -95,7 +95,7 @@ fn log(
     let took_us = took.as_micros() as u64;
     match response.extensions().get::<ApiError>() {
         None => {
-            debug!(request_id, trace_id, method, path, status, took_us, "Answered {request_id}")
+            debug!(request_id, trace_id, method, path, status, took_us, "Answered {request_id}");
         }
         Some(refusal) => {
             let code = refusal.code();

@@ -2,10 +2,11 @@
 
 use axum::http::StatusCode;
 use futures_util::future::Either;
+use headgate::Decision;
 use opentelemetry::{
     Context, KeyValue,
     context::{FutureExt as _, WithContext},
-    trace::{Status, TraceContextExt as _, TraceId},
+    trace::{Status, TraceContextExt as _, TraceId, get_active_span},
 };
 use tonic::Code;
 
@@ -28,6 +29,18 @@ impl Span {
     /// The trace that it is part of.
     pub(crate) fn trace_id(&self) -> TraceId {
         self.0.span().span_context().trace_id()
+    }
+
+    /// Notes in the span of the request at hand what was decided: about all, if about many.
+    pub(crate) fn decided(decisions: &[&Decision]) {
+        let allowed = decisions.iter().all(|decision| decision.allowed);
+        let degraded = decisions.iter().any(|decision| decision.degraded.is_some());
+        get_active_span(|span| {
+            span.set_attributes([
+                KeyValue::new("headgate.allowed", allowed),
+                KeyValue::new("headgate.degraded", degraded),
+            ]);
+        });
     }
 
     /// Ends it with how an HTTP request was answered.

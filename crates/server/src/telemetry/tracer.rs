@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use axum::http::HeaderMap;
-use headgate::Decision;
 use opentelemetry::{
     Context, KeyValue,
     propagation::{Extractor, TextMapPropagator as _},
-    trace::{SpanKind, TraceContextExt as _, Tracer as _, TracerProvider as _, get_active_span},
+    trace::{SpanKind, TraceContextExt as _, Tracer as _, TracerProvider as _},
 };
 use opentelemetry_otlp::ExporterBuildError;
 use opentelemetry_sdk::{
@@ -130,18 +129,6 @@ impl Tracer {
         let span = self.tracer.span_builder(name).with_kind(SpanKind::Server);
         let span = span.with_attributes(attributes).start_with_context(&self.tracer, &parent);
         Span::new(parent.with_span(span))
-    }
-
-    /// Notes in the span of the request at hand what was decided: about all, if about many.
-    pub(crate) fn decided(&self, decisions: &[&Decision]) {
-        let allowed = decisions.iter().all(|decision| decision.allowed);
-        let degraded = decisions.iter().any(|decision| decision.degraded.is_some());
-        get_active_span(|span| {
-            span.set_attributes([
-                KeyValue::new("headgate.allowed", allowed),
-                KeyValue::new("headgate.degraded", degraded),
-            ]);
-        });
     }
 
     /// Sends what there is to send, and waits for that, but not for long.

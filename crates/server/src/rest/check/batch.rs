@@ -16,6 +16,7 @@ use crate::{
         openapi::WithBody,
     },
     services::Services,
+    telemetry::Span,
 };
 
 const MAX_CHECKS: usize = 100;
@@ -71,8 +72,8 @@ pub(in crate::rest) async fn check_batch(
             services.metrics.checks.decided(&verdict.decision, started.elapsed());
         }
     }
-    if let Some(tracer) = &services.tracer {
-        tracer.decided(&verdicts.iter().map(|verdict| &verdict.decision).collect::<Vec<_>>());
+    if services.tracer.is_some() {
+        Span::decided(&verdicts.iter().map(|verdict| &verdict.decision).collect::<Vec<_>>());
     }
     let results = questions.iter().zip(&verdicts);
     let results = results.map(|(question, verdict)| WireAnswer::new(question, verdict)).collect();
