@@ -83,38 +83,8 @@ fn requests_are_followed_and_nobody_is_named() {
 
     let spans = collector.spans();
     let [first, call, denied, refused, made_up, lost] = &spans[..] else { panic!("{spans:#?}") };
-    assert_eq!(first.name, "POST /api/v1/ratelimit/check");
-    assert_eq!((first.trace.as_str(), first.parent.as_str()), (TRACE, PARENT));
-    let expected = [
-        "headgate.allowed=true",
-        "headgate.degraded=false",
-        "headgate.request_id=check-1",
-        "http.request.method=POST",
-        "http.response.status_code=200",
-        "http.route=/api/v1/ratelimit/check",
-    ];
-    assert_eq!(attributes(first), expected);
-    for (key, value) in [
-        ("service.name", "gate"),
-        ("service.version", "1.2.3"),
-        ("deployment.environment.name", "staging"),
-    ] {
-        assert_eq!(first.resource[key], value);
-    }
-
-    assert_eq!(call.name, "k1s0.system.ratelimit.v1.RateLimitService/CheckRateLimit");
-    assert_eq!((call.trace.as_str(), call.parent.as_str()), (TRACE, PARENT));
-    let expected = [
-        "headgate.allowed=true",
-        "headgate.degraded=false",
-        "headgate.request_id=call-1",
-        "rpc.grpc.status_code=0",
-        "rpc.method=CheckRateLimit",
-        "rpc.service=k1s0.system.ratelimit.v1.RateLimitService",
-        "rpc.system=grpc",
-    ];
-    assert_eq!(attributes(call), expected);
-
+    is_of_a_check(first);
+    is_of_a_call(call);
     assert_eq!(denied.attributes["headgate.allowed"], "false");
     assert_eq!(denied.parent, "");
     assert_ne!(denied.trace, TRACE);
@@ -137,6 +107,42 @@ fn requests_are_followed_and_nobody_is_named() {
         assert!(!told.contains("jane.doe") && !told.contains("people.example"), "{told}");
         assert!(told.contains("check-1"), "{told}");
     }
+}
+
+fn is_of_a_check(span: &Span) {
+    assert_eq!(span.name, "POST /api/v1/ratelimit/check");
+    assert_eq!((span.trace.as_str(), span.parent.as_str()), (TRACE, PARENT));
+    let expected = [
+        "headgate.allowed=true",
+        "headgate.degraded=false",
+        "headgate.request_id=check-1",
+        "http.request.method=POST",
+        "http.response.status_code=200",
+        "http.route=/api/v1/ratelimit/check",
+    ];
+    assert_eq!(attributes(span), expected);
+    for (key, value) in [
+        ("service.name", "gate"),
+        ("service.version", "1.2.3"),
+        ("deployment.environment.name", "staging"),
+    ] {
+        assert_eq!(span.resource[key], value);
+    }
+}
+
+fn is_of_a_call(span: &Span) {
+    assert_eq!(span.name, "k1s0.system.ratelimit.v1.RateLimitService/CheckRateLimit");
+    assert_eq!((span.trace.as_str(), span.parent.as_str()), (TRACE, PARENT));
+    let expected = [
+        "headgate.allowed=true",
+        "headgate.degraded=false",
+        "headgate.request_id=call-1",
+        "rpc.grpc.status_code=0",
+        "rpc.method=CheckRateLimit",
+        "rpc.service=k1s0.system.ratelimit.v1.RateLimitService",
+        "rpc.system=grpc",
+    ];
+    assert_eq!(attributes(span), expected);
 }
 
 #[test]
