@@ -22,6 +22,7 @@ use crate::{
     serve::{self, Drain, Patience},
     services::Services,
     stores::Stores,
+    telemetry::{Tracer, TracerError},
     workers::Workers,
 };
 
@@ -36,6 +37,7 @@ pub struct App {
     store: StoreKind,
     new_admin_token: Option<AdminToken>,
     patience: Patience,
+    tracer: Option<Tracer>,
 }
 
 /// Where a server listens.
@@ -62,6 +64,9 @@ pub enum BuildError {
     /// The gRPC services cannot be described.
     #[error("gRPC reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
+    /// Requests cannot be followed.
+    #[error("observability.trace: {0}")]
+    Tracer(#[from] TracerError),
     /// There are no threads to be had.
     #[error("cannot start the server's threads: {0}")]
     Workers(io::Error),
@@ -84,6 +89,7 @@ impl App {
         let database = Arc::new(Database::open(&target.map_err(BuildError::Config)?));
         let catalog = Arc::new(Catalog::new(defaults, Arc::clone(&clock))?);
         let metrics = Metrics::new(config, kind, memory, Arc::clone(&catalog))?;
+        let tracer = Tracer::start(config)?;
         let admin = admin_token(config).map_err(BuildError::AdminToken)?;
         let usage = GetUsage::new(Arc::clone(&catalog), limiter.clone());
         let services = Arc::new(Services {
@@ -97,6 +103,7 @@ impl App {
                 .map_err(BuildError::Config)?,
             probe,
             metrics,
+            tracer: tracer.clone(),
             clock,
             catalog: Arc::clone(&catalog),
         });
@@ -117,6 +124,7 @@ impl App {
                 idle: config.server.idle_timeout(),
                 drain: config.server.shutdown_timeout(),
             },
+            tracer,
         })
     }
 
@@ -159,6 +167,9 @@ impl App {
         };
         let (rest, grpc, ()) = tokio::join!(rest, grpc, stopping);
         let drain = rest.and(grpc);
+        if let Some(tracer) = &self.tracer {
+            tracer.finish().await;
+        }
         match drain {
             Drain::Complete => info!("Stopped: every request was answered"),
             Drain::CutOff(connections) => {

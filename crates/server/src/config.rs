@@ -35,7 +35,8 @@ pub use self::{
     duration::Stretch,
     memory::MemoryConfig,
     observability::{
-        Fraction, LogConfig, LogFormat, LogLevel, MetricsConfig, ObservabilityConfig, TraceConfig,
+        Endpoint, Fraction, LogConfig, LogFormat, LogLevel, MetricsConfig, MetricsPath,
+        ObservabilityConfig, TraceConfig,
     },
     print::Shown,
     problem::{ConfigError, Problem},

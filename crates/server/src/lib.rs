@@ -5,7 +5,7 @@
 //! | [`app`] | wires everything: configuration, store, limiter, router |
 //! | `auth` | who asks, and whether they may |
 //! | [`config`] | what the operator decided, read and checked before anything starts |
-//! | [`telemetry`] | where log lines go |
+//! | [`telemetry`] | where log lines and spans go |
 //! | `rest` | the HTTP surface: its router is the table of contents |
 //! | `grpc` | the gRPC surface |
 //! | `services` | what every surface is made of |

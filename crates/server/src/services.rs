@@ -12,6 +12,7 @@ use crate::{
     auth::{Actor, Auth},
     metrics::Metrics,
     stores::Probe,
+    telemetry::Tracer,
 };
 
 /// What handlers need.
@@ -26,6 +27,8 @@ pub(crate) struct Services {
     pub(crate) auth: Auth,
     pub(crate) probe: Probe,
     pub(crate) metrics: Metrics,
+    /// Whether requests are followed, and how.
+    pub(crate) tracer: Option<Tracer>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 

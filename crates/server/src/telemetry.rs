@@ -1,4 +1,9 @@
-//! Where log lines go: standard error, as text or JSON.
+//! What the server tells those who operate it: log lines, to standard error as text or JSON, and
+//! a span of every request, to a collector.
+
+mod collector;
+mod span;
+mod tracer;
 
 use std::io::{self, IsTerminal};
 
@@ -8,6 +13,12 @@ use tracing_subscriber::{
 };
 
 use crate::config::{LogConfig, LogFormat};
+
+pub use self::tracer::TracerError;
+pub(crate) use self::{
+    span::{Span, within},
+    tracer::Tracer,
+};
 
 /// Why nothing is logged.
 #[derive(Debug, Error)]

@@ -1,6 +1,7 @@
 //! Runs the binary.
 
 use std::{
+    fs::{self, File},
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio},
@@ -59,10 +60,20 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(variables: &[(&str, &str)]) -> Self {
+        Self::start_in(tempfile::tempdir().expect("a folder"), variables, Stdio::inherit())
+    }
+
+    /// The same, with a log that can be read.
+    pub(crate) fn start_with_log(variables: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
+        let log = File::create(folder.path().join("log")).expect("a file");
+        Self::start_in(folder, variables, log.into())
+    }
+
+    fn start_in(folder: TempDir, variables: &[(&str, &str)], log: Stdio) -> Self {
         let mut command = headgate(&["serve"], variables);
         command.env("HEADGATE__SERVER__PORT", "0").env("HEADGATE__SERVER__GRPC_PORT", "0");
-        command.current_dir(&folder).stdout(Stdio::piped());
+        command.current_dir(&folder).stdout(Stdio::piped()).stderr(log);
         let mut process = command.spawn().expect("the server starts");
         let mut stdout = BufReader::new(process.stdout.take().expect("a pipe"));
         let mut greeting = String::new();
@@ -109,8 +120,24 @@ impl Server {
         url.expect("a URL").trim_end_matches(',')
     }
 
+    /// Where it listens for gRPC, as a URL.
+    pub(crate) fn grpc_url(&self) -> String {
+        let address = self.greeting.split("gRPC on ").nth(1).expect("an address");
+        format!("http://{}", address.split(' ').next().expect("an address"))
+    }
+
+    /// What it has logged so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).expect("a log")
+    }
+
     /// Asks it to end as an operating system would, and waits.
     pub(crate) fn signal(mut self, signal: &str) -> ExitStatus {
+        self.stop(signal)
+    }
+
+    /// The same; its folder stays.
+    pub(crate) fn stop(&mut self, signal: &str) -> ExitStatus {
         let pid = self.process.id().to_string();
         let sent = Command::new("kill").args([signal, &pid]).status().expect("kill runs");
         assert!(sent.success());

@@ -18,7 +18,7 @@ use rustls::{
 use crate::harness::{Server, failure, headgate, printed};
 
 /// Makes a certificate for 127.0.0.1 that nobody else signed.
-fn make_certificate(folder: &Path) -> Result<(), Skip> {
+pub(crate) fn make_certificate(folder: &Path) -> Result<(), Skip> {
     let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
     let subject = ["-subj", "/CN=headgate", "-addext", "subjectAltName=IP:127.0.0.1"];
     // An authority must not serve.

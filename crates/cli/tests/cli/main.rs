@@ -11,5 +11,6 @@ mod https;
 mod rules;
 mod serve;
 mod subjects;
+mod telemetry;
 mod token;
 mod tour;

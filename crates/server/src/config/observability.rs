@@ -1,5 +1,6 @@
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
+use axum::http::{Uri, uri::Scheme};
 use serde::Deserialize;
 
 use super::problem::shown;
@@ -23,7 +24,7 @@ pub struct TraceConfig {
     /// `observability.trace.enabled`: whether spans are sent.
     pub enabled: bool,
     /// `observability.trace.endpoint`: the OTLP collector they are sent to, over gRPC.
-    pub endpoint: String,
+    pub endpoint: Endpoint,
     /// `observability.trace.sample_rate`: which part of the requests nobody upstream decided on.
     pub sample_rate: Fraction,
 }
@@ -35,8 +36,18 @@ pub struct MetricsConfig {
     /// `observability.metrics.enabled`: whether metrics can be read.
     pub enabled: bool,
     /// `observability.metrics.path`: where.
-    pub path: String,
+    pub path: MetricsPath,
 }
+
+/// Where a collector of spans listens.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct Endpoint(Uri);
+
+/// A path that nothing else answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct MetricsPath(Cow<'static, str>);
 
 /// A number from 0 to 1.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
@@ -74,8 +85,9 @@ pub enum LogLevel {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people.
+    /// For people; `pretty` says the same.
     #[default]
+    #[serde(alias = "pretty")]
     Text,
     /// One JSON object a line.
     Json,
@@ -85,7 +97,7 @@ impl Default for TraceConfig {
     fn default() -> Self {
         Self {
             enabled: false,
-            endpoint: "http://127.0.0.1:4317".to_owned(),
+            endpoint: Endpoint(Uri::from_static("http://127.0.0.1:4317")),
             sample_rate: Fraction(1.0),
         }
     }
@@ -93,9 +105,70 @@ impl Default for TraceConfig {
 
 impl Default for MetricsConfig {
     fn default() -> Self {
-        Self { enabled: true, path: "/metrics".to_owned() }
+        Self { enabled: true, path: MetricsPath(Cow::Borrowed("/metrics")) }
     }
 }
+
+// === impl Endpoint ===
+
+impl Endpoint {
+    pub(crate) const fn get(&self) -> &Uri {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Endpoint {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let uri = text.parse().ok().filter(|uri: &Uri| {
+            let known = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&uri.scheme());
+            // A password would end up in messages.
+            known && uri.authority().is_some_and(|authority| !authority.as_str().contains('@'))
+        });
+        uri.map(Self).ok_or_else(|| {
+            "expected an http:// or https:// URL without user or password, such as \
+             http://collector.example:4317"
+                .to_owned()
+        })
+    }
+}
+
+// === impl MetricsPath ===
+
+impl MetricsPath {
+    /// What begins paths that are, or may become, something else's.
+    const TAKEN: [&str; 4] = ["api", "api-docs", "healthz", "readyz"];
+
+    /// The path.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for MetricsPath {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        // Neither what a request's path cannot have nor what would stand for many paths.
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/".contains(&b);
+        let rest = text.strip_prefix('/').filter(|rest| !rest.is_empty());
+        let Some(rest) = rest.filter(|rest| rest.bytes().all(is_plain)) else {
+            return Err(format!(
+                "expected a path such as /metrics: / and then letters, digits, -, ., _, ~ or /; \
+                 got {}",
+                shown(&text)
+            ));
+        };
+        let first = rest.split('/').next().unwrap_or_default();
+        if Self::TAKEN.contains(&first) {
+            return Err(format!("what begins with /{first} is not for metrics"));
+        }
+        Ok(Self(Cow::Owned(text)))
+    }
+}
+
+// === impl Fraction ===
 
 impl Fraction {
     /// The number.

@@ -8,9 +8,9 @@ use serde::{
 };
 
 use super::{
-    AppConfig, AuthConfig, AuthMode, Bounded, Config, DatabaseConfig, Fraction, JwksUrl, LogConfig,
-    LogFormat, LogLevel, MemoryConfig, MetricsConfig, ObservabilityConfig, RateLimitConfig,
-    RedisConfig, Role, Secret, ServerConfig, Stretch, TokenConfig, TraceConfig,
+    AppConfig, AuthConfig, AuthMode, Bounded, Config, DatabaseConfig, Endpoint, Fraction, JwksUrl,
+    LogConfig, LogFormat, LogLevel, MemoryConfig, MetricsConfig, MetricsPath, ObservabilityConfig,
+    RateLimitConfig, RedisConfig, Role, Secret, ServerConfig, Stretch, TokenConfig, TraceConfig,
 };
 
 /// A configuration that can be shown: as YAML by [`Display`](fmt::Display), as JSON by serde.
@@ -164,6 +164,19 @@ impl Show for AuthMode {
 impl Show for JwksUrl {
     fn show(&self) -> Value {
         scalar(self.get().as_str())
+    }
+}
+
+impl Show for Endpoint {
+    fn show(&self) -> Value {
+        // Without the slash that a URL ends in where it has no path.
+        scalar(self.get().to_string().trim_end_matches('/'))
+    }
+}
+
+impl Show for MetricsPath {
+    fn show(&self) -> Value {
+        scalar(self.as_str())
     }
 }
 

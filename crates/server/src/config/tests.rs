@@ -225,6 +225,26 @@ fn each_mistake_is_named_by_its_place() {
             "observability:\n  trace:\n    sample_rate: 2\n",
             "observability.trace.sample_rate (config.yaml:3): expected a number from 0 to 1, got \"2\"",
         ),
+        (
+            "observability:\n  trace:\n    endpoint: collector:4317\n",
+            "observability.trace.endpoint (config.yaml:3): expected an http:// or https:// URL without user or password, such as http://collector.example:4317",
+        ),
+        (
+            "observability:\n  trace:\n    endpoint: http://user:secret@collector\n",
+            "observability.trace.endpoint (config.yaml:3): expected an http:// or https:// URL without user or password, such as http://collector.example:4317",
+        ),
+        (
+            "observability:\n  metrics:\n    path: metrics\n",
+            "observability.metrics.path (config.yaml:3): expected a path such as /metrics: / and then letters, digits, -, ., _, ~ or /; got \"metrics\"",
+        ),
+        (
+            "observability:\n  metrics:\n    path: /{anything}\n",
+            "observability.metrics.path (config.yaml:3): expected a path such as /metrics: / and then letters, digits, -, ., _, ~ or /; got \"/{anything}\"",
+        ),
+        (
+            "observability:\n  metrics:\n    path: /healthz\n",
+            "observability.metrics.path (config.yaml:3): what begins with /healthz is not for metrics",
+        ),
         ("server: 80\n", "server (config.yaml:1): expected a section, got a text"),
         ("server: [a]\n", "server (config.yaml:1): expected a section, got a list"),
         ("app:\n  name: [a]\n", "app.name (config.yaml:2): expected a string, got a list"),
@@ -374,5 +394,19 @@ fn other_machines_are_let_in_only_in_writing() {
     assert_eq!(load("", &everywhere).unwrap().server.address().to_string(), "[::]:8080");
     for host in ["localhost", "127.0.0.2", "::1"] {
         assert!(load("", &[("HEADGATE__SERVER__HOST", host)]).is_ok(), "{host}");
+    }
+}
+
+#[test]
+fn metrics_can_be_read_only_where_nothing_else_answers() {
+    let path = |path: &str| MetricsPath::try_from(path.to_owned());
+    for taken in crate::rest::openapi::document().paths.paths.into_keys() {
+        assert_eq!(path(&taken).is_ok(), taken == "/metrics", "{taken}");
+    }
+    for free in ["/metrics", "/internal/metrics", "/apis"] {
+        assert_eq!(path(free).unwrap().as_str(), free);
+    }
+    for none in ["", "/", "metrics", "/a b", "/a?b", "/{a}", "/*a", "/é"] {
+        assert!(path(none).is_err(), "{none}");
     }
 }

@@ -13,20 +13,24 @@ use super::{
     proto::{CheckRateLimitRequest, CheckRateLimitResponse},
     rules, subject,
 };
-use crate::{reason::Reason, rest::window, services::Services};
+use crate::{reason::Reason, rest::window, services::Services, telemetry::Span};
 
 pub(super) async fn check(
     services: &Services,
     wire: &CheckRateLimitRequest,
 ) -> Result<CheckRateLimitResponse, CallError> {
     let question = question(services, wire)?;
-    if wire.dry_run {
-        let verdict = services.check.peek(&question).await?;
-        return Ok(answer(&question, &verdict));
+    let verdict = if wire.dry_run {
+        services.check.peek(&question).await?
+    } else {
+        let started = Instant::now();
+        let verdict = services.check.check(&question).await?;
+        services.metrics.checks.decided(&verdict.decision, started.elapsed());
+        verdict
+    };
+    if services.tracer.is_some() {
+        Span::decided(&[&verdict.decision]);
     }
-    let started = Instant::now();
-    let verdict = services.check.check(&question).await?;
-    services.metrics.checks.decided(&verdict.decision, started.elapsed());
     Ok(answer(&question, &verdict))
 }
 

@@ -12,7 +12,7 @@ use tokio::{
 use tonic::{Code, Status, body::Body};
 use tonic_health::pb::health_server::HealthServer;
 use tower_service::Service;
-use tracing::{debug, error, info};
+use tracing::{debug, error, field::display, info};
 
 use super::{
     METHODS, deadline,
@@ -27,6 +27,7 @@ use crate::{
     metrics::Handled,
     request_id::{self, RequestId},
     services::Services,
+    telemetry::{Span, within},
 };
 
 /// Answers gRPC calls.
@@ -85,16 +86,22 @@ impl Grpc {
         let method = methods::find(request.uri().path());
         // Handlers find the id there, whoever made it up.
         request.headers_mut().insert(request_id::HEADER, id.clone().into_header());
+        let called = method.map(|place| &METHODS[place]);
+        let tracer = self.services.tracer.as_ref();
+        let span = tracer.map(|tracer| tracer.call(request.headers(), called, &id));
 
         let mut response = match method {
             None => Status::from(CallError::NoSuchMethod).into_http(),
-            Some(place) => self.call(place, request).await,
+            Some(place) => within(span.as_ref(), self.call(place, request)).await,
         };
 
         let took = started.elapsed();
         let refusal = response.extensions_mut().remove::<Status>();
         let refusal = refusal.map(|status| CallError::of(&status));
-        log(&id, method, refusal.as_ref(), took);
+        log(&id, span.as_ref(), method, refusal.as_ref(), took);
+        if let Some(span) = span {
+            span.answered_call(refusal.as_ref().map_or(Code::Ok, CallError::status));
+        }
         let refused = refusal.as_ref().map(|refusal| code_name(refusal.status()));
         self.services.metrics.calls.handled(&Handled { method, refused, took });
         if let Some(refusal) = refusal {
@@ -153,19 +160,25 @@ fn with_id(mut response: Response<Body>, id: RequestId) -> Response<Body> {
 }
 
 /// The method's own name stands for the path: what callers put there may name people.
-fn log(id: &RequestId, method: Option<usize>, refusal: Option<&CallError>, took: Duration) {
-    let request_id = id.as_str();
+fn log(
+    id: &RequestId,
+    span: Option<&Span>,
+    method: Option<usize>,
+    refusal: Option<&CallError>,
+    took: Duration,
+) {
+    let (request_id, trace_id) = (id.as_str(), span.map(Span::trace_id).map(display));
     let method = method.map_or("unmatched", |place| METHODS[place].name);
     let took_us = took.as_micros() as u64;
     let Some(refusal) = refusal else {
-        debug!(request_id, method, took_us, "Answered {request_id}");
+        debug!(request_id, trace_id, method, took_us, "Answered {request_id}");
         return;
     };
     let (status, code) = (code_name(refusal.status()), refusal.code());
     if let Some(cause) = refusal.cause() {
-        error!(request_id, method, status, code, took_us, cause, "Failed {request_id}");
+        error!(request_id, trace_id, method, status, code, took_us, cause, "Failed {request_id}");
     } else {
-        info!(request_id, method, status, code, took_us, "Refused {request_id}");
+        info!(request_id, trace_id, method, status, code, took_us, "Refused {request_id}");
     }
 }
 

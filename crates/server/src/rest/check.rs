@@ -16,7 +16,7 @@ use super::{
     json::JsonBody,
     openapi::{Failing, WithBody},
 };
-use crate::services::Services;
+use crate::{services::Services, telemetry::Span};
 
 pub(super) use self::{
     answer::WireAnswer,
@@ -55,13 +55,17 @@ pub(super) async fn check(
     let wire: WireQuestion<'_> = body.parse()?;
     let (question, dry_run) = wire.validate()?;
 
-    if dry_run {
-        let verdict = services.check.peek(&question).await?;
-        return Ok(Answer::new(&question, &verdict).into());
+    let verdict = if dry_run {
+        services.check.peek(&question).await?
+    } else {
+        let started = Instant::now();
+        let verdict = services.check.check(&question).await?;
+        services.metrics.checks.decided(&verdict.decision, started.elapsed());
+        verdict
+    };
+    if services.tracer.is_some() {
+        Span::decided(&[&verdict.decision]);
     }
-    let started = Instant::now();
-    let verdict = services.check.check(&question).await?;
-    services.metrics.checks.decided(&verdict.decision, started.elapsed());
     Ok(Answer::new(&question, &verdict).into())
 }
 

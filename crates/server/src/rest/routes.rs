@@ -52,7 +52,7 @@ impl Routes {
 
 impl Templates {
     /// The path of requests for which there is no route.
-    const UNMATCHED: &str = "unmatched";
+    pub(super) const UNMATCHED: &str = "unmatched";
 
     /// What `path` is called.
     pub(super) fn of(&self, path: &str) -> &str {

@@ -14,13 +14,14 @@ use axum::{
 use hyper::{body::Incoming, service::Service};
 use hyper_util::service::TowerToHyperService;
 use tokio::time::{self, Instant};
-use tracing::{debug, error, info};
+use tracing::{debug, error, field::display, info};
 
 use super::{error::ApiError, routes::Templates};
 use crate::{
     metrics::Answered,
     request_id::{self, RequestId},
     services::Services,
+    telemetry::{Span, within},
 };
 
 /// Answers HTTP requests.
@@ -51,15 +52,23 @@ impl Surface {
             request.extensions_mut().insert(id.clone());
         }
 
-        let mut response =
-            match time::timeout(self.request_timeout, self.router.call(request)).await {
-                Ok(Ok(response)) => response,
-                Err(_) => ApiError::TimedOut.into_response(),
-            };
+        let span = self.services.tracer.as_ref().map(|tracer| {
+            let route = (path != Templates::UNMATCHED).then_some(path);
+            tracer.http(request.headers(), method, route, &id)
+        });
+
+        let answering = within(span.as_ref(), self.router.call(request));
+        let mut response = match time::timeout(self.request_timeout, answering).await {
+            Ok(Ok(response)) => response,
+            Err(_) => ApiError::TimedOut.into_response(),
+        };
 
         let took = started.elapsed();
-        log(&id, method, path, &response, took);
+        log(&id, span.as_ref(), method, path, &response, took);
         let status = response.status();
+        if let Some(span) = span {
+            span.answered_http(status);
+        }
         let answered = Answered { method, path, status: status.as_str(), took };
         self.services.metrics.requests.answered(&answered);
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
@@ -73,21 +82,34 @@ impl Surface {
 }
 
 /// The route's template stands for the path: what callers put there may name people.
-fn log(id: &RequestId, method: &str, path: &str, response: &Response, took: Duration) {
+fn log(
+    id: &RequestId,
+    span: Option<&Span>,
+    method: &str,
+    path: &str,
+    response: &Response,
+    took: Duration,
+) {
+    let trace_id = span.map(Span::trace_id).map(display);
     let (request_id, status) = (id.as_str(), response.status().as_u16());
     let took_us = took.as_micros() as u64;
     match response.extensions().get::<ApiError>() {
-        None => debug!(request_id, method, path, status, took_us, "Answered {request_id}"),
+        None => {
+            debug!(request_id, trace_id, method, path, status, took_us, "Answered {request_id}");
+        }
         Some(refusal) => {
             let code = refusal.code();
             if let Some(cause) = refusal.cause() {
                 error!(
                     request_id,
-                    method, path, status, code, took_us, cause, "Failed {request_id}"
+                    trace_id, method, path, status, code, took_us, cause, "Failed {request_id}"
                 );
                 return;
             }
-            info!(request_id, method, path, status, code, took_us, "Refused {request_id}");
+            info!(
+                request_id,
+                trace_id, method, path, status, code, took_us, "Refused {request_id}"
+            );
         }
     }
 }

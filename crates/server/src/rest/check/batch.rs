@@ -16,6 +16,7 @@ use crate::{
         openapi::{Failing, WithBody},
     },
     services::Services,
+    telemetry::Span,
 };
 
 const MAX_CHECKS: usize = 100;
@@ -70,6 +71,9 @@ pub(in crate::rest) async fn check_batch(
         for verdict in &verdicts {
             services.metrics.checks.decided(&verdict.decision, started.elapsed());
         }
+    }
+    if services.tracer.is_some() {
+        Span::decided(&verdicts.iter().map(|verdict| &verdict.decision).collect::<Vec<_>>());
     }
     let results = questions.iter().zip(&verdicts);
     let results = results.map(|(question, verdict)| WireAnswer::new(question, verdict)).collect();

@@ -1,0 +1,288 @@
+//! What a running server tells those who operate it: spans, log lines, metrics.
+
+mod caller;
+mod collector;
+
+use std::{net::TcpListener, time::Duration};
+
+use headgate_testkit::require;
+use serde_json::Value;
+use tokio::{
+    net,
+    runtime::Runtime,
+    time::{Instant, timeout},
+};
+use tonic::Code;
+
+use self::{
+    caller::{CHECK, call, check, http},
+    collector::{Collector, Span},
+};
+use crate::{
+    harness::{Server, run, stderr},
+    https::make_certificate,
+};
+
+/// Somebody whom nobody but the store may know.
+const PERSON: &str = "jane.doe@people.example";
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+
+const PARENT: &str = "b7ad6b7169203331";
+
+const ENABLED: (&str, &str) = ("HEADGATE__OBSERVABILITY__TRACE__ENABLED", "true");
+
+const ENDPOINT: &str = "HEADGATE__OBSERVABILITY__TRACE__ENDPOINT";
+
+const JSON: (&str, &str) = ("HEADGATE__OBSERVABILITY__LOG__FORMAT", "json");
+
+const DEBUG: (&str, &str) = ("HEADGATE__OBSERVABILITY__LOG__LEVEL", "debug");
+
+/// A trace that the caller is in, sampled or not.
+fn parent(flags: &str) -> String {
+    format!("00-{TRACE}-{PARENT}-{flags}")
+}
+
+/// The attributes of a span, as `key=value`.
+fn attributes(span: &Span) -> Vec<String> {
+    span.attributes.iter().map(|(key, value)| format!("{key}={value}")).collect()
+}
+
+fn lines(log: &str) -> Vec<Value> {
+    log.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+}
+
+#[test]
+fn requests_are_followed_and_nobody_is_named() {
+    let collector = Collector::start();
+    let mut server = Server::start_with_log(&[
+        ENABLED,
+        JSON,
+        DEBUG,
+        (ENDPOINT, &collector.url()),
+        ("HEADGATE__APP__NAME", "gate"),
+        ("HEADGATE__APP__VERSION", "1.2.3"),
+        ("HEADGATE__APP__ENVIRONMENT", "staging"),
+        ("HEADGATE__RATELIMIT__DEFAULT_LIMIT", "2"),
+    ]);
+    let traceparent = format!("traceparent: {}", parent("01"));
+    let tracestate = format!("tracestate: vendor={}", PERSON.split('@').next().unwrap());
+    check(&server, &[&traceparent, &tracestate, "x-request-id: check-1"]);
+    assert_eq!(call(&server, CHECK, "user", &parent("01")), Ok(true));
+    assert!(check(&server, &[]).contains(r#""allowed":false"#));
+    assert_eq!(call(&server, CHECK, "nobody", "nonsense"), Err(Code::NotFound));
+    let made_up = format!("/{PERSON}/{PERSON}");
+    assert_eq!(call(&server, &made_up, "user", "nonsense"), Err(Code::Unimplemented));
+    http(
+        &server,
+        &format!("GET /{PERSON}?{PERSON}"),
+        &[&format!("authorization: Bearer {PERSON}")],
+        "",
+    );
+    assert_eq!(server.stop("-TERM").code(), Some(0));
+
+    let spans = collector.spans();
+    let [first, call, denied, refused, made_up, lost] = &spans[..] else { panic!("{spans:#?}") };
+    is_of_a_check(first);
+    is_of_a_call(call);
+    assert_eq!(denied.attributes["headgate.allowed"], "false");
+    assert_eq!(denied.parent, "");
+    assert_ne!(denied.trace, TRACE);
+    assert_eq!(refused.attributes["rpc.grpc.status_code"], "5");
+    assert!(!refused.attributes.contains_key("headgate.allowed"));
+    assert_ne!(refused.trace, TRACE);
+    assert_eq!((made_up.name.as_str(), made_up.failed), ("_OTHER", true));
+    assert_eq!(made_up.attributes["rpc.grpc.status_code"], "12");
+    assert_eq!(lost.name, "GET");
+    assert_eq!(lost.attributes["http.response.status_code"], "404");
+    assert!(!lost.attributes.contains_key("http.route"));
+    let failed = spans.iter().filter(|span| span.failed).count();
+    assert_eq!(failed, 1, "refusing a caller is no failure: {spans:#?}");
+
+    let log = server.log();
+    let request = lines(&log).into_iter().find(|line| line["request_id"] == "check-1").unwrap();
+    assert_eq!(request["trace_id"], TRACE, "{request}");
+    for told in [&collector.bytes()[..], log.as_bytes()] {
+        let told = String::from_utf8_lossy(told);
+        assert!(!told.contains("jane.doe") && !told.contains("people.example"), "{told}");
+        assert!(told.contains("check-1"), "{told}");
+    }
+}
+
+fn is_of_a_check(span: &Span) {
+    assert_eq!(span.name, "POST /api/v1/ratelimit/check");
+    assert_eq!((span.trace.as_str(), span.parent.as_str()), (TRACE, PARENT));
+    let expected = [
+        "headgate.allowed=true",
+        "headgate.degraded=false",
+        "headgate.request_id=check-1",
+        "http.request.method=POST",
+        "http.response.status_code=200",
+        "http.route=/api/v1/ratelimit/check",
+    ];
+    assert_eq!(attributes(span), expected);
+    for (key, value) in [
+        ("service.name", "gate"),
+        ("service.version", "1.2.3"),
+        ("deployment.environment.name", "staging"),
+    ] {
+        assert_eq!(span.resource[key], value);
+    }
+}
+
+fn is_of_a_call(span: &Span) {
+    assert_eq!(span.name, "k1s0.system.ratelimit.v1.RateLimitService/CheckRateLimit");
+    assert_eq!((span.trace.as_str(), span.parent.as_str()), (TRACE, PARENT));
+    let expected = [
+        "headgate.allowed=true",
+        "headgate.degraded=false",
+        "headgate.request_id=call-1",
+        "rpc.grpc.status_code=0",
+        "rpc.method=CheckRateLimit",
+        "rpc.service=k1s0.system.ratelimit.v1.RateLimitService",
+        "rpc.system=grpc",
+    ];
+    assert_eq!(attributes(span), expected);
+}
+
+#[test]
+fn callers_decide_and_where_they_do_not_the_rate_does() {
+    let collector = Collector::start();
+    let variables = [
+        ENABLED,
+        (ENDPOINT, &collector.url()),
+        ("HEADGATE__OBSERVABILITY__TRACE__SAMPLE_RATE", "0"),
+    ];
+    let server = Server::start(&variables);
+    for _ in 0..10 {
+        check(&server, &[]);
+    }
+    server.signal("-TERM");
+    assert!(collector.spans().is_empty());
+
+    let server = Server::start(&variables);
+    check(&server, &[]);
+    check(&server, &[&format!("traceparent: {}", parent("01"))]);
+    server.signal("-TERM");
+    let spans = collector.spans();
+    assert_eq!(spans.iter().map(|span| span.trace.as_str()).collect::<Vec<_>>(), [TRACE]);
+
+    let server = Server::start(&variables[..2]);
+    check(&server, &[&format!("traceparent: {}", parent("00"))]);
+    check(&server, &[]);
+    server.signal("-TERM");
+    let spans = collector.spans();
+    assert_eq!(spans.len(), 2, "{spans:#?}");
+    assert_ne!(spans[1].trace, TRACE);
+}
+
+#[test]
+fn spans_are_sent_while_the_server_runs() {
+    let collector = Collector::start();
+    let server = Server::start(&[ENABLED, (ENDPOINT, &collector.url())]);
+    check(&server, &[]);
+    collector.wait();
+    assert_eq!(collector.spans().len(), 1);
+}
+
+#[test]
+fn a_collector_can_be_behind_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    require!(make_certificate(folder.path()));
+    let collector = Collector::start_with_tls(folder.path());
+    let endpoint = format!("https://127.0.0.1:{}", collector.port());
+    let authorities = folder.path().join("cert.pem");
+    let authorities = ("SSL_CERT_FILE", authorities.to_str().unwrap());
+    let server = Server::start(&[ENABLED, (ENDPOINT, &endpoint), authorities]);
+    check(&server, &[]);
+    assert_eq!(server.signal("-TERM").code(), Some(0));
+    assert_eq!(collector.spans().len(), 1);
+}
+
+#[test]
+fn a_collector_that_is_away_changes_nothing() {
+    let runtime = Runtime::new().unwrap();
+    let listener = runtime.block_on(net::TcpListener::bind(("127.0.0.1", 0))).unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let mut server = Server::start_with_log(&[ENABLED, (ENDPOINT, &endpoint)]);
+    check(&server, &[]);
+    // The first spans find somebody who hangs up, the last ones nobody.
+    let long = Duration::from_secs(20);
+    drop(runtime.block_on(async { timeout(long, listener.accept()).await }).unwrap());
+    drop((listener, runtime));
+
+    check(&server, &[]);
+    let started = Instant::now();
+    assert_eq!(server.stop("-TERM").code(), Some(0));
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    let complaint = "The collector does not take spans";
+    assert_eq!(server.log().matches(complaint).count(), 1, "{}", server.log());
+}
+
+#[test]
+fn a_collector_that_never_answers_is_not_waited_for() {
+    let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let endpoint = format!("http://{}", silent.local_addr().unwrap());
+    let server = Server::start(&[ENABLED, (ENDPOINT, &endpoint)]);
+    check(&server, &[]);
+    let started = Instant::now();
+    assert_eq!(server.signal("-TERM").code(), Some(0));
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+}
+
+#[test]
+fn log_lines_are_json_and_name_the_request_but_nobody() {
+    let mut server = Server::start_with_log(&[JSON, DEBUG]);
+    check(&server, &["x-request-id: check-1"]);
+    let body = format!(r#"{{"scope":"{PERSON}","identifier":"{PERSON}"}}"#);
+    http(&server, "POST /api/v1/ratelimit/check", &["x-request-id: check-2"], &body);
+    server.stop("-TERM");
+
+    let log = server.log();
+    let lines = lines(&log);
+    for (id, level, status) in [("check-1", "DEBUG", 200), ("check-2", "INFO", 400)] {
+        let line = lines.iter().find(|line| line["request_id"] == id).expect(id);
+        assert_eq!((&line["level"], &line["status"]), (&level.into(), &status.into()), "{line}");
+        assert_eq!(line["path"], "/api/v1/ratelimit/check");
+        assert_eq!(line.get("trace_id"), None, "nothing is followed: {line}");
+    }
+    assert!(!log.contains("jane.doe"), "{log}");
+}
+
+#[test]
+fn pretty_logs_are_those_for_people() {
+    let variables = [("HEADGATE__OBSERVABILITY__LOG__FORMAT", "pretty"), DEBUG];
+    let server = Server::start_with_log(&variables);
+    check(&server, &["x-request-id: check-1"]);
+    assert!(server.log().contains("Answered check-1 request_id=\"check-1\""), "{}", server.log());
+}
+
+#[test]
+fn metrics_can_be_elsewhere_or_nowhere() {
+    let server = Server::start(&[("HEADGATE__OBSERVABILITY__METRICS__PATH", "/internal/numbers")]);
+    assert!(http(&server, "GET /internal/numbers", &[], "").contains("headgate_build_info"));
+    assert!(http(&server, "GET /metrics", &[], "").starts_with("HTTP/1.1 404"));
+
+    let server = Server::start(&[("HEADGATE__OBSERVABILITY__METRICS__ENABLED", "false")]);
+    let answer = http(&server, "GET /metrics", &["x-request-id: none"], "");
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    let body: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    assert_eq!(body["error"]["code"], "SYS_RATELIMIT_NOT_FOUND");
+    assert_eq!(body["error"]["request_id"], "none");
+}
+
+#[test]
+fn a_path_that_is_not_for_metrics_is_refused() {
+    for (path, why) in [
+        ("metrics", "expected a path such as /metrics: "),
+        ("/api/v1/ratelimit/check", "what begins with /api is not for metrics"),
+        ("/readyz", "what begins with /readyz is not for metrics"),
+        ("/{all}", "expected a path such as /metrics: "),
+    ] {
+        let output = run(&["serve"], &[("HEADGATE__OBSERVABILITY__METRICS__PATH", path)]);
+        assert_eq!(output.status.code(), Some(1));
+        let expected =
+            format!("observability.metrics.path (HEADGATE__OBSERVABILITY__METRICS__PATH): {why}");
+        assert!(stderr(&output).contains(&expected), "{output:?}");
+    }
+}

@@ -1,0 +1,70 @@
+//! Asks a server as a service does that is followed itself.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
+
+use tokio::runtime::Runtime;
+use tonic::{Code, Request, client::Grpc, transport::Channel};
+use tonic_prost::ProstCodec;
+
+use super::PERSON;
+use crate::harness::Server;
+
+/// The method that checks.
+pub(crate) const CHECK: &str = "/k1s0.system.ratelimit.v1.RateLimitService/CheckRateLimit";
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Check {
+    #[prost(string, tag = "1")]
+    rule_id: String,
+    #[prost(string, tag = "2")]
+    subject: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Checked {
+    #[prost(bool, tag = "1")]
+    allowed: bool,
+}
+
+/// Sends a request as it is written here, and reads all of the answer.
+pub(crate) fn http(server: &Server, line: &str, headers: &[&str], body: &str) -> String {
+    let mut stream = TcpStream::connect(server.url().trim_start_matches("http://")).unwrap();
+    let headers = [headers, &[""]].concat().join("\r\n");
+    let length = body.len();
+    write!(
+        stream,
+        "{line} HTTP/1.1\r\nhost: here\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n{headers}\r\n{body}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Checks the person over HTTP; the answer.
+pub(crate) fn check(server: &Server, headers: &[&str]) -> String {
+    let body = format!(r#"{{"scope":"user","identifier":"{PERSON}"}}"#);
+    let answer = http(server, "POST /api/v1/ratelimit/check", headers, &body);
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    answer
+}
+
+/// Calls a method over gRPC as one that checks is called; whether the person may go on.
+pub(crate) fn call(server: &Server, path: &str, rule: &str, parent: &str) -> Result<bool, Code> {
+    Runtime::new().unwrap().block_on(async {
+        let channel = Channel::from_shared(server.grpc_url()).unwrap().connect().await.unwrap();
+        let mut grpc = Grpc::new(channel);
+        grpc.ready().await.unwrap();
+        let check = Check { rule_id: rule.to_owned(), subject: PERSON.to_owned() };
+        let mut request = Request::new(check);
+        request.metadata_mut().insert("traceparent", parent.parse().unwrap());
+        request.metadata_mut().insert("x-request-id", "call-1".parse().unwrap());
+        let codec = ProstCodec::<Check, Checked>::default();
+        let answer = grpc.unary(request, path.parse().unwrap(), codec).await;
+        answer.map(|checked| checked.into_inner().allowed).map_err(|status| status.code())
+    })
+}

@@ -1,0 +1,145 @@
+//! A collector that keeps what it is sent.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    sync::{Arc, Condvar, Mutex},
+    time::Duration,
+};
+
+use opentelemetry_proto::tonic::{
+    collector::trace::v1::{
+        ExportTraceServiceRequest, ExportTraceServiceResponse,
+        trace_service_server::{TraceService, TraceServiceServer},
+    },
+    common::v1::{KeyValue, any_value::Value},
+    trace::v1::span::SpanKind,
+};
+use prost::Message as _;
+use tokio::{net::TcpListener, runtime::Runtime};
+use tonic::{
+    Request, Response, Status,
+    transport::{Identity, Server, ServerTlsConfig, server::TcpIncoming},
+};
+
+/// A collector on a free port; ends with the test.
+pub(crate) struct Collector {
+    /// What it runs on.
+    _runtime: Runtime,
+    received: Received,
+    port: u16,
+}
+
+/// A span as a test looks at it.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    pub(crate) name: String,
+    pub(crate) trace: String,
+    pub(crate) parent: String,
+    pub(crate) failed: bool,
+    pub(crate) attributes: BTreeMap<String, String>,
+    pub(crate) resource: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Default)]
+struct Received(Arc<(Mutex<Vec<ExportTraceServiceRequest>>, Condvar)>);
+
+// === impl Collector ===
+
+impl Collector {
+    pub(crate) fn start() -> Self {
+        Self::serve(Server::builder())
+    }
+
+    /// One behind TLS, with the certificate in `folder`.
+    pub(crate) fn start_with_tls(folder: &Path) -> Self {
+        let read = |name| fs::read(folder.join(name)).unwrap();
+        let tls = ServerTlsConfig::new();
+        let tls = tls.identity(Identity::from_pem(read("cert.pem"), read("key.pem")));
+        Self::serve(Server::builder().tls_config(tls).unwrap())
+    }
+
+    fn serve(mut server: Server) -> Self {
+        let (runtime, received) = (Runtime::new().unwrap(), Received::default());
+        let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0))).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let router = server.add_service(TraceServiceServer::new(received.clone()));
+        runtime.spawn(router.serve_with_incoming(TcpIncoming::from(listener)));
+        Self { _runtime: runtime, received, port }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Waits until something was sent.
+    pub(crate) fn wait(&self) {
+        let (received, changed) = &*self.received.0;
+        let nothing = |received: &mut Vec<_>| received.is_empty();
+        let long = Duration::from_secs(20);
+        let waited = changed.wait_timeout_while(received.lock().unwrap(), long, nothing);
+        assert!(!waited.unwrap().1.timed_out(), "nothing was sent");
+    }
+
+    /// Everything that was sent, as it was on the wire.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let received = self.received.0.0.lock().unwrap();
+        received.iter().flat_map(ExportTraceServiceRequest::encode_to_vec).collect()
+    }
+
+    /// Every span that was sent.
+    pub(crate) fn spans(&self) -> Vec<Span> {
+        let mut spans = Vec::new();
+        for of_resource in
+            self.received.0.0.lock().unwrap().iter().flat_map(|sent| &sent.resource_spans)
+        {
+            let resource = texts(&of_resource.resource.as_ref().unwrap().attributes);
+            for span in of_resource.scope_spans.iter().flat_map(|of_scope| &of_scope.spans) {
+                assert_eq!(span.kind(), SpanKind::Server);
+                assert!(span.start_time_unix_nano <= span.end_time_unix_nano);
+                assert_eq!((span.events.len(), span.trace_state.as_str()), (0, ""));
+                spans.push(Span {
+                    name: span.name.clone(),
+                    trace: hex(&span.trace_id),
+                    parent: hex(&span.parent_span_id),
+                    failed: span.status.as_ref().is_some_and(|status| status.code == 2),
+                    attributes: texts(&span.attributes),
+                    resource: resource.clone(),
+                });
+            }
+        }
+        spans
+    }
+}
+
+#[tonic::async_trait]
+impl TraceService for Received {
+    async fn export(
+        &self,
+        request: Request<ExportTraceServiceRequest>,
+    ) -> Result<Response<ExportTraceServiceResponse>, Status> {
+        self.0.0.lock().unwrap().push(request.into_inner());
+        self.0.1.notify_all();
+        Ok(Response::new(ExportTraceServiceResponse::default()))
+    }
+}
+
+fn texts(attributes: &[KeyValue]) -> BTreeMap<String, String> {
+    let text = |attribute: &KeyValue| match attribute.value.as_ref().unwrap().value.as_ref() {
+        Some(Value::StringValue(text)) => text.clone(),
+        Some(Value::IntValue(number)) => number.to_string(),
+        Some(Value::BoolValue(truth)) => truth.to_string(),
+        other => panic!("{other:?}"),
+    };
+    attributes.iter().map(|attribute| (attribute.key.clone(), text(attribute))).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    digits.map(|digit| char::from_digit(digit.into(), 16).unwrap()).collect()
+}

@@ -1,0 +1,81 @@
+//! Who takes spans. Sending them is nobody's duty: a collector that is away is left alone.
+
+use std::{sync::Mutex, time::Duration};
+
+use opentelemetry_otlp::{
+    RetryPolicy, SpanExporter as Otlp, WithExportConfig as _, WithTonicConfig as _,
+};
+use opentelemetry_sdk::{
+    Resource,
+    error::OTelSdkResult,
+    trace::{SpanData, SpanExporter},
+};
+use tokio::time::Instant;
+use tonic::transport::{Channel, ClientTlsConfig};
+use tracing::{info, warn};
+
+use super::TracerError;
+use crate::config::Endpoint;
+
+/// How long a collector may take to let itself be connected to, and to take a batch.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long to be silent about a collector that is away.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// A collector, reached over OTLP.
+#[derive(Debug)]
+pub(super) struct Collector {
+    otlp: Otlp,
+    /// When its absence was last logged, since it was last there.
+    complained: Mutex<Option<Instant>>,
+}
+
+impl Collector {
+    /// The one at `endpoint`; it is connected to when there is something to send.
+    pub(super) fn at(endpoint: &Endpoint) -> Result<Self, TracerError> {
+        let mut channel =
+            Channel::builder(endpoint.get().clone()).connect_timeout(PATIENCE).timeout(PATIENCE);
+        if endpoint.get().scheme_str() == Some("https") {
+            channel = channel.tls_config(ClientTlsConfig::new().with_native_roots())?;
+        }
+        let otlp = Otlp::builder()
+            .with_tonic()
+            .with_channel(channel.connect_lazy())
+            .with_timeout(PATIENCE)
+            // While one batch is tried again and again, the next ones get lost.
+            .with_retry_policy(RetryPolicy::disabled())
+            .build()?;
+        Ok(Self { otlp, complained: Mutex::new(None) })
+    }
+
+    /// Logs that spans get lost, or that they no longer do, rarely enough to be read.
+    fn log(&self, sent: &OTelSdkResult) {
+        let Ok(mut complained) = self.complained.lock() else { return };
+        match sent {
+            Ok(()) if complained.take().is_some() => info!("The collector takes spans again"),
+            Ok(()) => {}
+            Err(_) if complained.is_some_and(|at| at.elapsed() < SILENCE) => {}
+            Err(error) => {
+                *complained = Some(Instant::now());
+                warn!(%error, "The collector does not take spans; they are lost");
+            }
+        }
+    }
+}
+
+impl SpanExporter for Collector {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let sent = self.otlp.export(batch).await;
+        self.log(&sent);
+        sent
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.otlp.shutdown_with_timeout(timeout)
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.otlp.set_resource(resource);
+    }
+}

@@ -1,0 +1,75 @@
+//! What is known about one request, for whoever follows it across services.
+
+use axum::http::StatusCode;
+use futures_util::future::Either;
+use headgate::Decision;
+use opentelemetry::{
+    Context, KeyValue,
+    context::{FutureExt as _, WithContext},
+    trace::{Status, TraceContextExt as _, TraceId, get_active_span},
+};
+use tonic::Code;
+
+/// The span of a request that is being answered. It ends when it is dropped.
+pub(crate) struct Span(Context);
+
+/// Answers within `span`, if there is one. Where requests are not followed, it costs nothing.
+pub(crate) fn within<F: Future>(span: Option<&Span>, answering: F) -> Either<WithContext<F>, F> {
+    match span {
+        Some(Span(context)) => Either::Left(answering.with_context(context.clone())),
+        None => Either::Right(answering),
+    }
+}
+
+impl Span {
+    pub(super) const fn new(context: Context) -> Self {
+        Self(context)
+    }
+
+    /// The trace that it is part of.
+    pub(crate) fn trace_id(&self) -> TraceId {
+        self.0.span().span_context().trace_id()
+    }
+
+    /// Notes in the span of the request at hand what was decided: about all, if about many.
+    pub(crate) fn decided(decisions: &[&Decision]) {
+        let allowed = decisions.iter().all(|decision| decision.allowed);
+        let degraded = decisions.iter().any(|decision| decision.degraded.is_some());
+        get_active_span(|span| {
+            span.set_attributes([
+                KeyValue::new("headgate.allowed", allowed),
+                KeyValue::new("headgate.degraded", degraded),
+            ]);
+        });
+    }
+
+    /// Ends it with how an HTTP request was answered.
+    pub(crate) fn answered_http(self, status: StatusCode) {
+        let code = KeyValue::new("http.response.status_code", i64::from(status.as_u16()));
+        self.answered(code, status.is_server_error());
+    }
+
+    /// Ends it with how a gRPC call was answered.
+    pub(crate) fn answered_call(self, status: Code) {
+        let failed = matches!(
+            status,
+            Code::Unknown
+                | Code::DeadlineExceeded
+                | Code::Unimplemented
+                | Code::Internal
+                | Code::Unavailable
+                | Code::DataLoss
+        );
+        self.answered(KeyValue::new("rpc.grpc.status_code", i64::from(status as i32)), failed);
+    }
+
+    /// That a caller was refused is no failure of the server's.
+    fn answered(self, code: KeyValue, failed: bool) {
+        let span = self.0.span();
+        if failed {
+            span.set_status(Status::error(""));
+        }
+        span.set_attribute(code);
+        span.end();
+    }
+}

@@ -1,0 +1,166 @@
+//! Follows requests across services: opens a span for each and sends it away in the background.
+
+use std::time::Duration;
+
+use axum::http::HeaderMap;
+use opentelemetry::{
+    Context, KeyValue,
+    propagation::{Extractor, TextMapPropagator as _},
+    trace::{SpanKind, TraceContextExt as _, Tracer as _, TracerProvider as _},
+};
+use opentelemetry_otlp::ExporterBuildError;
+use opentelemetry_sdk::{
+    Resource,
+    propagation::TraceContextPropagator,
+    trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracer, SdkTracerProvider},
+};
+use thiserror::Error;
+use tokio::task;
+use tracing::warn;
+
+use super::{Span, collector::Collector};
+use crate::{
+    config::{AppConfig, Config},
+    grpc::Method,
+    request_id::RequestId,
+};
+
+/// How many spans wait to be sent; more are lost.
+const QUEUE: usize = 4096;
+
+/// How many are sent at a time.
+const BATCH: usize = 512;
+
+/// How long a span waits for others to be sent with.
+const DELAY: Duration = Duration::from_secs(1);
+
+/// How long the last spans may take when the server ends.
+const LAST_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Opens spans. What is in them is decided here and in [`Span`] alone, so that nothing that
+/// names a person, a machine or a secret gets there.
+#[derive(Clone, Debug)]
+pub(crate) struct Tracer {
+    provider: SdkTracerProvider,
+    tracer: SdkTracer,
+}
+
+/// Why no request is followed.
+#[derive(Debug, Error)]
+pub enum TracerError {
+    /// The collector cannot be spoken to in this way.
+    #[error(transparent)]
+    Exporter(#[from] ExporterBuildError),
+    /// There are no authorities to trust.
+    #[error("cannot prepare TLS: {0}")]
+    Tls(#[from] tonic::transport::Error),
+}
+
+/// What callers say about the trace that a request is part of. Their `tracestate` is for services
+/// further on, and there are none.
+struct Caller<'a>(&'a HeaderMap);
+
+// === impl Tracer ===
+
+impl Tracer {
+    /// Starts to follow requests, if `config` says so. It must be called within a tokio runtime.
+    pub(crate) fn start(config: &Config) -> Result<Option<Self>, TracerError> {
+        let trace = &config.observability.trace;
+        if !trace.enabled {
+            return Ok(None);
+        }
+        let batches = BatchConfigBuilder::default()
+            .with_max_queue_size(QUEUE)
+            .with_max_export_batch_size(BATCH)
+            .with_scheduled_delay(DELAY)
+            .build();
+        let sending = BatchSpanProcessor::new(Collector::at(&trace.endpoint)?, batches);
+        let undecided = Sampler::TraceIdRatioBased(trace.sample_rate.get());
+        let provider = SdkTracerProvider::builder()
+            .with_resource(resource(&config.app))
+            .with_sampler(Sampler::ParentBased(Box::new(undecided)))
+            .with_span_processor(sending)
+            .build();
+        Ok(Some(Self { tracer: provider.tracer("headgate"), provider }))
+    }
+
+    /// The span of an HTTP request; `route` is the template of its path, if there is one.
+    pub(crate) fn http(
+        &self,
+        headers: &HeaderMap,
+        method: &'static str,
+        route: Option<&str>,
+        id: &RequestId,
+    ) -> Span {
+        let (verb, method) = if method == "other" { ("HTTP", "_OTHER") } else { (method, method) };
+        let name = route.map_or_else(|| verb.to_owned(), |route| format!("{verb} {route}"));
+        let mut attributes = vec![KeyValue::new("http.request.method", method)];
+        attributes.extend(route.map(|route| KeyValue::new("http.route", route.to_owned())));
+        self.open(headers, name, attributes, id)
+    }
+
+    /// The span of a gRPC call of `method`, if there is such a one.
+    pub(crate) fn call(
+        &self,
+        headers: &HeaderMap,
+        method: Option<&'static Method>,
+        id: &RequestId,
+    ) -> Span {
+        let system = KeyValue::new("rpc.system", "grpc");
+        let Some(Method { service, name, .. }) = method else {
+            let other = KeyValue::new("rpc.method", "_OTHER");
+            return self.open(headers, "_OTHER".to_owned(), vec![system, other], id);
+        };
+        let (of, called) =
+            (KeyValue::new("rpc.service", *service), KeyValue::new("rpc.method", *name));
+        self.open(headers, format!("{service}/{name}"), vec![system, of, called], id)
+    }
+
+    fn open(
+        &self,
+        headers: &HeaderMap,
+        name: String,
+        mut attributes: Vec<KeyValue>,
+        id: &RequestId,
+    ) -> Span {
+        attributes.push(KeyValue::new("headgate.request_id", id.as_str().to_owned()));
+        let parent =
+            TraceContextPropagator::new().extract_with_context(&Context::new(), &Caller(headers));
+        let span = self.tracer.span_builder(name).with_kind(SpanKind::Server);
+        let span = span.with_attributes(attributes).start_with_context(&self.tracer, &parent);
+        Span::new(parent.with_span(span))
+    }
+
+    /// Sends what there is to send, and waits for that, but not for long.
+    pub(crate) async fn finish(&self) {
+        let provider = self.provider.clone();
+        let sent =
+            task::spawn_blocking(move || provider.shutdown_with_timeout(LAST_PATIENCE)).await;
+        if let Ok(Err(error)) = sent {
+            warn!(%error, "The last spans are lost");
+        }
+    }
+}
+
+fn resource(app: &AppConfig) -> Resource {
+    Resource::builder()
+        .with_service_name(app.name.clone())
+        .with_attribute(KeyValue::new("service.version", app.version.clone()))
+        .with_attribute(KeyValue::new("deployment.environment.name", app.environment.clone()))
+        .build()
+}
+
+// === impl Caller ===
+
+impl Extractor for Caller<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        match key {
+            "traceparent" => self.0.get(key)?.to_str().ok(),
+            _ => None,
+        }
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        vec!["traceparent"]
+    }
+}
