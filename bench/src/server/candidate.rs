@@ -5,11 +5,10 @@ use std::{
     net::TcpStream,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    thread,
     time::Duration,
 };
 
-use headgate_testkit::free_port;
+use headgate_testkit::{free_port, wait_until};
 
 use super::empty;
 
@@ -174,10 +173,8 @@ fn message(bytes: &[u8]) -> Vec<u8> {
 impl Running {
     /// Waits for its port to open.
     fn is_up(&self) -> bool {
-        (0..200).any(|_| {
-            thread::sleep(Duration::from_millis(25));
-            TcpStream::connect(("127.0.0.1", self.port)).is_ok()
-        })
+        let answers = || TcpStream::connect(("127.0.0.1", self.port)).is_ok();
+        wait_until(Duration::from_secs(10), answers)
     }
 
     /// Seconds that it has kept a core busy.

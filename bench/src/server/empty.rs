@@ -73,7 +73,13 @@ impl RateLimitService for Empty {
     }
 }
 
-#[allow(dead_code, missing_docs, unreachable_pub, clippy::pedantic, reason = "made by a program; one call of it is answered")]
+#[allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    clippy::pedantic,
+    reason = "made by a program; one call of it is answered"
+)]
 mod proto {
     tonic::include_proto!("k1s0.system.ratelimit.v1");
 }

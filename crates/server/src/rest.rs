@@ -10,7 +10,7 @@ mod field;
 mod health;
 mod json;
 mod metrics;
-mod openapi;
+pub(crate) mod openapi;
 mod page;
 mod query;
 mod reset;

@@ -64,7 +64,7 @@ const METRICS: &str = "/metrics";
 struct Surface;
 
 /// The description itself, with the metrics where they are.
-pub(super) fn document(metrics_path: Option<&str>) -> utoipa::openapi::OpenApi {
+pub(crate) fn document(metrics_path: Option<&str>) -> utoipa::openapi::OpenApi {
     let mut document = Surface::openapi();
     if metrics_path != Some(METRICS) {
         let item = document.paths.paths.remove(METRICS);
