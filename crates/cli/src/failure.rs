@@ -21,3 +21,10 @@ pub(crate) enum Failure {
     #[error("nothing was changed")]
     Declined,
 }
+
+impl Failure {
+    /// Whether whoever reads the output has seen enough, as `head` has.
+    pub(crate) fn is_enough(&self) -> bool {
+        matches!(self, Self::Print(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}

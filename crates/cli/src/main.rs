@@ -50,6 +50,9 @@ fn main() -> ExitCode {
         Err(usage) => return explain(&usage),
     };
     cli.command.run().unwrap_or_else(|failure| {
+        if failure.is_enough() {
+            return ExitCode::SUCCESS;
+        }
         // Nobody is left to tell if standard error is gone too.
         let _ = writeln!(std::io::stderr(), "headgate: {failure}");
         ExitCode::FAILURE

@@ -2,7 +2,7 @@
 
 mod audit;
 mod caller;
-mod check;
+pub(crate) mod check;
 mod docs;
 mod error;
 mod explain;
@@ -34,7 +34,7 @@ pub(crate) use self::surface::Surface;
 fn routes(metrics_path: Option<&str>) -> Routes {
     let document = Bytes::from(json::to_vec(&openapi::document(metrics_path)));
     let routes = Routes::default()
-        .route("/api/v1/ratelimit/check", post(check::check))
+        .route(check::PATH, post(check::check))
         .route("/api/v1/ratelimit/check/batch", post(check::check_batch))
         .route("/api/v1/ratelimit/rules", get(rules::list).post(rules::create).put(rules::apply))
         .route(

@@ -1,8 +1,11 @@
 use std::time::Duration;
 
-use prometheus::{Error, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use prometheus::{
+    Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
+};
 
 use super::registered;
+use crate::rest::check;
 
 /// Seconds.
 pub(super) const BUCKETS: [f64; 15] = [
@@ -14,6 +17,8 @@ pub(super) const BUCKETS: [f64; 15] = [
 pub(crate) struct Requests {
     answered: IntCounterVec,
     duration: HistogramVec,
+    /// What almost every request adds to, looked up once.
+    checks: (IntCounter, Histogram),
 }
 
 /// A request that was answered.
@@ -35,14 +40,26 @@ impl Requests {
             "Time an HTTP request took, by method and route.",
         );
         let duration = HistogramVec::new(duration.buckets(BUCKETS.into()), &["method", "path"])?;
+        let (method, path) = ("POST", check::PATH);
+        let checks = (
+            answered.with_label_values(&[method, path, "200"]),
+            duration.with_label_values(&[method, path]),
+        );
         Ok(Self {
             answered: registered(registry, answered)?,
             duration: registered(registry, duration)?,
+            checks,
         })
     }
 
     pub(crate) fn answered(&self, request: &Answered<'_>) {
         let Answered { method, path, status, took } = request;
+        if (*method, *path, *status) == ("POST", check::PATH, "200") {
+            let (answered, duration) = &self.checks;
+            answered.inc();
+            duration.observe(took.as_secs_f64());
+            return;
+        }
         self.answered.with_label_values(&[method, path, status]).inc();
         self.duration.with_label_values(&[method, path]).observe(took.as_secs_f64());
     }

@@ -24,6 +24,9 @@ pub(super) use self::{
     question::{WireQuestion, scope, subject, text},
 };
 
+/// Where [`check`] answers.
+pub(crate) const PATH: &str = "/api/v1/ratelimit/check";
+
 /// Decides whether a subject may go on, and takes what it asks for if it may.
 #[utoipa::path(
     post,

@@ -1,7 +1,10 @@
 //! JSON bodies, in and out.
 
+use std::pin::pin;
+
 use axum::{
-    body::{Body, Bytes},
+    BoxError,
+    body::{Body, Bytes, HttpBody},
     extract::{FromRequest, Request},
     http::{HeaderMap, HeaderValue, header},
     response::Response,
@@ -42,23 +45,62 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
     }
 }
 
-impl<S: Sync, const MAX_BYTES: usize> FromRequest<S> for JsonBody<MAX_BYTES> {
-    type Rejection = ApiError;
-
-    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
-        if !is_json(request.headers()) {
+impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
+    /// Takes in a body that was sent as JSON.
+    pub(super) async fn read<B>(headers: &HeaderMap, body: B) -> Result<Self, ApiError>
+    where
+        B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
+    {
+        if !is_json(headers) {
             return Err(ApiError::NotJson);
         }
-        let announced = request.headers().get(header::CONTENT_LENGTH);
+        let announced = headers.get(header::CONTENT_LENGTH);
         let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
         if announced.is_some_and(|length: u64| length > MAX_BYTES as u64) {
             return Err(ApiError::TooLarge(MAX_BYTES));
         }
-        match Limited::new(request.into_body(), MAX_BYTES).collect().await {
-            Ok(body) => Ok(Self(body.to_bytes())),
-            Err(error) if error.is::<LengthLimitError>() => Err(ApiError::TooLarge(MAX_BYTES)),
-            Err(_) => Err(ApiError::Interrupted),
+        let mut body = pin!(Limited::new(body, MAX_BYTES));
+        let first = Self::part(&mut body).await?.unwrap_or_default();
+        let Some(second) = Self::part(&mut body).await? else {
+            // Most bodies come in one part, which is taken as it is.
+            return Ok(Self(first));
+        };
+        let mut whole = [first, second].concat();
+        while let Some(part) = Self::part(&mut body).await? {
+            whole.extend_from_slice(&part);
         }
+        Ok(Self(whole.into()))
+    }
+
+    /// The next part of a body, if there is one.
+    async fn part<B>(body: &mut B) -> Result<Option<Bytes>, ApiError>
+    where
+        B: HttpBody<Data = Bytes, Error = BoxError> + Unpin,
+    {
+        while let Some(frame) = body.frame().await {
+            // What is no data is of no interest.
+            if let Ok(part) = frame.map_err(|error| Self::broken(&error))?.into_data() {
+                return Ok(Some(part));
+            }
+        }
+        Ok(None)
+    }
+
+    fn broken(error: &BoxError) -> ApiError {
+        if error.is::<LengthLimitError>() {
+            ApiError::TooLarge(MAX_BYTES)
+        } else {
+            ApiError::Interrupted
+        }
+    }
+}
+
+impl<S: Sync, const MAX_BYTES: usize> FromRequest<S> for JsonBody<MAX_BYTES> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        let (head, body) = request.into_parts();
+        Self::read(&head.headers, body).await
     }
 }
 

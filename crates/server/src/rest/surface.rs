@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Router,
     body::Body,
+    extract::State,
     http::{
         Method, Request,
         header::{AUTHORIZATION, CONTENT_LENGTH},
@@ -16,7 +17,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::time::{self, Instant};
 use tracing::{debug, error, field::display, info};
 
-use super::{error::ApiError, routes::Templates};
+use super::{check, error::ApiError, json::JsonBody, routes::Templates};
 use crate::{
     metrics::Answered,
     request_id::{self, RequestId},
@@ -46,7 +47,8 @@ impl Surface {
         let started = Instant::now();
         let id = RequestId::of(request.headers());
         let method = bounded(request.method());
-        let path = self.templates.of(request.uri().path());
+        let is_check = request.method() == Method::POST && request.uri().path() == check::PATH;
+        let path = if is_check { check::PATH } else { self.templates.of(request.uri().path()) };
         if request.headers().contains_key(AUTHORIZATION) {
             // Only those who may change something have their request's name written down.
             request.extensions_mut().insert(id.clone());
@@ -57,9 +59,11 @@ impl Surface {
             tracer.http(request.headers(), method, route, &id)
         });
 
-        let answering = within(span.as_ref(), self.router.call(request));
+        let answering =
+            async { if is_check { self.check(request).await } else { self.route(request).await } };
+        let answering = within(span.as_ref(), answering);
         let mut response = match time::timeout(self.request_timeout, answering).await {
-            Ok(Ok(response)) => response,
+            Ok(response) => response,
             Err(_) => ApiError::TimedOut.into_response(),
         };
 
@@ -78,6 +82,24 @@ impl Surface {
         }
         response.headers_mut().insert(request_id::HEADER, id.into_header());
         response
+    }
+}
+
+impl Surface {
+    async fn route(&self, request: Request<Incoming>) -> Response {
+        match self.router.call(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+
+    /// Almost every request is this one, so it does not ask the router where it belongs.
+    async fn check(&self, request: Request<Incoming>) -> Response {
+        let (head, body) = request.into_parts();
+        match JsonBody::read(&head.headers, body).await {
+            Ok(body) => check::check(State(Arc::clone(&self.services)), body).await.into_response(),
+            Err(error) => error.into_response(),
+        }
     }
 }
 
