@@ -24,6 +24,10 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 
+/// A request is a few dozen small allocations; this one makes them in half the time of the system's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// May X do this now, and if not, when?
 #[derive(Debug, Parser)]
 #[command(name = "headgate", version, arg_required_else_help = true)]

@@ -23,6 +23,8 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 const IETF: HeaderName = HeaderName::from_static("ratelimit");
 const IETF_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
+const HEADERS: usize = 8;
+
 /// A decision and the question it answers.
 pub(super) struct Answer<'a> {
     body: WireAnswer<'a>,
@@ -71,6 +73,8 @@ impl From<Answer<'_>> for Response {
     fn from(Answer { body, decision, rule }: Answer<'_>) -> Self {
         let mut response = json::respond(&body);
         let headers = response.headers_mut();
+        // All that follow, and the request's id: growing would move them.
+        headers.reserve(HEADERS);
         headers.insert(LIMIT, HeaderValue::from(decision.limit));
         headers.insert(REMAINING, HeaderValue::from(decision.remaining));
         headers.insert(RESET, HeaderValue::from(body.reset_at));
