@@ -82,9 +82,11 @@ impl App {
     pub async fn build(config: &Config) -> Result<Self, BuildError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let defaults = config.ratelimit.defaults()?;
-        let Stores { limiter, probe, memory, kind } =
-            Stores::open(config, &defaults.limit, Arc::clone(&clock))
-                .map_err(BuildError::Config)?;
+        let workers = Workers::start(config.server.workers()).map_err(BuildError::Workers)?;
+        let Stores { limiter, probe, memory, kind } = {
+            let _on_a_worker = workers.enter();
+            Stores::open(config, &defaults.limit, Arc::clone(&clock)).map_err(BuildError::Config)?
+        };
         let target = config.database.target(&config.server.data_dir);
         let database = Arc::new(Database::open(&target.map_err(BuildError::Config)?));
         let catalog = Arc::new(Catalog::new(defaults, Arc::clone(&clock))?);
@@ -117,7 +119,7 @@ impl App {
             grpc: Arc::new(Grpc::new(Arc::clone(&services), request_timeout)?),
             surface: Arc::new(Surface::new(services, metrics_path, request_timeout)),
             refresher,
-            workers: Workers::start(config.server.workers()).map_err(BuildError::Workers)?,
+            workers,
             store: kind,
             new_admin_token: admin.filter(AdminToken::created),
             patience: Patience {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use tokio::{
-    runtime::{Builder, Handle},
+    runtime::{Builder, EnterGuard, Handle},
     sync::oneshot,
 };
 
@@ -29,6 +29,12 @@ impl Workers {
     pub(crate) fn start(count: usize) -> io::Result<Self> {
         let workers = (0..count.max(1)).map(Worker::start).collect::<io::Result<_>>()?;
         Ok(Self { workers, next: AtomicUsize::new(0) })
+    }
+
+    /// Until the guard is gone, what is spawned lives on the first of them: what talks to the
+    /// store is then woken on a thread that answers, and not on one more.
+    pub(crate) fn enter(&self) -> EnterGuard<'_> {
+        self.workers[0].handle.enter()
     }
 
     /// The one whose turn it is.
