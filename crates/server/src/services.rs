@@ -5,14 +5,17 @@ use std::sync::Arc;
 use headgate::Clock;
 use headgate_ratelimit::{
     AuditLog, Author, Catalog,
-    usecase::{CheckRateLimit, Explain, GetUsage, ManageRules, ResetLimit},
+    usecase::{
+        CheckError, CheckRateLimit, Explain, GetUsage, ManageRules, Question, ResetLimit, Verdict,
+    },
 };
+use tokio::time::Instant;
 
 use crate::{
     auth::{Actor, Auth},
     metrics::Metrics,
     stores::Probe,
-    telemetry::Tracer,
+    telemetry::{Span, Tracer},
 };
 
 /// What handlers need.
@@ -33,6 +36,26 @@ pub(crate) struct Services {
 }
 
 impl Services {
+    /// Decides, and counts what was decided; a dry run only says what would be.
+    pub(crate) async fn decide(
+        &self,
+        question: &Question<'_>,
+        dry_run: bool,
+    ) -> Result<Verdict, CheckError> {
+        let verdict = if dry_run {
+            self.check.peek(question).await?
+        } else {
+            let started = Instant::now();
+            let verdict = self.check.check(question).await?;
+            self.metrics.checks.decided(&verdict.decision, started.elapsed());
+            verdict
+        };
+        if self.tracer.is_some() {
+            Span::decided(&[&verdict.decision]);
+        }
+        Ok(verdict)
+    }
+
     /// Who changes something, in the words of the audit log.
     pub(crate) fn author(&self, actor: Actor, request_id: &str) -> Author {
         Author {

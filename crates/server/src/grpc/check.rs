@@ -5,7 +5,6 @@ use headgate_ratelimit::{
     Scope,
     usecase::{CheckError, Question, Verdict, check::Asked},
 };
-use tokio::time::Instant;
 
 use super::{
     error::{CallError, Violation},
@@ -13,24 +12,14 @@ use super::{
     proto::{CheckRateLimitRequest, CheckRateLimitResponse},
     rules, subject,
 };
-use crate::{reason::Reason, rest::window, services::Services, telemetry::Span};
+use crate::{reason::Reason, rest::window, services::Services};
 
 pub(super) async fn check(
     services: &Services,
     wire: &CheckRateLimitRequest,
 ) -> Result<CheckRateLimitResponse, CallError> {
     let question = question(services, wire)?;
-    let verdict = if wire.dry_run {
-        services.check.peek(&question).await?
-    } else {
-        let started = Instant::now();
-        let verdict = services.check.check(&question).await?;
-        services.metrics.checks.decided(&verdict.decision, started.elapsed());
-        verdict
-    };
-    if services.tracer.is_some() {
-        Span::decided(&[&verdict.decision]);
-    }
+    let verdict = services.decide(&question, wire.dry_run).await?;
     Ok(answer(&question, &verdict))
 }
 

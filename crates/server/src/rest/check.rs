@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use headgate_ratelimit::usecase::CheckError;
-use tokio::time::Instant;
 
 use self::answer::Answer;
 use super::{
@@ -16,7 +15,7 @@ use super::{
     json::JsonBody,
     openapi::{Failing, WithBody},
 };
-use crate::{services::Services, telemetry::Span};
+use crate::services::Services;
 
 pub(super) use self::{
     answer::WireAnswer,
@@ -58,17 +57,7 @@ pub(super) async fn check(
     let wire: WireQuestion<'_> = body.parse()?;
     let (question, dry_run) = wire.validate()?;
 
-    let verdict = if dry_run {
-        services.check.peek(&question).await?
-    } else {
-        let started = Instant::now();
-        let verdict = services.check.check(&question).await?;
-        services.metrics.checks.decided(&verdict.decision, started.elapsed());
-        verdict
-    };
-    if services.tracer.is_some() {
-        Span::decided(&[&verdict.decision]);
-    }
+    let verdict = services.decide(&question, dry_run).await?;
     Ok(Answer::new(&question, &verdict).into())
 }
 
