@@ -1,6 +1,7 @@
 -- sliding_window: a sorted set, one member for every admitted request
 --   score   when it was admitted, in microseconds
---   member  units:when:n, where n tells requests of one microsecond apart
+--   member  n:units:when, where n tells requests of one microsecond apart; its seven digits come
+--           first, so that the last member of a microsecond is the one with the largest n
 -- Two more members stand before all of these, at scores that are no times:
 --   '#'     its score is the sum of all units, so that nobody has to add them up
 --   '?...'  at score -1: the leases
@@ -12,7 +13,7 @@ meters.sliding_window = sliding_window
 local FIRST_TIME = '1000000000000'
 
 local function units(member)
-  return tonumber(string.match(member, '^%d+'))
+  return tonumber(string.match(member, '^%d+:(%d+)'))
 end
 
 function sliding_window.load(key, args, clock)
@@ -48,10 +49,10 @@ end
 function sliding_window.take(s, cost)
   local n = 0
   if s.newest_at == s.now then
-    n = tonumber(string.match(s.newest_member, '%d+$')) + 1
+    n = tonumber(string.match(s.newest_member, '^%d+'), 10) + 1
   end
   s.total = s.total + cost
-  s.newest_at, s.newest_member = s.now, string.format('%.0f:%.0f:%d', cost, s.now, n)
+  s.newest_at, s.newest_member = s.now, string.format('%07d:%.0f:%.0f', n, cost, s.now)
   redis.call('ZADD', s.key, s.now, s.newest_member)
 end
 
@@ -66,7 +67,8 @@ local function remove(s, cost, from, to)
       local less = math.min(have, cost)
       redis.call('ZREM', s.key, found[i])
       if less < have then
-        redis.call('ZADD', s.key, found[i + 1], string.format('%.0f%s', have - less, string.match(found[i], ':.*')))
+        local n, when = string.match(found[i], '^(%d+):%d+:(%d+)')
+        redis.call('ZADD', s.key, found[i + 1], string.format('%s:%.0f:%s', n, have - less, when))
       end
       cost, s.total = cost - less, s.total - less
     end
