@@ -2,7 +2,9 @@
 
 use std::{rc::Rc, sync::Arc, time::Duration};
 
-use headgate::{Limit, ManualClock, Timestamp, algorithm::Period};
+use headgate::{
+    Batch, Check, Cost, Key, Limit, ManualClock, Store, Timestamp, Verb, algorithm::Period,
+};
 use headgate_store_conformance::{Fixture, golden, suite};
 use headgate_testkit::{Redis, require};
 
@@ -93,4 +95,19 @@ fn skewed_client_clocks_change_nothing() {
             }
         }
     });
+}
+
+#[test]
+fn requests_of_one_microsecond_are_told_apart_whatever_they_cost() {
+    let redis = require!(Redis::builder().fake_clock(START).start());
+    let runtime = runtime();
+    let store = store(&runtime, &redis.url());
+    let limit = Limit::sliding_window(100, Duration::from_secs(60)).unwrap();
+    for cost in [1, 20, 1, 1] {
+        let (key, cost) = (Key::new("log").unwrap(), Cost::new(cost).unwrap());
+        let batch = Batch::from(Check::new(key, &limit, cost).unwrap());
+        runtime.block_on(store.apply(Verb::Acquire, &batch)).unwrap();
+    }
+    // A member for each request, and one for their sum.
+    assert_eq!(redis.cli(&["ZCARD", "log"]), "5");
 }
