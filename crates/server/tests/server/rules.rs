@@ -277,3 +277,16 @@ async fn rules_survive_a_restart() {
     let reply = server.with_token(Some(&token), "GET", RULES, "").await;
     assert_eq!(reply.json()["pagination"]["total_count"], 1);
 }
+
+#[tokio::test]
+async fn a_row_that_is_no_rule_is_an_internal_error_that_tells_nothing() {
+    let postgres = require!(Postgres::shared());
+    let server = Server::start(&[("database.url", postgres.url())]).await;
+    server.create_rule(&rule("user", "u1", 3, 60)).await;
+    postgres.psql("UPDATE ratelimit.rate_limit_rules SET identifier_pattern = 'a*b'");
+    let reply = server.admin("GET", RULES, "").await;
+    let expected = (500, "SYS_RATELIMIT_INTERNAL_ERROR".to_owned(), "internal error".to_owned());
+    assert_eq!(error(&reply), expected);
+    // The rules in force stay.
+    assert_eq!(server.check_user("u1").await.json()["limit"], 3);
+}
