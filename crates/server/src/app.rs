@@ -150,10 +150,7 @@ impl App {
             let _ = stopped.changed().await;
         };
         let surface = self.surface;
-        let answer = move |request| {
-            let surface = Arc::clone(&surface);
-            async move { surface.answer(request).await }
-        };
+        let answer = move |request| Arc::clone(&surface).answer(request);
         let grpc = Arc::clone(&self.grpc);
         let call = move |request| {
             let grpc = Arc::clone(&grpc);

@@ -1,18 +1,14 @@
 //! Connections: accepting them, and letting them finish.
 
-use std::{
-    convert::Infallible,
-    future::Future,
-    io,
-    pin::pin,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
-    time::Duration,
-};
+mod silence;
+
+use std::{convert::Infallible, future::Future, io, pin::pin, time::Duration};
 
 use axum::{
     BoxError,
     http::{Request, Response},
 };
+use futures_util::FutureExt;
 use hyper::{
     body::{Body, Incoming},
     service::service_fn,
@@ -31,6 +27,7 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
+use self::silence::Activity;
 use crate::workers::Workers;
 
 /// How often an HTTP/2 peer must show that it is there.
@@ -86,7 +83,7 @@ where
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
 {
-    let http = http(patience.idle);
+    let http = http();
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
@@ -106,8 +103,7 @@ where
     drain(graceful, connections, patience.drain).await
 }
 
-/// Sees a connection to its end. Hyper limits the time for a request's head once it knows
-/// the protocol; a connection that does not even get that far is ended here.
+/// Sees a connection to its end, or ends it when it has been silent for too long.
 async fn attend<A, F, B>(
     stream: std::net::TcpStream,
     http: auto::Builder<TokioExecutor>,
@@ -124,17 +120,21 @@ async fn attend<A, F, B>(
         Ok(stream) => TokioIo::new(stream),
         Err(error) => return warn!(%error, "Cannot wait for a connection"),
     };
-    let began = AtomicBool::new(false);
-    let service = service_fn(|request| {
-        began.store(true, Relaxed);
-        let answer = answer(request);
-        async { Ok::<_, Infallible>(answer.await) }
+    let activity = Activity::default();
+    let service = service_fn(|request: Request<Incoming>| {
+        let activity = activity.clone();
+        activity.begin(request.version());
+        // An async block would be twice as large, and it is moved with every request.
+        answer(request).map(move |answer| {
+            activity.end();
+            Ok::<_, Infallible>(answer)
+        })
     });
-    let mut connection = pin!(watcher.watch(http.serve_connection(stream, service)));
-    let end = match time::timeout(idle, &mut connection).await {
-        Ok(end) => end,
-        Err(_) if began.load(Relaxed) => connection.await,
-        Err(_) => return,
+    let connection = watcher.watch(http.serve_connection(stream, service));
+    let end = tokio::select! {
+        biased;
+        end = connection => end,
+        () = activity.silence(idle) => return,
     };
     if let Err(error) = end {
         debug!(%error, "A connection broke");
@@ -177,9 +177,10 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-fn http(idle: Duration) -> auto::Builder<TokioExecutor> {
+fn http() -> auto::Builder<TokioExecutor> {
     let mut http = auto::Builder::new(TokioExecutor::new());
-    http.http1().timer(TokioTimer::new()).header_read_timeout(idle);
+    // Answers are small: copying one behind its head costs less than handing both over.
+    http.http1().header_read_timeout(None).writev(false);
     http.http2()
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_EVERY)

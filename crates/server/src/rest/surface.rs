@@ -43,7 +43,7 @@ impl Surface {
         Self { router, templates, services, request_timeout }
     }
 
-    pub(crate) async fn answer(&self, mut request: Request<Incoming>) -> Response {
+    pub(crate) async fn answer(self: Arc<Self>, mut request: Request<Incoming>) -> Response {
         let started = Instant::now();
         let id = RequestId::of(request.headers());
         let method = bounded(request.method());
@@ -59,10 +59,16 @@ impl Surface {
             tracer.http(request.headers(), method, route, &id)
         });
 
-        let answering =
-            async { if is_check { self.check(request).await } else { self.route(request).await } };
-        let answering = within(span.as_ref(), answering);
-        let mut response = match time::timeout(self.request_timeout, answering).await {
+        let deadline = started + self.request_timeout;
+        let answering = async {
+            if is_check {
+                time::timeout_at(deadline, self.check(request)).await
+            } else {
+                // Boxed, so that the future of a check stays small: it is moved with every request.
+                time::timeout_at(deadline, Box::pin(self.route(request))).await
+            }
+        };
+        let mut response = match within(span.as_ref(), answering).await {
             Ok(response) => response,
             Err(_) => ApiError::TimedOut.into_response(),
         };
