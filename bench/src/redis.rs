@@ -11,14 +11,16 @@ use crate::{
     report::{Ratio, Table, Verdict, median},
 };
 
-use self::{ceiling::Ceiling, client::Client};
+use self::client::Client;
+
+pub(crate) use self::ceiling::Ceiling;
 
 /// How many requests wait for their answers: connections times requests on each.
 #[derive(Clone, Copy, Debug)]
-struct Load {
-    connections: usize,
-    pipeline: usize,
-    decisions: usize,
+pub(crate) struct Load {
+    pub(crate) connections: usize,
+    pub(crate) pipeline: usize,
+    pub(crate) decisions: usize,
 }
 
 const LOADS: [Load; 2] = [
@@ -112,7 +114,7 @@ impl Load {
         self.connections * self.pipeline
     }
 
-    const fn thinned(self, thinning: usize) -> Self {
+    pub(crate) const fn thinned(self, thinning: usize) -> Self {
         Self { decisions: self.decisions / thinning, ..self }
     }
 }

@@ -3,6 +3,8 @@
 mod candidate;
 mod empty;
 mod load;
+mod on_redis;
+mod open_loop;
 
 use crate::{
     options::Options,
@@ -10,13 +12,14 @@ use crate::{
 };
 
 use self::{
-    candidate::{Candidate, Running, Surface},
+    candidate::{Candidate, Place, Running, Surface},
     load::Figures,
 };
 
 pub(crate) use self::empty::{ARGUMENT, serve};
 
 const FEWEST_OF_EMPTY: f64 = 0.9;
+const FEWEST_OF_CEILING: f64 = 0.6;
 
 /// The rounds of one candidate.
 struct Series {
@@ -31,6 +34,9 @@ pub(crate) fn report(options: Options) {
             println!("skipped {surface}: {reason}\n");
         }
     }
+    if let Err(reason) = on_redis::report(options) {
+        println!("skipped servers on Redis: {reason}\n");
+    }
 }
 
 fn measure(surface: Surface, options: Options) -> Result<(), String> {
@@ -39,7 +45,8 @@ fn measure(surface: Surface, options: Options) -> Result<(), String> {
         .into_iter()
         .map(|candidate| Series { candidate, rounds: Vec::new() })
         .collect();
-    let running: Vec<Option<Running>> = all.iter().map(|series| series.candidate.start()).collect();
+    let running: Vec<Option<Running>> =
+        all.iter().map(|series| series.candidate.start(Place::OwnCore)).collect();
     for round in 0..options.rounds() {
         for i in 0..all.len() {
             // Another one starts each round: nobody always follows the same neighbour.
@@ -55,7 +62,7 @@ fn measure(surface: Surface, options: Options) -> Result<(), String> {
         println!("{verdict}");
     }
     println!(
-        "\n{} interleaved rounds by {tool}: {}.\n",
+        "\n{} interleaved rounds by {tool}: {}; server and load on a core each.\n",
         options.rounds(),
         load::described(surface)
     );

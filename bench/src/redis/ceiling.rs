@@ -10,7 +10,7 @@ use super::{Load, SUBJECTS, client};
 
 /// `redis-benchmark` that sends what our store sends.
 #[derive(Debug)]
-pub(super) struct Ceiling {
+pub(crate) struct Ceiling {
     port: u16,
     evalsha: Vec<String>,
 }
@@ -19,7 +19,7 @@ impl Ceiling {
     /// What redis-benchmark replaces by twelve random digits.
     const RANDOM: &str = "__rand_int__";
 
-    pub(super) fn new(redis: &Redis) -> Result<Self, String> {
+    pub(crate) fn new(redis: &Redis) -> Result<Self, String> {
         let version = Command::new("redis-benchmark").arg("--version").output();
         version.map_err(|error| format!("redis-benchmark: {error}"))?;
 
@@ -35,7 +35,7 @@ impl Ceiling {
     }
 
     /// Decisions per second.
-    pub(super) fn rate(&self, load: Load) -> f64 {
+    pub(crate) fn rate(&self, load: Load) -> f64 {
         let options = [
             ("-p", usize::from(self.port)),
             ("-c", load.connections),

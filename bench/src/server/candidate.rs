@@ -28,13 +28,27 @@ pub(super) enum Candidate {
     Throttlecrab(Surface),
 }
 
+/// Where a server runs and keeps its counters.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place<'a> {
+    /// On a core of its own, with the load on the other, counting in memory.
+    OwnCore,
+    /// On all cores, together with its load and the Redis with this address.
+    Beside(&'a str),
+}
+
 /// A server that answers.
 pub(super) struct Running {
     pub(super) candidate: Candidate,
     pub(super) port: u16,
+    /// The cores that the load has, as `taskset` names them.
+    pub(super) load_cores: &'static str,
     process: Child,
     folder: PathBuf,
 }
+
+/// A limit that no load reaches: one a microsecond.
+const ENOUGH: &str = "60000000";
 
 /// What every request asks.
 pub(super) struct Question {
@@ -82,19 +96,27 @@ impl Candidate {
     }
 
     /// Starts it; `None` if it is not to be had here.
-    pub(super) fn start(self) -> Option<Running> {
+    pub(super) fn start(self, place: Place<'_>) -> Option<Running> {
         let port = free_port();
         let folder = env::temp_dir().join(format!("headgate-bench-{port}"));
         fs::create_dir_all(&folder).expect("a folder");
-        // Server and load have a core each.
+        let (cores, load_cores) = match place {
+            Place::OwnCore => ("0", "1"),
+            Place::Beside(_) => ("0,1", "0,1"),
+        };
         let mut command = Command::new("taskset");
-        command.args(["--cpu-list", "0"]).args(self.command(port)?);
+        command.args(["--cpu-list", cores]).args(self.command(port)?);
         command
             .env("HEADGATE__SERVER__DATA_DIR", &folder)
-            .env("HEADGATE__RATELIMIT__DEFAULT_LIMIT", "4000000000");
+            .env("HEADGATE__RATELIMIT__DEFAULT_LIMIT", ENOUGH)
+            .env("HEADGATE__RATE_LIMITER__TOKEN_BUCKET__CAPACITY", ENOUGH)
+            .env("HEADGATE__RATE_LIMITER__TOKEN_BUCKET__REFILL_RATE", "1000000");
+        if let Place::Beside(redis) = place {
+            command.env("HEADGATE__REDIS__URL", redis);
+        }
         command.env(self.port_variable(), port.to_string()).env(self.other_port_variable(), "0");
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
-        let running = Running { candidate: self, port, process, folder };
+        let running = Running { candidate: self, port, load_cores, process, folder };
         running.is_up().then_some(running)
     }
 

@@ -22,7 +22,7 @@ pub(super) struct Figures {
     pub(super) cpu: f64,
 }
 
-const CONNECTIONS: usize = 32;
+pub(super) const CONNECTIONS: usize = 32;
 const GRPC_CONNECTIONS: usize = 4;
 const GRPC_STREAMS: usize = 8;
 
@@ -39,12 +39,10 @@ pub(super) fn tool(surface: Surface) -> Result<&'static str, String> {
 
 pub(super) fn described(surface: Surface) -> String {
     match surface {
-        Surface::Rest => format!(
-            "{CONNECTIONS} connections, one request on each; server and load on a core each; one hot key"
-        ),
-        Surface::Grpc => format!(
-            "{GRPC_CONNECTIONS} connections with {GRPC_STREAMS} calls on each; server and load on a core each; one hot key"
-        ),
+        Surface::Rest => format!("{CONNECTIONS} connections, one request on each, one hot key"),
+        Surface::Grpc => {
+            format!("{GRPC_CONNECTIONS} connections with {GRPC_STREAMS} calls on each, one hot key")
+        }
     }
 }
 
@@ -70,7 +68,7 @@ fn wrk(running: &Running, seconds: u32) -> Figures {
     );
     fs::write(&script, lua).expect("a script");
     let before = running.cpu_seconds();
-    let mut command = on_second_core("wrk");
+    let mut command = on_its_cores("wrk", running);
     command.args(["-t1", &format!("-c{CONNECTIONS}"), &format!("-d{seconds}s"), "-s"]).arg(&script);
     command.arg(format!("http://127.0.0.1:{}{}", running.port, question.path));
     let output = command.output().expect("wrk runs");
@@ -92,7 +90,7 @@ fn h2load(running: &Running, requests: usize) -> Figures {
     fs::write(&body, &question.body).expect("a body");
     let _ = fs::remove_file(&log);
     let before = running.cpu_seconds();
-    let mut command = on_second_core("h2load");
+    let mut command = on_its_cores("h2load", running);
     command.args([
         "-n",
         &requests.to_string(),
@@ -133,8 +131,8 @@ fn scratch(running: &Running, name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("headgate-bench-{}", running.port)).join(name)
 }
 
-fn on_second_core(program: &str) -> Command {
+fn on_its_cores(program: &str, running: &Running) -> Command {
     let mut command = Command::new("taskset");
-    command.args(["--cpu-list", "1", program]).stderr(Stdio::inherit());
+    command.args(["--cpu-list", running.load_cores, program]).stderr(Stdio::inherit());
     command
 }
