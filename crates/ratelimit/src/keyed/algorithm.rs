@@ -109,8 +109,13 @@ impl<T> PerAlgorithm<T> {
 
     /// The same, unless one cannot be made.
     pub fn try_from_fn<E>(mut of: impl FnMut(KeyedAlgorithm) -> Result<T, E>) -> Result<Self, E> {
-        let [a, b, c, d, e] = KeyedAlgorithm::ALL;
-        Ok(Self([of(a)?, of(b)?, of(c)?, of(d)?, of(e)?]))
+        Ok(Self([
+            of(KeyedAlgorithm::TokenBucket)?,
+            of(KeyedAlgorithm::SlidingWindow)?,
+            of(KeyedAlgorithm::SlidingWindowCounter)?,
+            of(KeyedAlgorithm::FixedWindow)?,
+            of(KeyedAlgorithm::LeakyBucket)?,
+        ]))
     }
 
     /// What `of` makes of each.

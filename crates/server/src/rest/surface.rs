@@ -1,6 +1,6 @@
 //! What happens around every request: its id, its time limit, its log line, its numbers.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -8,7 +8,7 @@ use axum::{
     extract::State,
     http::{
         Method, Request,
-        header::{AUTHORIZATION, CONTENT_LENGTH},
+        header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH},
     },
     response::{IntoResponse, Response},
 };
@@ -17,7 +17,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::time::{self, Instant};
 use tracing::{debug, error, field::display, info};
 
-use super::{check, error::ApiError, json::JsonBody, routes::Templates};
+use super::{check, client::Peer, error::ApiError, json::JsonBody, keyed, routes::Templates};
 use crate::{
     metrics::Answered,
     request_id::{self, RequestId},
@@ -43,12 +43,21 @@ impl Surface {
         Self { router, templates, services, request_timeout }
     }
 
-    pub(crate) async fn answer(&self, mut request: Request<Incoming>) -> Response {
+    /// Answers a request that came from `peer`.
+    pub(crate) async fn answer(
+        &self,
+        mut request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Response {
         let started = Instant::now();
         let id = RequestId::of(request.headers());
         let method = bounded(request.method());
         let is_check = request.method() == Method::POST && request.uri().path() == check::PATH;
         let path = if is_check { check::PATH } else { self.templates.of(request.uri().path()) };
+        let is_keyed = !is_check && path.starts_with(keyed::PREFIX);
+        if is_keyed {
+            request.extensions_mut().insert(Peer(peer));
+        }
         if request.headers().contains_key(AUTHORIZATION) {
             // Only those who may change something have their request's name written down.
             request.extensions_mut().insert(id.clone());
@@ -78,7 +87,11 @@ impl Surface {
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
             // Axum has noted the length of the body that was not there.
             response.headers_mut().remove(CONTENT_LENGTH);
-            *response.body_mut() = Body::from(error.envelope(&id));
+            let body = if is_keyed { keyed::envelope(&error) } else { error.envelope(&id) };
+            *response.body_mut() = Body::from(body);
+        }
+        if is_keyed {
+            response.headers_mut().insert(CACHE_CONTROL, keyed::NO_STORE);
         }
         response.headers_mut().insert(request_id::HEADER, id.into_header());
         response
