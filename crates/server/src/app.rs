@@ -100,6 +100,7 @@ impl App {
             check: CheckRateLimit::new(Arc::clone(&catalog), limiter.clone()),
             keyed: LimitKeys::new(keyed, limiter.clone(), database.clone()),
             default_algorithm: config.rate_limiter.algorithm.get(),
+            proxies: config.server.proxies(),
             outages: OutageLog::default(),
             explain: Explain::new(Arc::clone(&catalog), usage.clone()),
             usage,

@@ -51,7 +51,7 @@ pub use self::{
     ratelimit::RateLimitConfig,
     redis::RedisConfig,
     secret::Secret,
-    server::{Host, ServerConfig},
+    server::{ForwardedByName, Host, ServerConfig, TrustedProxy},
     window::WindowSize,
 };
 

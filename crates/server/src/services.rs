@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use headgate::Clock;
+use headgate_guard::TrustedProxies;
 use headgate_ratelimit::{
     AuditLog, Author, Catalog, KeyedAlgorithm,
     usecase::{
@@ -30,6 +31,8 @@ pub(crate) struct Services {
     pub(crate) keyed: LimitKeys,
     /// How keys are counted where callers do not say.
     pub(crate) default_algorithm: KeyedAlgorithm,
+    /// Who may say for which client it asks.
+    pub(crate) proxies: TrustedProxies,
     pub(crate) outages: OutageLog,
     pub(crate) usage: GetUsage,
     pub(crate) explain: Explain,

@@ -9,11 +9,11 @@ use serde::{Serialize, Serializer};
 use self::value::Value;
 use super::{
     AlgorithmName, AppConfig, AuthConfig, AuthMode, Bounded, Config, DatabaseConfig, Endpoint,
-    FailModeName, Fraction, JwksUrl, LeakyBucketConfig, LeakyBucketOverride, LogConfig, LogFormat,
-    LogLevel, MemoryConfig, MetricsConfig, MetricsPath, ObservabilityConfig, OverrideConfig,
-    RateLimitConfig, RateLimiterConfig, RedisConfig, Role, Secret, ServerConfig, Stretch,
-    TokenBucketConfig, TokenBucketOverride, TokenConfig, TraceConfig, WindowConfig, WindowOverride,
-    WindowSize,
+    FailModeName, ForwardedByName, Fraction, JwksUrl, LeakyBucketConfig, LeakyBucketOverride,
+    LogConfig, LogFormat, LogLevel, MemoryConfig, MetricsConfig, MetricsPath, ObservabilityConfig,
+    OverrideConfig, RateLimitConfig, RateLimiterConfig, RedisConfig, Role, Secret, ServerConfig,
+    Stretch, TokenBucketConfig, TokenBucketOverride, TokenConfig, TraceConfig, TrustedProxy,
+    WindowConfig, WindowOverride, WindowSize,
 };
 
 /// A configuration that can be shown: as YAML by [`Display`](fmt::Display), as JSON by serde.
@@ -84,6 +84,8 @@ impl Show for ServerConfig {
             grpc_port,
             data_dir,
             workers,
+            trusted_proxies,
+            forwarded_by,
             request_timeout_seconds,
             idle_timeout_seconds,
             shutdown_timeout_seconds,
@@ -94,6 +96,8 @@ impl Show for ServerConfig {
             ("grpc_port", grpc_port.show()),
             ("data_dir", data_dir.show()),
             ("workers", workers.show()),
+            ("trusted_proxies", trusted_proxies.show()),
+            ("forwarded_by", forwarded_by.show()),
             ("request_timeout_seconds", request_timeout_seconds.show()),
             ("idle_timeout_seconds", idle_timeout_seconds.show()),
             ("shutdown_timeout_seconds", shutdown_timeout_seconds.show()),
@@ -151,6 +155,18 @@ impl Show for Stretch {
             millis if millis.is_multiple_of(1000) => scalar(format!("{}s", millis / 1000)),
             millis => scalar(format!("{millis}ms")),
         }
+    }
+}
+
+impl Show for TrustedProxy {
+    fn show(&self) -> Value {
+        scalar(self.get().to_string())
+    }
+}
+
+impl Show for ForwardedByName {
+    fn show(&self) -> Value {
+        scalar(self.name())
     }
 }
 

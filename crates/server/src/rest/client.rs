@@ -1,8 +1,9 @@
 //! Which machine asks.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use axum::http::request::Parts;
+use headgate_guard::AddressKey;
 
 use crate::services::Services;
 
@@ -10,8 +11,10 @@ use crate::services::Services;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer(pub(super) SocketAddr);
 
-/// The address of the client.
-pub(super) fn address(head: &Parts, _services: &Services) -> Option<IpAddr> {
+/// The key of the client that sent a request: `ip:` and its address, which a proxy's header says only if the
+/// proxy is trusted.
+pub(super) fn key(head: &Parts, services: &Services) -> Option<AddressKey> {
     let Peer(peer) = head.extensions.get()?;
-    Some(peer.ip())
+    let client = services.proxies.client(peer.ip(), &head.headers);
+    Some(AddressKey::with_prefix("ip:", client))
 }

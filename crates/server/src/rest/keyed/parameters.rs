@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use axum::http::request::Parts;
 use headgate::{Cost, Key, KeyError};
+use headgate_guard::AddressKey;
 use headgate_ratelimit::{KeyedAlgorithm, KeyedLimits, usecase::KeyedQuestion};
 
 use super::Refusal;
@@ -12,8 +13,14 @@ use crate::{rest::client, services::Services};
 /// The parameters of a request, and whom it is about.
 pub(super) struct Parameters<'q> {
     pub(super) algorithm: Option<KeyedAlgorithm>,
-    pub(super) key: Option<Cow<'q, str>>,
+    key: Option<Subject<'q>>,
     permits: Option<Cow<'q, str>>,
+}
+
+/// Whom a request is about.
+enum Subject<'q> {
+    Given(Cow<'q, str>),
+    Client(AddressKey),
 }
 
 impl<'q> Parameters<'q> {
@@ -33,7 +40,7 @@ impl<'q> Parameters<'q> {
             }
         }
         let algorithm = algorithm.map(|name| name.parse()).transpose()?;
-        Ok(Self { algorithm, key, permits })
+        Ok(Self { algorithm, key: key.map(Subject::Given), permits })
     }
 
     /// The key that was given, or else the client's address.
@@ -41,15 +48,15 @@ impl<'q> Parameters<'q> {
         if self.key.is_some() {
             return Ok(self);
         }
-        let address = client::address(head, services).ok_or_else(|| {
+        let client = client::key(head, services).ok_or_else(|| {
             Refusal::Parameter("key is missing, and the client has no address".to_owned())
         })?;
-        Ok(Self { key: Some(format!("ip:{address}").into()), ..self })
+        Ok(Self { key: Some(Subject::Client(client)), ..self })
     }
 
     /// Who is asked about, under which algorithm.
     pub(super) fn subject(&self, default: KeyedAlgorithm) -> Result<KeyedQuestion<'_>, Refusal> {
-        let key = self.key.as_deref().ok_or_else(|| {
+        let key = self.key.as_ref().map(Subject::text).ok_or_else(|| {
             Refusal::Parameter("key is missing: say whose counters are meant".to_owned())
         })?;
         let algorithm = self.algorithm.unwrap_or(default);
@@ -68,6 +75,15 @@ impl<'q> Parameters<'q> {
         };
         let most = limits.of(subject.algorithm, subject.key.subject()).limit().capacity();
         Ok(KeyedQuestion { permits: number(permits, most)?, ..subject })
+    }
+}
+
+impl Subject<'_> {
+    fn text(&self) -> &str {
+        match self {
+            Self::Given(key) => key,
+            Self::Client(address) => address,
+        }
     }
 }
 
