@@ -169,3 +169,6 @@ impl FailModeName {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
