@@ -84,11 +84,17 @@ async fn a_reset_needs_a_key_and_a_role() {
     let reply = server.reset_key("").await;
     assert_eq!((reply.status.as_u16(), code(&reply).as_str()), (400, "INVALID_PARAMETER"));
 
-    let token = "auditor-token-0123456789abcdef0123456789";
-    let tokens = format!("[{{name: a, role: sys_auditor, token: {token}}}]");
-    let server = Server::start(&[("auth.tokens", tokens.as_str())]).await;
-    let reply = server.with_token(Some(token), "DELETE", path, "").await;
-    assert_eq!((reply.status.as_u16(), code(&reply).as_str()), (403, "SYS_AUTH_PERMISSION_DENIED"));
+    let roles = [("sys_auditor", 403), ("sys_operator", 200), ("sys_admin", 200)];
+    for (role, status) in roles {
+        let token = "a-token-0123456789abcdef0123456789";
+        let tokens = format!("[{{name: somebody, role: {role}, token: {token}}}]");
+        let server = Server::start(&[("auth.tokens", tokens.as_str())]).await;
+        let reply = server.with_token(Some(token), "DELETE", path, "").await;
+        assert_eq!(reply.status, status, "{role}: {}", reply.text);
+        if status == 403 {
+            assert_eq!(code(&reply), "SYS_AUTH_PERMISSION_DENIED");
+        }
+    }
 }
 
 #[tokio::test]
