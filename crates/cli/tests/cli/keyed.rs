@@ -1,6 +1,6 @@
 //! `/api/v1/rate-limit` of running servers: whose clocks are wrong, and what they log.
 
-use std::time::Duration;
+use std::{thread, time::Duration};
 
 use headgate_testkit::{Redis, require, skewed_clock, wait_until};
 use serde_json::Value;
@@ -84,6 +84,26 @@ fn servers_whose_clocks_are_minutes_off_answer_as_one() {
         }
         let reset: u64 = denials[0].header("x-ratelimit-reset").unwrap().parse().unwrap();
         assert!((START + 1..=START + 120).contains(&reset), "{algorithm}: {reset}");
+    }
+}
+
+#[test]
+fn processes_whose_clocks_disagree_admit_exactly_the_limit_together() {
+    let redis = require!(Redis::builder().fake_clock(START * 1_000_000).start());
+    let (ahead, behind) = (require!(skewed_clock(SKEW)), require!(skewed_clock(-SKEW)));
+    let servers = [server(&redis, &ahead), server(&redis, &behind)];
+    for algorithm in ALGORITHMS {
+        let path = format!("/api/v1/rate-limit/check?algorithm={algorithm}&key=shared");
+        let ask = |client: usize| {
+            let answers = (0..25).map(|_| Answer::of(&servers[client % 2], &path));
+            answers.filter(|answer| answer.status() == "200").count()
+        };
+        let admitted: usize = thread::scope(|scope| {
+            let clients: Vec<_> = (0..8).map(|client| scope.spawn(move || ask(client))).collect();
+            clients.into_iter().map(|client| client.join().expect("a client")).sum()
+        });
+        // Time stands still in Redis: nothing flows back meanwhile.
+        assert_eq!(admitted, 100, "{algorithm}");
     }
 }
 

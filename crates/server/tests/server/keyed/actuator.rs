@@ -24,7 +24,7 @@ async fn health_and_info_say_what_runs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn health_tells_of_redis_where_there_is_one() {
-    let backend = Backend::Redis(require!(Redis::start()));
+    let backend = Backend::redis(require!(Redis::start()));
     let server = backend.serve(&[]).await;
     let health = server.get("/actuator/health").await.json();
     assert_eq!(health["components"]["redis"], json!({"status": "UP"}));

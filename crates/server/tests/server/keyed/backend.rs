@@ -8,7 +8,7 @@ use crate::harness::Server;
 
 pub(crate) enum Backend {
     Memory,
-    Redis(Redis),
+    Redis(Box<Redis>),
     Cluster(RedisCluster),
 }
 
@@ -16,6 +16,10 @@ pub(crate) enum Backend {
 const PATIENT: (&str, &str) = ("redis.timeout_ms", "30000");
 
 impl Backend {
+    pub(crate) fn redis(redis: Redis) -> Self {
+        Self::Redis(Box::new(redis))
+    }
+
     /// A server on this store that has found it.
     pub(crate) async fn serve(&self, keys: &[(&str, &str)]) -> Server {
         let (url, urls) = match self {

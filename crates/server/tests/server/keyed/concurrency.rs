@@ -45,7 +45,7 @@ async fn exactly_the_limit(backend: &Backend) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_servers_on_one_redis_admit_exactly_the_limit() {
-    exactly_the_limit(&Backend::Redis(require!(Redis::start()))).await;
+    exactly_the_limit(&Backend::redis(require!(Redis::start()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,7 +55,7 @@ async fn two_servers_on_one_cluster_admit_exactly_the_limit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_do_not_share() {
-    let backend = Backend::Redis(require!(Redis::start()));
+    let backend = Backend::redis(require!(Redis::start()));
     let server = backend.serve(&LIMITS).await;
     let queries: Vec<String> =
         (0..150).map(|i| format!("algorithm=SLIDING_WINDOW&key=user:{}", i % 5)).collect();

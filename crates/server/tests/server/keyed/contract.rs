@@ -154,7 +154,7 @@ async fn on_memory() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_redis() {
-    contract(&Backend::Redis(require!(Redis::start()))).await;
+    contract(&Backend::redis(require!(Redis::start()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,7 +18,7 @@ async fn check_each(backend: &Backend) {
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_types_and_times_to_live_are_those_of_the_document() {
     let redis = require!(Redis::builder().fake_clock(START).start());
-    let backend = Backend::Redis(redis);
+    let backend = Backend::redis(redis);
     check_each(&backend).await;
     let mut keys: Vec<String> = backend.cli(&["KEYS", "*"]).lines().map(str::to_owned).collect();
     keys.sort();

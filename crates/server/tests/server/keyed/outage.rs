@@ -78,7 +78,7 @@ async fn a_reset_that_did_not_happen_is_not_claimed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_costs_no_time_and_ends_by_itself() {
-    let backend = Backend::Redis(require!(Redis::start()));
+    let backend = Backend::redis(require!(Redis::start()));
     let server = backend.serve(&[]).await;
     let Backend::Redis(redis) = &backend else { unreachable!() };
     assert_eq!(

@@ -47,7 +47,7 @@ async fn on_memory() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_redis() {
-    one_or_all(&Backend::Redis(require!(Redis::start()))).await;
+    one_or_all(&Backend::redis(require!(Redis::start()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

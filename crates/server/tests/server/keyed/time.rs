@@ -18,7 +18,7 @@ struct Bench {
 
 impl Bench {
     async fn new(redis: Redis) -> Self {
-        let backend = Backend::Redis(redis);
+        let backend = Backend::redis(redis);
         Self { server: backend.serve(&[]).await, backend }
     }
 
