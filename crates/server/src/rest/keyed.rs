@@ -13,7 +13,10 @@ pub(super) mod reset;
 
 use axum::http::HeaderValue;
 
-pub(super) use self::error::{Refusal, envelope};
+pub(super) use self::{
+    answer::{WireDecision, WireRemaining},
+    error::{Envelope, Refusal, envelope},
+};
 
 /// What all paths of this surface begin with.
 pub(super) const PREFIX: &str = "/api/v1/rate-limit/";

@@ -16,8 +16,8 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 const IETF: HeaderName = HeaderName::from_static("ratelimit");
 const IETF_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// All of these, the content's type, the request's id, and a few more: growing would move them.
-const HEADERS: usize = 8;
+/// As many as an answer has beside its content's type: growing would move them.
+const HEADERS: usize = 9;
 
 /// What a decision was made by.
 #[derive(Clone, Copy, Debug)]

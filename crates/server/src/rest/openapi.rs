@@ -68,6 +68,12 @@ const METRICS: &str = "/metrics";
         actuator::prometheus,
         show,
     ),
+    // What only stands in answers that several operations share is not found by itself.
+    components(schemas(
+        keyed::WireDecision<'_>,
+        keyed::WireRemaining<'_>,
+        keyed::Envelope<'_>,
+    )),
     modifiers(&Token, &RequestIds),
 )]
 struct Surface;

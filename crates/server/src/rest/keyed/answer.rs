@@ -21,7 +21,7 @@ const DEGRADED: HeaderName = HeaderName::from_static("x-ratelimit-degraded");
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RateLimitDecision)]
-pub(super) struct WireDecision<'a> {
+pub(in crate::rest) struct WireDecision<'a> {
     /// Whether the key may go on.
     allowed: bool,
     /// Whom it is about: as it was given, or the client's address.
@@ -46,7 +46,7 @@ pub(super) struct WireDecision<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RateLimitRemaining)]
-pub(super) struct WireRemaining<'a> {
+pub(in crate::rest) struct WireRemaining<'a> {
     /// Whom it is about: as it was given, or the client's address.
     #[schema(example = "user:123")]
     key: &'a str,

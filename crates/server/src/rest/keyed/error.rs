@@ -27,7 +27,7 @@ pub(in crate::rest) enum Refusal {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RateLimitError)]
-pub(super) struct Envelope<'a> {
+pub(in crate::rest) struct Envelope<'a> {
     /// For programs.
     error: &'a str,
     /// For people.
