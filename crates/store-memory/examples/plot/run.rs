@@ -1,0 +1,100 @@
+//! One limit under the traffic that all of them get.
+
+use std::{error::Error, time::Duration};
+
+use headgate::{Algorithm, Cost, Key, Limit, ManualClock, Timestamp, limit::Rule};
+use headgate_store_memory::MemoryStore;
+
+pub(crate) const LIMIT: u64 = 100;
+pub(crate) const WINDOW: Duration = Duration::from_secs(60);
+pub(crate) const SECONDS: u64 = 300;
+
+const SECOND: u64 = 1_000_000;
+
+/// A multiple of the window, so that windows begin at 0 s, 60 s, 120 s of the plot.
+const EPOCH: u64 = 1_800_000_000 * SECOND;
+
+/// Requests at a steady pace: the first, where they end, and the time between two, in microseconds.
+struct Phase {
+    from: u64,
+    until: u64,
+    every: u64,
+}
+
+/// Twice the limit right before a window's boundary, again right after it, then twice the rate.
+const PHASES: [Phase; 3] = [
+    Phase { from: 58 * SECOND, until: 60 * SECOND, every: SECOND / 100 },
+    Phase { from: 60 * SECOND, until: 62 * SECOND, every: SECOND / 100 },
+    Phase { from: 100 * SECOND, until: SECONDS * SECOND, every: SECOND * 3 / 10 },
+];
+
+/// What a limit admitted; times are microseconds since the plot begins.
+pub(crate) struct Run {
+    pub(crate) algorithm: Algorithm,
+    /// The bucket's size where it is not the limit's number.
+    pub(crate) burst: Option<u64>,
+    pub(crate) asked: Vec<u64>,
+    pub(crate) admitted: Vec<u64>,
+}
+
+// === impl Run ===
+
+impl Run {
+    pub(crate) fn of(limit: &Limit) -> Result<Self, Box<dyn Error>> {
+        let clock = ManualClock::default();
+        let store = MemoryStore::builder().clock(&clock).build();
+        let key = Key::new("subject")?;
+        let asked: Vec<u64> = PHASES.iter().flat_map(Phase::requests).collect();
+        let mut admitted = Vec::new();
+        for at in &asked {
+            clock.set(Timestamp::from_micros(EPOCH + at));
+            if store.acquire(key, limit, Cost::ONE)?.allowed {
+                admitted.push(*at);
+            }
+        }
+        let burst = match limit.rule() {
+            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => Some(bucket.burst().into()),
+            _ => None,
+        };
+        let burst = burst.filter(|burst| *burst != LIMIT);
+        Ok(Self { algorithm: limit.algorithm(), burst, asked, admitted })
+    }
+
+    /// The most that were admitted in any stretch of time as long as the window.
+    pub(crate) fn peak(&self) -> usize {
+        self.admitted.iter().map(|at| self.in_window_until(*at)).max().unwrap_or(0)
+    }
+
+    /// How many were admitted in the window that ends with this second.
+    pub(crate) fn in_last_window(&self, second: u64) -> usize {
+        self.in_window_until(second * SECOND)
+    }
+
+    fn in_window_until(&self, at: u64) -> usize {
+        let from = (at + 1).saturating_sub(WINDOW.as_micros() as u64);
+        between(&self.admitted, from, at + 1)
+    }
+}
+
+// === impl Phase ===
+
+impl Phase {
+    fn requests(&self) -> impl Iterator<Item = u64> {
+        (self.from..self.until).step_by(self.every as usize)
+    }
+}
+
+/// How many of these times lie in each phase.
+pub(crate) fn by_phase(times: &[u64]) -> [usize; 3] {
+    PHASES.map(|phase| between(times, phase.from, phase.until))
+}
+
+/// How many of these times lie in each stretch of so many seconds.
+pub(crate) fn per(seconds: u64, times: &[u64]) -> impl Iterator<Item = usize> {
+    let bins = 0..SECONDS / seconds;
+    bins.map(move |bin| between(times, bin * seconds * SECOND, (bin + 1) * seconds * SECOND))
+}
+
+fn between(times: &[u64], from: u64, until: u64) -> usize {
+    times.partition_point(|at| *at < until) - times.partition_point(|at| *at < from)
+}
