@@ -55,9 +55,6 @@ impl Surface {
         let is_check = request.method() == Method::POST && request.uri().path() == check::PATH;
         let path = if is_check { check::PATH } else { self.templates.of(request.uri().path()) };
         let is_keyed = !is_check && path.starts_with(keyed::PREFIX);
-        if is_keyed {
-            request.extensions_mut().insert(Peer(peer));
-        }
         if request.headers().contains_key(AUTHORIZATION) {
             // Only those who may change something have their request's name written down.
             request.extensions_mut().insert(id.clone());
@@ -68,8 +65,13 @@ impl Surface {
             tracer.http(request.headers(), method, route, &id)
         });
 
-        let answering =
-            async { if is_check { self.check(request).await } else { self.route(request).await } };
+        let answering = async {
+            match method {
+                _ if is_check => self.check(request).await,
+                "GET" | "POST" if path == keyed::check::PATH => self.check_key(request, peer).await,
+                _ => self.route(request, peer).await,
+            }
+        };
         let answering = within(span.as_ref(), answering);
         let mut response = match time::timeout(self.request_timeout, answering).await {
             Ok(response) => response,
@@ -99,7 +101,8 @@ impl Surface {
 }
 
 impl Surface {
-    async fn route(&self, request: Request<Incoming>) -> Response {
+    async fn route(&self, mut request: Request<Incoming>, peer: SocketAddr) -> Response {
+        request.extensions_mut().insert(Peer(peer));
         match self.router.call(request).await {
             Ok(response) => response,
             Err(never) => match never {},
@@ -113,6 +116,13 @@ impl Surface {
             Ok(body) => check::check(State(Arc::clone(&self.services)), body).await.into_response(),
             Err(error) => error.into_response(),
         }
+    }
+
+    /// Those who limit by keys ask only this, as often.
+    async fn check_key(&self, request: Request<Incoming>, peer: SocketAddr) -> Response {
+        let (head, _) = request.into_parts();
+        let answer = keyed::check::check(&self.services, &head, Some(Peer(peer))).await;
+        answer.into_response()
     }
 }
 

@@ -13,7 +13,10 @@ use super::{
     described::{Decided, Refused},
     parameters::Parameters,
 };
-use crate::{rest::error::ApiError, services::Services};
+use crate::{
+    rest::{client::Peer, error::ApiError},
+    services::Services,
+};
 
 /// Where these answer.
 pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/check";
@@ -35,7 +38,8 @@ pub(in crate::rest) async fn by_get(
     State(services): State<Arc<Services>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    check(&services, request.into_parts().0).await
+    let (head, _) = request.into_parts();
+    check(&services, &head, Peer::of(&head)).await
 }
 
 /// Decides whether a key may go on, and takes what it asks for if it may. The parameters are in the query; a body is not looked at.
@@ -55,11 +59,17 @@ pub(in crate::rest) async fn by_post(
     State(services): State<Arc<Services>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    check(&services, request.into_parts().0).await
+    let (head, _) = request.into_parts();
+    check(&services, &head, Peer::of(&head)).await
 }
 
-async fn check(services: &Services, head: Parts) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(&head)?.or_client(&head, services)?;
+/// Answers a request that came from `peer`.
+pub(in crate::rest) async fn check(
+    services: &Services,
+    head: &Parts,
+    peer: Option<Peer>,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::read(head)?.or_client(head, peer, &services.proxies);
     let limits = services.keyed.limits();
     let question = parameters.question(services.default_algorithm, limits)?;
 

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use axum::http::request::Parts;
 use headgate::{Cost, Key, KeyError};
-use headgate_guard::AddressKey;
+use headgate_guard::{AddressKey, TrustedProxies};
 use headgate_ratelimit::{KeyedAlgorithm, KeyedLimits, usecase::KeyedQuestion};
 
 use super::Refusal;
-use crate::{rest::client, services::Services};
+use crate::rest::client::Peer;
 
 /// The parameters of a request, and whom it is about.
 pub(super) struct Parameters<'q> {
@@ -43,15 +43,15 @@ impl<'q> Parameters<'q> {
         Ok(Self { algorithm, key: key.map(Subject::Given), permits })
     }
 
-    /// The key that was given, or else the client's address.
-    pub(super) fn or_client(self, head: &Parts, services: &Services) -> Result<Self, Refusal> {
-        if self.key.is_some() {
-            return Ok(self);
-        }
-        let client = client::key(head, services).ok_or_else(|| {
-            Refusal::Parameter("key is missing, and the client has no address".to_owned())
-        })?;
-        Ok(Self { key: Some(Subject::Client(client)), ..self })
+    /// The key that was given, or else the address of whoever sent the request.
+    pub(super) fn or_client(
+        self,
+        head: &Parts,
+        peer: Option<Peer>,
+        proxies: &TrustedProxies,
+    ) -> Self {
+        let client = || peer.map(|peer| Subject::Client(peer.client_key(&head.headers, proxies)));
+        Self { key: self.key.or_else(client), ..self }
     }
 
     /// Who is asked about, under which algorithm.

@@ -12,7 +12,10 @@ use super::{
     described::{Looked, Refused},
     parameters::Parameters,
 };
-use crate::{rest::error::ApiError, services::Services};
+use crate::{
+    rest::{client::Peer, error::ApiError},
+    services::Services,
+};
 
 /// Where this answers.
 pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/remaining";
@@ -33,8 +36,9 @@ pub(in crate::rest) async fn remaining(
     State(services): State<Arc<Services>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let head = request.into_parts().0;
-    let parameters = Parameters::read(&head)?.or_client(&head, &services)?;
+    let (head, _) = request.into_parts();
+    let parameters = Parameters::read(&head)?;
+    let parameters = parameters.or_client(&head, Peer::of(&head), &services.proxies);
     let question = parameters.subject(services.default_algorithm)?;
 
     let verdict = services.keyed.peek(&question).await?;

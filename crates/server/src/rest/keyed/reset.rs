@@ -53,7 +53,7 @@ pub(in crate::rest) async fn reset(
     request: Request,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::ResetCounters).await?;
-    let head = request.into_parts().0;
+    let (head, _) = request.into_parts();
     let parameters = Parameters::read(&head)?;
     let key = parameters.subject(services.default_algorithm)?.key;
 

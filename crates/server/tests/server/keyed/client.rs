@@ -8,7 +8,7 @@ use crate::harness::Server;
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
 async fn key(server: &Server, headers: Headers<'_>) -> Value {
-    let mut request = Request::get("/api/v1/rate-limit/check?algorithm=FIXED_WINDOW");
+    let mut request = Request::get("/api/v1/rate-limit/check?algorithm=SLIDING_WINDOW");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -40,7 +40,7 @@ async fn nobody_changes_the_key_with_a_header_unless_it_is_trusted() {
         assert_eq!(key(&server, headers).await, "ip:127.0.0.1", "{headers:?}");
     }
     // All of them were one.
-    let left = server.remaining("algorithm=FIXED_WINDOW&key=ip:127.0.0.1").await.json();
+    let left = server.remaining("algorithm=SLIDING_WINDOW&key=ip:127.0.0.1").await.json();
     assert_eq!(left["remaining"], 100 - spoofed.len());
 }
 

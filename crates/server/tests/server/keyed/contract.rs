@@ -165,7 +165,7 @@ async fn on_a_redis_cluster() {
 #[tokio::test]
 async fn a_post_takes_as_a_get_does() {
     let server = Server::start(&[]).await;
-    let path = "check?algorithm=FIXED_WINDOW&key=u1&permits=10";
+    let path = "check?algorithm=SLIDING_WINDOW&key=u1&permits=10";
     let reply = server.ask("POST", path).await;
     assert_eq!((reply.status.as_u16(), number(&reply, "remaining")), (200, 90));
     let reply = server.ask("GET", path).await;

@@ -60,7 +60,7 @@ async fn each_server_counts_alone_if_so_configured() {
     let keys = [NOWHERE, ("rate_limiter.fail_mode", "local"), ("ratelimit.replicas", "4")];
     let server = Server::start(&keys).await;
     for left in [24, 23, 22] {
-        let reply = server.check_key("algorithm=FIXED_WINDOW&key=user:123").await;
+        let reply = server.check_key("algorithm=SLIDING_WINDOW&key=user:123").await;
         assert_eq!(reply.json()["degraded"], "local");
         assert_eq!(number(&reply, "remaining"), left);
     }
@@ -82,14 +82,14 @@ async fn an_outage_costs_no_time_and_ends_by_itself() {
     let server = backend.serve(&[]).await;
     let Backend::Redis(redis) = &backend else { unreachable!() };
     assert_eq!(
-        server.check_key("algorithm=FIXED_WINDOW&key=u1").await.json().get("degraded"),
+        server.check_key("algorithm=SLIDING_WINDOW&key=u1").await.json().get("degraded"),
         None
     );
 
     redis.kill();
     let began = Instant::now();
     for _ in 0..50 {
-        let reply = server.check_key("algorithm=FIXED_WINDOW&key=u1").await;
+        let reply = server.check_key("algorithm=SLIDING_WINDOW&key=u1").await;
         assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-degraded")), (200, "open"));
     }
     // A connection that is gone is not waited for: one time-out would be 30 seconds here.
@@ -99,6 +99,6 @@ async fn an_outage_costs_no_time_and_ends_by_itself() {
 
     redis.restart();
     until_up(&server).await;
-    let reply = server.check_key("algorithm=FIXED_WINDOW&key=u1").await;
+    let reply = server.check_key("algorithm=SLIDING_WINDOW&key=u1").await;
     assert_eq!(reply.json().get("degraded"), None);
 }
