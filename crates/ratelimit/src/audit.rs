@@ -16,7 +16,7 @@ pub struct AuditEntry {
     pub author: Author,
     /// What was done: `rule.create`, `rule.update`, `rule.delete`, `counter.reset`.
     pub action: String,
-    /// To what: a rule's id, or `scope:identifier`.
+    /// To what: a rule's id, `scope:identifier`, or `rate_limiter:algorithm:key`.
     pub target: String,
     /// What it said before.
     pub before: Option<String>,

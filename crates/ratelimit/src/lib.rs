@@ -1,4 +1,4 @@
-//! Rate-limit rules: what they say, whom they match, and what is done with them.
+//! Rate-limit rules: what they say, whom they match, and what is done with them; and limits that need none.
 //!
 //! | module | what it owns |
 //! |---|---|
@@ -6,6 +6,7 @@
 //! | [`draft`] | a rule before anybody knows whether it is one |
 //! | [`compiled`], [`snapshot`] | rules made ready to decide, and who is matched by which |
 //! | [`catalog`] | the snapshot in force, read without locks and replaced as a whole |
+//! | [`keyed`] | limits that need no rule: an algorithm's name and a key |
 //! | [`repository`], [`audit`] | what is asked of whoever keeps rules, and the record of changes |
 //! | [`usecase`] | what callers do: check, look at usage, reset, explain, manage rules |
 //! | [`tally`] | how often each rule admitted and denied |
@@ -14,6 +15,7 @@ pub mod audit;
 pub mod catalog;
 pub mod compiled;
 pub mod draft;
+pub mod keyed;
 pub mod pattern;
 pub mod repository;
 pub mod rule;
@@ -26,6 +28,7 @@ pub use audit::{AuditEntry, AuditFilter, AuditLog};
 pub use catalog::Catalog;
 pub use compiled::CompiledRule;
 pub use draft::{Draft, FieldError, Input};
+pub use keyed::{KeyedAlgorithm, KeyedLimit, KeyedLimits, PerAlgorithm};
 pub use pattern::{Pattern, PatternError};
 pub use repository::{
     Author, Listed, Page, PageError, RateLimitRuleRepository, RepositoryError, Revision,

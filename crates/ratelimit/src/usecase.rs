@@ -2,12 +2,14 @@
 
 pub mod check;
 pub mod explain;
+pub mod keyed;
 pub mod reset;
 pub mod rules;
 pub mod usage;
 
 pub use check::{CheckError, CheckRateLimit, Question, Verdict};
 pub use explain::{Explain, Explanation};
+pub use keyed::{KeyedError, KeyedQuestion, KeyedVerdict, LimitKeys};
 pub use reset::{ResetError, ResetLimit};
 pub use rules::{ManageError, ManageRules, Plan};
 pub use usage::{GetUsage, Usage, UsageError};

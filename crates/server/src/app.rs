@@ -6,7 +6,7 @@ use headgate::{Clock, LimitError, SystemClock};
 use headgate_persistence::Database;
 use headgate_ratelimit::{
     Catalog,
-    usecase::{CheckRateLimit, Explain, GetUsage, ManageRules, ResetLimit},
+    usecase::{CheckRateLimit, Explain, GetUsage, LimitKeys, ManageRules, ResetLimit},
 };
 use thiserror::Error;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
@@ -17,6 +17,7 @@ use crate::{
     config::{AuthMode, Config, Problem},
     grpc::Grpc,
     metrics::Metrics,
+    outage_log::OutageLog,
     refresher::Refresher,
     rest::Surface,
     serve::{self, Drain, Patience},
@@ -93,9 +94,14 @@ impl App {
         let metrics = Metrics::new(config, kind, memory, Arc::clone(&catalog))?;
         let tracer = Tracer::start(config)?;
         let admin = admin_token(config).map_err(BuildError::AdminToken)?;
+        let keyed = Arc::new(config.rate_limiter.limits().map_err(BuildError::Config)?);
         let usage = GetUsage::new(Arc::clone(&catalog), limiter.clone());
         let services = Arc::new(Services {
             check: CheckRateLimit::new(Arc::clone(&catalog), limiter.clone()),
+            keyed: LimitKeys::new(keyed, limiter.clone(), database.clone()),
+            default_algorithm: config.rate_limiter.algorithm.get(),
+            proxies: config.server.proxies(),
+            outages: OutageLog::default(),
             explain: Explain::new(Arc::clone(&catalog), usage.clone()),
             usage,
             reset: ResetLimit::new(Arc::clone(&catalog), limiter, database.clone()),
@@ -104,6 +110,8 @@ impl App {
             auth: Auth::new(&config.auth, admin.as_ref(), Arc::clone(&clock))
                 .map_err(BuildError::Config)?,
             probe,
+            store: kind,
+            about: config.app.clone(),
             metrics,
             tracer: tracer.clone(),
             clock,
@@ -150,9 +158,9 @@ impl App {
             let _ = stopped.changed().await;
         };
         let surface = self.surface;
-        let answer = move |request| Arc::clone(&surface).answer(request);
+        let answer = move |request, peer| Arc::clone(&surface).answer(request, peer);
         let grpc = Arc::clone(&self.grpc);
-        let call = move |request| {
+        let call = move |request, _| {
             let grpc = Arc::clone(&grpc);
             async move { grpc.answer(request).await }
         };

@@ -16,11 +16,14 @@ mod memory;
 mod observability;
 mod print;
 mod problem;
+mod rate_limiter;
 mod ratelimit;
 mod redis;
 mod secret;
+mod sections;
 mod server;
 mod tree;
+mod window;
 mod yaml;
 
 use std::path::Path;
@@ -40,10 +43,16 @@ pub use self::{
     },
     print::Shown,
     problem::{ConfigError, Problem},
+    rate_limiter::{
+        AlgorithmName, FailModeName, LeakyBucketConfig, LeakyBucketOverride, OverrideConfig,
+        RateLimiterConfig, TokenBucketConfig, TokenBucketOverride, Units, WindowConfig,
+        WindowOverride,
+    },
     ratelimit::RateLimitConfig,
     redis::RedisConfig,
     secret::Secret,
-    server::{Host, ServerConfig},
+    server::{ForwardedByName, Host, ServerConfig, TrustedProxy},
+    window::WindowSize,
 };
 
 /// Everything that can be configured. The default needs no file: loopback, in memory.
@@ -62,8 +71,10 @@ pub struct Config {
     pub redis: RedisConfig,
     /// `memory`: how much this process remembers.
     pub memory: MemoryConfig,
-    /// `ratelimit`: what is allowed.
+    /// `ratelimit`: what is allowed where no rule says otherwise.
     pub ratelimit: RateLimitConfig,
+    /// `rate_limiter`: what is allowed to keys that no rule is about.
+    pub rate_limiter: RateLimiterConfig,
     /// `observability`: what it says about itself.
     pub observability: ObservabilityConfig,
 }
@@ -80,7 +91,7 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         let mut tree = file.map_or_else(|| Ok(tree::Node::default()), yaml::read)?;
         let mut problems = environment::overlay(&mut tree, environment);
-        problems.extend(auth::spell_out(&mut tree));
+        problems.extend(sections::spell_out(&mut tree));
         problems.extend(secret::resolve(&mut tree));
         let config: Self = de::read(&tree, &mut problems);
         problems.extend(config.contradictions().map(|problem| problem.found_in(&tree)));
@@ -93,6 +104,7 @@ impl Config {
             self.server.exposed_without(&self.auth),
             self.database.target(&self.server.data_dir).err(),
             self.redis.target().err(),
+            self.rate_limiter.limits().err(),
         ]
         .into_iter()
         .flatten()

@@ -13,13 +13,16 @@
 //! | `refresher` | keeps the rules in force those that the database holds |
 //! | `stores` | who keeps the counters, and who answers when that fails |
 //! | `metrics` | what is counted |
+//! | `masked`, `outage_log` | keys as the log shows them, and outages without a line for each answer |
 //! | `serve`, `workers` | connections: accepting, draining, and the threads they live on |
 
 pub mod app;
 mod auth;
 pub mod config;
 mod grpc;
+mod masked;
 mod metrics;
+mod outage_log;
 mod reason;
 mod refresher;
 mod request_id;

@@ -3,6 +3,7 @@
 
 mod calls;
 mod checks;
+mod keyed;
 mod memory;
 mod requests;
 mod rules;
@@ -14,7 +15,7 @@ use headgate_store_memory::MemoryStore;
 use prometheus::{Error, IntGauge, Opts, Registry, TextEncoder, core::Collector};
 
 use self::{
-    calls::Calls, checks::Checks, memory::MemoryCollector, requests::Requests,
+    calls::Calls, checks::Checks, keyed::Keyed, memory::MemoryCollector, requests::Requests,
     rules::RulesCollector,
 };
 use crate::{config::Config, stores::StoreKind};
@@ -26,6 +27,7 @@ pub(crate) struct Metrics {
     registry: Registry,
     pub(crate) calls: Calls,
     pub(crate) checks: Checks,
+    pub(crate) keyed: Keyed,
     pub(crate) requests: Requests,
     store_up: IntGauge,
 }
@@ -46,6 +48,7 @@ impl Metrics {
         Ok(Self {
             calls: Calls::new(&registry)?,
             checks: Checks::new(&registry)?,
+            keyed: Keyed::new(&registry, &config.app.name)?,
             requests: Requests::new(&registry)?,
             store_up: registered(&registry, store_up(store)?)?,
             registry,

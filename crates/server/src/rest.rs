@@ -1,14 +1,18 @@
 //! The HTTP surface. The routes below are its table of contents.
 
+mod actuator;
 mod audit;
 mod caller;
 pub(crate) mod check;
+mod client;
 mod docs;
 mod error;
 mod explain;
 mod field;
 mod health;
 mod json;
+mod keyed;
+mod limit_headers;
 mod metrics;
 pub(crate) mod openapi;
 mod page;
@@ -23,7 +27,7 @@ pub(crate) mod window;
 
 use axum::{
     body::Bytes,
-    routing::{get, post},
+    routing::{delete, get, post},
 };
 
 use self::routes::Routes;
@@ -45,15 +49,22 @@ fn routes(metrics_path: Option<&str>) -> Routes {
         .route("/api/v1/ratelimit/explain", get(explain::explain))
         .route("/api/v1/ratelimit/reset", post(reset::reset))
         .route("/api/v1/ratelimit/audit", get(audit::audit))
+        .route(keyed::check::PATH, get(keyed::check::by_get).post(keyed::check::by_post))
+        .route(keyed::remaining::PATH, get(keyed::remaining::remaining))
+        .route(keyed::reset::PATH, delete(keyed::reset::reset))
         .route("/api-docs/openapi.json", get(move || async { openapi::show(document) }))
         .route("/api-docs", get(docs::page))
         .route("/api-docs/", get(docs::page))
         .route("/api-docs/docs.js", get(docs::script))
         .route("/api-docs/docs.css", get(docs::style))
         .route("/healthz", get(health::live))
-        .route("/readyz", get(health::ready));
+        .route("/readyz", get(health::ready))
+        .route(actuator::HEALTH, get(actuator::health))
+        .route(actuator::INFO, get(actuator::info));
     match metrics_path {
-        Some(path) => routes.route(path, get(metrics::render)),
+        Some(path) => routes
+            .route(path, get(metrics::render))
+            .route(actuator::PROMETHEUS, get(actuator::prometheus)),
         None => routes,
     }
 }

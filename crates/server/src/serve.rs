@@ -2,7 +2,7 @@
 
 mod silence;
 
-use std::{convert::Infallible, future::Future, io, pin::pin, time::Duration};
+use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, time::Duration};
 
 use axum::{
     BoxError,
@@ -70,7 +70,7 @@ impl Drain {
     }
 }
 
-/// Answers requests until `shutdown`, then lets those in flight finish for as long as `patience` says.
+/// Answers requests, each with where it came from, until `shutdown`, then lets those in flight finish for as long as `patience` says.
 pub(crate) async fn serve<A, F, B>(
     listener: TcpListener,
     workers: &Workers,
@@ -79,7 +79,7 @@ pub(crate) async fn serve<A, F, B>(
     patience: Patience,
 ) -> Drain
 where
-    A: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    A: Fn(Request<Incoming>, SocketAddr) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
 {
@@ -88,14 +88,15 @@ where
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
-        let stream = tokio::select! {
-            stream = accept(&listener) => stream,
+        let (stream, peer) = tokio::select! {
+            accepted = accept(&listener) => accepted,
             // Finished connections leave the set, so that it holds only live ones.
             Some(_) = connections.join_next() => continue,
             () = &mut shutdown => break,
         };
-        let connection =
-            attend(stream, http.clone(), answer.clone(), graceful.watcher(), patience.idle);
+        let answer = answer.clone();
+        let answer = move |request| answer(request, peer);
+        let connection = attend(stream, http.clone(), answer, graceful.watcher(), patience.idle);
         connections.spawn_on(connection, workers.next());
     }
     // From here on connecting is refused, so that balancers go elsewhere.
@@ -149,17 +150,17 @@ async fn drain(graceful: GracefulShutdown, mut live: JoinSet<()>, patience: Dura
     Drain::CutOff(live.len())
 }
 
-/// The next connection. One that fails before it begins is the caller's loss alone.
-async fn accept(listener: &TcpListener) -> std::net::TcpStream {
+/// The next connection, and whose it is. One that fails before it begins is the caller's loss alone.
+async fn accept(listener: &TcpListener) -> (std::net::TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
                 // Answers are small and complete: nothing is worth waiting for.
                 if let Err(error) = stream.set_nodelay(true) {
                     debug!(%error, "Cannot turn off Nagle's algorithm");
                 }
                 match stream.into_std() {
-                    Ok(stream) => return stream,
+                    Ok(stream) => return (stream, peer),
                     Err(error) => warn!(%error, "Cannot hand a connection on"),
                 }
             }

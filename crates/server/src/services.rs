@@ -3,18 +3,24 @@
 use std::sync::Arc;
 
 use headgate::Clock;
+use headgate_guard::TrustedProxies;
 use headgate_ratelimit::{
-    AuditLog, Author, Catalog,
+    AuditLog, Author, Catalog, KeyedAlgorithm,
     usecase::{
-        CheckError, CheckRateLimit, Explain, GetUsage, ManageRules, Question, ResetLimit, Verdict,
+        CheckError, CheckRateLimit, Explain, GetUsage, KeyedError, KeyedQuestion, KeyedVerdict,
+        LimitKeys, ManageRules, Question, ResetLimit, Verdict,
     },
 };
 use tokio::time::Instant;
+use tracing::debug;
 
 use crate::{
     auth::{Actor, Auth},
+    config::AppConfig,
+    masked::Masked,
     metrics::Metrics,
-    stores::Probe,
+    outage_log::OutageLog,
+    stores::{Probe, StoreKind},
     telemetry::{Span, Tracer},
 };
 
@@ -22,6 +28,12 @@ use crate::{
 pub(crate) struct Services {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) check: CheckRateLimit,
+    pub(crate) keyed: LimitKeys,
+    /// How keys are counted where callers do not say.
+    pub(crate) default_algorithm: KeyedAlgorithm,
+    /// Who may say for which client it asks.
+    pub(crate) proxies: TrustedProxies,
+    pub(crate) outages: OutageLog,
     pub(crate) usage: GetUsage,
     pub(crate) explain: Explain,
     pub(crate) reset: ResetLimit,
@@ -29,6 +41,9 @@ pub(crate) struct Services {
     pub(crate) audit: Arc<dyn AuditLog>,
     pub(crate) auth: Auth,
     pub(crate) probe: Probe,
+    pub(crate) store: StoreKind,
+    /// Who this is.
+    pub(crate) about: AppConfig,
     pub(crate) metrics: Metrics,
     /// Whether requests are followed, and how.
     pub(crate) tracer: Option<Tracer>,
@@ -52,6 +67,27 @@ impl Services {
         };
         if self.tracer.is_some() {
             Span::decided(&[&verdict.decision]);
+        }
+        Ok(verdict)
+    }
+
+    /// Decides about a key, and counts what was decided.
+    pub(crate) async fn decide_key(
+        &self,
+        question: &KeyedQuestion<'_>,
+    ) -> Result<KeyedVerdict<'_>, KeyedError> {
+        let started = Instant::now();
+        let verdict = self.keyed.check(question).await?;
+        let (algorithm, decision) = (question.algorithm, &verdict.decision);
+        self.metrics.keyed.decided(algorithm, decision, started.elapsed());
+        if self.tracer.is_some() {
+            Span::decided(&[decision]);
+        }
+        let (key, remaining) = (Masked(question.key.subject()), decision.remaining);
+        match decision.degraded {
+            Some(mode) => self.outages.degraded(self.clock.now(), algorithm, key, mode),
+            None if decision.allowed => debug!(%algorithm, %key, remaining, "Request allowed"),
+            None => debug!(%algorithm, %key, remaining, "Rate limit exceeded"),
         }
         Ok(verdict)
     }

@@ -7,6 +7,7 @@
 //!   [`Database`] on a server that tests share;
 //! - [`Schemathesis`]: requests that an HTTP API's own description says it accepts, or refuses;
 //! - [`Issuer`]: signs tokens and publishes its keys, which a test can rotate, break and take away;
+//! - [`skewed_clock`]: the environment of a program whose clock is wrong;
 //! - [`require!`]: what a test does when the machine lacks a component ([`Skip`]).
 //!
 //! Dropping a handle kills its servers, waits for them and removes their folders, also when the test panics. Where
@@ -41,7 +42,7 @@ pub use self::{
     issuer::{Algorithm, Answer, Issuer, SigningKey},
     port::free_port,
     postgres::{Database, Postgres, PostgresBuilder},
-    redis::{FakeClock, Redis, RedisBuilder, SharedRedis},
+    redis::{FakeClock, Redis, RedisBuilder, SharedRedis, skewed_clock},
     schemathesis::Schemathesis,
     sentinel::Sentinel,
     skip::{SKIPPABLE_IN_CI, Skip},

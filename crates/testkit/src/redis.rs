@@ -16,7 +16,11 @@ use std::{
 
 pub(crate) use self::cli::field;
 use self::launch::{Failure, Launch};
-pub use self::{builder::RedisBuilder, clock::FakeClock, shared::SharedRedis};
+pub use self::{
+    builder::RedisBuilder,
+    clock::{FakeClock, skewed_clock},
+    shared::SharedRedis,
+};
 use crate::{Skip, port, process::Process, wait_until};
 
 /// How long a dead server's port may stay open, and how long a restarted one may wait for its port.

@@ -2,7 +2,8 @@
 
 use std::{
     fs::{self, File},
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read as _, Write},
+    net::TcpStream,
     path::Path,
     process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio},
 };
@@ -46,6 +47,22 @@ pub(crate) fn failure(output: &Output) -> &str {
 /// The JSON that a command printed.
 pub(crate) fn json(output: &Output) -> Value {
     serde_json::from_str(printed(output)).expect("JSON")
+}
+
+/// Sends a request as it is written here, and reads all of the answer.
+pub(crate) fn http(server: &Server, line: &str, headers: &[&str], body: &str) -> String {
+    let mut stream = TcpStream::connect(server.url().trim_start_matches("http://")).unwrap();
+    let headers = [headers, &[""]].concat().join("\r\n");
+    let length = body.len();
+    write!(
+        stream,
+        "{line} HTTP/1.1\r\nhost: here\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n{headers}\r\n{body}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 /// `headgate serve` on a free port, in a folder of its own; ends with the test.

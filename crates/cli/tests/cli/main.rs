@@ -8,6 +8,7 @@ mod config;
 mod export;
 mod harness;
 mod https;
+mod keyed;
 mod rules;
 mod serve;
 mod subjects;

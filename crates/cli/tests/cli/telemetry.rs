@@ -15,11 +15,11 @@ use tokio::{
 use tonic::Code;
 
 use self::{
-    caller::{CHECK, call, check, http},
+    caller::{CHECK, call, check},
     collector::{Collector, Span},
 };
 use crate::{
-    harness::{Server, run, stderr},
+    harness::{Server, http, run, stderr},
     https::make_certificate,
 };
 

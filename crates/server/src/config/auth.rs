@@ -3,11 +3,7 @@ use std::{collections::HashSet, fmt};
 use reqwest::Url;
 use serde::Deserialize;
 
-use super::{
-    Bounded, Problem, Secret,
-    tree::{Node, Value},
-    yaml,
-};
+use super::{Bounded, Problem, Secret};
 pub use crate::auth::Role;
 
 /// Who may use the server.
@@ -112,25 +108,6 @@ impl Default for AuthConfig {
             jwks_cache_seconds: Bounded::of::<600>(),
             leeway_seconds: Bounded::of::<30>(),
             tokens: Vec::new(),
-        }
-    }
-}
-
-/// A variable says a list of sections as YAML does.
-pub(super) fn spell_out(tree: &mut Node) -> Option<Problem> {
-    const KEY: &str = "auth.tokens";
-    let node = tree.get(KEY)?;
-    let Value::Text(text) = &node.value else {
-        return None;
-    };
-    let origin = node.origin.clone();
-    match yaml::read_value(text, &origin) {
-        Some(list) if matches!(list.value, Value::List(_)) => tree.set(KEY, list).err(),
-        _ => {
-            tree.remove(KEY);
-            let message = "expected a list such as \
-                           [{name: ci, role: sys_operator, token_file: /run/secrets/ci}]";
-            Some(Problem::new(KEY, message).from(&origin))
         }
     }
 }

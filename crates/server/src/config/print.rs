@@ -1,29 +1,24 @@
 //! The configuration as an operator reads it: every key with the value in effect, secrets masked.
 
+mod value;
+
 use std::{fmt, path::PathBuf};
 
-use serde::{
-    Serialize, Serializer,
-    ser::{SerializeMap, SerializeSeq},
-};
+use serde::{Serialize, Serializer};
 
+use self::value::Value;
 use super::{
-    AppConfig, AuthConfig, AuthMode, Bounded, Config, DatabaseConfig, Endpoint, Fraction, JwksUrl,
+    AlgorithmName, AppConfig, AuthConfig, AuthMode, Bounded, Config, DatabaseConfig, Endpoint,
+    FailModeName, ForwardedByName, Fraction, JwksUrl, LeakyBucketConfig, LeakyBucketOverride,
     LogConfig, LogFormat, LogLevel, MemoryConfig, MetricsConfig, MetricsPath, ObservabilityConfig,
-    RateLimitConfig, RedisConfig, Role, Secret, ServerConfig, Stretch, TokenConfig, TraceConfig,
+    OverrideConfig, RateLimitConfig, RateLimiterConfig, RedisConfig, Role, Secret, ServerConfig,
+    Stretch, TokenBucketConfig, TokenBucketOverride, TokenConfig, TraceConfig, TrustedProxy,
+    WindowConfig, WindowOverride, WindowSize,
 };
 
 /// A configuration that can be shown: as YAML by [`Display`](fmt::Display), as JSON by serde.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown(Value);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Value {
-    /// A text, a number, a truth value, or nothing where a key has no default.
-    Scalar(serde_json::Value),
-    List(Vec<Value>),
-    Section(Vec<(&'static str, Value)>),
-}
 
 /// Something that can be shown.
 trait Show {
@@ -51,7 +46,7 @@ macro_rules! sections {
 }
 
 sections! {
-    Config { app, server, auth, database, redis, memory, ratelimit, observability }
+    Config { app, server, auth, database, redis, memory, ratelimit, rate_limiter, observability }
     AppConfig { name, version, environment }
     AuthConfig { mode, jwks_url, issuer, audience, jwks_cache_seconds, leeway_seconds, tokens }
     TokenConfig { name, role, token }
@@ -62,6 +57,19 @@ sections! {
     RedisConfig { url, urls, ca, pool_size, timeout_ms, connect_timeout_seconds }
     MemoryConfig { capacity }
     RateLimitConfig { fail_open, default_limit, default_window_seconds, replicas, refresh_interval_seconds }
+    RateLimiterConfig {
+        algorithm, fail_mode, token_bucket, sliding_window, sliding_window_counter, fixed_window,
+        leaky_bucket, overrides,
+    }
+    TokenBucketConfig { capacity, refill_rate }
+    LeakyBucketConfig { capacity, leak_rate }
+    WindowConfig { max_requests, window_size }
+    OverrideConfig {
+        prefix, token_bucket, sliding_window, sliding_window_counter, fixed_window, leaky_bucket,
+    }
+    TokenBucketOverride { capacity, refill_rate }
+    LeakyBucketOverride { capacity, leak_rate }
+    WindowOverride { max_requests, window_size }
     ObservabilityConfig { log, trace, metrics }
     LogConfig { level, format }
     TraceConfig { enabled, endpoint, sample_rate }
@@ -76,6 +84,8 @@ impl Show for ServerConfig {
             grpc_port,
             data_dir,
             workers,
+            trusted_proxies,
+            forwarded_by,
             request_timeout_seconds,
             idle_timeout_seconds,
             shutdown_timeout_seconds,
@@ -86,6 +96,8 @@ impl Show for ServerConfig {
             ("grpc_port", grpc_port.show()),
             ("data_dir", data_dir.show()),
             ("workers", workers.show()),
+            ("trusted_proxies", trusted_proxies.show()),
+            ("forwarded_by", forwarded_by.show()),
             ("request_timeout_seconds", request_timeout_seconds.show()),
             ("idle_timeout_seconds", idle_timeout_seconds.show()),
             ("shutdown_timeout_seconds", shutdown_timeout_seconds.show()),
@@ -143,6 +155,36 @@ impl Show for Stretch {
             millis if millis.is_multiple_of(1000) => scalar(format!("{}s", millis / 1000)),
             millis => scalar(format!("{millis}ms")),
         }
+    }
+}
+
+impl Show for TrustedProxy {
+    fn show(&self) -> Value {
+        scalar(self.get().to_string())
+    }
+}
+
+impl Show for ForwardedByName {
+    fn show(&self) -> Value {
+        scalar(self.name())
+    }
+}
+
+impl Show for WindowSize {
+    fn show(&self) -> Value {
+        scalar(self.seconds())
+    }
+}
+
+impl Show for AlgorithmName {
+    fn show(&self) -> Value {
+        scalar(self.get().name())
+    }
+}
+
+impl Show for FailModeName {
+    fn show(&self) -> Value {
+        scalar(self.get().name())
     }
 }
 
@@ -216,72 +258,5 @@ impl fmt::Display for Shown {
 impl Serialize for Shown {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
-    }
-}
-
-// === impl Value ===
-
-impl Value {
-    /// Writes lines that are indented to `depth`, after what stands before them in their first line.
-    fn write(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
-        match self {
-            // JSON is YAML: a text in quotes is never taken for something else.
-            Self::Scalar(value) => writeln!(f, "{value}"),
-            Self::List(items) => items.iter().try_for_each(|item| {
-                indent(f, depth)?;
-                f.write_str("- ")?;
-                item.write_item(f, depth + 1)
-            }),
-            Self::Section(entries) => entries.iter().try_for_each(|entry| {
-                indent(f, depth)?;
-                write_entry(f, entry, depth)
-            }),
-        }
-    }
-
-    /// Writes what follows a dash: a section begins in the same line.
-    fn write_item(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
-        let Self::Section(entries) = self else {
-            return self.write(f, depth);
-        };
-        entries.iter().enumerate().try_for_each(|(i, entry)| {
-            indent(f, if i == 0 { 0 } else { depth })?;
-            write_entry(f, entry, depth)
-        })
-    }
-}
-
-fn indent(f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
-    (0..depth).try_for_each(|_| f.write_str("  "))
-}
-
-fn write_entry(
-    f: &mut fmt::Formatter<'_>,
-    (key, value): &(&'static str, Value),
-    depth: usize,
-) -> fmt::Result {
-    match value {
-        Value::List(items) if items.is_empty() => return writeln!(f, "{key}: []"),
-        Value::List(_) | Value::Section(_) => writeln!(f, "{key}:")?,
-        Value::Scalar(_) => write!(f, "{key}: ")?,
-    }
-    value.write(f, depth + 1)
-}
-
-impl Serialize for Value {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Scalar(value) => value.serialize(serializer),
-            Self::List(items) => {
-                let mut list = serializer.serialize_seq(Some(items.len()))?;
-                items.iter().try_for_each(|item| list.serialize_element(item))?;
-                list.end()
-            }
-            Self::Section(entries) => {
-                let mut section = serializer.serialize_map(Some(entries.len()))?;
-                entries.iter().try_for_each(|(key, value)| section.serialize_entry(key, value))?;
-                section.end()
-            }
-        }
     }
 }

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use headgate_guard::{Cidr, ForwardedBy, TrustedProxies};
 use serde::Deserialize;
 
 use super::{AuthConfig, AuthMode, Bounded, Problem, problem::shown};
@@ -23,6 +24,10 @@ pub struct ServerConfig {
     pub data_dir: PathBuf,
     /// `server.workers`: how many threads answer; 0 takes as many as there are cores.
     pub workers: Bounded<0, 1024>,
+    /// `server.trusted_proxies`: whose word about their clients' addresses is believed.
+    pub trusted_proxies: Vec<TrustedProxy>,
+    /// `server.forwarded_by`: in which header these proxies say it.
+    pub forwarded_by: ForwardedByName,
     /// `server.request_timeout_seconds`: how long a request may take, its body included.
     pub request_timeout_seconds: Bounded<1, 3600>,
     /// `server.idle_timeout_seconds`: how long a connection may go without a request.
@@ -35,6 +40,26 @@ pub struct ServerConfig {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
 pub struct Host(IpAddr);
+
+/// An address or a range of addresses.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct TrustedProxy(Cidr);
+
+/// A header in which proxies name their clients.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum ForwardedByName {
+    /// `X-Forwarded-For`, else `Forwarded`, else `X-Real-IP`.
+    #[default]
+    FirstPresent,
+    /// `X-Forwarded-For` alone.
+    XForwardedFor,
+    /// `Forwarded` alone.
+    Forwarded,
+    /// `X-Real-IP` alone.
+    XRealIp,
+}
 
 // === impl ServerConfig ===
 
@@ -55,6 +80,12 @@ impl ServerConfig {
             0 => thread::available_parallelism().map_or(1, usize::from),
             some => some,
         }
+    }
+
+    /// Whose word about their clients is believed.
+    pub(crate) fn proxies(&self) -> TrustedProxies {
+        let proxies: TrustedProxies = self.trusted_proxies.iter().map(|proxy| proxy.0).collect();
+        proxies.forwarded_by(self.forwarded_by.get())
     }
 
     pub(crate) const fn request_timeout(&self) -> Duration {
@@ -92,6 +123,8 @@ impl Default for ServerConfig {
             grpc_port: Bounded::of::<50_051>(),
             data_dir: PathBuf::from("data"),
             workers: Bounded::of::<0>(),
+            trusted_proxies: Vec::new(),
+            forwarded_by: ForwardedByName::default(),
             request_timeout_seconds: Bounded::of::<30>(),
             idle_timeout_seconds: Bounded::of::<75>(),
             shutdown_timeout_seconds: Bounded::of::<10>(),
@@ -114,5 +147,44 @@ impl TryFrom<String> for Host {
                 shown(&text)
             )
         })
+    }
+}
+
+// === impl TrustedProxy ===
+
+impl TrustedProxy {
+    /// The range.
+    pub const fn get(&self) -> &Cidr {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for TrustedProxy {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Self).map_err(|error: headgate_guard::CidrError| error.to_string())
+    }
+}
+
+// === impl ForwardedByName ===
+
+impl ForwardedByName {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::FirstPresent => "first_present",
+            Self::XForwardedFor => "x_forwarded_for",
+            Self::Forwarded => "forwarded",
+            Self::XRealIp => "x_real_ip",
+        }
+    }
+
+    const fn get(self) -> ForwardedBy {
+        match self {
+            Self::FirstPresent => ForwardedBy::FirstPresent,
+            Self::XForwardedFor => ForwardedBy::XForwardedFor,
+            Self::Forwarded => ForwardedBy::Forwarded,
+            Self::XRealIp => ForwardedBy::XRealIp,
+        }
     }
 }

@@ -194,7 +194,7 @@ fn everything_that_is_wrong_is_told_at_once() {
   ratelimit.fail_open (config.yaml:6): expected true or false, got "maybe"
   server.host (config.yaml:4): expected an IP address such as 127.0.0.1, 0.0.0.0 or ::1, got "example.com"
   server.port (config.yaml:3): expected a whole number from 0 to 65535, got "70000"
-  server.prot (config.yaml:2): unknown key; known here: host, port, grpc_port, data_dir, workers, request_timeout_seconds, idle_timeout_seconds, shutdown_timeout_seconds"#;
+  server.prot (config.yaml:2): unknown key; known here: host, port, grpc_port, data_dir, workers, trusted_proxies, forwarded_by, request_timeout_seconds, idle_timeout_seconds, shutdown_timeout_seconds"#;
     assert_eq!(told, expected);
 }
 
@@ -203,7 +203,7 @@ fn each_mistake_is_named_by_its_place() {
     let cases = [
         (
             "databse:\n  host: db\n",
-            "databse (config.yaml:1): unknown key; known here: app, server, auth, database, redis, memory, ratelimit, observability",
+            "databse (config.yaml:1): unknown key; known here: app, server, auth, database, redis, memory, ratelimit, rate_limiter, observability",
         ),
         (
             "database:\n  conn_max_lifetime: 5 minutes\n",
@@ -244,6 +244,14 @@ fn each_mistake_is_named_by_its_place() {
         (
             "observability:\n  metrics:\n    path: /healthz\n",
             "observability.metrics.path (config.yaml:3): what begins with /healthz is not for metrics",
+        ),
+        (
+            "server:\n  trusted_proxies: [10.0.0.0/33]\n",
+            "server.trusted_proxies[0] (config.yaml:2): \"33\" is not a prefix length: write a number from 0 to 32",
+        ),
+        (
+            "server:\n  forwarded_by: via\n",
+            "server.forwarded_by (config.yaml:2): expected first_present or x_forwarded_for or forwarded or x_real_ip, got \"via\"",
         ),
         ("server: 80\n", "server (config.yaml:1): expected a section, got a text"),
         ("server: [a]\n", "server (config.yaml:1): expected a section, got a list"),

@@ -6,7 +6,7 @@ use prometheus::{Error, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opt
 use super::registered;
 
 /// Seconds, from what memory takes to what a time-out takes.
-const BUCKETS: [f64; 16] = [
+pub(super) const BUCKETS: [f64; 16] = [
     0.000_001,
     0.000_002_5,
     0.000_005,

@@ -16,7 +16,7 @@ use headgate_ratelimit::{FieldError, RepositoryError, usecase::ManageError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::json;
+use super::{json, keyed::Refusal};
 use crate::{auth::AuthError, request_id::RequestId};
 
 /// Why a request was not answered.
@@ -44,6 +44,8 @@ pub(super) enum ApiError {
     NoSuchRule(String),
     /// There is such a rule already; says which.
     RuleExists(String),
+    /// A question about a key makes no sense.
+    Keyed(Refusal),
     /// The request took too long.
     TimedOut,
     /// The database cannot be reached; the log says why.
@@ -103,9 +105,11 @@ pub(super) async fn no_such_method(method: Method) -> ApiError {
 impl ApiError {
     pub(super) const fn status(&self) -> StatusCode {
         match self {
-            Self::Invalid(_) | Self::BadBody(_) | Self::NoRuleId | Self::Interrupted => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::Invalid(_)
+            | Self::BadBody(_)
+            | Self::NoRuleId
+            | Self::Interrupted
+            | Self::Keyed(_) => StatusCode::BAD_REQUEST,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Auth(AuthError::PermissionDenied { .. }) => StatusCode::FORBIDDEN,
@@ -128,6 +132,7 @@ impl ApiError {
             Self::NotJson => "SYS_RATELIMIT_UNSUPPORTED_MEDIA_TYPE",
             Self::TooLarge(_) => "SYS_RATELIMIT_BODY_TOO_LARGE",
             Self::Auth(error) => error.code(),
+            Self::Keyed(refusal) => refusal.code(),
             Self::NoSuchRule(_) => "SYS_RATELIMIT_RULE_NOT_FOUND",
             Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
             Self::NoDatabase(_) => "SYS_RATELIMIT_DATABASE_UNAVAILABLE",
@@ -140,7 +145,7 @@ impl ApiError {
     }
 
     /// What the caller is told. What failed inside is the log's business.
-    fn message(&self) -> Cow<'static, str> {
+    pub(super) fn message(&self) -> Cow<'static, str> {
         match self {
             Self::Invalid(_) => "validation failed".into(),
             Self::BadBody(what) | Self::RuleExists(what) => what.clone().into(),
@@ -152,6 +157,7 @@ impl ApiError {
                 format!("{method} is not supported here; the Allow header says what is").into()
             }
             Self::Auth(error) => error.message().into(),
+            Self::Keyed(refusal) => refusal.to_string().into(),
             Self::NoRuleId => "rule_id is required".into(),
             Self::NoSuchRule(id) => format!("rule not found: {id}").into(),
             Self::NoDatabase(_) => {

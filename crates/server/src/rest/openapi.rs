@@ -14,7 +14,7 @@ use axum::{
 use utoipa::OpenApi;
 
 use self::common::{RequestIds, Token};
-use super::{audit, check, explain, health, json, metrics, reset, rules, usage};
+use super::{actuator, audit, check, explain, health, json, keyed, metrics, reset, rules, usage};
 
 pub(super) use self::{
     refusals::{Conflict, Failing, Invalid, Late, NoSuchRule, Protected, WithBody},
@@ -30,11 +30,13 @@ const METRICS: &str = "/metrics";
         title = "Headgate",
         description = "May subject S do X, at cost C, now, and if not, when?\n\n\
             Every answer carries an `X-Request-Id`: the request's own, or a new one. Every error has the same envelope, \
-            also for a path that is not here (404) and for a method that a path does not have (405, with `Allow`).",
+            also for a path that is not here (404) and for a method that a path does not have (405, with `Allow`); \
+            only below `/api/v1/rate-limit` it is another, as described there.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     tags(
         (name = "checks", description = "May these subjects go on? Needs no token."),
+        (name = "keys", description = "May this key go on, as an algorithm counts it? No rule has to be written. All but a reset need no token."),
         (name = "rules", description = "What the limits are."),
         (name = "subjects", description = "How a subject stands, why, and giving it its allowance back."),
         (name = "audit", description = "Who changed what."),
@@ -44,6 +46,10 @@ const METRICS: &str = "/metrics";
     paths(
         check::check,
         check::batch::check_batch,
+        keyed::check::by_get,
+        keyed::check::by_post,
+        keyed::remaining::remaining,
+        keyed::reset::reset,
         rules::list,
         rules::create,
         rules::apply::apply,
@@ -57,8 +63,17 @@ const METRICS: &str = "/metrics";
         health::live,
         health::ready,
         metrics::render,
+        actuator::health,
+        actuator::info,
+        actuator::prometheus,
         show,
     ),
+    // What only stands in answers that several operations share is not found by itself.
+    components(schemas(
+        keyed::WireDecision<'_>,
+        keyed::WireRemaining<'_>,
+        keyed::Envelope<'_>,
+    )),
     modifiers(&Token, &RequestIds),
 )]
 struct Surface;
@@ -66,6 +81,9 @@ struct Surface;
 /// The description itself, with the metrics where they are.
 pub(crate) fn document(metrics_path: Option<&str>) -> utoipa::openapi::OpenApi {
     let mut document = Surface::openapi();
+    if metrics_path.is_none() {
+        document.paths.paths.remove(actuator::PROMETHEUS);
+    }
     if metrics_path != Some(METRICS) {
         let item = document.paths.paths.remove(METRICS);
         let moved = metrics_path.map(str::to_owned).zip(item);

@@ -1,6 +1,6 @@
 //! What happens around every request: its id, its time limit, its log line, its numbers.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -8,7 +8,7 @@ use axum::{
     extract::State,
     http::{
         Method, Request,
-        header::{AUTHORIZATION, CONTENT_LENGTH},
+        header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH},
     },
     response::{IntoResponse, Response},
 };
@@ -17,7 +17,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::time::{self, Instant};
 use tracing::{debug, error, field::display, info};
 
-use super::{check, error::ApiError, json::JsonBody, routes::Templates};
+use super::{check, client::Peer, error::ApiError, json::JsonBody, keyed, routes::Templates};
 use crate::{
     metrics::Answered,
     request_id::{self, RequestId},
@@ -43,12 +43,18 @@ impl Surface {
         Self { router, templates, services, request_timeout }
     }
 
-    pub(crate) async fn answer(self: Arc<Self>, mut request: Request<Incoming>) -> Response {
+    /// Answers a request that came from `peer`.
+    pub(crate) async fn answer(
+        self: Arc<Self>,
+        mut request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Response {
         let started = Instant::now();
         let id = RequestId::of(request.headers());
         let method = bounded(request.method());
         let is_check = request.method() == Method::POST && request.uri().path() == check::PATH;
         let path = if is_check { check::PATH } else { self.templates.of(request.uri().path()) };
+        let is_keyed = !is_check && path.starts_with(keyed::PREFIX);
         if request.headers().contains_key(AUTHORIZATION) {
             // Only those who may change something have their request's name written down.
             request.extensions_mut().insert(id.clone());
@@ -61,11 +67,13 @@ impl Surface {
 
         let deadline = started + self.request_timeout;
         let answering = async {
-            if is_check {
-                time::timeout_at(deadline, self.check(request)).await
-            } else {
+            match method {
+                _ if is_check => time::timeout_at(deadline, self.check(request)).await,
+                "GET" | "POST" if path == keyed::check::PATH => {
+                    time::timeout_at(deadline, self.check_key(request, peer)).await
+                }
                 // Boxed, so that the future of a check stays small: it is moved with every request.
-                time::timeout_at(deadline, Box::pin(self.route(request))).await
+                _ => time::timeout_at(deadline, Box::pin(self.route(request, peer))).await,
             }
         };
         let mut response = match within(span.as_ref(), answering).await {
@@ -84,7 +92,11 @@ impl Surface {
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
             // Axum has noted the length of the body that was not there.
             response.headers_mut().remove(CONTENT_LENGTH);
-            *response.body_mut() = Body::from(error.envelope(&id));
+            let body = if is_keyed { keyed::envelope(&error) } else { error.envelope(&id) };
+            *response.body_mut() = Body::from(body);
+        }
+        if is_keyed {
+            response.headers_mut().insert(CACHE_CONTROL, keyed::NO_STORE);
         }
         response.headers_mut().insert(request_id::HEADER, id.into_header());
         response
@@ -92,7 +104,8 @@ impl Surface {
 }
 
 impl Surface {
-    async fn route(&self, request: Request<Incoming>) -> Response {
+    async fn route(&self, mut request: Request<Incoming>, peer: SocketAddr) -> Response {
+        request.extensions_mut().insert(Peer(peer));
         match self.router.call(request).await {
             Ok(response) => response,
             Err(never) => match never {},
@@ -106,6 +119,13 @@ impl Surface {
             Ok(body) => check::check(State(Arc::clone(&self.services)), body).await.into_response(),
             Err(error) => error.into_response(),
         }
+    }
+
+    /// Those who limit by keys ask only this, as often.
+    async fn check_key(&self, request: Request<Incoming>, peer: SocketAddr) -> Response {
+        let (head, _) = request.into_parts();
+        let answer = keyed::check::check(&self.services, &head, Some(Peer(peer))).await;
+        answer.into_response()
     }
 }
 

@@ -91,7 +91,7 @@ mod tests {
             activity.end();
         };
         let (silent, ()) = tokio::join!(silent_after(&activity), asking);
-        let silent = silent.unwrap() - 7 * PATIENCE / 2;
+        let silent = silent.unwrap().checked_sub(7 * PATIENCE / 2).unwrap();
         assert!((PATIENCE..=PATIENCE * 5 / 4).contains(&silent), "{silent:?}");
     }
 

@@ -12,6 +12,7 @@ mod forged;
 mod grpc;
 mod harness;
 mod health;
+mod keyed;
 mod openapi;
 mod redis;
 mod replicas;

@@ -99,6 +99,23 @@ impl FakeClock {
     }
 }
 
+/// What to set in the environment of a program whose wall clock is to be off by so many seconds. Its timers
+/// run in real time.
+///
+/// # Errors
+///
+/// [`Skip`] if `libfaketime` is not installed.
+pub fn skewed_clock(seconds: i64) -> Result<[(&'static str, String); 4], Skip> {
+    // The one for programs with several threads stands beside the other.
+    let library = find_library()?.with_file_name("libfaketimeMT.so.1");
+    Ok([
+        ("LD_PRELOAD", library.display().to_string()),
+        ("FAKETIME", format!("{seconds:+}")),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+        ("DONT_FAKE_MONOTONIC", "1".to_owned()),
+    ])
+}
+
 pub(super) fn find_library() -> Result<PathBuf, Skip> {
     LIBRARY_FOLDERS
         .iter()

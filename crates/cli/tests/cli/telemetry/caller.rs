@@ -1,16 +1,11 @@
 //! Asks a server as a service does that is followed itself.
 
-use std::{
-    io::{Read as _, Write as _},
-    net::TcpStream,
-};
-
 use tokio::runtime::Runtime;
 use tonic::{Code, Request, client::Grpc, transport::Channel};
 use tonic_prost::ProstCodec;
 
 use super::PERSON;
-use crate::harness::Server;
+use crate::harness::{Server, http};
 
 /// The method that checks.
 pub(crate) const CHECK: &str = "/k1s0.system.ratelimit.v1.RateLimitService/CheckRateLimit";
@@ -27,22 +22,6 @@ struct Check {
 struct Checked {
     #[prost(bool, tag = "1")]
     allowed: bool,
-}
-
-/// Sends a request as it is written here, and reads all of the answer.
-pub(crate) fn http(server: &Server, line: &str, headers: &[&str], body: &str) -> String {
-    let mut stream = TcpStream::connect(server.url().trim_start_matches("http://")).unwrap();
-    let headers = [headers, &[""]].concat().join("\r\n");
-    let length = body.len();
-    write!(
-        stream,
-        "{line} HTTP/1.1\r\nhost: here\r\nconnection: close\r\ncontent-type: application/json\r\n\
-         content-length: {length}\r\n{headers}\r\n{body}"
-    )
-    .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
 }
 
 /// Checks the person over HTTP; the answer.

@@ -16,6 +16,18 @@ fn every_path_is_described() {
     }
 }
 
+#[test]
+fn every_reference_leads_somewhere() {
+    let document = serde_json::to_value(document(Some(METRICS))).expect("a document");
+    let text = document.to_string();
+    let references = text.split("\"$ref\":\"#").skip(1);
+    let references: BTreeSet<_> = references.filter_map(|rest| rest.split('"').next()).collect();
+    assert!(references.len() > 10, "{references:?}");
+    for reference in references {
+        assert!(document.pointer(reference).is_some(), "{reference}");
+    }
+}
+
 /// To change the snapshot on purpose: `UPDATE_OPENAPI=1 cargo test -p headgate-server openapi`.
 #[test]
 fn the_description_is_the_one_in_docs() {

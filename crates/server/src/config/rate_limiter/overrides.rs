@@ -1,0 +1,125 @@
+//! What is allowed to keys with certain beginnings instead.
+
+use headgate::{Key, KeyError};
+use headgate_ratelimit::KeyedAlgorithm;
+use serde::Deserialize;
+
+use super::{LeakyBucketConfig, Sizes, TokenBucketConfig, Units, WindowConfig, WindowSize};
+use crate::config::Problem;
+
+/// What is allowed to keys that begin with `prefix`. What is left out is as it is for everybody.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a section")]
+pub struct OverrideConfig {
+    /// What the keys begin with.
+    pub prefix: String,
+    /// What they are allowed under `TOKEN_BUCKET`.
+    pub token_bucket: Option<TokenBucketOverride>,
+    /// What they are allowed under `SLIDING_WINDOW`.
+    pub sliding_window: Option<WindowOverride>,
+    /// What they are allowed under `SLIDING_WINDOW_COUNTER`.
+    pub sliding_window_counter: Option<WindowOverride>,
+    /// What they are allowed under `FIXED_WINDOW`.
+    pub fixed_window: Option<WindowOverride>,
+    /// What they are allowed under `LEAKY_BUCKET`.
+    pub leaky_bucket: Option<LeakyBucketOverride>,
+}
+
+/// Another bucket that refills.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a section")]
+pub struct TokenBucketOverride {
+    /// The most tokens it holds.
+    pub capacity: Option<Units>,
+    /// Tokens that flow back every second.
+    pub refill_rate: Option<Units>,
+}
+
+/// Another bucket that drains.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a section")]
+pub struct LeakyBucketOverride {
+    /// The most that it takes in.
+    pub capacity: Option<Units>,
+    /// How much drains every second.
+    pub leak_rate: Option<Units>,
+}
+
+/// So many others in so long another time.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a section")]
+pub struct WindowOverride {
+    /// How many.
+    pub max_requests: Option<Units>,
+    /// In how long.
+    pub window_size: Option<WindowSize>,
+}
+
+impl OverrideConfig {
+    /// What the section cannot say, after those `before` it.
+    pub(super) fn check(&self, before: &[Self]) -> Result<(), Problem> {
+        let told = |message: &str| Err(Problem::new("prefix", message));
+        match Key::new(&self.prefix) {
+            Err(KeyError::Empty) => told("expected a text that is not empty"),
+            Err(error) => {
+                let error = error.to_string();
+                told(&format!("no key begins with this: {error}"))
+            }
+            Ok(_) if before.iter().any(|other| other.prefix == self.prefix) => {
+                told("another override has the same prefix")
+            }
+            Ok(_) if !KeyedAlgorithm::ALL.iter().any(|algorithm| self.says(*algorithm)) => {
+                told("nothing is overridden: add a section such as token_bucket")
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Whether it says anything of `algorithm`.
+    pub(super) const fn says(&self, algorithm: KeyedAlgorithm) -> bool {
+        match algorithm {
+            KeyedAlgorithm::TokenBucket => self.token_bucket.is_some(),
+            KeyedAlgorithm::SlidingWindow => self.sliding_window.is_some(),
+            KeyedAlgorithm::SlidingWindowCounter => self.sliding_window_counter.is_some(),
+            KeyedAlgorithm::FixedWindow => self.fixed_window.is_some(),
+            KeyedAlgorithm::LeakyBucket => self.leaky_bucket.is_some(),
+        }
+    }
+
+    /// `base` with what is said here.
+    pub(super) fn over(&self, base: &Sizes) -> Sizes {
+        let (token, leaky) = (base.token_bucket, base.leaky_bucket);
+        Sizes {
+            token_bucket: self.token_bucket.map_or(token, |changed| changed.over(token)),
+            sliding_window: over(self.sliding_window, base.sliding_window),
+            sliding_window_counter: over(self.sliding_window_counter, base.sliding_window_counter),
+            fixed_window: over(self.fixed_window, base.fixed_window),
+            leaky_bucket: self.leaky_bucket.map_or(leaky, |changed| changed.over(leaky)),
+        }
+    }
+}
+
+impl TokenBucketOverride {
+    fn over(self, base: TokenBucketConfig) -> TokenBucketConfig {
+        TokenBucketConfig {
+            capacity: self.capacity.unwrap_or(base.capacity),
+            refill_rate: self.refill_rate.unwrap_or(base.refill_rate),
+        }
+    }
+}
+
+impl LeakyBucketOverride {
+    fn over(self, base: LeakyBucketConfig) -> LeakyBucketConfig {
+        LeakyBucketConfig {
+            capacity: self.capacity.unwrap_or(base.capacity),
+            leak_rate: self.leak_rate.unwrap_or(base.leak_rate),
+        }
+    }
+}
+
+fn over(changed: Option<WindowOverride>, base: WindowConfig) -> WindowConfig {
+    WindowConfig {
+        max_requests: changed.and_then(|it| it.max_requests).unwrap_or(base.max_requests),
+        window_size: changed.and_then(|it| it.window_size).unwrap_or(base.window_size),
+    }
+}

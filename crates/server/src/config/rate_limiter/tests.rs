@@ -1,0 +1,147 @@
+use headgate::FailMode;
+use headgate_ratelimit::KeyedAlgorithm;
+
+use crate::config::Config;
+
+const VARIABLE: &str = "HEADGATE__RATE_LIMITER__";
+
+/// The configuration under these keys of the section, or the error as an operator reads it.
+fn load(keys: &[(&str, &str)]) -> Result<Config, String> {
+    let variables = keys.iter().map(|(key, value)| {
+        let key = key.to_uppercase().replace('.', "__");
+        (format!("{VARIABLE}{key}"), (*value).to_owned())
+    });
+    Config::load(None, variables).map_err(|error| error.to_string().replace(VARIABLE, ""))
+}
+
+#[test]
+fn the_defaults_are_those_of_the_document() {
+    let limits = load(&[]).unwrap().rate_limiter.limits().unwrap();
+    assert_eq!(limits.fail_mode(), FailMode::Open);
+    for algorithm in KeyedAlgorithm::ALL {
+        let limit = limits.of(algorithm, "user:1");
+        assert_eq!(limit.limit().algorithm(), algorithm.engine());
+        assert_eq!(limit.limit().capacity(), 100);
+        let is_bucket = algorithm.name().ends_with("BUCKET");
+        assert_eq!(limit.window_seconds(), if is_bucket { 10 } else { 60 });
+    }
+}
+
+#[test]
+fn an_override_keeps_what_it_does_not_say() {
+    let config = load(&[
+        ("token_bucket.capacity", "20"),
+        ("token_bucket.refill_rate", "4"),
+        ("fixed_window.window_size", "5m"),
+        (
+            "overrides",
+            "[{prefix: 'a:', token_bucket: {refill_rate: 2}, fixed_window: {max_requests: 7}}]",
+        ),
+    ]);
+    let limits = config.unwrap().rate_limiter.limits().unwrap();
+    let told = |algorithm, key| {
+        let limit = limits.of(algorithm, key);
+        (limit.limit().capacity(), limit.window_seconds())
+    };
+    assert_eq!(told(KeyedAlgorithm::TokenBucket, "b:1"), (20, 5));
+    assert_eq!(told(KeyedAlgorithm::TokenBucket, "a:1"), (20, 10));
+    assert_eq!(told(KeyedAlgorithm::FixedWindow, "a:1"), (7, 300));
+    assert_eq!(told(KeyedAlgorithm::LeakyBucket, "a:1"), (100, 10));
+}
+
+#[test]
+fn each_mistake_is_named_by_its_place() {
+    let cases = [
+        (
+            ("algorithm", "GCRA"),
+            "algorithm (ALGORITHM): expected one of TOKEN_BUCKET, SLIDING_WINDOW, \
+             SLIDING_WINDOW_COUNTER, FIXED_WINDOW, LEAKY_BUCKET, got \"GCRA\"",
+        ),
+        (
+            ("fail_mode", "maybe"),
+            "fail_mode (FAIL_MODE): expected open or closed or local, got \"maybe\"",
+        ),
+        (
+            ("token_bucket.capacity", "0"),
+            "token_bucket.capacity (TOKEN_BUCKET__CAPACITY): expected a whole number from 1 to \
+             4294967295, got \"0\"",
+        ),
+        (
+            ("leaky_bucket.leak_rate", "-1"),
+            "leaky_bucket.leak_rate (LEAKY_BUCKET__LEAK_RATE): expected a whole number from 1 to \
+             4294967295, got \"-1\"",
+        ),
+        (
+            ("token_bucket.capacity", "4000000000"),
+            "token_bucket.capacity (TOKEN_BUCKET__CAPACITY): a bucket of this size takes more than \
+             31622400 seconds to fill or to drain: lower it, or raise the rate",
+        ),
+        (
+            ("sliding_window.max_requests", "100001"),
+            "sliding_window.max_requests (SLIDING_WINDOW__MAX_REQUESTS): expected at most 100000, \
+             got 100001: each is remembered",
+        ),
+        (
+            ("fixed_window.window_size", "1d"),
+            "fixed_window.window_size (FIXED_WINDOW__WINDOW_SIZE): expected a window of up to \
+             31622400 seconds such as 60, 60s, 1m or 1h, got \"1d\"",
+        ),
+        (
+            ("token_bucket.rate", "1"),
+            "token_bucket.rate (TOKEN_BUCKET__RATE): unknown key; known here: capacity, refill_rate",
+        ),
+        (
+            ("overrides", "api_key:"),
+            "overrides (OVERRIDES): expected a list such as \
+             [{prefix: 'api_key:', token_bucket: {capacity: 1000, refill_rate: 100}}]",
+        ),
+    ];
+    for (key, expected) in cases {
+        let told = load(&[key]).unwrap_err();
+        let expected = format!("the configuration does not fit:\n  rate_limiter.{expected}");
+        assert_eq!(told, expected);
+    }
+}
+
+#[test]
+fn an_override_that_says_nothing_sensible_is_refused() {
+    let cases = [
+        ("[{prefix: '', token_bucket: {}}]", "[0].prefix", "expected a text that is not empty"),
+        (
+            "[{prefix: '{a}', token_bucket: {}}]",
+            "[0].prefix",
+            "no key begins with this: key must not",
+        ),
+        ("[{prefix: 'a:'}]", "[0].prefix", "nothing is overridden: add a section"),
+        (
+            "[{prefix: a, fixed_window: {}}, {prefix: a, token_bucket: {}}]",
+            "[1].prefix",
+            "another override has the same prefix",
+        ),
+        (
+            "[{prefix: a, sliding_window: {max_requests: 200000}}]",
+            "[0].sliding_window.max_requests",
+            "expected at most 100000",
+        ),
+        ("[{prefix: a, token_bucket: {rate: 1}}]", "[0].token_bucket.rate", "unknown key"),
+        ("[{token_bucket: {}}]", "[0]", "the key prefix is missing"),
+    ];
+    for (overrides, key, expected) in cases {
+        let told = load(&[("overrides", overrides)]).unwrap_err();
+        assert!(told.contains(&format!("rate_limiter.overrides{key} (")), "{told}");
+        assert!(told.contains(expected), "{told}");
+    }
+}
+
+#[test]
+fn everything_in_force_is_shown() {
+    let overrides = "[{prefix: 'api_key:', token_bucket: {capacity: 1000}}]";
+    let config = load(&[("overrides", overrides), ("sliding_window.window_size", "1h")]).unwrap();
+    let shown = serde_json::to_value(config.shown()).unwrap();
+    let section = &shown["rate_limiter"];
+    assert_eq!(section["algorithm"], "TOKEN_BUCKET");
+    assert_eq!(section["fail_mode"], "open");
+    assert_eq!(section["sliding_window"]["window_size"], 3600);
+    assert_eq!(section["overrides"][0]["prefix"], "api_key:");
+    assert_eq!(section["overrides"][0]["token_bucket"]["capacity"], 1000);
+}

@@ -1,0 +1,39 @@
+use headgate::Limit;
+use serde::Deserialize;
+
+use super::problem::shown;
+use crate::rest::window;
+
+/// A window of whole seconds, written `60`, `60s`, `1m` or `1h`.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct WindowSize(u64);
+
+impl WindowSize {
+    const MAX: u64 = Limit::MAX_WINDOW.as_secs();
+
+    /// So many seconds.
+    pub const fn from_secs(seconds: u64) -> Self {
+        Self(seconds)
+    }
+
+    /// Its seconds.
+    pub const fn seconds(self) -> u64 {
+        self.0
+    }
+}
+
+impl TryFrom<String> for WindowSize {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let seconds = window::seconds(&text).ok().filter(|seconds| *seconds <= Self::MAX);
+        seconds.map(Self).ok_or_else(|| {
+            format!(
+                "expected a window of up to {} seconds such as 60, 60s, 1m or 1h, got {}",
+                Self::MAX,
+                shown(&text)
+            )
+        })
+    }
+}

@@ -1,0 +1,66 @@
+use std::time::Duration;
+
+use headgate::Decision;
+use headgate_ratelimit::{KeyedAlgorithm, PerAlgorithm};
+use prometheus::{
+    Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
+};
+
+use super::{checks::BUCKETS, registered};
+
+/// What was decided about keys, and how fast. Each series is looked up once, when the server starts.
+pub(crate) struct Keyed(PerAlgorithm<Series>);
+
+/// The numbers of one algorithm.
+struct Series {
+    allowed: Answers,
+    denied: Answers,
+    degraded: IntCounter,
+}
+
+struct Answers {
+    count: IntCounter,
+    duration: Histogram,
+}
+
+impl Keyed {
+    pub(super) fn new(registry: &Registry, application: &str) -> Result<Self, Error> {
+        let opts = |name, help| Opts::new(name, help).const_label("application", application);
+        let labels = ["algorithm", "allowed"];
+        let requests = opts(
+            "rate_limiter_requests_total",
+            "Keys that were decided about, by algorithm and whether they were allowed.",
+        );
+        let requests = registered(registry, IntCounterVec::new(requests, &labels)?)?;
+        let duration = opts(
+            "rate_limiter_check_seconds",
+            "Time a decision about a key took, by algorithm and whether it was allowed.",
+        );
+        let duration = HistogramOpts::from(duration).buckets(BUCKETS.into());
+        let duration = registered(registry, HistogramVec::new(duration, &labels)?)?;
+        let degraded = opts(
+            "rate_limiter_degraded_total",
+            "Of these, the ones that the failure policy decided because the store could not, by algorithm.",
+        );
+        let degraded = registered(registry, IntCounterVec::new(degraded, &labels[..1])?)?;
+        let answers = |algorithm: KeyedAlgorithm, allowed| Answers {
+            count: requests.with_label_values(&[algorithm.name(), allowed]),
+            duration: duration.with_label_values(&[algorithm.name(), allowed]),
+        };
+        Ok(Self(PerAlgorithm::from_fn(|algorithm| Series {
+            allowed: answers(algorithm, "true"),
+            denied: answers(algorithm, "false"),
+            degraded: degraded.with_label_values(&[algorithm.name()]),
+        })))
+    }
+
+    pub(crate) fn decided(&self, algorithm: KeyedAlgorithm, decision: &Decision, took: Duration) {
+        let series = self.0.get(algorithm);
+        let answers = if decision.allowed { &series.allowed } else { &series.denied };
+        answers.count.inc();
+        answers.duration.observe(took.as_secs_f64());
+        if decision.degraded.is_some() {
+            series.degraded.inc();
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `GET /actuator/health`, `/actuator/info` and `/actuator/prometheus`: what `/readyz` and `/metrics` say, where
+//! callers of the distributed limiter look for it.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use headgate::FailMode;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    error::{ApiError, Envelope},
+    health, json, metrics,
+    openapi::Late,
+};
+use crate::{services::Services, stores::StoreKind};
+
+pub(super) const HEALTH: &str = "/actuator/health";
+pub(super) const INFO: &str = "/actuator/info";
+pub(super) const PROMETHEUS: &str = "/actuator/prometheus";
+
+/// Whether keys can be limited.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ActuatorHealth)]
+struct Health {
+    /// `UP`, or `DEGRADED` while the failure policy decides.
+    status: &'static str,
+    components: Components,
+}
+
+/// What that depends on.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ActuatorComponents)]
+struct Components {
+    /// Left out where counters are in memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    redis: Option<Redis>,
+    rate_limiter: RateLimiter,
+}
+
+/// Whether Redis answers.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ActuatorRedis)]
+struct Redis {
+    /// `UP` or `DOWN`.
+    status: &'static str,
+}
+
+/// The limiter itself.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ActuatorRateLimiter)]
+struct RateLimiter {
+    /// `UP`, or `DEGRADED` while the failure policy decides.
+    status: &'static str,
+    details: Details,
+}
+
+/// How it decides.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ActuatorDetails)]
+struct Details {
+    /// Who counts: `memory` or `redis`.
+    store: &'static str,
+    /// How, where a caller does not say.
+    default_algorithm: &'static str,
+    /// Who decides while the store cannot.
+    #[schema(value_type = super::openapi::FailMode)]
+    fail_mode: &'static str,
+}
+
+/// What is running.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ActuatorInfo)]
+struct Info<'a> {
+    app: App<'a>,
+}
+
+/// Its name and version, as configured.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ActuatorApp)]
+struct App<'a> {
+    name: &'a str,
+    version: &'a str,
+}
+
+/// Whether keys can be limited. It is 200 while anybody decides: a server that is taken out of service could not even apply the failure policy.
+#[utoipa::path(get, path = "/actuator/health", tag = "health", operation_id = "actuator_health", responses((status = 200, description = "They can", body = Health), Late))]
+pub(super) async fn health(State(services): State<Arc<Services>>) -> Response {
+    let up = health::ask_store(&services).await.is_ok();
+    let status = if up { "UP" } else { "DEGRADED" };
+    let redis = (services.store == StoreKind::Redis)
+        .then_some(Redis { status: if up { "UP" } else { "DOWN" } });
+    let fail_mode: FailMode = services.keyed.limits().fail_mode();
+    let details = Details {
+        store: services.store.name(),
+        default_algorithm: services.default_algorithm.name(),
+        fail_mode: fail_mode.name(),
+    };
+    let rate_limiter = RateLimiter { status, details };
+    json::respond(&Health { status, components: Components { redis, rate_limiter } })
+}
+
+/// What is running.
+#[utoipa::path(get, path = "/actuator/info", tag = "health", operation_id = "actuator_info", responses((status = 200, description = "Its name and version", body = Info<'_>)))]
+pub(super) async fn info(State(services): State<Arc<Services>>) -> Response {
+    let about = &services.about;
+    json::respond(&Info { app: App { name: &about.name, version: &about.version } })
+}
+
+/// Everything that is counted, as Prometheus reads it: the same as at the configured path.
+#[utoipa::path(
+    get,
+    path = "/actuator/prometheus",
+    tag = "health",
+    operation_id = "actuator_prometheus",
+    responses(
+        (status = 200, description = "The metrics", body = String, content_type = "text/plain; version=0.0.4; charset=utf-8"),
+        (status = 500, description = "Something of the server's own failed; its log says what", body = Envelope<'_>),
+        Late,
+    ),
+)]
+pub(super) async fn prometheus(services: State<Arc<Services>>) -> Result<Response, ApiError> {
+    metrics::render(services).await
+}

@@ -1,0 +1,114 @@
+//! From a decision to what the caller reads.
+
+use axum::{
+    http::{HeaderName, HeaderValue, StatusCode},
+    response::Response,
+};
+use headgate::{Decision, FailMode};
+use headgate_ratelimit::usecase::{KeyedQuestion, KeyedVerdict};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::described;
+use crate::rest::{
+    json,
+    limit_headers::{self, Policy},
+};
+
+const DEGRADED: HeaderName = HeaderName::from_static("x-ratelimit-degraded");
+
+/// What was decided.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RateLimitDecision)]
+pub(in crate::rest) struct WireDecision<'a> {
+    /// Whether the key may go on.
+    allowed: bool,
+    /// Whom it is about: as it was given, or the client's address.
+    #[schema(example = "user:123")]
+    key: &'a str,
+    #[schema(value_type = described::Algorithm)]
+    algorithm: &'static str,
+    /// What is left after this decision.
+    remaining: u64,
+    /// After how many seconds the whole allowance is back.
+    reset_after_seconds: u64,
+    /// After how many seconds the same request is admitted; 0 when it was.
+    retry_after_seconds: u64,
+    message: &'static str,
+    /// Who decided in the place of the store; left out when the store did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = crate::rest::openapi::FailMode, required = false)]
+    degraded: Option<&'static str>,
+}
+
+/// How much a key has left.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RateLimitRemaining)]
+pub(in crate::rest) struct WireRemaining<'a> {
+    /// Whom it is about: as it was given, or the client's address.
+    #[schema(example = "user:123")]
+    key: &'a str,
+    remaining: u64,
+    #[schema(value_type = described::Algorithm)]
+    algorithm: &'static str,
+    /// Who answered in the place of the store; left out when the store did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = crate::rest::openapi::FailMode, required = false)]
+    degraded: Option<&'static str>,
+}
+
+/// The answer to a check.
+pub(super) fn decided(question: &KeyedQuestion<'_>, verdict: &KeyedVerdict<'_>) -> Response {
+    let decision = &verdict.decision;
+    let mut response = json::respond(&WireDecision {
+        allowed: decision.allowed,
+        key: question.key.subject(),
+        algorithm: question.algorithm.name(),
+        remaining: decision.remaining,
+        reset_after_seconds: decision.reset_after_secs(),
+        retry_after_seconds: decision.retry_after_secs(),
+        message: message(decision),
+        degraded: decision.degraded.map(FailMode::name),
+    });
+    if !decision.allowed {
+        *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    }
+    write_headers(&mut response, question, verdict);
+    limit_headers::write_retry(response.headers_mut(), decision);
+    response
+}
+
+/// The answer to somebody who only looks.
+pub(super) fn remaining(question: &KeyedQuestion<'_>, verdict: &KeyedVerdict<'_>) -> Response {
+    let mut response = json::respond(&WireRemaining {
+        key: question.key.subject(),
+        remaining: verdict.decision.remaining,
+        algorithm: question.algorithm.name(),
+        degraded: verdict.decision.degraded.map(FailMode::name),
+    });
+    write_headers(&mut response, question, verdict);
+    response
+}
+
+const fn message(decision: &Decision) -> &'static str {
+    match (decision.allowed, decision.degraded) {
+        (true, _) => "Request allowed",
+        (false, Some(FailMode::Closed)) => "Request denied: nobody can count it now",
+        (false, _) => "Rate limit exceeded",
+    }
+}
+
+fn write_headers(
+    response: &mut Response,
+    question: &KeyedQuestion<'_>,
+    verdict: &KeyedVerdict<'_>,
+) {
+    let KeyedVerdict { decision, limit } = verdict;
+    let policy = Policy::of_algorithm(question.algorithm, limit.window_seconds());
+    limit_headers::write(response.headers_mut(), decision, policy);
+    if let Some(mode) = decision.degraded {
+        response.headers_mut().insert(DEGRADED, HeaderValue::from_static(mode.name()));
+    }
+}

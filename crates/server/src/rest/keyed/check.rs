@@ -1,0 +1,78 @@
+//! `GET` and `POST /api/v1/rate-limit/check`: may this key go on?
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    http::request::Parts,
+    response::Response,
+};
+
+use super::{
+    answer, described,
+    described::{Decided, Refused},
+    parameters::Parameters,
+};
+use crate::{
+    rest::{client::Peer, error::ApiError},
+    services::Services,
+};
+
+/// Where these answer.
+pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/check";
+
+/// Decides whether a key may go on, and takes what it asks for if it may. Prefer `POST`: what fetches ahead or tries again by itself does so with `GET`.
+#[utoipa::path(
+    get,
+    path = "/api/v1/rate-limit/check",
+    tag = "keys",
+    operation_id = "check_key",
+    params(
+        ("algorithm" = inline(Option<described::Algorithm>), Query, description = "How it is counted; without it, as configured"),
+        ("key" = Option<String>, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user:123", description = "Who it is; without it, the client's address"),
+        ("permits" = Option<u64>, Query, minimum = 1, description = "How much it takes, at most the whole allowance; 1 unless said"),
+    ),
+    responses(Decided, Refused),
+)]
+pub(in crate::rest) async fn by_get(
+    State(services): State<Arc<Services>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (head, _) = request.into_parts();
+    check(&services, &head, Peer::of(&head)).await
+}
+
+/// Decides whether a key may go on, and takes what it asks for if it may. The parameters are in the query; a body is not looked at.
+#[utoipa::path(
+    post,
+    path = "/api/v1/rate-limit/check",
+    tag = "keys",
+    operation_id = "check_key_by_post",
+    params(
+        ("algorithm" = inline(Option<described::Algorithm>), Query, description = "How it is counted; without it, as configured"),
+        ("key" = Option<String>, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user:123", description = "Who it is; without it, the client's address"),
+        ("permits" = Option<u64>, Query, minimum = 1, description = "How much it takes, at most the whole allowance; 1 unless said"),
+    ),
+    responses(Decided, Refused),
+)]
+pub(in crate::rest) async fn by_post(
+    State(services): State<Arc<Services>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (head, _) = request.into_parts();
+    check(&services, &head, Peer::of(&head)).await
+}
+
+/// Answers a request that came from `peer`.
+pub(in crate::rest) async fn check(
+    services: &Services,
+    head: &Parts,
+    peer: Option<Peer>,
+) -> Result<Response, ApiError> {
+    let parameters = Parameters::read(head)?.or_client(head, peer, &services.proxies);
+    let limits = services.keyed.limits();
+    let question = parameters.question(services.default_algorithm, limits)?;
+
+    let verdict = services.decide_key(&question).await?;
+    Ok(answer::decided(&question, &verdict))
+}

@@ -1,0 +1,102 @@
+//! What this surface answers, described for programs.
+
+use utoipa::{IntoResponses, ToSchema};
+
+use super::{
+    answer::{WireDecision, WireRemaining},
+    error::Envelope,
+};
+
+/// How a key's units are counted; names are read in either case.
+#[derive(ToSchema)]
+#[schema(as = RateLimitAlgorithm, rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(dead_code, reason = "only described")]
+pub(super) enum Algorithm {
+    TokenBucket,
+    SlidingWindow,
+    SlidingWindowCounter,
+    FixedWindow,
+    LeakyBucket,
+}
+
+/// What a check is answered with.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(super) enum Decided {
+    /// It was admitted, and taken.
+    #[response(
+        status = 200,
+        headers(
+            ("X-RateLimit-Limit" = u64, description = "The most the key can have at once"),
+            ("X-RateLimit-Remaining" = u64, description = "What is left"),
+            ("X-RateLimit-Reset" = u64, description = "The Unix second at which all is back"),
+            ("RateLimit-Policy" = String, description = "The algorithm, its quota and its window"),
+            ("RateLimit" = String, description = "What is left, and the seconds until all is back"),
+            ("X-RateLimit-Degraded" = String, description = "Who decided in the place of the store; only then"),
+        ),
+    )]
+    Allowed(WireDecision<'static>),
+    /// There is not as much now; nothing was taken.
+    #[response(
+        status = 429,
+        headers(
+            ("Retry-After" = u64, description = "After how many seconds the same request is admitted"),
+            ("X-RateLimit-Limit" = u64, description = "The most the key can have at once"),
+            ("X-RateLimit-Remaining" = u64, description = "What is left"),
+            ("X-RateLimit-Reset" = u64, description = "The Unix second at which all is back"),
+            ("RateLimit-Policy" = String, description = "The algorithm, its quota and its window"),
+            ("RateLimit" = String, description = "What is left, and the seconds until all is back"),
+            ("X-RateLimit-Degraded" = String, description = "Who decided in the place of the store; only then"),
+        ),
+    )]
+    Denied(WireDecision<'static>),
+}
+
+/// What somebody who only looks is answered with.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(super) enum Looked {
+    /// What is left.
+    #[response(
+        status = 200,
+        headers(
+            ("X-RateLimit-Limit" = u64, description = "The most the key can have at once"),
+            ("X-RateLimit-Remaining" = u64, description = "What is left"),
+            ("X-RateLimit-Reset" = u64, description = "The Unix second at which all is back"),
+            ("RateLimit-Policy" = String, description = "The algorithm, its quota and its window"),
+            ("RateLimit" = String, description = "What is left, and the seconds until all is back"),
+            ("X-RateLimit-Degraded" = String, description = "Who answered in the place of the store; only then"),
+        ),
+    )]
+    Remaining(WireRemaining<'static>),
+}
+
+/// What every caller may be told instead.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(super) enum Refused {
+    /// A parameter does not fit.
+    #[response(status = 400)]
+    Invalid(Envelope<'static>),
+    /// The request took too long.
+    #[response(status = 408)]
+    TimedOut(Envelope<'static>),
+    /// Something of the server's own failed; its log says what.
+    #[response(status = 500)]
+    Failed(Envelope<'static>),
+    /// The store does not answer; nothing was changed.
+    #[response(status = 503)]
+    Unavailable(Envelope<'static>),
+}
+
+/// What whoever resets may be told, too.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(super) enum Protected {
+    /// There is no token, or it is not valid.
+    #[response(status = 401)]
+    Unknown(Envelope<'static>),
+    /// The token's role may not do that.
+    #[response(status = 403)]
+    Forbidden(Envelope<'static>),
+}

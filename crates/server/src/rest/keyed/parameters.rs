@@ -1,0 +1,145 @@
+//! From what a caller sent to a question that makes sense.
+
+use std::borrow::Cow;
+
+use axum::http::request::Parts;
+use headgate::{Cost, Key, KeyError};
+use headgate_guard::{AddressKey, TrustedProxies};
+use headgate_ratelimit::{KeyedAlgorithm, KeyedLimits, usecase::KeyedQuestion};
+
+use super::Refusal;
+use crate::rest::client::Peer;
+
+/// The parameters of a request, and whom it is about.
+pub(super) struct Parameters<'q> {
+    pub(super) algorithm: Option<KeyedAlgorithm>,
+    key: Option<Subject<'q>>,
+    permits: Option<Cow<'q, str>>,
+}
+
+/// Whom a request is about.
+enum Subject<'q> {
+    Given(Cow<'q, str>),
+    Client(AddressKey),
+}
+
+impl<'q> Parameters<'q> {
+    /// Reads the query. A parameter that stands twice could mean either.
+    pub(super) fn read(head: &'q Parts) -> Result<Self, Refusal> {
+        let [mut algorithm, mut key, mut permits] = [None, None, None];
+        let query = head.uri.query().unwrap_or_default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let place: &mut Option<Cow<'q, str>> = match &*name {
+                "algorithm" => &mut algorithm,
+                "key" => &mut key,
+                "permits" => &mut permits,
+                _ => continue,
+            };
+            if place.replace(value).is_some() {
+                return Err(Refusal::Parameter(format!("{name} is given twice")));
+            }
+        }
+        let algorithm = algorithm.map(|name| name.parse()).transpose()?;
+        Ok(Self { algorithm, key: key.map(Subject::Given), permits })
+    }
+
+    /// The key that was given, or else the address of whoever sent the request.
+    pub(super) fn or_client(
+        self,
+        head: &Parts,
+        peer: Option<Peer>,
+        proxies: &TrustedProxies,
+    ) -> Self {
+        let client = || peer.map(|peer| Subject::Client(peer.client_key(&head.headers, proxies)));
+        Self { key: self.key.or_else(client), ..self }
+    }
+
+    /// Who is asked about, under which algorithm.
+    pub(super) fn subject(&self, default: KeyedAlgorithm) -> Result<KeyedQuestion<'_>, Refusal> {
+        let key = self.key.as_ref().map(Subject::text).ok_or_else(|| {
+            Refusal::Parameter("key is missing: say whose counters are meant".to_owned())
+        })?;
+        let algorithm = self.algorithm.unwrap_or(default);
+        Ok(KeyedQuestion { algorithm, key: checked(key)?, permits: Cost::ONE })
+    }
+
+    /// The same, with how much is asked for.
+    pub(super) fn question(
+        &self,
+        default: KeyedAlgorithm,
+        limits: &KeyedLimits,
+    ) -> Result<KeyedQuestion<'_>, Refusal> {
+        let subject = self.subject(default)?;
+        let Some(permits) = &self.permits else {
+            return Ok(subject);
+        };
+        let most = limits.of(subject.algorithm, subject.key.subject()).limit().capacity();
+        Ok(KeyedQuestion { permits: number(permits, most)?, ..subject })
+    }
+}
+
+impl Subject<'_> {
+    fn text(&self) -> &str {
+        match self {
+            Self::Given(key) => key,
+            Self::Client(address) => address,
+        }
+    }
+}
+
+/// The key, if it is one that can name a state.
+fn checked(key: &str) -> Result<Key<'_>, Refusal> {
+    let checked = if key.trim().is_empty() {
+        Err(KeyError::Empty)
+    } else if key.contains(char::REPLACEMENT_CHARACTER) {
+        // What stands for bytes that are no text; keys that differ there would be one.
+        Err(KeyError::NotUtf8)
+    } else {
+        Key::new(key)
+    };
+    checked.map_err(|error| Refusal::Argument(error.to_string()))
+}
+
+/// So many permits, of which there can be `most`.
+fn number(text: &str, most: u64) -> Result<Cost, Refusal> {
+    const SHOWN_CHARS: usize = 24;
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let shown: String = text.chars().take(SHOWN_CHARS).collect();
+    if !is_whole {
+        let message = format!("permits must be a whole number, got {shown:?}");
+        return Err(Refusal::Parameter(message));
+    }
+    let permits = text.parse().ok().filter(|permits| *permits <= most);
+    permits.and_then(|permits| Cost::new(permits).ok()).ok_or_else(|| {
+        Refusal::Argument(format!("permits must be from 1 to {most} here, got {shown}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permits_are_from_one_to_the_most_there_can_be() {
+        let code = |text| number(text, 100).map_err(|refusal| refusal.code());
+        assert_eq!(code("1").map(Cost::get), Ok(1));
+        assert_eq!(code("0100").map(Cost::get), Ok(100));
+        for outside in ["0", "-0", "-1", "101", "99999999999999999999999999"] {
+            assert_eq!(code(outside), Err("INVALID_REQUEST"), "{outside}");
+        }
+        for malformed in ["", "-", "x", "1.5", "1e3", "+1", " 1", "١", "0x1"] {
+            assert_eq!(code(malformed), Err("INVALID_PARAMETER"), "{malformed}");
+        }
+    }
+
+    #[test]
+    fn keys_are_text_without_what_has_a_meaning_elsewhere() {
+        for key in ["user:123", "ip:10.0.0.1", "a b", "ユーザー", &"x".repeat(512)] {
+            assert!(checked(key).is_ok(), "{key}");
+        }
+        for key in ["", " ", "\u{3000}", "a\nb", "a\0", "{a}", "\u{fffd}", &"x".repeat(513)] {
+            assert_eq!(checked(key).unwrap_err().code(), "INVALID_REQUEST", "{key:?}");
+        }
+    }
+}

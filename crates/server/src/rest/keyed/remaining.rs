@@ -1,0 +1,46 @@
+//! `GET /api/v1/rate-limit/remaining`: how much does this key have left?
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+
+use super::{
+    answer, described,
+    described::{Looked, Refused},
+    parameters::Parameters,
+};
+use crate::{
+    rest::{client::Peer, error::ApiError},
+    services::Services,
+};
+
+/// Where this answers.
+pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/remaining";
+
+/// Says how much a key has left, and takes nothing.
+#[utoipa::path(
+    get,
+    path = "/api/v1/rate-limit/remaining",
+    tag = "keys",
+    operation_id = "remaining_of_key",
+    params(
+        ("algorithm" = inline(Option<described::Algorithm>), Query, description = "How it is counted; without it, as configured"),
+        ("key" = Option<String>, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user:123", description = "Who it is; without it, the client's address"),
+    ),
+    responses(Looked, Refused),
+)]
+pub(in crate::rest) async fn remaining(
+    State(services): State<Arc<Services>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (head, _) = request.into_parts();
+    let parameters = Parameters::read(&head)?;
+    let parameters = parameters.or_client(&head, Peer::of(&head), &services.proxies);
+    let question = parameters.subject(services.default_algorithm)?;
+
+    let verdict = services.keyed.peek(&question).await?;
+    Ok(answer::remaining(&question, &verdict))
+}

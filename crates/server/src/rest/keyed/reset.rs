@@ -1,0 +1,65 @@
+//! `DELETE /api/v1/rate-limit/reset`: gives a key its whole allowance back.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use serde::Serialize;
+use tracing::error;
+use utoipa::ToSchema;
+
+use super::{
+    described,
+    described::{Protected, Refused},
+    parameters::Parameters,
+};
+use crate::{
+    auth::Action,
+    rest::{caller::Caller, error::ApiError, json},
+    services::Services,
+};
+
+/// Where this answers.
+pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/reset";
+
+/// What was done.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RateLimitReset)]
+struct WireReset<'a> {
+    /// Always `reset`.
+    status: &'static str,
+    #[schema(example = "user:123")]
+    key: &'a str,
+}
+
+/// Gives a key its whole allowance back, under one algorithm or under all.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/rate-limit/reset",
+    tag = "keys",
+    operation_id = "reset_key",
+    params(
+        ("algorithm" = inline(Option<described::Algorithm>), Query, description = "Under which algorithm; without it, under all"),
+        ("key" = String, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user:123", description = "Who it is"),
+    ),
+    security(("token" = [])),
+    responses((status = 200, description = "It was reset", body = WireReset<'_>), Protected, Refused),
+)]
+pub(in crate::rest) async fn reset(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let author = caller.may(Action::ResetCounters).await?;
+    let (head, _) = request.into_parts();
+    let parameters = Parameters::read(&head)?;
+    let key = parameters.subject(services.default_algorithm)?.key;
+
+    let request_id = author.request_id.clone();
+    if let Some(cause) = services.keyed.reset(parameters.algorithm, key, author).await? {
+        error!(request_id, %cause, "A reset was made but not recorded in the audit log");
+    }
+    Ok(json::respond(&WireReset { status: "reset", key: key.subject() }))
+}

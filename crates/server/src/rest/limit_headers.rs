@@ -1,0 +1,92 @@
+//! What every answer about a limit says in its headers: `X-RateLimit-*`, `Retry-After`, and the fields of
+//! draft-ietf-httpapi-ratelimit-headers-11.
+
+use std::io::Write;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header::RETRY_AFTER};
+use headgate::Decision;
+use headgate_ratelimit::{CompiledRule, KeyedAlgorithm, RuleId};
+
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+const IETF: HeaderName = HeaderName::from_static("ratelimit");
+const IETF_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+/// As many as an answer has beside its content's type: growing would move them.
+const HEADERS: usize = 9;
+
+/// What a decision was made by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Policy {
+    name: Name,
+    window_seconds: u64,
+}
+
+/// What a policy is called.
+#[derive(Clone, Copy, Debug)]
+enum Name {
+    Rule(RuleId),
+    Default,
+    Algorithm(KeyedAlgorithm),
+}
+
+/// Writes how the subject stands after `decision`.
+pub(super) fn write(headers: &mut HeaderMap, decision: &Decision, policy: Policy) {
+    headers.reserve(HEADERS);
+    headers.insert(LIMIT, HeaderValue::from(decision.limit));
+    headers.insert(REMAINING, HeaderValue::from(decision.remaining));
+    headers.insert(RESET, HeaderValue::from(decision.reset_at_secs()));
+    let Policy { name, window_seconds: window } = policy;
+    headers.extend(field(IETF_POLICY, name, [(";q=", decision.limit), (";w=", window)]));
+    let reset = decision.reset_after_secs();
+    headers.extend(field(IETF, name, [(";r=", decision.remaining), (";t=", reset)]));
+}
+
+/// Says when it is worth asking again, if not now.
+pub(super) fn write_retry(headers: &mut HeaderMap, decision: &Decision) {
+    if !decision.allowed {
+        headers.insert(RETRY_AFTER, HeaderValue::from(decision.retry_after_secs()));
+    }
+}
+
+/// A structured field with one item: the policy's name, and parameters.
+fn field(
+    header: HeaderName,
+    policy: Name,
+    parameters: [(&str, u64); 2],
+) -> Option<(HeaderName, HeaderValue)> {
+    // Quotes, a UUID, two numbers of up to 20 digits, two parameters' names.
+    let mut text = [0; 96];
+    let mut left = &mut text[..];
+    match policy {
+        Name::Rule(id) => write!(left, "\"{id}\"").ok()?,
+        Name::Default => left.write_all(b"\"default\"").ok()?,
+        Name::Algorithm(algorithm) => write!(left, "\"{}\"", algorithm.engine().name()).ok()?,
+    }
+    // Numbers are written without the formatter, which costs more than the rest together.
+    let mut digits = itoa::Buffer::new();
+    for (name, value) in parameters {
+        left.write_all(name.as_bytes()).ok()?;
+        left.write_all(digits.format(value).as_bytes()).ok()?;
+    }
+    let unused = left.len();
+    let written = &text[..text.len() - unused];
+    Some((header, HeaderValue::from_bytes(written).ok()?))
+}
+
+// === impl Policy ===
+
+impl Policy {
+    /// The limit of an algorithm, over so many seconds.
+    pub(super) const fn of_algorithm(algorithm: KeyedAlgorithm, window_seconds: u64) -> Self {
+        Self { name: Name::Algorithm(algorithm), window_seconds }
+    }
+}
+
+impl From<&CompiledRule> for Policy {
+    fn from(rule: &CompiledRule) -> Self {
+        let name = rule.id().map_or(Name::Default, Name::Rule);
+        Self { name, window_seconds: rule.window_seconds().into() }
+    }
+}

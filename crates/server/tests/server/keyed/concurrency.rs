@@ -1,0 +1,64 @@
+//! Many at once, on servers that share one Redis.
+
+use futures_util::future::join_all;
+use headgate_testkit::{Redis, RedisCluster, require};
+use tokio::time::Instant;
+
+use super::{ALGORITHMS, backend::Backend};
+use crate::harness::Server;
+
+const LIMITS: [(&str, &str); 10] = [
+    ("rate_limiter.token_bucket.capacity", "50"),
+    ("rate_limiter.token_bucket.refill_rate", "1"),
+    ("rate_limiter.leaky_bucket.capacity", "50"),
+    ("rate_limiter.leaky_bucket.leak_rate", "1"),
+    ("rate_limiter.sliding_window.max_requests", "50"),
+    ("rate_limiter.sliding_window.window_size", "8640000"),
+    ("rate_limiter.sliding_window_counter.max_requests", "50"),
+    ("rate_limiter.sliding_window_counter.window_size", "8640000"),
+    ("rate_limiter.fixed_window.max_requests", "50"),
+    ("rate_limiter.fixed_window.window_size", "8640000"),
+];
+
+/// How many of 200 that ask at once are admitted.
+async fn admitted(servers: &[Server; 2], query: &str) -> u64 {
+    let replies = join_all((0..200).map(|i| servers[i % 2].check_key(query))).await;
+    let mut admitted = 0;
+    for reply in &replies {
+        assert!([200, 429].contains(&reply.status.as_u16()), "{}", reply.text);
+        assert_eq!(reply.header("x-ratelimit-degraded"), "");
+        admitted += u64::from(reply.status == 200);
+    }
+    admitted
+}
+
+async fn exactly_the_limit(backend: &Backend) {
+    let servers = [backend.serve(&LIMITS).await, backend.serve(&LIMITS).await];
+    for algorithm in ALGORITHMS {
+        let began = Instant::now();
+        let admitted = admitted(&servers, &format!("algorithm={algorithm}&key=shared")).await;
+        let flows = algorithm.ends_with("BUCKET");
+        let flowed = if flows { began.elapsed().as_secs() + 1 } else { 0 };
+        assert!((50..=50 + flowed).contains(&admitted), "{algorithm}: {admitted}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_servers_on_one_redis_admit_exactly_the_limit() {
+    exactly_the_limit(&Backend::redis(require!(Redis::start()))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_servers_on_one_cluster_admit_exactly_the_limit() {
+    exactly_the_limit(&Backend::Cluster(require!(RedisCluster::start(3, 0)))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_do_not_share() {
+    let backend = Backend::redis(require!(Redis::start()));
+    let server = backend.serve(&LIMITS).await;
+    let queries: Vec<String> =
+        (0..150).map(|i| format!("algorithm=SLIDING_WINDOW&key=user:{}", i % 5)).collect();
+    let replies = join_all(queries.iter().map(|query| server.check_key(query))).await;
+    assert!(replies.iter().all(|reply| reply.status == 200));
+}

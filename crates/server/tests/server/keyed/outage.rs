@@ -1,0 +1,104 @@
+//! While Redis is away.
+
+use std::time::Duration;
+
+use headgate_testkit::{Redis, require};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{
+    ALGORITHMS,
+    backend::{Backend, until_up},
+    number,
+};
+use crate::harness::Server;
+
+const NOWHERE: (&str, &str) = ("redis.url", "redis://127.0.0.1:1");
+
+#[tokio::test]
+async fn everybody_passes_and_is_told_that_nobody_counted() {
+    let server = Server::start(&[NOWHERE]).await;
+    for algorithm in ALGORITHMS {
+        let reply = server.check_key(&format!("algorithm={algorithm}&key=user:123")).await;
+        let expected = json!({
+            "allowed": true,
+            "key": "user:123",
+            "algorithm": algorithm,
+            "remaining": 100,
+            "resetAfterSeconds": 0,
+            "retryAfterSeconds": 0,
+            "message": "Request allowed",
+            "degraded": "open",
+        });
+        assert_eq!((reply.status.as_u16(), reply.json()), (200, expected));
+        assert_eq!(reply.header("x-ratelimit-degraded"), "open");
+        let look = server.remaining(&format!("algorithm={algorithm}&key=user:123")).await;
+        assert_eq!((look.status.as_u16(), number(&look, "remaining")), (200, 100));
+        assert_eq!(look.header("x-ratelimit-degraded"), "open");
+    }
+    let metrics = server.get("/metrics").await.text;
+    for line in [
+        r#"rate_limiter_degraded_total{algorithm="FIXED_WINDOW",application="headgate",service="headgate"} 1"#,
+        r#"rate_limiter_requests_total{algorithm="FIXED_WINDOW",allowed="true",application="headgate",service="headgate"} 1"#,
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{line}\nin\n{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_passes_if_so_configured() {
+    let server = Server::start(&[NOWHERE, ("rate_limiter.fail_mode", "closed")]).await;
+    let reply = server.check_key("key=user:123").await;
+    assert_eq!(reply.status, 429, "{}", reply.text);
+    assert_eq!(reply.json()["degraded"], "closed");
+    assert_eq!(number(&reply, "remaining"), 0);
+    assert_eq!(reply.header("retry-after"), "1");
+}
+
+#[tokio::test]
+async fn each_server_counts_alone_if_so_configured() {
+    let keys = [NOWHERE, ("rate_limiter.fail_mode", "local"), ("ratelimit.replicas", "4")];
+    let server = Server::start(&keys).await;
+    for left in [24, 23, 22] {
+        let reply = server.check_key("algorithm=SLIDING_WINDOW&key=user:123").await;
+        assert_eq!(reply.json()["degraded"], "local");
+        assert_eq!(number(&reply, "remaining"), left);
+    }
+}
+
+#[tokio::test]
+async fn a_reset_that_did_not_happen_is_not_claimed() {
+    let server = Server::start(&[NOWHERE]).await;
+    let reply = server.reset_key("key=user:123").await;
+    assert_eq!(reply.status, 503, "{}", reply.text);
+    assert_eq!(reply.json()["error"], "STORE_UNAVAILABLE");
+    let log = server.admin("GET", "/api/v1/ratelimit/audit?action=counter.reset", "").await.json();
+    assert_eq!(log["entries"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_costs_no_time_and_ends_by_itself() {
+    let backend = Backend::redis(require!(Redis::start()));
+    let server = backend.serve(&[]).await;
+    let Backend::Redis(redis) = &backend else { unreachable!() };
+    assert_eq!(
+        server.check_key("algorithm=SLIDING_WINDOW&key=u1").await.json().get("degraded"),
+        None
+    );
+
+    redis.kill();
+    let began = Instant::now();
+    for _ in 0..50 {
+        let reply = server.check_key("algorithm=SLIDING_WINDOW&key=u1").await;
+        assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-degraded")), (200, "open"));
+    }
+    // A connection that is gone is not waited for: one time-out would be 30 seconds here.
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    let health = server.get("/actuator/health").await;
+    assert_eq!((health.status.as_u16(), &health.json()["status"]), (200, &json!("DEGRADED")));
+
+    redis.restart();
+    until_up(&server).await;
+    let reply = server.check_key("algorithm=SLIDING_WINDOW&key=u1").await;
+    assert_eq!(reply.json().get("degraded"), None);
+}

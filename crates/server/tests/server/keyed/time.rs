@@ -1,0 +1,124 @@
+//! What comes back, and when: on a Redis whose clock the test moves.
+
+use std::time::Duration;
+
+use headgate_testkit::{Redis, require};
+
+use super::{ALGORITHMS, backend::Backend, counted, number};
+use crate::harness::{Reply, Server};
+
+/// 2026-02-20T10:00:00Z: a minute begins.
+const START: u64 = 1_771_581_600;
+
+/// The server, and the Redis that it asks.
+struct Bench {
+    server: Server,
+    backend: Backend,
+}
+
+impl Bench {
+    async fn new(redis: Redis) -> Self {
+        let backend = Backend::redis(redis);
+        Self { server: backend.serve(&[]).await, backend }
+    }
+
+    async fn check(&self, algorithm: &str, permits: u64) -> Reply {
+        let query = format!("algorithm={algorithm}&key=user:123&permits={permits}");
+        self.server.check_key(&query).await
+    }
+
+    fn advance(&self, by: Duration) {
+        let Backend::Redis(redis) = &self.backend else { panic!("a clock that can be moved") };
+        redis.clock().advance(by);
+    }
+}
+
+fn redis() -> Result<Redis, headgate_testkit::Skip> {
+    Redis::builder().fake_clock(START * 1_000_000).start()
+}
+
+/// Algorithm, `Retry-After` of one permit and seconds until all is back once a hundred were taken.
+const EXHAUSTED: [(&str, u64, u64); 5] = [
+    ("TOKEN_BUCKET", 1, 10),
+    ("SLIDING_WINDOW", 60, 60),
+    ("SLIDING_WINDOW_COUNTER", 61, 120),
+    ("FIXED_WINDOW", 60, 60),
+    ("LEAKY_BUCKET", 1, 10),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_pass_and_the_next_is_told_when_to_return() {
+    let bench = Bench::new(require!(redis())).await;
+    for (algorithm, retry, reset) in EXHAUSTED {
+        for left in (0..100).rev() {
+            let reply = bench.check(algorithm, 1).await;
+            assert_eq!((reply.status.as_u16(), number(&reply, "remaining")), (200, left));
+        }
+        let reply = bench.check(algorithm, 1).await;
+        assert_eq!(reply.status, 429, "{algorithm}");
+        assert_eq!(number(&reply, "remaining"), 0);
+        assert_eq!(counted(&reply, "x-ratelimit-remaining"), 0);
+        assert_eq!(number(&reply, "resetAfterSeconds"), reset, "{algorithm}");
+        assert_eq!(counted(&reply, "x-ratelimit-reset"), START + reset, "{algorithm}");
+        assert_eq!(number(&reply, "retryAfterSeconds"), retry, "{algorithm}");
+        assert_eq!(counted(&reply, "retry-after"), retry, "{algorithm}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_gives_back_ten_a_second() {
+    let bench = Bench::new(require!(redis())).await;
+    for algorithm in ["TOKEN_BUCKET", "LEAKY_BUCKET"] {
+        assert_eq!(bench.check(algorithm, 100).await.status, 200);
+        bench.advance(Duration::from_micros(99_999));
+        assert_eq!(bench.check(algorithm, 1).await.status, 429, "{algorithm}");
+        bench.advance(Duration::from_micros(1));
+        assert_eq!(bench.check(algorithm, 1).await.status, 200, "{algorithm}");
+        assert_eq!(bench.check(algorithm, 1).await.status, 429, "{algorithm}");
+
+        // Twenty permits are there after two seconds, and not in one.
+        let denied = bench.check(algorithm, 20).await;
+        assert_eq!(number(&denied, "retryAfterSeconds"), 2);
+        bench.advance(Duration::from_secs(2));
+        assert_eq!(bench.check(algorithm, 20).await.status, 200, "{algorithm}");
+        bench.advance(Duration::from_secs(1000));
+        assert_eq!(number(&bench.check(algorithm, 1).await, "remaining"), 99, "{algorithm}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_has_no_boundary_to_burst_at() {
+    let bench = Bench::new(require!(redis())).await;
+    bench.advance(Duration::from_secs(59));
+    assert_eq!(bench.check("SLIDING_WINDOW", 60).await.status, 200);
+    assert_eq!(bench.check("FIXED_WINDOW", 100).await.status, 200);
+    bench.advance(Duration::from_secs(1));
+    assert_eq!(bench.check("SLIDING_WINDOW", 40).await.status, 200);
+    // A fixed window begins again with the minute; any minute of the log has its own hundred.
+    assert_eq!(bench.check("FIXED_WINDOW", 100).await.status, 200);
+    let denied = bench.check("SLIDING_WINDOW", 1).await;
+    assert_eq!((denied.status.as_u16(), number(&denied, "retryAfterSeconds")), (429, 59));
+    let denied = bench.check("SLIDING_WINDOW", 61).await;
+    assert_eq!(number(&denied, "retryAfterSeconds"), 60);
+
+    bench.advance(Duration::from_micros(58_999_999));
+    assert_eq!(bench.check("SLIDING_WINDOW", 1).await.status, 429);
+    bench.advance(Duration::from_micros(1));
+    assert_eq!(number(&bench.check("SLIDING_WINDOW", 60).await, "remaining"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everybody_who_waits_as_told_is_admitted() {
+    let bench = Bench::new(require!(redis())).await;
+    for algorithm in ALGORITHMS {
+        assert_eq!(bench.check(algorithm, 100).await.status, 200);
+        for permits in [1, 7, 50, 100] {
+            let reply = bench.check(algorithm, permits).await;
+            if reply.status == 429 {
+                bench.advance(Duration::from_secs(counted(&reply, "retry-after")));
+                let reply = bench.check(algorithm, permits).await;
+                assert_eq!(reply.status, 200, "{algorithm} {permits}: {}", reply.text);
+            }
+        }
+    }
+}
