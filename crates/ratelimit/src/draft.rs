@@ -1,6 +1,7 @@
 //! A rule before anybody knows whether it is one.
 
 use headgate::{Algorithm, FailMode, LimitError};
+use headgate_admin::{FieldError, Input, Reader, Refusal};
 
 use crate::{Pattern, RuleSpec, Scope, UnknownScope};
 
@@ -26,35 +27,6 @@ pub struct Draft {
     /// See [`RuleSpec::enabled`].
     pub enabled: Input<bool>,
 }
-
-/// What was sent for one field.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Input<T> {
-    /// Nothing: where there is a rule already, what it says stays.
-    #[default]
-    Missing,
-    /// Expressly nothing: what the rule says is taken back.
-    Null,
-    /// A value.
-    Given(T),
-    /// A value of another kind; says which.
-    Wrong(&'static str),
-}
-
-/// A field that does not fit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldError {
-    /// Which one.
-    pub field: &'static str,
-    /// Why, for programs.
-    pub reason: &'static str,
-    /// Why, for people.
-    pub message: String,
-}
-
-/// Collects what does not fit while fields are read.
-#[derive(Default)]
-struct Reader(Vec<FieldError>);
 
 // === impl Draft ===
 
@@ -99,7 +71,7 @@ impl Draft {
         let (Some(scope), Some(identifier_pattern), Some(limit), Some(window_seconds)) =
             (scope, pattern, limit, window_seconds)
         else {
-            return Err(reader.0);
+            return Err(reader.errors());
         };
         let spec = RuleSpec {
             name,
@@ -113,9 +85,9 @@ impl Draft {
             enabled,
         };
         if let Err(error) = spec.engine_limit() {
-            reader.0.push(FieldError::of_limit(&error));
+            reader.add(of_limit(&error));
         }
-        if reader.0.is_empty() { Ok(spec) } else { Err(reader.0) }
+        reader.finish(spec)
     }
 }
 
@@ -135,27 +107,6 @@ impl From<&RuleSpec> for Draft {
         }
     }
 }
-
-// === impl Input ===
-
-impl<T> Input<T> {
-    /// The value, or what is `kept` where nothing was sent.
-    fn or(self, kept: Option<T>) -> Option<T> {
-        match self {
-            Self::Missing => kept,
-            Self::Given(value) => Some(value),
-            Self::Null | Self::Wrong(_) => None,
-        }
-    }
-}
-
-impl<T> From<T> for Input<T> {
-    fn from(value: T) -> Self {
-        Self::Given(value)
-    }
-}
-
-type Refusal = (&'static str, String);
 
 fn parse_scope(name: &str) -> Result<Scope, Refusal> {
     name.parse().map_err(|error: UnknownScope| ("unknown", error.to_string()))
@@ -195,72 +146,24 @@ fn positive(field: &'static str) -> impl Fn(i64) -> Result<u32, Refusal> {
     }
 }
 
-// === impl Reader ===
-
-impl Reader {
-    /// The value of a field that must be there.
-    fn required<T, U>(
-        &mut self,
-        field: &'static str,
-        input: Input<T>,
-        kind: &str,
-        parse: impl FnOnce(T) -> Result<U, Refusal>,
-    ) -> Option<U> {
-        if matches!(input, Input::Missing | Input::Null) {
-            self.refuse(field, ("required", format!("{field} is required")));
-            return None;
+/// What the engine says about numbers that are each possible but make no limit together.
+fn of_limit(error: &LimitError) -> FieldError {
+    let (field, reason) = match error {
+        LimitError::Zero | LimitError::TooLarge { .. } => ("limit", "too_large"),
+        LimitError::Window(_) => ("window_seconds", "too_large"),
+        LimitError::ZeroBurst | LimitError::BurstTooLarge | LimitError::NoBurst(_) => {
+            ("burst", "invalid")
         }
-        self.read(field, input, kind, parse).or(None)
-    }
-
-    /// What a field says. One that does not fit says nothing more: it was refused.
-    fn read<T, U>(
-        &mut self,
-        field: &'static str,
-        input: Input<T>,
-        kind: &str,
-        parse: impl FnOnce(T) -> Result<U, Refusal>,
-    ) -> Input<U> {
-        let refusal = match input {
-            Input::Missing => return Input::Missing,
-            Input::Null => return Input::Null,
-            Input::Wrong(got) => ("wrong_type", format!("{field} must be {kind}, got {got}")),
-            Input::Given(value) => match parse(value) {
-                Ok(value) => return Input::Given(value),
-                Err(refusal) => refusal,
-            },
-        };
-        self.refuse(field, refusal);
-        Input::Null
-    }
-
-    fn refuse(&mut self, field: &'static str, (reason, message): Refusal) {
-        self.0.push(FieldError { field, reason, message });
-    }
-}
-
-// === impl FieldError ===
-
-impl FieldError {
-    /// What the engine says about numbers that are each possible but make no limit together.
-    fn of_limit(error: &LimitError) -> Self {
-        let (field, reason) = match error {
-            LimitError::Zero | LimitError::TooLarge { .. } => ("limit", "too_large"),
-            LimitError::Window(_) => ("window_seconds", "too_large"),
-            LimitError::ZeroBurst | LimitError::BurstTooLarge | LimitError::NoBurst(_) => {
-                ("burst", "invalid")
-            }
-            LimitError::NeedsPeriod | LimitError::UnknownZone(_) => ("algorithm", "invalid"),
-        };
-        let message = match error {
-            LimitError::Window(_) => {
-                let max = headgate::Limit::MAX_WINDOW.as_secs();
-                format!("window_seconds must be at most {max}")
-            }
-            other => other.to_string(),
-        };
-        Self { field, reason, message }
-    }
+        LimitError::NeedsPeriod | LimitError::UnknownZone(_) => ("algorithm", "invalid"),
+    };
+    let message = match error {
+        LimitError::Window(_) => {
+            let max = headgate::Limit::MAX_WINDOW.as_secs();
+            format!("window_seconds must be at most {max}")
+        }
+        other => other.to_string(),
+    };
+    FieldError { field, reason, message }
 }
 
 #[cfg(test)]

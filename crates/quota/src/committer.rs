@@ -1,0 +1,151 @@
+//! Many waiting increments, one transaction.
+
+use std::{collections::HashMap, sync::Arc};
+
+use headgate::Timestamp;
+use thiserror::Error;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    Entry, Increment, PolicyCatalog, QuotaId, QuotaLedger, Quotas, RepositoryError, Verdict,
+    known::Known,
+};
+
+/// Takes increments that wait and commits them together. While one transaction is under way the
+/// next ones gather, so that nobody waits for a timer.
+pub struct Committer {
+    queue: mpsc::Receiver<Waiting>,
+    ledger: Arc<dyn QuotaLedger>,
+    catalog: Arc<PolicyCatalog>,
+    known: Arc<Known>,
+}
+
+/// Where increments wait.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue(mpsc::Sender<Waiting>);
+
+/// Why an increment was not committed.
+#[derive(Clone, Debug)]
+pub(crate) enum NotCommitted {
+    /// Too many wait already.
+    Full,
+    /// The ledger could not.
+    Failed(RepositoryError),
+}
+
+/// Nobody commits any more.
+#[derive(Clone, Copy, Debug, Error)]
+#[error("the server is stopping")]
+struct Stopping;
+
+#[derive(Debug)]
+struct Waiting {
+    increment: Increment,
+    answer: oneshot::Sender<Result<Entry, RepositoryError>>,
+}
+
+// === impl Committer ===
+
+impl Committer {
+    /// The most increments in one transaction.
+    pub const MAX_BATCH: usize = 512;
+
+    /// Commits to the ledger of `quotas` what waits in the queue, which holds at most `capacity`.
+    pub(crate) fn new(quotas: &Quotas, capacity: usize) -> (Queue, Self) {
+        let (sender, queue) = mpsc::channel(capacity.max(1));
+        let committer = Self {
+            queue,
+            ledger: Arc::clone(&quotas.ledger),
+            catalog: Arc::clone(&quotas.catalog),
+            known: Arc::clone(&quotas.known),
+        };
+        (Queue(sender), committer)
+    }
+
+    /// Goes on until nobody can send increments any more and none waits.
+    pub async fn run(mut self) {
+        let mut batch = Vec::with_capacity(Self::MAX_BATCH);
+        while self.queue.recv_many(&mut batch, Self::MAX_BATCH).await > 0 {
+            // Whoever went away was not answered: it is not charged either.
+            batch.retain(|waiting| !waiting.answer.is_closed());
+            if !batch.is_empty() {
+                self.commit(&mut batch).await;
+            }
+        }
+    }
+
+    async fn commit(&mut self, batch: &mut Vec<Waiting>) {
+        let (increments, answers): (Vec<_>, Vec<_>) =
+            batch.drain(..).map(|waiting| (waiting.increment, waiting.answer)).unzip();
+        match self.ledger.commit(&increments).await {
+            Ok(entries) => {
+                self.hear(&increments, &entries);
+                for (answer, entry) in answers.into_iter().zip(entries) {
+                    let _ = answer.send(Ok(entry));
+                }
+            }
+            Err(error) => {
+                for answer in answers {
+                    let _ = answer.send(Err(error.clone()));
+                }
+                self.turn_away(&error);
+            }
+        }
+    }
+
+    /// Those who came while the ledger was failing would only wait for the same, one batch after another.
+    fn turn_away(&mut self, error: &RepositoryError) {
+        let cause = match error {
+            // Theirs was not even tried.
+            RepositoryError::Unconfirmed(cause) => RepositoryError::Unavailable(Arc::clone(cause)),
+            other => other.clone(),
+        };
+        while let Ok(waiting) = self.queue.try_recv() {
+            let _ = waiting.answer.send(Err(cause.clone()));
+        }
+    }
+
+    /// Notes how each policy stands after the batch.
+    fn hear(&self, increments: &[Increment], entries: &[Entry]) {
+        let at: Timestamp = self.catalog.now();
+        let mut last: HashMap<(&QuotaId, &str), (&Increment, &Entry)> = HashMap::new();
+        for (increment, entry) in increments.iter().zip(entries) {
+            if matches!(entry.verdict, Verdict::Taken | Verdict::Refused) {
+                last.insert((&increment.policy, &increment.span.name), (increment, entry));
+            }
+        }
+        for (increment, entry) in last.into_values() {
+            self.known.hear(&increment.policy, &increment.span, (entry.used, entry.limit), at);
+        }
+    }
+}
+
+impl std::fmt::Debug for Committer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Committer").field("waiting", &self.queue.len()).finish_non_exhaustive()
+    }
+}
+
+// === impl Queue ===
+
+impl Queue {
+    /// Waits until `increment` is committed.
+    pub(crate) async fn commit(&self, increment: Increment) -> Result<Entry, NotCommitted> {
+        let (answer, answered) = oneshot::channel();
+        let waiting = Waiting { increment, answer };
+        self.0.try_send(waiting).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => NotCommitted::Full,
+            mpsc::error::TrySendError::Closed(_) => {
+                NotCommitted::Failed(RepositoryError::unavailable(Stopping))
+            }
+        })?;
+        // It went away with the increment: perhaps after it was done.
+        let lost = |_| NotCommitted::Failed(RepositoryError::unconfirmed(Stopping));
+        answered.await.map_err(lost)?.map_err(NotCommitted::Failed)
+    }
+
+    /// How many increments wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.0.max_capacity() - self.0.capacity()
+    }
+}

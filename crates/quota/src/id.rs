@@ -1,0 +1,89 @@
+//! Names a policy for as long as it exists, and its history after that.
+
+use std::{fmt, str::FromStr, sync::Arc};
+
+use headgate::Timestamp;
+use serde::{Serialize, Serializer};
+use thiserror::Error;
+use uuid::Uuid;
+
+/// Names a policy. Ours sort by when they were made; others may look otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct QuotaId(Arc<str>);
+
+/// A text that names no policy.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("an id has 1 to {max} letters, digits, '_' and '-'", max = QuotaId::MAX_BYTES)]
+pub struct QuotaIdError;
+
+/// Crockford's digits: no letter is taken for another.
+const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+// === impl QuotaId ===
+
+impl QuotaId {
+    /// The longest id.
+    pub const MAX_BYTES: usize = 64;
+
+    /// An id that no other policy has, for one that is made now.
+    pub fn new(now: Timestamp) -> Self {
+        let millis = u128::from(now.as_micros() / 1_000) & ((1 << 48) - 1);
+        let random = Uuid::new_v4().as_u128() & ((1 << 48) - 1);
+        let more = Uuid::new_v4().as_u128() & ((1 << 32) - 1);
+        let number = millis << 80 | random << 32 | more;
+        let digit = |place: u32| char::from(DIGITS[(number >> (5 * place)) as usize & 31]);
+        Self(format!("quota_{}", (0..26).rev().map(digit).collect::<String>()).into())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for QuotaId {
+    type Err = QuotaIdError;
+
+    fn from_str(text: &str) -> Result<Self, QuotaIdError> {
+        let safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        if (1..=Self::MAX_BYTES).contains(&text.len()) && text.bytes().all(safe) {
+            return Ok(Self(text.into()));
+        }
+        Err(QuotaIdError)
+    }
+}
+
+impl fmt::Display for QuotaId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for QuotaId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_differ_and_sort_by_when_they_were_made() {
+        let id = |millis: u64| QuotaId::new(Timestamp::from_micros(millis * 1_000));
+        let ids = [id(1_771_840_800_000), id(1_771_840_800_001), id(1_871_840_800_000)];
+        assert!(ids.is_sorted() && ids[0] != id(1_771_840_800_000));
+        assert_eq!(ids[0].as_str().len(), "quota_".len() + 26);
+        assert_eq!(ids[0].as_str().parse(), Ok(ids[0].clone()));
+    }
+
+    #[test]
+    fn any_safe_text_is_an_id() {
+        assert!("quota_01JABCDEF1234567890".parse::<QuotaId>().is_ok());
+        assert!("x".repeat(64).parse::<QuotaId>().is_ok());
+        for text in ["", "a:b", "a b", "a/b", "é", "a\0", &"x".repeat(65)] {
+            assert_eq!(text.parse::<QuotaId>(), Err(QuotaIdError), "{text}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What is asked of whoever keeps policies.
+
+use std::{error::Error as StdError, sync::Arc};
+
+use async_trait::async_trait;
+use headgate_admin::{Author, Listed, Page, Revision};
+use thiserror::Error;
+use tokio::sync::Notify;
+
+use crate::{QuotaId, QuotaPeriod, QuotaPolicy, QuotaSpec, Subject, SubjectType};
+
+/// Keeps policies, and a record of who changed them.
+///
+/// Its contract:
+///
+/// - [`write`](Self::write) is atomic: the change is made, recorded in the audit log and followed
+///   by a new revision, or nothing is.
+/// - No two policies have the same subject and period, whoever writes at the same time.
+/// - A policy that is deleted is gone from here at once; what was used of it stays in the ledger.
+/// - Two different sets of policies never have the same revision.
+#[async_trait]
+pub trait QuotaPolicyRepository: Send + Sync {
+    /// Which set of policies is kept now.
+    async fn revision(&self) -> Result<Revision, RepositoryError>;
+
+    /// All policies, and a revision that is not newer than they are.
+    async fn load(&self) -> Result<(Revision, Vec<QuotaPolicy>), RepositoryError>;
+
+    /// One page of the policies that pass `filter`: the newest first, then by id.
+    async fn list(
+        &self,
+        filter: &PolicyFilter,
+        page: Page,
+    ) -> Result<Listed<QuotaPolicy>, RepositoryError>;
+
+    /// The policy with this id.
+    async fn get(&self, id: &QuotaId) -> Result<Option<QuotaPolicy>, RepositoryError>;
+
+    /// Makes a change; gives the policy as it is then, or was when deleted.
+    async fn write(
+        &self,
+        change: &PolicyChange,
+        author: &Author,
+    ) -> Result<QuotaPolicy, RepositoryError>;
+
+    /// Wakes `changed` whenever somebody has written; returns when it cannot any more.
+    /// Where nobody can be heard it never returns, and never wakes.
+    async fn listen(&self, changed: &Notify) -> RepositoryError;
+}
+
+/// One change of the policies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PolicyChange {
+    /// A new policy.
+    Create(QuotaSpec),
+    /// What a policy says from now on.
+    Update {
+        /// Which policy.
+        id: QuotaId,
+        /// What it said when that was decided: if it says something else by now, nothing changes.
+        from: QuotaSpec,
+        /// What it is to say.
+        to: QuotaSpec,
+    },
+    /// No policy any more.
+    Delete(QuotaId),
+}
+
+/// Which policies are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyFilter {
+    /// Only those about this kind of subject.
+    pub subject_type: Option<SubjectType>,
+    /// Only those about the subject with this id.
+    pub subject_id: Option<String>,
+    /// Only those that are enabled.
+    pub enabled_only: bool,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, Error)]
+pub enum RepositoryError {
+    /// Another policy is about the same subject and period.
+    #[error("a {period} quota policy for {} {} already exists", subject.kind, subject.id)]
+    Exists {
+        /// The subject of both.
+        subject: Subject,
+        /// The period of both.
+        period: QuotaPeriod,
+    },
+    /// There is no such policy.
+    #[error("quota policy not found: {0}")]
+    NotFound(QuotaId),
+    /// Somebody else changed the policy meanwhile.
+    #[error("quota policy was changed by somebody else: {0}")]
+    Changed(QuotaId),
+    /// What is kept makes no sense.
+    #[error("the database holds something that is no quota: {0}")]
+    Corrupt(String),
+    /// The database cannot be reached, or failed. Nothing was done.
+    #[error("database unavailable: {0}")]
+    Unavailable(Arc<dyn StdError + Send + Sync>),
+    /// The database did not say whether it was done: it may have been.
+    #[error("the database did not confirm: {0}")]
+    Unconfirmed(Arc<dyn StdError + Send + Sync>),
+}
+
+// === impl RepositoryError ===
+
+impl RepositoryError {
+    /// An outage with its cause.
+    pub fn unavailable(cause: impl StdError + Send + Sync + 'static) -> Self {
+        Self::Unavailable(Arc::new(cause))
+    }
+
+    /// A lost confirmation with its cause.
+    pub fn unconfirmed(cause: impl StdError + Send + Sync + 'static) -> Self {
+        Self::Unconfirmed(Arc::new(cause))
+    }
+}

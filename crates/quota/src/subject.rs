@@ -1,0 +1,60 @@
+//! Whom a policy is about.
+
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+
+/// What kind of subject a policy is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SubjectType {
+    /// A customer.
+    Tenant,
+    /// A person.
+    User,
+    /// A key that programs call with.
+    ApiKey,
+}
+
+/// Whom a policy is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Subject {
+    /// What kind of subject.
+    pub kind: SubjectType,
+    /// Which one.
+    pub id: String,
+}
+
+/// A name that is no kind's.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("must be one of: tenant, user, api_key")]
+pub struct UnknownSubjectType;
+
+// === impl SubjectType ===
+
+impl SubjectType {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Tenant, Self::User, Self::ApiKey];
+
+    /// The name in APIs and in the database.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tenant => "tenant",
+            Self::User => "user",
+            Self::ApiKey => "api_key",
+        }
+    }
+}
+
+impl FromStr for SubjectType {
+    type Err = UnknownSubjectType;
+
+    fn from_str(name: &str) -> Result<Self, UnknownSubjectType> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or(UnknownSubjectType)
+    }
+}
+
+impl fmt::Display for SubjectType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,108 @@
+//! What is done every now and then: counters compared, periods closed, old things forgotten.
+
+use std::time::Duration;
+
+use headgate::{StoreError, Timestamp};
+
+use crate::{ActivePolicy, Pruned, Quotas, RepositoryError, Retention, Span};
+
+/// Keeps the house. Replicas may do it at the same time.
+#[derive(Clone, Debug)]
+pub struct Housekeeping(Quotas);
+
+/// How far counters were from the ledger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drift {
+    /// How many counters were compared.
+    pub compared: u64,
+    /// How many were missing, and made again.
+    pub missing: u64,
+    /// How many units were used that counters did not show.
+    pub behind: u64,
+    /// How many units counters showed that were not used.
+    pub ahead: u64,
+}
+
+/// The most counters that are compared at a time.
+const MAX_COMPARED: u32 = 10_000;
+
+// === impl Housekeeping ===
+
+impl Housekeeping {
+    /// Keeps the house of `quotas`.
+    pub fn new(quotas: &Quotas) -> Self {
+        Self(quotas.clone())
+    }
+
+    /// Closes the periods that are over; says how many there were. What was admitted in them and
+    /// comes late is still counted in them.
+    pub async fn close_periods(&self) -> Result<u64, RepositoryError> {
+        self.0.ledger.close_periods(self.0.now()).await
+    }
+
+    /// Forgets what is old enough.
+    pub async fn prune(&self, retention: &Retention) -> Result<Pruned, RepositoryError> {
+        self.0.ledger.prune(retention).await
+    }
+
+    /// Compares the counters of periods that changed in the last `window` with the ledger, and puts
+    /// them right. A store that cannot be asked has no counters to compare.
+    pub async fn reconcile(&self, window: Duration) -> Result<Drift, RepositoryError> {
+        let now = self.0.now();
+        let window = u64::try_from(window.as_micros()).unwrap_or(u64::MAX);
+        let since = Timestamp::from_micros(now.as_micros().saturating_sub(window));
+        let mut drift = Drift::default();
+        for touched in self.0.ledger.touched(since, MAX_COMPARED).await? {
+            let Some(policy) = self.0.catalog.load(&touched.policy) else {
+                continue;
+            };
+            let span = policy.span(now);
+            if span.name != touched.period_name {
+                continue;
+            }
+            if self.compare(&policy, &span, &mut drift).await?.is_err() {
+                break;
+            }
+        }
+        Ok(drift)
+    }
+
+    async fn compare(
+        &self,
+        policy: &ActivePolicy,
+        span: &Span,
+        drift: &mut Drift,
+    ) -> Result<Result<(), StoreError>, RepositoryError> {
+        let mut apart = None;
+        // Increments that are on their way look like drift: what is one stays one.
+        for _ in 0..2 {
+            let shown = match self.0.counter.read(policy, span).await {
+                Ok(shown) => shown,
+                Err(error) => return Ok(Err(error)),
+            };
+            let kept = self.0.ledger.usage(&policy.policy().id, &span.name).await?;
+            let kept = kept.map_or(0, |usage| usage.used);
+            apart = Some((shown, kept)).filter(|_| shown.unwrap_or_default() != kept);
+            if apart.is_none() {
+                break;
+            }
+        }
+        drift.compared += 1;
+        let Some((shown, kept)) = apart else {
+            return Ok(Ok(()));
+        };
+        drift.count(shown, kept);
+        Ok(self.0.counter.set(policy, span, kept).await)
+    }
+}
+
+// === impl Drift ===
+
+impl Drift {
+    fn count(&mut self, shown: Option<u64>, kept: u64) {
+        self.missing += u64::from(shown.is_none());
+        let shown = shown.unwrap_or_default();
+        self.behind += kept.saturating_sub(shown);
+        self.ahead += shown.saturating_sub(kept);
+    }
+}

@@ -1,0 +1,255 @@
+//! Uses something of a quota.
+
+use std::sync::Arc;
+
+use headgate::{Cost, Timestamp};
+use headgate_admin::FieldError;
+use thiserror::Error;
+
+use crate::{
+    ActivePolicy, Committer, Entry, Increment, QuotaId, QuotaUsage, Quotas, RepositoryError, Span,
+    Taken, Verdict,
+    committer::{NotCommitted, Queue},
+    usecase::ReadUsage,
+};
+
+/// Uses something of a quota: what it admits is durable when it answers.
+#[derive(Clone, Debug)]
+pub struct IncrementUsage {
+    quotas: Quotas,
+    queue: Queue,
+}
+
+/// What became of an increment. A refusal is one too.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Incremented {
+    /// Whether it was admitted. If not, nothing was used.
+    pub allowed: bool,
+    /// Whether it was admitted before, under the same request id.
+    pub replayed: bool,
+    /// How much is used after it; for a replay, how much was after the first.
+    pub usage: QuotaUsage,
+}
+
+/// Why nothing was decided.
+#[derive(Clone, Debug, Error)]
+pub enum IncrementError {
+    /// What was asked for makes no sense.
+    #[error("validation failed")]
+    Invalid(Vec<FieldError>),
+    /// Another amount was used under the same request id.
+    #[error("request_id {0} was used with another amount in this period")]
+    Conflict(String),
+    /// Too many wait already.
+    #[error("too many increments are waiting: try again")]
+    Overloaded,
+    /// There is no such policy, or the ledger cannot decide.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
+}
+
+/// One increment on its way.
+struct Attempt<'a> {
+    quotas: &'a Quotas,
+    policy: Arc<ActivePolicy>,
+    span: Arc<Span>,
+    amount: u64,
+    now: Timestamp,
+    /// What the ledger had said before the counter was asked.
+    known: Option<u64>,
+}
+
+// === impl IncrementUsage ===
+
+impl IncrementUsage {
+    /// The longest request id, in characters.
+    pub const MAX_REQUEST_ID: usize = 128;
+
+    /// How many increments may wait unless said otherwise.
+    pub const CAPACITY: usize = 8_192;
+
+    /// Increments usage of `quotas`, with at most `capacity` waiting. The committer must run for
+    /// anything to be answered.
+    pub fn new(quotas: &Quotas, capacity: usize) -> (Self, Committer) {
+        let (queue, committer) = Committer::new(quotas, capacity);
+        (Self { quotas: quotas.clone(), queue }, committer)
+    }
+
+    /// How many increments wait for the ledger.
+    pub fn waiting(&self) -> usize {
+        self.queue.waiting()
+    }
+
+    /// Uses `amount` of a policy, if so much is left in the period that it is now. An increment
+    /// with a request id that was admitted before in this period is answered as it was then.
+    pub async fn increment(
+        &self,
+        id: &QuotaId,
+        amount: u64,
+        request_id: Option<&str>,
+    ) -> Result<Incremented, IncrementError> {
+        let now = self.quotas.now();
+        let policy = self.quotas.find(id).await?;
+        validate(&policy, amount, request_id).map_err(IncrementError::Invalid)?;
+        if !policy.policy().spec.enabled {
+            return self.uncounted(id).await;
+        }
+        let span = policy.span(now);
+        let known = self.quotas.known.used(id, &span);
+        let attempt = Attempt { quotas: &self.quotas, policy, span, amount, now, known };
+        let taken = attempt.take().await;
+        if request_id.is_none()
+            && let Some(refused) = attempt.believed(taken)
+        {
+            return Ok(refused);
+        }
+        let increment = attempt.increment(request_id);
+        let entry = match self.queue.commit(increment).await {
+            Ok(entry) => entry,
+            Err(error) => return Err(attempt.undo(taken, error).await),
+        };
+        attempt.settle(taken, entry).await;
+        match entry.verdict {
+            Verdict::Taken | Verdict::Replayed | Verdict::Refused => Ok(attempt.answer(entry)),
+            Verdict::Disabled => self.uncounted(id).await,
+            Verdict::NotFound => Err(RepositoryError::NotFound(id.clone()).into()),
+            Verdict::Conflict => {
+                Err(IncrementError::Conflict(request_id.unwrap_or_default().to_owned()))
+            }
+        }
+    }
+
+    /// A disabled policy admits everything and counts nothing.
+    async fn uncounted(&self, id: &QuotaId) -> Result<Incremented, IncrementError> {
+        let usage = ReadUsage::new(&self.quotas).usage(id).await;
+        let usage = usage.map_err(|error| IncrementError::Repository(error.into()))?;
+        Ok(Incremented { allowed: true, replayed: false, usage })
+    }
+}
+
+/// Everything that is wrong with an amount and a request id.
+fn validate(
+    policy: &ActivePolicy,
+    amount: u64,
+    request_id: Option<&str>,
+) -> Result<(), Vec<FieldError>> {
+    let mut errors: Vec<FieldError> = check_amount(policy, amount).err().into_iter().collect();
+    if let Some(text) = request_id {
+        let length = text.chars().count();
+        let bad = !(1..=IncrementUsage::MAX_REQUEST_ID).contains(&length);
+        if bad || text.chars().any(char::is_control) {
+            let max = IncrementUsage::MAX_REQUEST_ID;
+            errors.push(FieldError {
+                field: "request_id",
+                reason: "invalid",
+                message: format!("request_id must have 1 to {max} printable characters"),
+            });
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// An amount that can be admitted at all.
+pub(super) fn check_amount(policy: &ActivePolicy, amount: u64) -> Result<(), FieldError> {
+    let limit = policy.policy().spec.limit;
+    let (reason, message) = match amount {
+        0 => ("must_be_positive", "amount must be greater than 0".to_owned()),
+        amount if amount > Cost::MAX => {
+            ("too_large", format!("amount must be at most {}", Cost::MAX))
+        }
+        amount if amount > limit => {
+            ("too_large", format!("amount must be at most the limit of {limit}"))
+        }
+        _ => return Ok(()),
+    };
+    Err(FieldError { field: "amount", reason, message })
+}
+
+// === impl Attempt ===
+
+impl Attempt<'_> {
+    /// What the counter says; `None` where it cannot.
+    async fn take(&self) -> Option<Taken> {
+        self.quotas.counter.take(&self.policy, &self.span, self.amount).await.ok()
+    }
+
+    /// The counter's refusal, if the ledger said the same a moment ago.
+    fn believed(&self, taken: Option<Taken>) -> Option<Incremented> {
+        if taken.is_none_or(|taken| taken.allowed) {
+            return None;
+        }
+        let policy = self.policy.policy();
+        let used = self.quotas.known.refusal(policy, &self.span, self.amount, self.now)?;
+        let entry = Entry { verdict: Verdict::Refused, used, limit: policy.spec.limit };
+        Some(self.answer(entry))
+    }
+
+    fn increment(&self, request_id: Option<&str>) -> Increment {
+        Increment {
+            policy: self.policy.policy().id.clone(),
+            span: Arc::clone(&self.span),
+            amount: self.amount,
+            request_id: request_id.map(str::to_owned),
+            at: self.now,
+        }
+    }
+
+    /// Takes back from the counter what the ledger did not take.
+    async fn undo(&self, taken: Option<Taken>, error: NotCommitted) -> IncrementError {
+        let (counter, policy, span) = (&self.quotas.counter, &self.policy, &self.span);
+        let (error, unsure) = match error {
+            NotCommitted::Full => (IncrementError::Overloaded, false),
+            NotCommitted::Failed(error) => {
+                let unsure = matches!(error, RepositoryError::Unconfirmed(_));
+                (IncrementError::Repository(error), unsure)
+            }
+        };
+        // A counter that cannot be put right shows too much, which the ledger will tell.
+        if unsure {
+            self.quotas.known.forget(&policy.policy().id);
+            let _ = counter.forget(policy, span).await;
+        } else if taken.is_some_and(|taken| taken.allowed) {
+            let _ = counter.give_back(policy, span, self.amount).await;
+        }
+        error
+    }
+
+    /// Puts the counter right where it differs from the ledger.
+    async fn settle(&self, taken: Option<Taken>, entry: Entry) {
+        let Some(taken) = taken else {
+            return;
+        };
+        let (counter, policy, span) = (&self.quotas.counter, &self.policy, &self.span);
+        let decided = matches!(entry.verdict, Verdict::Taken | Verdict::Refused);
+        // Failures leave a counter that the next request finds wrong again.
+        if decided && self.is_wrong(taken, entry) {
+            let Ok(_turn) = self.quotas.repairing.try_lock() else {
+                return;
+            };
+            let used = self.quotas.known.used(&policy.policy().id, span).unwrap_or(entry.used);
+            let _ = counter.set(policy, span, used).await;
+        } else if taken.allowed && entry.verdict != Verdict::Taken {
+            let _ = counter.give_back(policy, span, self.amount).await;
+        }
+    }
+
+    /// Whether the counter lost something, or counted what was never taken. Others take and
+    /// commit meanwhile: only what cannot come from that is wrong.
+    fn is_wrong(&self, taken: Taken, entry: Entry) -> bool {
+        if !taken.allowed {
+            return entry.verdict == Verdict::Taken;
+        }
+        let before = taken.used.saturating_sub(self.amount);
+        match self.known {
+            Some(known) => before < known,
+            None => before == 0 && entry.used > self.amount,
+        }
+    }
+
+    fn answer(&self, entry: Entry) -> Incremented {
+        let allowed = matches!(entry.verdict, Verdict::Taken | Verdict::Replayed);
+        let (policy, span) = (self.policy.policy(), Span::clone(&self.span));
+        let usage = QuotaUsage::new(policy, span, (entry.used, entry.limit), self.now);
+        Incremented { allowed, replayed: entry.verdict == Verdict::Replayed, usage }
+    }
+}
