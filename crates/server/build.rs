@@ -6,12 +6,13 @@ use protox::prost::Message as _;
 
 const PROTO: &str = "../../proto";
 
-const RATE_LIMIT: &str = "k1s0/system/ratelimit/v1/ratelimit.proto";
+const FILES: [&str; 2] =
+    ["k1s0/system/ratelimit/v1/ratelimit.proto", "k1s0/system/quota/v1/quota.proto"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={PROTO}");
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    let files = protox::compile([RATE_LIMIT], [PROTO])?;
+    let files = protox::compile(FILES, [PROTO])?;
     // Reflection shows these, comments included.
     fs::write(out.join("descriptors.bin"), files.encode_to_vec())?;
 

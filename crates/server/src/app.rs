@@ -18,6 +18,7 @@ use crate::{
     grpc::Grpc,
     metrics::Metrics,
     outage_log::OutageLog,
+    quotas::{QuotaServices, QuotaTasks},
     refresher::Refresher,
     rest::Surface,
     serve::{self, Drain, Patience},
@@ -34,6 +35,7 @@ pub struct App {
     surface: Arc<Surface>,
     grpc: Arc<Grpc>,
     refresher: Refresher,
+    quotas: QuotaTasks,
     workers: Workers,
     store: StoreKind,
     new_admin_token: Option<AdminToken>,
@@ -84,7 +86,7 @@ impl App {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let defaults = config.ratelimit.defaults()?;
         let workers = Workers::start(config.server.workers()).map_err(BuildError::Workers)?;
-        let Stores { limiter, probe, memory, kind } = {
+        let Stores { limiter, probe, memory, kind, counters } = {
             let _on_a_worker = workers.enter();
             Stores::open(config, &defaults.limit, Arc::clone(&clock)).map_err(BuildError::Config)?
         };
@@ -92,6 +94,10 @@ impl App {
         let database = Arc::new(Database::open(&target.map_err(BuildError::Config)?));
         let catalog = Arc::new(Catalog::new(defaults, Arc::clone(&clock))?);
         let metrics = Metrics::new(config, kind, memory, Arc::clone(&catalog))?;
+        let numbers = metrics.quotas.clone();
+        let (quotas, tasks) =
+            QuotaServices::new(config, &database, counters, Arc::clone(&clock), numbers);
+        let policies = Arc::clone(&quotas.catalog);
         let tracer = Tracer::start(config)?;
         let admin = admin_token(config).map_err(BuildError::AdminToken)?;
         let keyed = Arc::new(config.rate_limiter.limits().map_err(BuildError::Config)?);
@@ -106,6 +112,7 @@ impl App {
             usage,
             reset: ResetLimit::new(Arc::clone(&catalog), limiter, database.clone()),
             rules: ManageRules::new(Arc::clone(&catalog), database.clone()),
+            quotas,
             audit: database.clone(),
             auth: Auth::new(&config.auth, admin.as_ref(), Arc::clone(&clock))
                 .map_err(BuildError::Config)?,
@@ -118,7 +125,7 @@ impl App {
             catalog: Arc::clone(&catalog),
         });
         let every = config.ratelimit.refresh_interval();
-        let mut refresher = Refresher::new(catalog, database, every);
+        let mut refresher = Refresher::new(catalog, policies, database, every);
         refresher.refresh().await;
         let metrics = &config.observability.metrics;
         let metrics_path = metrics.enabled.then_some(metrics.path.as_str());
@@ -127,6 +134,7 @@ impl App {
             grpc: Arc::new(Grpc::new(Arc::clone(&services), request_timeout)?),
             surface: Arc::new(Surface::new(services, metrics_path, request_timeout)),
             refresher,
+            quotas: tasks,
             workers,
             store: kind,
             new_admin_token: admin.filter(AdminToken::created),
@@ -152,6 +160,8 @@ impl App {
     pub async fn serve(self, listeners: Listeners, shutdown: impl Future<Output = ()>) -> Drain {
         let mut background = JoinSet::new();
         background.spawn(self.refresher.run());
+        background.spawn(self.quotas.committer.run());
+        background.spawn(self.quotas.reconciler.run());
         let (stop, stopped) = watch::channel(());
         let told = |mut stopped: watch::Receiver<()>| async move {
             // Nothing is ever sent: it ends when the sender is gone.

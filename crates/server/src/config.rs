@@ -16,6 +16,7 @@ mod memory;
 mod observability;
 mod print;
 mod problem;
+mod quota;
 mod rate_limiter;
 mod ratelimit;
 mod redis;
@@ -43,6 +44,7 @@ pub use self::{
     },
     print::Shown,
     problem::{ConfigError, Problem},
+    quota::{KeyPrefix, QuotaConfig},
     rate_limiter::{
         AlgorithmName, FailModeName, LeakyBucketConfig, LeakyBucketOverride, OverrideConfig,
         RateLimiterConfig, TokenBucketConfig, TokenBucketOverride, Units, WindowConfig,
@@ -75,6 +77,8 @@ pub struct Config {
     pub ratelimit: RateLimitConfig,
     /// `rate_limiter`: what is allowed to keys that no rule is about.
     pub rate_limiter: RateLimiterConfig,
+    /// `quota`: how quotas are kept.
+    pub quota: QuotaConfig,
     /// `observability`: what it says about itself.
     pub observability: ObservabilityConfig,
 }

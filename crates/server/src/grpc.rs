@@ -1,16 +1,19 @@
-//! The gRPC surface: `k1s0.system.ratelimit.v1`, health and reflection, on a listener of their own.
+//! The gRPC surface: `k1s0.system.ratelimit.v1`, `k1s0.system.quota.v1`, health and reflection, on a listener of their own.
 //!
 //! | module | what it owns |
 //! |---|---|
 //! | `surface` | what happens around every call: its id, its time limit, its log line, its numbers |
 //! | `methods` | what can be called, and by what name it is counted |
 //! | `service` | the rate-limit service: authenticate, act |
+//! | `quotas` | the quota service |
+//! | `caller` | who calls |
 //! | `check`, `rules`, `usage`, `reset` | from messages to the use cases and back |
 //! | `error` | every error, and how it travels |
 //! | `health`, `reflection` | the standard services |
 //! | `deadline` | how long a caller waits |
 //! | `proto` | what the `.proto` files became |
 
+mod caller;
 mod check;
 mod deadline;
 mod error;
@@ -18,12 +21,14 @@ mod health;
 mod methods;
 mod number;
 mod proto;
+mod quotas;
 mod reflection;
 mod reset;
 mod rules;
 mod service;
 mod subject;
 mod surface;
+mod time;
 mod usage;
 
 pub(crate) use self::{

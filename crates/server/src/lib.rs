@@ -3,26 +3,29 @@
 //! | module | what it owns |
 //! |---|---|
 //! | [`app`] | wires everything: configuration, store, limiter, router |
+//! | `area` | which part of the house a request is about |
 //! | `auth` | who asks, and whether they may |
 //! | [`config`] | what the operator decided, read and checked before anything starts |
 //! | [`telemetry`] | where log lines and spans go |
 //! | `rest` | the HTTP surface: its router is the table of contents |
 //! | `grpc` | the gRPC surface |
-//! | `services` | what every surface is made of |
+//! | `services`, `quotas` | what every surface is made of |
 //! | `auth` | who may do what |
-//! | `refresher` | keeps the rules in force those that the database holds |
+//! | `refresher` | keeps the rules and policies in force those that the database holds |
 //! | `stores` | who keeps the counters, and who answers when that fails |
 //! | `metrics` | what is counted |
 //! | `masked`, `outage_log` | keys as the log shows them, and outages without a line for each answer |
 //! | `serve`, `workers` | connections: accepting, draining, and the threads they live on |
 
 pub mod app;
+mod area;
 mod auth;
 pub mod config;
 mod grpc;
 mod masked;
 mod metrics;
 mod outage_log;
+mod quotas;
 mod reason;
 mod refresher;
 mod request_id;

@@ -5,6 +5,7 @@ mod calls;
 mod checks;
 mod keyed;
 mod memory;
+mod quotas;
 mod requests;
 mod rules;
 
@@ -20,7 +21,7 @@ use self::{
 };
 use crate::{config::Config, stores::StoreKind};
 
-pub(crate) use self::{calls::Handled, requests::Answered};
+pub(crate) use self::{calls::Handled, quotas::QuotaNumbers, requests::Answered};
 
 /// The numbers of one server.
 pub(crate) struct Metrics {
@@ -28,6 +29,7 @@ pub(crate) struct Metrics {
     pub(crate) calls: Calls,
     pub(crate) checks: Checks,
     pub(crate) keyed: Keyed,
+    pub(crate) quotas: QuotaNumbers,
     pub(crate) requests: Requests,
     store_up: IntGauge,
 }
@@ -49,6 +51,7 @@ impl Metrics {
             calls: Calls::new(&registry)?,
             checks: Checks::new(&registry)?,
             keyed: Keyed::new(&registry, &config.app.name)?,
+            quotas: QuotaNumbers::new(&registry)?,
             requests: Requests::new(&registry)?,
             store_up: registered(&registry, store_up(store)?)?,
             registry,

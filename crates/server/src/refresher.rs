@@ -1,21 +1,25 @@
-//! Keeps the rules in force those that the database holds.
+//! Keeps the rules and quota policies in force those that the database holds.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Display, sync::Arc, time::Duration};
 
 use headgate_persistence::Database;
+use headgate_quota::{PolicyCatalog, QuotaPolicyRepository};
 use headgate_ratelimit::{Catalog, RateLimitRuleRepository, RepositoryError};
 use tokio::{sync::Notify, time};
 use tracing::{info, warn};
 
-/// Asks the database whether rules have changed: when it says so, and every now and then.
+/// Asks the database whether rules or policies have changed: when it says so, and every now and then.
 pub(crate) struct Refresher {
     catalog: Arc<Catalog>,
+    policies: Arc<PolicyCatalog>,
     database: Arc<Database>,
     every: Duration,
     /// Whether the tables are those of this version.
     migrated: bool,
     /// Whether the last attempt failed, so that an outage is told once.
     failing: bool,
+    /// The same of the policies.
+    policies_failing: bool,
 }
 
 /// How long to wait before listening again, or looking again for a database that was never there.
@@ -24,15 +28,17 @@ const RETRY: Duration = Duration::from_secs(1);
 impl Refresher {
     pub(crate) const fn new(
         catalog: Arc<Catalog>,
+        policies: Arc<PolicyCatalog>,
         database: Arc<Database>,
         every: Duration,
     ) -> Self {
-        Self { catalog, database, every, migrated: false, failing: false }
+        let (migrated, failing, policies_failing) = (false, false, false);
+        Self { catalog, policies, database, every, migrated, failing, policies_failing }
     }
 
-    /// Reads the rules once. A database that is not there is waited for later, while others are served.
+    /// Reads rules and policies once. A database that is not there is waited for later, while others are served.
     pub(crate) async fn refresh(&mut self) {
-        match self.try_refresh().await {
+        match self.refresh_rules().await {
             Ok(changed) => {
                 if changed || self.failing {
                     let snapshot = self.catalog.load();
@@ -48,9 +54,12 @@ impl Refresher {
                 self.failing = true;
             }
         }
+        if self.migrated {
+            self.refresh_policies().await;
+        }
     }
 
-    async fn try_refresh(&mut self) -> Result<bool, RepositoryError> {
+    async fn refresh_rules(&mut self) -> Result<bool, RepositoryError> {
         if !self.migrated {
             if let Err(error) = self.database.migrate().await {
                 self.catalog.lost(&error);
@@ -61,13 +70,32 @@ impl Refresher {
         self.catalog.refresh(&*self.database).await
     }
 
+    async fn refresh_policies(&mut self) {
+        match self.policies.refresh().await {
+            Ok(changed) => {
+                if changed || self.policies_failing {
+                    let (revision, policies) = (self.policies.revision().0, self.policies.len());
+                    info!(revision, policies, "In force: revision {revision} of the quotas");
+                }
+                self.policies_failing = false;
+            }
+            Err(error) => {
+                if !self.policies_failing {
+                    warn!(%error, "Cannot read the quota policies: those in force stay");
+                }
+                self.policies_failing = true;
+            }
+        }
+    }
+
     /// Goes on for as long as it is polled.
     pub(crate) async fn run(mut self) {
         let changed = Arc::new(Notify::new());
         let listening = listen(Arc::clone(&self.database), Arc::clone(&changed));
         tokio::pin!(listening);
         loop {
-            let pause = if self.failing { self.every.min(RETRY) } else { self.every };
+            let failing = self.failing || self.policies_failing;
+            let pause = if failing { self.every.min(RETRY) } else { self.every };
             tokio::select! {
                 () = &mut listening => {}
                 () = changed.notified() => {}
@@ -80,9 +108,23 @@ impl Refresher {
 
 /// Hears the database for as long as it is polled, whoever restarts in between.
 async fn listen(database: Arc<Database>, changed: Arc<Notify>) {
-    loop {
-        let error = database.listen(&changed).await;
-        warn!(%error, "Cannot hear of changed rules: asking for them instead");
-        time::sleep(RETRY).await;
-    }
+    let quotas = database.quotas();
+    let rules = async {
+        loop {
+            let error = RateLimitRuleRepository::listen(&*database, &changed).await;
+            unheard(&error, "rules").await;
+        }
+    };
+    let policies = async {
+        loop {
+            let error = QuotaPolicyRepository::listen(&quotas, &changed).await;
+            unheard(&error, "quota policies").await;
+        }
+    };
+    tokio::join!(rules, policies);
+}
+
+async fn unheard(error: &impl Display, what: &str) {
+    warn!(%error, "Cannot hear of changed {what}: asking for them instead");
+    time::sleep(RETRY).await;
 }

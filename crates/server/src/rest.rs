@@ -17,6 +17,7 @@ mod metrics;
 pub(crate) mod openapi;
 mod page;
 mod query;
+mod quotas;
 mod reset;
 mod routes;
 mod rules;
@@ -52,6 +53,13 @@ fn routes(metrics_path: Option<&str>) -> Routes {
         .route(keyed::check::PATH, get(keyed::check::by_get).post(keyed::check::by_post))
         .route(keyed::remaining::PATH, get(keyed::remaining::remaining))
         .route(keyed::reset::PATH, delete(keyed::reset::reset))
+        .route(quotas::PATH, get(quotas::list).post(quotas::create))
+        .route("/api/v1/quotas/{id}", get(quotas::get).put(quotas::update).delete(quotas::delete))
+        .route("/api/v1/quotas/{id}/check", post(quotas::check::check))
+        .route("/api/v1/quotas/{id}/usage", get(quotas::usage::usage))
+        .route("/api/v1/quotas/{id}/usage/increment", post(quotas::increment::increment))
+        .route("/api/v1/quotas/{id}/usage/reset", post(quotas::reset::reset))
+        .route("/api/v1/quotas/{id}/history", get(quotas::history::history))
         .route("/api-docs/openapi.json", get(move || async { openapi::show(document) }))
         .route("/api-docs", get(docs::page))
         .route("/api-docs/", get(docs::page))

@@ -20,6 +20,7 @@ use crate::{
     masked::Masked,
     metrics::Metrics,
     outage_log::OutageLog,
+    quotas::QuotaServices,
     stores::{Probe, StoreKind},
     telemetry::{Span, Tracer},
 };
@@ -38,6 +39,7 @@ pub(crate) struct Services {
     pub(crate) explain: Explain,
     pub(crate) reset: ResetLimit,
     pub(crate) rules: ManageRules,
+    pub(crate) quotas: QuotaServices,
     pub(crate) audit: Arc<dyn AuditLog>,
     pub(crate) auth: Auth,
     pub(crate) probe: Probe,

@@ -22,6 +22,17 @@ pub(crate) struct Stores {
     pub(crate) memory: Arc<MemoryStore>,
     /// Which store decides.
     pub(crate) kind: StoreKind,
+    /// Where quotas are counted.
+    pub(crate) counters: Counters,
+}
+
+/// Where quotas are counted: in the same store, whose failures nobody answers for.
+pub(crate) struct Counters {
+    pub(crate) store: Arc<dyn Store>,
+    /// Whether other processes count there too.
+    pub(crate) shared: bool,
+    /// Asks the store itself.
+    pub(crate) probe: Probe,
 }
 
 /// Which store decides.
@@ -71,18 +82,30 @@ impl Stores {
         let capacity = config.memory.capacity.get() as usize;
         let memory = Arc::new(MemoryStore::builder().capacity(capacity).build());
         let Some(target) = config.redis.target()? else {
+            let probe = Probe::new(Arc::clone(&memory), limit);
             return Ok(Self {
                 limiter: Limiter::new(Arc::clone(&memory)),
-                probe: Probe::new(Arc::clone(&memory), limit),
+                counters: Counters::new(Arc::clone(&memory) as _, false, &probe),
+                probe,
                 memory,
                 kind: StoreKind::Memory,
             });
         };
         let redis = Arc::new(Breaker::new(RedisStore::connect(target), Arc::clone(&clock)));
         let probe = Probe::new(Arc::clone(&redis), limit);
+        let counters = Counters::new(Arc::clone(&redis) as _, true, &probe);
         let replicas = config.ratelimit.replicas();
         let policy = FailurePolicy::new(redis, Arc::clone(&memory), replicas, clock);
-        Ok(Self { limiter: Limiter::new(policy), probe, memory, kind: StoreKind::Redis })
+        let limiter = Limiter::new(policy);
+        Ok(Self { limiter, probe, memory, kind: StoreKind::Redis, counters })
+    }
+}
+
+// === impl Counters ===
+
+impl Counters {
+    fn new(store: Arc<dyn Store>, shared: bool, probe: &Probe) -> Self {
+        Self { store, shared, probe: probe.clone() }
     }
 }
 

@@ -17,11 +17,21 @@ pub(crate) enum Action {
     ResetCounters,
     /// See who changed what.
     ReadAudit,
+    /// See quota policies, and what is used of them.
+    ReadQuotas,
+    /// Create or change quota policies.
+    WriteQuotas,
+    /// Use something of a quota, or ask whether that would be admitted.
+    UseQuotas,
+    /// Delete quota policies.
+    DeleteQuotas,
+    /// Give subjects their whole quota back.
+    ResetQuotas,
 }
 
 impl Action {
     #[cfg(test)]
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Explain,
         Self::ReadRules,
         Self::WriteRules,
@@ -29,15 +39,26 @@ impl Action {
         Self::ReadUsage,
         Self::ResetCounters,
         Self::ReadAudit,
+        Self::ReadQuotas,
+        Self::WriteQuotas,
+        Self::UseQuotas,
+        Self::DeleteQuotas,
+        Self::ResetQuotas,
     ];
 
     /// The least role that may do this: the only role table there is. Checks are not in it, since
     /// they need no token.
     pub(crate) const fn needs(self) -> Role {
         match self {
-            Self::Explain | Self::ReadRules | Self::ReadUsage | Self::ReadAudit => Role::Auditor,
-            Self::WriteRules | Self::ResetCounters => Role::Operator,
-            Self::DeleteRules => Role::Admin,
+            Self::Explain
+            | Self::ReadRules
+            | Self::ReadUsage
+            | Self::ReadAudit
+            | Self::ReadQuotas => Role::Auditor,
+            Self::WriteRules | Self::ResetCounters | Self::WriteQuotas | Self::UseQuotas => {
+                Role::Operator
+            }
+            Self::DeleteRules | Self::DeleteQuotas | Self::ResetQuotas => Role::Admin,
         }
     }
 }

@@ -63,6 +63,11 @@ fn every_action_has_its_role() {
         (Action::ReadUsage, Role::Auditor),
         (Action::ResetCounters, Role::Operator),
         (Action::ReadAudit, Role::Auditor),
+        (Action::ReadQuotas, Role::Auditor),
+        (Action::WriteQuotas, Role::Operator),
+        (Action::UseQuotas, Role::Operator),
+        (Action::DeleteQuotas, Role::Admin),
+        (Action::ResetQuotas, Role::Admin),
     ];
     assert_eq!(table, expected);
 }

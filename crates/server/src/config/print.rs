@@ -9,11 +9,11 @@ use serde::{Serialize, Serializer};
 use self::value::Value;
 use super::{
     AlgorithmName, AppConfig, AuthConfig, AuthMode, Bounded, Config, DatabaseConfig, Endpoint,
-    FailModeName, ForwardedByName, Fraction, JwksUrl, LeakyBucketConfig, LeakyBucketOverride,
-    LogConfig, LogFormat, LogLevel, MemoryConfig, MetricsConfig, MetricsPath, ObservabilityConfig,
-    OverrideConfig, RateLimitConfig, RateLimiterConfig, RedisConfig, Role, Secret, ServerConfig,
-    Stretch, TokenBucketConfig, TokenBucketOverride, TokenConfig, TraceConfig, TrustedProxy,
-    WindowConfig, WindowOverride, WindowSize,
+    FailModeName, ForwardedByName, Fraction, JwksUrl, KeyPrefix, LeakyBucketConfig,
+    LeakyBucketOverride, LogConfig, LogFormat, LogLevel, MemoryConfig, MetricsConfig, MetricsPath,
+    ObservabilityConfig, OverrideConfig, QuotaConfig, RateLimitConfig, RateLimiterConfig,
+    RedisConfig, Role, Secret, ServerConfig, Stretch, TokenBucketConfig, TokenBucketOverride,
+    TokenConfig, TraceConfig, TrustedProxy, WindowConfig, WindowOverride, WindowSize,
 };
 
 /// A configuration that can be shown: as YAML by [`Display`](fmt::Display), as JSON by serde.
@@ -46,7 +46,9 @@ macro_rules! sections {
 }
 
 sections! {
-    Config { app, server, auth, database, redis, memory, ratelimit, rate_limiter, observability }
+    Config {
+        app, server, auth, database, redis, memory, ratelimit, rate_limiter, quota, observability,
+    }
     AppConfig { name, version, environment }
     AuthConfig { mode, jwks_url, issuer, audience, jwks_cache_seconds, leeway_seconds, tokens }
     TokenConfig { name, role, token }
@@ -54,7 +56,7 @@ sections! {
         url, host, port, name, user, password, ssl_mode, schema,
         max_open_conns, max_idle_conns, conn_max_lifetime, connect_timeout_seconds,
     }
-    RedisConfig { url, urls, ca, pool_size, timeout_ms, connect_timeout_seconds }
+    RedisConfig { url, urls, ca, pool_size, timeout_ms, key_prefix, connect_timeout_seconds }
     MemoryConfig { capacity }
     RateLimitConfig { fail_open, default_limit, default_window_seconds, replicas, refresh_interval_seconds }
     RateLimiterConfig {
@@ -70,6 +72,7 @@ sections! {
     TokenBucketOverride { capacity, refill_rate }
     LeakyBucketOverride { capacity, leak_rate }
     WindowOverride { max_requests, window_size }
+    QuotaConfig { queue_capacity, reconcile_interval_seconds }
     ObservabilityConfig { log, trace, metrics }
     LogConfig { level, format }
     TraceConfig { enabled, endpoint, sample_rate }
@@ -185,6 +188,12 @@ impl Show for AlgorithmName {
 impl Show for FailModeName {
     fn show(&self) -> Value {
         scalar(self.get().name())
+    }
+}
+
+impl Show for KeyPrefix {
+    fn show(&self) -> Value {
+        scalar(self.as_str())
     }
 }
 

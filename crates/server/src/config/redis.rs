@@ -3,7 +3,7 @@ use std::time::Duration;
 use headgate_store_redis::{ConfigError, RedisConfig as Target};
 use serde::Deserialize;
 
-use super::{Bounded, Problem, Secret};
+use super::{Bounded, KeyPrefix, Problem, Secret};
 
 /// Where counters are shared between instances. Without an address they stay in memory.
 #[derive(Clone, Debug, Deserialize)]
@@ -19,6 +19,8 @@ pub struct RedisConfig {
     pub pool_size: Bounded<1, 1024>,
     /// `redis.timeout_ms`: how long a decision may take before it counts as failed.
     pub timeout_ms: Bounded<1, 60_000>,
+    /// `redis.key_prefix`: what the keys of quotas' counters begin with.
+    pub key_prefix: KeyPrefix,
     /// `redis.connect_timeout_seconds`: how long to wait for a connection.
     pub connect_timeout_seconds: Bounded<1, 60>,
 }
@@ -69,6 +71,7 @@ impl Default for RedisConfig {
             ca: None,
             pool_size: Bounded::of::<4>(),
             timeout_ms: Bounded::of::<100>(),
+            key_prefix: KeyPrefix::default(),
             connect_timeout_seconds: Bounded::of::<3>(),
         }
     }

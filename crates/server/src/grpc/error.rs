@@ -4,21 +4,22 @@
 //! Handlers return a [`CallError`]. As a [`Status`] it carries itself along as its source, so
 //! that `surface`, which knows the call's id, can log what the caller is not told.
 
-use std::{collections::HashMap, error::Error as _, sync::Arc};
+use std::{collections::HashMap, error::Error as _, sync::Arc, time::Duration};
 
 use headgate::StoreError;
 use headgate_ratelimit::{FieldError, RepositoryError, usecase::ManageError};
 use thiserror::Error;
 use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
+use tonic_types::{ErrorDetails, FieldViolation, QuotaViolation, StatusExt as _};
 
-use crate::auth::AuthError;
+use crate::{
+    area::{Area, code},
+    auth::AuthError,
+    quotas::{QuotaRefusal, seconds_until},
+};
 
 /// The largest message that a call may send.
 pub(super) const MAX_MESSAGE_BYTES: usize = 64 * 1024;
-
-/// Who gives the reasons in `ErrorInfo`.
-const DOMAIN: &str = "ratelimit.system.k1s0";
 
 /// Why a call was not answered. The words are the caller's; causes are the log's.
 #[derive(Clone, Debug, Error)]
@@ -31,6 +32,8 @@ pub(super) enum CallError {
     NoSuchRule(String),
     #[error("{0}")]
     RuleExists(String),
+    #[error(transparent)]
+    Quota(QuotaRefusal),
     #[error("no such service")]
     NoSuchService,
     #[error("no such method")]
@@ -94,6 +97,7 @@ impl CallError {
             Self::Auth(_) => Code::Unauthenticated,
             Self::NoSuchRule(_) | Self::NoSuchService => Code::NotFound,
             Self::RuleExists(_) => Code::AlreadyExists,
+            Self::Quota(refusal) => quota_status(refusal),
             Self::NoSuchMethod | Self::Uncompressed(_) => Code::Unimplemented,
             Self::TooLarge => Code::ResourceExhausted,
             Self::TimedOut => Code::DeadlineExceeded,
@@ -103,19 +107,20 @@ impl CallError {
     }
 
     /// The code that REST gives.
-    pub(super) const fn code(&self) -> &'static str {
+    pub(super) const fn code(&self, area: Area) -> &'static str {
         match self {
-            Self::Invalid(_) | Self::Unreadable(_) => "SYS_RATELIMIT_VALIDATION_ERROR",
+            Self::Invalid(_) | Self::Unreadable(_) => code!(area, "VALIDATION_ERROR"),
             Self::Auth(error) => error.code(),
             Self::NoSuchRule(_) => "SYS_RATELIMIT_RULE_NOT_FOUND",
             Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
-            Self::NoSuchMethod | Self::NoSuchService => "SYS_RATELIMIT_NOT_FOUND",
-            Self::Uncompressed(_) => "SYS_RATELIMIT_UNSUPPORTED_MEDIA_TYPE",
-            Self::TooLarge => "SYS_RATELIMIT_BODY_TOO_LARGE",
-            Self::TimedOut => "SYS_RATELIMIT_TIMEOUT",
-            Self::NoDatabase(_) => "SYS_RATELIMIT_DATABASE_UNAVAILABLE",
-            Self::NoStore(_) => "SYS_RATELIMIT_STORE_UNAVAILABLE",
-            Self::Internal(_) => "SYS_RATELIMIT_INTERNAL_ERROR",
+            Self::Quota(refusal) => refusal.code(),
+            Self::NoSuchMethod | Self::NoSuchService => code!(area, "NOT_FOUND"),
+            Self::Uncompressed(_) => code!(area, "UNSUPPORTED_MEDIA_TYPE"),
+            Self::TooLarge => code!(area, "BODY_TOO_LARGE"),
+            Self::TimedOut => code!(area, "TIMEOUT"),
+            Self::NoDatabase(_) => code!(area, "DATABASE_UNAVAILABLE"),
+            Self::NoStore(_) => code!(area, "STORE_UNAVAILABLE"),
+            Self::Internal(_) => code!(area, "INTERNAL_ERROR"),
         }
     }
 
@@ -123,21 +128,72 @@ impl CallError {
     pub(super) fn cause(&self) -> Option<&str> {
         match self {
             Self::NoDatabase(cause) | Self::NoStore(cause) | Self::Internal(cause) => Some(cause),
+            Self::Quota(refusal) => refusal.cause(),
             _ => None,
         }
+    }
+
+    /// The status that tells the caller, in the words of `area`.
+    pub(super) fn into_status(self, area: Area) -> Status {
+        let code = self.code(area);
+        let mut details = ErrorDetails::with_error_info(code, domain(area), HashMap::new());
+        match &self {
+            Self::Invalid(violations) => {
+                let violations = violations.iter().map(FieldViolation::from).collect::<Vec<_>>();
+                details.set_bad_request(violations);
+            }
+            Self::Quota(QuotaRefusal::Exceeded(usage)) => {
+                let violation = QuotaViolation::new(usage.quota_id.as_str(), self.to_string());
+                details.set_quota_failure(vec![violation]);
+                let wait = seconds_until(usage.span.end, usage.retrieved_at);
+                details.set_retry_info(Some(Duration::from_secs(wait)));
+            }
+            _ => {}
+        }
+        let mut status = Status::with_error_details(self.status(), self.to_string(), details);
+        status.set_source(Arc::new(self));
+        status
+    }
+}
+
+/// Who gives the reasons in `ErrorInfo`.
+const fn domain(area: Area) -> &'static str {
+    match area {
+        Area::RateLimit => "ratelimit.system.k1s0",
+        Area::Quota => "quota.system.k1s0",
+    }
+}
+
+const fn quota_status(refusal: &QuotaRefusal) -> Code {
+    match refusal {
+        QuotaRefusal::Invalid(_) => Code::InvalidArgument,
+        QuotaRefusal::NotFound(_) => Code::NotFound,
+        QuotaRefusal::Exists(_) | QuotaRefusal::RequestIdReused(_) => Code::AlreadyExists,
+        QuotaRefusal::Changed(_) => Code::Aborted,
+        QuotaRefusal::Exceeded(_) => Code::ResourceExhausted,
+        QuotaRefusal::Overloaded
+        | QuotaRefusal::NoDatabase(_)
+        | QuotaRefusal::Unconfirmed(_)
+        | QuotaRefusal::Undecided(_) => Code::Unavailable,
+        QuotaRefusal::Internal(_) => Code::Internal,
     }
 }
 
 impl From<CallError> for Status {
+    /// The surface, which knows the area, says it again in the area's words.
     fn from(error: CallError) -> Self {
-        let mut details = ErrorDetails::with_error_info(error.code(), DOMAIN, HashMap::new());
-        if let CallError::Invalid(violations) = &error {
-            let violations = violations.iter().map(FieldViolation::from).collect::<Vec<_>>();
-            details.set_bad_request(violations);
+        error.into_status(Area::RateLimit)
+    }
+}
+
+impl From<QuotaRefusal> for CallError {
+    fn from(refusal: QuotaRefusal) -> Self {
+        match refusal {
+            QuotaRefusal::Invalid(errors) => {
+                Self::Invalid(errors.into_iter().map(Violation::from).collect())
+            }
+            other => Self::Quota(other),
         }
-        let mut status = Self::with_error_details(error.status(), error.to_string(), details);
-        status.set_source(Arc::new(error));
-        status
     }
 }
 

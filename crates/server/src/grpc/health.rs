@@ -10,7 +10,13 @@ use tonic_health::pb::{
     HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus, health_server,
 };
 
-use super::{error::CallError, proto::rate_limit_service_server::SERVICE_NAME};
+use super::{
+    error::CallError,
+    proto::{
+        quota::quota_service_server::SERVICE_NAME as QUOTAS,
+        rate_limit_service_server::SERVICE_NAME as RATE_LIMITS,
+    },
+};
 
 /// Answers for the process. The channel says whether it drains.
 pub(super) struct Health(watch::Receiver<bool>);
@@ -29,7 +35,7 @@ impl Health {
 
 /// Whether there is a service of this name; the empty name is the whole server's.
 fn is_known(service: &str) -> bool {
-    matches!(service, "" | SERVICE_NAME)
+    matches!(service, "" | RATE_LIMITS | QUOTAS)
 }
 
 const fn said(status: ServingStatus) -> HealthCheckResponse {

@@ -1,6 +1,8 @@
 //! What can be called. The names are labels of metrics and words of log lines, so that nothing a
 //! caller makes up gets there.
 
+use crate::area::Area;
+
 /// Something that can be called.
 #[derive(Debug)]
 pub(crate) struct Method {
@@ -16,14 +18,25 @@ macro_rules! methods {
 }
 
 /// Everything that can be called; what is called most comes first.
-pub(crate) static METHODS: [Method; 12] = methods! {
+pub(crate) static METHODS: [Method; 22] = methods! {
     "k1s0.system.ratelimit.v1.RateLimitService" {
         "CheckRateLimit" "CreateRule" "GetRule" "GetUsage" "ResetLimit" "ListRules" "UpdateRule" "DeleteRule"
+    }
+    "k1s0.system.quota.v1.QuotaService" {
+        "CreateQuotaPolicy" "GetQuotaPolicy" "ListQuotaPolicies" "UpdateQuotaPolicy" "DeleteQuotaPolicy"
+        "GetQuotaUsage" "IncrementQuotaUsage" "CheckQuota" "ResetQuotaUsage" "GetQuotaHistory"
     }
     "grpc.health.v1.Health" { "Check" "Watch" }
     "grpc.reflection.v1.ServerReflection" { "ServerReflectionInfo" }
     "grpc.reflection.v1alpha.ServerReflection" { "ServerReflectionInfo" }
 };
+
+impl Method {
+    /// Which part of the house it is about.
+    pub(crate) fn area(&self) -> Area {
+        if self.service.starts_with("k1s0.system.quota.") { Area::Quota } else { Area::RateLimit }
+    }
+}
 
 /// The place of the method at `path`.
 pub(super) fn find(path: &str) -> Option<usize> {

@@ -9,5 +9,10 @@
 
 tonic::include_proto!("k1s0.system.ratelimit.v1");
 
+/// Quotas.
+pub(super) mod quota {
+    tonic::include_proto!("k1s0.system.quota.v1");
+}
+
 /// The files themselves, as reflection shows them.
 pub(super) const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

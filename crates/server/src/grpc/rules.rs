@@ -1,6 +1,6 @@
 //! Rules as messages.
 
-use headgate::{FailMode, Timestamp};
+use headgate::FailMode;
 use headgate_ratelimit::{
     Draft, Input, Listed, Page, PageError, RateLimitRule, RuleFilter, RuleId, UnknownScope,
 };
@@ -11,6 +11,7 @@ use super::{
     proto::{
         self, CreateRuleRequest, ListRulesRequest, ListRulesResponse, Pagination, UpdateRuleRequest,
     },
+    time::time,
 };
 
 /// The id that a call names. What is no id is no rule's.
@@ -147,13 +148,5 @@ impl From<&Listed<RateLimitRule>> for ListRulesResponse {
             rules: listed.items.iter().map(proto::RateLimitRule::from).collect(),
             pagination: Some(pagination),
         }
-    }
-}
-
-fn time(time: Timestamp) -> prost_types::Timestamp {
-    let micros = time.as_micros();
-    prost_types::Timestamp {
-        seconds: number(micros / 1_000_000),
-        nanos: (micros % 1_000_000 * 1000) as i32,
     }
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use headgate_ratelimit::Author;
-use tonic::{Request, Response, Status, metadata::MetadataValue};
+use tonic::{Request, Response, Status};
 use tracing::error;
 
 use super::{
-    check,
+    caller, check,
     error::CallError,
     proto::{
         CheckRateLimitRequest, CheckRateLimitResponse, CreateRuleRequest, CreateRuleResponse,
@@ -31,18 +31,12 @@ impl Handlers {
         Self(services)
     }
 
-    /// Whoever calls, if they may do `action`.
     async fn caller<T: Sync>(
         &self,
         request: &Request<T>,
         action: Action,
     ) -> Result<Author, CallError> {
-        let metadata = request.metadata();
-        let token = metadata.get("authorization").map(MetadataValue::as_encoded_bytes);
-        let actor = self.0.auth.authorize(token, action).await?;
-        // The surface has put it there, whoever made it up.
-        let request_id = metadata.get("x-request-id").and_then(|id| id.to_str().ok());
-        Ok(self.0.author(actor, request_id.unwrap_or_default()))
+        caller::may(&self.0, request, action).await
     }
 }
 

@@ -15,15 +15,20 @@ use tower_service::Service;
 use tracing::{debug, error, field::display, info};
 
 use super::{
-    METHODS, deadline,
+    METHODS, Method, deadline,
     error::{CallError, MAX_MESSAGE_BYTES},
     health::Health,
     methods,
-    proto::rate_limit_service_server::RateLimitServiceServer,
+    proto::{
+        quota::quota_service_server::QuotaServiceServer,
+        rate_limit_service_server::RateLimitServiceServer,
+    },
+    quotas::QuotaHandlers,
     reflection,
     service::Handlers,
 };
 use crate::{
+    area::Area,
     metrics::Handled,
     request_id::{self, RequestId},
     services::Services,
@@ -56,6 +61,9 @@ impl Grpc {
         let rate_limit = answerer(
             RateLimitServiceServer::new(handlers).max_decoding_message_size(MAX_MESSAGE_BYTES),
         );
+        let quotas = QuotaHandlers::new(Arc::clone(&services));
+        let quotas =
+            answerer(QuotaServiceServer::new(quotas).max_decoding_message_size(MAX_MESSAGE_BYTES));
         let health = answerer(
             HealthServer::new(Health::new(told)).max_decoding_message_size(MAX_MESSAGE_BYTES),
         );
@@ -66,6 +74,7 @@ impl Grpc {
                 "grpc.health.v1.Health" => &health,
                 "grpc.reflection.v1.ServerReflection" => &v1,
                 "grpc.reflection.v1alpha.ServerReflection" => &v1alpha,
+                _ if method.area() == Area::Quota => &quotas,
                 _ => &rate_limit,
             })
         });
@@ -98,14 +107,15 @@ impl Grpc {
         let took = started.elapsed();
         let refusal = response.extensions_mut().remove::<Status>();
         let refusal = refusal.map(|status| CallError::of(&status));
-        log(&id, span.as_ref(), method, refusal.as_ref(), took);
+        let area = called.map_or(Area::RateLimit, Method::area);
+        log((area, &id), span.as_ref(), method, refusal.as_ref(), took);
         if let Some(span) = span {
             span.answered_call(refusal.as_ref().map_or(Code::Ok, CallError::status));
         }
         let refused = refusal.as_ref().map(|refusal| code_name(refusal.status()));
         self.services.metrics.calls.handled(&Handled { method, refused, took });
         if let Some(refusal) = refusal {
-            response = Status::from(refusal).into_http();
+            response = refusal.into_status(area).into_http();
         }
         with_id(response, id)
     }
@@ -161,7 +171,7 @@ fn with_id(mut response: Response<Body>, id: RequestId) -> Response<Body> {
 
 /// The method's own name stands for the path: what callers put there may name people.
 fn log(
-    id: &RequestId,
+    (area, id): (Area, &RequestId),
     span: Option<&Span>,
     method: Option<usize>,
     refusal: Option<&CallError>,
@@ -174,7 +184,7 @@ fn log(
         debug!(request_id, trace_id, method, took_us, "Answered {request_id}");
         return;
     };
-    let (status, code) = (code_name(refusal.status()), refusal.code());
+    let (status, code) = (code_name(refusal.status()), refusal.code(area));
     if let Some(cause) = refusal.cause() {
         error!(request_id, trace_id, method, status, code, took_us, cause, "Failed {request_id}");
     } else {

@@ -60,8 +60,8 @@ pub(super) struct WireEntry<'a> {
     operation_id = "list_changes",
     params(
         ("actor" = Option<String>, Query, description = "Only changes by this actor"),
-        ("action" = Option<String>, Query, description = "Only `rule.create`, `rule.update`, `rule.delete` or `counter.reset`"),
-        ("target" = Option<String>, Query, description = "Only changes of this rule's id or `scope:identifier`"),
+        ("action" = Option<String>, Query, description = "Only `rule.create`, `rule.update`, `rule.delete`, `counter.reset`, `quota.create`, `quota.update`, `quota.delete` or `quota.reset`"),
+        ("target" = Option<String>, Query, description = "Only changes of this rule's or quota's id or `scope:identifier`"),
         ("since" = Option<String>, Query, format = DateTime, description = "Only changes not before this time (RFC 3339)"),
         ("until" = Option<String>, Query, format = DateTime, description = "Only changes before this time (RFC 3339)"),
         ("page" = Option<u32>, Query, minimum = 1, description = "Which page; 1 unless said"),

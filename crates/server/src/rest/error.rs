@@ -1,5 +1,5 @@
 //! Every error of this surface, and the one envelope they travel in:
-//! `{"error":{"code","message","request_id","details"?}}`.
+//! `{"error":{"code","message","request_id","details"?}}`. What is about quotas always has `details`.
 //!
 //! Handlers return an [`ApiError`]. It becomes a response without a body that carries the
 //! error along; `surface`, which knows the request's id, writes the envelope.
@@ -16,8 +16,13 @@ use headgate_ratelimit::{FieldError, RepositoryError, usecase::ManageError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{json, keyed::Refusal};
-use crate::{auth::AuthError, request_id::RequestId};
+use super::{json, keyed::Refusal, quotas};
+use crate::{
+    area::{Area, code},
+    auth::AuthError,
+    quotas::QuotaRefusal,
+    request_id::RequestId,
+};
 
 /// Why a request was not answered.
 #[derive(Clone, Debug)]
@@ -46,6 +51,8 @@ pub(super) enum ApiError {
     RuleExists(String),
     /// A question about a key makes no sense.
     Keyed(Refusal),
+    /// A quota refuses, or nobody can say whether it would.
+    Quota(QuotaRefusal),
     /// The request took too long.
     TimedOut,
     /// The database cannot be reached; the log says why.
@@ -84,10 +91,10 @@ struct Inside<'a> {
     message: Cow<'static, str>,
     /// As in the `X-Request-Id` header and in the log.
     request_id: &'a str,
-    /// Every field that does not fit; left out where there is none.
-    #[serde(skip_serializing_if = "<[Detail]>::is_empty")]
+    /// Every field that does not fit; where there is none, empty for quotas and left out elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<Detail>, required = false)]
-    details: &'a [Detail],
+    details: Option<&'a [Detail]>,
 }
 
 pub(super) async fn no_such_route(method: Method, uri: Uri) -> ApiError {
@@ -117,30 +124,31 @@ impl ApiError {
             Self::NoSuchRoute(_) | Self::NoSuchRule(_) => StatusCode::NOT_FOUND,
             Self::RuleExists(_) => StatusCode::CONFLICT,
             Self::NoSuchMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Quota(refusal) => quotas::status(refusal),
             Self::TimedOut => StatusCode::REQUEST_TIMEOUT,
             Self::NoDatabase(_) | Self::NoStore(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
-    pub(super) const fn code(&self) -> &'static str {
+    /// The code that it has in `area`.
+    pub(super) const fn code(&self, area: Area) -> &'static str {
         match self {
-            Self::Invalid(_) | Self::BadBody(_) | Self::NoRuleId => {
-                "SYS_RATELIMIT_VALIDATION_ERROR"
-            }
-            Self::Interrupted => "SYS_RATELIMIT_ERROR",
-            Self::NotJson => "SYS_RATELIMIT_UNSUPPORTED_MEDIA_TYPE",
-            Self::TooLarge(_) => "SYS_RATELIMIT_BODY_TOO_LARGE",
+            Self::Invalid(_) | Self::BadBody(_) | Self::NoRuleId => code!(area, "VALIDATION_ERROR"),
+            Self::Interrupted => code!(area, "ERROR"),
+            Self::NotJson => code!(area, "UNSUPPORTED_MEDIA_TYPE"),
+            Self::TooLarge(_) => code!(area, "BODY_TOO_LARGE"),
             Self::Auth(error) => error.code(),
             Self::Keyed(refusal) => refusal.code(),
+            Self::Quota(refusal) => refusal.code(),
             Self::NoSuchRule(_) => "SYS_RATELIMIT_RULE_NOT_FOUND",
             Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
-            Self::NoDatabase(_) => "SYS_RATELIMIT_DATABASE_UNAVAILABLE",
-            Self::NoStore(_) => "SYS_RATELIMIT_STORE_UNAVAILABLE",
-            Self::NoSuchRoute(_) => "SYS_RATELIMIT_NOT_FOUND",
-            Self::NoSuchMethod(_) => "SYS_RATELIMIT_METHOD_NOT_ALLOWED",
-            Self::TimedOut => "SYS_RATELIMIT_TIMEOUT",
-            Self::Internal(_) => "SYS_RATELIMIT_INTERNAL_ERROR",
+            Self::NoDatabase(_) => code!(area, "DATABASE_UNAVAILABLE"),
+            Self::NoStore(_) => code!(area, "STORE_UNAVAILABLE"),
+            Self::NoSuchRoute(_) => code!(area, "NOT_FOUND"),
+            Self::NoSuchMethod(_) => code!(area, "METHOD_NOT_ALLOWED"),
+            Self::TimedOut => code!(area, "TIMEOUT"),
+            Self::Internal(_) => code!(area, "INTERNAL_ERROR"),
         }
     }
 
@@ -158,6 +166,7 @@ impl ApiError {
             }
             Self::Auth(error) => error.message().into(),
             Self::Keyed(refusal) => refusal.to_string().into(),
+            Self::Quota(refusal) => refusal.to_string().into(),
             Self::NoRuleId => "rule_id is required".into(),
             Self::NoSuchRule(id) => format!("rule not found: {id}").into(),
             Self::NoDatabase(_) => {
@@ -172,10 +181,11 @@ impl ApiError {
         }
     }
 
-    fn details(&self) -> &[Detail] {
+    fn details(&self) -> Cow<'_, [Detail]> {
         match self {
-            Self::Invalid(details) => details,
-            _ => &[],
+            Self::Invalid(details) => details.into(),
+            Self::Quota(refusal) => quotas::details(refusal).into(),
+            _ => Cow::Borrowed(&[]),
         }
     }
 
@@ -192,17 +202,19 @@ impl ApiError {
     pub(super) fn cause(&self) -> Option<&str> {
         match self {
             Self::NoDatabase(cause) | Self::NoStore(cause) | Self::Internal(cause) => Some(cause),
+            Self::Quota(refusal) => refusal.cause(),
             _ => None,
         }
     }
 
     /// The body that tells the caller.
-    pub(super) fn envelope(&self, id: &RequestId) -> Vec<u8> {
+    pub(super) fn envelope(&self, area: Area, id: &RequestId) -> Vec<u8> {
+        let details = self.details();
         let error = Inside {
-            code: self.code(),
+            code: self.code(area),
             message: self.message(),
             request_id: id.as_str(),
-            details: self.details(),
+            details: Some(&*details).filter(|it| area == Area::Quota || !it.is_empty()),
         };
         json::to_vec(&Envelope { error })
     }
@@ -220,6 +232,9 @@ impl IntoResponse for ApiError {
         if self.status() == StatusCode::UNAUTHORIZED {
             let scheme = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        if let Self::Quota(refusal) = &self {
+            quotas::write_headers(response.headers_mut(), refusal);
         }
         response.extensions_mut().insert(self);
         response

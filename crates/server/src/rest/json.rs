@@ -5,7 +5,7 @@ use std::pin::pin;
 use axum::{
     BoxError,
     body::{Body, Bytes, HttpBody},
-    extract::{FromRequest, Request},
+    extract::{FromRequest, OptionalFromRequest, Request},
     http::{HeaderMap, HeaderValue, header},
     response::Response,
 };
@@ -101,6 +101,25 @@ impl<S: Sync, const MAX_BYTES: usize> FromRequest<S> for JsonBody<MAX_BYTES> {
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         let (head, body) = request.into_parts();
         Self::read(&head.headers, body).await
+    }
+}
+
+impl<S: Sync, const MAX_BYTES: usize> OptionalFromRequest<S> for JsonBody<MAX_BYTES> {
+    type Rejection = ApiError;
+
+    /// A body without anything in it is none, whatever it is sent as.
+    async fn from_request(request: Request, _: &S) -> Result<Option<Self>, ApiError> {
+        let (mut head, body) = request.into_parts();
+        let unnamed = head.headers.get(header::CONTENT_TYPE).is_none();
+        if unnamed {
+            head.headers.insert(header::CONTENT_TYPE, CONTENT_TYPE);
+        }
+        let body = Self::read(&head.headers, body).await?;
+        match body.0.trim_ascii().is_empty() {
+            true => Ok(None),
+            false if unnamed => Err(ApiError::NotJson),
+            false => Ok(Some(body)),
+        }
     }
 }
 

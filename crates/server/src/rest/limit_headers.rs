@@ -5,7 +5,10 @@ use std::io::Write;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header::RETRY_AFTER};
 use headgate::Decision;
+use headgate_quota::QuotaUsage;
 use headgate_ratelimit::{CompiledRule, KeyedAlgorithm, RuleId};
+
+use crate::quotas::seconds_until;
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -41,6 +44,23 @@ pub(super) fn write(headers: &mut HeaderMap, decision: &Decision, policy: Policy
     headers.extend(field(IETF_POLICY, name, [(";q=", decision.limit), (";w=", window)]));
     let reset = decision.reset_after_secs();
     headers.extend(field(IETF, name, [(";r=", decision.remaining), (";t=", reset)]));
+}
+
+/// Writes how a quota stands.
+pub(super) fn write_quota(headers: &mut HeaderMap, usage: &QuotaUsage) {
+    let QuotaUsage { quota_id, limit, remaining, span, .. } = usage;
+    headers.insert(LIMIT, HeaderValue::from(*limit));
+    headers.insert(REMAINING, HeaderValue::from(*remaining));
+    headers.insert(RESET, HeaderValue::from(span.end.as_secs_ceil()));
+    let window = span.end.since(span.start) / 1_000_000;
+    let left = seconds_until(span.end, usage.retrieved_at);
+    let fields = [
+        (IETF_POLICY, format!("\"{quota_id}\";q={limit};w={window}")),
+        (IETF, format!("\"{quota_id}\";r={remaining};t={left}")),
+    ];
+    // Ids have no character that a header cannot have.
+    let value = |(name, text)| Some((name, HeaderValue::try_from(text).ok()?));
+    headers.extend(fields.into_iter().filter_map(value));
 }
 
 /// Says when it is worth asking again, if not now.

@@ -37,6 +37,7 @@ pub(super) async fn render(State(services): State<Arc<Services>>) -> Result<Resp
     if let Err(error) = health::ask_store(&services).await {
         debug!(%error, "The store does not answer");
     }
+    services.quotas.measure();
     let text = services.metrics.render().map_err(|error| ApiError::Internal(error.to_string()))?;
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);

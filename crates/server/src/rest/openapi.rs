@@ -14,11 +14,18 @@ use axum::{
 use utoipa::OpenApi;
 
 use self::common::{RequestIds, Token};
-use super::{actuator, audit, check, explain, health, json, keyed, metrics, reset, rules, usage};
+use super::{
+    actuator, audit, check, explain, health, json, keyed, metrics, quotas, reset, rules, usage,
+};
 
 pub(super) use self::{
-    refusals::{Conflict, Failing, Invalid, Late, NoSuchRule, Protected, WithBody},
-    words::{Algorithm, AuditAction, Condition, FailMode, Match, Scope, Window},
+    refusals::{
+        Conflict, Exceeded, Failing, Invalid, Late, NoSuchQuota, NoSuchRule, Protected,
+        QuotaExists, RequestIdReused, Undecided, WithBody,
+    },
+    words::{
+        Algorithm, AuditAction, Condition, FailMode, Match, Period, Scope, SubjectType, Window,
+    },
 };
 
 /// Where the metrics are unless the operator wants them elsewhere.
@@ -39,6 +46,7 @@ const METRICS: &str = "/metrics";
         (name = "keys", description = "May this key go on, as an algorithm counts it? No rule has to be written. All but a reset need no token."),
         (name = "rules", description = "What the limits are."),
         (name = "subjects", description = "How a subject stands, why, and giving it its allowance back."),
+        (name = "quotas", description = "Budgets for a day or a month: policies, what is used of them, and using it. What is admitted is durable when it is answered."),
         (name = "audit", description = "Who changed what."),
         (name = "health", description = "How the server is. Needs no token."),
         (name = "description", description = "This document. Needs no token."),
@@ -59,6 +67,16 @@ const METRICS: &str = "/metrics";
         usage::usage,
         explain::explain,
         reset::reset,
+        quotas::list,
+        quotas::create,
+        quotas::get,
+        quotas::update,
+        quotas::delete,
+        quotas::check::check,
+        quotas::usage::usage,
+        quotas::increment::increment,
+        quotas::reset::reset,
+        quotas::history::history,
         audit::audit,
         health::live,
         health::ready,

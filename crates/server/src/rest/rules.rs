@@ -37,8 +37,8 @@ pub(super) struct WireRules {
     pagination: WirePagination,
 }
 
-/// The rule that a path names, by whatever stands there.
-pub(super) struct Named(String);
+/// What a path names, by whatever stands there.
+pub(super) struct Named(pub(super) String);
 
 /// Lists rules, the newest first.
 #[utoipa::path(

@@ -17,8 +17,11 @@ use hyper_util::service::TowerToHyperService;
 use tokio::time::{self, Instant};
 use tracing::{debug, error, field::display, info};
 
-use super::{check, client::Peer, error::ApiError, json::JsonBody, keyed, routes::Templates};
+use super::{
+    check, client::Peer, error::ApiError, json::JsonBody, keyed, quotas, routes::Templates,
+};
 use crate::{
+    area::Area,
     metrics::Answered,
     request_id::{self, RequestId},
     services::Services,
@@ -55,6 +58,7 @@ impl Surface {
         let is_check = request.method() == Method::POST && request.uri().path() == check::PATH;
         let path = if is_check { check::PATH } else { self.templates.of(request.uri().path()) };
         let is_keyed = !is_check && path.starts_with(keyed::PREFIX);
+        let area = quotas::area(request.uri().path());
         if request.headers().contains_key(AUTHORIZATION) {
             // Only those who may change something have their request's name written down.
             request.extensions_mut().insert(id.clone());
@@ -82,7 +86,7 @@ impl Surface {
         };
 
         let took = started.elapsed();
-        log(&id, span.as_ref(), method, path, &response, took);
+        log((area, &id), span.as_ref(), method, path, &response, took);
         let status = response.status();
         if let Some(span) = span {
             span.answered_http(status);
@@ -92,7 +96,7 @@ impl Surface {
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
             // Axum has noted the length of the body that was not there.
             response.headers_mut().remove(CONTENT_LENGTH);
-            let body = if is_keyed { keyed::envelope(&error) } else { error.envelope(&id) };
+            let body = if is_keyed { keyed::envelope(&error) } else { error.envelope(area, &id) };
             *response.body_mut() = Body::from(body);
         }
         if is_keyed {
@@ -131,7 +135,7 @@ impl Surface {
 
 /// The route's template stands for the path: what callers put there may name people.
 fn log(
-    id: &RequestId,
+    (area, id): (Area, &RequestId),
     span: Option<&Span>,
     method: &str,
     path: &str,
@@ -146,7 +150,7 @@ fn log(
             debug!(request_id, trace_id, method, path, status, took_us, "Answered {request_id}");
         }
         Some(refusal) => {
-            let code = refusal.code();
+            let code = refusal.code(area);
             if let Some(cause) = refusal.cause() {
                 error!(
                     request_id,

@@ -43,6 +43,11 @@ impl Span {
         });
     }
 
+    /// Notes in the span of the request at hand whether a quota had room for it.
+    pub(crate) fn admitted(allowed: bool) {
+        get_active_span(|span| span.set_attribute(KeyValue::new("headgate.allowed", allowed)));
+    }
+
     /// Ends it with how an HTTP request was answered.
     pub(crate) fn answered_http(self, status: StatusCode) {
         let code = KeyValue::new("http.response.status_code", i64::from(status.as_u16()));

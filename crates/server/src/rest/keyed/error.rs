@@ -7,7 +7,10 @@ use serde::Serialize;
 use thiserror::Error;
 use utoipa::ToSchema;
 
-use crate::rest::{error::ApiError, json};
+use crate::{
+    area::Area,
+    rest::{error::ApiError, json},
+};
 
 /// Why a question of this surface makes no sense.
 #[derive(Clone, Debug, Error)]
@@ -57,7 +60,7 @@ pub(in crate::rest) fn envelope(error: &ApiError) -> Vec<u8> {
 
 /// The code without the other surface's name in it.
 fn code(error: &ApiError) -> &'static str {
-    let code = error.code();
+    let code = error.code(Area::RateLimit);
     code.strip_prefix("SYS_RATELIMIT_").unwrap_or(code)
 }
 

@@ -81,3 +81,48 @@ pub(in crate::rest) enum Conflict {
     #[response(status = 409)]
     Exists(Envelope<'static>),
 }
+
+/// What whoever names a quota may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum NoSuchQuota {
+    /// There is no such quota policy.
+    #[response(status = 404)]
+    NoSuchQuota(Envelope<'static>),
+}
+
+/// What whoever writes a quota may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum QuotaExists {
+    /// There is a policy for this subject and period already, or somebody else changed this one.
+    #[response(status = 409)]
+    Exists(Envelope<'static>),
+}
+
+/// What whoever repeats an increment may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum RequestIdReused {
+    /// Another amount was used under this `request_id` in this period.
+    #[response(status = 409)]
+    Reused(Envelope<'static>),
+}
+
+/// What whoever uses a quota may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Exceeded {
+    /// So much is not left: nothing was used. `Retry-After` says when the period ends.
+    #[response(status = 429)]
+    Exceeded(Envelope<'static>),
+}
+
+/// What whoever asks counters and ledger may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Undecided {
+    /// Neither the counters nor the ledger can be reached; nothing was used.
+    #[response(status = 502)]
+    Undecided(Envelope<'static>),
+}

@@ -66,6 +66,33 @@ pub(in crate::rest) enum AuditAction {
     RuleDelete,
     #[schema(rename = "counter.reset")]
     CounterReset,
+    #[schema(rename = "quota.create")]
+    QuotaCreate,
+    #[schema(rename = "quota.update")]
+    QuotaUpdate,
+    #[schema(rename = "quota.delete")]
+    QuotaDelete,
+    #[schema(rename = "quota.reset")]
+    QuotaReset,
+}
+
+/// Whom a quota is about.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum SubjectType {
+    Tenant,
+    User,
+    ApiKey,
+}
+
+/// How long a quota lasts: a day or a month of its time zone.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Period {
+    Daily,
+    Monthly,
 }
 
 /// Whether all that a server needs is there.

@@ -1,0 +1,77 @@
+use std::{fmt, time::Duration};
+
+use headgate_quota::{StoreCounter, usecase::IncrementUsage};
+use serde::Deserialize;
+
+use super::{Bounded, problem::shown};
+
+/// How quotas are kept.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a section")]
+pub struct QuotaConfig {
+    /// `quota.queue_capacity`: how many increments may wait for the ledger.
+    pub queue_capacity: Bounded<1, 1_000_000>,
+    /// `quota.reconcile_interval_seconds`: how often counters are compared with the ledger.
+    pub reconcile_interval_seconds: Bounded<1, 3600>,
+}
+
+/// What the keys of quotas' counters begin with.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct KeyPrefix(String);
+
+impl QuotaConfig {
+    /// How often counters are compared with the ledger.
+    pub(crate) const fn reconcile_interval(&self) -> Duration {
+        Duration::from_secs(self.reconcile_interval_seconds.get())
+    }
+}
+
+impl Default for QuotaConfig {
+    fn default() -> Self {
+        Self {
+            queue_capacity: Bounded::of::<{ IncrementUsage::CAPACITY as u64 }>(),
+            reconcile_interval_seconds: Bounded::of::<10>(),
+        }
+    }
+}
+
+// === impl KeyPrefix ===
+
+impl KeyPrefix {
+    const MAX_BYTES: usize = 64;
+
+    /// The prefix as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for KeyPrefix {
+    fn default() -> Self {
+        Self(StoreCounter::PREFIX.to_owned())
+    }
+}
+
+impl TryFrom<String> for KeyPrefix {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        // Braces would choose the node in a Redis Cluster.
+        let fits = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'{' | b'}');
+        if (1..=Self::MAX_BYTES).contains(&text.len()) && text.bytes().all(fits) {
+            return Ok(Self(text));
+        }
+        let max = Self::MAX_BYTES;
+        Err(format!(
+            "expected 1 to {max} visible ASCII characters other than braces, such as quota:, got {}",
+            shown(&text)
+        ))
+    }
+}
+
+impl fmt::Display for KeyPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,148 @@
+//! Quotas as every surface serves them: REST and gRPC are two voices of this.
+
+mod metered;
+mod reconciler;
+mod refusal;
+
+use std::sync::Arc;
+
+use headgate::Clock;
+use headgate_persistence::Database;
+use headgate_quota::{
+    Committer, Listed, Page, PeriodUsage, PolicyCatalog, QuotaId, QuotaUsage, Quotas, StoreCounter,
+    usecase::{
+        Checked, Housekeeping, IncrementUsage, Incremented, ManagePolicies, ReadUsage, ResetUsage,
+    },
+};
+
+use self::metered::MeteredLedger;
+use crate::{
+    config::Config,
+    metrics::QuotaNumbers,
+    stores::{Counters, Probe},
+    telemetry::Span,
+};
+
+pub(crate) use self::{
+    reconciler::Reconciler,
+    refusal::{QuotaRefusal, seconds_until},
+};
+
+/// The use cases of quotas, and what they need.
+pub(crate) struct QuotaServices {
+    pub(crate) catalog: Arc<PolicyCatalog>,
+    pub(crate) policies: ManagePolicies,
+    pub(crate) reset: ResetUsage,
+    usage: ReadUsage,
+    increment: IncrementUsage,
+    probe: Probe,
+    numbers: QuotaNumbers,
+}
+
+/// What goes on beside the requests.
+pub(crate) struct QuotaTasks {
+    pub(crate) committer: Committer,
+    pub(crate) reconciler: Reconciler,
+}
+
+impl QuotaServices {
+    /// Quotas whose policies and usage are in `database`, and whose counters are in a store.
+    pub(crate) fn new(
+        config: &Config,
+        database: &Database,
+        counters: Counters,
+        clock: Arc<dyn Clock>,
+        numbers: QuotaNumbers,
+    ) -> (Self, QuotaTasks) {
+        let Counters { store, shared, probe } = counters;
+        let kept = Arc::new(database.quotas());
+        let ledger = MeteredLedger::new(Arc::clone(&kept) as _, numbers.clone());
+        let prefix = config.redis.key_prefix.as_str();
+        let counter = StoreCounter::new(store, prefix, shared);
+        let quotas = Quotas::new(kept, Arc::new(ledger), Arc::new(counter), clock);
+        let capacity = config.quota.queue_capacity.get() as usize;
+        let (increment, committer) = IncrementUsage::new(&quotas, capacity);
+        let every = config.quota.reconcile_interval();
+        let house = Housekeeping::new(&quotas);
+        let reconciler = Reconciler::new(house, numbers.clone(), every);
+        let services = Self {
+            catalog: Arc::clone(quotas.catalog()),
+            policies: ManagePolicies::new(&quotas),
+            reset: ResetUsage::new(&quotas),
+            usage: ReadUsage::new(&quotas),
+            increment,
+            probe,
+            numbers,
+        };
+        (services, QuotaTasks { committer, reconciler })
+    }
+
+    /// Uses `amount`, and counts what became of it. One that does not fit is a refusal.
+    pub(crate) async fn increment(
+        &self,
+        id: &QuotaId,
+        amount: u64,
+        request_id: Option<&str>,
+    ) -> Result<Incremented, QuotaRefusal> {
+        let done = self.increment.increment(id, amount, request_id).await;
+        self.numbers.incremented(&done);
+        match done {
+            Ok(done) => {
+                Span::admitted(done.allowed);
+                if done.allowed {
+                    return Ok(done);
+                }
+                Err(QuotaRefusal::Exceeded(Box::new(done.usage)))
+            }
+            Err(error) => Err(self.told(error).await),
+        }
+    }
+
+    /// How much is used.
+    pub(crate) async fn usage(&self, id: &QuotaId) -> Result<QuotaUsage, QuotaRefusal> {
+        match self.usage.usage(id).await {
+            Ok(usage) => Ok(usage),
+            Err(error) => Err(self.told(error).await),
+        }
+    }
+
+    /// Whether `amount`, or 1, would be admitted now.
+    pub(crate) async fn check(
+        &self,
+        id: &QuotaId,
+        amount: Option<u64>,
+    ) -> Result<Checked, QuotaRefusal> {
+        match self.usage.check(id, amount).await {
+            Ok(checked) => {
+                Span::admitted(checked.allowed);
+                Ok(checked)
+            }
+            Err(error) => Err(self.told(error).await),
+        }
+    }
+
+    /// One page of the periods in which a policy was used.
+    pub(crate) async fn history(
+        &self,
+        id: &QuotaId,
+        page: Page,
+    ) -> Result<Listed<PeriodUsage>, QuotaRefusal> {
+        Ok(self.usage.history(id, page).await?)
+    }
+
+    /// Notes what is only known when somebody asks for it.
+    pub(crate) fn measure(&self) {
+        self.numbers.stand(self.catalog.len(), self.increment.waiting());
+    }
+
+    /// A ledger that is missing is one thing; where the counters are missing too, nobody can decide.
+    async fn told(&self, error: impl Into<QuotaRefusal>) -> QuotaRefusal {
+        match error.into() {
+            QuotaRefusal::NoDatabase(cause) => match self.probe.ask().await {
+                Ok(()) => QuotaRefusal::NoDatabase(cause),
+                Err(store) => QuotaRefusal::Undecided(format!("{cause}; {store}")),
+            },
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Why callers do not get what they asked of a quota: the same for every surface.
+
+use headgate::Timestamp;
+use headgate_quota::{
+    FieldError, QuotaUsage, RepositoryError,
+    usecase::{IncrementError, ManageError, ReadError, ResetError},
+};
+use thiserror::Error;
+
+/// Why callers do not get what they asked for. The words are the caller's; causes are the log's.
+#[derive(Clone, Debug, Error)]
+pub(crate) enum QuotaRefusal {
+    #[error("validation failed")]
+    Invalid(Vec<FieldError>),
+    #[error("quota policy not found: {0}")]
+    NotFound(String),
+    #[error("{0}")]
+    Exists(String),
+    #[error("{0}: read it again and repeat what you want to change")]
+    Changed(String),
+    #[error("request_id {0} was used with another amount in this period")]
+    RequestIdReused(String),
+    #[error("quota exceeded for {}: {}/{} ({})", .0.subject.id, .0.used, .0.limit, .0.period)]
+    Exceeded(Box<QuotaUsage>),
+    #[error("too many increments are waiting: nothing was used, try again")]
+    Overloaded,
+    #[error("the database cannot be reached: nothing was changed, try again later")]
+    NoDatabase(String),
+    #[error(
+        "the database did not confirm: it may have been done; repeat an increment with the same request_id, \
+         which is charged once"
+    )]
+    Unconfirmed(String),
+    #[error(
+        "neither the counters nor the ledger can be reached: nothing was used, try again later"
+    )]
+    Undecided(String),
+    #[error("internal error")]
+    Internal(String),
+}
+
+// === impl QuotaRefusal ===
+
+impl QuotaRefusal {
+    /// The code on every surface.
+    pub(crate) const fn code(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) => "SYS_QUOTA_VALIDATION_ERROR",
+            Self::NotFound(_) => "SYS_QUOTA_NOT_FOUND",
+            Self::Exists(_) => "SYS_QUOTA_ALREADY_EXISTS",
+            Self::Changed(_) => "SYS_QUOTA_CONFLICT",
+            Self::RequestIdReused(_) => "SYS_QUOTA_REQUEST_ID_CONFLICT",
+            Self::Exceeded(_) => "SYS_QUOTA_EXCEEDED",
+            Self::Overloaded => "SYS_QUOTA_OVERLOADED",
+            Self::NoDatabase(_) => "SYS_QUOTA_DATABASE_UNAVAILABLE",
+            Self::Unconfirmed(_) => "SYS_QUOTA_UNCONFIRMED",
+            Self::Undecided(_) => "SYS_QUOTA_REDIS_ERROR",
+            Self::Internal(_) => "SYS_QUOTA_INTERNAL_ERROR",
+        }
+    }
+
+    /// What failed inside, if something did.
+    pub(crate) fn cause(&self) -> Option<&str> {
+        match self {
+            Self::NoDatabase(cause)
+            | Self::Unconfirmed(cause)
+            | Self::Undecided(cause)
+            | Self::Internal(cause) => Some(cause),
+            _ => None,
+        }
+    }
+}
+
+/// How many seconds it is from `now` until `then`, rounded up: at least 1.
+pub(crate) fn seconds_until(then: Timestamp, now: Timestamp) -> u64 {
+    then.since(now).div_ceil(1_000_000).max(1)
+}
+
+impl From<RepositoryError> for QuotaRefusal {
+    fn from(error: RepositoryError) -> Self {
+        let told = error.to_string();
+        match error {
+            RepositoryError::NotFound(id) => Self::NotFound(id.to_string()),
+            RepositoryError::Exists { .. } => Self::Exists(told),
+            RepositoryError::Changed(_) => Self::Changed(told),
+            RepositoryError::Unavailable(_) => Self::NoDatabase(told),
+            RepositoryError::Unconfirmed(_) => Self::Unconfirmed(told),
+            RepositoryError::Corrupt(_) => Self::Internal(told),
+        }
+    }
+}
+
+impl From<ManageError> for QuotaRefusal {
+    fn from(error: ManageError) -> Self {
+        match error {
+            ManageError::Invalid(errors) => Self::Invalid(errors),
+            ManageError::Repository(error) => error.into(),
+        }
+    }
+}
+
+impl From<ReadError> for QuotaRefusal {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Invalid(errors) => Self::Invalid(errors),
+            ReadError::Repository(error) => error.into(),
+        }
+    }
+}
+
+impl From<ResetError> for QuotaRefusal {
+    fn from(error: ResetError) -> Self {
+        match error {
+            ResetError::Invalid(errors) => Self::Invalid(errors),
+            ResetError::Repository(error) => error.into(),
+        }
+    }
+}
+
+impl From<IncrementError> for QuotaRefusal {
+    fn from(error: IncrementError) -> Self {
+        match error {
+            IncrementError::Invalid(errors) => Self::Invalid(errors),
+            IncrementError::Conflict(id) => Self::RequestIdReused(id),
+            IncrementError::Overloaded => Self::Overloaded,
+            IncrementError::Repository(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! `/api/v1/quotas`: what the quota policies are.
+
+pub(super) mod check;
+pub(super) mod history;
+pub(super) mod increment;
+mod refusal;
+pub(super) mod reset;
+pub(super) mod usage;
+mod wire;
+
+use std::sync::Arc;
+
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use headgate_quota::{PolicyFilter, QuotaId, UnknownSubjectType};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use self::wire::{WirePolicy, WirePolicyDraft};
+use super::{
+    caller::Caller,
+    error::ApiError,
+    json::{self, JsonBody},
+    openapi::{self, Failing, Invalid, NoSuchQuota, Protected, QuotaExists, WithBody},
+    page::WirePagination,
+    query::Query,
+    rules::Named,
+};
+use crate::{area::Area, auth::Action, quotas::QuotaRefusal, services::Services};
+
+pub(super) use self::refusal::{details, status, write_headers};
+
+/// What all paths of this surface begin with.
+pub(super) const PATH: &str = "/api/v1/quotas";
+
+/// One page of policies.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Quotas)]
+pub(super) struct WirePolicies {
+    quotas: Vec<WirePolicy>,
+    pagination: WirePagination,
+}
+
+/// Lists quota policies, the newest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/quotas",
+    tag = "quotas",
+    operation_id = "list_quotas",
+    params(
+        ("subject_type" = Option<openapi::SubjectType>, Query, description = "Only policies about this kind of subject"),
+        ("subject_id" = Option<String>, Query, description = "Only policies about the subject with this id"),
+        ("enabled_only" = Option<bool>, Query, description = "Only policies that are enabled"),
+        ("page" = Option<u32>, Query, minimum = 1, description = "Which page; 1 unless said"),
+        ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "How many a page has; 20 unless said"),
+    ),
+    security(("token" = [])),
+    responses((status = 200, description = "One page of them", body = WirePolicies), Invalid, Protected, Failing),
+)]
+pub(super) async fn list(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    query: Query,
+) -> Result<Response, ApiError> {
+    caller.may(Action::ReadQuotas).await?;
+    let mut reader = query.reader();
+    let filter = PolicyFilter {
+        subject_type: reader
+            .parsed("subject_type", || format!("subject_type {UnknownSubjectType}")),
+        subject_id: reader.text("subject_id").map(str::to_owned),
+        enabled_only: reader
+            .parsed("enabled_only", || "enabled_only must be true or false".to_owned())
+            .unwrap_or(false),
+    };
+    let page = reader.page();
+    reader.finish()?;
+
+    let listed = services.quotas.policies.list(&filter, page).await.map_err(QuotaRefusal::from)?;
+    let pagination = WirePagination::from(&listed);
+    let quotas = listed.items.iter().map(WirePolicy::from).collect();
+    Ok(json::respond(&WirePolicies { quotas, pagination }))
+}
+
+/// Makes a quota policy.
+#[utoipa::path(
+    post,
+    path = "/api/v1/quotas",
+    tag = "quotas",
+    operation_id = "create_quota",
+    request_body = WirePolicyDraft<'_>,
+    security(("token" = [])),
+    responses((status = 201, description = "The policy", body = WirePolicy), QuotaExists, WithBody, Protected, Failing),
+)]
+pub(super) async fn create(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    body: JsonBody,
+) -> Result<Response, ApiError> {
+    let author = caller.may(Action::WriteQuotas).await?;
+    let draft: WirePolicyDraft<'_> = body.parse()?;
+    let made = services.quotas.policies.create(draft.into(), &author).await;
+    let mut response = json::respond(&WirePolicy::from(&made.map_err(QuotaRefusal::from)?));
+    *response.status_mut() = StatusCode::CREATED;
+    Ok(response)
+}
+
+/// Shows a quota policy.
+#[utoipa::path(
+    get,
+    path = "/api/v1/quotas/{id}",
+    tag = "quotas",
+    operation_id = "get_quota",
+    params(("id" = String, Path, description = "The policy's id")),
+    security(("token" = [])),
+    responses((status = 200, description = "The policy", body = WirePolicy), NoSuchQuota, Protected, Failing),
+)]
+pub(super) async fn get(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    Named(id): Named,
+) -> Result<Response, ApiError> {
+    caller.may(Action::ReadQuotas).await?;
+    let policy = services.quotas.policies.get(&quota_id(&id)?).await.map_err(QuotaRefusal::from)?;
+    Ok(json::respond(&WirePolicy::from(&policy)))
+}
+
+/// Changes what a quota policy says. What was used stays used, and counts against a changed limit at once.
+#[utoipa::path(
+    put,
+    path = "/api/v1/quotas/{id}",
+    tag = "quotas",
+    operation_id = "update_quota",
+    params(("id" = String, Path, description = "The policy's id")),
+    request_body = WirePolicyDraft<'_>,
+    security(("token" = [])),
+    responses((status = 200, description = "The policy", body = WirePolicy), NoSuchQuota, QuotaExists, WithBody, Protected, Failing),
+)]
+pub(super) async fn update(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    Named(id): Named,
+    body: JsonBody,
+) -> Result<Response, ApiError> {
+    let author = caller.may(Action::WriteQuotas).await?;
+    let id = quota_id(&id)?;
+    let draft: WirePolicyDraft<'_> = body.parse()?;
+    let policy = services.quotas.policies.replace(&id, &draft.into(), &author).await;
+    Ok(json::respond(&WirePolicy::from(&policy.map_err(QuotaRefusal::from)?)))
+}
+
+/// Removes a quota policy. What was used of it stays in the ledger, but is not shown any more.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/quotas/{id}",
+    tag = "quotas",
+    operation_id = "delete_quota",
+    params(("id" = String, Path, description = "The policy's id")),
+    security(("token" = [])),
+    responses((status = 204, description = "It is gone"), NoSuchQuota, Protected, Failing),
+)]
+pub(super) async fn delete(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    Named(id): Named,
+) -> Result<Response, ApiError> {
+    let author = caller.may(Action::DeleteQuotas).await?;
+    services.quotas.policies.delete(&quota_id(&id)?, &author).await.map_err(QuotaRefusal::from)?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Which part of the house a path is about.
+pub(super) fn area(path: &str) -> Area {
+    match path.strip_prefix(PATH) {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => Area::Quota,
+        _ => Area::RateLimit,
+    }
+}
+
+/// The id in a path. What is no id is no policy's.
+fn quota_id(text: &str) -> Result<QuotaId, ApiError> {
+    let unknown = |_| QuotaRefusal::NotFound(text.chars().take(QuotaId::MAX_BYTES).collect());
+    Ok(text.parse().map_err(unknown)?)
+}

@@ -1,0 +1,74 @@
+//! `POST /api/v1/quotas/{id}/check`: would an amount be admitted now?
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use headgate_quota::usecase::Checked;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{increment, quota_id, wire::WireQuotaUsage};
+use crate::{
+    auth::Action,
+    rest::{
+        caller::Caller,
+        error::ApiError,
+        field::Field,
+        json::{self, JsonBody},
+        limit_headers,
+        openapi::{Failing, NoSuchQuota, Protected, Undecided, WithBody},
+        rules::Named,
+    },
+    services::Services,
+};
+
+/// How much would be used.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(expecting = "a JSON object", deny_unknown_fields)]
+#[schema(as = QuotaQuestion)]
+pub(in crate::rest) struct WireQuestion<'a> {
+    /// 1 unless said.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 9_007_199_254_740_992i64, example = 1)]
+    amount: Field<'a>,
+}
+
+/// Whether it would be admitted, and how much is used.
+#[derive(Serialize, ToSchema)]
+#[schema(as = QuotaCheck)]
+pub(in crate::rest) struct WireChecked {
+    #[serde(flatten)]
+    usage: WireQuotaUsage,
+    allowed: bool,
+}
+
+/// Says whether an amount would be admitted now, and uses nothing.
+#[utoipa::path(
+    post,
+    path = "/api/v1/quotas/{id}/check",
+    tag = "quotas",
+    operation_id = "check_quota",
+    params(("id" = String, Path, description = "The policy's id")),
+    request_body = Option<WireQuestion<'_>>,
+    security(("token" = [])),
+    responses((status = 200, description = "Whether it would", body = WireChecked), NoSuchQuota, WithBody, Protected, Undecided, Failing),
+)]
+pub(in crate::rest) async fn check(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    Named(id): Named,
+    body: Option<JsonBody>,
+) -> Result<Response, ApiError> {
+    caller.may(Action::UseQuotas).await?;
+    let id = quota_id(&id)?;
+    let question: WireQuestion<'_> =
+        body.as_ref().map(JsonBody::parse).transpose()?.unwrap_or_default();
+    let amount = match question.amount {
+        Field::Missing | Field::Null => None,
+        amount => Some(increment::amount(amount).map_err(|wrong| ApiError::Invalid(vec![wrong]))?),
+    };
+    let Checked { allowed, usage } = services.quotas.check(&id, amount).await?;
+    let mut response = json::respond(&WireChecked { usage: (&usage).into(), allowed });
+    limit_headers::write_quota(response.headers_mut(), &usage);
+    Ok(response)
+}

@@ -1,0 +1,157 @@
+//! `POST /api/v1/quotas/{id}/usage/increment`: uses something of a quota.
+
+use std::{borrow::Cow, sync::Arc};
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, HeaderName, HeaderValue},
+    response::Response,
+};
+use headgate_quota::{Input, QuotaUsage, usecase::Incremented};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::quota_id;
+use crate::{
+    auth::Action,
+    rest::{
+        caller::Caller,
+        error::{ApiError, Detail},
+        field::Field,
+        json::{self, JsonBody},
+        limit_headers,
+        openapi::{
+            Exceeded, Failing, NoSuchQuota, Protected, RequestIdReused, Undecided, WithBody,
+        },
+        rules::Named,
+    },
+    services::Services,
+};
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// How much to use. A field that is misspelt is refused: it would be charged otherwise than meant.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(expecting = "a JSON object", deny_unknown_fields)]
+#[schema(as = QuotaIncrement)]
+pub(in crate::rest) struct WireIncrement<'a> {
+    /// At most the policy's limit.
+    #[serde(borrow, default)]
+    #[schema(value_type = u64, required = true, minimum = 1, maximum = 9_007_199_254_740_992i64, example = 1)]
+    amount: Field<'a>,
+    /// By what name it is sent again: an increment is charged once in a period under each name. Else the
+    /// `Idempotency-Key` header names it.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1F\x7F-\x9F]+$", example = "req_abc123def456")]
+    request_id: Field<'a>,
+}
+
+/// What was used.
+#[derive(Serialize, ToSchema)]
+#[schema(as = QuotaIncremented)]
+pub(in crate::rest) struct WireIncremented {
+    quota_id: String,
+    used: u64,
+    remaining: u64,
+    /// With two decimals, rounded down.
+    #[schema(example = 75.24)]
+    usage_percent: f64,
+    /// Whether nothing is left after it.
+    exceeded: bool,
+    /// Always true: what is not allowed is a 429.
+    allowed: bool,
+}
+
+/// Uses an amount if so much is left in the period that it is now. What is answered with 200 is durable.
+///
+/// Sent again under the same `request_id` it is answered as it was the first time, with `Idempotent-Replayed: true`, and not charged
+/// again.
+#[utoipa::path(
+    post,
+    path = "/api/v1/quotas/{id}/usage/increment",
+    tag = "quotas",
+    operation_id = "increment_quota_usage",
+    params(
+        ("id" = String, Path, description = "The policy's id"),
+        ("Idempotency-Key" = Option<String>, Header, description = "The `request_id`, where the body names none"),
+    ),
+    request_body = WireIncrement<'_>,
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "It was used", body = WireIncremented),
+        NoSuchQuota, RequestIdReused, Exceeded, WithBody, Protected, Undecided, Failing,
+    ),
+)]
+pub(in crate::rest) async fn increment(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    Named(id): Named,
+    headers: HeaderMap,
+    body: JsonBody,
+) -> Result<Response, ApiError> {
+    caller.may(Action::UseQuotas).await?;
+    let id = quota_id(&id)?;
+    let WireIncrement { amount: wanted, request_id: named } = body.parse()?;
+    let (amount, request_id) = match (amount(wanted), request_id(named, &headers)) {
+        (Ok(amount), Ok(request_id)) => (amount, request_id),
+        (amount, request_id) => {
+            let wrong = [amount.err(), request_id.err()];
+            return Err(ApiError::Invalid(wrong.into_iter().flatten().collect()));
+        }
+    };
+    let done = services.quotas.increment(&id, amount, request_id.as_deref()).await?;
+    Ok(respond(&done))
+}
+
+/// How much, as far as that is a number. Whether so much can be used is for others to say.
+pub(super) fn amount(field: Field<'_>) -> Result<u64, Detail> {
+    let (reason, message) = match field.into_number() {
+        Input::Given(number) => return Ok(number.try_into().unwrap_or(0)),
+        Input::Missing | Input::Null => ("required", "amount is required".to_owned()),
+        Input::Wrong(kind) => ("wrong_type", format!("amount must be a whole number, got {kind}")),
+    };
+    Err(Detail::new("amount", reason, message))
+}
+
+/// By what name it is sent again: the body's, else the header's.
+fn request_id<'a>(
+    field: Field<'a>,
+    headers: &'a HeaderMap,
+) -> Result<Option<Cow<'a, str>>, Detail> {
+    match field {
+        Field::Text(text) => return Ok(Some(text)),
+        Field::Missing | Field::Null => {}
+        other => {
+            let message = other.text("request_id").err().unwrap_or_default();
+            return Err(Detail::new("request_id", "wrong_type", message));
+        }
+    }
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else {
+        return Ok(None);
+    };
+    let text = value.to_str().map_err(|_| {
+        let message = "Idempotency-Key must have visible ASCII characters only".to_owned();
+        Detail::new("Idempotency-Key", "invalid", message)
+    })?;
+    // The header is defined as a text in quotes; most send it without.
+    let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    Ok(Some(bare.unwrap_or(text).into()))
+}
+
+fn respond(done: &Incremented) -> Response {
+    let QuotaUsage { quota_id, used, remaining, usage_percent, exceeded, .. } = &done.usage;
+    let mut response = json::respond(&WireIncremented {
+        quota_id: quota_id.to_string(),
+        used: *used,
+        remaining: *remaining,
+        usage_percent: *usage_percent,
+        exceeded: *exceeded,
+        allowed: done.allowed,
+    });
+    limit_headers::write_quota(response.headers_mut(), &done.usage);
+    if done.replayed {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    response
+}

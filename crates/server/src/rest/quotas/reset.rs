@@ -1,0 +1,83 @@
+//! `POST /api/v1/quotas/{id}/usage/reset`: gives a subject its whole quota back.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use headgate::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::quota_id;
+use crate::{
+    auth::Action,
+    quotas::QuotaRefusal,
+    rest::{
+        caller::Caller,
+        error::{ApiError, Detail},
+        field::Field,
+        json::{self, JsonBody},
+        openapi::{Failing, NoSuchQuota, Protected, WithBody},
+        rules::Named,
+        time,
+    },
+    services::Services,
+};
+
+/// Why usage is to be forgotten.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(expecting = "a JSON object", deny_unknown_fields)]
+#[schema(as = QuotaReset)]
+pub(in crate::rest) struct WireQuotaReset<'a> {
+    /// For the audit log.
+    #[serde(borrow, default)]
+    #[schema(value_type = String, required = true, min_length = 1, max_length = 1000, pattern = r"\S", example = "The plan changed")]
+    reason: Field<'a>,
+}
+
+/// What was reset.
+#[derive(Serialize, ToSchema)]
+#[schema(as = QuotaResetDone)]
+pub(in crate::rest) struct WireQuotaResetDone {
+    quota_id: String,
+    /// Always 0.
+    used: u64,
+    /// When it was reset.
+    #[serde(serialize_with = "time::serialize")]
+    #[schema(value_type = String, format = DateTime)]
+    reset_at: Timestamp,
+    /// By whom, as the token says.
+    #[schema(example = "admin@example.com")]
+    reset_by: String,
+}
+
+/// Sets usage in the period that it is now to 0.
+#[utoipa::path(
+    post,
+    path = "/api/v1/quotas/{id}/usage/reset",
+    tag = "quotas",
+    operation_id = "reset_quota_usage",
+    params(("id" = String, Path, description = "The policy's id")),
+    request_body = WireQuotaReset<'_>,
+    security(("token" = [])),
+    responses((status = 200, description = "It was reset", body = WireQuotaResetDone), NoSuchQuota, WithBody, Protected, Failing),
+)]
+pub(in crate::rest) async fn reset(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    Named(id): Named,
+    body: JsonBody,
+) -> Result<Response, ApiError> {
+    let author = caller.may(Action::ResetQuotas).await?;
+    let id = quota_id(&id)?;
+    let wire: WireQuotaReset<'_> = body.parse()?;
+    let wrong = |message| ApiError::Invalid(vec![Detail::new("reason", "wrong_type", message)]);
+    let reason = wire.reason.text("reason").map_err(wrong)?.unwrap_or_default();
+    let done = services.quotas.reset.reset(&id, reason, author).await;
+    let done = done.map_err(QuotaRefusal::from)?;
+    Ok(json::respond(&WireQuotaResetDone {
+        quota_id: done.quota_id.to_string(),
+        used: 0,
+        reset_at: done.reset_at,
+        reset_by: done.reset_by,
+    }))
+}

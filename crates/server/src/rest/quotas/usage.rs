@@ -1,0 +1,38 @@
+//! `GET /api/v1/quotas/{id}/usage`: how much of a quota is used.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+
+use super::{quota_id, wire::WireQuotaUsage};
+use crate::{
+    auth::Action,
+    rest::{
+        caller::Caller,
+        error::ApiError,
+        json,
+        openapi::{Failing, NoSuchQuota, Protected, Undecided},
+        rules::Named,
+    },
+    services::Services,
+};
+
+/// Shows how much of a quota is used in the period that it is now.
+#[utoipa::path(
+    get,
+    path = "/api/v1/quotas/{id}/usage",
+    tag = "quotas",
+    operation_id = "get_quota_usage",
+    params(("id" = String, Path, description = "The policy's id")),
+    security(("token" = [])),
+    responses((status = 200, description = "The usage", body = WireQuotaUsage), NoSuchQuota, Protected, Undecided, Failing),
+)]
+pub(in crate::rest) async fn usage(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    Named(id): Named,
+) -> Result<Response, ApiError> {
+    caller.may(Action::ReadQuotas).await?;
+    let usage = services.quotas.usage(&quota_id(&id)?).await?;
+    Ok(json::respond(&WireQuotaUsage::from(&usage)))
+}

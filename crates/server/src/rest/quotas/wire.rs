@@ -1,0 +1,162 @@
+//! Quota policies and usage as they are sent and shown.
+
+use headgate::Timestamp;
+use headgate_quota::{Draft, QuotaPolicy, QuotaUsage};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::rest::{field::Field, openapi, time};
+
+/// What a quota policy is to say. Optional fields that an update leaves out stay as they are; null takes them back.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(expecting = "a JSON object", deny_unknown_fields)]
+#[schema(as = QuotaDraft)]
+pub(in crate::rest) struct WirePolicyDraft<'a> {
+    /// A name for people.
+    #[serde(borrow, default)]
+    #[schema(value_type = String, required = true, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s][^\x00-\x1F\x7F-\x9F]*$", example = "Standard plan")]
+    name: Field<'a>,
+    /// What kind of subject it is about.
+    #[serde(borrow, default)]
+    #[schema(value_type = openapi::SubjectType, required = true)]
+    subject_type: Field<'a>,
+    /// Which one.
+    #[serde(borrow, default)]
+    #[schema(value_type = String, required = true, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s][^\x00-\x1F\x7F-\x9F]*$", example = "tenant-abc")]
+    subject_id: Field<'a>,
+    /// How much the subject may use in a period.
+    #[serde(borrow, default)]
+    #[schema(value_type = u64, required = true, minimum = 1, maximum = 9_007_199_254_740_992i64, example = 10_000)]
+    limit: Field<'a>,
+    /// How long a period is.
+    #[serde(borrow, default)]
+    #[schema(value_type = openapi::Period, required = true)]
+    period: Field<'a>,
+    /// By the calendar of which zone, as an IANA name; UTC unless said.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64, example = "Asia/Tokyo")]
+    time_zone: Field<'a>,
+    /// A disabled policy admits everything and counts nothing; true unless said.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<bool>)]
+    enabled: Field<'a>,
+    /// From which percentage on an alert is raised; none unless said.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<u8>, minimum = 0, maximum = 100, example = 80)]
+    alert_threshold_percent: Field<'a>,
+}
+
+/// A quota policy.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Quota)]
+pub(in crate::rest) struct WirePolicy {
+    id: String,
+    name: String,
+    #[schema(value_type = openapi::SubjectType)]
+    subject_type: &'static str,
+    subject_id: String,
+    limit: u64,
+    #[schema(value_type = openapi::Period)]
+    period: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    time_zone: Option<String>,
+    enabled: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    alert_threshold_percent: Option<u8>,
+    #[serde(serialize_with = "time::serialize")]
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[serde(serialize_with = "time::serialize")]
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+}
+
+/// How much of a quota is used.
+#[derive(Serialize, ToSchema)]
+#[schema(as = QuotaUsage)]
+pub(in crate::rest) struct WireQuotaUsage {
+    quota_id: String,
+    #[schema(value_type = openapi::SubjectType)]
+    subject_type: &'static str,
+    subject_id: String,
+    #[schema(value_type = openapi::Period)]
+    period: &'static str,
+    limit: u64,
+    used: u64,
+    remaining: u64,
+    /// With two decimals, rounded down.
+    #[schema(example = 75.23)]
+    usage_percent: f64,
+    /// Whether nothing is left.
+    exceeded: bool,
+    #[serde(serialize_with = "time::serialize")]
+    #[schema(value_type = String, format = DateTime)]
+    period_start: Timestamp,
+    /// The last millisecond of the period.
+    #[serde(serialize_with = "time::serialize")]
+    #[schema(value_type = String, format = DateTime)]
+    period_end: Timestamp,
+    /// When the next period begins, and everything is back.
+    #[serde(serialize_with = "time::serialize")]
+    #[schema(value_type = String, format = DateTime)]
+    reset_at: Timestamp,
+    #[serde(serialize_with = "time::serialize")]
+    #[schema(value_type = String, format = DateTime)]
+    retrieved_at: Timestamp,
+}
+
+impl From<WirePolicyDraft<'_>> for Draft {
+    fn from(wire: WirePolicyDraft<'_>) -> Self {
+        Self {
+            name: wire.name.into_text(),
+            subject_type: wire.subject_type.into_text(),
+            subject_id: wire.subject_id.into_text(),
+            limit: wire.limit.into_number(),
+            period: wire.period.into_text(),
+            time_zone: wire.time_zone.into_text(),
+            enabled: wire.enabled.into_bool(),
+            alert_threshold_percent: wire.alert_threshold_percent.into_number(),
+        }
+    }
+}
+
+impl From<&QuotaPolicy> for WirePolicy {
+    fn from(policy: &QuotaPolicy) -> Self {
+        let spec = &policy.spec;
+        Self {
+            id: policy.id.to_string(),
+            name: spec.name.clone(),
+            subject_type: spec.subject.kind.name(),
+            subject_id: spec.subject.id.clone(),
+            limit: spec.limit,
+            period: spec.period.name(),
+            time_zone: spec.time_zone.clone(),
+            enabled: spec.enabled,
+            alert_threshold_percent: spec.alert_threshold_percent,
+            created_at: policy.created_at,
+            updated_at: policy.updated_at,
+        }
+    }
+}
+
+impl From<&QuotaUsage> for WireQuotaUsage {
+    fn from(usage: &QuotaUsage) -> Self {
+        Self {
+            quota_id: usage.quota_id.to_string(),
+            subject_type: usage.subject.kind.name(),
+            subject_id: usage.subject.id.clone(),
+            period: usage.period.name(),
+            limit: usage.limit,
+            used: usage.used,
+            remaining: usage.remaining,
+            usage_percent: usage.usage_percent,
+            exceeded: usage.exceeded,
+            period_start: usage.span.start,
+            period_end: usage.span.last(),
+            reset_at: usage.span.end,
+            retrieved_at: usage.retrieved_at,
+        }
+    }
+}
