@@ -1,4 +1,4 @@
-//! Headgate's database: rules and their audit log on PostgreSQL and SQLite.
+//! Headgate's database: rules, quotas and the audit log on PostgreSQL and SQLite.
 //!
 //! One set of SQL serves both. What differs is how values travel (`value`, `moment`), how tables
 //! are made (`migrations`), and who can be heard (`listener`).
@@ -8,14 +8,15 @@
 //! | `config` | [`DatabaseConfig`]: where the database is, and how patient to be with it |
 //! | `database` | [`Database`]: opened without waiting, migrated, asked whether it is there |
 //! | `rules`, `audit` | [`RateLimitRuleRepository`] and [`AuditLog`] on a [`Database`] |
+//! | `quotas` | [`QuotaDatabase`]: policies, the ledger and the outbox of quotas |
 //! | `session` | a transaction on either database, every statement bounded in time |
 //! | `statement`, `value`, `moment`, `row` | what goes to the database and what comes back |
 //! | `postgres`, `listener`, `sqlite` | how each is connected to, and how PostgreSQL tells of changes |
 //! | `migrations` | the tables, versioned; the SQL is in `migrations/` |
 //! | `outage` | why the database does not answer, without what it was given to log in |
 //!
-//! On PostgreSQL, rules live in the schema `ratelimit`; everything else in `headgate`, or in the
-//! schema that is configured. Other areas get schemas of their own. SQLite has no schemas.
+//! On PostgreSQL, rules live in the schema `ratelimit` and quotas in `quota`; everything else in
+//! `headgate`, or in the schema that is configured. SQLite has no schemas.
 //!
 //! [`RateLimitRuleRepository`]: headgate_ratelimit::RateLimitRuleRepository
 //! [`AuditLog`]: headgate_ratelimit::AuditLog
@@ -42,6 +43,7 @@ mod migrations;
 mod moment;
 mod outage;
 mod postgres;
+mod quotas;
 mod row;
 mod rules;
 mod session;
@@ -51,3 +53,4 @@ mod value;
 
 pub use config::{ConfigError, DatabaseConfig, PostgresParts};
 pub use database::Database;
+pub use quotas::QuotaDatabase;

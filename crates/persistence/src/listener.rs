@@ -1,4 +1,4 @@
-//! Hears from PostgreSQL that rules changed.
+//! Hears from PostgreSQL that rules or quotas changed.
 
 use std::time::Duration;
 
@@ -8,25 +8,31 @@ use tokio::{sync::Notify, time::timeout};
 use crate::{outage::Outage, session::answered};
 
 /// Where whoever writes rules tells of it.
-pub(crate) const CHANNEL: &str = "headgate_rate_limit_rules";
+pub(crate) const RULES: &str = "headgate_rate_limit_rules";
+
+/// Where whoever writes quota policies tells of it.
+pub(crate) const QUOTAS: &str = "headgate_quota_policies";
+
+/// Tells of it, once the transaction is committed.
+pub(crate) const NOTIFY: &str = "SELECT pg_notify($1, '')";
 
 /// After so much silence we ask whether anybody is there: a server that is gone without a word
 /// would never be missed.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// Wakes `changed` once it listens and then after every change; says why it stopped.
-pub(crate) async fn listen(pool: &PgPool, changed: &Notify) -> Outage {
-    match hear(pool, changed).await {
+pub(crate) async fn listen(pool: &PgPool, channel: &str, changed: &Notify) -> Outage {
+    match hear(pool, channel, changed).await {
         Ok(()) => Outage::NotHeard,
         Err(outage) => outage,
     }
 }
 
-async fn hear(pool: &PgPool, changed: &Notify) -> Result<(), Outage> {
+async fn hear(pool: &PgPool, channel: &str, changed: &Notify) -> Result<(), Outage> {
     let mut listener = PgListener::connect_with(pool).await?;
     // Whoever asks again also learns what it missed: a new connection would hide that.
     listener.eager_reconnect(false);
-    answered(listener.listen(CHANNEL)).await?;
+    answered(listener.listen(channel)).await?;
     changed.notify_one();
     loop {
         match timeout(SILENCE, listener.try_recv()).await {

@@ -9,7 +9,10 @@ use sqlx::{
 use tokio::time::timeout;
 use tracing::info;
 
-use crate::{outage::Outage, postgres::RATELIMIT_SCHEMA};
+use crate::{
+    outage::Outage,
+    postgres::{QUOTA_SCHEMA, RATELIMIT_SCHEMA},
+};
 
 /// How long to wait for another replica's migrations, and how long ours may take.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -18,12 +21,20 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const TABLE: &str = "headgate_migrations";
 
 /// Each with its version, its name, and its SQL for either database.
-const MIGRATIONS: [(i64, &str, &str, &str); 1] = [(
-    1,
-    "rules",
-    include_str!("../migrations/postgres/0001_rules.sql"),
-    include_str!("../migrations/sqlite/0001_rules.sql"),
-)];
+const MIGRATIONS: [(i64, &str, &str, &str); 2] = [
+    (
+        1,
+        "rules",
+        include_str!("../migrations/postgres/0001_rules.sql"),
+        include_str!("../migrations/sqlite/0001_rules.sql"),
+    ),
+    (
+        2,
+        "quotas",
+        include_str!("../migrations/postgres/0002_quotas.sql"),
+        include_str!("../migrations/sqlite/0002_quotas.sql"),
+    ),
+];
 
 /// Brings PostgreSQL's tables up to date; replicas that start together do it one by one.
 pub(crate) async fn run_on_postgres(pool: &PgPool, schema: &str) -> Result<(), Outage> {
@@ -34,7 +45,7 @@ pub(crate) async fn run_on_postgres(pool: &PgPool, schema: &str) -> Result<(), O
         let settings = AssertSqlSafe(format!("SET statement_timeout = {}", TIMEOUT.as_millis()));
         sqlx::raw_sql(settings).execute(&mut connection).await?;
         connection.lock().await?;
-        create_schemas(&mut connection, &[schema, RATELIMIT_SCHEMA]).await?;
+        create_schemas(&mut connection, &[schema, RATELIMIT_SCHEMA, QUOTA_SCHEMA]).await?;
         migrator.run_direct(None, &mut connection, false).await?;
         // What is done is done, however the connection ends.
         connection.close().await.ok();

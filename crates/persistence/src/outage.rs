@@ -29,24 +29,27 @@ pub(crate) enum Outage {
     NotHeard,
 }
 
-/// The only constraint that asks for rules to differ.
-const IDENTITY: &str = "rate_limit_rules_identity";
-
 /// `SQLITE_CONSTRAINT_UNIQUE`: it names no constraint, and a primary key has a code of its own.
 const SQLITE_UNIQUE: &str = "2067";
 
 // === impl Outage ===
 
 impl Outage {
-    /// Whether it is none at all, but a rule like another.
-    pub(crate) fn is_twin(&self) -> bool {
+    /// Whether it is none at all, but something like another that `identity` asks to differ.
+    pub(crate) fn is_twin(&self, identity: &str) -> bool {
         let Self::Sql(sqlx::Error::Database(error)) = self else {
             return false;
         };
         match error.constraint() {
-            Some(constraint) => constraint == IDENTITY,
+            Some(constraint) => constraint == identity,
             None => error.code().is_some_and(|code| code == SQLITE_UNIQUE),
         }
+    }
+}
+
+impl From<Outage> for headgate_quota::RepositoryError {
+    fn from(outage: Outage) -> Self {
+        Self::unavailable(outage)
     }
 }
 

@@ -95,7 +95,9 @@ impl RateLimitRuleRepository for Database {
 
     async fn listen(&self, changed: &Notify) -> RepositoryError {
         match self.pool() {
-            Pool::Postgres { listening, .. } => listener::listen(listening, changed).await.into(),
+            Pool::Postgres { listening, .. } => {
+                listener::listen(listening, listener::RULES, changed).await.into()
+            }
             Pool::Sqlite { .. } => std::future::pending().await,
         }
     }

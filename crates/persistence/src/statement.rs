@@ -7,7 +7,8 @@ use crate::value::Value;
 /// One statement in words that both databases understand, with `$1` for its first value.
 #[derive(Debug)]
 pub(crate) struct Statement {
-    sql: &'static str,
+    on_postgres: &'static str,
+    on_sqlite: &'static str,
     values: Vec<Value>,
 }
 
@@ -15,7 +16,12 @@ pub(crate) struct Statement {
 
 impl Statement {
     pub(crate) fn new(sql: &'static str) -> Self {
-        Self { sql, values: Vec::new() }
+        Self::either(sql, sql)
+    }
+
+    /// One statement that the databases do not say in the same words.
+    pub(crate) fn either(on_postgres: &'static str, on_sqlite: &'static str) -> Self {
+        Self { on_postgres, on_sqlite, values: Vec::new() }
     }
 
     /// Gives the next value.
@@ -25,7 +31,7 @@ impl Statement {
     }
 
     pub(crate) fn for_postgres(self) -> Query<'static, Postgres, PgArguments> {
-        let query = sqlx::query(self.sql);
+        let query = sqlx::query(self.on_postgres);
         self.values.into_iter().fold(query, |query, value| match value {
             Value::Text(text) => query.bind(text),
             Value::Number(number) => query.bind(number),
@@ -36,7 +42,7 @@ impl Statement {
     }
 
     pub(crate) fn for_sqlite(self) -> Query<'static, Sqlite, SqliteArguments> {
-        let query = sqlx::query(self.sql);
+        let query = sqlx::query(self.on_sqlite);
         self.values.into_iter().fold(query, |query, value| match value {
             Value::Text(text) => query.bind(text),
             Value::Number(number) => query.bind(number),

@@ -1,6 +1,7 @@
 //! What can be bound to a statement.
 
 use headgate::Timestamp;
+use headgate_quota::QuotaId;
 use headgate_ratelimit::RuleId;
 use uuid::Uuid;
 
@@ -28,6 +29,18 @@ impl From<Option<&str>> for Value {
     fn from(text: Option<&str>) -> Self {
         // PostgreSQL keeps every character but this one.
         Self::Text(text.map(|text| text.replace('\0', "\u{FFFD}")))
+    }
+}
+
+impl From<&QuotaId> for Value {
+    fn from(id: &QuotaId) -> Self {
+        id.as_str().into()
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Number(Some(number))
     }
 }
 

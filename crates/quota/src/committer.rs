@@ -1,14 +1,13 @@
 //! Many waiting increments, one transaction.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use headgate::Timestamp;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    Entry, Increment, PolicyCatalog, QuotaId, QuotaLedger, Quotas, RepositoryError, Verdict,
-    known::Known,
+    Entry, Increment, PolicyCatalog, QuotaLedger, Quotas, RepositoryError, Verdict, known::Known,
 };
 
 /// Takes increments that wait and commits them together. While one transaction is under way the
@@ -105,17 +104,13 @@ impl Committer {
         }
     }
 
-    /// Notes how each policy stands after the batch.
+    /// Notes how each policy stands after the batch: in its order, so that the last word counts.
     fn hear(&self, increments: &[Increment], entries: &[Entry]) {
         let at: Timestamp = self.catalog.now();
-        let mut last: HashMap<(&QuotaId, &str), (&Increment, &Entry)> = HashMap::new();
         for (increment, entry) in increments.iter().zip(entries) {
             if matches!(entry.verdict, Verdict::Taken | Verdict::Refused) {
-                last.insert((&increment.policy, &increment.span.name), (increment, entry));
+                self.known.hear(&increment.policy, &increment.span, *entry, at);
             }
-        }
-        for (increment, entry) in last.into_values() {
-            self.known.hear(&increment.policy, &increment.span, (entry.used, entry.limit), at);
         }
     }
 }

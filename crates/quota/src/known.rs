@@ -7,17 +7,19 @@ use std::{
 
 use headgate::Timestamp;
 
-use crate::{QuotaDomainService, QuotaId, QuotaPolicy, Span};
+use crate::{Entry, QuotaDomainService, QuotaId, QuotaPolicy, Span, Verdict};
 
 /// What this process heard from the ledger lately, for each policy: its latest period only.
 #[derive(Debug, Default)]
 pub(crate) struct Known(Mutex<HashMap<QuotaId, Standing>>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Standing {
     period_name: String,
     used: u64,
     limit: u64,
+    /// Whether the ledger knows that somebody was refused, or nothing was left: it tells that, once.
+    exceeded: bool,
     at: Timestamp,
 }
 
@@ -31,26 +33,27 @@ const BELIEVED: u64 = 1_000_000;
 
 impl Known {
     /// Notes what the ledger said at `at`.
-    pub(crate) fn hear(
-        &self,
-        policy: &QuotaId,
-        span: &Span,
-        (used, limit): (u64, u64),
-        at: Timestamp,
-    ) {
+    pub(crate) fn hear(&self, policy: &QuotaId, span: &Span, entry: Entry, at: Timestamp) {
+        let (used, limit) = (entry.used, entry.limit);
+        let refused = entry.verdict == Verdict::Refused;
+        let exceeded = refused || QuotaDomainService::is_exceeded(used, limit);
         let mut standings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(standing) = standings.get_mut(policy) {
-            // Requests of a period that just ended may still be on their way.
-            if standing.period_name.as_str() <= span.name.as_str() {
-                *standing = Standing { period_name: span.name.clone(), used, limit, at };
+        match standings.get_mut(policy) {
+            Some(standing) if standing.period_name == span.name => {
+                let exceeded = standing.exceeded || exceeded;
+                *standing = Standing { used, limit, exceeded, at, ..std::mem::take(standing) };
             }
-            return;
+            // Requests of a period that just ended may still be on their way.
+            Some(standing) if standing.period_name.as_str() > span.name.as_str() => {}
+            _ => {
+                if standings.len() >= MAX {
+                    standings.clear();
+                }
+                let period_name = span.name.clone();
+                let standing = Standing { period_name, used, limit, exceeded, at };
+                standings.insert(policy.clone(), standing);
+            }
         }
-        if standings.len() >= MAX {
-            standings.clear();
-        }
-        let standing = Standing { period_name: span.name.clone(), used, limit, at };
-        standings.insert(policy.clone(), standing);
     }
 
     /// How much is used at least, unless somebody reset it; `None` where nothing was heard.
@@ -60,7 +63,8 @@ impl Known {
         standing.map(|standing| standing.used)
     }
 
-    /// How much is used, if the ledger said a moment ago that `amount` does not fit.
+    /// How much is used, if the ledger said a moment ago that `amount` does not fit, and has told
+    /// whoever wants to know.
     pub(crate) fn refusal(
         &self,
         policy: &QuotaPolicy,
@@ -73,7 +77,7 @@ impl Known {
         let same = standing.period_name == span.name && standing.limit == policy.spec.limit;
         let fresh = now >= standing.at && now.since(standing.at) < BELIEVED;
         let fits = QuotaDomainService::admits(standing.used, amount, standing.limit);
-        (same && fresh && !fits).then_some(standing.used)
+        (same && fresh && standing.exceeded && !fits).then_some(standing.used)
     }
 
     /// Forgets what was heard of a policy that changed.

@@ -1,5 +1,7 @@
 //! What is asked of whoever keeps usage.
 
+pub mod book;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

@@ -32,10 +32,10 @@ const UPDATE: &str = "
         created_at = $11, updated_at = $12
     WHERE id = $1";
 
-const DELETE: &str = "DELETE FROM rate_limit_rules WHERE id = $1";
+/// The constraint that asks for rules to differ.
+const IDENTITY: &str = "rate_limit_rules_identity";
 
-/// Heard once the transaction is committed.
-const NOTIFY: &str = "SELECT pg_notify($1, '')";
+const DELETE: &str = "DELETE FROM rate_limit_rules WHERE id = $1";
 
 /// Makes changes in one transaction.
 pub(super) struct Writer<'a> {
@@ -80,7 +80,7 @@ impl<'a> Writer<'a> {
             rules.push(self.change(change).await?);
         }
         if let Session::Postgres(_) = self.session {
-            self.session.execute(Statement::new(NOTIFY).bind(listener::CHANNEL)).await?;
+            self.session.execute(Statement::new(listener::NOTIFY).bind(listener::RULES)).await?;
         }
         self.session.commit().await?;
         Ok(rules)
@@ -144,7 +144,9 @@ impl<'a> Writer<'a> {
         rule: &RateLimitRule,
     ) -> Result<(), RepositoryError> {
         let put = self.session.execute(record::bind(Statement::new(sql), rule)).await;
-        put.map_err(|outage| if outage.is_twin() { exists(&rule.spec) } else { outage.into() })
+        put.map_err(
+            |outage| if outage.is_twin(IDENTITY) { exists(&rule.spec) } else { outage.into() },
+        )
     }
 
     async fn record(

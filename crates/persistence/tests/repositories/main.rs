@@ -6,6 +6,7 @@ mod audit;
 mod batches;
 mod durability;
 mod postgres;
+mod quotas;
 mod rivals;
 mod rules;
 mod silence;

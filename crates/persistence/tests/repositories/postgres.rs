@@ -143,7 +143,7 @@ fn tls_is_used_if_the_server_has_it_unless_it_is_required() {
 }
 
 #[test]
-fn rules_have_a_schema_and_the_rest_has_the_configured_one() {
+fn rules_and_quotas_have_schemas_and_the_rest_has_the_configured_one() {
     let database = require!(Postgres::shared());
     run(async {
         let config = DatabaseConfig::from_url(database.url()).unwrap();
@@ -159,6 +159,11 @@ fn rules_have_a_schema_and_the_rest_has_the_configured_one() {
         "my_limits.audit_log",
         "my_limits.headgate_migrations",
         "my_limits.revisions",
+        "quota.quota_deliveries",
+        "quota.quota_events",
+        "quota.quota_increments",
+        "quota.quota_policies",
+        "quota.quota_usages",
         "ratelimit.rate_limit_rules",
     ];
     assert_eq!(tables.lines().collect::<Vec<_>>(), expected);
@@ -170,7 +175,8 @@ fn schemas_that_are_there_need_no_right_to_create_them() {
     server.psql(
         "CREATE ROLE humble LOGIN;
          CREATE SCHEMA headgate AUTHORIZATION humble;
-         CREATE SCHEMA ratelimit AUTHORIZATION humble",
+         CREATE SCHEMA ratelimit AUTHORIZATION humble;
+         CREATE SCHEMA quota AUTHORIZATION humble",
     );
     run(async {
         let database = open(&server.url().replace("postgres@", "humble@"), PATIENCE);

@@ -1,0 +1,126 @@
+//! The statements of a batch, each for PostgreSQL and for SQLite. Rows travel as a JSON array.
+
+/// A time as PostgreSQL keeps it, from microseconds.
+macro_rules! time {
+    ($column:literal) => {
+        concat!("timestamptz 'epoch' + ", $column, " * interval '1 microsecond'")
+    };
+}
+
+/// Makes the rows of enabled policies that have none, in order.
+pub(super) const ENSURE: (&str, &str) = (
+    concat!(
+        "INSERT INTO quota_usages
+            (policy_id, period_name, period_start, period_end, quota_limit, used, updated_at)
+        SELECT k.policy_id, k.period_name, ",
+        time!("k.period_start"),
+        ", ",
+        time!("k.period_end"),
+        ", p.quota_limit, 0, $2
+        FROM jsonb_to_recordset(CAST($1 AS jsonb))
+            AS k(policy_id text, period_name text, period_start bigint, period_end bigint)
+        JOIN quota_policies p ON p.id = k.policy_id AND p.enabled
+        WHERE NOT EXISTS (
+            SELECT FROM quota_usages u
+            WHERE u.policy_id = k.policy_id AND u.period_name = k.period_name)
+        ORDER BY k.policy_id, k.period_name
+        ON CONFLICT DO NOTHING"
+    ),
+    "INSERT INTO quota_usages
+        (policy_id, period_name, period_start, period_end, quota_limit, used, updated_at)
+    SELECT value->>'policy_id', value->>'period_name', value->>'period_start',
+        value->>'period_end', p.quota_limit, 0, $2
+    FROM json_each($1) JOIN quota_policies p ON p.id = value->>'policy_id' AND p.enabled
+    WHERE true
+    ON CONFLICT DO NOTHING",
+);
+
+/// Locks the rows, in order. SQLite has one writer at a time.
+pub(super) const LOCK: (&str, &str) = (
+    "SELECT u.policy_id, u.period_name, u.used, u.threshold_told, u.exceeded_told
+    FROM jsonb_to_recordset(CAST($1 AS jsonb)) AS k(policy_id text, period_name text)
+    JOIN quota_usages u ON u.policy_id = k.policy_id AND u.period_name = k.period_name
+    ORDER BY u.policy_id, u.period_name
+    FOR UPDATE OF u",
+    "SELECT u.policy_id, u.period_name, u.used, u.threshold_told, u.exceeded_told
+    FROM json_each($1)
+    JOIN quota_usages u
+        ON u.policy_id = value->>'policy_id' AND u.period_name = value->>'period_name'",
+);
+
+/// What the policies say by now.
+pub(super) const TERMS: (&str, &str) = (
+    "SELECT p.* FROM jsonb_array_elements_text(CAST($1 AS jsonb)) AS k(id)
+    JOIN quota_policies p ON p.id = k.id",
+    "SELECT p.* FROM json_each($1) AS k JOIN quota_policies p ON p.id = k.value",
+);
+
+/// What was taken under these request ids.
+pub(super) const CHARGED: (&str, &str) = (
+    "SELECT i.* FROM jsonb_to_recordset(CAST($1 AS jsonb))
+        AS k(policy_id text, period_name text, request_id text)
+    JOIN quota_increments i ON i.policy_id = k.policy_id AND i.period_name = k.period_name
+        AND i.request_id = k.request_id",
+    "SELECT i.* FROM json_each($1)
+    JOIN quota_increments i ON i.policy_id = value->>'policy_id'
+        AND i.period_name = value->>'period_name' AND i.request_id = value->>'request_id'",
+);
+
+/// Writes how policies stand now. A clock that is behind turns no time back.
+pub(super) const STAND: (&str, &str) = (
+    "UPDATE quota_usages AS u SET used = k.used, quota_limit = k.quota_limit,
+        threshold_told = k.threshold_told, exceeded_told = k.exceeded_told,
+        updated_at = greatest(u.updated_at, $2)
+    FROM jsonb_to_recordset(CAST($1 AS jsonb)) AS k(policy_id text, period_name text, used bigint,
+        quota_limit bigint, threshold_told boolean, exceeded_told boolean)
+    WHERE u.policy_id = k.policy_id AND u.period_name = k.period_name",
+    "UPDATE quota_usages AS u SET used = value->>'used', quota_limit = value->>'quota_limit',
+        threshold_told = value->>'threshold_told', exceeded_told = value->>'exceeded_told',
+        updated_at = max(u.updated_at, $2)
+    FROM json_each($1)
+    WHERE u.policy_id = value->>'policy_id' AND u.period_name = value->>'period_name'",
+);
+
+/// Writes what was taken under request ids.
+pub(super) const CHARGE: (&str, &str) = (
+    "INSERT INTO quota_increments
+        (policy_id, period_name, request_id, amount, used, quota_limit, created_at)
+    SELECT k.policy_id, k.period_name, k.request_id, k.amount, k.used, k.quota_limit, $2
+    FROM jsonb_to_recordset(CAST($1 AS jsonb)) AS k(policy_id text, period_name text,
+        request_id text, amount bigint, used bigint, quota_limit bigint)",
+    "INSERT INTO quota_increments
+        (policy_id, period_name, request_id, amount, used, quota_limit, created_at)
+    SELECT value->>'policy_id', value->>'period_name', value->>'request_id', value->>'amount',
+        value->>'used', value->>'quota_limit', $2
+    FROM json_each($1)",
+);
+
+/// Until the transaction ends, nobody else tells anything. It holds its rows already and asks for
+/// no more, so that nobody waits in a circle.
+pub(super) const TAKE_TURNS: &str =
+    "SELECT pg_advisory_xact_lock(hashtextextended('headgate.quota_events', 0))";
+
+/// Writes what is told.
+pub(super) const TELL: (&str, &str) = (
+    concat!(
+        "INSERT INTO quota_events (event_id, kind, policy_id, subject_type, subject_id, period,
+            quota_limit, used, alert_threshold_percent, occurred_at, reset_at)
+        SELECT k.event_id, k.kind, k.policy_id, k.subject_type, k.subject_id, k.period,
+            k.quota_limit, k.used, k.alert_threshold_percent, ",
+        time!("k.occurred_at"),
+        ", ",
+        time!("k.reset_at"),
+        " FROM jsonb_to_recordset(CAST($1 AS jsonb)) AS k(place bigint, event_id text, kind text,
+            policy_id text, subject_type text, subject_id text, period text, quota_limit bigint,
+            used bigint, alert_threshold_percent bigint, occurred_at bigint, reset_at bigint)
+        ORDER BY k.place
+        ON CONFLICT (event_id) DO NOTHING"
+    ),
+    "INSERT INTO quota_events (event_id, kind, policy_id, subject_type, subject_id, period,
+        quota_limit, used, alert_threshold_percent, occurred_at, reset_at)
+    SELECT value->>'event_id', value->>'kind', value->>'policy_id', value->>'subject_type',
+        value->>'subject_id', value->>'period', value->>'quota_limit', value->>'used',
+        value->>'alert_threshold_percent', value->>'occurred_at', value->>'reset_at'
+    FROM json_each($1) WHERE true ORDER BY value->>'place'
+    ON CONFLICT (event_id) DO NOTHING",
+);

@@ -1,0 +1,110 @@
+//! The outbox: what was told, and who has it.
+
+use async_trait::async_trait;
+use headgate::Timestamp;
+use headgate_quota::{
+    Backlog, Leadership, LoggedEvent, QuotaEvent, QuotaEventLog, RepositoryError, Subject,
+};
+
+use super::{QuotaDatabase, commit, corrupt, leadership, to_json, unsigned};
+use crate::{moment::Moment, row::Row, statement::Statement};
+
+const AFTER: &str = "SELECT * FROM quota_events WHERE seq > $1 ORDER BY seq LIMIT $2";
+
+const UNDELIVERED: &str = "
+    SELECT * FROM quota_events e WHERE NOT EXISTS (
+        SELECT 1 FROM quota_deliveries d WHERE d.event_id = e.event_id AND d.sink = $1)
+    ORDER BY seq LIMIT $2";
+
+const BACKLOG: &str = "
+    SELECT count(*) AS total, min(occurred_at) AS oldest FROM quota_events e WHERE NOT EXISTS (
+        SELECT 1 FROM quota_deliveries d WHERE d.event_id = e.event_id AND d.sink = $1)";
+
+/// Events that were forgotten meanwhile need no note.
+const DELIVERED: (&str, &str) = (
+    "INSERT INTO quota_deliveries (sink, event_id, delivered_at)
+    SELECT $2, e.event_id, $3 FROM jsonb_array_elements_text(CAST($1 AS jsonb)) AS k(event_id)
+    JOIN quota_events e ON e.event_id = k.event_id
+    ON CONFLICT DO NOTHING",
+    "INSERT INTO quota_deliveries (sink, event_id, delivered_at)
+    SELECT $2, e.event_id, $3 FROM json_each($1) AS k
+    JOIN quota_events e ON e.event_id = k.value WHERE true
+    ON CONFLICT DO NOTHING",
+);
+
+#[async_trait]
+impl QuotaEventLog for QuotaDatabase {
+    async fn after(&self, seq: i64, max: u32) -> Result<Vec<LoggedEvent>, RepositoryError> {
+        self.events(Statement::new(AFTER).bind(seq).bind(max)).await
+    }
+
+    async fn undelivered(&self, sink: &str, max: u32) -> Result<Vec<LoggedEvent>, RepositoryError> {
+        self.events(Statement::new(UNDELIVERED).bind(sink).bind(max)).await
+    }
+
+    async fn delivered(
+        &self,
+        sink: &str,
+        event_ids: &[&str],
+        at: Timestamp,
+    ) -> Result<(), RepositoryError> {
+        let mut session = self.0.writing().await?;
+        let statement = Statement::either(DELIVERED.0, DELIVERED.1).bind(&*to_json(event_ids)?);
+        session.execute(statement.bind(sink).bind(Moment::shown(at))).await?;
+        commit(session).await
+    }
+
+    async fn backlog(&self, sink: &str) -> Result<Backlog, RepositoryError> {
+        let mut session = self.0.reading().await?;
+        let row = session.row(Statement::new(BACKLOG).bind(sink)).await?;
+        session.commit().await?;
+        let Some(row) = row else {
+            return Ok(Backlog::default());
+        };
+        let read = || {
+            let oldest: Option<Moment> = row.get("oldest")?;
+            Ok((row.get("total")?, oldest.map(|moment| moment.0)))
+        };
+        let (events, oldest) = read().map_err(corrupt("an event"))?;
+        Ok(Backlog { events: unsigned(events), oldest })
+    }
+
+    async fn lead(&self, task: &str) -> Result<Option<Box<dyn Leadership>>, RepositoryError> {
+        leadership::lead(&self.0, task).await
+    }
+}
+
+impl QuotaDatabase {
+    async fn events(&self, statement: Statement) -> Result<Vec<LoggedEvent>, RepositoryError> {
+        let mut session = self.0.reading().await?;
+        let rows = session.rows(statement).await?;
+        session.commit().await?;
+        rows.iter().map(read).collect()
+    }
+}
+
+fn read(row: &Row) -> Result<LoggedEvent, RepositoryError> {
+    let event_id: String = row.get("event_id").map_err(corrupt("an event"))?;
+    let odd = |why: &dyn std::fmt::Display| RepositoryError::Corrupt(format!("{event_id}: {why}"));
+    let text = |column| row.get::<String>(column).map_err(|error| odd(&error));
+    let number = |column| row.get::<i64>(column).map_err(|error| odd(&error));
+    let time = |column| row.time(column).map_err(|error| odd(&error));
+    let threshold = row.get::<Option<i64>>("alert_threshold_percent");
+    let threshold = threshold.map_err(|error| odd(&error))?;
+    let event = QuotaEvent {
+        kind: text("kind")?.parse().map_err(|error| odd(&error))?,
+        quota_id: text("policy_id")?.parse().map_err(|error| odd(&error))?,
+        subject: Subject {
+            kind: text("subject_type")?.parse().map_err(|error| odd(&error))?,
+            id: text("subject_id")?,
+        },
+        period: text("period")?.parse().map_err(|error| odd(&error))?,
+        limit: unsigned(number("quota_limit")?),
+        used: unsigned(number("used")?),
+        alert_threshold_percent: threshold.and_then(|percent| percent.try_into().ok()),
+        at: time("occurred_at")?,
+        reset_at: time("reset_at")?,
+        event_id: event_id.clone(),
+    };
+    Ok(LoggedEvent { seq: number("seq")?, event })
+}

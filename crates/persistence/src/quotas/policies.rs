@@ -1,0 +1,124 @@
+//! The policies, read and written.
+
+use async_trait::async_trait;
+use headgate_quota::{
+    Author, Listed, Page, PolicyChange, PolicyFilter, QuotaId, QuotaPolicy, QuotaPolicyRepository,
+    RepositoryError, Revision, SubjectType,
+};
+use tokio::sync::Notify;
+
+use super::{QuotaDatabase, record, write::Writer};
+use crate::{
+    database::Pool, listener, outage::Outage, row::Row, session::Session, statement::Statement,
+};
+
+/// Selects those policies, with all that [`record::policy`] reads.
+macro_rules! policies {
+    ($which:literal) => {
+        concat!(
+            "SELECT id, name, subject_type, subject_id, quota_limit, period, time_zone, enabled, \
+             alert_threshold_percent, created_at, updated_at FROM quota_policies ",
+            $which
+        )
+    };
+}
+
+const REVISION: &str = "SELECT revision FROM revisions WHERE name = 'quota_policies'";
+
+const ALL: &str = policies!("");
+
+const ONE: &str = policies!("WHERE id = $1");
+
+const COUNT: &str = "
+    SELECT count(*) AS total FROM quota_policies
+    WHERE ($1 IS NULL OR subject_type = $1) AND ($2 IS NULL OR subject_id = $2)
+        AND (enabled OR NOT $3)";
+
+const LIST: &str = policies!(
+    "WHERE ($1 IS NULL OR subject_type = $1) AND ($2 IS NULL OR subject_id = $2)
+        AND (enabled OR NOT $3)
+    ORDER BY created_at DESC, id LIMIT $4 OFFSET $5"
+);
+
+#[async_trait]
+impl QuotaPolicyRepository for QuotaDatabase {
+    async fn revision(&self) -> Result<Revision, RepositoryError> {
+        let mut session = self.0.reading().await?;
+        let revision = read_revision(session.row(Statement::new(REVISION)).await?)?;
+        session.commit().await?;
+        Ok(revision)
+    }
+
+    /// One row that is no policy fails it all: whoever holds policies keeps those that it has.
+    async fn load(&self) -> Result<(Revision, Vec<QuotaPolicy>), RepositoryError> {
+        let mut session = self.0.reading().await?;
+        let revision = read_revision(session.row(Statement::new(REVISION)).await?)?;
+        let rows = session.rows(Statement::new(ALL)).await?;
+        session.commit().await?;
+        Ok((revision, read_all(&rows)?))
+    }
+
+    async fn list(
+        &self,
+        filter: &PolicyFilter,
+        page: Page,
+    ) -> Result<Listed<QuotaPolicy>, RepositoryError> {
+        let mut session = self.0.reading().await?;
+        let total = session.count(filtered(COUNT, filter)).await?;
+        let list = filtered(LIST, filter).bind(page.size()).bind(page.offset());
+        let rows = session.rows(list).await?;
+        session.commit().await?;
+        Ok(Listed { items: read_all(&rows)?, total, page })
+    }
+
+    async fn get(&self, id: &QuotaId) -> Result<Option<QuotaPolicy>, RepositoryError> {
+        let mut session = self.0.reading().await?;
+        let policy = find(&mut session, id).await?;
+        session.commit().await?;
+        Ok(policy)
+    }
+
+    async fn write(
+        &self,
+        change: &PolicyChange,
+        author: &Author,
+    ) -> Result<QuotaPolicy, RepositoryError> {
+        Writer::begin(self.0.writing().await?, author).await?.write(change).await
+    }
+
+    async fn listen(&self, changed: &Notify) -> RepositoryError {
+        match self.0.pool() {
+            Pool::Postgres { listening, .. } => {
+                listener::listen(listening, listener::QUOTAS, changed).await.into()
+            }
+            Pool::Sqlite { .. } => std::future::pending().await,
+        }
+    }
+}
+
+/// The policy with this id, in a transaction that goes on.
+pub(super) async fn find(
+    session: &mut Session,
+    id: &QuotaId,
+) -> Result<Option<QuotaPolicy>, RepositoryError> {
+    let row = session.row(Statement::new(ONE).bind(id)).await?;
+    row.as_ref().map(record::policy).transpose()
+}
+
+fn filtered(sql: &'static str, filter: &PolicyFilter) -> Statement {
+    Statement::new(sql)
+        .bind(filter.subject_type.map(SubjectType::name))
+        .bind(filter.subject_id.as_deref())
+        .bind(filter.enabled_only)
+}
+
+fn read_all(rows: &[Row]) -> Result<Vec<QuotaPolicy>, RepositoryError> {
+    rows.iter().map(record::policy).collect()
+}
+
+pub(super) fn read_revision(row: Option<Row>) -> Result<Revision, RepositoryError> {
+    let Some(row) = row else {
+        return Err(RepositoryError::Corrupt("the revision of the policies is missing".to_owned()));
+    };
+    Ok(Revision(row.get("revision").map_err(Outage::Sql)?))
+}

@@ -1,0 +1,97 @@
+//! Periods that are over are closed, and what is old enough is forgotten: some rows at a time,
+//! so that nobody waits long.
+
+use headgate::Timestamp;
+use headgate_quota::{Pruned, RepositoryError, Retention};
+
+use super::{commit, to_json};
+use crate::{Database, statement::Statement};
+
+/// How many rows are changed in one transaction.
+const SOME: u32 = 5_000;
+
+/// Rows that somebody is counting in are closed the next time.
+const CLOSE: (&str, &str) = (
+    "UPDATE quota_usages SET closed_at = $1 WHERE (policy_id, period_name) IN (
+        SELECT policy_id, period_name FROM quota_usages
+        WHERE closed_at IS NULL AND period_end <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
+    RETURNING 1",
+    "UPDATE quota_usages SET closed_at = $1 WHERE (policy_id, period_name) IN (
+        SELECT policy_id, period_name FROM quota_usages
+        WHERE closed_at IS NULL AND period_end <= $1 LIMIT $2)
+    RETURNING 1",
+);
+
+const FORGET_REQUEST_IDS: &str = "
+    DELETE FROM quota_increments WHERE (policy_id, period_name, request_id) IN (
+        SELECT i.policy_id, i.period_name, i.request_id FROM quota_increments i
+        JOIN quota_usages u ON u.policy_id = i.policy_id AND u.period_name = i.period_name
+        WHERE u.closed_at IS NOT NULL AND u.period_end < $1 LIMIT $2)
+    RETURNING 1";
+
+const FORGET_PERIODS: &str = "
+    DELETE FROM quota_usages WHERE (policy_id, period_name) IN (
+        SELECT policy_id, period_name FROM quota_usages
+        WHERE closed_at IS NOT NULL AND period_end < $1 LIMIT $2)
+    RETURNING 1";
+
+/// An event that one of the sinks does not have stays, however old it is.
+const FORGET_EVENTS: (&str, &str) = (
+    "DELETE FROM quota_events WHERE seq IN (
+        SELECT e.seq FROM quota_events e WHERE e.occurred_at < $1 AND NOT EXISTS (
+            SELECT FROM jsonb_array_elements_text(CAST($3 AS jsonb)) AS s(sink)
+            WHERE NOT EXISTS (SELECT FROM quota_deliveries d
+                WHERE d.event_id = e.event_id AND d.sink = s.sink))
+        LIMIT $2)
+    RETURNING 1",
+    "DELETE FROM quota_events WHERE seq IN (
+        SELECT e.seq FROM quota_events e WHERE e.occurred_at < $1 AND NOT EXISTS (
+            SELECT 1 FROM json_each($3) AS s
+            WHERE NOT EXISTS (SELECT 1 FROM quota_deliveries d
+                WHERE d.event_id = e.event_id AND d.sink = s.value))
+        LIMIT $2)
+    RETURNING 1",
+);
+
+/// Closes the periods that are over.
+pub(super) async fn close(database: &Database, now: Timestamp) -> Result<u64, RepositoryError> {
+    all(database, || Statement::either(CLOSE.0, CLOSE.1).bind(now).bind(SOME)).await
+}
+
+/// Forgets what is old enough.
+pub(super) async fn prune(
+    database: &Database,
+    retention: &Retention,
+) -> Result<Pruned, RepositoryError> {
+    // Without its period a request id would never be found again.
+    let request_ids_before = retention.request_ids_before.max(retention.periods_before);
+    let sinks = to_json(&retention.sinks)?;
+    let request_ids = || Statement::new(FORGET_REQUEST_IDS).bind(request_ids_before).bind(SOME);
+    let periods = || Statement::new(FORGET_PERIODS).bind(retention.periods_before).bind(SOME);
+    let events = || {
+        let events = Statement::either(FORGET_EVENTS.0, FORGET_EVENTS.1);
+        events.bind(retention.events_before).bind(SOME).bind(&*sinks)
+    };
+    Ok(Pruned {
+        request_ids: all(database, request_ids).await?,
+        periods: all(database, periods).await?,
+        events: all(database, events).await?,
+    })
+}
+
+/// Does it until nothing is left to do.
+async fn all(
+    database: &Database,
+    statement: impl Fn() -> Statement,
+) -> Result<u64, RepositoryError> {
+    let mut total = 0;
+    loop {
+        let mut session = database.writing().await?;
+        let rows = session.rows(statement()).await?.len();
+        commit(session).await?;
+        total += rows as u64;
+        if rows < SOME as usize {
+            return Ok(total);
+        }
+    }
+}

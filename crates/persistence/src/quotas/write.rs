@@ -1,0 +1,149 @@
+//! A change of the policies: it is made, recorded and followed by a revision, or nothing is.
+
+use headgate::Timestamp;
+use headgate_quota::{Author, PolicyChange, QuotaId, QuotaPolicy, QuotaSpec, RepositoryError};
+use headgate_ratelimit::AuditEntry;
+
+use super::{
+    commit,
+    policies::{find, read_revision},
+    record,
+};
+use crate::{
+    audit, listener, moment::Moment, outage::Outage, session::Session, statement::Statement,
+};
+
+/// Writers wait here for each other: revisions follow each other as the sets of policies do.
+const NEXT_REVISION: &str = "
+    UPDATE revisions SET revision = revision + 1 WHERE name = 'quota_policies'
+    RETURNING revision";
+
+const CREATE: &str = "
+    INSERT INTO quota_policies (id, name, subject_type, subject_id, quota_limit, period, time_zone,
+        enabled, alert_threshold_percent, created_at, updated_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+
+const UPDATE: &str = "
+    UPDATE quota_policies SET name = $2, subject_type = $3, subject_id = $4, quota_limit = $5,
+        period = $6, time_zone = $7, enabled = $8, alert_threshold_percent = $9, created_at = $10,
+        updated_at = $11
+    WHERE id = $1";
+
+const DELETE: &str = "DELETE FROM quota_policies WHERE id = $1";
+
+/// The constraint that asks for policies to differ.
+const IDENTITY: &str = "quota_policies_identity";
+
+/// Makes a change in one transaction.
+pub(super) struct Writer<'a> {
+    session: Session,
+    author: &'a Author,
+    now: Timestamp,
+}
+
+// === impl Writer ===
+
+impl<'a> Writer<'a> {
+    /// Waits for its turn.
+    pub(super) async fn begin(
+        mut session: Session,
+        author: &'a Author,
+    ) -> Result<Self, RepositoryError> {
+        read_revision(session.row(Statement::new(NEXT_REVISION)).await?)?;
+        let now = Moment::shown(author.at);
+        Ok(Self { session, author, now })
+    }
+
+    /// Makes the change and gives the policy as it is then.
+    pub(super) async fn write(
+        mut self,
+        change: &PolicyChange,
+    ) -> Result<QuotaPolicy, RepositoryError> {
+        let policy = match change {
+            PolicyChange::Create(spec) => self.create(spec).await?,
+            PolicyChange::Update { id, from, to } => self.update(id, from, to).await?,
+            PolicyChange::Delete(id) => self.delete(id).await?,
+        };
+        if let Session::Postgres(_) = self.session {
+            let notify = Statement::new(listener::NOTIFY).bind(listener::QUOTAS);
+            self.session.execute(notify).await?;
+        }
+        commit(self.session).await?;
+        Ok(policy)
+    }
+
+    async fn create(&mut self, spec: &QuotaSpec) -> Result<QuotaPolicy, RepositoryError> {
+        let (id, now) = (QuotaId::new(self.now), self.now);
+        let policy = QuotaPolicy { id, spec: spec.clone(), created_at: now, updated_at: now };
+        self.put(CREATE, &policy).await?;
+        self.record("quota.create", &policy.id, None, Some(spec)).await?;
+        Ok(policy)
+    }
+
+    async fn update(
+        &mut self,
+        id: &QuotaId,
+        from: &QuotaSpec,
+        to: &QuotaSpec,
+    ) -> Result<QuotaPolicy, RepositoryError> {
+        let before = self.find(id).await?;
+        if before.spec != *from {
+            return Err(RepositoryError::Changed(id.clone()));
+        }
+        // Another replica's clock may be ahead.
+        let updated_at = self.now.max(before.updated_at);
+        let policy = QuotaPolicy { spec: to.clone(), updated_at, ..before };
+        self.put(UPDATE, &policy).await?;
+        self.record("quota.update", id, Some(from), Some(to)).await?;
+        Ok(policy)
+    }
+
+    async fn delete(&mut self, id: &QuotaId) -> Result<QuotaPolicy, RepositoryError> {
+        let before = self.find(id).await?;
+        self.session.execute(Statement::new(DELETE).bind(id)).await?;
+        self.record("quota.delete", id, Some(&before.spec), None).await?;
+        Ok(before)
+    }
+
+    async fn find(&mut self, id: &QuotaId) -> Result<QuotaPolicy, RepositoryError> {
+        let policy = find(&mut self.session, id).await?;
+        policy.ok_or_else(|| RepositoryError::NotFound(id.clone()))
+    }
+
+    async fn put(
+        &mut self,
+        sql: &'static str,
+        policy: &QuotaPolicy,
+    ) -> Result<(), RepositoryError> {
+        let put = self.session.execute(record::bind(Statement::new(sql), policy)).await;
+        put.map_err(|outage| match outage.is_twin(IDENTITY) {
+            true => exists(&policy.spec),
+            false => outage.into(),
+        })
+    }
+
+    async fn record(
+        &mut self,
+        action: &str,
+        id: &QuotaId,
+        before: Option<&QuotaSpec>,
+        after: Option<&QuotaSpec>,
+    ) -> Result<(), Outage> {
+        let entry = AuditEntry {
+            // The record gives it another.
+            id: 0,
+            author: self.author.clone(),
+            action: action.to_owned(),
+            target: id.to_string(),
+            before: before.map(record::to_json),
+            after: after.map(record::to_json),
+            reason: None,
+        };
+        audit::add(&mut self.session, &entry).await
+    }
+}
+
+fn exists(spec: &QuotaSpec) -> RepositoryError {
+    let (subject, period) = spec.identity();
+    RepositoryError::Exists { subject: subject.clone(), period }
+}

@@ -1,0 +1,250 @@
+//! Events: each once, in order, and delivered until everybody has them.
+
+use futures_util::future::join_all;
+use headgate_quota::{Backlog, Draft, EventKind, QuotaEventLog, QuotaPolicy};
+use headgate_testkit::require;
+
+use super::setup::{Replica, draft};
+use crate::support::{Home, PATIENCE, at, on_both, run};
+
+on_both!(
+    a_threshold_and_a_limit_are_told_once,
+    a_jump_past_the_threshold_tells_both,
+    a_refusal_that_comes_first_is_told,
+    nobody_asks_for_a_threshold_of_none,
+    a_threshold_of_nothing_is_reached_by_the_first_increment,
+    an_event_is_told_once_by_many_replicas_whatever_changes,
+    a_limit_that_is_lowered_is_told_with_the_next_increment,
+    events_are_told_again_in_the_next_period,
+    events_wait_until_a_sink_has_them,
+    readers_miss_none,
+);
+
+const THRESHOLD: &str = "QUOTA_THRESHOLD_REACHED";
+const EXCEEDED: &str = "QUOTA_EXCEEDED";
+
+async fn with_threshold(replica: &Replica, limit: i64, percent: i64) -> QuotaPolicy {
+    replica.create(Draft { alert_threshold_percent: percent.into(), ..draft(limit) }).await
+}
+
+async fn a_threshold_and_a_limit_are_told_once(home: &Home) {
+    let replica = Replica::start(home).await;
+    let policy = with_threshold(&replica, 10, 80).await;
+    for _ in 0..7 {
+        replica.increment(&policy.id, 1).await;
+    }
+    assert_eq!(replica.told().await, []);
+    for _ in 0..8 {
+        replica.increment(&policy.id, 1).await;
+    }
+    assert_eq!(replica.told().await, [(THRESHOLD, 8), (EXCEEDED, 10)]);
+
+    let [threshold, exceeded] = replica.events().await.try_into().unwrap();
+    assert!(threshold.seq < exceeded.seq);
+    let (threshold, exceeded) = (threshold.event, exceeded.event);
+    assert_eq!(threshold.event_id, format!("{}:2026-02-23:threshold", policy.id));
+    assert_eq!(exceeded.event_id, format!("{}:2026-02-23:exceeded", policy.id));
+    for event in [&threshold, &exceeded] {
+        assert_eq!((&event.quota_id, &event.subject), (&policy.id, &policy.spec.subject));
+        assert_eq!((event.period, event.limit, event.at), (policy.spec.period, 10, at(0)));
+        assert_eq!(event.reset_at, policy.spec.span(at(0)).unwrap().end);
+    }
+    assert_eq!(threshold.alert_threshold_percent, Some(80));
+}
+
+async fn a_jump_past_the_threshold_tells_both(home: &Home) {
+    let replica = Replica::start(home).await;
+    let policy = with_threshold(&replica, 10, 80).await;
+    replica.increment(&policy.id, 10).await;
+    assert_eq!(replica.told().await, [(THRESHOLD, 10), (EXCEEDED, 10)]);
+}
+
+async fn a_refusal_that_comes_first_is_told(home: &Home) {
+    let replica = Replica::start(home).await;
+    let policy = with_threshold(&replica, 10, 80).await;
+    replica.increment(&policy.id, 7).await;
+    assert!(!replica.increment(&policy.id, 4).await.allowed);
+    assert_eq!(replica.told().await, [(EXCEEDED, 7)]);
+    replica.increment(&policy.id, 3).await;
+    assert_eq!(replica.told().await, [(EXCEEDED, 7), (THRESHOLD, 10)]);
+}
+
+async fn nobody_asks_for_a_threshold_of_none(home: &Home) {
+    let replica = Replica::start(home).await;
+    let policy = replica.create(draft(2)).await;
+    replica.increment(&policy.id, 1).await;
+    replica.increment(&policy.id, 1).await;
+    assert_eq!(replica.told().await, [(EXCEEDED, 2)]);
+}
+
+async fn a_threshold_of_nothing_is_reached_by_the_first_increment(home: &Home) {
+    let replica = Replica::start(home).await;
+    let policy = with_threshold(&replica, 1_000, 0).await;
+    assert_eq!(replica.told().await, []);
+    replica.increment(&policy.id, 1).await;
+    replica.increment(&policy.id, 1).await;
+    assert_eq!(replica.told().await, [(THRESHOLD, 1)]);
+}
+
+async fn an_event_is_told_once_by_many_replicas_whatever_changes(home: &Home) {
+    let replica = Replica::start(home).await;
+    let other = replica.beside(home);
+    let policy = with_threshold(&replica, 20, 50).await;
+    let flood = async || {
+        let sent = (0..64_usize).map(|number| {
+            let replica = if number % 2 == 0 { &replica } else { &other };
+            replica.increment(&policy.id, 1)
+        });
+        join_all(sent).await;
+    };
+    flood().await;
+    replica.resets.reset(&policy.id, "again", replica.author()).await.unwrap();
+    flood().await;
+    for limit in [40, 10, 60] {
+        let change = Draft { limit: limit.into(), ..Draft::default() };
+        replica.policies.amend(&policy.id, &change, &replica.author()).await.unwrap();
+        flood().await;
+    }
+    let told = replica.told().await;
+    assert_eq!(told, [(THRESHOLD, 10), (EXCEEDED, 20)]);
+}
+
+async fn a_limit_that_is_lowered_is_told_with_the_next_increment(home: &Home) {
+    let replica = Replica::start(home).await;
+    let policy = with_threshold(&replica, 100, 80).await;
+    replica.increment(&policy.id, 50).await;
+    let lower = Draft { limit: 60.into(), ..Draft::default() };
+    replica.policies.amend(&policy.id, &lower, &replica.author()).await.unwrap();
+    assert_eq!(replica.told().await, []);
+    replica.increment(&policy.id, 1).await;
+    assert_eq!(replica.told().await, [(THRESHOLD, 51)]);
+    let lower = Draft { limit: 51.into(), ..Draft::default() };
+    replica.policies.amend(&policy.id, &lower, &replica.author()).await.unwrap();
+    assert!(!replica.increment(&policy.id, 1).await.allowed);
+    assert_eq!(replica.told().await, [(THRESHOLD, 51), (EXCEEDED, 51)]);
+}
+
+async fn events_are_told_again_in_the_next_period(home: &Home) {
+    let replica = Replica::start(home).await;
+    let policy = with_threshold(&replica, 2, 50).await;
+    for _ in 0..2 {
+        replica.increment(&policy.id, 2).await;
+        replica.pass(std::time::Duration::from_hours(24));
+    }
+    let ids: Vec<_> = replica.events().await.into_iter().map(|one| one.event.event_id).collect();
+    assert_eq!(ids.len(), 4);
+    assert!(ids[3].ends_with(":2026-02-24:exceeded"), "{ids:?}");
+}
+
+async fn events_wait_until_a_sink_has_them(home: &Home) {
+    let replica = Replica::start(home).await;
+    for number in 0..3 {
+        let draft = Draft { subject_id: format!("t{number}").into(), ..draft(1) };
+        let policy = replica.create(draft).await;
+        replica.increment(&policy.id, 1).await;
+        replica.pass(std::time::Duration::from_secs(1));
+    }
+    let log = &replica.kept;
+    let all = log.undelivered("kafka", 100).await.unwrap();
+    assert_eq!(all, replica.events().await);
+    assert_eq!(log.undelivered("kafka", 2).await.unwrap(), all[..2]);
+    let backlog = log.backlog("kafka").await.unwrap();
+    assert_eq!(backlog, Backlog { events: 3, oldest: Some(at(0)) });
+
+    let ids = [&*all[0].event.event_id, "quota_unknown:2026-02-23:exceeded"];
+    for _ in 0..2 {
+        log.delivered("kafka", &ids, at(9)).await.unwrap();
+    }
+    log.delivered("kafka", &[], at(9)).await.unwrap();
+
+    assert_eq!(log.undelivered("kafka", 100).await.unwrap(), all[1..]);
+    let backlog = log.backlog("kafka").await.unwrap();
+    assert_eq!(backlog, Backlog { events: 2, oldest: Some(at(1_000)) });
+    // Another sink has none of them.
+    assert_eq!(log.undelivered("webhook", 100).await.unwrap(), all);
+    let ids: Vec<&str> = all.iter().map(|logged| &*logged.event.event_id).collect();
+    log.delivered("webhook", &ids, at(9)).await.unwrap();
+    assert_eq!(log.backlog("webhook").await.unwrap(), Backlog::default());
+}
+
+/// Two replicas tell events while somebody reads them as they come.
+async fn readers_miss_none(home: &Home) {
+    let replica = Replica::start(home).await;
+    let other = replica.beside(home);
+    let mut policies = Vec::new();
+    for number in 0..40 {
+        let draft = Draft { subject_id: format!("t{number}").into(), ..draft(1) };
+        policies.push(replica.create(draft).await);
+    }
+    other.quotas.catalog().refresh().await.unwrap();
+    let telling = async {
+        let sent = policies.iter().enumerate().map(|(number, policy)| {
+            let replica = if number % 2 == 0 { &replica } else { &other };
+            async move {
+                // Not all at once, so that there are many transactions.
+                for _ in 0..number / 4 {
+                    tokio::task::yield_now().await;
+                }
+                replica.increment(&policy.id, 1).await
+            }
+        });
+        join_all(sent).await;
+    };
+    let reading = async {
+        let mut seen = Vec::new();
+        while seen.len() < policies.len() {
+            let last = seen.last().map_or(0, |logged: &headgate_quota::LoggedEvent| logged.seq);
+            seen.extend(replica.kept.after(last, 7).await.unwrap());
+        }
+        seen
+    };
+    let both = async { tokio::join!(telling, reading).1 };
+    let seen = tokio::time::timeout(PATIENCE, both).await.expect("a reader missed an event");
+    assert_eq!(seen, replica.events().await);
+    assert!(seen.iter().all(|logged| logged.event.kind == EventKind::Exceeded));
+}
+
+#[test]
+fn one_process_leads_until_its_connection_is_gone() {
+    let home = require!(Home::postgres());
+    run(async {
+        let replica = Replica::start(&home).await;
+        let other = replica.beside(&home);
+        let mut first = replica.kept.lead("kafka").await.unwrap().unwrap();
+        assert!(other.kept.lead("kafka").await.unwrap().is_none());
+        assert!(other.kept.lead("webhook").await.unwrap().is_some());
+        assert!(first.holds().await);
+
+        let kill = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'";
+        home.console().await.run(kill).await;
+        assert!(!first.holds().await);
+        let next = leading(&other).await;
+        assert!(replica.kept.lead("kafka").await.unwrap().is_none());
+
+        drop(next);
+        leading(&replica).await;
+    });
+}
+
+/// Waits for the server to notice that a connection is gone.
+async fn leading(replica: &Replica) -> Box<dyn headgate_quota::Leadership> {
+    let trying = async {
+        loop {
+            if let Some(leadership) = replica.kept.lead("kafka").await.unwrap() {
+                return leadership;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, trying).await.expect("nobody can lead any more")
+}
+
+#[test]
+fn whoever_has_the_file_leads() {
+    run(async {
+        let home = Home::sqlite();
+        let replica = Replica::start(&home).await;
+        let mut leadership = replica.kept.lead("kafka").await.unwrap().unwrap();
+        assert!(leadership.holds().await);
+    });
+}

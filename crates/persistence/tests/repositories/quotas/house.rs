@@ -1,0 +1,78 @@
+//! Periods are closed, and what is old is forgotten.
+
+use std::time::Duration;
+
+use headgate_quota::{Page, Pruned, QuotaEventLog, QuotaLedger, Retention};
+
+use super::setup::{Replica, draft, moment};
+use crate::support::{Home, at, on_both};
+
+on_both!(
+    a_period_is_closed_once_when_it_is_over,
+    what_is_old_is_forgotten,
+    an_event_stays_until_every_sink_has_it,
+);
+
+async fn a_period_is_closed_once_when_it_is_over(home: &Home) {
+    let replica = Replica::start(home).await;
+    let other = replica.beside(home);
+    let policy = replica.create(draft(10)).await;
+    replica.increment(&policy.id, 1).await;
+    assert_eq!(replica.house.close_periods().await.unwrap(), 0);
+    replica.clock.set(moment("2026-02-24T00:00:00Z"));
+    let both = tokio::join!(replica.house.close_periods(), other.house.close_periods());
+    assert_eq!(both.0.unwrap() + both.1.unwrap(), 1);
+    let [closed] =
+        replica.kept.history(&policy.id, Page::DEFAULT).await.unwrap().items.try_into().unwrap();
+    assert_eq!((closed.closed_at, closed.used), (Some(moment("2026-02-24T00:00:00Z")), 1));
+}
+
+async fn what_is_old_is_forgotten(home: &Home) {
+    let replica = Replica::start(home).await;
+    let policy = replica.create(draft(2)).await;
+    for day in 0..4 {
+        replica.try_increment(&policy.id, 2, &format!("req_{day}")).await.unwrap();
+        replica.pass(Duration::from_hours(24));
+    }
+    let retention = Retention {
+        periods_before: moment("2026-02-25T00:00:00Z"),
+        request_ids_before: moment("2026-02-26T00:00:00Z"),
+        events_before: moment("2026-02-24T00:00:00Z"),
+        sinks: Vec::new(),
+    };
+    // Nothing is forgotten of a period that is not closed.
+    let open = replica.house.prune(&retention).await.unwrap();
+    assert_eq!(open, Pruned { periods: 0, request_ids: 0, events: 1 });
+    replica.house.close_periods().await.unwrap();
+    let pruned = replica.house.prune(&retention).await.unwrap();
+    assert_eq!(pruned, Pruned { periods: 1, request_ids: 2, events: 0 });
+    assert_eq!(replica.house.prune(&retention).await.unwrap(), Pruned::default());
+
+    let history = replica.usage.history(&policy.id, Page::DEFAULT).await.unwrap();
+    let kept: Vec<&str> = history.items.iter().map(|period| &*period.span.name).collect();
+    assert_eq!(kept, ["2026-02-26", "2026-02-25", "2026-02-24"]);
+    assert_eq!(replica.events().await.len(), 3);
+    // A deleted policy's usage goes the same way.
+    replica.policies.delete(&policy.id, &replica.author()).await.unwrap();
+    let all = Retention { periods_before: at(u64::from(u32::MAX)), ..retention };
+    assert_eq!(replica.house.prune(&all).await.unwrap().periods, 3);
+}
+
+async fn an_event_stays_until_every_sink_has_it(home: &Home) {
+    let replica = Replica::start(home).await;
+    let policy = replica.create(draft(1)).await;
+    replica.increment(&policy.id, 1).await;
+    let id = replica.events().await[0].event.event_id.clone();
+    let retention = Retention {
+        periods_before: at(0),
+        request_ids_before: at(0),
+        events_before: at(1_000),
+        sinks: vec!["kafka".to_owned(), "webhook".to_owned()],
+    };
+    for sink in ["kafka", "webhook"] {
+        assert_eq!(replica.kept.prune(&retention).await.unwrap().events, 0);
+        replica.kept.delivered(sink, &[&id], at(0)).await.unwrap();
+    }
+    assert_eq!(replica.kept.prune(&retention).await.unwrap().events, 1);
+    assert!(replica.events().await.is_empty());
+}

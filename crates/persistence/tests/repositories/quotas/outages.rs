@@ -1,0 +1,175 @@
+//! A ledger that is away or slow: nothing is acknowledged that is not kept.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use headgate::ManualClock;
+use headgate_quota::{
+    RepositoryError,
+    usecase::{IncrementError, IncrementUsage},
+};
+use headgate_store_memory::MemoryStore;
+use headgate_testkit::{Postgres, require};
+
+use super::setup::{Replica, draft};
+use crate::support::{Home, PATIENCE, at, on_both, run};
+
+on_both!(
+    a_closed_ledger_refuses_and_the_counter_gets_its_part_back,
+    more_than_the_queue_holds_are_turned_away,
+    who_went_away_is_not_charged,
+    a_server_that_stops_answers_everybody_who_waits,
+);
+
+fn is_outage(error: &IncrementError) -> bool {
+    matches!(error, IncrementError::Repository(RepositoryError::Unavailable(_)))
+}
+
+async fn a_closed_ledger_refuses_and_the_counter_gets_its_part_back(home: &Home) {
+    let replica = Replica::start(home).await;
+    let policy = replica.create(draft(10)).await;
+    replica.increment(&policy.id, 4).await;
+    replica.database.close().await;
+    let error = replica.increments.increment(&policy.id, 1, None).await.unwrap_err();
+    assert!(is_outage(&error), "{error}");
+    assert_eq!(replica.shown(&policy).await, Some(4));
+    // Usage is still shown, as long as there is a counter.
+    assert_eq!(replica.usage.usage(&policy.id).await.unwrap().used, 4);
+    replica.counter.fail(true);
+    let error = replica.usage.usage(&policy.id).await.unwrap_err();
+    assert!(matches!(error, RepositoryError::Unavailable(_)), "{error}");
+}
+
+/// Holds the ledger, so that nothing is committed until it is let go.
+const HOLD: (&str, &str) = ("BEGIN; LOCK TABLE quota.quota_usages", "BEGIN IMMEDIATE");
+
+fn hold(home: &Home) -> &'static str {
+    match home {
+        Home::Postgres(_) => HOLD.0,
+        Home::Sqlite(_) => HOLD.1,
+    }
+}
+
+fn small(home: &Home, capacity: usize) -> Replica {
+    let clock = Arc::new(ManualClock::new(at(0)));
+    let store = Arc::new(MemoryStore::builder().clock(Arc::clone(&clock)).build());
+    Replica::with(home.open(), clock, store, capacity)
+}
+
+async fn more_than_the_queue_holds_are_turned_away(home: &Home) {
+    let policy = Replica::start(home).await.create(draft(100)).await;
+    let replica = small(home, 4);
+    replica.quotas.catalog().refresh().await.unwrap();
+    let mut console = home.console().await;
+    console.run(hold(home)).await;
+
+    let sent = (0..40).map(|_| replica.increments.increment(&policy.id, 1, None));
+    // All have asked by then.
+    let let_go = async { console.run("ROLLBACK").await };
+    let (answers, ()) = tokio::join!(join_all(sent), let_go);
+
+    let admitted = answers.iter().filter(|answer| answer.is_ok()).count();
+    let overloaded =
+        answers.iter().filter(|answer| matches!(answer, Err(IncrementError::Overloaded))).count();
+    assert_eq!(admitted + overloaded, 40);
+    assert!((4..=12).contains(&admitted), "{admitted}");
+    assert_eq!(replica.kept(&policy).await, admitted as u64);
+    assert_eq!(replica.shown(&policy).await, Some(admitted as u64));
+}
+
+async fn who_went_away_is_not_charged(home: &Home) {
+    let replica = Replica::start(home).await;
+    let policy = replica.create(draft(100)).await;
+    let mut console = home.console().await;
+    console.run(hold(home)).await;
+    let first = replica.increments.increment(&policy.id, 1, None);
+    let rest = async {
+        // The first is on its way; others wait behind it and do not wait long enough.
+        while replica.increments.waiting() > 0 {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..3 {
+            let impatient = replica.increments.increment(&policy.id, 1, None);
+            let waiting = async {
+                while replica.increments.waiting() == 0 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                answer = impatient => panic!("{answer:?}"),
+                () = waiting => {}
+            }
+        }
+        console.run("ROLLBACK").await;
+    };
+    let (first, ()) = tokio::join!(first, rest);
+    assert!(first.unwrap().allowed);
+    // What the counter took for them is no reason to refuse anybody.
+    assert_eq!(replica.increment(&policy.id, 1).await.usage.used, 2);
+    assert_eq!(replica.kept(&policy).await, 2);
+    assert!(replica.increment(&policy.id, 98).await.allowed);
+}
+
+async fn a_server_that_stops_answers_everybody_who_waits(home: &Home) {
+    let replica = Replica::start(home).await;
+    let policy = replica.create(draft(100)).await;
+    let (increments, committer) = IncrementUsage::new(&replica.quotas, 100);
+    let running = tokio::spawn(committer.run());
+    let sent = (0..20).map(|_| increments.increment(&policy.id, 1, None));
+    assert!(join_all(sent).await.into_iter().all(|answer| answer.unwrap().allowed));
+    // It ends by itself once nobody can ask any more.
+    drop(increments);
+    tokio::time::timeout(PATIENCE, running).await.unwrap().unwrap();
+
+    let (increments, committer) = IncrementUsage::new(&replica.quotas, 100);
+    let stopping = async {
+        // One waits already.
+        drop(committer);
+    };
+    let (lost, ()) = tokio::join!(increments.increment(&policy.id, 1, None), stopping);
+    let unsure = lost.unwrap_err();
+    let unsure = matches!(unsure, IncrementError::Repository(RepositoryError::Unconfirmed(_)));
+    assert!(unsure, "it may have been committed");
+    let error = increments.increment(&policy.id, 1, None).await.unwrap_err();
+    assert!(is_outage(&error), "{error}");
+    assert_eq!(replica.usage.usage(&policy.id).await.unwrap().used, 20);
+}
+
+#[test]
+fn a_ledger_that_restarts_keeps_what_was_acknowledged() {
+    let server = require!(Postgres::start());
+    run(async {
+        let config = headgate_persistence::DatabaseConfig::from_url(&server.url()).unwrap();
+        let database = headgate_persistence::Database::open(&config.connect_timeout(PATIENCE));
+        database.migrate().await.unwrap();
+        let clock = Arc::new(ManualClock::new(at(0)));
+        let store = Arc::new(MemoryStore::builder().clock(Arc::clone(&clock)).build());
+        let replica = Replica::with(database, clock, store, 100);
+        let policy = replica.create(draft(1_000)).await;
+        let mut acknowledged = 0;
+        let mut in_doubt = 0;
+        for round in 0..3 {
+            let sent = (0..8).map(|_| replica.increments.increment(&policy.id, 1, None));
+            let restart = async {
+                if round == 1 {
+                    server.stop();
+                    server.start_again();
+                }
+            };
+            let (answers, ()) = tokio::join!(join_all(sent), restart);
+            for answer in answers {
+                match answer {
+                    Ok(done) => acknowledged += u64::from(done.allowed),
+                    Err(IncrementError::Repository(RepositoryError::Unconfirmed(_))) => {
+                        in_doubt += 1;
+                    }
+                    Err(error) => assert!(is_outage(&error), "{error}"),
+                }
+            }
+        }
+        let kept = replica.kept(&policy).await;
+        assert!((acknowledged..=acknowledged + in_doubt).contains(&kept), "{kept}");
+        assert!(acknowledged >= 16);
+    });
+}

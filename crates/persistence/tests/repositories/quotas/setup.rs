@@ -1,0 +1,232 @@
+//! A server's quotas, as far as they can be had without a server.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use headgate::{Clock, ManualClock, Store, StoreError, Timestamp};
+use headgate_persistence::{Database, QuotaDatabase};
+use headgate_quota::{
+    ActivePolicy, Author, Draft, LoggedEvent, QuotaCounter, QuotaEventLog, QuotaId, QuotaPolicy,
+    Quotas, Span, StoreCounter, Taken,
+    usecase::{
+        Housekeeping, IncrementError, IncrementUsage, Incremented, ManagePolicies, ReadUsage,
+        ResetUsage,
+    },
+};
+use headgate_store_memory::MemoryStore;
+
+use crate::support::{Home, at, author};
+
+/// One process: its use cases, its clock and its counters, on a database that others may share.
+pub(crate) struct Replica {
+    pub(crate) database: Database,
+    pub(crate) kept: QuotaDatabase,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) counter: Arc<Counter>,
+    pub(crate) quotas: Quotas,
+    pub(crate) policies: ManagePolicies,
+    pub(crate) increments: IncrementUsage,
+    pub(crate) usage: ReadUsage,
+    pub(crate) resets: ResetUsage,
+    pub(crate) house: Housekeeping,
+}
+
+/// Counters that can be made to fail, and to lose everything.
+pub(crate) struct Counter {
+    inner: StoreCounter,
+    down: AtomicBool,
+}
+
+// === impl Replica ===
+
+impl Replica {
+    /// The first process on this database.
+    pub(crate) async fn start(home: &Home) -> Self {
+        let clock = Arc::new(ManualClock::new(at(0)));
+        let store = Arc::new(MemoryStore::builder().clock(Arc::clone(&clock)).build());
+        Self::with(home.migrated().await, clock, store, IncrementUsage::CAPACITY)
+    }
+
+    /// Another process on the same database, with the same clock and counters.
+    pub(crate) fn beside(&self, home: &Home) -> Self {
+        let counter = Arc::clone(&self.counter);
+        Self::of(home.open(), Arc::clone(&self.clock), counter, IncrementUsage::CAPACITY)
+    }
+
+    pub(crate) fn with(
+        database: Database,
+        clock: Arc<ManualClock>,
+        store: Arc<dyn Store>,
+        capacity: usize,
+    ) -> Self {
+        let inner = StoreCounter::new(store, StoreCounter::PREFIX, true);
+        let counter = Arc::new(Counter { inner, down: AtomicBool::new(false) });
+        Self::of(database, clock, counter, capacity)
+    }
+
+    fn of(
+        database: Database,
+        clock: Arc<ManualClock>,
+        counter: Arc<Counter>,
+        capacity: usize,
+    ) -> Self {
+        let kept = database.quotas();
+        let quotas = Quotas::new(
+            Arc::new(kept.clone()),
+            Arc::new(kept.clone()),
+            Arc::clone(&counter) as Arc<dyn QuotaCounter>,
+            Arc::clone(&clock) as Arc<dyn Clock>,
+        );
+        let (increments, committer) = IncrementUsage::new(&quotas, capacity);
+        tokio::spawn(committer.run());
+        Self {
+            policies: ManagePolicies::new(&quotas),
+            usage: ReadUsage::new(&quotas),
+            resets: ResetUsage::new(&quotas),
+            house: Housekeeping::new(&quotas),
+            database,
+            kept,
+            clock,
+            counter,
+            quotas,
+            increments,
+        }
+    }
+
+    /// The server's time as this one would write it down.
+    pub(crate) fn author(&self) -> Author {
+        Author { at: self.clock.now(), ..author(0) }
+    }
+
+    pub(crate) async fn create(&self, draft: Draft) -> QuotaPolicy {
+        self.policies.create(draft, &self.author()).await.unwrap()
+    }
+
+    pub(crate) async fn increment(&self, id: &QuotaId, amount: u64) -> Incremented {
+        self.increments.increment(id, amount, None).await.unwrap()
+    }
+
+    pub(crate) async fn try_increment(
+        &self,
+        id: &QuotaId,
+        amount: u64,
+        request_id: &str,
+    ) -> Result<Incremented, IncrementError> {
+        self.increments.increment(id, amount, Some(request_id)).await
+    }
+
+    /// How much is used, as the ledger says.
+    pub(crate) async fn kept(&self, policy: &QuotaPolicy) -> u64 {
+        use headgate_quota::QuotaLedger;
+        let span = policy.spec.span(self.clock.now()).unwrap();
+        let usage = self.kept.usage(&policy.id, &span.name).await.unwrap();
+        usage.map_or(0, |usage| usage.used)
+    }
+
+    pub(crate) async fn events(&self) -> Vec<LoggedEvent> {
+        self.kept.after(0, 1_000).await.unwrap()
+    }
+
+    /// The kinds of the events so far, in their order, and how much was used.
+    pub(crate) async fn told(&self) -> Vec<(&'static str, u64)> {
+        let events = self.events().await;
+        events.iter().map(|logged| (logged.event.kind.name(), logged.event.used)).collect()
+    }
+
+    pub(crate) fn pass(&self, time: Duration) {
+        self.clock.advance(time);
+    }
+}
+
+// === impl Counter ===
+
+impl Counter {
+    pub(crate) fn fail(&self, down: bool) {
+        self.down.store(down, Relaxed);
+    }
+
+    fn up(&self) -> Result<&StoreCounter, StoreError> {
+        if self.down.load(Relaxed) { Err(StoreError::BreakerOpen) } else { Ok(&self.inner) }
+    }
+}
+
+#[async_trait]
+impl QuotaCounter for Counter {
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
+
+    async fn take(
+        &self,
+        policy: &ActivePolicy,
+        span: &Span,
+        amount: u64,
+    ) -> Result<Taken, StoreError> {
+        self.up()?.take(policy, span, amount).await
+    }
+
+    async fn give_back(
+        &self,
+        policy: &ActivePolicy,
+        span: &Span,
+        amount: u64,
+    ) -> Result<(), StoreError> {
+        self.up()?.give_back(policy, span, amount).await
+    }
+
+    async fn read(&self, policy: &ActivePolicy, span: &Span) -> Result<Option<u64>, StoreError> {
+        self.up()?.read(policy, span).await
+    }
+
+    async fn set(&self, policy: &ActivePolicy, span: &Span, used: u64) -> Result<(), StoreError> {
+        self.up()?.set(policy, span, used).await
+    }
+
+    async fn forget(&self, policy: &ActivePolicy, span: &Span) -> Result<(), StoreError> {
+        self.up()?.forget(policy, span).await
+    }
+}
+
+impl Replica {
+    /// What the counter shows.
+    pub(crate) async fn shown(&self, policy: &QuotaPolicy) -> Option<u64> {
+        let active = self.active(policy);
+        let span = active.span(self.clock.now());
+        self.counter.inner.read(&active, &span).await.unwrap()
+    }
+
+    /// Makes the counter show something else.
+    pub(crate) async fn show(&self, policy: &QuotaPolicy, used: u64) {
+        let active = self.active(policy);
+        let span = active.span(self.clock.now());
+        self.counter.inner.set(&active, &span, used).await.unwrap();
+    }
+
+    fn active(&self, policy: &QuotaPolicy) -> Arc<ActivePolicy> {
+        self.quotas.catalog().load(&policy.id).unwrap()
+    }
+}
+
+/// A daily quota of so much for tenant-abc.
+pub(crate) fn draft(limit: i64) -> Draft {
+    Draft {
+        name: "スタンダードプラン".to_owned().into(),
+        subject_type: "tenant".to_owned().into(),
+        subject_id: "tenant-abc".to_owned().into(),
+        limit: limit.into(),
+        period: "daily".to_owned().into(),
+        ..Draft::default()
+    }
+}
+
+/// The moment that a text names.
+pub(crate) fn moment(text: &str) -> Timestamp {
+    let instant: jiff::Timestamp = text.parse().unwrap();
+    Timestamp::from_micros(instant.as_microsecond().cast_unsigned())
+}
