@@ -56,6 +56,7 @@ pub(crate) struct Client {
     http: reqwest::Client,
     runtime: Runtime,
     server: Server,
+    area: &'static str,
     token: Option<Token>,
 }
 
@@ -90,7 +91,13 @@ pub(crate) enum ClientError {
 // === impl Asking ===
 
 impl Asking {
+    /// Whoever answers about rules.
     pub(crate) fn connect(&self) -> Result<Client, ClientError> {
+        self.connect_to("ratelimit")
+    }
+
+    /// Whoever answers about an area, by its name in paths.
+    pub(crate) fn connect_to(&self, area: &'static str) -> Result<Client, ClientError> {
         let token = self.token.find(&self.server)?;
         // Fails if it is there already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -110,7 +117,7 @@ impl Asking {
         let http = builder.build().map_err(|error| start(&error))?;
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| start(&error))?;
-        Ok(Client { http, runtime, server: self.server.clone(), token })
+        Ok(Client { http, runtime, server: self.server.clone(), area, token })
     }
 }
 
@@ -119,7 +126,7 @@ impl Asking {
 impl Client {
     /// Reads what is at `path`, which has one item for each segment.
     pub(crate) fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Reply, ClientError> {
-        let mut url = self.server.url(path);
+        let mut url = self.server.url(self.area, path);
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
@@ -133,14 +140,14 @@ impl Client {
         path: &[&str],
         body: &impl Serialize,
     ) -> Result<Reply, ClientError> {
-        let url: Url = self.server.url(path);
+        let url: Url = self.server.url(self.area, path);
         let body = serde_json::to_vec(body).map_err(|error| self.server.garbled(&error))?;
         let request = self.http.request(method, url).header(CONTENT_TYPE, "application/json");
         self.exchange(request.body(body))
     }
 
     pub(crate) fn delete(&self, path: &[&str]) -> Result<(), ClientError> {
-        self.exchange(self.http.delete(self.server.url(path))).map(drop)
+        self.exchange(self.http.delete(self.server.url(self.area, path))).map(drop)
     }
 
     fn exchange(&self, request: RequestBuilder) -> Result<Reply, ClientError> {
@@ -155,7 +162,7 @@ impl Client {
             if status.is_success() {
                 return Ok(Reply { headers, body, server: self.server.clone() });
             }
-            Err(match Refusal::read(status, &body) {
+            Err(match Refusal::read(status, body) {
                 Some(refusal) => ClientError::Refused(refusal),
                 None => self.server.garbled(&format!("status {status}")),
             })

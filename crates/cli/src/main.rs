@@ -10,6 +10,7 @@ mod explain;
 mod failure;
 mod moment;
 mod output;
+mod quota;
 mod reset;
 mod rules;
 mod serve;
@@ -44,6 +45,7 @@ enum Command {
     Explain(explain::Explain),
     Reset(reset::Reset),
     Rules(rules::Rules),
+    Quota(quota::Quota),
     Audit(audit::Audit),
     Config(config::Config),
 }
@@ -78,6 +80,7 @@ impl Command {
             Self::Explain(explain) => explain.run(),
             Self::Reset(reset) => reset.run(),
             Self::Rules(rules) => rules.run(),
+            Self::Quota(quota) => quota.run(),
             Self::Audit(audit) => audit.run(),
             Self::Config(config) => config.run(),
         }

@@ -11,6 +11,7 @@ use thiserror::Error;
 pub(crate) struct Refusal {
     status: StatusCode,
     told: Told,
+    body: Vec<u8>,
 }
 
 #[derive(Deserialize)]
@@ -39,9 +40,30 @@ struct Detail {
 
 impl Refusal {
     /// The refusal in an answer's body.
-    pub(super) fn read(status: StatusCode, body: &[u8]) -> Option<Self> {
-        let Envelope { error } = serde_json::from_slice(body).ok()?;
-        Some(Self { status, told: error })
+    pub(super) fn read(status: StatusCode, body: Vec<u8>) -> Option<Self> {
+        let Envelope { error } = serde_json::from_slice(&body).ok()?;
+        Some(Self { status, told: error, body })
+    }
+
+    /// Whether there is not so much left: an answer rather than a mistake.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.status == StatusCode::TOO_MANY_REQUESTS
+    }
+
+    /// As the server sent it.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// What it says to people.
+    pub(crate) fn message(&self) -> &str {
+        &self.told.message
+    }
+
+    /// What it says of a field.
+    pub(crate) fn detail(&self, field: &str) -> Option<&str> {
+        let detail = self.told.details.iter().find(|detail| detail.field == field);
+        detail.map(|detail| detail.message.as_str())
     }
 
     /// With the places where `find` knows fields to be written.

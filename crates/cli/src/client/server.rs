@@ -3,7 +3,7 @@ use std::{fmt, net::IpAddr, str::FromStr};
 use reqwest::Url;
 use thiserror::Error;
 
-const API: [&str; 3] = ["api", "v1", "ratelimit"];
+const API: [&str; 2] = ["api", "v1"];
 
 /// A server, by its URL.
 #[derive(Clone, Debug)]
@@ -15,11 +15,11 @@ pub(crate) struct Server(Url);
 pub(crate) struct NotAServer;
 
 impl Server {
-    /// Where the API has `path`.
-    pub(super) fn url(&self, path: &[&str]) -> Url {
+    /// Where the API has `path` in `area`.
+    pub(super) fn url(&self, area: &str, path: &[&str]) -> Url {
         let mut url = self.0.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.clear().extend(API).extend(path);
+            segments.clear().extend(API).push(area).extend(path);
         }
         url
     }
@@ -65,7 +65,7 @@ mod tests {
     fn a_path_has_what_it_is_given_and_nothing_else() {
         let server: Server = "https://limits.example/".parse().unwrap();
         assert_eq!(server.to_string(), "https://limits.example");
-        let url = server.url(&["rules", "../../a b?c"]);
+        let url = server.url("ratelimit", &["rules", "../../a b?c"]);
         assert_eq!(
             url.as_str(),
             "https://limits.example/api/v1/ratelimit/rules/..%2F..%2Fa%20b%3Fc"

@@ -14,6 +14,7 @@ mod harness;
 mod health;
 mod keyed;
 mod openapi;
+mod quotas;
 mod redis;
 mod replicas;
 mod rules;

@@ -1,0 +1,80 @@
+//! `headgate quota usage` and `headgate quota check`
+
+use std::process::ExitCode;
+
+use clap::Args;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::EXCEEDED;
+use crate::{
+    client::{Client, Reply},
+    failure::Failure,
+    output::Output,
+    table,
+};
+
+/// Ask whether there is so much left, and use nothing.
+///
+/// Exits with 0 when there is, 2 when there is not, 1 when nobody knows.
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    /// The policy's id.
+    id: String,
+    /// How much; 1 unless said.
+    #[arg(long)]
+    amount: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    quota_id: String,
+    subject_type: String,
+    subject_id: String,
+    period: String,
+    limit: u64,
+    used: u64,
+    remaining: u64,
+    usage_percent: f64,
+    reset_at: String,
+    allowed: Option<bool>,
+}
+
+/// Prints the usage that a server answered with.
+pub(super) fn print(reply: &Reply, output: Output) -> Result<(), Failure> {
+    let fields = reply.json::<Usage>()?.fields();
+    Ok(output.print(reply, |out| table::write_fields(out, &fields))?)
+}
+
+impl Check {
+    pub(super) fn run(self, client: &Client, output: Output) -> Result<ExitCode, Failure> {
+        let amount = self.amount.map(|amount| ("amount".to_owned(), Value::from(amount)));
+        let body: Map<String, Value> = amount.into_iter().collect();
+        let reply = client.send(Method::POST, &[&self.id, "check"], &body)?;
+        let usage: Usage = reply.json()?;
+        let allowed = usage.allowed == Some(true);
+        let fields = usage.fields();
+        output.print(&reply, |out| table::write_fields(out, &fields))?;
+        Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(EXCEEDED) })
+    }
+}
+
+impl Usage {
+    fn fields(self) -> Vec<(&'static str, String)> {
+        let mut fields: Vec<_> = self
+            .allowed
+            .map(|allowed| ("allowed", if allowed { "yes" } else { "no" }.to_owned()))
+            .into_iter()
+            .collect();
+        fields.extend([
+            ("quota", self.quota_id),
+            ("subject", format!("{}:{}", self.subject_type, self.subject_id)),
+            ("used", format!("{} of {} ({} %)", self.used, self.limit, self.usage_percent)),
+            ("remaining", self.remaining.to_string()),
+            ("period", self.period),
+            ("reset at", self.reset_at),
+        ]);
+        fields
+    }
+}

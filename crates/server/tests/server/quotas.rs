@@ -1,0 +1,67 @@
+//! `/api/v1/quotas` and `k1s0.system.quota.v1`, on the embedded default and on PostgreSQL and Redis.
+
+mod backend;
+mod concurrency;
+mod contract;
+mod errors;
+mod grpc;
+mod outage;
+mod policy;
+mod roles;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Reply, Server};
+
+pub(crate) const QUOTAS: &str = "/api/v1/quotas";
+
+/// A policy for a month, so that no test meets a midnight.
+fn policy(subject: &str, limit: u64) -> Value {
+    json!({
+        "name": format!("quota of {subject}"), "subject_type": "tenant", "subject_id": subject,
+        "limit": limit, "period": "monthly",
+    })
+}
+
+/// What the caller is told: status, code, message.
+fn error(reply: &Reply) -> (u16, String, String) {
+    let error = &reply.json()["error"];
+    let text = |key: &str| error[key].as_str().unwrap().to_owned();
+    (reply.status.as_u16(), text("code"), text("message"))
+}
+
+/// The fields that do not fit, and why.
+fn details(reply: &Reply) -> Vec<(String, String)> {
+    let body = reply.json();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let details = body["error"]["details"].as_array().expect("details, always");
+    details.iter().map(|detail| (text(&detail["field"]), text(&detail["message"]))).collect()
+}
+
+impl Server {
+    /// Makes a policy; gives its id.
+    async fn create_quota(&self, policy: &Value) -> String {
+        let reply = self.admin("POST", QUOTAS, &policy.to_string()).await;
+        assert_eq!(reply.status, 201, "{}", reply.text);
+        reply.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn increment(&self, id: &str, amount: u64, request_id: Option<&str>) -> Reply {
+        let mut body = json!({"amount": amount});
+        if let Some(request_id) = request_id {
+            body["request_id"] = json!(request_id);
+        }
+        let path = format!("{QUOTAS}/{id}/usage/increment");
+        self.admin("POST", &path, &body.to_string()).await
+    }
+
+    async fn quota_usage(&self, id: &str) -> Reply {
+        self.admin("GET", &format!("{QUOTAS}/{id}/usage"), "").await
+    }
+
+    async fn used(&self, id: &str) -> u64 {
+        let reply = self.quota_usage(id).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        reply.json()["used"].as_u64().unwrap()
+    }
+}

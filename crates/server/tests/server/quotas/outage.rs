@@ -1,0 +1,81 @@
+//! Without Redis, without PostgreSQL, and without both.
+
+use headgate_testkit::require;
+
+use super::{
+    QUOTAS,
+    backend::{Backend, until},
+    error, policy,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_redis_the_ledger_decides() {
+    let backend = require!(Backend::start());
+    let server = backend.server_with(&[("quota.reconcile_interval_seconds", "1")]).await;
+    let id = server.create_quota(&policy("no-redis", 10)).await;
+    assert_eq!(server.increment(&id, 4, None).await.status, 200);
+    backend.redis.cli(&["FLUSHALL"]);
+    assert_eq!(server.used(&id).await, 4, "a missing counter is made again");
+    assert_eq!(server.increment(&id, 2, None).await.json()["used"], 6);
+
+    backend.redis.kill();
+    assert_eq!(server.increment(&id, 3, None).await.json()["used"], 9);
+    assert_eq!(server.used(&id).await, 9);
+    assert_eq!(server.increment(&id, 2, None).await.status, 429);
+    assert_eq!(server.increment(&id, 1, None).await.json()["remaining"], 0);
+
+    backend.redis.restart();
+    until(async || server.get("/readyz").await.text.contains(r#""status":"ready""#)).await;
+    assert_eq!(server.increment(&id, 1, None).await.status, 429, "nothing was forgotten");
+    assert_eq!(server.used(&id).await, 10);
+    // Somebody else wrote to the counter: the reconciler puts it right.
+    let key = backend.redis.cli(&["KEYS", "quota:*"]);
+    backend.redis.cli(&["DEL", &key]);
+    until(async || backend.redis.cli(&["EXISTS", &key]) == "1").await;
+    let metrics = server.get("/metrics").await.text;
+    assert!(metrics.contains("headgate_quota_counter_drift"), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_postgres_nothing_is_admitted_and_nothing_is_lost() {
+    let backend = require!(Backend::start());
+    let server = backend.server().await;
+    let id = server.create_quota(&policy("no-postgres", 10)).await;
+    assert_eq!(server.increment(&id, 4, Some("before")).await.status, 200);
+    backend.postgres.stop();
+    let refused = server.increment(&id, 1, Some("during")).await;
+    let (status, code, _) = error(&refused);
+    assert_eq!(status, 503, "{}", refused.text);
+    let known = ["SYS_QUOTA_DATABASE_UNAVAILABLE", "SYS_QUOTA_UNCONFIRMED"];
+    assert!(known.contains(&code.as_str()), "{code}");
+    let refused = server.increment(&id, 1, Some("during")).await;
+    assert_eq!(error(&refused).1, "SYS_QUOTA_DATABASE_UNAVAILABLE");
+    let written = server.admin("POST", QUOTAS, &policy("more", 1).to_string()).await;
+    assert_eq!(error(&written).0, 503, "{}", written.text);
+
+    backend.redis.kill();
+    until(async || server.increment(&id, 1, Some("during")).await.status == 502).await;
+    let nobody = server.increment(&id, 1, Some("during")).await;
+    assert_eq!(error(&nobody).1, "SYS_QUOTA_REDIS_ERROR", "{}", nobody.text);
+    assert_eq!(error(&server.quota_usage(&id).await).1, "SYS_QUOTA_REDIS_ERROR");
+
+    backend.redis.restart();
+    backend.postgres.start_again();
+    until(async || server.increment(&id, 1, Some("during")).await.status == 200).await;
+    assert_eq!(server.used(&id).await, 5, "what was refused was not charged");
+    let replay = server.increment(&id, 4, Some("before")).await;
+    assert_eq!(replay.header("idempotent-replayed"), "true");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_another_server_makes_is_known_at_once() {
+    let backend = require!(Backend::start());
+    let (one, other) = (backend.server().await, backend.server().await);
+    let id = one.create_quota(&policy("shared", 10)).await;
+    assert_eq!(other.increment(&id, 1, None).await.status, 200);
+    one.admin("PUT", &format!("{QUOTAS}/{id}"), &policy("shared", 1).to_string()).await;
+    until(async || other.quota_usage(&id).await.json()["limit"] == 1).await;
+    assert_eq!(other.increment(&id, 1, None).await.status, 429);
+    one.admin("DELETE", &format!("{QUOTAS}/{id}"), "").await;
+    until(async || other.quota_usage(&id).await.status == 404).await;
+}

@@ -1,0 +1,91 @@
+//! Policies that are disabled, or change while they are used.
+
+use headgate_testkit::require;
+use serde_json::json;
+
+use super::{QUOTAS, backend::Backend, policy};
+use crate::harness::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_the_embedded_default() {
+    changes(&Server::start(&[]).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_postgres_and_redis() {
+    let backend = require!(Backend::start());
+    changes(&backend.server().await).await;
+}
+
+async fn changes(server: &Server) {
+    a_limit_acts_at_once(server).await;
+    a_disabled_policy_admits_everything_and_counts_nothing(server).await;
+    an_update_keeps_what_it_leaves_out(server).await;
+}
+
+async fn a_limit_acts_at_once(server: &Server) {
+    let id = server.create_quota(&policy("limits", 10)).await;
+    let path = format!("{QUOTAS}/{id}");
+    let set = async |limit: u64| {
+        let body = policy("limits", limit).to_string();
+        let reply = server.admin("PUT", &path, &body).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+    };
+    assert_eq!(server.increment(&id, 10, None).await.status, 200);
+    assert_eq!(server.increment(&id, 1, None).await.status, 429);
+    set(15).await;
+    assert_eq!(server.increment(&id, 5, None).await.json()["used"], 15);
+    assert_eq!(server.increment(&id, 1, None).await.status, 429);
+    set(4).await;
+    let usage = server.quota_usage(&id).await.json();
+    assert_eq!(
+        (&usage["used"], &usage["remaining"], &usage["exceeded"]),
+        (&json!(15), &json!(0), &json!(true)),
+        "what was used stays used"
+    );
+    assert_eq!(usage["usage_percent"], 375.0);
+    assert_eq!(server.increment(&id, 1, None).await.status, 429);
+    set(16).await;
+    assert_eq!(server.increment(&id, 1, None).await.status, 200);
+}
+
+async fn a_disabled_policy_admits_everything_and_counts_nothing(server: &Server) {
+    let mut off = policy("disabled", 5);
+    off["enabled"] = json!(false);
+    let id = server.create_quota(&off).await;
+    for _ in 0..3 {
+        let reply = server.increment(&id, 5, None).await;
+        assert_eq!(reply.json()["allowed"], true, "{}", reply.text);
+    }
+    assert_eq!(server.used(&id).await, 0);
+    let path = format!("{QUOTAS}?subject_id=disabled&enabled_only=true");
+    let listed = server.admin("GET", &path, "").await;
+    assert_eq!(listed.json()["pagination"]["total_count"], 0);
+    off["enabled"] = json!(true);
+    server.admin("PUT", &format!("{QUOTAS}/{id}"), &off.to_string()).await;
+    assert_eq!(server.increment(&id, 5, None).await.status, 200);
+    assert_eq!(server.increment(&id, 1, None).await.status, 429);
+}
+
+async fn an_update_keeps_what_it_leaves_out(server: &Server) {
+    let mut full = policy("kept", 10);
+    full["alert_threshold_percent"] = json!(80);
+    full["time_zone"] = json!("Asia/Tokyo");
+    let id = server.create_quota(&full).await;
+    let path = format!("{QUOTAS}/{id}");
+    let kept = server.admin("PUT", &path, &policy("kept", 20).to_string()).await.json();
+    assert_eq!((&kept["limit"], &kept["alert_threshold_percent"]), (&json!(20), &json!(80)));
+    assert_eq!((&kept["time_zone"], &kept["enabled"]), (&json!("Asia/Tokyo"), &json!(true)));
+    let usage = server.quota_usage(&id).await.json();
+    assert!(usage["period_start"].as_str().unwrap().ends_with("T15:00:00.000+00:00"), "{usage}");
+    let mut dropped = policy("kept", 20);
+    dropped["alert_threshold_percent"] = json!(null);
+    let dropped = server.admin("PUT", &path, &dropped.to_string()).await.json();
+    assert_eq!(dropped.get("alert_threshold_percent"), None, "{dropped}");
+    let partial = server.admin("PUT", &path, r#"{"limit":5}"#).await;
+    assert_eq!(partial.status, 400, "PUT is the whole policy: {}", partial.text);
+    let twin = server.create_quota(&policy("twin", 1)).await;
+    let (path, body) = (format!("{QUOTAS}/{twin}"), policy("kept", 1).to_string());
+    let clash = server.admin("PUT", &path, &body).await;
+    assert_eq!(clash.json()["error"]["code"], "SYS_QUOTA_ALREADY_EXISTS");
+}
