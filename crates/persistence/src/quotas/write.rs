@@ -116,10 +116,11 @@ impl<'a> Writer<'a> {
         policy: &QuotaPolicy,
     ) -> Result<(), RepositoryError> {
         let put = self.session.execute(record::bind(Statement::new(sql), policy)).await;
-        put.map_err(|outage| match outage.is_twin(IDENTITY) {
-            true => exists(&policy.spec),
-            false => outage.into(),
-        })
+        put.map_err(
+            |outage| {
+                if outage.is_twin(IDENTITY) { exists(&policy.spec) } else { outage.into() }
+            },
+        )
     }
 
     async fn record(
