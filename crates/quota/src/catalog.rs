@@ -5,30 +5,29 @@ mod strangers;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
 };
 
-use arc_swap::ArcSwap;
 use headgate::{Clock, Timestamp};
 use headgate_admin::Revision;
 use tokio::sync::Mutex;
 
 pub use self::active::ActivePolicy;
 use self::strangers::Strangers;
-use crate::{QuotaId, QuotaPolicyRepository, RepositoryError};
+use crate::{Changes, QuotaId, QuotaPolicy, QuotaPolicyRepository, RepositoryError};
 
-/// Holds the policies in force. Reading them takes no lock; they are replaced as a whole.
+/// Holds the policies in force. There may be one for every user: what did not change is not read again.
 pub struct PolicyCatalog {
     repository: Arc<dyn QuotaPolicyRepository>,
     clock: Arc<dyn Clock>,
-    current: ArcSwap<Policies>,
+    current: RwLock<Policies>,
     freshness: RwLock<Freshness>,
     strangers: Strangers,
     /// Whoever loads later installs later: refreshes take turns.
     refreshing: Mutex<()>,
 }
 
-/// All policies at one moment.
+/// All policies, and which set they are.
 #[derive(Debug, Default)]
 struct Policies {
     revision: Revision,
@@ -52,7 +51,7 @@ impl PolicyCatalog {
         Self {
             repository,
             clock,
-            current: ArcSwap::default(),
+            current: RwLock::default(),
             freshness: RwLock::default(),
             strangers: Strangers::default(),
             refreshing: Mutex::default(),
@@ -61,12 +60,12 @@ impl PolicyCatalog {
 
     /// Which policies are in force.
     pub fn revision(&self) -> Revision {
-        self.current.load().revision
+        self.policies().revision
     }
 
     /// How many policies are in force.
     pub fn len(&self) -> usize {
-        self.current.load().by_id.len()
+        self.policies().by_id.len()
     }
 
     /// Whether no policy is in force.
@@ -86,7 +85,7 @@ impl PolicyCatalog {
 
     /// The policy in force with this id.
     pub fn load(&self, id: &QuotaId) -> Option<Arc<ActivePolicy>> {
-        self.current.load().by_id.get(id).cloned()
+        self.policies().by_id.get(id).cloned()
     }
 
     /// The policy with this id, also if it was made a moment ago by another process: one that is
@@ -122,23 +121,52 @@ impl PolicyCatalog {
     }
 
     async fn read(&self) -> Result<bool, RepositoryError> {
-        let current = self.current.load_full();
-        let known = self.freshness().confirmed_at.is_some();
-        if known && self.repository.revision().await? == current.revision {
-            return Ok(false);
+        if self.freshness().confirmed_at.is_some() {
+            let known = self.revision();
+            if self.repository.revision().await? == known {
+                return Ok(false);
+            }
+            if self.catch_up(self.repository.changes(known).await?)? {
+                return Ok(true);
+            }
         }
         let (revision, policies) = self.repository.load().await?;
-        let mut by_id = HashMap::with_capacity(policies.len());
-        for policy in policies {
-            let same = current.by_id.get(&policy.id).filter(|old| *old.policy() == policy);
-            let active = match same {
-                Some(old) => Arc::clone(old),
-                None => Arc::new(ActivePolicy::new(policy)?),
-            };
-            by_id.insert(active.policy().id.clone(), active);
-        }
-        self.current.store(Arc::new(Policies { revision, by_id }));
+        let by_id = self.activate(policies)?.collect();
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) =
+            Policies { revision, by_id };
         Ok(true)
+    }
+
+    /// Puts what has changed in force; says whether that is all, or some were deleted too.
+    fn catch_up(&self, changes: Changes) -> Result<bool, RepositoryError> {
+        let newer = self.activate(changes.changed)?;
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        current.by_id.extend(newer);
+        let complete = current.by_id.len() as u64 == changes.total;
+        if complete {
+            current.revision = changes.revision;
+        }
+        Ok(complete)
+    }
+
+    /// Makes policies ready; those that say the same as before are.
+    fn activate(
+        &self,
+        policies: Vec<QuotaPolicy>,
+    ) -> Result<impl Iterator<Item = (QuotaId, Arc<ActivePolicy>)>, RepositoryError> {
+        let mut active = Vec::with_capacity(policies.len());
+        for policy in policies {
+            let id = policy.id.clone();
+            active.push(match self.load(&id).filter(|old| *old.policy() == policy) {
+                Some(old) => (id, old),
+                None => (id, Arc::new(ActivePolicy::new(policy)?)),
+            });
+        }
+        Ok(active.into_iter())
+    }
+
+    fn policies(&self) -> RwLockReadGuard<'_, Policies> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,7 +8,7 @@
 //! | [`event`] | what others are told, once |
 //! | [`repository`], [`ledger`], [`outbox`] | what is asked of whoever keeps policies, usage and events |
 //! | [`counter`] | the fast counter beside the ledger, on any store |
-//! | [`catalog`] | the policies in force, read without locks and replaced as a whole |
+//! | [`catalog`] | the policies in force, kept in step with the database |
 //! | [`committer`] | many waiting increments, one transaction |
 //! | [`quotas`] | what the use cases share |
 //! | [`usecase`] | what callers do: increment, look at usage, reset, manage policies, keep house |
@@ -48,7 +48,7 @@ pub use outbox::{Backlog, Leadership, LoggedEvent, QuotaEventLog};
 pub use period::{QuotaPeriod, Span, Spans, UnknownPeriod};
 pub use policy::{QuotaPolicy, QuotaSpec};
 pub use quotas::Quotas;
-pub use repository::{PolicyChange, PolicyFilter, QuotaPolicyRepository, RepositoryError};
+pub use repository::{Changes, PolicyChange, PolicyFilter, QuotaPolicyRepository, RepositoryError};
 pub use service::QuotaDomainService;
 pub use subject::{Subject, SubjectType, UnknownSubjectType};
 pub use usage::{PeriodUsage, QuotaUsage};

@@ -26,6 +26,9 @@ pub trait QuotaPolicyRepository: Send + Sync {
     /// All policies, and a revision that is not newer than they are.
     async fn load(&self) -> Result<(Revision, Vec<QuotaPolicy>), RepositoryError>;
 
+    /// What was made or changed after the set of policies of this revision.
+    async fn changes(&self, since: Revision) -> Result<Changes, RepositoryError>;
+
     /// One page of the policies that pass `filter`: the newest first, then by id.
     async fn list(
         &self,
@@ -46,6 +49,17 @@ pub trait QuotaPolicyRepository: Send + Sync {
     /// Wakes `changed` whenever somebody has written; returns when it cannot any more.
     /// Where nobody can be heard it never returns, and never wakes.
     async fn listen(&self, changed: &Notify) -> RepositoryError;
+}
+
+/// What has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changes {
+    /// Which set of policies is kept now.
+    pub revision: Revision,
+    /// Those that are new, or say something else.
+    pub changed: Vec<QuotaPolicy>,
+    /// How many there are in all: whoever then has more knows that some were deleted.
+    pub total: u64,
 }
 
 /// One change of the policies.

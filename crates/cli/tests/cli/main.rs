@@ -9,6 +9,8 @@ mod export;
 mod harness;
 mod https;
 mod keyed;
+mod quota;
+mod quota_chaos;
 mod rules;
 mod serve;
 mod subjects;

@@ -1,3 +1,4 @@
+-- Each policy has the revision of the set that its last change made.
 CREATE TABLE quota.quota_policies (
     id                      varchar(64) PRIMARY KEY,
     name                    varchar(255) NOT NULL,
@@ -10,6 +11,7 @@ CREATE TABLE quota.quota_policies (
     alert_threshold_percent bigint,
     created_at              timestamptz NOT NULL DEFAULT now(),
     updated_at              timestamptz NOT NULL DEFAULT now(),
+    revision                bigint NOT NULL,
     CONSTRAINT quota_policies_identity UNIQUE (subject_type, subject_id, period),
     CONSTRAINT quota_policies_subject_type CHECK (subject_type IN ('tenant', 'user', 'api_key')),
     CONSTRAINT quota_policies_limit CHECK (quota_limit BETWEEN 1 AND 9007199254740992),
@@ -18,6 +20,7 @@ CREATE TABLE quota.quota_policies (
 );
 
 CREATE INDEX quota_policies_newest ON quota.quota_policies (created_at DESC, id);
+CREATE INDEX quota_policies_revision ON quota.quota_policies (revision);
 CREATE INDEX quota_policies_subject ON quota.quota_policies (subject_id);
 
 -- One row for each period in which a policy was used. It outlives the policy, so that history

@@ -1,3 +1,4 @@
+-- Each policy has the revision of the set that its last change made.
 CREATE TABLE quota_policies (
     id                      TEXT NOT NULL PRIMARY KEY,
     name                    TEXT NOT NULL,
@@ -10,10 +11,12 @@ CREATE TABLE quota_policies (
     alert_threshold_percent INTEGER CHECK (alert_threshold_percent BETWEEN 0 AND 100),
     created_at              INTEGER NOT NULL,
     updated_at              INTEGER NOT NULL,
+    revision                INTEGER NOT NULL,
     CONSTRAINT quota_policies_identity UNIQUE (subject_type, subject_id, period)
 ) STRICT;
 
 CREATE INDEX quota_policies_newest ON quota_policies (created_at DESC, id);
+CREATE INDEX quota_policies_revision ON quota_policies (revision);
 CREATE INDEX quota_policies_subject ON quota_policies (subject_id);
 
 -- One row for each period in which a policy was used. It outlives the policy, so that history

@@ -9,12 +9,24 @@ use headgate_quota::{
 use super::{QuotaDatabase, commit, corrupt, leadership, to_json, unsigned};
 use crate::{moment::Moment, row::Row, statement::Statement};
 
-const AFTER: &str = "SELECT * FROM quota_events WHERE seq > $1 ORDER BY seq LIMIT $2";
+/// Selects those events, with all that [`read`] reads.
+macro_rules! events {
+    ($which:literal) => {
+        concat!(
+            "SELECT seq, event_id, kind, policy_id, subject_type, subject_id, period, quota_limit, \
+             used, alert_threshold_percent, occurred_at, reset_at FROM quota_events e ",
+            $which
+        )
+    };
+}
 
-const UNDELIVERED: &str = "
-    SELECT * FROM quota_events e WHERE NOT EXISTS (
+const AFTER: &str = events!("WHERE seq > $1 ORDER BY seq LIMIT $2");
+
+const UNDELIVERED: &str = events!(
+    "WHERE NOT EXISTS (
         SELECT 1 FROM quota_deliveries d WHERE d.event_id = e.event_id AND d.sink = $1)
-    ORDER BY seq LIMIT $2";
+    ORDER BY seq LIMIT $2"
+);
 
 const BACKLOG: &str = "
     SELECT count(*) AS total, min(occurred_at) AS oldest FROM quota_events e WHERE NOT EXISTS (

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use headgate_quota::{
-    Author, Listed, Page, PolicyChange, PolicyFilter, QuotaId, QuotaPolicy, QuotaPolicyRepository,
-    RepositoryError, Revision, SubjectType,
+    Author, Changes, Listed, Page, PolicyChange, PolicyFilter, QuotaId, QuotaPolicy,
+    QuotaPolicyRepository, RepositoryError, Revision, SubjectType,
 };
 use tokio::sync::Notify;
 
@@ -26,6 +26,10 @@ macro_rules! policies {
 const REVISION: &str = "SELECT revision FROM revisions WHERE name = 'quota_policies'";
 
 const ALL: &str = policies!("");
+
+const TOTAL: &str = "SELECT count(*) AS total FROM quota_policies";
+
+const CHANGED: &str = policies!("WHERE revision > $1");
 
 const ONE: &str = policies!("WHERE id = $1");
 
@@ -56,6 +60,15 @@ impl QuotaPolicyRepository for QuotaDatabase {
         let rows = session.rows(Statement::new(ALL)).await?;
         session.commit().await?;
         Ok((revision, read_all(&rows)?))
+    }
+
+    async fn changes(&self, since: Revision) -> Result<Changes, RepositoryError> {
+        let mut session = self.0.reading().await?;
+        let revision = read_revision(session.row(Statement::new(REVISION)).await?)?;
+        let rows = session.rows(Statement::new(CHANGED).bind(since.0)).await?;
+        let total = session.count(Statement::new(TOTAL)).await?;
+        session.commit().await?;
+        Ok(Changes { revision, changed: read_all(&rows)?, total })
     }
 
     async fn list(

@@ -1,7 +1,9 @@
 //! A change of the policies: it is made, recorded and followed by a revision, or nothing is.
 
 use headgate::Timestamp;
-use headgate_quota::{Author, PolicyChange, QuotaId, QuotaPolicy, QuotaSpec, RepositoryError};
+use headgate_quota::{
+    Author, PolicyChange, QuotaId, QuotaPolicy, QuotaSpec, RepositoryError, Revision,
+};
 use headgate_ratelimit::AuditEntry;
 
 use super::{
@@ -20,13 +22,13 @@ const NEXT_REVISION: &str = "
 
 const CREATE: &str = "
     INSERT INTO quota_policies (id, name, subject_type, subject_id, quota_limit, period, time_zone,
-        enabled, alert_threshold_percent, created_at, updated_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+        enabled, alert_threshold_percent, created_at, updated_at, revision)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 
 const UPDATE: &str = "
     UPDATE quota_policies SET name = $2, subject_type = $3, subject_id = $4, quota_limit = $5,
         period = $6, time_zone = $7, enabled = $8, alert_threshold_percent = $9, created_at = $10,
-        updated_at = $11
+        updated_at = $11, revision = $12
     WHERE id = $1";
 
 const DELETE: &str = "DELETE FROM quota_policies WHERE id = $1";
@@ -39,6 +41,7 @@ pub(super) struct Writer<'a> {
     session: Session,
     author: &'a Author,
     now: Timestamp,
+    revision: Revision,
 }
 
 // === impl Writer ===
@@ -49,9 +52,9 @@ impl<'a> Writer<'a> {
         mut session: Session,
         author: &'a Author,
     ) -> Result<Self, RepositoryError> {
-        read_revision(session.row(Statement::new(NEXT_REVISION)).await?)?;
+        let revision = read_revision(session.row(Statement::new(NEXT_REVISION)).await?)?;
         let now = Moment::shown(author.at);
-        Ok(Self { session, author, now })
+        Ok(Self { session, author, now, revision })
     }
 
     /// Makes the change and gives the policy as it is then.
@@ -115,11 +118,13 @@ impl<'a> Writer<'a> {
         sql: &'static str,
         policy: &QuotaPolicy,
     ) -> Result<(), RepositoryError> {
-        let put = self.session.execute(record::bind(Statement::new(sql), policy)).await;
-        put.map_err(|outage| match outage.is_twin(IDENTITY) {
-            true => exists(&policy.spec),
-            false => outage.into(),
-        })
+        let statement = record::bind(Statement::new(sql), policy).bind(self.revision.0);
+        let put = self.session.execute(statement).await;
+        put.map_err(
+            |outage| {
+                if outage.is_twin(IDENTITY) { exists(&policy.spec) } else { outage.into() }
+            },
+        )
     }
 
     async fn record(

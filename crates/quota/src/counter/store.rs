@@ -100,3 +100,6 @@ impl std::fmt::Debug for StoreCounter {
         f.debug_struct("StoreCounter").field("prefix", &self.prefix).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -121,8 +121,7 @@ impl IncrementUsage {
 
     /// A disabled policy admits everything and counts nothing.
     async fn uncounted(&self, id: &QuotaId) -> Result<Incremented, IncrementError> {
-        let usage = ReadUsage::new(&self.quotas).usage(id).await;
-        let usage = usage.map_err(|error| IncrementError::Repository(error.into()))?;
+        let usage = ReadUsage::new(&self.quotas).usage(id).await?;
         Ok(Incremented { allowed: true, replayed: false, usage })
     }
 }

@@ -73,10 +73,7 @@ impl ReadUsage {
     /// ledger said; else what the ledger says.
     async fn used(&self, policy: &ActivePolicy, span: &Span) -> Result<u64, RepositoryError> {
         let counter = &self.0.counter;
-        let shown = match counter.is_shared() {
-            true => counter.read(policy, span).await,
-            false => Ok(None),
-        };
+        let shown = if counter.is_shared() { counter.read(policy, span).await } else { Ok(None) };
         let id = &policy.policy().id;
         let known = self.0.known.used(id, span).unwrap_or_default();
         if let Ok(Some(used)) = shown

@@ -68,8 +68,16 @@ ratelimit:
     let conns = (&rate_limit.database.max_open_conns, &rate_limit.database.max_idle_conns);
     assert_eq!((conns.0.get(), conns.1.get()), (25, 5));
 
-    let shared_with_quota = load(
+    let quota = load(
         r#"
+app:
+  name: "quota"
+  version: "0.1.0"
+  environment: "production"
+server:
+  host: "0.0.0.0"
+  port: 8080
+  grpc_port: 50051
 database:
   url: "postgresql://app:@postgres.k1s0-system.svc.cluster.local:5432/k1s0_system"
   schema: "quota"
@@ -79,6 +87,7 @@ database:
 redis:
   url: "redis://redis.k1s0-system.svc.cluster.local:6379"
   pool_size: 10
+  key_prefix: "quota:"
   connect_timeout_seconds: 3
 auth:
   jwks_url: "http://auth-server.k1s0-system.svc.cluster.local:8080/.well-known/jwks.json"
@@ -86,10 +95,11 @@ auth:
         &[("HEADGATE__DATABASE__PASSWORD", "hunter2")],
     )
     .unwrap();
-    assert_eq!(shared_with_quota.database.schema, "quota");
-    assert_eq!(shared_with_quota.database.max_open_conns.get(), 10);
-    assert!(shared_with_quota.auth.authenticates());
-    assert!(!format!("{shared_with_quota:?}").contains("hunter2"));
+    assert_eq!(quota.database.schema, "quota");
+    assert_eq!(quota.database.max_open_conns.get(), 10);
+    assert_eq!(quota.redis.key_prefix.as_str(), "quota:");
+    assert!(quota.auth.authenticates());
+    assert!(!format!("{quota:?}").contains("hunter2"));
 }
 
 #[test]
@@ -117,6 +127,9 @@ ratelimit:
   fail_open: false
   default_limit: 7
   default_window_seconds: 3600
+quota:
+  queue_capacity: 100
+  reconcile_interval_seconds: 60
 observability:
   log:
     level: debug
@@ -139,6 +152,8 @@ observability:
     assert!(!config.ratelimit.fail_open);
     assert_eq!(config.ratelimit.default_limit.get(), 7);
     assert_eq!(config.ratelimit.default_window_seconds.get(), 3600);
+    assert_eq!(config.quota.queue_capacity.get(), 100);
+    assert_eq!(config.quota.reconcile_interval().as_secs(), 60);
     assert_eq!(config.observability.log.level, LogLevel::Debug);
     assert_eq!(config.observability.log.format, LogFormat::Json);
     assert!(!format!("{config:?}").contains("hunter2"));
@@ -287,6 +302,18 @@ fn each_mistake_is_named_by_its_place() {
         (
             "redis:\n  url: redis://a\n  urls: [redis://b]\n",
             "redis.urls (config.yaml:3): set redis.url for one server or redis.urls for a cluster, not both",
+        ),
+        (
+            "redis:\n  key_prefix: '{a}:'\n",
+            "redis.key_prefix (config.yaml:2): expected 1 to 64 visible ASCII characters other than braces, such as quota:, got \"{a}:\"",
+        ),
+        (
+            "quota:\n  queue_capacity: 0\n",
+            "quota.queue_capacity (config.yaml:2): expected a whole number from 1 to 1000000, got \"0\"",
+        ),
+        (
+            "quota:\n  reconcile_interval_seconds: often\n",
+            "quota.reconcile_interval_seconds (config.yaml:2): expected a whole number from 1 to 3600, got \"often\"",
         ),
         (
             "server:\n  host: 0.0.0.0\n",

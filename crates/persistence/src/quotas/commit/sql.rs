@@ -50,18 +50,24 @@ pub(super) const LOCK: (&str, &str) = (
 
 /// What the policies say by now.
 pub(super) const TERMS: (&str, &str) = (
-    "SELECT p.* FROM jsonb_array_elements_text(CAST($1 AS jsonb)) AS k(id)
+    "SELECT p.id, p.subject_type, p.subject_id, p.period, p.quota_limit, p.enabled,
+        p.alert_threshold_percent
+    FROM jsonb_array_elements_text(CAST($1 AS jsonb)) AS k(id)
     JOIN quota_policies p ON p.id = k.id",
-    "SELECT p.* FROM json_each($1) AS k JOIN quota_policies p ON p.id = k.value",
+    "SELECT p.id, p.subject_type, p.subject_id, p.period, p.quota_limit, p.enabled,
+        p.alert_threshold_percent
+    FROM json_each($1) AS k JOIN quota_policies p ON p.id = k.value",
 );
 
 /// What was taken under these request ids.
 pub(super) const CHARGED: (&str, &str) = (
-    "SELECT i.* FROM jsonb_to_recordset(CAST($1 AS jsonb))
+    "SELECT i.policy_id, i.period_name, i.request_id, i.amount, i.used, i.quota_limit
+    FROM jsonb_to_recordset(CAST($1 AS jsonb))
         AS k(policy_id text, period_name text, request_id text)
     JOIN quota_increments i ON i.policy_id = k.policy_id AND i.period_name = k.period_name
         AND i.request_id = k.request_id",
-    "SELECT i.* FROM json_each($1)
+    "SELECT i.policy_id, i.period_name, i.request_id, i.amount, i.used, i.quota_limit
+    FROM json_each($1)
     JOIN quota_increments i ON i.policy_id = value->>'policy_id'
         AND i.period_name = value->>'period_name' AND i.request_id = value->>'request_id'",
 );

@@ -14,6 +14,7 @@ on_both!(
     a_counter_that_shows_too_much_refuses_nothing,
     a_counter_that_is_away_is_not_needed,
     usage_is_shown_though_the_counter_is_lost,
+    replicas_that_count_for_themselves_agree,
     drift_is_found_told_and_repaired,
     a_refusal_is_believed_for_a_second,
 );
@@ -100,6 +101,23 @@ async fn usage_is_shown_though_the_counter_is_lost(home: &Home) {
     replica.increment(&policy.id, 1).await;
     replica.show(&policy, 2).await;
     assert_eq!(replica.usage.usage(&policy.id).await.unwrap().used, 7);
+}
+
+async fn replicas_that_count_for_themselves_agree(home: &Home) {
+    let first = Replica::start(home).await;
+    let policy = first.create(draft(60)).await;
+    let replicas = [first.apart(home), first.apart(home)];
+    let sent = (0..50).map(|number| replicas[number % 2].increment(&policy.id, 1));
+    join_all(sent).await;
+    for replica in &replicas {
+        assert_eq!(replica.usage.usage(&policy.id).await.unwrap().used, 50);
+    }
+    let sent = (0..50).map(|number| replicas[number % 2].increment(&policy.id, 1));
+    let admitted = join_all(sent).await.iter().filter(|answer| answer.allowed).count();
+    assert_eq!((admitted, first.kept(&policy).await), (10, 60));
+    for replica in &replicas {
+        assert!(!replica.usage.check(&policy.id, None).await.unwrap().allowed);
+    }
 }
 
 async fn drift_is_found_told_and_repaired(home: &Home) {

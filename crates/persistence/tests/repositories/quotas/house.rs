@@ -5,12 +5,13 @@ use std::time::Duration;
 use headgate_quota::{Page, Pruned, QuotaEventLog, QuotaLedger, Retention};
 
 use super::setup::{Replica, draft, moment};
-use crate::support::{Home, at, on_both};
+use crate::support::{Home, at, create, everything, on_both, spec};
 
 on_both!(
     a_period_is_closed_once_when_it_is_over,
     what_is_old_is_forgotten,
     an_event_stays_until_every_sink_has_it,
+    a_database_without_quotas_gets_them,
 );
 
 async fn a_period_is_closed_once_when_it_is_over(home: &Home) {
@@ -75,4 +76,22 @@ async fn an_event_stays_until_every_sink_has_it(home: &Home) {
     }
     assert_eq!(replica.kept.prune(&retention).await.unwrap().events, 1);
     assert!(replica.events().await.is_empty());
+}
+
+/// One that was made before there were quotas, and has rules.
+async fn a_database_without_quotas_gets_them(home: &Home) {
+    let database = home.migrated().await;
+    let rule = create(&database, spec("u1", 60), 0).await;
+    let mut console = home.console().await;
+    for table in ["deliveries", "events", "increments", "usages", "policies"] {
+        console.run(&format!("DROP TABLE quota_{table}")).await;
+    }
+    console.run("DELETE FROM revisions WHERE name = 'quota_policies'").await;
+    console.run("DELETE FROM headgate_migrations WHERE version > 1").await;
+    database.close().await;
+
+    let replica = Replica::start(home).await;
+    let policy = replica.create(draft(1)).await;
+    assert!(replica.increment(&policy.id, 1).await.allowed);
+    assert_eq!(everything(&replica.database).await.1, [rule]);
 }

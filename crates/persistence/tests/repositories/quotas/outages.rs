@@ -1,6 +1,9 @@
 //! A ledger that is away or slow: nothing is acknowledged that is not kept.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
 
 use futures_util::future::join_all;
 use headgate::ManualClock;
@@ -134,6 +137,46 @@ async fn a_server_that_stops_answers_everybody_who_waits(home: &Home) {
     let error = increments.increment(&policy.id, 1, None).await.unwrap_err();
     assert!(is_outage(&error), "{error}");
     assert_eq!(replica.usage.usage(&policy.id).await.unwrap().used, 20);
+}
+
+/// Each request is sent again under its id until it is answered, while connections keep breaking.
+#[test]
+fn connections_that_break_charge_nobody_twice() {
+    let home = require!(Home::postgres());
+    run(async {
+        let replica = Replica::start(&home).await;
+        let other = replica.beside(&home);
+        let policy = replica.create(draft(1_000)).await;
+        other.quotas.catalog().refresh().await.unwrap();
+        let failures = AtomicUsize::new(0);
+        let send = async |client: usize| {
+            let replica = if client % 2 == 0 { &replica } else { &other };
+            let mut sent = 0_u64;
+            // Until enough have failed to say something.
+            while sent == 0 || failures.load(Relaxed) < 20 {
+                let id = format!("req_{client}_{sent}");
+                while let Err(error) = replica.try_increment(&policy.id, 1, &id).await {
+                    assert!(matches!(error, IncrementError::Repository(_)), "{error}");
+                    failures.fetch_add(1, Relaxed);
+                }
+                sent += 1;
+            }
+            sent
+        };
+        let mut console = home.console().await;
+        let breaking = async {
+            let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                WHERE datname = current_database() AND pid <> pg_backend_pid()";
+            while failures.load(Relaxed) < 20 {
+                console.run(kill).await;
+                // Something is under way again by then.
+                let _ = replica.database.ping().await;
+            }
+        };
+        let (sent, ()) = tokio::join!(join_all((0..8).map(send)), breaking);
+        let sent: u64 = sent.into_iter().sum();
+        assert_eq!(replica.kept(&policy).await, sent.min(1_000));
+    });
 }
 
 #[test]

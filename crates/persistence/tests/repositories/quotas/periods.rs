@@ -103,7 +103,7 @@ async fn a_late_commit_counts_in_the_period_it_was_admitted_in(home: &Home) {
     };
     replica.clock.set(moment("2026-02-24T00:00:05Z"));
     replica.increment(&policy.id, 1).await;
-    let entries = replica.kept.commit(&[late.clone()]).await.unwrap();
+    let entries = replica.kept.commit(std::slice::from_ref(&late)).await.unwrap();
     assert_eq!((entries[0].verdict, entries[0].used), (Verdict::Taken, 3));
     // Also if the period was closed meanwhile.
     assert_eq!(replica.house.close_periods().await.unwrap(), 1);

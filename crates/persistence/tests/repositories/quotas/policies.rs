@@ -1,10 +1,10 @@
 //! Policies: made, changed, deleted, listed.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use headgate_quota::{
-    Draft, Input, Page, PolicyFilter, QuotaPolicyRepository, RepositoryError, SubjectType,
-    usecase::ManageError,
+    Draft, Input, Page, PolicyFilter, QuotaPolicy, QuotaPolicyRepository, RepositoryError,
+    SubjectType, usecase::ManageError,
 };
 use headgate_ratelimit::{AuditFilter, AuditLog};
 use headgate_testkit::require;
@@ -24,6 +24,7 @@ on_both!(
     a_policy_that_another_replica_made_is_found_at_once,
     what_is_no_policy_is_refused_with_everything_that_is_wrong,
     a_row_that_is_no_policy_is_named,
+    a_catalog_keeps_in_step_with_every_change,
 );
 
 async fn a_policy_is_read_back_as_it_was_written(home: &Home) {
@@ -213,6 +214,7 @@ async fn a_policy_that_another_replica_made_is_found_at_once(home: &Home) {
     assert!(other.usage.usage(&id).await.is_err());
     other.pass(Duration::from_secs(1));
     console.run("UPDATE revisions SET revision = revision + 1").await;
+    console.run("UPDATE quota_policies SET revision = revision + 1").await;
     other.usage.usage(&id).await.unwrap();
 }
 
@@ -239,6 +241,42 @@ async fn a_row_that_is_no_policy_is_named(home: &Home) {
     let error = replica.kept.load().await.unwrap_err();
     assert!(matches!(error, RepositoryError::Corrupt(_)), "{error}");
     assert!(error.to_string().contains(policy.id.as_str()), "{error}");
+}
+
+async fn a_catalog_keeps_in_step_with_every_change(home: &Home) {
+    let replica = Replica::start(home).await;
+    let other = replica.beside(home);
+    let named = |number: usize| Draft { subject_id: format!("t{number}").into(), ..draft(10) };
+    let mut policies = Vec::new();
+    for number in 0..3 {
+        policies.push(replica.create(named(number)).await);
+    }
+    let catalog = other.quotas.catalog();
+    assert!(catalog.refresh().await.unwrap() && !catalog.refresh().await.unwrap());
+    let in_force = async |policies: &[QuotaPolicy]| {
+        assert!(catalog.refresh().await.unwrap());
+        assert_eq!(catalog.revision(), replica.kept.revision().await.unwrap());
+        assert_eq!(catalog.len(), policies.len());
+        let same = |policy: &QuotaPolicy| catalog.load(&policy.id).unwrap().policy() == policy;
+        assert!(policies.iter().all(same));
+        assert!(!catalog.refresh().await.unwrap());
+    };
+    policies.push(replica.create(named(3)).await);
+    let kept = catalog.load(&policies[0].id).unwrap();
+    in_force(&policies).await;
+    assert!(Arc::ptr_eq(&kept, &catalog.load(&policies[0].id).unwrap()));
+
+    let change = Draft { limit: 5.into(), ..Draft::default() };
+    let by = replica.author();
+    policies[1] = replica.policies.amend(&policies[1].id, &change, &by).await.unwrap();
+    in_force(&policies).await;
+    // One is deleted and another made, so that there are as many as before.
+    replica.policies.delete(&policies[0].id, &by).await.unwrap();
+    policies[0] = replica.create(named(0)).await;
+    in_force(&policies).await;
+    assert!(catalog.load(&kept.policy().id).is_none());
+    replica.policies.delete(&policies.pop().unwrap().id, &by).await.unwrap();
+    in_force(&policies).await;
 }
 
 #[test]

@@ -59,6 +59,15 @@ impl Replica {
         Self::of(home.open(), Arc::clone(&self.clock), counter, IncrementUsage::CAPACITY)
     }
 
+    /// Another process on the same database, with the same clock and counters of its own.
+    pub(crate) fn apart(&self, home: &Home) -> Self {
+        let clock = Arc::clone(&self.clock);
+        let store = Arc::new(MemoryStore::builder().clock(Arc::clone(&clock)).build());
+        let inner = StoreCounter::new(store, StoreCounter::PREFIX, false);
+        let counter = Arc::new(Counter { inner, down: AtomicBool::new(false) });
+        Self::of(home.open(), clock, counter, IncrementUsage::CAPACITY)
+    }
+
     pub(crate) fn with(
         database: Database,
         clock: Arc<ManualClock>,

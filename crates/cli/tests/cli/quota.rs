@@ -1,0 +1,106 @@
+//! `headgate quota`
+
+use serde_json::json;
+
+use crate::harness::{Server, failure, printed, stdout};
+
+const POLICY: [&str; 10] = [
+    "--name",
+    "Standard plan",
+    "--subject-type",
+    "tenant",
+    "--subject-id",
+    "t1",
+    "--limit",
+    "10",
+    "--period",
+    "monthly",
+];
+
+/// Makes a policy, and says its id.
+fn create(server: &Server, more: &[&str]) -> String {
+    let created = server.json(&[&["quota", "create"], &POLICY[..], more].concat());
+    created["id"].as_str().unwrap().to_owned()
+}
+
+/// The names in the first column, and what stands beside them.
+fn fields(printed: &str) -> Vec<(&str, &str)> {
+    let split = |line: &'_ str| -> usize { line.find("  ").unwrap() };
+    printed.lines().map(|line| (&line[..split(line)], line[split(line)..].trim_start())).collect()
+}
+
+#[test]
+fn a_policy_is_made_shown_changed_and_removed() {
+    let server = Server::start(&[]);
+    assert_eq!(printed(&server.run(&["quota", "list"])), "no quotas\n");
+    let id = create(&server, &["--alert-at", "80", "--time-zone", "Asia/Tokyo"]);
+    let got = server.run(&["quota", "get", &id]);
+    let shown = fields(printed(&got));
+    let expected = [
+        ("id", id.as_str()),
+        ("name", "Standard plan"),
+        ("subject", "tenant:t1"),
+        ("limit", "10"),
+        ("period", "monthly"),
+        ("time zone", "Asia/Tokyo"),
+        ("enabled", "yes"),
+        ("alert at", "80 %"),
+    ];
+    assert_eq!(shown[..8], expected);
+    let listed = server.run(&["quota", "list", "--subject-type", "tenant", "--enabled-only"]);
+    let rows: Vec<&str> = printed(&listed).lines().collect();
+    assert!(rows[0].starts_with("ID ") && rows[1].starts_with(&id) && rows.len() == 2, "{rows:?}");
+    assert_eq!(server.json(&["quota", "list"])["quotas"][0]["id"], json!(id));
+
+    let options = ["--limit", "20", "--disabled", "--clear", "alert-at"];
+    let changed = server.json(&[&["quota", "update", &id], &options[..]].concat());
+    assert_eq!((&changed["limit"], &changed["enabled"]), (&json!(20), &json!(false)));
+    assert_eq!(
+        (changed.get("alert_threshold_percent"), &changed["time_zone"]),
+        (None, &json!("Asia/Tokyo"))
+    );
+
+    assert_eq!(printed(&server.run(&["quota", "delete", &id])), format!("deleted {id}\n"));
+    let gone = server.run(&["quota", "get", &id]);
+    assert!(failure(&gone).starts_with(&format!("headgate: quota policy not found: {id}")));
+}
+
+#[test]
+fn a_quota_is_used_and_says_when_it_is_used_up() {
+    let server = Server::start(&[]);
+    let id = create(&server, &[]);
+    let used = server.run(&["quota", "increment", &id, "--amount", "8", "--request-id", "a"]);
+    let expected =
+        [("allowed", "yes"), ("quota", id.as_str()), ("used", "8 (80 %)"), ("remaining", "2")];
+    assert_eq!(fields(printed(&used)), expected);
+    let again = server.run(&["quota", "increment", &id, "--amount", "8", "--request-id", "a"]);
+    assert_eq!(fields(printed(&again)), expected, "charged once");
+
+    let usage = server.run(&["quota", "usage", &id]);
+    let usage = fields(printed(&usage));
+    assert_eq!(
+        usage[1..4],
+        [("subject", "tenant:t1"), ("used", "8 of 10 (80 %)"), ("remaining", "2")]
+    );
+    assert_eq!(server.run(&["quota", "check", &id, "--amount", "2"]).status.code(), Some(0));
+    let check = server.run(&["quota", "check", &id, "--amount", "3"]);
+    assert_eq!((check.status.code(), fields(stdout(&check))[0]), (Some(2), ("allowed", "no")));
+
+    let refused = server.run(&["quota", "increment", &id, "--amount", "3"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let told = fields(stdout(&refused));
+    assert_eq!(told[..2], [("allowed", "no"), ("reason", "quota exceeded for t1: 8/10 (monthly)")]);
+    assert_eq!((told[2].0, told.len()), ("reset at", 3));
+    let refused = server.run(&["quota", "increment", &id, "--amount", "3", "--output", "json"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stdout(&refused).contains(r#""code":"SYS_QUOTA_EXCEEDED""#), "{refused:?}");
+
+    let history = server.run(&["quota", "history", &id]);
+    let row = printed(&history).lines().nth(1).unwrap();
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>()[1..], ["8", "10", "80", "no"]);
+    let reset = server.run(&["quota", "reset", &id, "--reason", "a new plan"]);
+    let reset = fields(printed(&reset));
+    assert_eq!((reset[1], reset[3]), (("used", "0"), ("reset by", "admin")));
+    let mistaken = server.run(&["quota", "increment", &id, "--amount", "0"]);
+    assert!(failure(&mistaken).contains("amount must be greater than 0"), "{mistaken:?}");
+}

@@ -1,0 +1,152 @@
+//! Everything goes away while 32 clients use one quota, and nothing that was acknowledged is lost.
+
+mod client;
+mod tally;
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use headgate_testkit::{Postgres, Redis, require};
+use serde_json::{Value, json};
+
+use self::{
+    client::{Answer, Target, client, send},
+    tally::Tally,
+};
+use crate::harness::Server;
+
+const CLIENTS: usize = 32;
+
+/// What is acknowledged before the next thing goes away.
+const BETWEEN: u64 = 300;
+
+/// How often everything goes away.
+const ROUNDS: usize = 3;
+
+/// The servers of a test, of which one can be replaced by another at any time.
+struct Stage {
+    postgres: Postgres,
+    redis: Redis,
+    server: Server,
+    target: Target,
+    tally: Tally,
+}
+
+impl Stage {
+    fn serve(postgres: &Postgres, redis: &Redis) -> Server {
+        let (database, store) = (postgres.url(), redis.url());
+        Server::start_with_log(&[
+            ("HEADGATE__AUTH__MODE", "off"),
+            ("HEADGATE__DATABASE__URL", &database),
+            ("HEADGATE__DATABASE__CONNECT_TIMEOUT_SECONDS", "1"),
+            ("HEADGATE__REDIS__URL", &store),
+            ("HEADGATE__QUOTA__RECONCILE_INTERVAL_SECONDS", "1"),
+        ])
+    }
+
+    fn kill_the_server(&mut self) {
+        self.server.stop("-KILL");
+        self.server = Self::serve(&self.postgres, &self.redis);
+        self.target.move_to(self.server.url());
+    }
+
+    fn lose_everything_in_turn(&mut self) {
+        self.go_on(BETWEEN);
+        self.redis.cli(&["FLUSHALL"]);
+        self.go_on(BETWEEN);
+        self.redis.kill();
+        self.go_on(BETWEEN);
+        self.redis.restart();
+        self.go_on(BETWEEN);
+        self.kill_the_server();
+        self.go_on(BETWEEN);
+        self.postgres.stop();
+        self.postgres.start_again();
+        self.go_on(BETWEEN);
+    }
+
+    /// Waits until `units` more were acknowledged.
+    fn go_on(&self, units: u64) {
+        let goal = self.tally.acknowledged() + units;
+        self.wait(|| self.tally.acknowledged() >= goal);
+    }
+
+    fn wait(&self, met: impl Fn() -> bool) {
+        let patience = Instant::now() + Duration::from_secs(30);
+        while !met() {
+            assert!(Instant::now() < patience, "{:?}\n{}", self.tally, self.server.log());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn json(&self, line: &str, body: &Value) -> Value {
+        match send(&self.target.get(), line, &body.to_string()) {
+            Answer::Given(status, body) if status < 300 => serde_json::from_str(&body).unwrap(),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn ledger(&self, sql: &str) -> u64 {
+        self.postgres.psql(sql).parse().unwrap()
+    }
+}
+
+fn policy(limit: u64) -> Value {
+    json!({
+        "name": "chaos", "subject_type": "tenant", "subject_id": "t1", "limit": limit,
+        "period": "monthly",
+    })
+}
+
+#[test]
+fn no_acknowledged_unit_is_lost_and_the_limit_holds() {
+    let (postgres, redis) = (require!(Postgres::start()), require!(Redis::start()));
+    let server = Stage::serve(&postgres, &redis);
+    let target = Target::new(server.url());
+    let mut stage = Stage { postgres, redis, server, target, tally: Tally::default() };
+    let made = stage.json("POST /api/v1/quotas", &policy(1_000_000));
+    let id = made["id"].as_str().unwrap().to_owned();
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|number| {
+            let (id, target, tally) = (id.clone(), stage.target.clone(), stage.tally.clone());
+            thread::spawn(move || client(number, &id, &target, &tally))
+        })
+        .collect();
+
+    for _ in 0..ROUNDS {
+        stage.lose_everything_in_turn();
+    }
+    // Now there is an end to it, and again everything goes away on the way there.
+    let limit = stage.ledger("SELECT used FROM quota.quota_usages") + 4 * BETWEEN;
+    stage.json(&format!("PUT /api/v1/quotas/{id}"), &policy(limit));
+    stage.redis.cli(&["FLUSHALL"]);
+    stage.kill_the_server();
+    stage.wait(|| stage.tally.refused() >= 2 * CLIENTS as u64);
+    stage.redis.cli(&["FLUSHALL"]);
+    stage.kill_the_server();
+    let refused = stage.tally.refused() + 2 * CLIENTS as u64;
+    stage.wait(|| stage.tally.refused() >= refused);
+    stage.tally.stop();
+    for client in clients {
+        client.join().unwrap();
+    }
+
+    let used = stage.ledger("SELECT used FROM quota.quota_usages");
+    let charged = stage.ledger("SELECT sum(amount) FROM quota.quota_increments");
+    let (acknowledged, unanswered) = (stage.tally.acknowledged(), stage.tally.unanswered());
+    let print = format!("ledger {used}, by request id {charged}, limit {limit}, {:?}", stage.tally);
+    #[expect(clippy::print_stdout, reason = "the counts are what the test is for")]
+    {
+        println!("{print}");
+    }
+    assert_eq!(used, charged, "{print}");
+    assert!(acknowledged <= used, "something was lost: {print}");
+    assert!(used <= acknowledged + unanswered, "something was charged twice: {print}");
+    assert!(used <= limit, "above the limit: {print}");
+    // What is left is less than anybody asks for.
+    assert!(limit - used < client::LARGEST, "{print}");
+    let usage = stage.json(&format!("GET /api/v1/quotas/{id}/usage"), &json!({}));
+    assert_eq!(usage["used"], used, "{print}");
+}

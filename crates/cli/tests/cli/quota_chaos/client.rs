@@ -1,0 +1,108 @@
+//! A client that knows what it was told, and what it was not.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    sync::{Arc, RwLock},
+    thread,
+    time::Duration,
+};
+
+use super::tally::Tally;
+
+/// The most that is asked for at once.
+pub(super) const LARGEST: u64 = 3;
+
+/// Where the server is now.
+#[derive(Clone)]
+pub(super) struct Target(Arc<RwLock<String>>);
+
+/// What became of a request.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// The server answered.
+    Given(u16, String),
+    /// There was no server to send it to.
+    NotSent,
+    /// It was sent, and nobody knows.
+    Lost,
+}
+
+impl Target {
+    pub(super) fn new(url: &str) -> Self {
+        Self(Arc::new(RwLock::new(address(url))))
+    }
+
+    pub(super) fn move_to(&self, url: &str) {
+        *self.0.write().unwrap() = address(url);
+    }
+
+    pub(super) fn get(&self) -> String {
+        self.0.read().unwrap().clone()
+    }
+}
+
+fn address(url: &str) -> String {
+    url.trim_start_matches("http://").to_owned()
+}
+
+/// Sends one request on a connection of its own.
+pub(super) fn send(address: &str, line: &str, body: &str) -> Answer {
+    let Ok(mut stream) = TcpStream::connect(address) else {
+        return Answer::NotSent;
+    };
+    let patience = Some(Duration::from_secs(20));
+    stream.set_read_timeout(patience).unwrap();
+    let length = body.len();
+    let request = format!(
+        "{line} HTTP/1.1\r\nhost: here\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    );
+    if stream.write_all(request.as_bytes()).is_err() {
+        return Answer::Lost;
+    }
+    let mut answer = String::new();
+    let read = stream.read_to_string(&mut answer);
+    let status = answer.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
+    match (read, status, answer.split_once("\r\n\r\n")) {
+        (Ok(_), Some(status), Some((_, body))) => Answer::Given(status, body.to_owned()),
+        _ => Answer::Lost,
+    }
+}
+
+/// Increments until it is told to stop. Every fourth client gives up what is not answered; the others
+/// repeat it under the same id until it is.
+pub(super) fn client(number: usize, id: &str, target: &Target, tally: &Tally) {
+    let line = format!("POST /api/v1/quotas/{id}/usage/increment");
+    let gives_up = number.is_multiple_of(4);
+    for turn in 0_u64.. {
+        if tally.is_stopped() {
+            return;
+        }
+        let amount = 1 + turn % LARGEST;
+        let body = format!(r#"{{"amount":{amount},"request_id":"{number}-{turn}"}}"#);
+        loop {
+            let unsure = match send(&target.get(), &line, &body) {
+                Answer::Given(200, _) => {
+                    tally.acknowledge(amount);
+                    break;
+                }
+                Answer::Given(429, _) => {
+                    tally.refuse();
+                    break;
+                }
+                Answer::Given(502 | 503, body) => body.contains("SYS_QUOTA_UNCONFIRMED"),
+                Answer::Given(status, body) => panic!("{status}: {body}"),
+                Answer::NotSent => false,
+                Answer::Lost => true,
+            };
+            if gives_up {
+                tally.lose(if unsure { amount } else { 0 });
+                break;
+            }
+            tally.repeat();
+            // Another process has to come back.
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}

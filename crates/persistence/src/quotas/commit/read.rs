@@ -1,0 +1,65 @@
+//! What a batch reads from its rows.
+
+use std::collections::HashMap;
+
+use headgate_quota::{
+    QuotaId, RepositoryError, Subject,
+    ledger::book::{Account, Balance, Charge, Terms},
+};
+
+use crate::{
+    quotas::{corrupt, unsigned},
+    row::Row,
+};
+
+pub(super) fn balance(
+    row: &Row,
+    terms: &HashMap<QuotaId, Terms>,
+) -> Result<(Account, Balance), RepositoryError> {
+    let read = || Ok((account(row)?, row.get("used")?, told_flags(row)?));
+    let (account, used, (threshold_told, exceeded_told)) = read().map_err(corrupt("a usage"))?;
+    let balance = Balance::new(terms.get(&account.policy).cloned(), unsigned(used));
+    Ok((account, Balance { threshold_told, exceeded_told, ..balance }))
+}
+
+fn told_flags(row: &Row) -> Result<(bool, bool), sqlx::Error> {
+    Ok((row.get("threshold_told")?, row.get("exceeded_told")?))
+}
+
+fn account(row: &Row) -> Result<Account, sqlx::Error> {
+    let policy: String = row.get("policy_id")?;
+    let policy = policy.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+    Ok(Account { policy, period_name: row.get("period_name")? })
+}
+
+pub(super) fn terms(row: &Row) -> Result<(QuotaId, Terms), RepositoryError> {
+    let id: String = row.get("id").map_err(corrupt("a policy"))?;
+    let odd = |why: &dyn std::fmt::Display| RepositoryError::Corrupt(format!("{id}: {why}"));
+    let text = |column| row.get::<String>(column).map_err(|error| odd(&error));
+    let threshold = row.get::<Option<i64>>("alert_threshold_percent");
+    let threshold = threshold.map_err(|error| odd(&error))?;
+    let terms = Terms {
+        subject: Subject {
+            kind: text("subject_type")?.parse().map_err(|error| odd(&error))?,
+            id: text("subject_id")?,
+        },
+        period: text("period")?.parse().map_err(|error| odd(&error))?,
+        limit: unsigned(row.get("quota_limit").map_err(|error| odd(&error))?),
+        enabled: row.get("enabled").map_err(|error| odd(&error))?,
+        alert_threshold_percent: threshold.and_then(|percent| percent.try_into().ok()),
+    };
+    Ok((id.parse().map_err(|error| odd(&error))?, terms))
+}
+
+pub(super) fn charge(row: &Row) -> Result<(Account, String, Charge), RepositoryError> {
+    let read = || {
+        let charge = Charge {
+            amount: unsigned(row.get("amount")?),
+            used: unsigned(row.get("used")?),
+            limit: unsigned(row.get("quota_limit")?),
+            is_new: false,
+        };
+        Ok((account(row)?, row.get("request_id")?, charge))
+    };
+    read().map_err(corrupt("an increment"))
+}

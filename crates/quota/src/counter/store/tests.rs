@@ -1,0 +1,85 @@
+use std::{num::NonZeroU32, time::Duration};
+
+use headgate::{FailurePolicy, ManualClock, StoreFuture, Timestamp};
+use headgate_store_memory::MemoryStore;
+
+use super::*;
+use crate::{Draft, QuotaPolicy};
+
+type Memory = MemoryStore<Arc<ManualClock>>;
+
+/// 2026-02-23T10:00:00Z.
+const NOW: Timestamp = Timestamp::from_micros(1_771_840_800_000_000);
+
+fn memory() -> (Arc<Memory>, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::new(NOW));
+    (Arc::new(MemoryStore::builder().clock(Arc::clone(&clock)).build()), clock)
+}
+
+fn policy(limit: i64) -> ActivePolicy {
+    let draft = Draft {
+        name: "n".to_owned().into(),
+        subject_type: "user".to_owned().into(),
+        subject_id: "u".to_owned().into(),
+        limit: limit.into(),
+        period: "daily".to_owned().into(),
+        ..Draft::default()
+    };
+    let (id, spec) = ("quota_1".parse().unwrap(), draft.validate(None).unwrap());
+    ActivePolicy::new(QuotaPolicy { id, spec, created_at: NOW, updated_at: NOW }).unwrap()
+}
+
+#[tokio::test]
+async fn a_counter_is_a_calendar_window_under_a_dated_key() {
+    let (store, clock) = memory();
+    let counter = StoreCounter::new(Arc::clone(&store) as Arc<dyn Store>, "quota:", true);
+    let policy = policy(10);
+    let span = policy.span(NOW);
+    assert_eq!(counter.read(&policy, &span).await.unwrap(), None);
+    let taken = counter.take(&policy, &span, 7).await.unwrap();
+    assert_eq!(taken, Taken { allowed: true, used: 7 });
+    let refused = counter.take(&policy, &span, 4).await.unwrap();
+    assert_eq!(refused, Taken { allowed: false, used: 7 });
+
+    let key = Key::new("quota:quota_1:2026-02-23").unwrap();
+    let seen = store.acquire(key, policy.limit(), Cost::ONE).unwrap();
+    assert_eq!(seen.remaining, 2);
+    assert_eq!(NOW + seen.reset_after, span.end);
+
+    counter.give_back(&policy, &span, 5).await.unwrap();
+    assert_eq!(counter.read(&policy, &span).await.unwrap(), Some(3));
+    // What is used may be above a limit that was lowered.
+    counter.set(&policy, &span, 12).await.unwrap();
+    assert_eq!(counter.read(&policy, &span).await.unwrap(), Some(12));
+    counter.forget(&policy, &span).await.unwrap();
+    assert_eq!(counter.read(&policy, &span).await.unwrap(), None);
+
+    counter.set(&policy, &span, 12).await.unwrap();
+    clock.advance(Duration::from_hours(14));
+    assert_eq!(counter.read(&policy, &policy.span(span.end)).await.unwrap(), None);
+}
+
+/// A store that is away.
+struct Away;
+
+impl Store for Away {
+    fn apply<'a>(&'a self, _: Verb, _: &'a Batch<'_>) -> StoreFuture<'a> {
+        StoreFuture::ready(Err(StoreError::Timeout(Duration::ZERO)))
+    }
+}
+
+#[tokio::test]
+async fn an_answer_in_the_stores_place_is_no_answer() {
+    let policy = policy(10);
+    let span = policy.span(NOW);
+    for store in [Arc::new(Away) as Arc<dyn Store>, Arc::new(stand_in())] {
+        let counter = StoreCounter::new(store, "quota:", true);
+        assert!(counter.take(&policy, &span, 1).await.is_err());
+        assert!(counter.read(&policy, &span).await.is_err());
+    }
+}
+
+/// Admits in the place of a store that is away.
+fn stand_in() -> FailurePolicy<Away, Away, ManualClock> {
+    FailurePolicy::new(Away, Away, NonZeroU32::MIN, ManualClock::new(NOW))
+}
