@@ -5,6 +5,7 @@ mod concurrency;
 mod contract;
 mod errors;
 mod grpc;
+mod numbers;
 mod outage;
 mod policy;
 mod roles;

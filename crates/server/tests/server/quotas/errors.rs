@@ -1,5 +1,6 @@
 //! What is refused, and how that is told.
 
+use headgate_testkit::{Postgres, require};
 use serde_json::json;
 
 use super::{QUOTAS, details, error, policy};
@@ -114,4 +115,16 @@ async fn what_every_request_can_be_told_is_told_in_this_areas_words() {
     let missing = server.with_token(None, "GET", QUOTAS, "").await;
     assert_eq!(code(&missing), (401, "SYS_AUTH_MISSING_TOKEN".to_owned()));
     assert_eq!(details(&missing), []);
+}
+
+#[tokio::test]
+async fn a_row_that_is_no_policy_is_an_internal_error_that_tells_nothing() {
+    let postgres = require!(Postgres::shared());
+    let server = Server::start(&[("database.url", postgres.url())]).await;
+    let id = server.create_quota(&policy("corrupt", 10)).await;
+    postgres.psql("UPDATE quota.quota_policies SET time_zone = 'Nowhere/Land'");
+    let reply = server.admin("GET", &format!("{QUOTAS}/{id}"), "").await;
+    let expected = (500, "SYS_QUOTA_INTERNAL_ERROR".to_owned(), "internal error".to_owned());
+    assert_eq!(error(&reply), expected);
+    assert_eq!(details(&reply), []);
 }

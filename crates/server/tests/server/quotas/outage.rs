@@ -1,5 +1,8 @@
 //! Without Redis, without PostgreSQL, and without both.
 
+use std::sync::Arc;
+
+use futures_util::future::join_all;
 use headgate_testkit::require;
 
 use super::{
@@ -78,4 +81,30 @@ async fn a_policy_that_another_server_makes_is_known_at_once() {
     assert_eq!(other.increment(&id, 1, None).await.status, 429);
     one.admin("DELETE", &format!("{QUOTAS}/{id}"), "").await;
     until(async || other.quota_usage(&id).await.status == 404).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_ledger_is_slow_only_so_many_wait() {
+    let backend = Arc::new(require!(Backend::start()));
+    let server = backend.server_with(&[("quota.queue_capacity", "1")]).await;
+    let id = server.create_quota(&policy("slow", 100)).await;
+    assert_eq!(server.increment(&id, 1, None).await.status, 200);
+    let blocked = Arc::clone(&backend);
+    let blocking = tokio::task::spawn_blocking(move || {
+        let lock = "BEGIN; LOCK TABLE quota.quota_usages; SELECT pg_sleep(2); COMMIT";
+        blocked.postgres.psql(lock)
+    });
+    let locked = "SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' \
+                  AND relation = 'quota.quota_usages'::regclass";
+    until(async || backend.postgres.psql(locked) == "1").await;
+    let replies = join_all((0..16).map(|_| server.increment(&id, 1, None))).await;
+    blocking.await.unwrap();
+    let admitted = replies.iter().filter(|reply| reply.status == 200).count() as u64;
+    let refused: Vec<_> = replies.iter().filter(|reply| reply.status != 200).collect();
+    assert!(!refused.is_empty(), "everybody waited");
+    for reply in refused {
+        assert_eq!((error(reply).0, error(reply).1.as_str()), (503, "SYS_QUOTA_OVERLOADED"));
+        assert_eq!(reply.header("retry-after"), "1");
+    }
+    assert_eq!(server.used(&id).await, 1 + admitted);
 }
