@@ -304,6 +304,17 @@ fn each_mistake_is_named_by_its_place() {
             "redis.urls (config.yaml:3): set redis.url for one server or redis.urls for a cluster, not both",
         ),
         (
+            "server:\n  host: 0.0.0.0\n",
+            "server.host (config.yaml:2): 0.0.0.0 can be reached from other machines, and nothing authenticates them: set auth.jwks_url or auth.tokens, listen on 127.0.0.1, or write auth.mode: off to serve everybody",
+        ),
+    ];
+    refused(&cases);
+}
+
+#[test]
+fn each_mistake_about_quotas_is_named_by_its_place() {
+    refused(&[
+        (
             "redis:\n  key_prefix: '{a}:'\n",
             "redis.key_prefix (config.yaml:2): expected 1 to 64 visible ASCII characters other than braces, such as quota:, got \"{a}:\"",
         ),
@@ -315,11 +326,10 @@ fn each_mistake_is_named_by_its_place() {
             "quota:\n  reconcile_interval_seconds: often\n",
             "quota.reconcile_interval_seconds (config.yaml:2): expected a whole number from 1 to 3600, got \"often\"",
         ),
-        (
-            "server:\n  host: 0.0.0.0\n",
-            "server.host (config.yaml:2): 0.0.0.0 can be reached from other machines, and nothing authenticates them: set auth.jwks_url or auth.tokens, listen on 127.0.0.1, or write auth.mode: off to serve everybody",
-        ),
-    ];
+    ]);
+}
+
+fn refused(cases: &[(&str, &str)]) {
     for (yaml, expected) in cases {
         let told = problems(yaml, &[]);
         assert_eq!(told, format!("the configuration does not fit:\n  {expected}"), "{yaml}");
