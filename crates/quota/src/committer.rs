@@ -1,6 +1,9 @@
 //! Many waiting increments, one transaction.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use headgate::Timestamp;
 use thiserror::Error;
@@ -17,11 +20,23 @@ pub struct Committer {
     ledger: Arc<dyn QuotaLedger>,
     catalog: Arc<PolicyCatalog>,
     known: Arc<Known>,
+    tally: Arc<Tally>,
+}
+
+/// How much was committed.
+#[derive(Debug, Default)]
+pub struct Tally {
+    transactions: AtomicU64,
+    increments: AtomicU64,
+    failures: AtomicU64,
 }
 
 /// Where increments wait.
 #[derive(Clone, Debug)]
-pub(crate) struct Queue(mpsc::Sender<Waiting>);
+pub(crate) struct Queue {
+    sender: mpsc::Sender<Waiting>,
+    tally: Arc<Tally>,
+}
 
 /// Why an increment was not committed.
 #[derive(Clone, Debug)]
@@ -52,13 +67,15 @@ impl Committer {
     /// Commits to the ledger of `quotas` what waits in the queue, which holds at most `capacity`.
     pub(crate) fn new(quotas: &Quotas, capacity: usize) -> (Queue, Self) {
         let (sender, queue) = mpsc::channel(capacity.max(1));
+        let tally = Arc::<Tally>::default();
         let committer = Self {
             queue,
             ledger: Arc::clone(&quotas.ledger),
             catalog: Arc::clone(&quotas.catalog),
             known: Arc::clone(&quotas.known),
+            tally: Arc::clone(&tally),
         };
-        (Queue(sender), committer)
+        (Queue { sender, tally }, committer)
     }
 
     /// Goes on until nobody can send increments any more and none waits.
@@ -78,12 +95,15 @@ impl Committer {
             batch.drain(..).map(|waiting| (waiting.increment, waiting.answer)).unzip();
         match self.ledger.commit(&increments).await {
             Ok(entries) => {
+                self.tally.transactions.fetch_add(1, Relaxed);
+                self.tally.increments.fetch_add(entries.len() as u64, Relaxed);
                 self.hear(&increments, &entries);
                 for (answer, entry) in answers.into_iter().zip(entries) {
                     let _ = answer.send(Ok(entry));
                 }
             }
             Err(error) => {
+                self.tally.failures.fetch_add(1, Relaxed);
                 for answer in answers {
                     let _ = answer.send(Err(error.clone()));
                 }
@@ -121,6 +141,25 @@ impl std::fmt::Debug for Committer {
     }
 }
 
+// === impl Tally ===
+
+impl Tally {
+    /// How many transactions were committed.
+    pub fn transactions(&self) -> u64 {
+        self.transactions.load(Relaxed)
+    }
+
+    /// How many increments were in them, whatever became of those.
+    pub fn increments(&self) -> u64 {
+        self.increments.load(Relaxed)
+    }
+
+    /// How many transactions failed.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Relaxed)
+    }
+}
+
 // === impl Queue ===
 
 impl Queue {
@@ -128,7 +167,7 @@ impl Queue {
     pub(crate) async fn commit(&self, increment: Increment) -> Result<Entry, NotCommitted> {
         let (answer, answered) = oneshot::channel();
         let waiting = Waiting { increment, answer };
-        self.0.try_send(waiting).map_err(|error| match error {
+        self.sender.try_send(waiting).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotCommitted::Full,
             mpsc::error::TrySendError::Closed(_) => {
                 NotCommitted::Failed(RepositoryError::unavailable(Stopping))
@@ -141,6 +180,11 @@ impl Queue {
 
     /// How many increments wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.0.max_capacity() - self.0.capacity()
+        self.sender.max_capacity() - self.sender.capacity()
+    }
+
+    /// How much was committed.
+    pub(crate) const fn tally(&self) -> &Arc<Tally> {
+        &self.tally
     }
 }

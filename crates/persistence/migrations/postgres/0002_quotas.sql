@@ -84,4 +84,10 @@ CREATE TABLE quota.quota_deliveries (
     PRIMARY KEY (event_id, sink)
 );
 
+-- Up to which place each sink has everything, so that nobody looks at what is done.
+CREATE TABLE quota.quota_sinks (
+    sink              varchar(64) NOT NULL PRIMARY KEY,
+    delivered_through bigint NOT NULL
+);
+
 INSERT INTO revisions (name, revision) VALUES ('quota_policies', 0);

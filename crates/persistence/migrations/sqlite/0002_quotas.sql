@@ -77,4 +77,10 @@ CREATE TABLE quota_deliveries (
     PRIMARY KEY (event_id, sink)
 ) STRICT;
 
+-- Up to which place each sink has everything, so that nobody looks at what is done.
+CREATE TABLE quota_sinks (
+    sink              TEXT NOT NULL PRIMARY KEY,
+    delivered_through INTEGER NOT NULL
+) STRICT;
+
 INSERT INTO revisions (name, revision) VALUES ('quota_policies', 0);

@@ -22,15 +22,38 @@ macro_rules! events {
 
 const AFTER: &str = events!("WHERE seq > $1 ORDER BY seq LIMIT $2");
 
-const UNDELIVERED: &str = events!(
-    "WHERE NOT EXISTS (
-        SELECT 1 FROM quota_deliveries d WHERE d.event_id = e.event_id AND d.sink = $1)
-    ORDER BY seq LIMIT $2"
+/// Those that the sink `$1` does not have.
+macro_rules! undelivered {
+    () => {
+        "e.seq > coalesce((SELECT delivered_through FROM quota_sinks WHERE sink = $1), 0)
+        AND NOT EXISTS (
+            SELECT 1 FROM quota_deliveries d WHERE d.event_id = e.event_id AND d.sink = $1)"
+    };
+}
+
+const UNDELIVERED: &str = concat!(events!("WHERE "), undelivered!(), " ORDER BY seq LIMIT $2");
+
+const BACKLOG: &str = concat!(
+    "SELECT count(*) AS total, min(occurred_at) AS oldest FROM quota_events e WHERE ",
+    undelivered!()
 );
 
-const BACKLOG: &str = "
-    SELECT count(*) AS total, min(occurred_at) AS oldest FROM quota_events e WHERE NOT EXISTS (
-        SELECT 1 FROM quota_deliveries d WHERE d.event_id = e.event_id AND d.sink = $1)";
+/// Places are given in the order of commits: before the last one nothing new appears.
+const THROUGH: &str = concat!(
+    "SELECT coalesce(
+        (SELECT min(e.seq) - 1 FROM quota_events e WHERE ",
+    undelivered!(),
+    "), (SELECT max(seq) FROM quota_events), 0) AS through"
+);
+
+const ADVANCE: (&str, &str) = (
+    "INSERT INTO quota_sinks (sink, delivered_through) VALUES ($1, $2)
+    ON CONFLICT (sink) DO UPDATE
+        SET delivered_through = greatest(quota_sinks.delivered_through, $2)",
+    "INSERT INTO quota_sinks (sink, delivered_through) VALUES ($1, $2)
+    ON CONFLICT (sink) DO UPDATE
+        SET delivered_through = max(quota_sinks.delivered_through, $2)",
+);
 
 /// Events that were forgotten meanwhile need no note.
 const DELIVERED: (&str, &str) = (
@@ -63,6 +86,11 @@ impl QuotaEventLog for QuotaDatabase {
         let mut session = self.0.writing().await?;
         let statement = Statement::either(DELIVERED.0, DELIVERED.1).bind(&*to_json(event_ids)?);
         session.execute(statement.bind(sink).bind(Moment::shown(at))).await?;
+        if let Some(row) = session.row(Statement::new(THROUGH).bind(sink)).await? {
+            let through: i64 = row.get("through").map_err(corrupt("an event"))?;
+            let advance = Statement::either(ADVANCE.0, ADVANCE.1).bind(sink).bind(through);
+            session.execute(advance).await?;
+        }
         commit(session).await
     }
 

@@ -35,8 +35,14 @@ pub(super) async fn lead(
 async fn lock(pool: &PgPool, task: &str) -> Result<Option<Box<dyn Leadership>>, Outage> {
     let mut connection = answered(pool.acquire()).await?;
     let locked = sqlx::query_scalar(LOCK).bind(task).fetch_one(&mut *connection);
-    if !answered(locked).await? {
-        return Ok(None);
+    match answered(locked).await {
+        Ok(true) => {}
+        Ok(false) => return Ok(None),
+        Err(outage) => {
+            // It may hold the lock without anybody knowing: it must not live on in the pool.
+            connection.close_on_drop();
+            return Err(outage);
+        }
     }
     // Not the pool's any more: the lock is given up with the connection.
     Ok(Some(Box::new(Locked(connection.detach()))))

@@ -60,7 +60,7 @@ impl Housekeeping {
             if span.name != touched.period_name {
                 continue;
             }
-            if self.compare(&policy, &span, &mut drift).await?.is_err() {
+            if self.compare(&policy, &span, touched.used, &mut drift).await?.is_err() {
                 break;
             }
         }
@@ -71,28 +71,29 @@ impl Housekeeping {
         &self,
         policy: &ActivePolicy,
         span: &Span,
+        touched: u64,
         drift: &mut Drift,
     ) -> Result<Result<(), StoreError>, RepositoryError> {
-        let mut apart = None;
-        // Increments that are on their way look like drift: what is one stays one.
-        for _ in 0..2 {
-            let shown = match self.0.counter.read(policy, span).await {
-                Ok(shown) => shown,
-                Err(error) => return Ok(Err(error)),
-            };
-            let kept = self.0.ledger.usage(&policy.policy().id, &span.name).await?;
-            let kept = kept.map_or(0, |usage| usage.used);
-            apart = Some((shown, kept)).filter(|_| shown.unwrap_or_default() != kept);
-            if apart.is_none() {
-                break;
-            }
-        }
-        drift.compared += 1;
-        let Some((shown, kept)) = apart else {
-            return Ok(Ok(()));
+        let (counter, id) = (&self.0.counter, &policy.policy().id);
+        let shown = match counter.read(policy, span).await {
+            Ok(shown) => shown,
+            Err(error) => return Ok(Err(error)),
         };
+        drift.compared += 1;
+        if shown.unwrap_or_default() == touched {
+            return Ok(Ok(()));
+        }
+        // Increments that are on their way look like drift: what is one stays one.
+        let shown = match counter.read(policy, span).await {
+            Ok(shown) => shown,
+            Err(error) => return Ok(Err(error)),
+        };
+        let kept = self.0.ledger.usage(id, &span.name).await?.map_or(0, |usage| usage.used);
+        if shown.unwrap_or_default() == kept {
+            return Ok(Ok(()));
+        }
         drift.count(shown, kept);
-        Ok(self.0.counter.set(policy, span, kept).await)
+        Ok(counter.set(policy, span, kept).await)
     }
 }
 

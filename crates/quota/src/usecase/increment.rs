@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::{
     ActivePolicy, Committer, Entry, Increment, QuotaId, QuotaUsage, Quotas, RepositoryError, Span,
     Taken, Verdict,
-    committer::{NotCommitted, Queue},
+    committer::{NotCommitted, Queue, Tally},
     usecase::ReadUsage,
 };
 
@@ -78,6 +78,11 @@ impl IncrementUsage {
     /// How many increments wait for the ledger.
     pub fn waiting(&self) -> usize {
         self.queue.waiting()
+    }
+
+    /// How much was committed.
+    pub const fn tally(&self) -> &Arc<Tally> {
+        self.queue.tally()
     }
 
     /// Uses `amount` of a policy, if so much is left in the period that it is now. An increment

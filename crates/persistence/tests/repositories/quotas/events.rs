@@ -151,6 +151,9 @@ async fn events_wait_until_a_sink_has_them(home: &Home) {
     let backlog = log.backlog("kafka").await.unwrap();
     assert_eq!(backlog, Backlog { events: 3, oldest: Some(at(0)) });
 
+    // The last one first.
+    log.delivered("webhook", &[&all[2].event.event_id], at(9)).await.unwrap();
+    assert_eq!(log.undelivered("webhook", 100).await.unwrap(), all[..2]);
     let ids = [&*all[0].event.event_id, "quota_unknown:2026-02-23:exceeded"];
     for _ in 0..2 {
         log.delivered("kafka", &ids, at(9)).await.unwrap();
@@ -160,11 +163,16 @@ async fn events_wait_until_a_sink_has_them(home: &Home) {
     assert_eq!(log.undelivered("kafka", 100).await.unwrap(), all[1..]);
     let backlog = log.backlog("kafka").await.unwrap();
     assert_eq!(backlog, Backlog { events: 2, oldest: Some(at(1_000)) });
-    // Another sink has none of them.
-    assert_eq!(log.undelivered("webhook", 100).await.unwrap(), all);
     let ids: Vec<&str> = all.iter().map(|logged| &*logged.event.event_id).collect();
     log.delivered("webhook", &ids, at(9)).await.unwrap();
     assert_eq!(log.backlog("webhook").await.unwrap(), Backlog::default());
+    // A sink that nobody knew has none of them.
+    assert_eq!(log.undelivered("pager", 100).await.unwrap(), all);
+
+    let policy = replica.create(draft(1)).await;
+    replica.increment(&policy.id, 1).await;
+    let [new] = log.undelivered("webhook", 100).await.unwrap().try_into().unwrap();
+    assert_eq!(new.event.quota_id, policy.id);
 }
 
 /// Two replicas tell events while somebody reads them as they come.

@@ -83,7 +83,7 @@ async fn a_database_without_quotas_gets_them(home: &Home) {
     let database = home.migrated().await;
     let rule = create(&database, spec("u1", 60), 0).await;
     let mut console = home.console().await;
-    for table in ["deliveries", "events", "increments", "usages", "policies"] {
+    for table in ["deliveries", "sinks", "events", "increments", "usages", "policies"] {
         console.run(&format!("DROP TABLE quota_{table}")).await;
     }
     console.run("DELETE FROM revisions WHERE name = 'quota_policies'").await;

@@ -149,12 +149,12 @@ fn connections_that_break_charge_nobody_twice() {
         let policy = replica.create(draft(1_000)).await;
         other.quotas.catalog().refresh().await.unwrap();
         let failures = AtomicUsize::new(0);
-        let send = async |client: usize| {
-            let replica = if client % 2 == 0 { &replica } else { &other };
+        let client = async |number: usize| {
+            let replica = [&replica, &other][number % 2];
             let mut sent = 0_u64;
             // Until enough have failed to say something.
             while sent == 0 || failures.load(Relaxed) < 20 {
-                let id = format!("req_{client}_{sent}");
+                let id = format!("req_{number}_{sent}");
                 while let Err(error) = replica.try_increment(&policy.id, 1, &id).await {
                     assert!(matches!(error, IncrementError::Repository(_)), "{error}");
                     failures.fetch_add(1, Relaxed);
@@ -173,7 +173,7 @@ fn connections_that_break_charge_nobody_twice() {
                 let _ = replica.database.ping().await;
             }
         };
-        let (sent, ()) = tokio::join!(join_all((0..8).map(send)), breaking);
+        let (sent, ()) = tokio::join!(join_all((0..8).map(client)), breaking);
         let sent: u64 = sent.into_iter().sum();
         assert_eq!(replica.kept(&policy).await, sent.min(1_000));
     });
