@@ -10,7 +10,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub(crate) struct Refusal {
     status: StatusCode,
-    told: Told,
+    told: Box<Told>,
     body: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ impl Refusal {
     /// The refusal in an answer's body.
     pub(super) fn read(status: StatusCode, body: Vec<u8>) -> Option<Self> {
         let Envelope { error } = serde_json::from_slice(&body).ok()?;
-        Some(Self { status, told: error, body })
+        Some(Self { status, told: Box::new(error), body })
     }
 
     /// Whether there is not so much left: an answer rather than a mistake.
@@ -91,7 +91,7 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Told { code, message, request_id, details } = &self.told;
+        let Told { code, message, request_id, details } = &*self.told;
         f.write_str(message)?;
         for detail in details {
             write!(f, "\n  {detail}")?;

@@ -32,7 +32,8 @@ struct Page {
 
 #[derive(Deserialize)]
 struct Period {
-    period_name: String,
+    #[serde(rename = "period_name")]
+    name: String,
     limit: u64,
     used: u64,
     usage_percent: f64,
@@ -62,7 +63,7 @@ fn write(periods: &[Period], out: &mut dyn Write) -> io::Result<()> {
     ]);
     for period in periods {
         table.row([
-            period.period_name.clone(),
+            period.name.clone(),
             period.used.to_string(),
             period.limit.to_string(),
             period.usage_percent.to_string(),

@@ -36,7 +36,8 @@ struct Usage {
     limit: u64,
     used: u64,
     remaining: u64,
-    usage_percent: f64,
+    #[serde(rename = "usage_percent")]
+    percent: f64,
     reset_at: String,
     allowed: Option<bool>,
 }
@@ -70,7 +71,7 @@ impl Usage {
         fields.extend([
             ("quota", self.quota_id),
             ("subject", format!("{}:{}", self.subject_type, self.subject_id)),
-            ("used", format!("{} of {} ({} %)", self.used, self.limit, self.usage_percent)),
+            ("used", format!("{} of {} ({} %)", self.used, self.limit, self.percent)),
             ("remaining", self.remaining.to_string()),
             ("period", self.period),
             ("reset at", self.reset_at),

@@ -200,6 +200,7 @@ const fn code_name(code: Code) -> &'static str {
         Code::DeadlineExceeded => "DeadlineExceeded",
         Code::NotFound => "NotFound",
         Code::AlreadyExists => "AlreadyExists",
+        Code::Aborted => "Aborted",
         Code::PermissionDenied => "PermissionDenied",
         Code::Unauthenticated => "Unauthenticated",
         Code::ResourceExhausted => "ResourceExhausted",

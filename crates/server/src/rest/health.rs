@@ -42,11 +42,13 @@ pub(super) async fn live() -> Response {
 
 /// The server can decide. Without its store it is degraded but still ready, since the
 /// failure policy decides; taken out of service, it could not even do that. Without its
-/// database it decides by the rules it knows.
+/// database it decides by the rules it knows, but no quota can be used.
 #[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "It can", body = Readiness), Late))]
 pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
     let store = ask_store(&services).await.err().map(|error| error.to_string());
-    let database = services.catalog.freshness().error.map(|error| error.to_string());
+    let rules = services.catalog.freshness().error.map(|error| error.to_string());
+    let policies = services.quotas.catalog.freshness().error.map(|error| error.to_string());
+    let database = rules.or(policies);
     let status = if store.is_none() && database.is_none() { "ready" } else { "degraded" };
     let told = |error: Option<String>| {
         error.map_or_else(|| "ok".to_owned(), |error| format!("error: {error}"))

@@ -3,8 +3,7 @@
 use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
-    sync::{Arc, RwLock},
-    thread,
+    sync::{Arc, Condvar, Mutex},
     time::Duration,
 };
 
@@ -15,7 +14,7 @@ pub(super) const LARGEST: u64 = 3;
 
 /// Where the server is now.
 #[derive(Clone)]
-pub(super) struct Target(Arc<RwLock<String>>);
+pub(super) struct Target(Arc<(Mutex<String>, Condvar)>);
 
 /// What became of a request.
 #[derive(Debug)]
@@ -30,15 +29,22 @@ pub(super) enum Answer {
 
 impl Target {
     pub(super) fn new(url: &str) -> Self {
-        Self(Arc::new(RwLock::new(address(url))))
+        Self(Arc::new((Mutex::new(address(url)), Condvar::new())))
     }
 
     pub(super) fn move_to(&self, url: &str) {
-        *self.0.write().unwrap() = address(url);
+        *self.0.0.lock().unwrap() = address(url);
+        self.0.1.notify_all();
     }
 
     pub(super) fn get(&self) -> String {
-        self.0.read().unwrap().clone()
+        self.0.0.lock().unwrap().clone()
+    }
+
+    /// Waits until the server is elsewhere; for a moment only, since it may come back where it is.
+    pub(super) fn pause(&self) {
+        let (address, moved) = &*self.0;
+        drop(moved.wait_timeout(address.lock().unwrap(), Duration::from_millis(10)).unwrap());
     }
 }
 
@@ -76,7 +82,7 @@ pub(super) fn client(number: usize, id: &str, target: &Target, tally: &Tally) {
     let line = format!("POST /api/v1/quotas/{id}/usage/increment");
     let gives_up = number.is_multiple_of(4);
     for turn in 0_u64.. {
-        if tally.is_stopped() {
+        if tally.counts().stopped {
             return;
         }
         let amount = 1 + turn % LARGEST;
@@ -84,11 +90,11 @@ pub(super) fn client(number: usize, id: &str, target: &Target, tally: &Tally) {
         loop {
             let unsure = match send(&target.get(), &line, &body) {
                 Answer::Given(200, _) => {
-                    tally.acknowledge(amount);
+                    tally.note(|counts| counts.acknowledged += amount);
                     break;
                 }
                 Answer::Given(429, _) => {
-                    tally.refuse();
+                    tally.note(|counts| counts.refused += 1);
                     break;
                 }
                 Answer::Given(502 | 503, body) => body.contains("SYS_QUOTA_UNCONFIRMED"),
@@ -97,12 +103,11 @@ pub(super) fn client(number: usize, id: &str, target: &Target, tally: &Tally) {
                 Answer::Lost => true,
             };
             if gives_up {
-                tally.lose(if unsure { amount } else { 0 });
+                tally.note(|counts| counts.unanswered += if unsure { amount } else { 0 });
                 break;
             }
-            tally.repeat();
-            // Another process has to come back.
-            thread::sleep(Duration::from_millis(10));
+            tally.note(|counts| counts.repeated += 1);
+            target.pause();
         }
     }
 }

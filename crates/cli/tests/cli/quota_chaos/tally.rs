@@ -2,74 +2,57 @@
 
 use std::{
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
-    },
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+    time::Duration,
 };
 
-/// What all clients saw, in units. Clones count together.
+/// What all clients saw. Clones count together.
 #[derive(Clone, Default)]
-pub(super) struct Tally(Arc<Counts>);
+pub(super) struct Tally(Arc<(Mutex<Counts>, Condvar)>);
 
-#[derive(Default)]
-struct Counts {
-    acknowledged: AtomicU64,
-    /// Requests that were sent completely, whose client gave up without an answer.
-    unanswered: AtomicU64,
-    refused: AtomicU64,
+#[derive(Clone, Copy, Default)]
+pub(super) struct Counts {
+    /// Units that were answered with 200.
+    pub(super) acknowledged: u64,
+    /// Units that were asked for completely, whose client gave up without an answer.
+    pub(super) unanswered: u64,
+    /// Requests that did not fit.
+    pub(super) refused: u64,
     /// Requests that were sent again under the same id.
-    repeated: AtomicU64,
-    stopped: AtomicBool,
+    pub(super) repeated: u64,
+    pub(super) stopped: bool,
 }
 
 impl Tally {
-    pub(super) fn acknowledge(&self, units: u64) {
-        self.0.acknowledged.fetch_add(units, SeqCst);
+    /// Notes something, and wakes whoever waits for it.
+    pub(super) fn note(&self, change: impl FnOnce(&mut Counts)) {
+        change(&mut self.lock());
+        self.0.1.notify_all();
     }
 
-    pub(super) fn lose(&self, units: u64) {
-        self.0.unanswered.fetch_add(units, SeqCst);
+    pub(super) fn counts(&self) -> Counts {
+        *self.lock()
     }
 
-    pub(super) fn refuse(&self) {
-        self.0.refused.fetch_add(1, SeqCst);
+    /// Waits until the counts are such; says whether that came to be.
+    pub(super) fn wait(&self, met: impl Fn(&Counts) -> bool) -> bool {
+        let patience = Duration::from_secs(30);
+        let waited = self.0.1.wait_timeout_while(self.lock(), patience, |counts| !met(counts));
+        !waited.unwrap().1.timed_out()
     }
 
-    pub(super) fn repeat(&self) {
-        self.0.repeated.fetch_add(1, SeqCst);
-    }
-
-    pub(super) fn stop(&self) {
-        self.0.stopped.store(true, SeqCst);
-    }
-
-    pub(super) fn acknowledged(&self) -> u64 {
-        self.0.acknowledged.load(SeqCst)
-    }
-
-    pub(super) fn unanswered(&self) -> u64 {
-        self.0.unanswered.load(SeqCst)
-    }
-
-    pub(super) fn refused(&self) -> u64 {
-        self.0.refused.load(SeqCst)
-    }
-
-    pub(super) fn is_stopped(&self) -> bool {
-        self.0.stopped.load(SeqCst)
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.0.0.lock().unwrap()
     }
 }
 
-impl fmt::Debug for Tally {
+impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let repeated = self.0.repeated.load(SeqCst);
+        let Self { acknowledged, unanswered, refused, repeated, .. } = self;
         write!(
             f,
-            "acknowledged {}, unanswered {}, refused {} times, repeated {repeated} times",
-            self.acknowledged(),
-            self.unanswered(),
-            self.refused(),
+            "acknowledged {acknowledged}, unanswered {unanswered}, refused {refused} times, \
+             repeated {repeated} times"
         )
     }
 }
