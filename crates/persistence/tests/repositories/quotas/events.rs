@@ -212,6 +212,39 @@ async fn readers_miss_none(home: &Home) {
     assert!(seen.iter().all(|logged| logged.event.kind == EventKind::Exceeded));
 }
 
+/// A place in the log is given only when all before it can be seen.
+#[test]
+fn whoever_tells_waits_for_whoever_is_telling() {
+    let home = require!(Home::postgres());
+    run(async {
+        let replica = Replica::start(&home).await;
+        let policy = replica.create(draft(1)).await;
+        let Home::Postgres(database) = &home else { unreachable!() };
+        let mut console = home.console().await;
+        console.run("BEGIN").await;
+        console
+            .run("SELECT pg_advisory_xact_lock(hashtextextended('headgate.quota_events', 0))")
+            .await;
+        let waits = async {
+            let waiting = "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+                WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT granted";
+            while database.psql(waiting) != "1" {
+                tokio::task::yield_now().await;
+            }
+        };
+        let increment = replica.increment(&policy.id, 1);
+        tokio::pin!(increment);
+        tokio::select! {
+            done = &mut increment => panic!("it did not wait: {done:?}"),
+            () = waits => {}
+        }
+        assert_eq!(replica.events().await, []);
+        console.run("COMMIT").await;
+        assert!(increment.await.allowed);
+        assert_eq!(replica.told().await, [(EXCEEDED, 1)]);
+    });
+}
+
 #[test]
 fn one_process_leads_until_its_connection_is_gone() {
     let home = require!(Home::postgres());
