@@ -2,7 +2,8 @@ use std::path::Path;
 
 use super::{KafkaBuilder, PASSWORD, USER, certificates, ports::Ports};
 
-/// One node for everything, with topics of its own that need no other, and quick to say that it is there.
+/// One node for everything, with topics of its own that need no other. It is quick to say that it is there, and to believe
+/// that the process before it is not.
 const FIXED: &str = "\
 process.roles=broker,controller
 node.id=1
@@ -15,7 +16,8 @@ transaction.state.log.num.partitions=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
-broker.heartbeat.interval.ms=100
+broker.heartbeat.interval.ms=200
+broker.session.timeout.ms=2000
 num.network.threads=2
 num.io.threads=2
 log.cleaner.dedupe.buffer.size=2097152

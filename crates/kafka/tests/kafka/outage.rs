@@ -1,0 +1,93 @@
+use std::{
+    io::{self, Write},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use headgate_kafka::{PublishError, Publisher};
+use headgate_testkit::{Kafka, require};
+use tokio::time::Instant;
+use tracing_subscriber::EnvFilter;
+
+use crate::support::{PATIENCE, config, create_topic, message, payload, publisher, read};
+
+/// What the log hears.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn start() -> Self {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
+        subscriber.with_env_filter(EnvFilter::new("info")).with_ansi(false).init();
+        log
+    }
+
+    /// How often it heard this of these brokers. Other tests write to it, too.
+    fn count(&self, text: &str, brokers: &str) -> usize {
+        let log = self.0.lock().unwrap();
+        let is_it = |line: &&str| line.contains(text) && line.contains(brokers);
+        String::from_utf8_lossy(&log).lines().filter(is_it).count()
+    }
+}
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_away_costs_no_more_than_the_bound_and_is_found_again() {
+    const TIMEOUT: Duration = Duration::from_secs(2);
+    let broker = Kafka::builder().property("auto.create.topics.enable", "false").start();
+    let kafka = require!(broker);
+    let (log, brokers, topic) = (Log::start(), kafka.brokers(), "quota.exceeded.v1");
+    let hasty = Publisher::new(&{
+        let mut config = config(&brokers);
+        config.send_timeout = TIMEOUT;
+        config
+    });
+    let hasty = hasty.unwrap();
+    let patient = publisher(&brokers);
+
+    // No topic.
+    let error = patient.publish(message(topic, "s", "too early")).await.unwrap_err();
+    assert_eq!(error, PublishError::UnknownTopic { topic: topic.into() });
+    assert!(error.is_retryable());
+    create_topic(&brokers, topic, 3).await;
+    patient.publish(message(topic, "s", "first")).await.unwrap();
+    hasty.publish(message(topic, "s", "second")).await.unwrap();
+
+    // No broker.
+    kafka.stop();
+    for _ in 0..3 {
+        let start = Instant::now();
+        let error = hasty.publish(message(topic, "s", "lost")).await.unwrap_err();
+        assert!(start.elapsed() < TIMEOUT * 2, "{:?}", start.elapsed());
+        assert!(matches!(error, PublishError::Unavailable { .. }), "{error}");
+    }
+    // Each publisher has said so once: a minute has not passed.
+    assert_eq!(log.count("Kafka is in trouble", &brokers), 2);
+
+    // A call that began without a broker ends with one.
+    let (waiting, ()) = tokio::join!(patient.publish(message(topic, "s", "third")), async {
+        tokio::task::block_in_place(|| kafka.restart())
+    },);
+    waiting.unwrap();
+    let again = tokio::time::timeout(PATIENCE, async {
+        while hasty.publish(message(topic, "s", "fourth")).await.is_err() {}
+    });
+    again.await.unwrap();
+    assert!(log.count("acknowledges messages again", &brokers) >= 2);
+
+    let found = read(&brokers, topic, 3, 4).await;
+    let found: Vec<_> = found.iter().map(payload).collect();
+    assert_eq!(found[..2], ["first", "second"]);
+    assert!(found.contains(&"third") && found.contains(&"fourth"), "{found:?}");
+}
