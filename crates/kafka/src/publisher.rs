@@ -53,7 +53,7 @@ impl Publisher {
 
     /// Publishes a message, and returns once all replicas in sync have it, or its time is up.
     ///
-    /// It must be called on a tokio runtime that keeps time.
+    /// It must be called on a tokio runtime that keeps time. Dropping the future does not take the message back.
     pub async fn publish(&self, message: Message<'_>) -> Result<(), PublishError> {
         message.validate()?;
         let deadline = Instant::now() + self.config.send_timeout;

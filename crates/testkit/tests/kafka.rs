@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 use std::{
+    env,
     net::{TcpListener, TcpStream},
     path::PathBuf,
+    process::Command,
 };
 
 use headgate_testkit::{Kafka, require};
@@ -46,6 +48,27 @@ fn those_who_share_a_broker_share_one() {
     let two = require!(Kafka::shared());
     assert_eq!(one.brokers(), two.brokers());
     assert_ne!(one.new_topic(), two.new_topic());
+}
+
+/// In a process of its own, whose environment is not ours.
+#[test]
+fn the_environment_names_brokers_and_jars() {
+    const CHILD: &str = "HEADGATE_TESTKIT_CHILD";
+    if env::var_os(CHILD).is_none() {
+        let empty = tempfile::tempdir().unwrap();
+        let child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "the_environment_names_brokers_and_jars"])
+            .env(CHILD, "1")
+            .env("HEADGATE_TEST_KAFKA_BROKERS", "kafka-1:9092,kafka-2:9092")
+            .env("XDG_CACHE_HOME", empty.path())
+            .output()
+            .unwrap();
+        assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+        return;
+    }
+    assert_eq!(Kafka::shared().unwrap().brokers(), "kafka-1:9092,kafka-2:9092");
+    let skip = Kafka::start().unwrap_err();
+    assert_eq!(skip.component, "kafka");
 }
 
 fn process(kafka: &Kafka) -> PathBuf {

@@ -46,7 +46,7 @@ async fn without_brokers_publishing_fails_in_time_and_blocks_nobody() {
     ticker.abort();
 
     assert!((TIMEOUT / 2..TIMEOUT * 2).contains(&took), "{took:?}");
-    assert!(ticks.load(Ordering::Relaxed) > 50, "{ticks:?} ticks");
+    assert!(ticks.load(Ordering::Relaxed) > 20, "{ticks:?} ticks");
     assert!(errors.iter().all(PublishError::is_retryable));
     let is_away = |error: &&PublishError| matches!(error, PublishError::Unavailable { reason } if reason.contains("Connection refused"));
     assert!(errors.iter().filter(is_away).count() >= 1_000, "{:?}", errors.first());

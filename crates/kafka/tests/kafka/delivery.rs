@@ -25,7 +25,7 @@ async fn a_message_arrives_with_key_payload_and_headers() {
     // The broker creates the topic when it is first asked for it.
     publisher(kafka.brokers()).publish(message).await.unwrap();
 
-    let found = read(kafka.brokers(), &topic, 3, 1).await.remove(0);
+    let found = read(kafka.brokers(), &topic, 3, |found| found.len() == 1).await.remove(0);
     assert_eq!(found.key(), Some(&b"quota_7"[..]));
     assert_eq!(payload(&found), r#"{"event":"QUOTA_EXCEEDED"}"#);
     assert_eq!(header(&found, "event_id"), Some("e-1"));
@@ -55,7 +55,7 @@ async fn messages_of_a_subject_are_in_one_partition_in_order() {
     }
     tasks.join_all().await;
 
-    let found = read(kafka.brokers(), &topic, 6, SUBJECTS * EACH).await;
+    let found = read(kafka.brokers(), &topic, 6, |found| found.len() == SUBJECTS * EACH).await;
     let used: HashSet<_> = found.iter().map(rdkafka::Message::partition).collect();
     assert_eq!(used.len(), 6);
     let mut turns: HashMap<&str, usize> = HashMap::new();
@@ -86,7 +86,7 @@ async fn more_messages_than_there_is_room_for_wait_for_their_turn() {
     let results = tasks.join_all().await;
     assert!(results.iter().all(Result::is_ok), "{:?}", results.iter().find(|it| it.is_err()));
 
-    let found = read(kafka.brokers(), &topic, 3, COUNT).await;
+    let found = read(kafka.brokers(), &topic, 3, |found| found.len() == COUNT).await;
     let different: HashSet<_> = found.iter().map(payload).collect();
     assert_eq!(different.len(), COUNT);
 }

@@ -46,12 +46,12 @@ pub(crate) async fn create_topic(brokers: &str, topic: &str, partitions: i32) {
     assert!(created.iter().all(Result::is_ok), "{created:?}");
 }
 
-/// So many messages of a topic that has so many partitions; those of a partition are in order.
+/// Messages of a topic that has so many partitions, until there are enough; those of a partition are in order.
 pub(crate) async fn read(
     brokers: &str,
     topic: &str,
     partitions: i32,
-    count: usize,
+    enough: impl Fn(&[OwnedMessage]) -> bool,
 ) -> Vec<OwnedMessage> {
     // It joins no group, and still has to name one.
     let consumer: StreamConsumer = client(brokers).set("group.id", topic).create().unwrap();
@@ -61,9 +61,9 @@ pub(crate) async fn read(
     }
     consumer.assign(&all).unwrap();
     let mut messages = Vec::new();
-    while messages.len() < count {
+    while !enough(&messages) {
         let next = timeout(PATIENCE, consumer.recv()).await;
-        let next = next.unwrap_or_else(|_| panic!("{} of {count} messages", messages.len()));
+        let next = next.unwrap_or_else(|_| panic!("only {} messages", messages.len()));
         messages.push(next.unwrap().detach());
     }
     messages

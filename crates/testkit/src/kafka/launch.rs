@@ -70,7 +70,7 @@ impl Launch {
         if options.secure {
             certificates::make(folder.path())?;
         }
-        let text = properties::text(options, &ports, folder.path());
+        let text = properties::text(options, ports, folder.path());
         fs::write(properties_file(folder.path()), text)?;
         // 22 characters of base 64, and no other broker's.
         let cluster = format!("hgtest{:016x}", RandomState::new().build_hasher().finish());
@@ -79,8 +79,8 @@ impl Launch {
         Ok(launch)
     }
 
-    pub(super) fn ports(&self) -> &Ports {
-        &self.ports
+    pub(super) fn ports(&self) -> Ports {
+        self.ports
     }
 
     pub(super) fn folder(&self) -> &Path {

@@ -17,11 +17,11 @@ impl Ports {
         Self { plain, controller, ssl, sasl_ssl }
     }
 
-    pub(super) fn plain(&self) -> String {
+    pub(super) fn plain(self) -> String {
         address(self.plain)
     }
 
-    pub(super) fn all(&self) -> [u16; 4] {
+    pub(super) fn all(self) -> [u16; 4] {
         [self.plain, self.controller, self.ssl, self.sasl_ssl]
     }
 }

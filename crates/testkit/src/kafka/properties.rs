@@ -24,10 +24,12 @@ log.cleaner.dedupe.buffer.size=2097152
 ";
 
 /// The text of `server.properties` for a broker whose files are in this folder.
-pub(super) fn text(options: &KafkaBuilder, ports: &Ports, folder: &Path) -> String {
+pub(super) fn text(options: &KafkaBuilder, ports: Ports, folder: &Path) -> String {
     let Ports { plain, controller, ssl, sasl_ssl } = ports;
-    let mut listeners =
-        format!("PLAINTEXT://127.0.0.1:{plain},CONTROLLER://127.0.0.1:{controller}");
+    let mut listeners = vec![
+        format!("PLAINTEXT://127.0.0.1:{plain}"),
+        format!("CONTROLLER://127.0.0.1:{controller}"),
+    ];
     let mut lines = vec![
         format!("controller.quorum.voters=1@127.0.0.1:{controller}"),
         format!("log.dirs={}", folder.join("data").display()),
@@ -36,10 +38,11 @@ pub(super) fn text(options: &KafkaBuilder, ports: &Ports, folder: &Path) -> Stri
             .to_owned(),
     ];
     if options.secure {
-        listeners += &format!(",SSL://127.0.0.1:{ssl},SASL_SSL://127.0.0.1:{sasl_ssl}");
+        listeners.push(format!("SSL://127.0.0.1:{ssl}"));
+        listeners.push(format!("SASL_SSL://127.0.0.1:{sasl_ssl}"));
         lines.extend(secure(folder));
     }
-    lines.push(format!("listeners={listeners}"));
+    lines.push(format!("listeners={}", listeners.join(",")));
     // The last one counts: what the test says goes after what we say.
     lines.extend(options.properties.iter().map(|(name, value)| format!("{name}={value}")));
     format!("{FIXED}{}\n", lines.join("\n"))
