@@ -85,6 +85,11 @@ impl Producer {
         self.client().client().fatal_error().is_some()
     }
 
+    /// Ends it, and waits until it has ended: blocks.
+    pub(crate) fn end(mut self) {
+        drop(self.0.take());
+    }
+
     fn client(&self) -> &ThreadedProducer<Context> {
         self.0.as_ref().expect("it is only taken when dropped")
     }
@@ -93,9 +98,10 @@ impl Producer {
 impl Drop for Producer {
     /// Ends elsewhere: librdkafka waits for its threads.
     fn drop(&mut self) {
-        let client = self.0.take();
-        // Without a thread to end on it ends here, which is late and not wrong.
-        let _ = thread::Builder::new().name("kafka-end".into()).spawn(move || drop(client));
+        if let Some(client) = self.0.take() {
+            // Without a thread to end on it ends here, which is late and not wrong.
+            let _ = thread::Builder::new().name("kafka-end".into()).spawn(move || drop(client));
+        }
     }
 }
 

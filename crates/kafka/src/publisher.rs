@@ -68,6 +68,17 @@ impl Publisher {
         Err(PublishError::new(&error, message.topic, self.journal.trouble()))
     }
 
+    /// Ends all connections, and drops what nobody waits for any more.
+    ///
+    /// A program that ends should do this first: dropping the publisher ends them, too, and does not wait for that.
+    pub async fn close(self) {
+        let producer = self.producer.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // Somebody who still asks for a topic ends it when done.
+        if let Some(producer) = Arc::into_inner(producer) {
+            let _ = spawn_blocking(move || producer.end()).await;
+        }
+    }
+
     async fn place(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, PublishError> {
         let place = timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await;
         // It is never closed.

@@ -123,3 +123,23 @@ async fn count(producer: &Arc<Producer>, topic: &str, wait: Duration) -> Result<
     let counted = spawn_blocking(move || producer.count_partitions(&topic, wait)).await;
     counted.unwrap_or(Err(KafkaError::Canceled))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_good_for_a_minute() {
+        let (topics, three) = (Topics::default(), NonZeroU32::new(3).unwrap());
+        topics.learn("t", three);
+        tokio::time::advance(FRESH.saturating_sub(PAUSE)).await;
+        assert_eq!(topics.fresh("t"), Some(three));
+        assert_eq!(topics.fresh("another"), None);
+        tokio::time::advance(PAUSE).await;
+        assert_eq!(topics.fresh("t"), None);
+
+        topics.learn("t", three);
+        topics.forget("t");
+        assert_eq!(topics.fresh("t"), None);
+    }
+}

@@ -18,20 +18,23 @@ async fn a_message_arrives_with_key_payload_and_headers() {
     let message = Message {
         topic: &topic,
         key: "quota_7",
-        partition_by: "tenant-1",
+        partition_by: "tenant-2",
         payload: br#"{"event":"QUOTA_EXCEEDED"}"#,
         headers: &[("event_id", "e-1"), ("empty", "")],
     };
     // The broker creates the topic when it is first asked for it.
-    publisher(kafka.brokers()).publish(message).await.unwrap();
+    let publisher = publisher(kafka.brokers());
+    publisher.publish(message).await.unwrap();
+    publisher.close().await;
 
     let found = read(kafka.brokers(), &topic, 3, |found| found.len() == 1).await.remove(0);
     assert_eq!(found.key(), Some(&b"quota_7"[..]));
     assert_eq!(payload(&found), r#"{"event":"QUOTA_EXCEEDED"}"#);
     assert_eq!(header(&found, "event_id"), Some("e-1"));
     assert_eq!(header(&found, "empty"), Some(""));
-    let partition = partition_of("tenant-1", NonZeroU32::new(3).unwrap());
-    assert_eq!(found.partition(), partition as i32);
+    let three = NonZeroU32::new(3).unwrap();
+    assert_eq!(found.partition(), partition_of("tenant-2", three) as i32);
+    assert_ne!(found.partition(), partition_of("quota_7", three) as i32);
 }
 
 #[tokio::test]
