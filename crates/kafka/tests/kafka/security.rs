@@ -1,9 +1,9 @@
 use std::{fs, path::PathBuf, time::Duration};
 
-use headgate_kafka::{ConfigError, Mechanism, PublishError, Publisher, Security};
+use headgate_kafka::{ConfigError, KafkaConfig, Mechanism, PublishError, Publisher, Security};
 use headgate_testkit::{Kafka, SecureListeners, require};
 
-use crate::support::{message, payload, read, secure_config};
+use crate::support::{PATIENCE, message, payload, read, secure_config};
 
 const TOPIC: &str = "secured";
 
@@ -16,11 +16,14 @@ async fn only_who_trusts_and_is_trusted_gets_through() {
     let listeners = kafka.secure();
 
     let ssl = Security::Ssl { ca_file: Some(listeners.ca_file.clone()) };
-    publish(&listeners.ssl, ssl, "ssl").await.unwrap();
-    for mechanism in [Mechanism::ScramSha512, Mechanism::ScramSha256, Mechanism::Plain] {
-        let security = sasl(&listeners, mechanism, listeners.password);
-        publish(&listeners.sasl_ssl, security, mechanism.name()).await.unwrap();
-    }
+    let sasl_with = |mechanism| sasl(&listeners, mechanism, listeners.password);
+    let (first, second, third, fourth) = tokio::join!(
+        publish(&listeners.ssl, ssl, "ssl", PATIENCE),
+        publish(&listeners.sasl_ssl, sasl_with(Mechanism::ScramSha512), "SCRAM-SHA-512", PATIENCE),
+        publish(&listeners.sasl_ssl, sasl_with(Mechanism::ScramSha256), "SCRAM-SHA-256", PATIENCE),
+        publish(&listeners.sasl_ssl, sasl_with(Mechanism::Plain), "PLAIN", PATIENCE),
+    );
+    assert_eq!([first, second, third, fourth], [const { Ok(()) }; 4]);
 
     let found = read(&kafka.brokers(), TOPIC, 3, |found| found.len() == 4).await;
     let mut found: Vec<_> = found.iter().map(payload).collect();
@@ -31,9 +34,9 @@ async fn only_who_trusts_and_is_trusted_gets_through() {
     let stranger = Security::Ssl { ca_file: Some(another_authority(&kafka)) };
     let unnamed = Security::Ssl { ca_file: None };
     let (liar, stranger, unnamed) = tokio::join!(
-        publish(&listeners.sasl_ssl, liar, "liar"),
-        publish(&listeners.ssl, stranger, "stranger"),
-        publish(&listeners.ssl, unnamed, "unnamed"),
+        publish(&listeners.sasl_ssl, liar, "liar", TIMEOUT),
+        publish(&listeners.ssl, stranger, "stranger", TIMEOUT),
+        publish(&listeners.ssl, unnamed, "unnamed", TIMEOUT),
     );
     let denied = liar.unwrap_err();
     assert!(matches!(denied, PublishError::Denied { .. }), "{denied}");
@@ -53,9 +56,13 @@ fn a_file_without_certificates_is_told_at_once() {
     assert!(matches!(error, ConfigError::Client(_)), "{error}");
 }
 
-async fn publish(broker: &str, security: Security, text: &str) -> Result<(), PublishError> {
-    let mut config = secure_config(broker, security);
-    config.send_timeout = TIMEOUT;
+async fn publish(
+    broker: &str,
+    security: Security,
+    text: &str,
+    send_timeout: Duration,
+) -> Result<(), PublishError> {
+    let config = KafkaConfig { send_timeout, ..secure_config(broker, security) };
     let publisher = Publisher::new(&config).unwrap();
     publisher.publish(message(TOPIC, text, text)).await
 }
