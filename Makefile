@@ -18,7 +18,7 @@ test: deps ## Install what the tests need and run them all
 bench: ## Compare with other limiters and with Redis's own ceiling, in one run
 	bench/run
 
-check: ## Check format, lints, docs, licences and advisories
+check: deps ## Check format, lints, docs, licences and advisories
 	cargo fmt --all --check
 	cargo fmt $(BENCH) --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -30,5 +30,5 @@ fmt: ## Format all code
 	cargo fmt --all
 	cargo fmt $(BENCH)
 
-deps: ## Install what the tests start, if they are missing
+deps: ## Install what the tests start and the build needs, if it is missing
 	@scripts/install-test-deps

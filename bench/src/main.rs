@@ -6,6 +6,7 @@
 //! | `memory`, `flood` | resident bytes, each measured in a `child` process |
 //! | `redis` | decisions per second through Redis, against `redis-benchmark` |
 //! | `server` | checks per second through a socket, against handlers that do nothing |
+//! | `quota` | durable increments per second, against a transaction for each |
 //! | `contestant`, `contestants` | ours and the rivals behind one trait |
 //! | `shape`, `stream`, `zipf`, `random` | the traffic |
 //! | `lap`, `rss`, `machine` | measuring |
@@ -21,6 +22,7 @@ mod lap;
 mod machine;
 mod memory;
 mod options;
+mod quota;
 mod random;
 mod redis;
 mod report;
@@ -70,5 +72,8 @@ fn run(options: Options) {
     }
     if options.wants(Part::Server) {
         server::report(options);
+    }
+    if options.wants(Part::Quota) {
+        quota::report(options);
     }
 }

@@ -14,10 +14,12 @@ pub(crate) enum Part {
     Memory,
     Redis,
     Server,
+    Quota,
 }
 
 impl Options {
-    pub(crate) const USAGE: &str = "usage: bench/run [--quick] [--only speed|memory|redis|server]";
+    pub(crate) const USAGE: &str =
+        "usage: bench/run [--quick] [--only speed|memory|redis|server|quota]";
 
     /// Reads the arguments; `None` if they make no sense.
     pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Self> {
@@ -57,6 +59,7 @@ impl Part {
             "memory" => Some(Self::Memory),
             "redis" => Some(Self::Redis),
             "server" => Some(Self::Server),
+            "quota" => Some(Self::Quota),
             _ => None,
         }
     }

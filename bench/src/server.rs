@@ -1,7 +1,8 @@
 //! Through a socket: checks per second of whole servers, against handlers that do nothing.
 
-mod candidate;
+pub(crate) mod candidate;
 mod empty;
+pub(crate) mod http;
 mod load;
 mod on_redis;
 mod open_loop;

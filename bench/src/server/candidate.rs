@@ -14,14 +14,14 @@ use super::empty;
 
 /// How a server is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Surface {
+pub(crate) enum Surface {
     Rest,
     Grpc,
 }
 
 /// A server under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Candidate {
+pub(crate) enum Candidate {
     EmptyAxum,
     EmptyTonic { threads: usize },
     Headgate(Surface),
@@ -30,17 +30,17 @@ pub(super) enum Candidate {
 
 /// Where a server runs and keeps its counters.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place<'a> {
+pub(crate) enum Place<'a> {
     /// On a core of its own, with the load on the other, counting in memory.
     OwnCore,
-    /// On all cores, together with its load and the Redis with this address.
-    Beside(&'a str),
+    /// On all cores, together with its load, the Redis and maybe the PostgreSQL with these addresses.
+    Beside { redis: &'a str, postgres: Option<&'a str> },
 }
 
 /// A server that answers.
-pub(super) struct Running {
+pub(crate) struct Running {
     pub(super) candidate: Candidate,
-    pub(super) port: u16,
+    pub(crate) port: u16,
     /// The cores that the load has, as `taskset` names them.
     pub(super) load_cores: &'static str,
     process: Child,
@@ -96,13 +96,13 @@ impl Candidate {
     }
 
     /// Starts it; `None` if it is not to be had here.
-    pub(super) fn start(self, place: Place<'_>) -> Option<Running> {
+    pub(crate) fn start(self, place: Place<'_>) -> Option<Running> {
         let port = free_port();
         let folder = env::temp_dir().join(format!("headgate-bench-{port}"));
         fs::create_dir_all(&folder).expect("a folder");
         let (cores, load_cores) = match place {
             Place::OwnCore => ("0", "1"),
-            Place::Beside(_) => ("0,1", "0,1"),
+            Place::Beside { .. } => ("0,1", "0,1"),
         };
         let mut command = Command::new("taskset");
         command.args(["--cpu-list", cores]).args(self.command(port)?);
@@ -111,8 +111,9 @@ impl Candidate {
             .env("HEADGATE__RATELIMIT__DEFAULT_LIMIT", ENOUGH)
             .env("HEADGATE__RATE_LIMITER__TOKEN_BUCKET__CAPACITY", ENOUGH)
             .env("HEADGATE__RATE_LIMITER__TOKEN_BUCKET__REFILL_RATE", "1000000");
-        if let Place::Beside(redis) = place {
+        if let Place::Beside { redis, postgres } = place {
             command.env("HEADGATE__REDIS__URL", redis);
+            command.envs(postgres.map(|url| ("HEADGATE__DATABASE__URL", url)));
         }
         command.env(self.port_variable(), port.to_string()).env(self.other_port_variable(), "0");
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
@@ -197,6 +198,12 @@ impl Running {
     fn is_up(&self) -> bool {
         let answers = || TcpStream::connect(("127.0.0.1", self.port)).is_ok();
         wait_until(Duration::from_secs(10), answers)
+    }
+
+    /// The token that opens everything, which it has made.
+    pub(crate) fn admin_token(&self) -> String {
+        let token = fs::read_to_string(self.folder.join("admin-token"));
+        token.expect("an admin token").trim().to_owned()
     }
 
     /// Seconds that it has kept a core busy.

@@ -26,7 +26,7 @@ pub(super) fn report(options: Options) -> Result<(), String> {
     let redis = Redis::start().map_err(|skip| skip.to_string())?;
     let ceiling = Ceiling::new(&redis)?;
     let url = redis.url();
-    let place = Place::Beside(&url);
+    let place = Place::Beside { redis: &url, postgres: None };
     println!("### On Redis\n");
     throughput(&ceiling, place, options)?;
     let server = Candidate::Headgate(Surface::Rest).start(place);

@@ -1,13 +1,11 @@
 //! Requests that come when they come: at a steady rate, whether or not earlier ones were answered.
 
 use std::{
-    io::{self, BufRead, BufReader, Read, Write},
-    net::TcpStream,
-    thread,
+    io, thread,
     time::{Duration, Instant},
 };
 
-use super::load::CONNECTIONS;
+use super::{http::Connection, load::CONNECTIONS};
 use crate::random::Random;
 
 /// Keys come from this many.
@@ -61,9 +59,7 @@ fn connection(
     time: Duration,
     pace: Pace,
 ) -> io::Result<Vec<f64>> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_nodelay(true)?;
-    let mut answers = BufReader::new(stream.try_clone()?);
+    let mut connection = Connection::open(port)?;
     let mut random = Random::new(number as u64);
     let mut latencies = Vec::new();
     // Connections take turns within an interval.
@@ -72,13 +68,12 @@ fn connection(
         Pace::Open(interval) => started + interval.mul_f64(number as f64 / CONNECTIONS as f64),
     };
     while due < started + time {
-        thread::sleep(due.saturating_duration_since(now()));
+        wait_until(due);
         let subject = random.below(SUBJECTS);
         let request = format!(
             "GET /api/v1/rate-limit/check?algorithm=TOKEN_BUCKET&key=user:{subject} HTTP/1.1\r\nhost: bench\r\n\r\n"
         );
-        stream.write_all(request.as_bytes())?;
-        answer(&mut answers)?;
+        connection.ask(request.as_bytes())?;
         // From when it was due: a server that falls behind cannot hide it by being asked later.
         latencies.push(due.elapsed().as_nanos() as f64 / 1_000.0);
         due = match pace {
@@ -89,26 +84,9 @@ fn connection(
     Ok(latencies)
 }
 
-/// Reads an answer to its end; anything but an admission is an error.
-fn answer(answers: &mut BufReader<TcpStream>) -> io::Result<()> {
-    let mut line = String::new();
-    answers.read_line(&mut line)?;
-    if !line.starts_with("HTTP/1.1 200") {
-        return Err(io::Error::other(format!("answered {line:?}")));
-    }
-    let mut length = 0;
-    loop {
-        line.clear();
-        answers.read_line(&mut line)?;
-        if line.trim().is_empty() {
-            break;
-        }
-        if let Some(value) = line.strip_prefix("content-length: ") {
-            length = value.trim().parse().map_err(io::Error::other)?;
-        }
-    }
-    let mut body = vec![0; length];
-    answers.read_exact(&mut body)
+#[expect(clippy::disallowed_methods, reason = "requests come at set times")]
+fn wait_until(due: Instant) {
+    thread::sleep(due.saturating_duration_since(now()));
 }
 
 #[expect(clippy::disallowed_methods, reason = "a bench measures real time")]

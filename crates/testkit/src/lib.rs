@@ -5,6 +5,7 @@
 //! - [`Sentinel`]: a master, a replica and three sentinels that watch them;
 //! - [`Postgres`]: one server, which a test can stop as in a crash and start again with its data, or a fresh
 //!   [`Database`] on a server that tests share;
+//! - [`Kafka`]: one broker, which a test can stop as in a crash and start again with its data;
 //! - [`Schemathesis`]: requests that an HTTP API's own description says it accepts, or refuses;
 //! - [`Issuer`]: signs tokens and publishes its keys, which a test can rotate, break and take away;
 //! - [`skewed_clock`]: the environment of a program whose clock is wrong;
@@ -26,8 +27,10 @@
 //! # }
 //! ```
 
+mod cache;
 mod cluster;
 mod issuer;
+mod kafka;
 mod port;
 mod postgres;
 mod process;
@@ -40,6 +43,7 @@ mod wait;
 pub use self::{
     cluster::RedisCluster,
     issuer::{Algorithm, Answer, Issuer, SigningKey},
+    kafka::{Kafka, KafkaBuilder, SecureListeners, SharedKafka},
     port::free_port,
     postgres::{Database, Postgres, PostgresBuilder},
     redis::{FakeClock, Redis, RedisBuilder, SharedRedis, skewed_clock},

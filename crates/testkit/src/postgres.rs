@@ -9,7 +9,7 @@ mod psql;
 
 use std::{
     fmt,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -27,8 +27,8 @@ const PORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A PostgreSQL server of our own: stopped, and its folder removed, when dropped.
 ///
-/// It listens on 127.0.0.1 alone, trusts every client unless built with a password, and does not wait for the disk:
-/// what it has committed outlives the server, not the machine. Methods take `&self`, so that one task can stop the
+/// It listens on 127.0.0.1 alone, trusts every client unless built with a password, and does not wait for the disk
+/// unless built to: what it has committed outlives the server, not the machine. Methods take `&self`, so that one task can stop the
 /// server while others use it.
 pub struct Postgres {
     process: Mutex<Process>,
@@ -101,6 +101,11 @@ impl Postgres {
     /// The folder that holds all of the server's files.
     pub fn folder(&self) -> &Path {
         self.launch.folder()
+    }
+
+    /// Where another program of the server's version would be, such as `pgbench`.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.launch.program(name)
     }
 
     /// Runs SQL through `psql` as the superuser and gives the rows, one a line, with `|` between columns.

@@ -1,7 +1,6 @@
 //! Schemathesis, which sends an HTTP API the requests that its own description allows, and those that it forbids.
 
 use std::{
-    env,
     fs::{self, File},
     io,
     path::PathBuf,
@@ -10,16 +9,13 @@ use std::{
 };
 
 use crate::{
-    Skip,
+    Skip, cache,
     process::{self, Process},
     skip::find_program,
     wait_until,
 };
 
 const NAME: &str = "schemathesis";
-
-/// Where `scripts/install-test-deps` puts it, under the user's cache folder.
-const INSTALLED: &str = "headgate/tools/schemathesis/bin/schemathesis";
 
 /// Longer than any run takes that is not stuck.
 const TIME_LIMIT: Duration = Duration::from_mins(10);
@@ -40,7 +36,7 @@ impl Schemathesis {
     ///
     /// [`Skip`] if it is not installed.
     pub fn find() -> Result<Self, Skip> {
-        let installed = cache_folder().map(|cache| cache.join(INSTALLED));
+        let installed = cache::tool(NAME).map(|folder| folder.join("bin").join(NAME));
         let program = match installed.filter(|program| program.is_file()) {
             Some(program) => program,
             None => find_program(NAME)?,
@@ -86,10 +82,4 @@ impl Schemathesis {
         let succeeded = process.exit_status()?.is_some_and(|status| status.success());
         Ok(if succeeded { Ok(()) } else { Err(log) })
     }
-}
-
-/// As in the script: `${XDG_CACHE_HOME:-$HOME/.cache}`.
-fn cache_folder() -> Option<PathBuf> {
-    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))
 }

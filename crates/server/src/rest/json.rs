@@ -46,11 +46,8 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
 }
 
 impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
-    /// Takes in a body that was sent as JSON.
-    pub(super) async fn read<B>(headers: &HeaderMap, body: B) -> Result<Self, ApiError>
-    where
-        B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
-    {
+    /// Whether what `headers` announce is taken in.
+    pub(super) fn announced(headers: &HeaderMap) -> Result<(), ApiError> {
         if !is_json(headers) {
             return Err(ApiError::NotJson);
         }
@@ -59,8 +56,19 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
         if announced.is_some_and(|length: u64| length > MAX_BYTES as u64) {
             return Err(ApiError::TooLarge(MAX_BYTES));
         }
+        Ok(())
+    }
+
+    /// Takes in a body that was announced.
+    pub(super) async fn read<B>(body: B) -> Result<Self, ApiError>
+    where
+        B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
+    {
         let mut body = pin!(Limited::new(body, MAX_BYTES));
         let first = Self::part(&mut body).await?.unwrap_or_default();
+        if body.is_end_stream() {
+            return Ok(Self(first));
+        }
         let Some(second) = Self::part(&mut body).await? else {
             // Most bodies come in one part, which is taken as it is.
             return Ok(Self(first));
@@ -99,8 +107,8 @@ impl<S: Sync, const MAX_BYTES: usize> FromRequest<S> for JsonBody<MAX_BYTES> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
-        let (head, body) = request.into_parts();
-        Self::read(&head.headers, body).await
+        Self::announced(request.headers())?;
+        Self::read(request.into_body()).await
     }
 }
 
@@ -131,18 +139,27 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// A response with `value` as its body.
 pub(super) fn respond(value: &impl Serialize) -> Response {
-    let mut response = Response::new(Body::from(to_vec(value)));
+    let mut response = Response::new(Body::from(to_bytes(value)));
     response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
     response
 }
 
+/// `value` as JSON that takes one allocation, if it is as short as most answers.
+fn to_bytes(value: &impl Serialize) -> Bytes {
+    const USUAL_BYTES: usize = 256;
+    let mut usual = [0; USUAL_BYTES];
+    let mut left = &mut usual[..];
+    match serde_json::to_writer(&mut left, value) {
+        Ok(()) => {
+            let unused = left.len();
+            Bytes::copy_from_slice(&usual[..USUAL_BYTES - unused])
+        }
+        Err(_) => to_vec(value).into(),
+    }
+}
+
 /// `value` as JSON.
 pub(super) fn to_vec(value: &impl Serialize) -> Vec<u8> {
-    const USUAL_BYTES: usize = 160;
-    let mut body = Vec::with_capacity(USUAL_BYTES);
     // Our own structs have text keys and go to memory: neither can fail.
-    if serde_json::to_writer(&mut body, value).is_err() {
-        body.clear();
-    }
-    body
+    serde_json::to_vec(value).unwrap_or_default()
 }

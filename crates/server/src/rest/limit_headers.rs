@@ -1,7 +1,7 @@
 //! What every answer about a limit says in its headers: `X-RateLimit-*`, `Retry-After`, and the fields of
 //! draft-ietf-httpapi-ratelimit-headers-11.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header::RETRY_AFTER};
 use headgate::Decision;
@@ -37,13 +37,14 @@ enum Name {
 /// Writes how the subject stands after `decision`.
 pub(super) fn write(headers: &mut HeaderMap, decision: &Decision, policy: Policy) {
     headers.reserve(HEADERS);
-    headers.insert(LIMIT, HeaderValue::from(decision.limit));
-    headers.insert(REMAINING, HeaderValue::from(decision.remaining));
-    headers.insert(RESET, HeaderValue::from(decision.reset_at_secs()));
+    let mut digits = itoa::Buffer::new();
+    put(headers, LIMIT, digits.format(decision.limit).as_bytes());
+    put(headers, REMAINING, digits.format(decision.remaining).as_bytes());
+    put(headers, RESET, digits.format(decision.reset_at_secs()).as_bytes());
     let Policy { name, window_seconds: window } = policy;
-    headers.extend(field(IETF_POLICY, name, [(";q=", decision.limit), (";w=", window)]));
+    put_field(headers, IETF_POLICY, name, [(";q=", decision.limit), (";w=", window)]);
     let reset = decision.reset_after_secs();
-    headers.extend(field(IETF, name, [(";r=", decision.remaining), (";t=", reset)]));
+    put_field(headers, IETF, name, [(";r=", decision.remaining), (";t=", reset)]);
 }
 
 /// Writes how a quota stands.
@@ -70,29 +71,44 @@ pub(super) fn write_retry(headers: &mut HeaderMap, decision: &Decision) {
     }
 }
 
+/// A header of text that was written here. The library's own way from a number allocates twice.
+fn put(headers: &mut HeaderMap, header: HeaderName, text: &[u8]) {
+    if let Ok(value) = HeaderValue::from_bytes(text) {
+        headers.insert(header, value);
+    }
+}
+
 /// A structured field with one item: the policy's name, and parameters.
-fn field(
+fn put_field(
+    headers: &mut HeaderMap,
     header: HeaderName,
     policy: Name,
     parameters: [(&str, u64); 2],
-) -> Option<(HeaderName, HeaderValue)> {
+) {
     // Quotes, a UUID, two numbers of up to 20 digits, two parameters' names.
     let mut text = [0; 96];
-    let mut left = &mut text[..];
+    let unused = write_field(&mut text, policy, parameters).unwrap_or(text.len());
+    put(headers, header, &text[..text.len() - unused]);
+}
+
+/// Writes a structured field; says how much room is left.
+fn write_field(
+    mut text: &mut [u8],
+    policy: Name,
+    parameters: [(&str, u64); 2],
+) -> io::Result<usize> {
     match policy {
-        Name::Rule(id) => write!(left, "\"{id}\"").ok()?,
-        Name::Default => left.write_all(b"\"default\"").ok()?,
-        Name::Algorithm(algorithm) => write!(left, "\"{}\"", algorithm.engine().name()).ok()?,
+        Name::Rule(id) => write!(text, "\"{id}\"")?,
+        Name::Default => text.write_all(b"\"default\"")?,
+        Name::Algorithm(algorithm) => write!(text, "\"{}\"", algorithm.engine().name())?,
     }
     // Numbers are written without the formatter, which costs more than the rest together.
     let mut digits = itoa::Buffer::new();
     for (name, value) in parameters {
-        left.write_all(name.as_bytes()).ok()?;
-        left.write_all(digits.format(value).as_bytes()).ok()?;
+        text.write_all(name.as_bytes())?;
+        text.write_all(digits.format(value).as_bytes())?;
     }
-    let unused = left.len();
-    let written = &text[..text.len() - unused];
-    Some((header, HeaderValue::from_bytes(written).ok()?))
+    Ok(text.len())
 }
 
 // === impl Policy ===

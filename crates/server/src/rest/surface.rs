@@ -118,11 +118,16 @@ impl Surface {
 
     /// Almost every request is this one, so it does not ask the router where it belongs.
     async fn check(&self, request: Request<Incoming>) -> Response {
-        let (head, body) = request.into_parts();
-        match JsonBody::read(&head.headers, body).await {
-            Ok(body) => check::check(State(Arc::clone(&self.services)), body).await.into_response(),
+        match self.decide(request).await {
+            Ok(response) => response,
             Err(error) => error.into_response(),
         }
+    }
+
+    async fn decide(&self, request: Request<Incoming>) -> Result<Response, ApiError> {
+        <JsonBody>::announced(request.headers())?;
+        let body = JsonBody::read(request.into_body()).await?;
+        check::check(State(Arc::clone(&self.services)), body).await
     }
 
     /// Those who limit by keys ask only this, as often.

@@ -15,6 +15,7 @@ const ATTEMPTS: usize = 10;
 #[derive(Debug, Clone, Default)]
 pub struct PostgresBuilder {
     password: Option<String>,
+    durable: bool,
 }
 
 // === impl PostgresBuilder ===
@@ -25,6 +26,13 @@ impl PostgresBuilder {
     #[must_use]
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
+        self
+    }
+
+    /// Waits for the disk at every commit, as a server does that people rely on.
+    #[must_use]
+    pub const fn durable(mut self) -> Self {
+        self.durable = true;
         self
     }
 
@@ -39,7 +47,8 @@ impl PostgresBuilder {
     ///
     /// When the server is installed and does not start, with its log.
     pub fn start(self) -> Result<Postgres, Skip> {
-        let mut launch = Launch::prepare(Programs::find()?, Account::find()?, self.password)
+        let (programs, account) = (Programs::find()?, Account::find()?);
+        let mut launch = Launch::prepare(programs, account, self.password, self.durable)
             .unwrap_or_else(|failure| panic!("{failure}"));
         for _ in 0..ATTEMPTS {
             match launch.start() {

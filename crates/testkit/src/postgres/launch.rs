@@ -15,15 +15,12 @@ use crate::{free_port, process, process::Process, wait_until};
 /// How long a server may take to accept connections; an idle machine needs 0.1 s.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Loopback alone, no socket file, room for many tests' pools. With fsync off a commit still reaches the system's
-/// cache, so it outlives the server.
-const SETTINGS: &[&str] = &[
-    "listen_addresses=127.0.0.1",
-    "unix_socket_directories=",
-    "max_connections=300",
-    "fsync=off",
-    "full_page_writes=off",
-];
+/// Loopback alone, no socket file, room for many tests' pools.
+const SETTINGS: &[&str] =
+    &["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=300"];
+
+/// With fsync off a commit still reaches the system's cache, so it outlives the server.
+const HASTY: &[&str] = &["fsync=off", "full_page_writes=off"];
 
 /// All it takes to start the same server again: its port, its folder and its programs.
 #[derive(Debug)]
@@ -31,6 +28,7 @@ pub(super) struct Launch {
     programs: Programs,
     account: Option<Account>,
     password: Option<String>,
+    durable: bool,
     port: u16,
     folder: TempDir,
 }
@@ -58,12 +56,13 @@ impl Launch {
         programs: Programs,
         account: Option<Account>,
         password: Option<String>,
+        durable: bool,
     ) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new().prefix("headgate-postgres-").tempdir()?;
         if let Some(account) = account {
             account.own(folder.path())?;
         }
-        let launch = Self { programs, account, password, port: free_port(), folder };
+        let launch = Self { programs, account, password, durable, port: free_port(), folder };
         launch.initdb()?;
         Ok(launch)
     }
@@ -78,6 +77,11 @@ impl Launch {
 
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Another program of the server's version, which need not be there.
+    pub(super) fn program(&self, name: &str) -> PathBuf {
+        self.programs.server.with_file_name(name)
     }
 
     pub(super) fn url(&self) -> String {
@@ -148,7 +152,8 @@ impl Launch {
         // Killed, it would leave its sessions and its shared memory behind.
         let mut command = process::command_ended_by("QUIT", &self.programs.server);
         command.arg("-D").arg(self.data_folder()).args(["-p", &self.port.to_string()]);
-        command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        let hasty = if self.durable { &[] } else { HASTY };
+        command.args([SETTINGS, hasty].concat().iter().flat_map(|setting| ["-c", setting]));
         self.prepare_command(&mut command);
         let log = File::create(self.log_file())?;
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);

@@ -1,0 +1,72 @@
+use super::*;
+
+fn config(security: Security) -> KafkaConfig {
+    KafkaConfig::new(vec!["kafka:9092".into()], security)
+}
+
+fn sasl(username: &str, password: &str) -> Security {
+    Security::SaslSsl {
+        mechanism: Mechanism::ScramSha512,
+        username: username.into(),
+        password: password.into(),
+        ca_file: None,
+    }
+}
+
+#[test]
+fn takes_hosts_with_ports() {
+    for address in ["kafka:9092", "kafka-1.example.com:1", "10.0.0.1:65535", "[::1]:9092"] {
+        assert!(is_address(address), "{address}");
+    }
+    for address in [
+        "",
+        "kafka",
+        "kafka:",
+        ":9092",
+        "kafka:0",
+        "kafka:65536",
+        "kafka:+1",
+        "a:1,b:2",
+        "SSL://kafka:9092",
+        "::1:9092",
+        "[kafka]:9092",
+        "kafka :9092",
+    ] {
+        assert!(!is_address(address), "{address}");
+    }
+}
+
+#[test]
+fn says_what_is_wrong() {
+    let mut none = config(Security::Plaintext);
+    none.brokers.clear();
+    assert_eq!(none.validate(), Err(ConfigError::NoBrokers));
+
+    let mut hasty = config(Security::Plaintext);
+    hasty.send_timeout = Duration::from_millis(99);
+    assert_eq!(hasty.validate(), Err(ConfigError::Timeout(hasty.send_timeout)));
+
+    assert_eq!(config(sasl("", "x")).validate(), Err(ConfigError::Credential("username")));
+    assert_eq!(config(sasl("x", "")).validate(), Err(ConfigError::Credential("password")));
+    assert_eq!(config(sasl("x", "a\0b")).validate(), Err(ConfigError::Credential("password")));
+
+    let missing = Security::Ssl { ca_file: Some("/no/such/file".into()) };
+    let error = config(missing).validate().unwrap_err().to_string();
+    assert!(error.starts_with("ca file: cannot read /no/such/file: "), "{error}");
+    assert_eq!(config(sasl("x", "y")).validate(), Ok(()));
+}
+
+#[test]
+fn keeps_the_credentials_to_itself() {
+    let shown = format!("{:?}", config(sasl("who-it-is", "what-it-is")));
+    assert!(shown.contains("ScramSha512"), "{shown}");
+    assert!(!shown.contains("who-it-is") && !shown.contains("what-it-is"), "{shown}");
+}
+
+#[test]
+fn knows_mechanisms_by_their_names() {
+    assert_eq!("SCRAM-SHA-512".parse(), Ok(Mechanism::ScramSha512));
+    assert_eq!("SCRAM-SHA-256".parse(), Ok(Mechanism::ScramSha256));
+    assert_eq!("PLAIN".parse(), Ok(Mechanism::Plain));
+    assert_eq!("GSSAPI".parse::<Mechanism>(), Err(UnknownMechanism("GSSAPI".into())));
+}

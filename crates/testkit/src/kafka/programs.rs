@@ -1,0 +1,44 @@
+use std::{env, fs, path::PathBuf};
+
+use crate::{Skip, cache, skip::find_program};
+
+const NAME: &str = "kafka";
+
+/// Java, and the folder of Kafka's jars.
+#[derive(Debug, Clone)]
+pub(super) struct Programs {
+    pub(super) java: PathBuf,
+    jars: PathBuf,
+}
+
+// === impl Programs ===
+
+impl Programs {
+    pub(super) fn find() -> Result<Self, Skip> {
+        let java = env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin/java"));
+        let java = match java.filter(|java| java.is_file()) {
+            Some(java) => java,
+            None => find_program("java").map_err(|_| skip("java is not on PATH"))?,
+        };
+        let jars = cache::tool(NAME).filter(has_broker);
+        let jars =
+            jars.ok_or_else(|| skip("scripts/install-test-deps has not fetched its jars"))?;
+        Ok(Self { java, jars })
+    }
+
+    /// All jars of the folder.
+    pub(super) fn class_path(&self) -> PathBuf {
+        self.jars.join("*")
+    }
+}
+
+pub(super) fn skip(reason: &str) -> Skip {
+    Skip::new(NAME, reason)
+}
+
+fn has_broker(folder: &PathBuf) -> bool {
+    let is_broker = |name: &str| name.starts_with("kafka_2.13-");
+    fs::read_dir(folder).is_ok_and(|entries| {
+        entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(is_broker))
+    })
+}
