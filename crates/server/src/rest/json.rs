@@ -117,12 +117,11 @@ impl<S: Sync, const MAX_BYTES: usize> OptionalFromRequest<S> for JsonBody<MAX_BY
 
     /// A body without anything in it is none, whatever it is sent as.
     async fn from_request(request: Request, _: &S) -> Result<Option<Self>, ApiError> {
-        let (mut head, body) = request.into_parts();
-        let unnamed = head.headers.get(header::CONTENT_TYPE).is_none();
-        if unnamed {
-            head.headers.insert(header::CONTENT_TYPE, CONTENT_TYPE);
+        let unnamed = !request.headers().contains_key(header::CONTENT_TYPE);
+        if !unnamed {
+            Self::announced(request.headers())?;
         }
-        let body = Self::read(&head.headers, body).await?;
+        let body = Self::read(request.into_body()).await?;
         match body.0.trim_ascii().is_empty() {
             true => Ok(None),
             false if unnamed => Err(ApiError::NotJson),
