@@ -1,6 +1,6 @@
 //! Wires everything: configuration, database, store, use cases, surfaces.
 
-use std::{future::Future, io, sync::Arc};
+use std::{future::Future, io, sync::Arc, time::Duration};
 
 use headgate::{Clock, LimitError, SystemClock};
 use headgate_persistence::Database;
@@ -9,12 +9,13 @@ use headgate_ratelimit::{
     usecase::{CheckRateLimit, Explain, GetUsage, LimitKeys, ManageRules, ResetLimit},
 };
 use thiserror::Error;
-use tokio::{net::TcpListener, sync::watch, task::JoinSet};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
 use tracing::{info, warn};
 
 use crate::{
     auth::Auth,
     config::{AuthMode, Config, Problem},
+    events::{EventTasks, Events},
     grpc::Grpc,
     metrics::Metrics,
     outage_log::OutageLog,
@@ -35,6 +36,8 @@ pub struct App {
     surface: Arc<Surface>,
     grpc: Arc<Grpc>,
     refresher: Refresher,
+    events: Events,
+    event_tasks: EventTasks,
     quotas: QuotaTasks,
     workers: Workers,
     store: StoreKind,
@@ -78,6 +81,9 @@ pub enum BuildError {
     AdminToken(io::Error),
 }
 
+/// How long a delivery that has begun may take once the server stops.
+const LAST_DELIVERY: Duration = Duration::from_secs(5);
+
 impl App {
     /// Builds the server that `config` describes, with the rules that are there; a database or a
     /// store that is not there yet is waited for while others are served. It must be called within a
@@ -94,9 +100,13 @@ impl App {
         let database = Arc::new(Database::open(&target.map_err(BuildError::Config)?));
         let catalog = Arc::new(Catalog::new(defaults, Arc::clone(&clock))?);
         let metrics = Metrics::new(config, kind, memory, Arc::clone(&catalog))?;
+        let events = Events::new(Arc::new(database.quotas()));
+        let ledger = events.announcing(Arc::new(database.quotas()));
+        let event_tasks = events.tasks(config, &metrics.events, &ledger, &clock);
+        let event_tasks = event_tasks.map_err(BuildError::Config)?;
         let numbers = metrics.quotas.clone();
         let (quotas, tasks) =
-            QuotaServices::new(config, &database, counters, Arc::clone(&clock), numbers);
+            QuotaServices::new(config, &database, ledger, counters, Arc::clone(&clock), numbers);
         let policies = Arc::clone(&quotas.catalog);
         let tracer = Tracer::start(config)?;
         let admin = admin_token(config).map_err(BuildError::AdminToken)?;
@@ -114,6 +124,7 @@ impl App {
             rules: ManageRules::new(Arc::clone(&catalog), database.clone()),
             quotas,
             audit: database.clone(),
+            events: events.clone(),
             auth: Auth::new(&config.auth, admin.as_ref(), Arc::clone(&clock))
                 .map_err(BuildError::Config)?,
             probe,
@@ -134,6 +145,8 @@ impl App {
             grpc: Arc::new(Grpc::new(Arc::clone(&services), request_timeout)?),
             surface: Arc::new(Surface::new(services, metrics_path, request_timeout)),
             refresher,
+            events,
+            event_tasks,
             quotas: tasks,
             workers,
             store: kind,
@@ -160,6 +173,8 @@ impl App {
     pub async fn serve(self, listeners: Listeners, shutdown: impl Future<Output = ()>) -> Drain {
         let mut background = JoinSet::new();
         background.spawn(self.refresher.run());
+        let mut telling = JoinSet::new();
+        self.event_tasks.spawn(&mut telling);
         background.spawn(self.quotas.committer.run());
         background.spawn(self.quotas.reconciler.run());
         let (stop, stopped) = watch::channel(());
@@ -180,10 +195,14 @@ impl App {
         let stopping = async {
             shutdown.await;
             self.grpc.drain();
+            self.events.stop();
             drop(stop);
         };
         let (rest, grpc, ()) = tokio::join!(rest, grpc, stopping);
         let drain = rest.and(grpc);
+        if timeout(LAST_DELIVERY, telling.join_all()).await.is_err() {
+            warn!("Stopped: an event was on its way, and may be delivered again");
+        }
         if let Some(tracer) = &self.tracer {
             tracer.finish().await;
         }

@@ -12,6 +12,8 @@ mod database;
 mod de;
 mod duration;
 mod environment;
+mod housekeeping;
+mod kafka;
 mod memory;
 mod observability;
 mod print;
@@ -24,6 +26,7 @@ mod secret;
 mod sections;
 mod server;
 mod tree;
+mod webhooks;
 mod window;
 mod yaml;
 
@@ -37,6 +40,8 @@ pub use self::{
     bounded::Bounded,
     database::DatabaseConfig,
     duration::Stretch,
+    housekeeping::{ResetSchedule, RetentionConfig, Schedule},
+    kafka::{Broker, KafkaConfig, SaslMechanism, SecurityProtocol, Topic},
     memory::MemoryConfig,
     observability::{
         Endpoint, Fraction, LogConfig, LogFormat, LogLevel, MetricsConfig, MetricsPath,
@@ -54,6 +59,7 @@ pub use self::{
     redis::RedisConfig,
     secret::Secret,
     server::{ForwardedByName, Host, ServerConfig, TrustedProxy},
+    webhooks::{EventName, WebhookConfig, WebhookUrl},
     window::WindowSize,
 };
 
@@ -79,6 +85,10 @@ pub struct Config {
     pub rate_limiter: RateLimiterConfig,
     /// `quota`: how quotas are kept.
     pub quota: QuotaConfig,
+    /// `kafka`: where events are published.
+    pub kafka: KafkaConfig,
+    /// `webhooks`: who is told of events over HTTP.
+    pub webhooks: Vec<WebhookConfig>,
     /// `observability`: what it says about itself.
     pub observability: ObservabilityConfig,
 }
@@ -113,6 +123,8 @@ impl Config {
         .into_iter()
         .flatten()
         .chain(self.auth.contradictions())
+        .chain(self.kafka.contradictions())
+        .chain(webhooks::contradictions(&self.webhooks))
     }
 }
 

@@ -11,6 +11,8 @@
 //! | `grpc` | the gRPC surface |
 //! | `services`, `quotas` | what every surface is made of |
 //! | `auth` | who may do what |
+//! | `events` | tells others what happened to quotas: Kafka, webhooks |
+//! | `scheduler`, `cron` | closes quota periods, and when |
 //! | `refresher` | keeps the rules and policies in force those that the database holds |
 //! | `stores` | who keeps the counters, and who answers when that fails |
 //! | `metrics` | what is counted |
@@ -21,6 +23,8 @@ pub mod app;
 mod area;
 mod auth;
 pub mod config;
+mod cron;
+mod events;
 mod grpc;
 mod masked;
 mod metrics;
@@ -30,6 +34,7 @@ mod reason;
 mod refresher;
 mod request_id;
 mod rest;
+mod scheduler;
 mod serve;
 mod services;
 mod stores;

@@ -3,6 +3,7 @@
 
 mod calls;
 mod checks;
+mod events;
 mod keyed;
 mod memory;
 mod quotas;
@@ -21,13 +22,19 @@ use self::{
 };
 use crate::{config::Config, stores::StoreKind};
 
-pub(crate) use self::{calls::Handled, quotas::QuotaNumbers, requests::Answered};
+pub(crate) use self::{
+    calls::Handled,
+    events::{EventNumbers, SinkNumbers},
+    quotas::QuotaNumbers,
+    requests::Answered,
+};
 
 /// The numbers of one server.
 pub(crate) struct Metrics {
     registry: Registry,
     pub(crate) calls: Calls,
     pub(crate) checks: Checks,
+    pub(crate) events: EventNumbers,
     pub(crate) keyed: Keyed,
     pub(crate) quotas: QuotaNumbers,
     pub(crate) requests: Requests,
@@ -50,6 +57,7 @@ impl Metrics {
         Ok(Self {
             calls: Calls::new(&registry)?,
             checks: Checks::new(&registry)?,
+            events: EventNumbers::new(&registry, &config.kafka)?,
             keyed: Keyed::new(&registry, &config.app.name)?,
             quotas: QuotaNumbers::new(&registry)?,
             requests: Requests::new(&registry)?,

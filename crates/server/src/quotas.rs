@@ -9,7 +9,8 @@ use std::sync::Arc;
 use headgate::Clock;
 use headgate_persistence::Database;
 use headgate_quota::{
-    Committer, Listed, Page, PeriodUsage, PolicyCatalog, QuotaId, QuotaUsage, Quotas, StoreCounter,
+    Committer, Listed, Page, PeriodUsage, PolicyCatalog, QuotaId, QuotaLedger, QuotaUsage, Quotas,
+    StoreCounter,
     usecase::{
         Checked, Housekeeping, IncrementUsage, Incremented, ManagePolicies, ReadUsage, ResetUsage,
     },
@@ -46,17 +47,18 @@ pub(crate) struct QuotaTasks {
 }
 
 impl QuotaServices {
-    /// Quotas whose policies and usage are in `database`, and whose counters are in a store.
+    /// Quotas whose policies are in `database`, whose usage is in its `ledger`, and whose counters are in a store.
     pub(crate) fn new(
         config: &Config,
         database: &Database,
+        ledger: Arc<dyn QuotaLedger>,
         counters: Counters,
         clock: Arc<dyn Clock>,
         numbers: QuotaNumbers,
     ) -> (Self, QuotaTasks) {
         let Counters { store, shared, probe } = counters;
         let kept = Arc::new(database.quotas());
-        let ledger = MeteredLedger::new(Arc::clone(&kept) as _, numbers.clone());
+        let ledger = MeteredLedger::new(ledger, numbers.clone());
         let prefix = config.redis.key_prefix.as_str();
         let counter = StoreCounter::new(store, prefix, shared);
         let quotas = Quotas::new(kept, Arc::new(ledger), Arc::new(counter), clock);

@@ -7,6 +7,7 @@ pub(crate) mod check;
 mod client;
 mod docs;
 mod error;
+mod events;
 mod explain;
 mod field;
 mod health;
@@ -50,6 +51,8 @@ fn routes(metrics_path: Option<&str>) -> Routes {
         .route("/api/v1/ratelimit/explain", get(explain::explain))
         .route("/api/v1/ratelimit/reset", post(reset::reset))
         .route("/api/v1/ratelimit/audit", get(audit::audit))
+        .route(events::PATH, get(events::list))
+        .route(events::stream::PATH, get(events::stream::follow))
         .route(keyed::check::PATH, get(keyed::check::by_get).post(keyed::check::by_post))
         .route(keyed::remaining::PATH, get(keyed::remaining::remaining))
         .route(keyed::reset::PATH, delete(keyed::reset::reset))

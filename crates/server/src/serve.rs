@@ -48,6 +48,11 @@ pub(crate) struct Patience {
     pub(crate) drain: Duration,
 }
 
+/// Marks an answer that goes on for as long as the client likes: who it is sent to is known to be
+/// there by what is sent.
+#[derive(Clone, Copy)]
+pub(crate) struct LongLived;
+
 /// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drain {
@@ -127,6 +132,9 @@ async fn attend<A, F, B>(
         activity.begin(request.version());
         // An async block would be twice as large, and it is moved with every request.
         answer(request).map(move |answer| {
+            if answer.extensions().get::<LongLived>().is_some() {
+                activity.goes_on();
+            }
             activity.end();
             Ok::<_, Infallible>(answer)
         })

@@ -17,6 +17,7 @@ use tracing::debug;
 use crate::{
     auth::{Actor, Auth},
     config::AppConfig,
+    events::Events,
     masked::Masked,
     metrics::Metrics,
     outage_log::OutageLog,
@@ -41,6 +42,7 @@ pub(crate) struct Services {
     pub(crate) rules: ManageRules,
     pub(crate) quotas: QuotaServices,
     pub(crate) audit: Arc<dyn AuditLog>,
+    pub(crate) events: Events,
     pub(crate) auth: Auth,
     pub(crate) probe: Probe,
     pub(crate) store: StoreKind,

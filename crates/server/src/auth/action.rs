@@ -17,6 +17,8 @@ pub(crate) enum Action {
     ResetCounters,
     /// See who changed what.
     ReadAudit,
+    /// See what happened to quotas.
+    ReadEvents,
     /// See quota policies, and what is used of them.
     ReadQuotas,
     /// Create or change quota policies.
@@ -31,7 +33,7 @@ pub(crate) enum Action {
 
 impl Action {
     #[cfg(test)]
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Explain,
         Self::ReadRules,
         Self::WriteRules,
@@ -39,6 +41,7 @@ impl Action {
         Self::ReadUsage,
         Self::ResetCounters,
         Self::ReadAudit,
+        Self::ReadEvents,
         Self::ReadQuotas,
         Self::WriteQuotas,
         Self::UseQuotas,
@@ -54,6 +57,7 @@ impl Action {
             | Self::ReadRules
             | Self::ReadUsage
             | Self::ReadAudit
+            | Self::ReadEvents
             | Self::ReadQuotas => Role::Auditor,
             Self::WriteRules | Self::ResetCounters | Self::WriteQuotas | Self::UseQuotas => {
                 Role::Operator

@@ -63,6 +63,7 @@ fn every_action_has_its_role() {
         (Action::ReadUsage, Role::Auditor),
         (Action::ResetCounters, Role::Operator),
         (Action::ReadAudit, Role::Auditor),
+        (Action::ReadEvents, Role::Auditor),
         (Action::ReadQuotas, Role::Auditor),
         (Action::WriteQuotas, Role::Operator),
         (Action::UseQuotas, Role::Operator),

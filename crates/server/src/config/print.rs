@@ -1,5 +1,6 @@
 //! The configuration as an operator reads it: every key with the value in effect, secrets masked.
 
+mod names;
 mod value;
 
 use std::{fmt, path::PathBuf};
@@ -9,11 +10,12 @@ use serde::{Serialize, Serializer};
 use self::value::Value;
 use super::{
     AlgorithmName, AppConfig, AuthConfig, AuthMode, Bounded, Config, DatabaseConfig, Endpoint,
-    FailModeName, ForwardedByName, Fraction, JwksUrl, KeyPrefix, LeakyBucketConfig,
+    FailModeName, ForwardedByName, Fraction, JwksUrl, KafkaConfig, LeakyBucketConfig,
     LeakyBucketOverride, LogConfig, LogFormat, LogLevel, MemoryConfig, MetricsConfig, MetricsPath,
     ObservabilityConfig, OverrideConfig, QuotaConfig, RateLimitConfig, RateLimiterConfig,
-    RedisConfig, Role, Secret, ServerConfig, Stretch, TokenBucketConfig, TokenBucketOverride,
-    TokenConfig, TraceConfig, TrustedProxy, WindowConfig, WindowOverride, WindowSize,
+    RedisConfig, ResetSchedule, RetentionConfig, Role, Secret, ServerConfig, Stretch,
+    TokenBucketConfig, TokenBucketOverride, TokenConfig, TraceConfig, TrustedProxy, WebhookConfig,
+    WindowConfig, WindowOverride, WindowSize,
 };
 
 /// A configuration that can be shown: as YAML by [`Display`](fmt::Display), as JSON by serde.
@@ -47,7 +49,8 @@ macro_rules! sections {
 
 sections! {
     Config {
-        app, server, auth, database, redis, memory, ratelimit, rate_limiter, quota, observability,
+        app, server, auth, database, redis, memory, ratelimit, rate_limiter, quota, kafka, webhooks,
+        observability,
     }
     AppConfig { name, version, environment }
     AuthConfig { mode, jwks_url, issuer, audience, jwks_cache_seconds, leeway_seconds, tokens }
@@ -72,7 +75,14 @@ sections! {
     TokenBucketOverride { capacity, refill_rate }
     LeakyBucketOverride { capacity, leak_rate }
     WindowOverride { max_requests, window_size }
-    QuotaConfig { queue_capacity, reconcile_interval_seconds }
+    ResetSchedule { daily, monthly }
+    RetentionConfig { periods_days, request_ids_days, events_days }
+    KafkaConfig {
+        brokers, security_protocol, topic_exceeded, topic_threshold, sasl_mechanism, username,
+        password, ca_file, send_timeout_seconds,
+    }
+    WebhookConfig { url, secret, events, timeout_seconds, allow_insecure }
+    QuotaConfig { queue_capacity, reconcile_interval_seconds, reset_schedule, retention }
     ObservabilityConfig { log, trace, metrics }
     LogConfig { level, format }
     TraceConfig { enabled, endpoint, sample_rate }
@@ -188,12 +198,6 @@ impl Show for AlgorithmName {
 impl Show for FailModeName {
     fn show(&self) -> Value {
         scalar(self.get().name())
-    }
-}
-
-impl Show for KeyPrefix {
-    fn show(&self) -> Value {
-        scalar(self.as_str())
     }
 }
 

@@ -59,7 +59,7 @@ fn listed(problems: &[Problem]) -> String {
 // === impl Problem ===
 
 impl Problem {
-    pub(super) fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self { key: key.into(), message: message.into(), origin: None }
     }
 

@@ -3,16 +3,20 @@ use std::{fmt, time::Duration};
 use headgate_quota::{StoreCounter, usecase::IncrementUsage};
 use serde::Deserialize;
 
-use super::{Bounded, problem::shown};
+use super::{Bounded, ResetSchedule, RetentionConfig, problem::shown};
 
 /// How quotas are kept.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct QuotaConfig {
     /// `quota.queue_capacity`: how many increments may wait for the ledger.
     pub queue_capacity: Bounded<1, 1_000_000>,
     /// `quota.reconcile_interval_seconds`: how often counters are compared with the ledger.
     pub reconcile_interval_seconds: Bounded<1, 3600>,
+    /// `quota.reset_schedule`: when periods that are over are closed, and what is old is forgotten.
+    pub reset_schedule: ResetSchedule,
+    /// `quota.retention`: how long things are kept.
+    pub retention: RetentionConfig,
 }
 
 /// What the keys of quotas' counters begin with.
@@ -32,6 +36,8 @@ impl Default for QuotaConfig {
         Self {
             queue_capacity: Bounded::of::<{ IncrementUsage::CAPACITY as u64 }>(),
             reconcile_interval_seconds: Bounded::of::<10>(),
+            reset_schedule: ResetSchedule::default(),
+            retention: RetentionConfig::default(),
         }
     }
 }

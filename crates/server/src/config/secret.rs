@@ -14,11 +14,11 @@ use super::{
 pub struct Secret(String);
 
 /// What may be given as `{key}_file` too, in every section of a list.
-const LISTED: [(&str, &str); 1] = [("auth.tokens", "token")];
+const LISTED: [(&str, &str); 2] = [("auth.tokens", "token"), ("webhooks", "secret")];
 
 /// What may be given as `{key}_file` too.
-const SECRETS: [&str; 5] =
-    ["database.url", "database.password", "redis.url", "redis.urls", "redis.ca"];
+const SECRETS: [&str; 6] =
+    ["database.url", "database.password", "redis.url", "redis.urls", "redis.ca", "kafka.password"];
 
 impl Secret {
     /// The text itself.

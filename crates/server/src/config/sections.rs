@@ -7,12 +7,13 @@ use super::{
 };
 
 /// The lists, each with what one looks like.
-const LISTS: [(&str, &str); 2] = [
+const LISTS: [(&str, &str); 3] = [
     ("auth.tokens", "[{name: ci, role: sys_operator, token_file: /run/secrets/ci}]"),
     (
         "rate_limiter.overrides",
         "[{prefix: 'api_key:', token_bucket: {capacity: 1000, refill_rate: 100}}]",
     ),
+    ("webhooks", "[{url: 'https://alerts.example/quota', secret_file: /run/secrets/webhook}]"),
 ];
 
 /// Reads as YAML what a variable says of a list of sections.

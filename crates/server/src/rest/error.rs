@@ -51,6 +51,8 @@ pub(super) enum ApiError {
     RuleExists(String),
     /// A question about a key makes no sense.
     Keyed(Refusal),
+    /// Too many clients follow events already.
+    TooManyStreams,
     /// A quota refuses, or nobody can say whether it would.
     Quota(QuotaRefusal),
     /// The request took too long.
@@ -126,7 +128,9 @@ impl ApiError {
             Self::NoSuchMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Quota(refusal) => quotas::status(refusal),
             Self::TimedOut => StatusCode::REQUEST_TIMEOUT,
-            Self::NoDatabase(_) | Self::NoStore(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NoDatabase(_) | Self::NoStore(_) | Self::TooManyStreams => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -148,6 +152,7 @@ impl ApiError {
             Self::NoSuchRoute(_) => code!(area, "NOT_FOUND"),
             Self::NoSuchMethod(_) => code!(area, "METHOD_NOT_ALLOWED"),
             Self::TimedOut => code!(area, "TIMEOUT"),
+            Self::TooManyStreams => code!(area, "TOO_MANY_STREAMS"),
             Self::Internal(_) => code!(area, "INTERNAL_ERROR"),
         }
     }
@@ -177,6 +182,7 @@ impl ApiError {
                     .into()
             }
             Self::TimedOut => "the request took too long".into(),
+            Self::TooManyStreams => "too many follow events already: list them".into(),
             Self::Internal(_) => "internal error".into(),
         }
     }

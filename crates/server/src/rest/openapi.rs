@@ -15,7 +15,8 @@ use utoipa::OpenApi;
 
 use self::common::{RequestIds, Token};
 use super::{
-    actuator, audit, check, explain, health, json, keyed, metrics, quotas, reset, rules, usage,
+    actuator, audit, check, events, explain, health, json, keyed, metrics, quotas, reset, rules,
+    usage,
 };
 
 pub(super) use self::{
@@ -48,6 +49,7 @@ const METRICS: &str = "/metrics";
         (name = "subjects", description = "How a subject stands, why, and giving it its allowance back."),
         (name = "quotas", description = "Budgets for a day or a month: policies, what is used of them, and using it. What is admitted is durable when it is answered."),
         (name = "audit", description = "Who changed what."),
+        (name = "events", description = "What happened to quotas: each event once, and here for as long as it is kept."),
         (name = "health", description = "How the server is. Needs no token."),
         (name = "description", description = "This document. Needs no token."),
     ),
@@ -78,6 +80,8 @@ const METRICS: &str = "/metrics";
         quotas::reset::reset,
         quotas::history::history,
         audit::audit,
+        events::list,
+        events::stream::follow,
         health::live,
         health::ready,
         metrics::render,

@@ -23,6 +23,7 @@ use self::wire::{WirePolicy, WirePolicyDraft};
 use super::{
     caller::Caller,
     error::ApiError,
+    events,
     json::{self, JsonBody},
     openapi::{self, Failing, Invalid, NoSuchQuota, Protected, QuotaExists, WithBody},
     page::WirePagination,
@@ -173,10 +174,11 @@ pub(super) async fn delete(
 
 /// Which part of the house a path is about.
 pub(super) fn area(path: &str) -> Area {
-    match path.strip_prefix(PATH) {
-        Some(rest) if rest.is_empty() || rest.starts_with('/') => Area::Quota,
-        _ => Area::RateLimit,
-    }
+    let is_at = |prefix| match path.strip_prefix(prefix) {
+        Some(rest) => rest.is_empty() || rest.starts_with('/'),
+        None => false,
+    };
+    if is_at(PATH) || is_at(events::PATH) { Area::Quota } else { Area::RateLimit }
 }
 
 /// The id in a path. What is no id is no policy's.

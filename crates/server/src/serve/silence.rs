@@ -41,6 +41,11 @@ impl Activity {
         self.0.ended.fetch_add(1, Relaxed);
     }
 
+    /// Notes that what was answered goes on, and that silence is no sign of anything.
+    pub(super) fn goes_on(&self) {
+        self.0.pinged.store(true, Relaxed);
+    }
+
     /// Ends once the connection has gone without a request for `patience`, and at most a quarter
     /// of that longer.
     pub(super) async fn silence(&self, patience: Duration) {

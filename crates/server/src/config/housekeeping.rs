@@ -1,0 +1,89 @@
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::Bounded;
+use crate::cron::{Cron, CronError};
+
+/// When periods that are over are closed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a section")]
+pub struct ResetSchedule {
+    /// `quota.reset_schedule.daily`: for days.
+    pub daily: Schedule,
+    /// `quota.reset_schedule.monthly`: for months.
+    pub monthly: Schedule,
+}
+
+/// When something is due, in the words of cron.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct Schedule(Cron);
+
+/// How long things are kept.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a section")]
+pub struct RetentionConfig {
+    /// `quota.retention.periods_days`: what was used in periods that are closed.
+    pub periods_days: Bounded<1, 3650>,
+    /// `quota.retention.request_ids_days`: what was taken under which request id, after its period.
+    pub request_ids_days: Bounded<1, 3650>,
+    /// `quota.retention.events_days`: events that everybody has.
+    pub events_days: Bounded<1, 3650>,
+}
+
+// === impl ResetSchedule ===
+
+impl Default for ResetSchedule {
+    fn default() -> Self {
+        let schedule = |text: &str| Schedule(text.parse().expect("a schedule that is tested"));
+        Self { daily: schedule("0 0 * * *"), monthly: schedule("0 0 1 * *") }
+    }
+}
+
+// === impl Schedule ===
+
+impl Schedule {
+    /// When it is due.
+    pub(crate) const fn get(&self) -> &Cron {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Schedule {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse().map(Self).map_err(|error: CronError| {
+            format!("expected a cron expression such as \"0 0 * * *\": {error}")
+        })
+    }
+}
+
+// === impl RetentionConfig ===
+
+impl RetentionConfig {
+    const DAY: u64 = 24 * 60 * 60;
+
+    pub(crate) const fn periods(&self) -> Duration {
+        Duration::from_secs(self.periods_days.get() * Self::DAY)
+    }
+
+    pub(crate) const fn request_ids(&self) -> Duration {
+        Duration::from_secs(self.request_ids_days.get() * Self::DAY)
+    }
+
+    pub(crate) const fn events(&self) -> Duration {
+        Duration::from_secs(self.events_days.get() * Self::DAY)
+    }
+}
+
+impl Default for RetentionConfig {
+    fn default() -> Self {
+        Self {
+            periods_days: Bounded::of::<400>(),
+            request_ids_days: Bounded::of::<7>(),
+            events_days: Bounded::of::<30>(),
+        }
+    }
+}

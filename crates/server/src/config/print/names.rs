@@ -1,0 +1,54 @@
+//! Values that are shown by the name they were given.
+
+use super::{Show, scalar, value::Value};
+use crate::config::{
+    Broker, EventName, KeyPrefix, SaslMechanism, Schedule, SecurityProtocol, Topic, WebhookUrl,
+};
+
+impl Show for Schedule {
+    fn show(&self) -> Value {
+        scalar(self.get().to_string())
+    }
+}
+
+impl Show for Broker {
+    fn show(&self) -> Value {
+        scalar(self.as_str())
+    }
+}
+
+impl Show for Topic {
+    fn show(&self) -> Value {
+        scalar(self.as_str())
+    }
+}
+
+impl Show for SecurityProtocol {
+    fn show(&self) -> Value {
+        scalar(self.name())
+    }
+}
+
+impl Show for SaslMechanism {
+    fn show(&self) -> Value {
+        scalar(self.name())
+    }
+}
+
+impl Show for WebhookUrl {
+    fn show(&self) -> Value {
+        scalar(self.shown())
+    }
+}
+
+impl Show for EventName {
+    fn show(&self) -> Value {
+        scalar(self.name())
+    }
+}
+
+impl Show for KeyPrefix {
+    fn show(&self) -> Value {
+        scalar(self.as_str())
+    }
+}

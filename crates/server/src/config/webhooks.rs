@@ -1,0 +1,153 @@
+use std::{collections::HashSet, fmt, net::IpAddr, time::Duration};
+
+use headgate_quota::EventKind;
+use reqwest::Url;
+use serde::Deserialize;
+
+use super::{Bounded, Problem, Secret};
+
+/// Somebody who is told of events over HTTP.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a section")]
+pub struct WebhookConfig {
+    /// Where to: `https`, or `http` on this machine.
+    pub url: WebhookUrl,
+    /// What signs the events, or, as `secret_file`, a file that holds it.
+    pub secret: Secret,
+    /// Which events; all unless said.
+    #[serde(default)]
+    pub events: Vec<EventName>,
+    /// How long one event may take.
+    #[serde(default = "default_timeout")]
+    pub timeout_seconds: Bounded<1, 60>,
+    /// Whether events may go in the clear to another machine.
+    #[serde(default)]
+    pub allow_insecure: bool,
+}
+
+/// An address that takes events.
+#[derive(Clone, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct WebhookUrl(Url);
+
+/// A kind of event.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct EventName(EventKind);
+
+/// More would be too many connections to the database.
+const MAX_WEBHOOKS: usize = 8;
+
+/// Fewer could be guessed.
+const MIN_SECRET_BYTES: usize = 16;
+
+const fn default_timeout() -> Bounded<1, 60> {
+    Bounded::of::<10>()
+}
+
+/// What each webhook accepts by itself but all together cannot.
+pub(super) fn contradictions(webhooks: &[WebhookConfig]) -> Vec<Problem> {
+    let mut seen = HashSet::new();
+    let each = webhooks.iter().enumerate().filter_map(|(place, webhook)| {
+        let (key, message) = webhook.problem(&mut seen)?;
+        Some(Problem::new(format!("webhooks[{place}].{key}"), message))
+    });
+    let mut problems: Vec<Problem> = each.collect();
+    if webhooks.len() > MAX_WEBHOOKS {
+        problems.push(Problem::new("webhooks", format!("expected at most {MAX_WEBHOOKS}")));
+    }
+    problems
+}
+
+// === impl WebhookConfig ===
+
+impl WebhookConfig {
+    pub(crate) const fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_seconds.get())
+    }
+
+    /// Whether it is told of such events.
+    pub(crate) fn wants(&self, kind: EventKind) -> bool {
+        self.events.is_empty() || self.events.contains(&EventName(kind))
+    }
+
+    fn problem<'a>(&'a self, seen: &mut HashSet<&'a str>) -> Option<(&'static str, String)> {
+        let clear = self.url.0.scheme() == "http" && !self.url.is_loopback();
+        if clear && !self.allow_insecure {
+            let message = "http goes to this machine alone: use https, or write \
+                           allow_insecure: true to send events in the clear";
+            return Some(("url", message.to_owned()));
+        }
+        if !seen.insert(self.url.0.as_str()) {
+            return Some(("url", "another webhook has the same url".to_owned()));
+        }
+        if self.secret.expose().len() < MIN_SECRET_BYTES {
+            return Some(("secret", format!("expected at least {MIN_SECRET_BYTES} bytes")));
+        }
+        None
+    }
+}
+
+// === impl WebhookUrl ===
+
+impl WebhookUrl {
+    pub(crate) const fn get(&self) -> &Url {
+        &self.0
+    }
+
+    /// Whether it is on this machine.
+    pub(crate) fn is_loopback(&self) -> bool {
+        let host = self.0.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    }
+
+    /// Without path and query, which may hold a secret.
+    pub(crate) fn shown(&self) -> String {
+        self.0.origin().ascii_serialization()
+    }
+}
+
+impl TryFrom<String> for WebhookUrl {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let fits = |url: &Url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.username().is_empty()
+                && url.password().is_none()
+                && url.fragment().is_none()
+        };
+        Url::parse(&text).ok().filter(fits).map(Self).ok_or_else(|| {
+            "expected an https:// URL without user or password, such as \
+             https://alerts.example/hooks/quota"
+                .to_owned()
+        })
+    }
+}
+
+impl fmt::Debug for WebhookUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown())
+    }
+}
+
+// === impl EventName ===
+
+impl EventName {
+    pub(super) const fn name(self) -> &'static str {
+        self.0.name()
+    }
+}
+
+impl TryFrom<String> for EventName {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+            .map(Self)
+            .map_err(|error: headgate_quota::event::UnknownKind| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

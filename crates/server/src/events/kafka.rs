@@ -1,0 +1,128 @@
+//! Events on Apache Kafka.
+
+use async_trait::async_trait;
+use headgate_kafka::{
+    ConfigError, KafkaConfig as Target, Mechanism, Message, PublishError, Publisher, Security,
+};
+use headgate_quota::{EventKind, QuotaEvent};
+use prometheus::IntCounter;
+
+use super::sink::{DeliveryError, Sink};
+use crate::{
+    config::{KafkaConfig, Problem, SaslMechanism, Secret, SecurityProtocol},
+    metrics::EventNumbers,
+};
+
+/// Publishes events: keyed by their policy, all of a subject in one partition.
+pub(super) struct Kafka {
+    publisher: Publisher,
+    exceeded: Topic,
+    threshold: Topic,
+}
+
+struct Topic {
+    name: String,
+    produced: IntCounter,
+}
+
+/// The name, and the kind, of this sink.
+const KAFKA: &str = "kafka";
+
+/// How many subjects are on their way at a time.
+const LINES: usize = 64;
+
+impl Kafka {
+    pub(super) fn new(config: &KafkaConfig, numbers: &EventNumbers) -> Result<Self, Problem> {
+        let topic = |name: &str| Topic { name: name.to_owned(), produced: numbers.produced(name) };
+        Ok(Self {
+            publisher: Publisher::new(&target(config)).map_err(|error| problem(&error))?,
+            exceeded: topic(config.topic_exceeded.as_str()),
+            threshold: topic(config.topic_threshold.as_str()),
+        })
+    }
+
+    const fn topic(&self, kind: EventKind) -> &Topic {
+        match kind {
+            EventKind::Exceeded => &self.exceeded,
+            EventKind::ThresholdReached => &self.threshold,
+        }
+    }
+}
+
+#[async_trait]
+impl Sink for Kafka {
+    fn name(&self) -> &str {
+        KAFKA
+    }
+
+    fn kind(&self) -> &'static str {
+        KAFKA
+    }
+
+    fn shown(&self) -> &str {
+        KAFKA
+    }
+
+    fn lines(&self) -> usize {
+        LINES
+    }
+
+    async fn deliver(&self, event: &QuotaEvent) -> Result<(), DeliveryError> {
+        let refused = |error: serde_json::Error| DeliveryError::Refused(error.to_string());
+        let payload = serde_json::to_vec(event).map_err(refused)?;
+        let topic = self.topic(event.kind);
+        let message = Message {
+            topic: &topic.name,
+            key: event.quota_id.as_str(),
+            partition_by: &event.subject.id,
+            payload: &payload,
+            headers: &[("event_id", &event.event_id), ("event_type", event.kind.name())],
+        };
+        self.publisher.publish(message).await.map_err(|error| told(&error))?;
+        topic.produced.inc();
+        Ok(())
+    }
+}
+
+fn told(error: &PublishError) -> DeliveryError {
+    match error {
+        PublishError::Unavailable { .. } | PublishError::Busy => {
+            DeliveryError::Unavailable(error.to_string())
+        }
+        // Another topic may be there, and open to us.
+        _ => DeliveryError::Refused(error.to_string()),
+    }
+}
+
+fn target(config: &KafkaConfig) -> Target {
+    let ca_file = config.ca_file.clone();
+    let security = match config.security_protocol {
+        SecurityProtocol::Plaintext => Security::Plaintext,
+        SecurityProtocol::Ssl => Security::Ssl { ca_file },
+        SecurityProtocol::SaslSsl => Security::SaslSsl {
+            mechanism: match config.sasl_mechanism {
+                SaslMechanism::Plain => Mechanism::Plain,
+                SaslMechanism::ScramSha256 => Mechanism::ScramSha256,
+                SaslMechanism::ScramSha512 => Mechanism::ScramSha512,
+            },
+            // The configuration was refused without them.
+            username: config.username.clone().unwrap_or_default(),
+            password: config.password.as_ref().map(Secret::expose).unwrap_or_default().to_owned(),
+            ca_file,
+        },
+    };
+    let brokers = config.brokers.iter().map(|broker| broker.as_str().to_owned()).collect();
+    Target { send_timeout: config.send_timeout(), ..Target::new(brokers, security) }
+}
+
+/// Under the key that it is about.
+fn problem(error: &ConfigError) -> Problem {
+    let key = match error {
+        ConfigError::NoBrokers | ConfigError::Broker(_) => "kafka.brokers",
+        ConfigError::Timeout(_) => "kafka.send_timeout_seconds",
+        ConfigError::Credential(_) => "kafka.password",
+        ConfigError::CaFile { .. } => "kafka.ca_file",
+        ConfigError::Client(_) => "kafka",
+    };
+    Problem::new(key, error.to_string())
+}

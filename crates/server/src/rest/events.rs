@@ -1,0 +1,151 @@
+//! `GET /api/v1/events`: what happened to quotas, and [`stream`] as it happens.
+
+mod described;
+pub(super) mod stream;
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use headgate_quota::{EventKind, LoggedEvent, QuotaEvent, QuotaId, RepositoryError};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    caller::Caller,
+    error::ApiError,
+    json,
+    openapi::{Failing, Invalid, Protected},
+    query::{Query, Reader},
+};
+use crate::{auth::Action, events::Events, services::Services};
+
+pub(super) use self::described::EventDescription;
+
+pub(super) const PATH: &str = "/api/v1/events";
+
+/// Some events, the oldest first.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Events)]
+pub(super) struct WireEvents<'a> {
+    #[schema(value_type = Vec<EventDescription>)]
+    events: Vec<&'a QuotaEvent>,
+    /// Where to go on. There is nothing new while it stays what `after` was.
+    next: String,
+}
+
+/// Which events are wanted, and from where on.
+#[derive(Debug, Default)]
+struct Wanted {
+    after: Option<i64>,
+    quota_id: Option<QuotaId>,
+    kind: Option<EventKind>,
+}
+
+const MAX_LIMIT: u32 = 100;
+const DEFAULT_LIMIT: u32 = 50;
+
+/// How many events are looked at for one answer, if most are not wanted.
+const MAX_PAGES: usize = 10;
+
+/// Lists events, the oldest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/events",
+    tag = "events",
+    operation_id = "list_events",
+    params(
+        ("after" = Option<i64>, Query, minimum = 0, description = "Only events after this place: the `next` of an earlier answer. The oldest that are kept unless said"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "At most so many; 50 unless said"),
+        ("quota_id" = Option<String>, Query, description = "Only events of this policy"),
+        ("event_type" = Option<String>, Query, description = "Only `QUOTA_EXCEEDED` or `QUOTA_THRESHOLD_REACHED`"),
+    ),
+    security(("token" = [])),
+    responses((status = 200, description = "Some of them; with a filter there may be fewer than `limit` though more follow", body = WireEvents<'_>), Invalid, Protected, Failing),
+)]
+pub(super) async fn list(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    query: Query,
+) -> Result<Response, ApiError> {
+    caller.may(Action::ReadEvents).await?;
+    let mut reader = query.reader();
+    let wanted = Wanted::read(&mut reader);
+    let told = || format!("limit must be a whole number from 1 to {MAX_LIMIT}");
+    let limit: Option<u32> = reader.parsed("limit", told);
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        reader.refuse("limit", told());
+    }
+    reader.finish()?;
+
+    let (found, next) = wanted.find(&services.events, limit).await.map_err(|error| away(&error))?;
+    let events = found.iter().map(|logged| &logged.event).collect();
+    Ok(json::respond(&WireEvents { events, next: next.to_string() }))
+}
+
+// === impl Wanted ===
+
+impl Wanted {
+    fn read(reader: &mut Reader<'_>) -> Self {
+        let after = reader.parsed("after", || no_cursor("after"));
+        if after.is_some_and(|after: i64| after < 0) {
+            reader.refuse("after", no_cursor("after"));
+        }
+        Self {
+            after,
+            quota_id: reader.parsed("quota_id", || "quota_id must be a policy's id".to_owned()),
+            kind: reader.parsed("event_type", || {
+                let names = EventKind::ALL.map(EventKind::name).join(", ");
+                format!("event_type must be one of: {names}")
+            }),
+        }
+    }
+
+    fn fits(&self, event: &QuotaEvent) -> bool {
+        self.kind.is_none_or(|kind| kind == event.kind)
+            && self.quota_id.as_ref().is_none_or(|id| *id == event.quota_id)
+    }
+
+    const fn is_all(&self) -> bool {
+        self.kind.is_none() && self.quota_id.is_none()
+    }
+
+    /// At most `limit` events, and the place of the last that was looked at.
+    async fn find(
+        &self,
+        events: &Events,
+        limit: u32,
+    ) -> Result<(Vec<LoggedEvent>, i64), RepositoryError> {
+        let mut after = self.after.unwrap_or_default();
+        let at_a_time = if self.is_all() { limit } else { MAX_LIMIT };
+        let mut found = Vec::new();
+        for _ in 0..MAX_PAGES {
+            let page = events.log().after(after, at_a_time).await?;
+            let is_last = page.len() < at_a_time as usize;
+            for logged in page {
+                after = logged.seq;
+                if self.fits(&logged.event) {
+                    found.push(logged);
+                }
+                if found.len() == limit as usize {
+                    return Ok((found, after));
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok((found, after))
+    }
+}
+
+fn no_cursor(name: &str) -> String {
+    format!("{name} must be the `next` of an earlier answer, or the id of an event in the stream")
+}
+
+fn away(error: &RepositoryError) -> ApiError {
+    match error {
+        RepositoryError::Corrupt(_) => ApiError::Internal(error.to_string()),
+        _ => ApiError::NoDatabase(error.to_string()),
+    }
+}

@@ -1,0 +1,45 @@
+//! An event, as it is described for programs; `headgate_quota` writes it.
+
+use utoipa::ToSchema;
+
+/// What happened to a quota. Each kind happens once in a policy's period.
+#[derive(ToSchema)]
+#[schema(as = Event)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) struct EventDescription {
+    /// The same however often it is told.
+    event_id: String,
+    event_type: EventType,
+    quota_id: String,
+    /// `tenant`, `user` or `api_key`.
+    subject_type: String,
+    subject_id: String,
+    /// `daily` or `monthly`.
+    period: String,
+    limit: u64,
+    used: u64,
+    /// Of `QUOTA_EXCEEDED`: when.
+    #[schema(format = DateTime, nullable = false)]
+    exceeded_at: Option<String>,
+    /// Of `QUOTA_EXCEEDED`: when the period ends.
+    #[schema(format = DateTime, nullable = false)]
+    reset_at: Option<String>,
+    /// Of `QUOTA_THRESHOLD_REACHED`: how much of the limit was used.
+    #[schema(nullable = false)]
+    usage_percent: Option<f64>,
+    /// Of `QUOTA_THRESHOLD_REACHED`: from which percentage on it is told.
+    #[schema(nullable = false)]
+    alert_threshold_percent: Option<u8>,
+    /// Of `QUOTA_THRESHOLD_REACHED`: when.
+    #[schema(format = DateTime, nullable = false)]
+    reached_at: Option<String>,
+}
+
+/// What happened.
+#[derive(ToSchema)]
+#[schema(rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum EventType {
+    QuotaExceeded,
+    QuotaThresholdReached,
+}

@@ -1,0 +1,230 @@
+//! `GET /api/v1/events/stream`: events as they happen, as server-sent events.
+
+use std::{convert::Infallible, fmt::Write as _, sync::Arc, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::State,
+    http::{HeaderMap, HeaderValue, header},
+    response::Response,
+};
+use futures_util::{Stream, stream};
+use headgate_quota::{LoggedEvent, RepositoryError};
+use tokio::{
+    sync::{OwnedSemaphorePermit, watch},
+    time::{self, Instant},
+};
+use tracing::debug;
+
+use super::{EventDescription, Wanted, no_cursor};
+use crate::{
+    auth::Action,
+    events::{Events, Stopping},
+    rest::{
+        caller::Caller,
+        error::ApiError,
+        json,
+        openapi::{Failing, Invalid, Protected},
+        query::Query,
+    },
+    serve::LongLived,
+    services::Services,
+};
+
+pub(in crate::rest) const PATH: &str = "/api/v1/events/stream";
+
+/// What a client sends that was cut off.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// How many events are written at a time.
+const AT_A_TIME: u32 = 100;
+
+/// How often the log is asked where nobody says that there is something new.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How long nothing is sent: both ends see that the other is there.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How long a stream lasts: whoever comes back shows who they are again.
+const LONGEST: Duration = Duration::from_secs(60 * 60);
+
+/// Tells a client how long to wait before it comes back, in milliseconds.
+const GREETING: &str = "retry: 2000\n\n";
+
+/// One client's place in the log.
+struct Following {
+    events: Events,
+    wanted: Wanted,
+    after: i64,
+    news: watch::Receiver<()>,
+    stopping: Stopping,
+    beat_at: Instant,
+    ends_at: Instant,
+    greeted: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Why there is nothing to write yet.
+enum Quiet {
+    /// It is over.
+    Ended,
+    /// It is time to show that we are there.
+    Heartbeat,
+    /// There may be something.
+    Look,
+}
+
+/// Events as they happen.
+#[utoipa::path(
+    get,
+    path = "/api/v1/events/stream",
+    tag = "events",
+    operation_id = "follow_events",
+    params(
+        ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that was got: go on after it"),
+        ("after" = Option<i64>, Query, minimum = 0, description = "The same, for clients that cannot send the header. The oldest events that are kept unless said"),
+        ("quota_id" = Option<String>, Query, description = "Only events of this policy"),
+        ("event_type" = Option<String>, Query, description = "Only `QUOTA_EXCEEDED` or `QUOTA_THRESHOLD_REACHED`"),
+    ),
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "Server-sent events: `id` is the place in the log, `event` the `event_type`, `data` the event; a comment every 15 seconds", body = EventDescription, content_type = "text/event-stream"),
+        Invalid,
+        Protected,
+        Failing,
+    ),
+)]
+pub(in crate::rest) async fn follow(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    headers: HeaderMap,
+    query: Query,
+) -> Result<Response, ApiError> {
+    caller.may(Action::ReadEvents).await?;
+    let mut reader = query.reader();
+    let mut wanted = Wanted::read(&mut reader);
+    if let Some(last) = headers.get(LAST_EVENT_ID) {
+        let seq = last.to_str().ok().and_then(|text| text.parse().ok());
+        match seq.filter(|seq: &i64| *seq >= 0) {
+            Some(seq) => wanted.after = Some(seq),
+            None => reader.refuse("Last-Event-ID", no_cursor("Last-Event-ID")),
+        }
+    }
+    reader.finish()?;
+    let place = Arc::clone(services.events.streams()).try_acquire_owned();
+    let place = place.map_err(|_| ApiError::TooManyStreams)?;
+    Ok(respond(Following::new(&services.events, wanted, place).stream()))
+}
+
+fn respond(stream: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
+    let mut response = Response::new(Body::from_stream(stream));
+    for (name, value) in [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+        // What follows on this connection would not be told apart from silence.
+        (header::CONNECTION, "close"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response.extensions_mut().insert(LongLived);
+    response
+}
+
+// === impl Following ===
+
+impl Following {
+    fn new(events: &Events, wanted: Wanted, place: OwnedSemaphorePermit) -> Self {
+        let now = Instant::now();
+        Self {
+            events: events.clone(),
+            after: wanted.after.unwrap_or_default(),
+            wanted,
+            news: events.bell().listen(),
+            stopping: events.stopping(),
+            beat_at: now + HEARTBEAT,
+            ends_at: now + LONGEST,
+            greeted: false,
+            _place: place,
+        }
+    }
+
+    /// It is asked for more only when the client has taken what there was: a slow one costs nothing.
+    fn stream(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        stream::unfold(self, async |mut following| {
+            let text = following.next().await?;
+            Some((Ok(Bytes::from(text)), following))
+        })
+    }
+
+    /// What to write next; `None` when it is over.
+    async fn next(&mut self) -> Option<String> {
+        if !self.greeted {
+            self.greeted = true;
+            return Some(GREETING.to_owned());
+        }
+        loop {
+            // While the database is away, the client is kept.
+            let page = self.page().await.unwrap_or_else(|error| {
+                debug!(%error, "Cannot read events");
+                None
+            });
+            if let Some(text) = page {
+                self.beat_at = Instant::now() + HEARTBEAT;
+                return Some(text);
+            }
+            match self.quiet().await {
+                Quiet::Ended => return None,
+                Quiet::Heartbeat => {
+                    self.beat_at = Instant::now() + HEARTBEAT;
+                    return Some(": still here\n\n".to_owned());
+                }
+                Quiet::Look => {}
+            }
+        }
+    }
+
+    /// The next events that are wanted, if there are some.
+    async fn page(&mut self) -> Result<Option<String>, RepositoryError> {
+        loop {
+            if self.stopping.is_told() {
+                return Ok(None);
+            }
+            let page = self.events.log().after(self.after, AT_A_TIME).await?;
+            let Some(last) = page.last() else {
+                return Ok(None);
+            };
+            self.after = last.seq;
+            let wanted = page.iter().filter(|logged| self.wanted.fits(&logged.event));
+            let text: String = wanted.map(written).collect();
+            if !text.is_empty() {
+                return Ok(Some(text));
+            }
+        }
+    }
+
+    async fn quiet(&mut self) -> Quiet {
+        if self.stopping.is_told() {
+            return Quiet::Ended;
+        }
+        tokio::select! {
+            () = self.stopping.told() => Quiet::Ended,
+            () = time::sleep_until(self.ends_at) => Quiet::Ended,
+            () = time::sleep_until(self.beat_at) => Quiet::Heartbeat,
+            // Whoever could ring is gone only when we are.
+            _ = self.news.changed() => Quiet::Look,
+            () = time::sleep(POLL) => Quiet::Look,
+        }
+    }
+}
+
+fn written(logged: &LoggedEvent) -> String {
+    let data = String::from_utf8(json::to_vec(&logged.event)).unwrap_or_default();
+    let mut text = String::with_capacity(data.len() + 64);
+    let kind = logged.event.kind.name();
+    // A text takes everything.
+    let _ = write!(text, "id: {}\nevent: {kind}\ndata: {data}\n\n", logged.seq);
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use headgate::Timestamp;
+use headgate_quota::{Backlog, Leadership, QuotaEventLog};
+
+use super::*;
+
+/// A log in which nothing happens.
+struct Quietly;
+
+#[async_trait]
+impl QuotaEventLog for Quietly {
+    async fn after(&self, _: i64, _: u32) -> Result<Vec<LoggedEvent>, RepositoryError> {
+        Ok(Vec::new())
+    }
+
+    async fn undelivered(&self, _: &str, _: u32) -> Result<Vec<LoggedEvent>, RepositoryError> {
+        unreachable!("nobody delivers")
+    }
+
+    async fn delivered(&self, _: &str, _: &[&str], _: Timestamp) -> Result<(), RepositoryError> {
+        unreachable!("nobody delivers")
+    }
+
+    async fn backlog(&self, _: &str) -> Result<Backlog, RepositoryError> {
+        unreachable!("nobody delivers")
+    }
+
+    async fn lead(&self, _: &str) -> Result<Option<Box<dyn Leadership>>, RepositoryError> {
+        unreachable!("nobody delivers")
+    }
+}
+
+fn follow(events: &Events) -> impl Stream<Item = String> {
+    let place = Arc::clone(events.streams()).try_acquire_owned().unwrap();
+    let stream = Following::new(events, Wanted::default(), place).stream();
+    stream.map(|text| String::from_utf8(text.unwrap().to_vec()).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_is_broken_every_fifteen_seconds_and_lasts_an_hour() {
+    let events = Events::new(Arc::new(Quietly));
+    let began = Instant::now();
+    let mut stream = Box::pin(follow(&events));
+    assert_eq!(stream.next().await.as_deref(), Some(GREETING));
+    for beat in 1..=3 {
+        assert_eq!(stream.next().await.as_deref(), Some(": still here\n\n"));
+        assert_eq!(began.elapsed().as_secs(), 15 * beat);
+    }
+    while stream.next().await.is_some() {}
+    assert_eq!(began.elapsed().as_secs(), 60 * 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_when_the_server_stops() {
+    let events = Events::new(Arc::new(Quietly));
+    let mut stream = Box::pin(follow(&events));
+    assert!(stream.next().await.is_some());
+    let (end, ()) = tokio::join!(stream.next(), async { events.stop() });
+    assert_eq!(end, None);
+}

@@ -1,0 +1,251 @@
+//! By a clock that tests move.
+
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use headgate::ManualClock;
+use headgate_persistence::{Database, DatabaseConfig, QuotaDatabase};
+use headgate_quota::{
+    Author, Draft, Entry, Increment, Leadership, Listed, Page, PeriodUsage, PolicyChange, QuotaId,
+    QuotaPolicy, QuotaPolicyRepository, Reset, Touched, Verdict,
+};
+use tokio::time::Instant;
+
+use super::*;
+
+fn at(text: &str) -> Timestamp {
+    let instant: jiff::Timestamp = text.parse().unwrap();
+    Timestamp::from_micros(instant.as_microsecond() as u64)
+}
+
+/// Shows tokio's time, which passes at once when everybody waits.
+struct Paused {
+    began: Instant,
+    at: Timestamp,
+}
+
+impl Clock for Paused {
+    fn now(&self) -> Timestamp {
+        self.at + self.began.elapsed()
+    }
+}
+
+/// A database of this process.
+async fn database() -> QuotaDatabase {
+    let database = Database::open(&DatabaseConfig::from_url("sqlite::memory:").unwrap());
+    database.migrate().await.unwrap();
+    database.quotas()
+}
+
+/// Notes when it is asked to close periods, and cannot always.
+struct Diary {
+    clock: Arc<Paused>,
+    failures: Mutex<u32>,
+    closings: Mutex<Vec<String>>,
+    done: tokio::sync::watch::Sender<usize>,
+}
+
+impl Diary {
+    fn begin(now: &str, failures: u32) -> Arc<Self> {
+        Arc::new(Self {
+            clock: Arc::new(Paused { began: Instant::now(), at: at(now) }),
+            failures: Mutex::new(failures),
+            closings: Mutex::default(),
+            done: tokio::sync::watch::Sender::new(0),
+        })
+    }
+
+    /// When it was asked, for the first so many times.
+    async fn closings(self: &Arc<Self>, config: &QuotaConfig, count: usize) -> Vec<String> {
+        let log: Arc<dyn QuotaEventLog> = Arc::clone(self) as _;
+        let events = Events::new(log);
+        let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
+        let scheduler = Scheduler::new(config, Arc::clone(self) as _, &events, Vec::new(), clock);
+        let running = tokio::spawn(scheduler.run());
+        self.done.subscribe().wait_for(|done| *done >= count).await.unwrap();
+        events.stop();
+        running.await.unwrap();
+        self.closings.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl QuotaLedger for Diary {
+    async fn close_periods(&self, now: Timestamp) -> Result<u64, RepositoryError> {
+        let mut failures = self.failures.lock().unwrap();
+        if *failures > 0 {
+            *failures -= 1;
+            return Err(RepositoryError::Corrupt("for a test".to_owned()));
+        }
+        let micros = now.as_micros() as i64;
+        let now = jiff::Timestamp::from_microsecond(micros).unwrap();
+        self.closings.lock().unwrap().push(format!("{now:.0}"));
+        Ok(0)
+    }
+
+    async fn prune(&self, _: &Retention) -> Result<Pruned, RepositoryError> {
+        self.done.send_modify(|done| *done += 1);
+        Ok(Pruned::default())
+    }
+
+    async fn commit(&self, _: &[Increment]) -> Result<Vec<Entry>, RepositoryError> {
+        unreachable!("nothing is used")
+    }
+
+    async fn usage(&self, _: &QuotaId, _: &str) -> Result<Option<PeriodUsage>, RepositoryError> {
+        unreachable!("nothing is read")
+    }
+
+    async fn history(&self, _: &QuotaId, _: Page) -> Result<Listed<PeriodUsage>, RepositoryError> {
+        unreachable!("nothing is read")
+    }
+
+    async fn reset(&self, _: &Reset) -> Result<u64, RepositoryError> {
+        unreachable!("nothing is reset")
+    }
+
+    async fn touched(&self, _: Timestamp, _: u32) -> Result<Vec<Touched>, RepositoryError> {
+        unreachable!("nothing is compared")
+    }
+}
+
+struct Held;
+
+#[async_trait]
+impl Leadership for Held {
+    async fn holds(&mut self) -> bool {
+        true
+    }
+}
+
+#[async_trait]
+impl QuotaEventLog for Diary {
+    async fn lead(&self, _: &str) -> Result<Option<Box<dyn Leadership>>, RepositoryError> {
+        Ok(Some(Box::new(Held)))
+    }
+
+    async fn after(
+        &self,
+        _: i64,
+        _: u32,
+    ) -> Result<Vec<headgate_quota::LoggedEvent>, RepositoryError> {
+        unreachable!("nothing is told")
+    }
+
+    async fn undelivered(
+        &self,
+        _: &str,
+        _: u32,
+    ) -> Result<Vec<headgate_quota::LoggedEvent>, RepositoryError> {
+        unreachable!("nothing is told")
+    }
+
+    async fn delivered(&self, _: &str, _: &[&str], _: Timestamp) -> Result<(), RepositoryError> {
+        unreachable!("nothing is told")
+    }
+
+    async fn backlog(&self, _: &str) -> Result<headgate_quota::Backlog, RepositoryError> {
+        unreachable!("nothing is told")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_done_at_start_and_at_each_midnight() {
+    let diary = Diary::begin("2026-02-27T14:30:00Z", 0);
+    let closings = diary.closings(&QuotaConfig::default(), 4).await;
+    let expected = ["27T14:30:00Z", "28T00:00:00Z"].map(|time| format!("2026-02-{time}"));
+    assert_eq!(closings[..2], expected);
+    assert_eq!(closings[2..4], ["2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn either_schedule_is_kept() {
+    let mut config = QuotaConfig::default();
+    let schedule = |text: &str| text.to_owned().try_into().unwrap();
+    config.reset_schedule.daily = schedule("0 12 28 2 *");
+    config.reset_schedule.monthly = schedule("30 0 0 1 * *");
+    let diary = Diary::begin("2026-02-27T14:30:00Z", 0);
+    let closings = diary.closings(&config, 4).await;
+    assert_eq!(
+        closings[1..4],
+        ["2026-02-28T12:00:00Z", "2026-03-01T00:00:30Z", "2026-04-01T00:00:30Z"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_is_tried_again() {
+    let diary = Diary::begin("2026-02-27T14:30:00Z", 2);
+    let closings = diary.closings(&QuotaConfig::default(), 2).await;
+    assert_eq!(closings[..2], ["2026-02-27T14:30:20Z", "2026-02-28T00:00:00Z"]);
+}
+
+/// A policy of 10 for tenant-abc.
+async fn policy(database: &QuotaDatabase, period: &str, now: Timestamp) -> QuotaPolicy {
+    let draft = Draft {
+        name: period.to_owned().into(),
+        subject_type: "tenant".to_owned().into(),
+        subject_id: "tenant-abc".to_owned().into(),
+        limit: 10.into(),
+        period: period.to_owned().into(),
+        ..Draft::default()
+    };
+    let spec = draft.validate(None).unwrap();
+    let by = Author { actor: "test".to_owned(), request_id: "r".to_owned(), at: now };
+    database.write(&PolicyChange::Create(spec), &by).await.unwrap()
+}
+
+async fn take(database: &QuotaDatabase, policy: &QuotaPolicy, amount: u64, at: Timestamp) -> u64 {
+    let span = Arc::new(policy.spec.span(at).unwrap());
+    let increment = Increment { policy: policy.id.clone(), span, amount, request_id: None, at };
+    let entry = database.commit(&[increment]).await.unwrap()[0];
+    assert_eq!(entry.verdict, Verdict::Taken);
+    entry.used
+}
+
+#[tokio::test]
+async fn midnight_closes_the_day_and_leaves_the_month_and_the_new_day_alone() {
+    let database = database().await;
+    let clock = Arc::new(ManualClock::new(at("2026-02-27T23:59:00Z")));
+    let now = clock.now();
+    let (daily, monthly) =
+        (policy(&database, "daily", now).await, policy(&database, "monthly", now).await);
+    take(&database, &daily, 10, now).await;
+    take(&database, &monthly, 4, now).await;
+
+    clock.set(at("2026-02-28T00:00:00Z"));
+    assert_eq!(take(&database, &daily, 3, clock.now()).await, 3);
+    let events = Events::new(Arc::new(database.clone()));
+    let scheduler = Scheduler::new(
+        &QuotaConfig::default(),
+        Arc::new(database.clone()),
+        &events,
+        Vec::new(),
+        clock.clone(),
+    );
+    for _ in 0..2 {
+        scheduler.keep_house(clock.now()).await.unwrap();
+    }
+    let usage = async |policy: &QuotaPolicy, name: &str| {
+        let usage = database.usage(&policy.id, name).await.unwrap().unwrap();
+        (usage.used, usage.closed_at.is_some())
+    };
+    assert_eq!(usage(&daily, "2026-02-27").await, (10, true));
+    assert_eq!(usage(&daily, "2026-02-28").await, (3, false));
+    assert_eq!(usage(&monthly, "2026-02").await, (4, false));
+    assert_eq!(take(&database, &daily, 1, clock.now()).await, 4);
+    assert_eq!(take(&database, &monthly, 1, clock.now()).await, 5);
+    assert_eq!(database.after(0, 10).await.unwrap().len(), 1, "told once");
+
+    clock.set(at("2026-03-01T00:00:00Z"));
+    scheduler.keep_house(clock.now()).await.unwrap();
+    assert_eq!(usage(&monthly, "2026-02").await, (5, true));
+    assert_eq!(usage(&daily, "2026-02-28").await, (4, true));
+
+    // What is past its time is forgotten, and nothing else.
+    clock.set(at("2026-04-02T00:00:00Z"));
+    take(&database, &monthly, 1, clock.now()).await;
+    scheduler.keep_house(clock.now()).await.unwrap();
+    assert!(database.after(0, 10).await.unwrap().is_empty());
+    assert_eq!(usage(&daily, "2026-02-27").await, (10, true));
+    assert_eq!(usage(&monthly, "2026-04").await, (1, false));
+}
