@@ -8,6 +8,7 @@ mod check;
 mod connections;
 mod docs;
 mod errors;
+mod events;
 mod forged;
 mod grpc;
 mod harness;

@@ -20,6 +20,8 @@ async fn run(schemathesis: Schemathesis, more: &[&'static str]) {
     let more = more.to_vec();
     let run = tokio::task::spawn_blocking(move || {
         let mut arguments = vec!["--header", &authorization, "--seed", "1"];
+        // It has no end to wait for.
+        arguments.extend(["--exclude-path", "/api/v1/events/stream"]);
         arguments.extend(more);
         schemathesis.run(&document, &arguments)
     });

@@ -1,0 +1,178 @@
+//! Events on a real Kafka broker.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../server/harness.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod harness;
+#[path = "../server/events/support.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod support;
+
+use std::{collections::HashMap, time::Duration};
+
+use futures_util::future::join_all;
+use harness::Server;
+use headgate_testkit::{Kafka, Postgres, require};
+use rdkafka::{
+    ClientConfig, Message, Offset, TopicPartitionList,
+    consumer::{Consumer, StreamConsumer},
+};
+use serde_json::Value;
+use support::exhausted;
+use tokio::time::{sleep, timeout};
+
+const EXCEEDED: &str = "k1s0.system.quota.exceeded.v1";
+const THRESHOLD: &str = "k1s0.system.quota.threshold.reached.v1";
+const SUBJECTS: usize = 30;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What was published.
+struct Published {
+    topic: String,
+    partition: i32,
+    key: String,
+    event: Value,
+}
+
+/// Everything in both topics, once there are `least` messages and no more for a while.
+async fn read(brokers: &str, least: usize) -> Vec<Published> {
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", brokers).set("group.id", "test");
+    let consumer: StreamConsumer = config.create().unwrap();
+    let mut all = TopicPartitionList::new();
+    for topic in [EXCEEDED, THRESHOLD] {
+        for partition in 0..3 {
+            all.add_partition_offset(topic, partition, Offset::Beginning).unwrap();
+        }
+    }
+    consumer.assign(&all).unwrap();
+    let mut messages = Vec::new();
+    loop {
+        let patience = if messages.len() < least { PATIENCE } else { Duration::from_secs(3) };
+        let Ok(message) = timeout(patience, consumer.recv()).await else {
+            assert!(messages.len() >= least, "{} of {least}", messages.len());
+            return messages;
+        };
+        let message = message.unwrap();
+        messages.push(Published {
+            topic: message.topic().to_owned(),
+            partition: message.partition(),
+            key: message.key_view::<str>().unwrap().unwrap().to_owned(),
+            event: serde_json::from_slice(message.payload().unwrap()).unwrap(),
+        });
+    }
+}
+
+/// Each event as often as it was published.
+fn counted(messages: &[Published]) -> HashMap<&str, usize> {
+    let mut counts = HashMap::new();
+    for message in messages {
+        *counts.entry(message.event["event_id"].as_str().unwrap()).or_default() += 1;
+    }
+    counts
+}
+
+/// Waits until the metric of this sink fits.
+async fn metric(server: &Server, name: &str, fits: impl Fn(f64) -> bool) {
+    let line = format!(r#"{name}{{sink="kafka",service="headgate"}} "#);
+    let waiting = async {
+        loop {
+            let text = server.get("/metrics").await.text;
+            let value = text.lines().find_map(|it| it.strip_prefix(&line));
+            let value = value.unwrap_or_else(|| panic!("{line}: {text}")).parse();
+            if fits(value.unwrap()) {
+                return;
+            }
+            // Another task decides when it has changed.
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.expect("in time");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_servers_publish_each_event_once() {
+    let (kafka, postgres) = (require!(Kafka::start()), require!(Postgres::shared()));
+    let brokers = kafka.brokers();
+    let keys = [("database.url", postgres.url()), ("kafka.brokers", &brokers)];
+    let servers = [Server::start(&keys).await, Server::start(&keys).await];
+    let subjects: Vec<String> = (0..SUBJECTS).map(|i| format!("tenant-{i}")).collect();
+    let used = subjects.iter().enumerate().map(|(i, name)| exhausted(&servers[i % 2], name));
+    let policies = join_all(used).await;
+
+    let messages = read(&brokers, 2 * SUBJECTS).await;
+    let counts = counted(&messages);
+    assert_eq!((counts.len(), messages.len()), (2 * SUBJECTS, 2 * SUBJECTS), "{counts:?}");
+    let mut partitions = HashMap::new();
+    for message in &messages {
+        let event = &message.event;
+        let topic = match event["event_type"].as_str().unwrap() {
+            "QUOTA_EXCEEDED" => EXCEEDED,
+            _ => THRESHOLD,
+        };
+        assert_eq!(message.topic, topic);
+        assert_eq!(event["quota_id"], message.key);
+        assert!(policies.contains(&message.key));
+        let subject = event["subject_id"].as_str().unwrap().to_owned();
+        let partition = *partitions.entry(subject).or_insert(message.partition);
+        assert_eq!(partition, message.partition, "one subject, one partition");
+    }
+    assert!(partitions.values().any(|it| *it != messages[0].partition), "all in one partition");
+    let mut produced = 0;
+    for server in &servers {
+        let text = server.get("/metrics").await.text;
+        let lines = text.lines().filter(|it| it.starts_with("kafka_messages_produced_total{"));
+        produced +=
+            lines.map(|it| it.rsplit(' ').next().unwrap().parse::<usize>().unwrap()).sum::<usize>();
+    }
+    assert_eq!(produced, 2 * SUBJECTS);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happens_while_kafka_is_away_is_published_when_it_is_back() {
+    let (kafka, postgres) = (require!(Kafka::start()), require!(Postgres::shared()));
+    let brokers = kafka.brokers();
+    kafka.stop();
+    let keys = [
+        ("database.url", postgres.url()),
+        ("kafka.brokers", &brokers),
+        ("kafka.send_timeout_seconds", "1"),
+    ];
+    let servers = [Server::start(&keys).await, Server::start(&keys).await];
+    let subjects: Vec<String> = (0..SUBJECTS).map(|i| format!("tenant-{i}")).collect();
+    let used = subjects.iter().enumerate().map(|(i, name)| exhausted(&servers[i % 2], name));
+    join_all(used).await;
+    for server in &servers {
+        metric(server, "headgate_events_undelivered", |count| count > 2.0 * SUBJECTS as f64 - 0.5)
+            .await;
+        metric(server, "headgate_events_oldest_undelivered_age_seconds", |age| age > 0.0).await;
+    }
+
+    tokio::task::block_in_place(|| kafka.restart());
+    let messages = read(&brokers, 2 * SUBJECTS).await;
+    let counts = counted(&messages);
+    assert_eq!(counts.len(), 2 * SUBJECTS, "every event, and none that did not happen");
+    for server in &servers {
+        metric(server, "headgate_events_undelivered", |count| count < 0.5).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_asks_who_we_are_is_told() {
+    let (kafka, postgres) =
+        (require!(Kafka::builder().secure().start()), require!(Postgres::shared()));
+    let secure = kafka.secure();
+    let keys = [
+        ("database.url", postgres.url()),
+        ("kafka.brokers", &secure.sasl_ssl),
+        ("kafka.security_protocol", "SASL_SSL"),
+        ("kafka.sasl_mechanism", "SCRAM-SHA-512"),
+        ("kafka.username", secure.username),
+        ("kafka.password", secure.password),
+        ("kafka.ca_file", secure.ca_file.to_str().unwrap()),
+    ];
+    let server = Server::start(&keys).await;
+    exhausted(&server, "tenant-abc").await;
+    assert_eq!(read(&kafka.brokers(), 2).await.len(), 2);
+}
