@@ -180,6 +180,16 @@ impl Client {
         Ok(body)
     }
 
+    /// Leaves the server alone for a while.
+    pub(crate) fn pause(&self, pause: Duration) {
+        self.runtime.block_on(async { tokio::time::sleep(pause).await });
+    }
+
+    /// The server said something that makes no sense.
+    pub(crate) fn garbled(&self, cause: &dyn std::fmt::Display) -> ClientError {
+        self.server.garbled(cause)
+    }
+
     fn failed(&self, error: &reqwest::Error) -> ClientError {
         let server = self.server.clone();
         if error.is_connect() {

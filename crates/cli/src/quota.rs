@@ -1,6 +1,7 @@
 //! `headgate quota`
 
 mod change;
+mod events;
 mod history;
 mod increment;
 mod list;
@@ -19,6 +20,7 @@ use serde_json::json;
 
 use self::{
     change::{Create, Update},
+    events::Events,
     history::History,
     increment::Increment,
     list::List,
@@ -72,6 +74,7 @@ enum Command {
         reason: String,
     },
     History(History),
+    Events(Events),
 }
 
 /// There is not so much left.
@@ -79,7 +82,7 @@ const EXCEEDED: u8 = 2;
 
 impl Quota {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let client = self.asking.connect_to("quotas")?;
+        let client = self.asking.connect_to(self.command.area())?;
         let output = self.asking.output;
         match self.command {
             Command::List(list) => list.run(&client, output)?,
@@ -95,8 +98,19 @@ impl Quota {
             Command::Increment(increment) => return increment.run(&client, output),
             Command::Reset { id, reason } => reset(&client, &id, &reason, output)?,
             Command::History(history) => history.run(&client, output)?,
+            Command::Events(events) => events.run(&client, output)?,
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Command {
+    /// Where its paths are.
+    const fn area(&self) -> &'static str {
+        match self {
+            Self::Events(_) => "events",
+            _ => "quotas",
+        }
     }
 }
 

@@ -1,6 +1,11 @@
 //! `headgate quota`
 
-use serde_json::json;
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
+
+use serde_json::{Value, json};
 
 use crate::harness::{Server, failure, printed, stdout};
 
@@ -103,4 +108,38 @@ fn a_quota_is_used_and_says_when_it_is_used_up() {
     assert_eq!((reset[1], reset[3]), (("used", "0"), ("reset by", "admin")));
     let mistaken = server.run(&["quota", "increment", &id, "--amount", "0"]);
     assert!(failure(&mistaken).contains("amount must be greater than 0"), "{mistaken:?}");
+}
+
+#[test]
+fn what_happened_is_shown_once_and_followed() {
+    let server = Server::start(&[]);
+    assert_eq!(printed(&server.run(&["quota", "events"])), "what comes next: --after 0\n");
+    let id = create(&server, &["--alert-at", "50"]);
+    printed(&server.run(&["quota", "increment", &id, "--amount", "5"]));
+
+    let mut follow = server.command(&["quota", "events", "--follow", "--output", "json"]);
+    let mut follow = follow.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(next()["event_type"], "QUOTA_THRESHOLD_REACHED");
+    printed(&server.run(&["quota", "increment", &id, "--amount", "5"]));
+    let exceeded = next();
+    follow.kill().unwrap();
+    follow.wait().unwrap();
+    assert_eq!(
+        (&exceeded["event_type"], &exceeded["used"]),
+        (&json!("QUOTA_EXCEEDED"), &json!(10))
+    );
+
+    let shown = server.run(&["quota", "events", "--quota", &id]);
+    let lines: Vec<&str> = printed(&shown).lines().collect();
+    let expected = [
+        format!("  QUOTA_THRESHOLD_REACHED  {id}  tenant:t1  5/10 monthly"),
+        format!("  QUOTA_EXCEEDED           {id}  tenant:t1  10/10 monthly"),
+    ];
+    assert!(lines[0].ends_with(&expected[0]) && lines[1].ends_with(&expected[1]), "{lines:?}");
+    let cursor = lines[2].strip_prefix("what comes next: --after ").unwrap();
+    let rest = server.run(&["quota", "events", "--after", cursor, "--output", "json"]);
+    assert_eq!(printed(&rest), "");
+    assert!(failure(&server.run(&["quota", "events", "--after", "x"])).contains("after must be"));
 }
