@@ -11,7 +11,7 @@ run: ## Build the server and serve on this machine, with nothing else installed
 
 test: deps ## Install what the tests need and run them all
 	@log=$$(mktemp) && trap 'rm -f "$$log"' EXIT && status=0; \
-	HEADGATE_SKIP_LOG="$$log" cargo test --workspace --locked --no-fail-fast || status=$$?; \
+	HEADGATE_SKIP_LOG="$$log" cargo test --workspace --features kafka --locked --no-fail-fast || status=$$?; \
 	if [ -s "$$log" ]; then echo 'skipped:'; sort -u "$$log" | sed 's/^/  /'; else echo 'no test was skipped'; fi; \
 	exit $$status
 
@@ -21,7 +21,7 @@ bench: ## Compare with other limiters and with Redis's own ceiling, in one run
 check: deps ## Check format, lints, docs, licences and advisories
 	cargo fmt --all --check
 	cargo fmt $(BENCH) --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --workspace --features kafka --all-targets --locked -- -D warnings
 	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo clippy $(BENCH) --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
 	scripts/deny
