@@ -4,6 +4,7 @@ use std::{future::Future, io, sync::Arc, time::Duration};
 
 use headgate::{Clock, LimitError, SystemClock};
 use headgate_persistence::Database;
+use headgate_quota::QuotaLedger;
 use headgate_ratelimit::{
     Catalog,
     usecase::{CheckRateLimit, Explain, GetUsage, LimitKeys, ManageRules, ResetLimit},
@@ -101,12 +102,12 @@ impl App {
         let catalog = Arc::new(Catalog::new(defaults, Arc::clone(&clock))?);
         let metrics = Metrics::new(config, kind, memory, Arc::clone(&catalog))?;
         let events = Events::new(Arc::new(database.quotas()));
-        let ledger = events.announcing(Arc::new(database.quotas()));
+        let ledger: Arc<dyn QuotaLedger> = Arc::new(database.quotas());
         let event_tasks = events.tasks(config, &metrics.events, &ledger, &clock);
         let event_tasks = event_tasks.map_err(BuildError::Config)?;
-        let numbers = metrics.quotas.clone();
+        let (bell, numbers) = (events.bell().clone(), metrics.quotas.clone());
         let (quotas, tasks) =
-            QuotaServices::new(config, &database, ledger, counters, Arc::clone(&clock), numbers);
+            QuotaServices::new(config, &database, bell, counters, Arc::clone(&clock), numbers);
         let policies = Arc::clone(&quotas.catalog);
         let tracer = Tracer::start(config)?;
         let admin = admin_token(config).map_err(BuildError::AdminToken)?;

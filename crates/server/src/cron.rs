@@ -56,6 +56,28 @@ const MAX_BYTES: usize = 256;
 // === impl Cron ===
 
 impl Cron {
+    /// `0 0 * * *`: at every midnight.
+    pub(crate) fn daily() -> Self {
+        Self::at_midnight("0 0 * * *", Field::any(&field::DAY))
+    }
+
+    /// `0 0 1 * *`: at the midnight with which a month begins.
+    pub(crate) fn monthly() -> Self {
+        Self::at_midnight("0 0 1 * *", Field::only(1))
+    }
+
+    fn at_midnight(text: &str, days: Field) -> Self {
+        Self {
+            text: text.to_owned(),
+            seconds: Field::only(0),
+            minutes: Field::only(0),
+            hours: Field::only(0),
+            days,
+            months: Field::any(&field::MONTH),
+            weekdays: Field::any(&field::WEEKDAY),
+        }
+    }
+
     /// The first time after `time` at which it is due.
     pub(crate) fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
         let micros = i64::try_from(time.as_micros()).ok()?;

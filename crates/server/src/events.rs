@@ -2,7 +2,6 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`announcing`] | a ledger that says when there may be something to tell |
 //! | [`publisher`] | one sink's task: takes the lead, reads, delivers, notes |
 //! | [`round`] | one batch: subjects side by side, each subject's events in order |
 //! | [`sink`], [`webhook`], `kafka` | where events go |
@@ -12,7 +11,6 @@
 //! Events are in the database, written with the usage that caused them. Nothing is kept in memory
 //! but the batch at hand, and no request waits for any of this.
 
-mod announcing;
 mod backlog;
 mod backoff;
 #[cfg(feature = "kafka")]
@@ -33,10 +31,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use self::{
-    announcing::AnnouncingLedger, backlog::Backlogs, publisher::Publisher, sink::Sink,
-    webhook::Webhook,
-};
+use self::{backlog::Backlogs, publisher::Publisher, sink::Sink, webhook::Webhook};
 use crate::{
     config::{Config, Problem},
     metrics::EventNumbers,
@@ -89,11 +84,6 @@ impl Events {
 
     pub(crate) const fn bell(&self) -> &Bell {
         &self.bell
-    }
-
-    /// The ledger, which wakes those who wait for events.
-    pub(crate) fn announcing(&self, ledger: Arc<dyn QuotaLedger>) -> Arc<dyn QuotaLedger> {
-        Arc::new(AnnouncingLedger::new(ledger, self.bell.clone()))
     }
 
     pub(crate) const fn streams(&self) -> &Arc<Semaphore> {

@@ -1,6 +1,6 @@
 //! Quotas as every surface serves them: REST and gRPC are two voices of this.
 
-mod metered;
+mod observed;
 mod reconciler;
 mod refusal;
 
@@ -9,16 +9,16 @@ use std::sync::Arc;
 use headgate::Clock;
 use headgate_persistence::Database;
 use headgate_quota::{
-    Committer, Listed, Page, PeriodUsage, PolicyCatalog, QuotaId, QuotaLedger, QuotaUsage, Quotas,
-    StoreCounter,
+    Committer, Listed, Page, PeriodUsage, PolicyCatalog, QuotaId, QuotaUsage, Quotas, StoreCounter,
     usecase::{
         Checked, Housekeeping, IncrementUsage, Incremented, ManagePolicies, ReadUsage, ResetUsage,
     },
 };
 
-use self::metered::MeteredLedger;
+use self::observed::ObservedLedger;
 use crate::{
     config::Config,
+    events::Bell,
     metrics::QuotaNumbers,
     stores::{Counters, Probe},
     telemetry::Span,
@@ -47,18 +47,18 @@ pub(crate) struct QuotaTasks {
 }
 
 impl QuotaServices {
-    /// Quotas whose policies are in `database`, whose usage is in its `ledger`, and whose counters are in a store.
+    /// Quotas whose policies and usage are in `database`, whose counters are in a store, and whose events `bell` announces.
     pub(crate) fn new(
         config: &Config,
         database: &Database,
-        ledger: Arc<dyn QuotaLedger>,
+        bell: Bell,
         counters: Counters,
         clock: Arc<dyn Clock>,
         numbers: QuotaNumbers,
     ) -> (Self, QuotaTasks) {
         let Counters { store, shared, probe } = counters;
         let kept = Arc::new(database.quotas());
-        let ledger = MeteredLedger::new(ledger, numbers.clone());
+        let ledger = ObservedLedger::new(kept.clone(), numbers.clone(), bell);
         let prefix = config.redis.key_prefix.as_str();
         let counter = StoreCounter::new(store, prefix, shared);
         let quotas = Quotas::new(kept, Arc::new(ledger), Arc::new(counter), clock);

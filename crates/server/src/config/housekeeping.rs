@@ -36,8 +36,7 @@ pub struct RetentionConfig {
 
 impl Default for ResetSchedule {
     fn default() -> Self {
-        let schedule = |text: &str| Schedule(text.parse().expect("a schedule that is tested"));
-        Self { daily: schedule("0 0 * * *"), monthly: schedule("0 0 1 * *") }
+        Self { daily: Schedule(Cron::daily()), monthly: Schedule(Cron::monthly()) }
     }
 }
 

@@ -49,6 +49,17 @@ impl Field {
         Ok(Self { numbers, is_any: text.starts_with(['*', '?']) })
     }
 
+    /// This number alone.
+    pub(super) const fn only(number: i8) -> Self {
+        Self { numbers: 1 << number, is_any: false }
+    }
+
+    /// All numbers there are.
+    pub(super) fn any(range: &Range) -> Self {
+        let numbers = (range.from..=range.to).fold(0, |bits, number| bits | 1 << number);
+        Self { numbers, is_any: true }
+    }
+
     pub(super) const fn has(self, number: i8) -> bool {
         self.numbers & (1 << number) != 0
     }

@@ -60,3 +60,10 @@ fn what_is_no_schedule_is_refused() {
         assert!(text.parse::<Cron>().is_err(), "{text}");
     }
 }
+
+#[test]
+fn the_usual_ones_are_what_they_say() {
+    for usual in [Cron::daily(), Cron::monthly()] {
+        assert_eq!(usual.to_string().parse(), Ok(usual));
+    }
+}

@@ -1,4 +1,4 @@
-//! A ledger that says when there may be something to tell.
+//! A ledger whose commits are counted and told of.
 
 use std::sync::Arc;
 
@@ -8,25 +8,31 @@ use headgate_quota::{
     Entry, Increment, Listed, Page, PeriodUsage, Pruned, QuotaId, QuotaLedger, RepositoryError,
     Reset, Retention, Touched, Verdict,
 };
+use tokio::time::Instant;
 
-use super::Bell;
+use crate::{events::Bell, metrics::QuotaNumbers};
 
-/// A ledger that rings when a commit may have written events. Whoever hears it looks.
-pub(super) struct AnnouncingLedger {
+/// A ledger that counts its commits, and rings when one may have written events. Whoever hears it
+/// looks.
+pub(super) struct ObservedLedger {
     ledger: Arc<dyn QuotaLedger>,
+    numbers: QuotaNumbers,
     bell: Bell,
 }
 
-impl AnnouncingLedger {
-    pub(super) const fn new(ledger: Arc<dyn QuotaLedger>, bell: Bell) -> Self {
-        Self { ledger, bell }
+impl ObservedLedger {
+    pub(super) fn new(ledger: Arc<dyn QuotaLedger>, numbers: QuotaNumbers, bell: Bell) -> Self {
+        Self { ledger, numbers, bell }
     }
 }
 
 #[async_trait]
-impl QuotaLedger for AnnouncingLedger {
+impl QuotaLedger for ObservedLedger {
     async fn commit(&self, increments: &[Increment]) -> Result<Vec<Entry>, RepositoryError> {
-        let entries = self.ledger.commit(increments).await?;
+        let started = Instant::now();
+        let committed = self.ledger.commit(increments).await;
+        self.numbers.committed(increments.len(), started.elapsed(), committed.is_ok());
+        let entries = committed?;
         if increments.iter().zip(&entries).any(|(increment, entry)| may_tell(increment, entry)) {
             self.bell.ring();
         }
