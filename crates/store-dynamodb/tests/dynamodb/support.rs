@@ -131,3 +131,16 @@ pub(crate) async fn acquire(
 ) -> Result<Outcomes, StoreError> {
     apply(store, Verb::Acquire, names, limit).await
 }
+
+/// Asks until the store answers, however long its server takes.
+pub(crate) async fn acquire_eventually(store: &dyn Store, name: &str, limit: &Limit) -> Outcomes {
+    let answered = async {
+        loop {
+            if let Ok(outcomes) = acquire(store, &[name], limit).await {
+                return outcomes;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, answered).await.expect("the store answers")
+}
