@@ -1,16 +1,13 @@
 //! Making the table.
 
-use headgate::StoreError;
+use headgate::{ManualClock, StoreError};
 use headgate_store_dynamodb::{
     DynamoDbStore,
-    aws_sdk_dynamodb::types::{
-        AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
-        TimeToLiveStatus,
-    },
+    aws_sdk_dynamodb::types::{KeyType, TimeToLiveStatus},
 };
 use headgate_testkit::{DynamoDb, require};
 
-use crate::support::{config, store_on};
+use crate::support::{PATIENCE, START, acquire, config, cooldown, create_table, store_on, string};
 
 #[tokio::test]
 async fn the_table_has_one_key_no_index_and_expires_by_expires_at() {
@@ -40,14 +37,26 @@ async fn a_table_of_another_kind_is_left_alone() {
     let server = require!(DynamoDb::shared());
     let table = server.new_table();
     let store = DynamoDbStore::connect(config(server.endpoint(), &table));
-    let key = KeySchemaElement::builder().attribute_name("id").key_type(KeyType::Hash);
-    let id = AttributeDefinition::builder().attribute_name("id");
-    let create = store.client().create_table().table_name(&table);
-    let create = create.key_schema(key.build().unwrap()).billing_mode(BillingMode::PayPerRequest);
-    let id = id.attribute_type(ScalarAttributeType::S).build().unwrap();
-    create.attribute_definitions(id).send().await.unwrap();
+    create_table(store.client(), &table, "id").await;
 
     let error = store.create_table().await.unwrap_err();
     assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
     assert!(error.to_string().contains("`identifier`"), "{error}");
+}
+
+#[tokio::test]
+async fn what_has_expired_is_deleted_by_the_server() {
+    // Its own server: another one than DynamoDB Local may take days.
+    let server = require!(DynamoDb::start());
+    let place = config(&server.endpoint(), "rate-limits");
+    let store = DynamoDbStore::connect(place).with_clock(ManualClock::new(START));
+    store.create_table().await.unwrap();
+    assert!(acquire(&store, &["k"], &cooldown()).await.unwrap()[0].allowed);
+    let is_there = async || {
+        let get = store.client().get_item().table_name("rate-limits");
+        get.key("identifier", string("k")).send().await.unwrap().item.is_some()
+    };
+    let deleted = async { while is_there().await {} };
+    tokio::time::timeout(PATIENCE, deleted).await.expect("the item is deleted");
+    assert!(acquire(&store, &["k"], &cooldown()).await.unwrap()[0].allowed);
 }

@@ -7,7 +7,14 @@ use headgate::{
 };
 use headgate_store_dynamodb::{
     DynamoDbConfig, DynamoDbStore,
-    aws_sdk_dynamodb::{Client, primitives::Blob, types::AttributeValue},
+    aws_sdk_dynamodb::{
+        Client,
+        primitives::Blob,
+        types::{
+            AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType,
+            ScalarAttributeType,
+        },
+    },
     keys,
 };
 use headgate_testkit::SharedDynamoDb;
@@ -41,6 +48,16 @@ pub(crate) async fn store_on(server: &SharedDynamoDb, table: &str) -> DynamoDbSt
     store
 }
 
+/// Makes a table by hand, with a string as its key.
+pub(crate) async fn create_table(client: &Client, table: &str, key: &str) {
+    let attribute = AttributeDefinition::builder().attribute_name(key);
+    let attribute = attribute.attribute_type(ScalarAttributeType::S).build().unwrap();
+    let schema = KeySchemaElement::builder().attribute_name(key).key_type(KeyType::Hash);
+    let create = client.create_table().table_name(table).attribute_definitions(attribute);
+    let create = create.key_schema(schema.build().unwrap());
+    create.billing_mode(BillingMode::PayPerRequest).send().await.unwrap();
+}
+
 /// A table of its own, which its store sees at a time that the test sets, and others see as it is.
 pub(crate) struct Scene {
     pub(crate) store: DynamoDbStore,
@@ -51,8 +68,10 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) async fn new(server: &SharedDynamoDb) -> Self {
         let (table, clock) = (server.new_table(), Arc::new(ManualClock::new(START)));
-        let store = store_on(server, &table).await.with_clock(Arc::clone(&clock));
-        Self { store, clock, table }
+        let store = DynamoDbStore::connect(config(server.endpoint(), &table));
+        // Without TTL: by the server's own clock, all that is written at our time has long expired.
+        create_table(store.client(), &table, "identifier").await;
+        Self { store: store.with_clock(Arc::clone(&clock)), clock, table }
     }
 
     pub(crate) fn client(&self) -> &Client {
