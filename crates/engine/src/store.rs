@@ -66,6 +66,9 @@ pub enum StoreError {
     /// The store failed often enough lately that it is not asked for a while.
     #[error("store is being left alone after repeated failures")]
     BreakerOpen,
+    /// Others kept changing the subject first, in this many tries.
+    #[error("too many others change this subject at the same time: gave up after {0} tries")]
+    Contended(u32),
     /// The state is not one that this store wrote.
     #[error("store holds something else under this key: {0}")]
     Corrupt(String),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use headgate::{Store, Timestamp};
+use headgate::{Limit, Store, Timestamp};
 
 /// A store under test, and what the suite may do to it.
 pub trait Fixture {
@@ -12,6 +12,11 @@ pub trait Fixture {
     /// Sets the store's clock; `false` when it cannot be set.
     fn set_time(&self, _now: Timestamp) -> bool {
         false
+    }
+
+    /// Whether the store claims to count by this limit. What it does not claim it must refuse.
+    fn claims(&self, _limit: &Limit) -> bool {
+        true
     }
 
     /// What keys begin with, so that those of one batch can share a node.

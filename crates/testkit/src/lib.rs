@@ -6,6 +6,7 @@
 //! - [`Postgres`]: one server, which a test can stop as in a crash and start again with its data, or a fresh
 //!   [`Database`] on a server that tests share;
 //! - [`Kafka`]: one broker, which a test can stop as in a crash and start again with its data;
+//! - [`DynamoDb`]: Amazon's DynamoDB Local, which a test can stop, start again empty and make hang;
 //! - [`Schemathesis`]: requests that an HTTP API's own description says it accepts, or refuses;
 //! - [`Issuer`]: signs tokens and publishes its keys, which a test can rotate, break and take away;
 //! - [`skewed_clock`]: the environment of a program whose clock is wrong;
@@ -29,7 +30,9 @@
 
 mod cache;
 mod cluster;
+mod dynamodb;
 mod issuer;
+mod java;
 mod kafka;
 mod port;
 mod postgres;
@@ -42,6 +45,7 @@ mod wait;
 
 pub use self::{
     cluster::RedisCluster,
+    dynamodb::{DynamoDb, SharedDynamoDb},
     issuer::{Algorithm, Answer, Issuer, SigningKey},
     kafka::{Kafka, KafkaBuilder, SecureListeners, SharedKafka},
     port::free_port,

@@ -73,6 +73,11 @@ impl State {
         self.entries.is_empty()
     }
 
+    /// The entries, oldest first.
+    pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
+        self.entries.iter().copied()
+    }
+
     /// When the newest entry was admitted.
     pub fn newest(&self) -> Option<u64> {
         self.entries.back().map(|entry| entry.at)

@@ -3,7 +3,7 @@
 use std::{rc::Rc, time::Duration};
 
 use futures_util::{FutureExt, future::LocalBoxFuture};
-use headgate::{Batch, Check, Cost, Key, Limit, Outcome, Space, Timestamp, Verb};
+use headgate::{Batch, Check, Cost, Key, Limit, Outcome, Space, StoreError, Timestamp, Verb};
 use proptest::{
     strategy::Strategy,
     test_runner::{Config, TestCaseError, TestCaseResult, TestRunner},
@@ -45,7 +45,14 @@ async fn play(fixture: &dyn Fixture, scenario: &Scenario, settable: bool) -> Tes
         fixture.set_time(now);
         let checks = scenario.checks(step, &space, &names);
         let batch = Batch::new(checks.iter().copied()).map_err(failure)?;
-        let answered = fixture.store().apply(step.verb, &batch).await.map_err(failure)?;
+        let answered = fixture.store().apply(step.verb, &batch).await;
+        if !checks.iter().all(|check| fixture.claims(check.limit())) {
+            if matches!(answered, Err(StoreError::Unsupported(_))) {
+                continue;
+            }
+            return Err(TestCaseError::fail(format!("step {i} is not refused: {answered:?}")));
+        }
+        let answered = answered.map_err(failure)?;
         let times: Vec<Timestamp> = answered.iter().map(|outcome| outcome.at).collect();
         if settable && times.iter().any(|at| *at != now) {
             return Err(TestCaseError::fail(format!("step {i}: at {times:?}, not {now}")));

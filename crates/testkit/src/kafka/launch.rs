@@ -17,21 +17,13 @@ use super::{
     programs::Programs,
     properties,
 };
-use crate::{process, process::Process, wait_until};
+use crate::{java::JVM, process, process::Process, wait_until};
 
 /// How long a broker may take to list itself; an idle machine needs 3 s.
 const START_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// A small heap, and a compiler that is done soon: no test runs long enough for a better one.
-const JVM: &[&str] = &[
-    "-Xmx256m",
-    "-Xshare:auto",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:-UsePerfData",
-    "-Djava.net.preferIPv4Stack=true",
-    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-];
+/// It says what went wrong, and nothing else.
+const LOG_LEVEL: &str = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn";
 
 /// All it takes to start the same broker again: its ports, its folder and its programs.
 #[derive(Debug)]
@@ -147,7 +139,12 @@ impl Launch {
         let mut command = process::command(&self.programs.java);
         // Libraries that it unpacks go with the folder.
         let temporary = format!("-Djava.io.tmpdir={}", self.folder().display());
-        command.args(JVM).arg(temporary).arg("-cp").arg(self.programs.class_path()).arg(class);
+        command
+            .args(JVM)
+            .args([LOG_LEVEL, &temporary])
+            .arg("-cp")
+            .arg(self.programs.class_path())
+            .arg(class);
         command.current_dir(self.folder());
         command
     }

@@ -1,6 +1,6 @@
-use std::{env, fs, path::PathBuf};
+use std::{fs, path::PathBuf};
 
-use crate::{Skip, cache, skip::find_program};
+use crate::{Skip, cache, java};
 
 const NAME: &str = "kafka";
 
@@ -15,11 +15,7 @@ pub(super) struct Programs {
 
 impl Programs {
     pub(super) fn find() -> Result<Self, Skip> {
-        let java = env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin/java"));
-        let java = match java.filter(|java| java.is_file()) {
-            Some(java) => java,
-            None => find_program("java").map_err(|_| skip("java is not on PATH"))?,
-        };
+        let java = java::find(NAME)?;
         let jars = cache::tool(NAME).filter(has_broker);
         let jars =
             jars.ok_or_else(|| skip("scripts/install-test-deps has not fetched its jars"))?;

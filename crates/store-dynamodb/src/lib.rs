@@ -1,0 +1,81 @@
+//! Headgate's store on Amazon DynamoDB.
+//!
+//! A decision is one strongly consistent read and, where something changes, one
+//! write that only succeeds if nobody changed the subject in between; several
+//! keys are written in one transaction, all or nothing. What is denied costs no write.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `store` | [`DynamoDbStore`]: read, decide, write; again if others were first |
+//! | `step` | what a verb does to what was read: pure |
+//! | `item` | an account as an item, and back |
+//! | `table` | requests to DynamoDB: get, put, delete, transact |
+//! | `setup` | making the table |
+//! | `turns`, `backoff` | who waits for whom, and how long |
+//! | `config`, `error` | where DynamoDB is, and what its errors mean |
+//!
+//! # The item
+//!
+//! | attribute | type | meaning |
+//! |---|---|---|
+//! | `identifier` | S, the partition key | the subject's key |
+//! | `expires_at` | N, the table's TTL attribute | the second at which the subject has all of its allowance again, rounded up |
+//! | `version` | N | another with every write |
+//! | `state` | M | what the algorithm remembers, and pending reservations |
+//!
+//! Of a cooldown (a bucket that holds one) other programs can know all from `expires_at`:
+//! it limits if and only if `expires_at > now`, whether or not DynamoDB has deleted the
+//! item. They may also write such items: where `expires_at` stands alone, or is not the one that
+//! `state` was written with, it is what counts. Under any other limit such an item is
+//! [`StoreError::Corrupt`](headgate::StoreError::Corrupt) until it has expired.
+//!
+//! # The clock
+//!
+//! DynamoDB tells no time, so decisions use the clock of the machine that asks, or the one given to
+//! [`DynamoDbStore::with_clock`]. An item remembers when it was last changed: to a client whose clock is behind that,
+//! time stands still until it has caught up. Clients should keep their clocks together (NTP): a subject waits as much
+//! longer as the clock of the client that took is ahead of the one that asks.
+//!
+//! # Bounds
+//!
+//! [`StoreError::Unsupported`](headgate::StoreError::Unsupported) answers what does not fit: a sliding window (the log)
+//! above [`DynamoDbStore::MAX_LOG`], more than [`DynamoDbStore::MAX_KEYS`] keys at once, and keys longer than
+//! [`DynamoDbStore::MAX_KEY_BYTES`]. Everything else fits into one item and one transaction.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+//! use headgate_store_dynamodb::{DynamoDbConfig, DynamoDbStore, keys};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = DynamoDbConfig::new("ap-northeast-1", "rate-limits", keys("AKID", "secret"))?;
+//! let store = DynamoDbStore::connect(config.endpoint("http://127.0.0.1:8000")?);
+//! store.create_table().await?;
+//!
+//! let limiter = Limiter::new(store);
+//! let cooldown = Limit::cooldown(Duration::from_secs(300))?;
+//! let address = Check::new(Key::new("ip#12ca17b49af22894")?, &cooldown, Cost::ONE)?;
+//! let nickname = Check::new(Key::new("nick#3e63216aec8dbdf6")?, &cooldown, Cost::ONE)?;
+//!
+//! // Both, or neither.
+//! let decision = limiter.check(&Batch::new([address, nickname])?).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod backoff;
+mod config;
+mod error;
+mod item;
+mod setup;
+mod step;
+mod store;
+mod table;
+mod turns;
+
+/// The client's own words, for programs that keep other things in DynamoDB too.
+pub use aws_sdk_dynamodb;
+pub use config::{ConfigError, DynamoDbConfig, keys};
+pub use error::DynamoDbError;
+pub use store::DynamoDbStore;

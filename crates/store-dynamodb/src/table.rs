@@ -1,0 +1,176 @@
+//! The requests that decisions are made of.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::{
+    Client,
+    error::BuildError,
+    types::{AttributeValue, Delete, KeysAndAttributes, Put, TransactWriteItem},
+};
+use headgate::{LeaseId, StoreError};
+
+use crate::{
+    error::Failure,
+    item::{Attributes, EXPIRES_AT, Expected, IDENTIFIER, Item, VERSION, number},
+};
+
+/// A table, and the client to ask.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) client: Client,
+    pub(crate) name: String,
+}
+
+/// One item's write.
+pub(crate) struct Write<'a> {
+    pub(crate) name: &'a str,
+    /// `None` overwrites whatever is there.
+    pub(crate) expected: Option<Expected>,
+    /// `None` deletes.
+    pub(crate) item: Option<Item>,
+}
+
+/// What must be true of an item for it to be written.
+struct Condition {
+    expression: String,
+    names: HashMap<String, String>,
+    values: Option<HashMap<String, AttributeValue>>,
+}
+
+// === impl Table ===
+
+impl Table {
+    /// The newest items of these names, in their order.
+    pub(crate) async fn read(&self, names: &[String]) -> Result<Vec<Option<Attributes>>, Failure> {
+        match names {
+            [name] => Ok(vec![self.read_one(name).await?]),
+            names => self.read_all(names).await,
+        }
+    }
+
+    async fn read_one(&self, name: &str) -> Result<Option<Attributes>, Failure> {
+        let get = self.client.get_item().table_name(&self.name).consistent_read(true);
+        let answer = get.set_key(Some(key(name))).send().await;
+        Ok(answer.map_err(|error| Failure::of(&error))?.item)
+    }
+
+    async fn read_all(&self, names: &[String]) -> Result<Vec<Option<Attributes>>, Failure> {
+        let keys = names.iter().map(|name| key(name)).collect();
+        let keys = KeysAndAttributes::builder().set_keys(Some(keys)).consistent_read(true).build();
+        let get = self.client.batch_get_item().request_items(&self.name, keys.map_err(unbuilt)?);
+        let answer = get.send().await.map_err(|error| Failure::of(&error))?;
+        if answer.unprocessed_keys.is_some_and(|keys| !keys.is_empty()) {
+            return Err(Failure::Throttled("UnprocessedKeys".to_owned()));
+        }
+        let found = answer.responses.and_then(|mut tables| tables.remove(&self.name));
+        let mut found: HashMap<String, Attributes> = found
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|item| Some((item.get(IDENTIFIER)?.as_s().ok()?.clone(), item)))
+            .collect();
+        Ok(names.iter().map(|name| found.remove(name)).collect())
+    }
+
+    /// Writes all, or nothing if one of them is not as it is expected to be.
+    pub(crate) async fn write(&self, mut writes: Vec<Write<'_>>) -> Result<(), Failure> {
+        match writes.pop() {
+            Some(only) if writes.is_empty() => self.write_one(only).await,
+            Some(last) => {
+                writes.push(last);
+                let actions = writes.into_iter().map(|write| self.action(write));
+                let actions = actions.collect::<Result<_, _>>().map_err(unbuilt)?;
+                let write = self.client.transact_write_items().set_transact_items(Some(actions));
+                let done = write.send().await;
+                done.map(|_| ()).map_err(|error| Failure::of_transaction(&error))
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn write_one(&self, write: Write<'_>) -> Result<(), Failure> {
+        let (condition, names, values) = Condition::parts(write.expected);
+        let Some(item) = write.item else {
+            let delete = self.client.delete_item().table_name(&self.name);
+            let delete = delete.set_key(Some(key(write.name))).set_condition_expression(condition);
+            let delete = delete.set_expression_attribute_names(names);
+            let done = delete.set_expression_attribute_values(values).send().await;
+            return done.map(|_| ()).map_err(|error| Failure::of(&error));
+        };
+        let put = self.client.put_item().table_name(&self.name);
+        let put = put.set_item(Some(item.attributes(write.name, new_version())));
+        let put = put.set_condition_expression(condition).set_expression_attribute_names(names);
+        let done = put.set_expression_attribute_values(values).send().await;
+        done.map(|_| ()).map_err(|error| Failure::of(&error))
+    }
+
+    fn action(&self, write: Write<'_>) -> Result<TransactWriteItem, BuildError> {
+        let (condition, names, values) = Condition::parts(write.expected);
+        let action = TransactWriteItem::builder();
+        let Some(item) = write.item else {
+            let delete = Delete::builder().table_name(&self.name).set_key(Some(key(write.name)));
+            let delete = delete.set_condition_expression(condition);
+            let delete = delete.set_expression_attribute_names(names);
+            let delete = delete.set_expression_attribute_values(values).build()?;
+            return Ok(action.delete(delete).build());
+        };
+        let put = Put::builder().table_name(&self.name);
+        let put = put.set_item(Some(item.attributes(write.name, new_version())));
+        let put = put.set_condition_expression(condition).set_expression_attribute_names(names);
+        let put = put.set_expression_attribute_values(values).build()?;
+        Ok(action.put(put).build())
+    }
+}
+
+// === impl Condition ===
+
+impl Condition {
+    fn of(expected: Expected) -> Self {
+        let named = |names: &[(&str, &str)]| {
+            names.iter().map(|(short, name)| ((*short).to_owned(), (*name).to_owned())).collect()
+        };
+        let Expected::Unchanged { version, expires_at } = expected else {
+            let expression = "attribute_not_exists(#i)".to_owned();
+            return Self { expression, names: named(&[("#i", IDENTIFIER)]), values: None };
+        };
+        let mut values = HashMap::from([(":e".to_owned(), number(expires_at))]);
+        let same_version = match version {
+            None => "attribute_not_exists(#v)",
+            Some(version) => {
+                values.insert(":v".to_owned(), number(version));
+                "#v = :v"
+            }
+        };
+        let expression = format!("{same_version} AND #e = :e");
+        let names = named(&[("#v", VERSION), ("#e", EXPIRES_AT)]);
+        Self { expression, names, values: Some(values) }
+    }
+
+    /// As requests want it: no condition has no parts.
+    #[expect(
+        clippy::type_complexity,
+        reason = "three optional parameters of four kinds of requests"
+    )]
+    fn parts(
+        expected: Option<Expected>,
+    ) -> (Option<String>, Option<HashMap<String, String>>, Option<HashMap<String, AttributeValue>>)
+    {
+        match expected.map(Self::of) {
+            None => (None, None, None),
+            Some(Self { expression, names, values }) => (Some(expression), Some(names), values),
+        }
+    }
+}
+
+fn key(name: &str) -> Attributes {
+    HashMap::from([(IDENTIFIER.to_owned(), AttributeValue::S(name.to_owned()))])
+}
+
+/// A number that no version before it had, also not that of an item that was deleted.
+fn new_version() -> u64 {
+    LeaseId::random().get()
+}
+
+/// A request of ours that lacks a part.
+fn unbuilt(error: BuildError) -> Failure {
+    Failure::Broken(StoreError::unavailable(error))
+}
