@@ -45,3 +45,40 @@ impl Backoff {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The error after all tries failed like this, and how long they took.
+    async fn exhaust(failure: impl Fn() -> Failure) -> (StoreError, Duration) {
+        let began = tokio::time::Instant::now();
+        let mut backoff = Backoff::default();
+        loop {
+            if let Err(error) = backoff.pause(failure()).await {
+                return (error, began.elapsed());
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn there_are_so_many_tries_and_no_more() {
+        let (error, took) = exhaust(|| Failure::Contended).await;
+        assert!(matches!(error, StoreError::Contended(Backoff::MAX_TRIES)), "{error}");
+        assert!(!error.is_outage(), "one subject's trouble is not the store's");
+        let most = Backoff::LONGEST * Backoff::MAX_TRIES;
+        assert!(took > Duration::ZERO && took < most, "{took:?}");
+
+        let (error, _) = exhaust(|| Failure::Throttled("ThrottlingException".to_owned())).await;
+        assert!(error.is_outage() && error.to_string().contains("ThrottlingException"), "{error}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_broken_is_not_tried_again() {
+        let began = tokio::time::Instant::now();
+        let broken = || Failure::Broken(StoreError::Corrupt(String::new()));
+        let error = Backoff::default().pause(broken()).await.unwrap_err();
+        assert!(matches!(error, StoreError::Corrupt(_)), "{error}");
+        assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+}

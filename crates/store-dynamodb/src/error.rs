@@ -5,6 +5,7 @@ use std::error::Error as StdError;
 use aws_sdk_dynamodb::{
     error::{ProvideErrorMetadata, SdkError},
     operation::transact_write_items::TransactWriteItemsError,
+    types::CancellationReason,
 };
 use headgate::StoreError;
 use thiserror::Error;
@@ -70,15 +71,19 @@ impl Failure {
         }
     }
 
-    /// A cancelled transaction says of each of its items why.
     pub(crate) fn of_transaction(error: &SdkError<TransactWriteItemsError>) -> Self {
-        let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) =
-            error.as_service_error()
-        else {
-            return Self::of(error);
-        };
+        match error.as_service_error() {
+            Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
+                Self::of_reasons(cancelled.cancellation_reasons())
+            }
+            _ => Self::of(error),
+        }
+    }
+
+    /// A cancelled transaction says of each of its items why.
+    fn of_reasons(reasons: &[CancellationReason]) -> Self {
         let mut failure = Self::Contended;
-        for reason in cancelled.cancellation_reasons() {
+        for reason in reasons {
             match reason.code() {
                 None | Some("None" | "ConditionalCheckFailed" | "TransactionConflict") => {}
                 Some(code @ ("ProvisionedThroughputExceeded" | "ThrottlingError")) => {
@@ -120,4 +125,27 @@ fn innermost(error: &(dyn StdError + 'static)) -> String {
         cause = next;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(codes: &[&str]) -> Failure {
+        let reason = |code: &&str| CancellationReason::builder().code(*code).build();
+        Failure::of_reasons(&codes.iter().map(reason).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_transaction_that_met_another_is_tried_again_and_one_that_is_wrong_is_not() {
+        for reason in ["ConditionalCheckFailed", "TransactionConflict"] {
+            assert!(matches!(of(&["None", reason]), Failure::Contended), "{reason}");
+        }
+        for reason in ["ThrottlingError", "ProvisionedThroughputExceeded"] {
+            let failure = of(&["ConditionalCheckFailed", reason]);
+            assert!(matches!(failure, Failure::Throttled(_)), "{reason}");
+        }
+        let failure = of(&["ThrottlingError", "ValidationError", "None"]);
+        assert!(matches!(failure, Failure::Broken(StoreError::Unavailable(_))), "{failure:?}");
+    }
 }

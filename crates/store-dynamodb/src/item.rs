@@ -138,3 +138,6 @@ pub(crate) fn number(n: u64) -> AttributeValue {
 fn read_number(attributes: &Attributes, name: &str) -> Option<u64> {
     attributes.get(name)?.as_n().ok()?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,7 +34,8 @@
 //! DynamoDB tells no time, so decisions use the clock of the machine that asks, or the one given to
 //! [`DynamoDbStore::with_clock`]. An item remembers when it was last changed: to a client whose clock is behind that,
 //! time stands still until it has caught up. Clients should keep their clocks together (NTP): a subject waits as much
-//! longer as the clock of the client that took is ahead of the one that asks.
+//! longer as the clock of the client that took is ahead of the one that asks. DynamoDB deletes by a clock of its own what
+//! expired before it: items of a clock that is far behind may go too early.
 //!
 //! # Bounds
 //!

@@ -30,10 +30,11 @@ pub(crate) struct Write<'a> {
     pub(crate) item: Option<Item>,
 }
 
-/// What must be true of an item for it to be written.
+/// What must be true of an item for it to be written, as requests want it.
+#[derive(Default)]
 struct Condition {
-    expression: String,
-    names: HashMap<String, String>,
+    expression: Option<String>,
+    names: Option<HashMap<String, String>>,
     values: Option<HashMap<String, AttributeValue>>,
 }
 
@@ -88,34 +89,34 @@ impl Table {
     }
 
     async fn write_one(&self, write: Write<'_>) -> Result<(), Failure> {
-        let (condition, names, values) = Condition::parts(write.expected);
+        let Condition { expression, names, values } = Condition::of(write.expected);
         let Some(item) = write.item else {
             let delete = self.client.delete_item().table_name(&self.name);
-            let delete = delete.set_key(Some(key(write.name))).set_condition_expression(condition);
+            let delete = delete.set_key(Some(key(write.name))).set_condition_expression(expression);
             let delete = delete.set_expression_attribute_names(names);
             let done = delete.set_expression_attribute_values(values).send().await;
             return done.map(|_| ()).map_err(|error| Failure::of(&error));
         };
         let put = self.client.put_item().table_name(&self.name);
         let put = put.set_item(Some(item.attributes(write.name, new_version())));
-        let put = put.set_condition_expression(condition).set_expression_attribute_names(names);
+        let put = put.set_condition_expression(expression).set_expression_attribute_names(names);
         let done = put.set_expression_attribute_values(values).send().await;
         done.map(|_| ()).map_err(|error| Failure::of(&error))
     }
 
     fn action(&self, write: Write<'_>) -> Result<TransactWriteItem, BuildError> {
-        let (condition, names, values) = Condition::parts(write.expected);
+        let Condition { expression, names, values } = Condition::of(write.expected);
         let action = TransactWriteItem::builder();
         let Some(item) = write.item else {
             let delete = Delete::builder().table_name(&self.name).set_key(Some(key(write.name)));
-            let delete = delete.set_condition_expression(condition);
+            let delete = delete.set_condition_expression(expression);
             let delete = delete.set_expression_attribute_names(names);
             let delete = delete.set_expression_attribute_values(values).build()?;
             return Ok(action.delete(delete).build());
         };
         let put = Put::builder().table_name(&self.name);
         let put = put.set_item(Some(item.attributes(write.name, new_version())));
-        let put = put.set_condition_expression(condition).set_expression_attribute_names(names);
+        let put = put.set_condition_expression(expression).set_expression_attribute_names(names);
         let put = put.set_expression_attribute_values(values).build()?;
         Ok(action.put(put).build())
     }
@@ -124,40 +125,28 @@ impl Table {
 // === impl Condition ===
 
 impl Condition {
-    fn of(expected: Expected) -> Self {
-        let named = |names: &[(&str, &str)]| {
-            names.iter().map(|(short, name)| ((*short).to_owned(), (*name).to_owned())).collect()
-        };
-        let Expected::Unchanged { version, expires_at } = expected else {
-            let expression = "attribute_not_exists(#i)".to_owned();
-            return Self { expression, names: named(&[("#i", IDENTIFIER)]), values: None };
-        };
-        let mut values = HashMap::from([(":e".to_owned(), number(expires_at))]);
-        let same_version = match version {
-            None => "attribute_not_exists(#v)",
-            Some(version) => {
-                values.insert(":v".to_owned(), number(version));
-                "#v = :v"
+    fn of(expected: Option<Expected>) -> Self {
+        let (expression, aliases, values) = match expected {
+            None => return Self::default(),
+            Some(Expected::Nothing) => {
+                ("attribute_not_exists(#i)", &[("#i", IDENTIFIER)][..], None)
             }
+            Some(Expected::Unchanged { version: None, expires_at }) => (
+                "attribute_not_exists(#v) AND #e = :e",
+                &[("#v", VERSION), ("#e", EXPIRES_AT)][..],
+                Some(HashMap::from([(":e".to_owned(), number(expires_at))])),
+            ),
+            Some(Expected::Unchanged { version: Some(version), expires_at }) => (
+                "#v = :v AND #e = :e",
+                &[("#v", VERSION), ("#e", EXPIRES_AT)][..],
+                Some(HashMap::from([
+                    (":v".to_owned(), number(version)),
+                    (":e".to_owned(), number(expires_at)),
+                ])),
+            ),
         };
-        let expression = format!("{same_version} AND #e = :e");
-        let names = named(&[("#v", VERSION), ("#e", EXPIRES_AT)]);
-        Self { expression, names, values: Some(values) }
-    }
-
-    /// As requests want it: no condition has no parts.
-    #[expect(
-        clippy::type_complexity,
-        reason = "three optional parameters of four kinds of requests"
-    )]
-    fn parts(
-        expected: Option<Expected>,
-    ) -> (Option<String>, Option<HashMap<String, String>>, Option<HashMap<String, AttributeValue>>)
-    {
-        match expected.map(Self::of) {
-            None => (None, None, None),
-            Some(Self { expression, names, values }) => (Some(expression), Some(names), values),
-        }
+        let names = aliases.iter().map(|(alias, name)| ((*alias).to_owned(), (*name).to_owned()));
+        Self { expression: Some(expression.to_owned()), names: Some(names.collect()), values }
     }
 }
 

@@ -27,8 +27,9 @@ const PORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A DynamoDB Local of our own, Amazon's implementation for tests, without tables: killed when dropped.
 ///
-/// It takes any region and any credentials, shows all of them the same tables, and keeps its data in memory. It takes
-/// two seconds to start. Methods take `&self`, so that one task can stop the server while others use it.
+/// It takes any region and any credentials, shows all of them the same tables, and keeps its data in memory. Where a table
+/// has a TTL attribute it deletes what has expired by the machine's clock, within seconds: a test with a clock of its own
+/// sets that to a time to come, or makes a table without. It takes two seconds to start. Methods take `&self`, so that one task can stop the server while others use it.
 pub struct DynamoDb {
     // Dropped in this order: the process ends before its folder goes.
     process: Mutex<Process>,

@@ -103,8 +103,9 @@ fn read_log(attributes: &Attributes, at: Timestamp) -> Option<sliding_window::St
     let total: u64 = entries.iter().map(|entry| u64::from(entry.count)).sum();
     let is_sorted = entries.is_sorted_by_key(|entry| entry.at)
         && entries.last().is_none_or(|newest| newest.at <= at.as_micros());
-    let is_ours = rest.is_empty() && is_sorted && total <= u64::from(u32::MAX);
-    some_if(is_ours, entries.into_iter().collect())
+    let is_ours = rest.is_empty() && is_sorted && u32::try_from(total).is_ok();
+    // Only then: the log adds these up.
+    is_ours.then(|| entries.into_iter().collect())
 }
 
 fn read_leases(attributes: &Attributes) -> Option<Vec<Lease>> {

@@ -31,7 +31,7 @@ impl Programs {
         self.jars.join("*")
     }
 
-    /// Tells Java where `SQLite`, in which the server keeps its data, is.
+    /// Tells Java where SQLite, in which the server keeps its data, is.
     pub(super) fn native_libraries(&self) -> OsString {
         let mut option = OsString::from("-Dsqlite4java.library.path=");
         option.push(&self.jars);

@@ -1,0 +1,92 @@
+//! Decision for decision what the model says.
+
+use std::{rc::Rc, sync::Arc};
+
+use headgate::{Algorithm, Limit, ManualClock, Store, Timestamp};
+use headgate_store_conformance::{Fixture, golden, suite};
+use headgate_store_dynamodb::DynamoDbStore;
+use headgate_testkit::{DynamoDb, SharedDynamoDb, require};
+use tokio::{runtime::Runtime, task::JoinSet};
+
+use crate::support::{Scene, runtime, store, store_on};
+
+/// A store as the conformance suite wants it.
+struct OnDynamoDb {
+    store: DynamoDbStore,
+    /// Where the clock can be set.
+    clock: Option<Arc<ManualClock>>,
+}
+
+impl OnDynamoDb {
+    fn at_our_time(runtime: &Runtime, server: &SharedDynamoDb) -> Rc<dyn Fixture> {
+        let Scene { store, clock, .. } = runtime.block_on(Scene::new(server));
+        Rc::new(Self { store, clock: Some(clock) })
+    }
+}
+
+impl Fixture for OnDynamoDb {
+    fn store(&self) -> &dyn Store {
+        &self.store
+    }
+
+    fn set_time(&self, now: Timestamp) -> bool {
+        self.clock.as_ref().map(|clock| clock.set(now)).is_some()
+    }
+
+    fn claims(&self, limit: &Limit) -> bool {
+        limit.algorithm() != Algorithm::SlidingWindow || limit.capacity() <= DynamoDbStore::MAX_LOG
+    }
+}
+
+#[test]
+fn agrees_with_the_model_at_any_time() {
+    let server = require!(DynamoDb::shared());
+    let runtime = runtime();
+    let fixture = OnDynamoDb::at_our_time(&runtime, &server);
+    let scenes = || Rc::clone(&fixture);
+    suite::agrees_with_the_model(scenes, 128, |scenario| runtime.block_on(scenario));
+}
+
+#[test]
+fn agrees_with_the_model_on_its_own_time() {
+    let server = require!(DynamoDb::shared());
+    let runtime = runtime();
+    let store = runtime.block_on(store(&server));
+    let fixture: Rc<dyn Fixture> = Rc::new(OnDynamoDb { store, clock: None });
+    let scenes = || Rc::clone(&fixture);
+    suite::agrees_with_the_model(scenes, 64, |scenario| runtime.block_on(scenario));
+}
+
+#[test]
+fn gives_the_golden_vectors() {
+    let server = require!(DynamoDb::shared());
+    let runtime = runtime();
+    let fixture = OnDynamoDb::at_our_time(&runtime, &server);
+    runtime.block_on(golden::replay(|| Rc::clone(&fixture)));
+}
+
+#[test]
+fn stands_still_when_its_clock_steps_back() {
+    let server = require!(DynamoDb::shared());
+    let runtime = runtime();
+    let fixture = OnDynamoDb::at_our_time(&runtime, &server);
+    runtime.block_on(suite::stands_still_when_its_clock_steps_back(&*fixture));
+}
+
+#[test]
+fn two_clients_never_get_more_than_the_limit() {
+    let server = require!(DynamoDb::shared());
+    let runtime = runtime();
+    let table = server.new_table();
+    let client = || runtime.block_on(store_on(&server, &table));
+    let stores = Arc::new([client(), client()]);
+    suite::never_admits_more_than_the_limit(2, |shot| {
+        let mut clients = JoinSet::new();
+        for client in 0..2 {
+            let stores = Arc::clone(&stores);
+            let fire = async move { shot.fire(&stores[client], "").await };
+            clients.spawn_on(fire, runtime.handle());
+        }
+        runtime.block_on(clients.join_all()).into_iter().sum()
+    });
+}

@@ -1,0 +1,11 @@
+//! The DynamoDB store keeps the contract on a real server, also while it fails.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod contention;
+mod exactness;
+mod interchange;
+mod layout;
+mod outage;
+mod setup;
+mod support;

@@ -1,0 +1,56 @@
+//! DynamoDB goes away, hangs and comes back.
+
+use std::time::Duration;
+
+use headgate::StoreError;
+use headgate_store_dynamodb::DynamoDbStore;
+use headgate_testkit::{DynamoDb, require};
+use tokio::time::{Instant, timeout};
+
+use crate::support::{PATIENCE, acquire, acquire_eventually, config, cooldown};
+
+const TIMEOUT: Duration = Duration::from_millis(1_500);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_is_an_error_in_time_and_it_heals_by_itself() {
+    let server = require!(DynamoDb::start());
+    let place = config(&server.endpoint(), "rate-limits");
+    let store = DynamoDbStore::connect(place.timeout(TIMEOUT));
+    store.create_table().await.unwrap();
+    let limit = cooldown();
+    // The first calls connect and start what the server has not needed yet: they may take their time.
+    acquire_eventually(&store, "warm", &limit).await;
+
+    server.stop();
+    let began = Instant::now();
+    for names in [&["k"][..], &["k", "l"]] {
+        let error = acquire(&store, names, &limit).await.unwrap_err();
+        assert!(error.is_outage(), "{error}");
+        assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
+    }
+    assert!(began.elapsed() < 2 * TIMEOUT, "{:?}", began.elapsed());
+
+    // It came back without its table.
+    server.restart();
+    let refused = async {
+        loop {
+            let error = acquire(&store, &["k"], &limit).await.unwrap_err();
+            if error.to_string().contains("ResourceNotFoundException") {
+                break error;
+            }
+        }
+    };
+    let error = timeout(PATIENCE, refused).await.expect("the server answers again");
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
+    store.create_table().await.unwrap();
+    acquire_eventually(&store, "warm", &limit).await;
+    assert!(acquire(&store, &["k"], &limit).await.unwrap()[0].allowed);
+
+    server.pause();
+    let began = Instant::now();
+    let error = acquire(&store, &["k"], &limit).await.unwrap_err();
+    let waited = began.elapsed();
+    server.resume();
+    assert!(matches!(error, StoreError::Timeout(TIMEOUT)), "{error}");
+    assert!(waited >= TIMEOUT && waited < 2 * TIMEOUT, "{waited:?}");
+}

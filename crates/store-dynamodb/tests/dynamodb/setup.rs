@@ -1,0 +1,62 @@
+//! Making the table.
+
+use headgate::{ManualClock, StoreError};
+use headgate_store_dynamodb::{
+    DynamoDbStore,
+    aws_sdk_dynamodb::types::{KeyType, TimeToLiveStatus},
+};
+use headgate_testkit::{DynamoDb, require};
+
+use crate::support::{PATIENCE, START, acquire, config, cooldown, create_table, store_on, string};
+
+#[tokio::test]
+async fn the_table_has_one_key_no_index_and_expires_by_expires_at() {
+    let server = require!(DynamoDb::shared());
+    let table = server.new_table();
+    let store = store_on(&server, &table).await;
+    // Again, beside another who does the same.
+    let (one, two) = tokio::join!(store.create_table(), store_on(&server, &table));
+    one.unwrap();
+    drop(two);
+
+    let made = store.client().describe_table().table_name(&table).send().await.unwrap();
+    let made = made.table.unwrap();
+    let [key] = made.key_schema() else { panic!("{made:?}") };
+    assert_eq!((key.attribute_name(), key.key_type()), ("identifier", &KeyType::Hash));
+    assert!(made.global_secondary_indexes().is_empty());
+    assert!(made.local_secondary_indexes().is_empty());
+
+    let ttl = store.client().describe_time_to_live().table_name(&table).send().await.unwrap();
+    let ttl = ttl.time_to_live_description.unwrap();
+    assert_eq!(ttl.attribute_name(), Some("expires_at"));
+    assert_eq!(ttl.time_to_live_status(), Some(&TimeToLiveStatus::Enabled));
+}
+
+#[tokio::test]
+async fn a_table_of_another_kind_is_left_alone() {
+    let server = require!(DynamoDb::shared());
+    let table = server.new_table();
+    let store = DynamoDbStore::connect(config(server.endpoint(), &table));
+    create_table(store.client(), &table, "id").await;
+
+    let error = store.create_table().await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
+    assert!(error.to_string().contains("`identifier`"), "{error}");
+}
+
+#[tokio::test]
+async fn what_has_expired_is_deleted_by_the_server() {
+    // Its own server: another one than DynamoDB Local may take days.
+    let server = require!(DynamoDb::start());
+    let place = config(&server.endpoint(), "rate-limits");
+    let store = DynamoDbStore::connect(place).with_clock(ManualClock::new(START));
+    store.create_table().await.unwrap();
+    assert!(acquire(&store, &["k"], &cooldown()).await.unwrap()[0].allowed);
+    let is_there = async || {
+        let get = store.client().get_item().table_name("rate-limits");
+        get.key("identifier", string("k")).send().await.unwrap().item.is_some()
+    };
+    let deleted = async { while is_there().await {} };
+    tokio::time::timeout(PATIENCE, deleted).await.expect("the item is deleted");
+    assert!(acquire(&store, &["k"], &cooldown()).await.unwrap()[0].allowed);
+}
