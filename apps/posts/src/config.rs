@@ -115,14 +115,16 @@ impl Config {
 fn proxies(variables: &Variables) -> Result<TrustedProxies, ConfigError> {
     let ranges = variables.get(TRUSTED_PROXIES).unwrap_or_default().split(',').map(str::trim);
     let ranges = ranges.filter(|range| !range.is_empty()).map(str::parse::<Cidr>);
-    ranges.collect::<Result<_, _>>().map_err(|error| ConfigError::new(TRUSTED_PROXIES, error))
+    ranges
+        .collect::<Result<_, _>>()
+        .map_err(|error| ConfigError::new(TRUSTED_PROXIES, error.to_string()))
 }
 
 // === impl ConfigError ===
 
 impl ConfigError {
-    fn new(variable: &str, problem: impl ToString) -> Self {
-        Self { variable: variable.to_owned(), problem: problem.to_string() }
+    fn new(variable: &str, problem: impl Into<String>) -> Self {
+        Self { variable: variable.to_owned(), problem: problem.into() }
     }
 }
 

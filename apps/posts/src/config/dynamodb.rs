@@ -41,8 +41,8 @@ pub(super) fn load(variables: &Variables, tables: &Tables) -> Result<DynamoDbCon
     let credentials = credentials(variables)?;
     let place = DynamoDbConfig::new(region, &tables.rate_limits, credentials);
     let place = place.map_err(|error| match error {
-        PlaceError::Table(_) => ConfigError::new(PREFIX, error),
-        _ => ConfigError::new(REGION, error),
+        PlaceError::Table(_) => ConfigError::new(PREFIX, error.to_string()),
+        _ => ConfigError::new(REGION, error.to_string()),
     })?;
     let timeout = variables.parse::<u32>(TIMEOUT, "milliseconds, 1 to 60000")?.unwrap_or(500);
     if !(1..=60_000).contains(&timeout) {
@@ -51,7 +51,9 @@ pub(super) fn load(variables: &Variables, tables: &Tables) -> Result<DynamoDbCon
     let place = place.timeout(Duration::from_millis(timeout.into()));
     match variables.get(ENDPOINT) {
         None => Ok(place),
-        Some(url) => place.endpoint(url).map_err(|error| ConfigError::new(ENDPOINT, error)),
+        Some(url) => {
+            place.endpoint(url).map_err(|error| ConfigError::new(ENDPOINT, error.to_string()))
+        }
     }
 }
 

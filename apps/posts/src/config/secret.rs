@@ -1,4 +1,4 @@
-use std::{fmt, fs, str::FromStr};
+use std::{fmt, fs, io, str::FromStr};
 
 use super::{ConfigError, variables::Variables};
 
@@ -25,7 +25,8 @@ impl Secret {
             (Some(secret), None) => (Self::VARIABLE, secret.to_owned()),
             (None, Some(path)) => {
                 let read = fs::read_to_string(path);
-                let cannot = |error| ConfigError::new(Self::FILE_VARIABLE, error);
+                let cannot =
+                    |error: io::Error| ConfigError::new(Self::FILE_VARIABLE, error.to_string());
                 (Self::FILE_VARIABLE, read.map_err(cannot)?)
             }
             (Some(_), Some(_)) => {

@@ -1,10 +1,10 @@
 //! Posts at the same moment.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use headgate_testkit::require;
 use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
     harness::{self, Reply, Server},
@@ -84,4 +84,33 @@ async fn a_failed_save_costs_nothing_in_memory() {
 async fn a_failed_save_costs_nothing_in_dynamodb() {
     let dynamodb = require!(harness::dynamodb().await);
     a_failed_save_costs_nothing(Server::cooldowns_on(dynamodb.endpoint(), &[]).await).await;
+}
+
+/// The save waits for a lock that the test holds, while the client goes away.
+#[tokio::test]
+async fn who_hangs_up_does_not_get_around_the_cooldown() {
+    let server = Server::embedded().await;
+    let options = SqliteConnectOptions::new().filename(server.database());
+    let mut database = SqliteConnection::connect_with(&options).await.unwrap();
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut database).await.unwrap();
+
+    let mut hanging = Box::pin(server.post("192.0.2.1", "太郎", "テスト投稿"));
+    let reserved = until_limited(&server, |seconds| seconds <= 30);
+    tokio::select! {
+        reply = &mut hanging => panic!("saved in spite of the lock: {reply:?}"),
+        () = reserved => {}
+    }
+    // While one is being saved, nobody else passes.
+    server.post("192.0.2.1", "次郎", "次の投稿").await.is_limited();
+    drop(hanging);
+    sqlx::query("COMMIT").execute(&mut database).await.unwrap();
+    until_limited(&server, |seconds| seconds == 300).await;
+}
+
+/// Asks what costs nothing, until the answer is to wait for so long.
+async fn until_limited(server: &Server, expected: fn(u64) -> bool) {
+    let asking = async {
+        while !server.post("192.0.2.1", "", "").await.retry_after().is_some_and(expected) {}
+    };
+    timeout(Duration::from_secs(20), asking).await.expect("to be limited");
 }

@@ -15,8 +15,8 @@ use tokio::{
     sync::oneshot,
 };
 
-/// 2026-02-20T10:00:00Z
-pub(crate) const START: u64 = 1_771_581_600;
+/// 2100-01-01T00:00:00Z: DynamoDB deletes what has expired by its own clock, which must not meddle.
+pub(crate) const START: u64 = 4_102_444_800;
 
 pub(crate) const LIMITED: &str = r#"{"error":"投稿頻度を制限中","code":"RATE_LIMITED"}"#;
 
