@@ -22,15 +22,22 @@ type Author = fn(usize) -> (String, String, String);
 
 async fn at_once(server: Server, author: Author) -> (Arc<Server>, Vec<Reply>) {
     let server = Arc::new(server);
+    let replies = at_once_on(&[Arc::clone(&server)], author).await;
+    (server, replies)
+}
+
+/// Each posts on one of the servers.
+async fn at_once_on(servers: &[Arc<Server>], author: Author) -> Vec<Reply> {
     let mut posts = JoinSet::new();
     for i in 0..64 {
-        let (server, (address, nickname, body)) = (Arc::clone(&server), author(i));
+        let server = Arc::clone(&servers[i % servers.len()]);
+        let (address, nickname, body) = author(i);
         posts.spawn(async move { server.post(&address, &nickname, &body).await });
     }
     let replies = posts.join_all().await;
     let created = replies.iter().filter(|reply| reply.status == 201).count();
     assert_eq!(created, 1);
-    (server, replies)
+    replies
 }
 
 fn address(i: usize) -> String {
@@ -59,6 +66,17 @@ async fn of_64_posts_by_one_nickname_one_is_made(server: Server) {
 async fn of_64_posts_that_say_the_same_one_is_made(server: Server) {
     let author = |i| (address(i), format!("名前{i}"), "同じ投稿".to_owned());
     at_once(server, author).await;
+}
+
+#[tokio::test]
+async fn of_64_posts_on_two_services_one_is_made() {
+    let dynamodb = require!(harness::dynamodb().await);
+    let first = Server::on_dynamodb(&dynamodb).await;
+    let tables = [("POSTS_DATABASE", "dynamodb"), ("DYNAMODB_TABLE_PREFIX", first.prefix())];
+    let second = Server::cooldowns_on(dynamodb.endpoint(), &tables).await;
+    let author = |i| ("192.0.2.1".to_owned(), format!("名前{i}"), format!("投稿 {i} 番"));
+    let replies = at_once_on(&[Arc::new(first), Arc::new(second)], author).await;
+    replies.iter().filter(|reply| reply.status != 201).for_each(Reply::is_limited);
 }
 
 /// A post that cannot be saved, since its table is away for a while.

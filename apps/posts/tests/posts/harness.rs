@@ -26,7 +26,8 @@ const PATIENT: &str = "30000";
 /// A service that stops with the test.
 pub(crate) struct Server {
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) tables: String,
+    /// The table of cooldowns.
+    pub(crate) table: String,
     address: SocketAddr,
     data: TempDir,
     _shutdown: oneshot::Sender<()>,
@@ -91,13 +92,18 @@ impl Server {
             let _ = told.await;
         };
         tokio::spawn(app.serve(listener, stop));
-        let tables = config.tables.rate_limits;
-        Self { clock, tables, address, data, _shutdown: shutdown }
+        let table = config.tables.rate_limits;
+        Self { clock, table, address, data, _shutdown: shutdown }
     }
 
     /// The file of posts, where they are in one.
     pub(crate) fn database(&self) -> PathBuf {
         self.data.path().join("posts.db")
+    }
+
+    /// What the names of its tables begin with.
+    pub(crate) fn prefix(&self) -> &str {
+        self.table.strip_suffix("-rate-limits").expect("the table's name")
     }
 
     /// Posts as `nickname` from `address`.

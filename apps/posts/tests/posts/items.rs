@@ -31,7 +31,7 @@ async fn a_post_leaves_hashes_and_the_time_at_which_they_expire() {
     let (client, server) = (client(&dynamodb), Server::on_dynamodb(&dynamodb).await);
     server.post("10.0.0.1", "太郎", "テスト投稿").await.is_created();
 
-    let items = client.scan().table_name(&server.tables).consistent_read(true).send().await;
+    let items = client.scan().table_name(&server.table).consistent_read(true).send().await;
     let items: Vec<Item> = items.unwrap().items.unwrap();
     let expires_at = |identifier: &str| {
         let found = items.iter().find(|item| {
@@ -51,12 +51,12 @@ async fn a_post_leaves_hashes_and_the_time_at_which_they_expire() {
 async fn the_table_has_one_key_no_index_and_a_time_to_live() {
     let dynamodb = require!(harness::dynamodb().await);
     let (client, server) = (client(&dynamodb), Server::on_dynamodb(&dynamodb).await);
-    let table = client.describe_table().table_name(&server.tables).send().await;
+    let table = client.describe_table().table_name(&server.table).send().await;
     let table = table.unwrap().table.unwrap();
     assert_eq!(table.key_schema().len(), 1);
     assert_eq!(table.key_schema()[0].attribute_name(), "identifier");
     assert!(table.global_secondary_indexes().is_empty());
-    let ttl = client.describe_time_to_live().table_name(&server.tables).send().await;
+    let ttl = client.describe_time_to_live().table_name(&server.table).send().await;
     let ttl = ttl.unwrap().time_to_live_description.unwrap();
     assert_eq!(ttl.attribute_name.as_deref(), Some("expires_at"));
     assert_eq!(ttl.time_to_live_status, Some(TimeToLiveStatus::Enabled));
@@ -69,7 +69,7 @@ async fn an_item_limits_if_it_expires_later_than_now() {
     let (client, server) = (client(&dynamodb), Server::on_dynamodb(&dynamodb).await);
     for identifier in ["ip#f5047344122f0dee", "nick#3e63216aec8dbdf6"] {
         for (expires_at, limits) in [(START + 1, true), (START, false), (START - 1, false)] {
-            let put = client.put_item().table_name(&server.tables);
+            let put = client.put_item().table_name(&server.table);
             let put = put.item("identifier", AttributeValue::S(identifier.to_owned()));
             put.item("expires_at", number(expires_at)).send().await.unwrap();
             // It is invalid, so that the next round finds what this one found.

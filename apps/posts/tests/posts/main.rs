@@ -11,6 +11,7 @@ mod harness;
 mod items;
 mod logs;
 mod outage;
+mod reads;
 mod requests;
 mod time;
 mod validation;
