@@ -1,12 +1,14 @@
 //! A service on a free port, at a time of its own, and clients of any address.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{error::Error, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use headgate::{Clock, LeaseId, ManualClock, Timestamp};
 use headgate_posts::{App, Config};
 use headgate_testkit::{DynamoDb, SharedDynamoDb, Skip};
 use http_body_util::{BodyExt, Full};
-use hyper::{HeaderMap, Request, StatusCode, body::Bytes, client::conn::http1};
+use hyper::{
+    HeaderMap, Request, StatusCode, body::Bytes, client::conn::http1, http::request::Builder,
+};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -122,19 +124,25 @@ impl Server {
         self.send(Request::get(path), "").await
     }
 
-    pub(crate) async fn send(&self, request: hyper::http::request::Builder, body: &str) -> Reply {
-        let stream = TcpStream::connect(self.address).await.expect("a connection");
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.expect("a handshake");
-        tokio::spawn(connection);
-        let body = Full::new(Bytes::from(body.to_owned()));
-        let request = request.header("host", "test").body(body).expect("a request");
-        let answer = sender.send_request(request).await.expect("an answer");
-        let (head, body) = answer.into_parts();
-        let body = body.collect().await.expect("a body").to_bytes();
-        let text = String::from_utf8(body.to_vec()).expect("a text");
-        Reply { status: head.status, headers: head.headers, text }
+    pub(crate) async fn send(&self, request: Builder, body: &str) -> Reply {
+        send(self.address, request, body).await.expect("an answer")
     }
+}
+
+/// Asks whoever listens at `address`.
+pub(crate) async fn send(
+    address: SocketAddr,
+    request: Builder,
+    body: &str,
+) -> Result<Reply, Box<dyn Error>> {
+    let stream = TcpStream::connect(address).await?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    let body = Full::new(Bytes::from(body.to_owned()));
+    let answer = sender.send_request(request.header("host", "test").body(body)?).await?;
+    let (head, body) = answer.into_parts();
+    let text = String::from_utf8(body.collect().await?.to_bytes().to_vec())?;
+    Ok(Reply { status: head.status, headers: head.headers, text })
 }
 
 // === impl Reply ===

@@ -11,6 +11,7 @@ mod harness;
 mod items;
 mod logs;
 mod outage;
+mod process;
 mod reads;
 mod requests;
 mod time;
