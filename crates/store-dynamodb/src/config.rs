@@ -90,7 +90,12 @@ impl DynamoDbConfig {
     /// A client of this place, for whatever else is kept there. It neither repeats requests nor gives up on them:
     /// that is the caller's to decide.
     pub fn client(&self) -> Client {
-        let http = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
+        let is_plain = self.endpoint.as_ref().is_some_and(|url| url.starts_with("http://"));
+        let http = if is_plain {
+            Builder::new().build_http()
+        } else {
+            Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https()
+        };
         let mut config = aws_sdk_dynamodb::Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new(self.region.clone()))

@@ -54,3 +54,13 @@ async fn an_outage_is_an_error_in_time_and_it_heals_by_itself() {
     assert!(matches!(error, StoreError::Timeout(TIMEOUT)), "{error}");
     assert!(waited >= TIMEOUT && waited < 2 * TIMEOUT, "{waited:?}");
 }
+
+#[tokio::test]
+async fn over_tls_a_server_that_speaks_none_is_an_outage() {
+    let server = require!(DynamoDb::shared());
+    let endpoint = server.endpoint().replace("http://", "https://");
+    let store = DynamoDbStore::connect(config(&endpoint, "rate-limits"));
+    let error = acquire(&store, &["k"], &cooldown()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
+    assert!(error.to_string().contains("InvalidContentType"), "{error}");
+}
