@@ -1,0 +1,89 @@
+//! How it all fits together.
+
+use std::{future::Future, io, net::SocketAddr, sync::Arc};
+
+use headgate::{Clock, LimitError, Limiter, StoreError};
+use headgate_guard::TrustedProxies;
+use headgate_store_dynamodb::DynamoDbStore;
+use thiserror::Error;
+use tokio::net::TcpListener;
+
+use crate::{
+    config::{Config, Database, StoreKind},
+    cooldown::Cooldown,
+    identifier::Identifiers,
+    posts::{DynamoDbPosts, PostRepository, RepositoryError, SqlitePosts},
+    publish::Publisher,
+    rest, stores,
+};
+
+/// The service.
+pub struct App {
+    pub(crate) publisher: Publisher,
+    pub(crate) posts: Arc<dyn PostRepository>,
+    pub(crate) proxies: TrustedProxies,
+}
+
+/// Why there is no service.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// The cooldown is none.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// The table of cooldowns cannot be made.
+    #[error("cannot make the table of cooldowns: {0}")]
+    RateLimits(#[source] StoreError),
+    /// Posts cannot be kept.
+    #[error("cannot keep posts: {0}")]
+    Posts(#[from] RepositoryError),
+}
+
+impl App {
+    /// The service that `config` describes, at the time of `clock`.
+    ///
+    /// DynamoDB need not be there, unless its tables are to be made.
+    pub async fn build(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, BuildError> {
+        let limiter = limiter(config, &clock).await?;
+        let posts = posts(config).await?;
+        let publisher = Publisher {
+            identifiers: Identifiers::new(config.secret.as_ref()),
+            cooldown: Cooldown::new(limiter)?,
+            posts: Arc::clone(&posts),
+            clock,
+        };
+        Ok(Self { publisher, posts, proxies: config.proxies.clone() })
+    }
+
+    /// Answers requests until `shutdown`, and then those that have begun.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        let service = rest::router(self).into_make_service_with_connect_info::<SocketAddr>();
+        axum::serve(listener, service).with_graceful_shutdown(shutdown).await
+    }
+}
+
+async fn limiter(config: &Config, clock: &Arc<dyn Clock>) -> Result<Limiter, BuildError> {
+    let clock = Arc::clone(clock);
+    if config.store == StoreKind::Memory {
+        return Ok(stores::in_memory(clock));
+    }
+    let store = DynamoDbStore::connect(config.dynamodb.clone()).with_clock(Arc::clone(&clock));
+    if config.create_tables {
+        store.create_table().await.map_err(BuildError::RateLimits)?;
+    }
+    Ok(stores::in_dynamodb(store, clock))
+}
+
+async fn posts(config: &Config) -> Result<Arc<dyn PostRepository>, BuildError> {
+    if let Database::Sqlite(path) = &config.database {
+        return Ok(Arc::new(SqlitePosts::open(path).await?));
+    }
+    let posts = DynamoDbPosts::new(&config.dynamodb.client(), config.tables.posts.clone());
+    if config.create_tables {
+        posts.create_table().await?;
+    }
+    Ok(Arc::new(posts))
+}

@@ -1,0 +1,80 @@
+use std::{fs, time::Duration};
+
+use super::*;
+
+fn load(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    Config::load(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+}
+
+fn problem(variables: &[(&str, &str)]) -> String {
+    load(variables).expect_err("something is wrong").to_string()
+}
+
+#[test]
+fn without_variables_it_runs_on_this_machine_alone() {
+    let config = load(&[("PATH", "/bin"), ("POSTS_STORE", "")]).unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:3000");
+    assert_eq!(config.store, StoreKind::Memory);
+    assert_eq!(config.database, Database::Sqlite("data/posts.db".into()));
+    assert_eq!(config.proxies, TrustedProxies::default());
+    assert!(config.secret.is_none() && !config.create_tables);
+}
+
+#[test]
+fn on_dynamodb_the_tables_are_those_of_the_arena() {
+    let config = load(&[("POSTS_STORE", "dynamodb")]).unwrap();
+    assert_eq!((config.store, config.database), (StoreKind::DynamoDb, Database::DynamoDb));
+    assert_eq!(config.tables.rate_limits, "aruaruarena-rate-limits");
+    assert_eq!(config.tables.posts, "aruaruarena-posts");
+    let place = format!("{:?}", config.dynamodb);
+    assert!(place.contains("ap-northeast-1") && place.contains("aruaruarena-rate-limits"));
+    assert!(place.contains(&format!("{:?}", Duration::from_millis(500))), "{place}");
+}
+
+#[test]
+fn posts_can_be_elsewhere_than_cooldowns() {
+    let config = load(&[("POSTS_STORE", "dynamodb"), ("POSTS_DATABASE", "posts.db")]).unwrap();
+    assert_eq!(config.database, Database::Sqlite("posts.db".into()));
+    let config = load(&[("POSTS_DATABASE", "dynamodb")]).unwrap();
+    assert_eq!((config.store, config.database), (StoreKind::Memory, Database::DynamoDb));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_what_to_do() {
+    let cases = [
+        ("POSTS_LISTEN", "3000", "expected an address and a port, such as 127.0.0.1:3000"),
+        ("POSTS_STORE", "redis", "expected memory or dynamodb"),
+        ("POSTS_TRUSTED_PROXIES", "10.0.0.0/8, x", "\"x\" is not an IP address"),
+        ("POSTS_HMAC_SECRET", "short", "expected at least 16 bytes"),
+        ("POSTS_HMAC_SECRET_FILE", "/nowhere/at/all", "No such file"),
+        ("POSTS_CREATE_TABLES", "yes", "expected true or false"),
+        ("POSTS_STOER", "memory", "there is no such variable, but POSTS_LISTEN, POSTS_STORE"),
+        ("DYNAMODB_ENDPOINT", "localhost:8000", "an endpoint begins with http://"),
+        ("DYNAMODB_TABLE_PREFIX", "a/b", "not a table name"),
+        ("DYNAMODB_TIMEOUT_MS", "0", "expected milliseconds, 1 to 60000"),
+        ("AWS_REGION", "the moon", "not a region"),
+        ("AWS_ACCESS_KEY_ID", "AKID", "is missing beside its id"),
+    ];
+    for (variable, value, expected) in cases {
+        let problem = problem(&[(variable, value)]);
+        assert!(problem.contains(expected), "{variable}={value}: {problem}");
+        assert!(problem.starts_with(variable) || value == "AKID", "{problem}");
+    }
+}
+
+#[test]
+fn a_secret_comes_from_the_environment_or_a_file_and_is_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("secret");
+    fs::write(&path, "0123456789abcdef\n").unwrap();
+    let path = path.to_str().unwrap();
+    let file = load(&[("POSTS_HMAC_SECRET_FILE", path)]).unwrap();
+    let written = load(&[("POSTS_HMAC_SECRET", "0123456789abcdef")]).unwrap();
+    assert!(file.secret.is_some() && file.secret == written.secret);
+    assert!(!format!("{written:?}").contains("0123456789abcdef"));
+
+    let both =
+        problem(&[("POSTS_HMAC_SECRET", "0123456789abcdef"), ("POSTS_HMAC_SECRET_FILE", path)]);
+    assert!(both.contains("set one of them"), "{both}");
+    assert!(!problem(&[("POSTS_HMAC_SECRET", "hunter2")]).contains("hunter2"));
+}

@@ -1,0 +1,145 @@
+//! Names that tell nobody who it is.
+
+use std::{
+    fmt::{self, Write as _},
+    net::IpAddr,
+};
+
+use headgate_guard::AddressKey;
+use ring::{digest, hmac};
+
+use crate::{config::Secret, duplicates};
+
+/// The name under which a limit is kept: what is limited, and a hash of whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identifier(String);
+
+/// Makes identifiers, with a secret if there is one.
+///
+/// Without a secret they are plain hashes, which other programs can make too; whoever
+/// reads them can find an IPv4 address by trying all there are. With one, nobody can.
+#[derive(Debug, Default)]
+pub struct Identifiers {
+    secret: Option<hmac::Key>,
+}
+
+/// So many hex digits of a hash name an author.
+const AUTHOR_DIGITS: usize = 16;
+
+// === impl Identifier ===
+
+impl Identifier {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Identifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+// === impl Identifiers ===
+
+impl Identifiers {
+    /// Identifiers that only those who have `secret` can make.
+    pub fn new(secret: Option<&Secret>) -> Self {
+        let key = |secret: &Secret| hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+        Self { secret: secret.map(key) }
+    }
+
+    /// Whoever posts from `address`: IPv6 counts by its /64, which one subscriber has all of.
+    pub fn address(&self, address: IpAddr) -> Identifier {
+        Identifier(format!("ip#{:.AUTHOR_DIGITS$}", self.hash(&AddressKey::of(address))))
+    }
+
+    /// Whoever posts as `nickname`, as it is stored: without the space around it. Nobody is called nothing.
+    pub fn nickname(&self, nickname: &str) -> Option<Identifier> {
+        let nickname = Some(nickname.trim()).filter(|nickname| !nickname.is_empty())?;
+        Some(Identifier(format!("nick#{:.AUTHOR_DIGITS$}", self.hash(nickname))))
+    }
+
+    /// All bodies that say the same as `body`, unless it says nothing.
+    pub fn content(&self, body: &str) -> Option<Identifier> {
+        let content = Some(duplicates::normalise(body)).filter(|content| !content.is_empty())?;
+        Some(Identifier(format!("body#{}", self.hash(&content))))
+    }
+
+    /// SHA-256 in hex, keyed if there is a secret.
+    fn hash(&self, text: &str) -> String {
+        match &self.secret {
+            None => hex(digest::digest(&digest::SHA256, text.as_bytes()).as_ref()),
+            Some(secret) => hex(hmac::sign(secret, text.as_bytes()).as_ref()),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(address: &str) -> String {
+        Identifiers::default().address(address.parse().unwrap()).to_string()
+    }
+
+    fn nickname(nickname: &str) -> Option<String> {
+        Identifiers::default().nickname(nickname).map(|name| name.to_string())
+    }
+
+    #[test]
+    fn names_are_a_prefix_and_sixteen_hex_digits_of_sha_256() {
+        assert_eq!(address("127.0.0.1"), "ip#12ca17b49af22894");
+        assert_eq!(address("192.168.1.1"), "ip#c5eb5a4cc76a5cdb");
+        assert_eq!(address("192.168.1.2"), "ip#26702f5a55cf837a");
+        assert_eq!(address("10.0.0.1"), "ip#f5047344122f0dee");
+        assert_eq!(nickname("太郎").as_deref(), Some("nick#3e63216aec8dbdf6"));
+        assert_eq!(nickname("次郎").as_deref(), Some("nick#3f46e8d95187fe3f"));
+    }
+
+    #[test]
+    fn space_around_a_nickname_changes_nothing() {
+        for same in [" 太郎 ", "\u{3000}太郎\u{3000}", "太郎\n", "\u{a0}太郎"] {
+            assert_eq!(nickname(same), nickname("太郎"), "{same:?}");
+        }
+        assert_ne!(nickname("太 郎"), nickname("太郎"));
+        assert_eq!(nickname(" \u{3000} "), None);
+    }
+
+    #[test]
+    fn an_ipv6_subscriber_is_one_address() {
+        assert_eq!(address("2001:db8:1:2::1"), address("2001:db8:1:2:ffff::9"));
+        assert_ne!(address("2001:db8:1:2::1"), address("2001:db8:1:3::1"));
+        assert_eq!(address("::ffff:10.0.0.1"), address("10.0.0.1"));
+    }
+
+    #[test]
+    fn a_secret_makes_other_names_of_the_same_form() {
+        let keyed = |secret: &str| {
+            let secret: Secret = secret.parse().unwrap();
+            Identifiers::new(Some(&secret)).address([10, 0, 0, 1].into()).to_string()
+        };
+        let name = keyed("0123456789abcdef");
+        assert_eq!(name, keyed("0123456789abcdef"));
+        assert_ne!(name, keyed("fedcba9876543210"));
+        assert_ne!(name, address("10.0.0.1"));
+        assert_eq!(name.len(), 19);
+    }
+
+    #[test]
+    fn a_body_is_named_by_all_of_its_hash() {
+        let name = |body| Identifiers::default().content(body).map(|name| name.to_string());
+        assert_eq!(name("abc").map(|name| name.len()), Some("body#".len() + 64));
+        assert_eq!(name("ﾗｰﾒﾝ  食べたい"), name(" らーめん 食べたい\u{3000}"));
+        assert_eq!(name(" \u{3000}"), None);
+    }
+}

@@ -1,0 +1,55 @@
+//! The API.
+
+mod error;
+mod request;
+mod show;
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{ConnectInfo, DefaultBodyLimit, State, rejection::BytesRejection},
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use serde_json::json;
+
+use self::error::ApiError;
+use crate::App;
+
+/// The largest request: a post is far smaller, also in characters of many code points.
+const MAX_BYTES: usize = 16 * 1024;
+
+/// The routes.
+pub fn router(app: App) -> Router {
+    Router::new()
+        .route("/api/posts", post(create))
+        .route("/api/posts/{id}", get(show::show))
+        .route("/api/health", get(health))
+        .route("/health", get(health))
+        .layer(DefaultBodyLimit::max(MAX_BYTES))
+        .with_state(Arc::new(app))
+}
+
+/// `POST /api/posts`
+async fn create(
+    State(app): State<Arc<App>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, ApiError> {
+    let draft = request::draft(&headers, &body?)?;
+    let client = app.proxies.client(peer.ip(), &headers);
+    // A task of its own ends also if the client hangs up: nobody gets around the commit like that.
+    let publishing = tokio::spawn(async move { app.publisher.publish(client, draft).await });
+    let post = publishing.await??;
+    let created = json!({ "id": post.id.to_string(), "status": post.status });
+    Ok((StatusCode::CREATED, Json(created)).into_response())
+}
+
+/// `GET /health`: the process answers. Stores are not asked: without them posts go on, or fail by themselves.
+async fn health() -> Response {
+    Json(json!({ "status": "ok" })).into_response()
+}

@@ -1,0 +1,134 @@
+//! Posts at the same moment.
+
+use std::{sync::Arc, time::Duration};
+
+use headgate_testkit::require;
+use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
+use tokio::{task::JoinSet, time::timeout};
+
+use crate::{
+    harness::{self, Reply, Server},
+    on_every_store,
+};
+
+on_every_store!(
+    of_64_posts_from_one_address_one_is_made,
+    of_64_posts_by_one_nickname_one_is_made,
+    of_64_posts_that_say_the_same_one_is_made,
+);
+
+/// Who posts what, of 64: address, nickname and body.
+type Author = fn(usize) -> (String, String, String);
+
+async fn at_once(server: Server, author: Author) -> (Arc<Server>, Vec<Reply>) {
+    let server = Arc::new(server);
+    let replies = at_once_on(&[Arc::clone(&server)], author).await;
+    (server, replies)
+}
+
+/// Each posts on one of the servers.
+async fn at_once_on(servers: &[Arc<Server>], author: Author) -> Vec<Reply> {
+    let mut posts = JoinSet::new();
+    for i in 0..64 {
+        let server = Arc::clone(&servers[i % servers.len()]);
+        let (address, nickname, body) = author(i);
+        posts.spawn(async move { server.post(&address, &nickname, &body).await });
+    }
+    let replies = posts.join_all().await;
+    let created = replies.iter().filter(|reply| reply.status == 201).count();
+    assert_eq!(created, 1);
+    replies
+}
+
+fn address(i: usize) -> String {
+    format!("198.51.100.{i}")
+}
+
+async fn of_64_posts_from_one_address_one_is_made(server: Server) {
+    let author = |i| ("192.0.2.1".to_owned(), format!("名前{i}"), format!("投稿 {i} 番"));
+    let (server, replies) = at_once(server, author).await;
+    replies.iter().filter(|reply| reply.status != 201).for_each(Reply::is_limited);
+    // Whoever lost lost nothing else: these nicknames are free, elsewhere.
+    let mut free = 0;
+    for i in 0..64 {
+        let reply = server.post(&address(i), &format!("名前{i}"), &format!("別の {i} 番")).await;
+        free += usize::from(reply.status == 201);
+    }
+    assert_eq!(free, 63);
+}
+
+async fn of_64_posts_by_one_nickname_one_is_made(server: Server) {
+    let author = |i| (address(i), "太郎".to_owned(), format!("投稿 {i} 番"));
+    let (_, replies) = at_once(server, author).await;
+    replies.iter().filter(|reply| reply.status != 201).for_each(Reply::is_limited);
+}
+
+async fn of_64_posts_that_say_the_same_one_is_made(server: Server) {
+    let author = |i| (address(i), format!("名前{i}"), "同じ投稿".to_owned());
+    at_once(server, author).await;
+}
+
+#[tokio::test]
+async fn of_64_posts_on_two_services_one_is_made() {
+    let dynamodb = require!(harness::dynamodb().await);
+    let first = Server::on_dynamodb(&dynamodb).await;
+    let tables = [("POSTS_DATABASE", "dynamodb"), ("DYNAMODB_TABLE_PREFIX", first.prefix())];
+    let second = Server::cooldowns_on(dynamodb.endpoint(), &tables).await;
+    let author = |i| ("192.0.2.1".to_owned(), format!("名前{i}"), format!("投稿 {i} 番"));
+    let replies = at_once_on(&[Arc::new(first), Arc::new(second)], author).await;
+    replies.iter().filter(|reply| reply.status != 201).for_each(Reply::is_limited);
+}
+
+/// A post that cannot be saved, since its table is away for a while.
+async fn a_failed_save_costs_nothing(server: Server) {
+    let options = SqliteConnectOptions::new().filename(server.database());
+    let mut database = SqliteConnection::connect_with(&options).await.unwrap();
+    sqlx::query("ALTER TABLE posts RENAME TO away").execute(&mut database).await.unwrap();
+    for _ in 0..3 {
+        let reply = server.post("192.0.2.1", "太郎", "テスト投稿").await;
+        reply.is_refused(500, "INTERNAL_ERROR", "サーバーでエラーが発生しました");
+    }
+    sqlx::query("ALTER TABLE away RENAME TO posts").execute(&mut database).await.unwrap();
+    server.post("192.0.2.1", "太郎", "テスト投稿").await.is_created();
+    server.post("192.0.2.1", "太郎", "次の投稿").await.is_limited();
+}
+
+#[tokio::test]
+async fn a_failed_save_costs_nothing_in_memory() {
+    a_failed_save_costs_nothing(Server::embedded().await).await;
+}
+
+#[tokio::test]
+async fn a_failed_save_costs_nothing_in_dynamodb() {
+    let dynamodb = require!(harness::dynamodb().await);
+    a_failed_save_costs_nothing(Server::cooldowns_on(dynamodb.endpoint(), &[]).await).await;
+}
+
+/// The save waits for a lock that the test holds, while the client goes away.
+#[tokio::test]
+async fn who_hangs_up_does_not_get_around_the_cooldown() {
+    let server = Server::embedded().await;
+    let options = SqliteConnectOptions::new().filename(server.database());
+    let mut database = SqliteConnection::connect_with(&options).await.unwrap();
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut database).await.unwrap();
+
+    let mut hanging = Box::pin(server.post("192.0.2.1", "太郎", "テスト投稿"));
+    let reserved = until_limited(&server, |seconds| seconds <= 30);
+    tokio::select! {
+        reply = &mut hanging => panic!("saved in spite of the lock: {reply:?}"),
+        () = reserved => {}
+    }
+    // While one is being saved, nobody else passes.
+    server.post("192.0.2.1", "次郎", "次の投稿").await.is_limited();
+    drop(hanging);
+    sqlx::query("COMMIT").execute(&mut database).await.unwrap();
+    until_limited(&server, |seconds| seconds == 300).await;
+}
+
+/// Asks what costs nothing, until the answer is to wait for so long.
+async fn until_limited(server: &Server, expected: fn(u64) -> bool) {
+    let asking = async {
+        while !server.post("192.0.2.1", "", "").await.retry_after().is_some_and(expected) {}
+    };
+    timeout(Duration::from_secs(20), asking).await.expect("to be limited");
+}

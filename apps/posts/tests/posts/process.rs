@@ -1,0 +1,59 @@
+//! The program itself.
+
+use std::{
+    net::SocketAddr,
+    process::{Output, Stdio},
+    time::Duration,
+};
+
+use headgate_testkit::free_port;
+use hyper::Request;
+use tempfile::TempDir;
+use tokio::{
+    process::{Child, Command},
+    time::timeout,
+};
+
+use crate::harness::send;
+
+/// Starts it in `folder`, with these variables and no others.
+fn start(folder: &TempDir, variables: &[(&str, &str)]) -> Child {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_headgate-posts"));
+    program.current_dir(folder.path()).env_clear().envs(variables.iter().copied());
+    program.kill_on_drop(true).stderr(Stdio::piped()).spawn().expect("a process")
+}
+
+fn lines(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+#[tokio::test]
+async fn it_runs_with_nothing_installed_and_ends_when_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let process = start(&folder, &[("POSTS_LISTEN", &address.to_string())]);
+    let healthy = async { while send(address, Request::get("/health"), "").await.is_err() {} };
+    timeout(Duration::from_secs(30), healthy).await.expect("a service");
+
+    let post = |i: u8| format!(r#"{{"post":{{"nickname":"名前{i}","body":"投稿 {i} 番"}}}}"#);
+    let request = || Request::post("/api/posts").header("content-type", "application/json");
+    send(address, request(), &post(1)).await.unwrap().is_created();
+    send(address, request(), &post(2)).await.unwrap().is_limited();
+    assert!(folder.path().join("data/posts.db").is_file());
+
+    let id = process.id().expect("a process that runs").to_string();
+    assert!(Command::new("kill").arg(id).status().await.unwrap().success());
+    let output = process.wait_with_output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let log = lines(&output);
+    assert_eq!(log.matches(" ERROR ").count(), 1, "{log}");
+    assert!(log.contains("ip#12ca17b49af22894") && !log.contains("名前"), "{log}");
+}
+
+#[tokio::test]
+async fn it_says_which_variable_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = start(&folder, &[("POSTS_STORE", "redis")]).wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(lines(&output), "headgate-posts: POSTS_STORE: expected memory or dynamodb\n");
+}
