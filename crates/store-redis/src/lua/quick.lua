@@ -56,6 +56,20 @@ repeat
       fits = count + cost <= limit
       answers[i] = { fits and 1 or 0, now, '', count, start + window }
 
+    elseif algorithm == 'calendar' then
+      -- Only within a period that has begun here: its end, and the time to live, are known.
+      local h = redis.call('HMGET', key, 'count', 'start', 'finish', 'leases')
+      local now = clock
+      sure = h[1] and not h[4]
+      if not sure then break end
+      if tonumber(h[2]) > now then now = tonumber(h[2]) end
+      local count, finish = tonumber(h[1]), tonumber(h[3])
+      sure = now < finish
+      if not sure then break end
+      lives[i] = true
+      fits = count + cost <= limit
+      answers[i] = { fits and 1 or 0, now, '', count, finish }
+
     elseif algorithm == 'sliding_window_counter' then
       local h = redis.call('HMGET', key, 'start', 'previous', 'current', 'leases')
       local begun, now, previous, current = tonumber(h[1] or 0), clock, 0, 0
@@ -90,6 +104,9 @@ repeat
       answer[4] = answer[4] + cost
       redis.call('HSET', key, 'count', answer[4], 'start', answer[5] - life)
       life = answer[5] - answer[2]
+    elseif algorithm == 'calendar' then
+      answer[4] = answer[4] + cost
+      redis.call('HSET', key, 'count', answer[4])
     elseif algorithm == 'sliding_window_counter' then
       answer[6] = answer[6] + cost
       redis.call('HSET', key, 'start', answer[4], 'previous', answer[5], 'current', answer[6])
