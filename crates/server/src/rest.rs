@@ -60,7 +60,7 @@ fn routes(metrics_path: Option<&str>) -> Routes {
         .route("/api/v1/quotas/{id}", get(quotas::get).put(quotas::update).delete(quotas::delete))
         .route("/api/v1/quotas/{id}/check", post(quotas::check::check))
         .route("/api/v1/quotas/{id}/usage", get(quotas::usage::usage))
-        .route("/api/v1/quotas/{id}/usage/increment", post(quotas::increment::increment))
+        .route(quotas::increment::PATH, post(quotas::increment::increment))
         .route("/api/v1/quotas/{id}/usage/reset", post(quotas::reset::reset))
         .route("/api/v1/quotas/{id}/history", get(quotas::history::history))
         .route("/api-docs/openapi.json", get(move || async { openapi::show(document) }))

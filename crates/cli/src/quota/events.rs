@@ -77,9 +77,8 @@ impl Events {
                 (false, _) => {}
             }
         }
-        if matches!(output, Output::Table) {
-            writeln!(io::stdout(), "what comes next: --after {after}")?;
-        }
+        // Beside the events, so that a program that reads those reads nothing else.
+        writeln!(io::stderr(), "what comes next: --after {after}")?;
         Ok(())
     }
 

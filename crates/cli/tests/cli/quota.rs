@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, failure, printed, stdout};
+use crate::harness::{Server, failure, printed, stderr, stdout};
 
 const POLICY: [&str; 10] = [
     "--name",
@@ -113,7 +113,8 @@ fn a_quota_is_used_and_says_when_it_is_used_up() {
 #[test]
 fn what_happened_is_shown_once_and_followed() {
     let server = Server::start(&[]);
-    assert_eq!(printed(&server.run(&["quota", "events"])), "what comes next: --after 0\n");
+    let nothing = server.run(&["quota", "events"]);
+    assert_eq!((printed(&nothing), stderr(&nothing)), ("", "what comes next: --after 0\n"));
     let id = create(&server, &["--alert-at", "50"]);
     printed(&server.run(&["quota", "increment", &id, "--amount", "5"]));
 
@@ -138,7 +139,8 @@ fn what_happened_is_shown_once_and_followed() {
         format!("  QUOTA_EXCEEDED           {id}  tenant:t1  10/10 monthly"),
     ];
     assert!(lines[0].ends_with(&expected[0]) && lines[1].ends_with(&expected[1]), "{lines:?}");
-    let cursor = lines[2].strip_prefix("what comes next: --after ").unwrap();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    let cursor = stderr(&shown).trim().strip_prefix("what comes next: --after ").unwrap();
     let rest = server.run(&["quota", "events", "--after", cursor, "--output", "json"]);
     assert_eq!(printed(&rest), "");
     assert!(failure(&server.run(&["quota", "events", "--after", "x"])).contains("after must be"));

@@ -90,25 +90,30 @@ impl Book {
         };
         let (amount, limit) = (increment.amount, terms.limit);
         let entry = |verdict, used| Entry { verdict, used, limit };
+        let key = increment.request_id.clone().map(|id| (account, id));
+        // What was admitted before stays so, whatever the policy says by now.
+        match key.as_ref().and_then(|key| self.charges.get(key)) {
+            Some(charge) if charge.amount != amount => {
+                return entry(Verdict::Conflict, balance.used);
+            }
+            Some(charge) => {
+                let (used, limit) = (charge.used, charge.limit);
+                return Entry { verdict: Verdict::Replayed, used, limit };
+            }
+            None => {}
+        }
         if !terms.enabled {
             return entry(Verdict::Disabled, balance.used);
         }
-        if let Some(id) = &increment.request_id {
-            let key = (account.clone(), id.clone());
-            match self.charges.get(&key) {
-                Some(charge) if charge.amount != amount => {
-                    return entry(Verdict::Conflict, balance.used);
-                }
-                Some(charge) => {
-                    let (used, limit) = (charge.used, charge.limit);
-                    return Entry { verdict: Verdict::Replayed, used, limit };
-                }
-                None if QuotaDomainService::admits(balance.used, amount, limit) => {
-                    let used = balance.used + amount;
-                    self.charges.insert(key, Charge { amount, used, limit, is_new: true });
-                }
-                None => {}
-            }
+        if amount > limit {
+            // It could never be admitted: that says nothing of how much is used.
+            return entry(Verdict::Refused, balance.used);
+        }
+        if let Some(key) = key
+            && QuotaDomainService::admits(balance.used, amount, limit)
+        {
+            let used = balance.used + amount;
+            self.charges.insert(key, Charge { amount, used, limit, is_new: true });
         }
         let taken = balance.take(amount, limit);
         balance.tell(&terms, taken, increment, &mut self.events);

@@ -96,9 +96,6 @@ impl IncrementUsage {
         let now = self.quotas.now();
         let policy = self.quotas.find(id).await?;
         validate(&policy, amount, request_id).map_err(IncrementError::Invalid)?;
-        if !policy.policy().spec.enabled {
-            return self.uncounted(id).await;
-        }
         let span = policy.span(now);
         let known = self.quotas.known.used(id, &span);
         let attempt = Attempt { quotas: &self.quotas, policy, span, amount, now, known };
@@ -115,6 +112,9 @@ impl IncrementUsage {
         };
         attempt.settle(taken, entry).await;
         match entry.verdict {
+            Verdict::Refused if amount > entry.limit => {
+                Err(IncrementError::Invalid(vec![beyond(entry.limit)]))
+            }
             Verdict::Taken | Verdict::Replayed | Verdict::Refused => Ok(attempt.answer(entry)),
             Verdict::Disabled => self.uncounted(id).await,
             Verdict::NotFound => Err(RepositoryError::NotFound(id.clone()).into()),
@@ -131,42 +131,54 @@ impl IncrementUsage {
     }
 }
 
-/// Everything that is wrong with an amount and a request id.
+/// Everything that is wrong with an amount and a request id. Under a request id that is one, the
+/// ledger says whether the amount is beyond the limit: it may have been admitted before.
 fn validate(
     policy: &ActivePolicy,
     amount: u64,
     request_id: Option<&str>,
 ) -> Result<(), Vec<FieldError>> {
-    let mut errors: Vec<FieldError> = check_amount(policy, amount).err().into_iter().collect();
-    if let Some(text) = request_id {
-        let length = text.chars().count();
-        let bad = !(1..=IncrementUsage::MAX_REQUEST_ID).contains(&length);
-        if bad || text.chars().any(char::is_control) {
-            let max = IncrementUsage::MAX_REQUEST_ID;
-            errors.push(FieldError {
-                field: "request_id",
-                reason: "invalid",
-                message: format!("request_id must have 1 to {max} printable characters"),
-            });
-        }
-    }
+    let misnamed = request_id.and_then(check_request_id);
+    let checked = match request_id {
+        Some(_) if misnamed.is_none() => check_range(amount),
+        _ => check_amount(policy, amount),
+    };
+    let errors: Vec<FieldError> = checked.err().into_iter().chain(misnamed).collect();
     if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+fn check_request_id(text: &str) -> Option<FieldError> {
+    let max = IncrementUsage::MAX_REQUEST_ID;
+    let good = (1..=max).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+    (!good).then(|| FieldError {
+        field: "request_id",
+        reason: "invalid",
+        message: format!("request_id must have 1 to {max} printable characters"),
+    })
 }
 
 /// An amount that can be admitted at all.
 pub(super) fn check_amount(policy: &ActivePolicy, amount: u64) -> Result<(), FieldError> {
+    check_range(amount)?;
     let limit = policy.policy().spec.limit;
+    if amount > limit { Err(beyond(limit)) } else { Ok(()) }
+}
+
+/// An amount that some policy could admit.
+fn check_range(amount: u64) -> Result<(), FieldError> {
     let (reason, message) = match amount {
         0 => ("must_be_positive", "amount must be greater than 0".to_owned()),
         amount if amount > Cost::MAX => {
             ("too_large", format!("amount must be at most {}", Cost::MAX))
         }
-        amount if amount > limit => {
-            ("too_large", format!("amount must be at most the limit of {limit}"))
-        }
         _ => return Ok(()),
     };
     Err(FieldError { field: "amount", reason, message })
+}
+
+fn beyond(limit: u64) -> FieldError {
+    let message = format!("amount must be at most the limit of {limit}");
+    FieldError { field: "amount", reason: "too_large", message }
 }
 
 // === impl Attempt ===

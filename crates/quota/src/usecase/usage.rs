@@ -44,7 +44,7 @@ impl ReadUsage {
         let now = self.0.now();
         let policy = self.0.find(id).await?;
         let span = policy.span(now);
-        let used = self.used(&policy, &span).await?;
+        let used = self.used(&policy, &span, 1).await?;
         let limit = policy.policy().spec.limit;
         Ok(QuotaUsage::new(policy.policy(), Span::clone(&span), (used, limit), now))
     }
@@ -54,7 +54,11 @@ impl ReadUsage {
         let amount = amount.unwrap_or(1);
         let policy = self.0.find(id).await?;
         check_amount(&policy, amount).map_err(|error| ReadError::Invalid(vec![error]))?;
-        let usage = self.usage(id).await?;
+        let now = self.0.now();
+        let span = policy.span(now);
+        let used = self.used(&policy, &span, amount).await?;
+        let limit = policy.policy().spec.limit;
+        let usage = QuotaUsage::new(policy.policy(), Span::clone(&span), (used, limit), now);
         let fits = QuotaDomainService::admits(usage.used, amount, usage.limit);
         Ok(Checked { allowed: fits || !policy.policy().spec.enabled, usage })
     }
@@ -69,15 +73,22 @@ impl ReadUsage {
         self.0.ledger.history(id, page).await
     }
 
-    /// What the counter shows, where everybody sees the same one and it shows at least what the
-    /// ledger said; else what the ledger says.
-    async fn used(&self, policy: &ActivePolicy, span: &Span) -> Result<u64, RepositoryError> {
+    /// What the counter shows, where everybody sees the same one, it shows at least what the
+    /// ledger said, and `amount` more would fit; else what the ledger says. A counter may have kept
+    /// what nobody got: it shall not tell anybody that nothing is left.
+    async fn used(
+        &self,
+        policy: &ActivePolicy,
+        span: &Span,
+        amount: u64,
+    ) -> Result<u64, RepositoryError> {
         let counter = &self.0.counter;
         let shown = if counter.is_shared() { counter.read(policy, span).await } else { Ok(None) };
-        let id = &policy.policy().id;
+        let (id, limit) = (&policy.policy().id, policy.policy().spec.limit);
         let known = self.0.known.used(id, span).unwrap_or_default();
         if let Ok(Some(used)) = shown
             && used >= known
+            && (used == known || QuotaDomainService::admits(used, amount, limit))
         {
             return Ok(used);
         }
@@ -87,10 +98,12 @@ impl ReadUsage {
             (Err(error), _) => return Err(error),
         };
         self.0.known.forget(id);
-        if counter.is_shared() && shown.is_ok() && kept > 0 {
-            // Whoever asks next need not ask the ledger.
-            let _ = counter.set(policy, span, kept).await;
-        }
+        // Whoever asks next need not ask the ledger.
+        let _ = match shown {
+            Ok(Some(used)) if used != kept => counter.set(policy, span, kept).await,
+            Ok(None) if counter.is_shared() && kept > 0 => counter.set(policy, span, kept).await,
+            _ => Ok(()),
+        };
         Ok(kept)
     }
 }

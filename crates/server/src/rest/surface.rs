@@ -23,6 +23,7 @@ use super::{
 use crate::{
     area::Area,
     metrics::Answered,
+    quotas::QuotaRefusal,
     request_id::{self, RequestId},
     services::Services,
     telemetry::{Span, within},
@@ -82,7 +83,7 @@ impl Surface {
         };
         let mut response = match within(span.as_ref(), answering).await {
             Ok(response) => response,
-            Err(_) => ApiError::TimedOut.into_response(),
+            Err(_) => late(path).into_response(),
         };
 
         let took = started.elapsed();
@@ -135,6 +136,16 @@ impl Surface {
         let (head, _) = request.into_parts();
         let answer = keyed::check::check(&self.services, &head, Some(Peer(peer))).await;
         answer.into_response()
+    }
+}
+
+/// What a request is told that took too long. An increment may be on its way into the ledger: a
+/// client that hears of a time-out would send it again, and be charged twice.
+fn late(path: &str) -> ApiError {
+    if path == quotas::increment::PATH {
+        QuotaRefusal::Unconfirmed("the request took too long".to_owned()).into()
+    } else {
+        ApiError::TimedOut
     }
 }
 

@@ -13,6 +13,7 @@ on_both!(
     the_same_request_id_sent_sixteen_times_at_once_is_charged_once,
     another_amount_under_the_same_request_id_is_a_conflict,
     a_replay_is_answered_also_when_nothing_is_left,
+    a_replay_is_answered_whatever_the_policy_says_by_now,
     a_refused_request_id_can_be_tried_again,
     two_replicas_never_pass_the_limit,
     many_policies_share_a_transaction,
@@ -110,6 +111,26 @@ async fn a_replay_is_answered_also_when_nothing_is_left(home: &Home) {
     assert!(again.allowed && again.replayed);
     assert_eq!(again.usage.used, 1);
     assert!(!replica.try_increment(&policy.id, 1, "req_2").await.unwrap().allowed);
+}
+
+async fn a_replay_is_answered_whatever_the_policy_says_by_now(home: &Home) {
+    let replica = Replica::start(home).await;
+    let policy = replica.create(draft(10)).await;
+    let first = replica.try_increment(&policy.id, 8, "req_1").await.unwrap();
+    replica.policies.replace(&policy.id, &draft(5), &replica.author()).await.unwrap();
+    // Beyond the limit by now, which for another request makes no sense.
+    let error = replica.try_increment(&policy.id, 8, "req_2").await.unwrap_err();
+    assert!(matches!(&error, IncrementError::Invalid(_)), "{error}");
+    let disable = Draft { enabled: false.into(), ..Draft::default() };
+    for change in [None, Some(disable)] {
+        if let Some(change) = change {
+            replica.policies.amend(&policy.id, &change, &replica.author()).await.unwrap();
+        }
+        let again = replica.try_increment(&policy.id, 8, "req_1").await.unwrap();
+        assert!(again.allowed && again.replayed);
+        assert_eq!(again.usage.used, first.usage.used);
+    }
+    assert_eq!(replica.kept(&policy).await, 8);
 }
 
 async fn a_refused_request_id_can_be_tried_again(home: &Home) {

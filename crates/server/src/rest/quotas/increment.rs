@@ -31,6 +31,9 @@ use crate::{
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
+/// Where this answers.
+pub(in crate::rest) const PATH: &str = "/api/v1/quotas/{id}/usage/increment";
+
 /// How much to use. A field that is misspelt is refused: it would be charged otherwise than meant.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
