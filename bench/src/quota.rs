@@ -12,6 +12,7 @@ use headgate_testkit::{Postgres, Redis};
 
 use crate::{
     options::Options,
+    redis::cores,
     report::{Ratio, Table, Verdict, median},
     server::{
         candidate::{Candidate, Place, Running, Surface},
@@ -43,6 +44,7 @@ pub(crate) fn report(options: Options) {
 }
 
 fn measure(options: Options) -> Result<(), String> {
+    cores::share();
     let redis = Redis::start().map_err(|skip| skip.to_string())?;
     let postgres = Postgres::builder().durable().start().map_err(|skip| skip.to_string())?;
     postgres.psql(NAIVE_TABLE);

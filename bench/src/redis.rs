@@ -2,7 +2,7 @@
 
 mod ceiling;
 mod client;
-mod cores;
+pub(crate) mod cores;
 
 use headgate_testkit::Redis;
 

@@ -6,7 +6,7 @@ use crate::machine;
 
 /// Pins the server to the first core, and this process with all it starts to the second.
 /// Says what came of it.
-pub(super) fn separate(server: u32) -> &'static str {
+pub(crate) fn separate(server: u32) -> &'static str {
     if machine::cores() < 2 {
         "server and client share the only core"
     } else if pin(server, "0") && pin(process::id(), "1") {
@@ -14,6 +14,11 @@ pub(super) fn separate(server: u32) -> &'static str {
     } else {
         "server and client wherever the scheduler puts them (no taskset)"
     }
+}
+
+/// Gives this process, and with it all that it starts, all cores again.
+pub(crate) fn share() {
+    pin(process::id(), &format!("0-{}", machine::cores() - 1));
 }
 
 fn pin(process: u32, core: &str) -> bool {

@@ -33,6 +33,8 @@ pub(crate) enum Candidate {
 pub(crate) enum Place<'a> {
     /// On a core of its own, with the load on the other, counting in memory.
     OwnCore,
+    /// On a core of its own but for the Redis with this address, with the load on the other.
+    OwnCoreWith { redis: &'a str },
     /// On all cores, together with its load, the Redis and maybe the PostgreSQL with these addresses.
     Beside { redis: &'a str, postgres: Option<&'a str> },
 }
@@ -101,7 +103,7 @@ impl Candidate {
         let folder = env::temp_dir().join(format!("headgate-bench-{port}"));
         fs::create_dir_all(&folder).expect("a folder");
         let (cores, load_cores) = match place {
-            Place::OwnCore => ("0", "1"),
+            Place::OwnCore | Place::OwnCoreWith { .. } => ("0", "1"),
             Place::Beside { .. } => ("0,1", "0,1"),
         };
         let mut command = Command::new("taskset");
@@ -111,10 +113,13 @@ impl Candidate {
             .env("HEADGATE__RATELIMIT__DEFAULT_LIMIT", ENOUGH)
             .env("HEADGATE__RATE_LIMITER__TOKEN_BUCKET__CAPACITY", ENOUGH)
             .env("HEADGATE__RATE_LIMITER__TOKEN_BUCKET__REFILL_RATE", "1000000");
-        if let Place::Beside { redis, postgres } = place {
-            command.env("HEADGATE__REDIS__URL", redis);
-            command.envs(postgres.map(|url| ("HEADGATE__DATABASE__URL", url)));
-        }
+        let (redis, postgres) = match place {
+            Place::OwnCore => (None, None),
+            Place::OwnCoreWith { redis } => (Some(redis), None),
+            Place::Beside { redis, postgres } => (Some(redis), postgres),
+        };
+        command.envs(redis.map(|url| ("HEADGATE__REDIS__URL", url)));
+        command.envs(postgres.map(|url| ("HEADGATE__DATABASE__URL", url)));
         command.env(self.port_variable(), port.to_string()).env(self.other_port_variable(), "0");
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
         let running = Running { candidate: self, port, load_cores, process, folder };

@@ -18,6 +18,28 @@ impl Connection {
         Ok(Self { answers: BufReader::new(stream.try_clone()?), stream })
     }
 
+    /// The same, for somebody who looks again and again instead of waiting.
+    pub(super) fn without_waiting(self) -> io::Result<Self> {
+        self.stream.set_nonblocking(true)?;
+        Ok(self)
+    }
+
+    /// Sends a whole request.
+    pub(super) fn send(&mut self, request: &[u8]) -> io::Result<()> {
+        self.stream.write_all(request)
+    }
+
+    /// Whether an admission has come; anything else is an error. Answers are small, and come whole.
+    pub(super) fn has_answer(&mut self) -> io::Result<bool> {
+        let mut answer = [0; 2048];
+        match self.stream.read(&mut answer) {
+            Ok(length) if answer[..length].starts_with(b"HTTP/1.1 200") => Ok(true),
+            Ok(length) => Err(io::Error::other(String::from_utf8_lossy(&answer[..length]))),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Sends a whole request and reads the whole answer: its body, if it says that all went well.
     pub(crate) fn ask(&mut self, request: &[u8]) -> io::Result<Vec<u8>> {
         self.stream.write_all(request)?;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     options::Options,
-    redis::{Ceiling, Load},
+    redis::{Ceiling, Load, cores},
     report::{Ratio, Table, Verdict, median},
 };
 
@@ -23,18 +23,19 @@ const FEWEST: f64 = 10_000.0;
 const LATEST_MICROS: f64 = 10_000.0;
 
 pub(super) fn report(options: Options) -> Result<(), String> {
+    cores::share();
     let redis = Redis::start().map_err(|skip| skip.to_string())?;
     let ceiling = Ceiling::new(&redis)?;
     let url = redis.url();
     let place = Place::Beside { redis: &url, postgres: None };
     println!("### On Redis\n");
     throughput(&ceiling, place, options)?;
-    let server = Candidate::Headgate(Surface::Rest).start(place);
-    open(&server.ok_or("headgate does not start")?, options);
-    println!(
-        "\n{} rounds; Redis, server and load share all cores, as Redis and redis-benchmark do.\n",
-        options.rounds()
-    );
+    println!("\nRedis, server and load share all cores, as Redis and redis-benchmark do.");
+    let server = Candidate::Headgate(Surface::Rest).start(Place::OwnCoreWith { redis: &url });
+    let server = server.ok_or("headgate does not start")?;
+    let pinning = cores::separate(redis.pid());
+    open(&server, options);
+    println!("\n{} rounds. Open loop: {pinning}, the server with Redis.\n", options.rounds());
     Ok(())
 }
 

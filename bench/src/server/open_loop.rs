@@ -1,7 +1,7 @@
 //! Requests that come when they come: at a steady rate, whether or not earlier ones were answered.
 
 use std::{
-    io, thread,
+    io,
     time::{Duration, Instant},
 };
 
@@ -41,52 +41,66 @@ pub(super) fn open(port: u16, time: Duration, rate: f64) -> Stretch {
 
 fn run(port: u16, time: Duration, pace: Pace) -> Stretch {
     let started = now();
-    let ask = |number| thread::spawn(move || connection(port, number, started, time, pace));
-    let threads: Vec<_> = (0..CONNECTIONS).map(ask).collect();
+    let mut connections: Vec<Paced> =
+        (0..CONNECTIONS).map(|number| Paced::open(port, number, started, pace)).collect();
     let mut latencies = Vec::new();
-    for thread in threads {
-        latencies.extend(thread.join().expect("no panic").expect("every request is answered"));
+    // One thread that never sleeps: what it measures is the server, not who is woken when.
+    while now() < started + time {
+        for connection in &mut connections {
+            latencies.extend(connection.go_on().expect("every request is answered"));
+        }
     }
     let rate = latencies.len() as f64 / started.elapsed().as_secs_f64();
     latencies.sort_by(f64::total_cmp);
     Stretch { rate, latencies }
 }
 
-fn connection(
-    port: u16,
-    number: usize,
-    started: Instant,
-    time: Duration,
+/// A connection that asks when it is time.
+struct Paced {
+    connection: Connection,
+    random: Random,
     pace: Pace,
-) -> io::Result<Vec<f64>> {
-    let mut connection = Connection::open(port)?;
-    let mut random = Random::new(number as u64);
-    let mut latencies = Vec::new();
-    // Connections take turns within an interval.
-    let mut due = match pace {
-        Pace::Closed => started,
-        Pace::Open(interval) => started + interval.mul_f64(number as f64 / CONNECTIONS as f64),
-    };
-    while due < started + time {
-        wait_until(due);
-        let subject = random.below(SUBJECTS);
-        let request = format!(
-            "GET /api/v1/rate-limit/check?algorithm=TOKEN_BUCKET&key=user:{subject} HTTP/1.1\r\nhost: bench\r\n\r\n"
-        );
-        connection.ask(request.as_bytes())?;
-        // From when it was due: a server that falls behind cannot hide it by being asked later.
-        latencies.push(due.elapsed().as_nanos() as f64 / 1_000.0);
-        due = match pace {
-            Pace::Closed => now(),
-            Pace::Open(interval) => due + interval,
-        };
-    }
-    Ok(latencies)
+    due: Instant,
+    waits: bool,
 }
 
-#[expect(clippy::disallowed_methods, reason = "requests come at set times")]
-fn wait_until(due: Instant) {
-    thread::sleep(due.saturating_duration_since(now()));
+impl Paced {
+    fn open(port: u16, number: usize, started: Instant, pace: Pace) -> Self {
+        let connection = Connection::open(port).and_then(Connection::without_waiting);
+        // Connections take turns within an interval.
+        let due = match pace {
+            Pace::Closed => started,
+            Pace::Open(interval) => started + interval.mul_f64(number as f64 / CONNECTIONS as f64),
+        };
+        let connection = connection.expect("a connection");
+        Self { connection, random: Random::new(number as u64), pace, due, waits: false }
+    }
+
+    /// Sends what is due, or takes what has come: how long it took, if that was all of an answer.
+    fn go_on(&mut self) -> io::Result<Option<f64>> {
+        if !self.waits {
+            if now() >= self.due {
+                let subject = self.random.below(SUBJECTS);
+                let request = format!(
+                    "GET /api/v1/rate-limit/check?algorithm=TOKEN_BUCKET&key=user:{subject} HTTP/1.1\r\nhost: bench\r\n\r\n"
+                );
+                self.connection.send(request.as_bytes())?;
+                self.waits = true;
+            }
+            return Ok(None);
+        }
+        if !self.connection.has_answer()? {
+            return Ok(None);
+        }
+        // From when it was due: a server that falls behind cannot hide it by being asked later.
+        let latency = self.due.elapsed().as_nanos() as f64 / 1_000.0;
+        self.due = match self.pace {
+            Pace::Closed => now(),
+            Pace::Open(interval) => self.due + interval,
+        };
+        self.waits = false;
+        Ok(Some(latency))
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a bench measures real time")]
