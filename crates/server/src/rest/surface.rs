@@ -195,3 +195,15 @@ fn bounded(method: &Method) -> &'static str {
         _ => "other",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_increment_is_not_told_that_it_may_be_sent_again_as_new() {
+        let told = |path| late(path).into_response().status().as_u16();
+        assert_eq!(told(quotas::increment::PATH), 503);
+        assert_eq!(told(check::PATH), 408);
+    }
+}

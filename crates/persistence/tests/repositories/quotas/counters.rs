@@ -12,6 +12,7 @@ on_both!(
     a_counter_that_was_flushed_is_made_again,
     a_counter_that_is_flushed_under_load_admits_nothing_too_much,
     a_counter_that_shows_too_much_refuses_nothing,
+    a_counter_that_kept_what_nobody_got_does_not_tell_that_nothing_is_left,
     a_counter_that_is_away_is_not_needed,
     usage_is_shown_though_the_counter_is_lost,
     replicas_that_count_for_themselves_agree,
@@ -53,6 +54,23 @@ async fn a_counter_that_is_flushed_under_load_admits_nothing_too_much(home: &Hom
     });
     let admitted = join_all(sent).await.iter().filter(|answer| answer.allowed).count();
     assert_eq!((admitted, replica.kept(&policy).await), (60, 60));
+}
+
+async fn a_counter_that_kept_what_nobody_got_does_not_tell_that_nothing_is_left(home: &Home) {
+    let replica = Replica::start(home).await;
+    let policy = replica.create(draft(10)).await;
+    replica.increment(&policy.id, 2).await;
+    // A process that has not heard from the ledger believes counters most.
+    let other = replica.beside(home);
+    for shown in [10, 8] {
+        replica.show(&policy, shown).await;
+        let checked = other.usage.check(&policy.id, Some(3)).await.unwrap();
+        assert_eq!((checked.allowed, checked.usage.used), (true, 2));
+        assert_eq!(replica.shown(&policy).await, Some(2));
+    }
+    replica.show(&policy, 10).await;
+    let usage = other.usage.usage(&policy.id).await.unwrap();
+    assert_eq!((usage.used, usage.exceeded), (2, false));
 }
 
 async fn a_counter_that_shows_too_much_refuses_nothing(home: &Home) {
