@@ -86,6 +86,8 @@ pub enum Verdict {
     Replayed,
     /// It does not fit: nothing was taken.
     Refused,
+    /// It is more than the limit: nothing was taken, and nobody is told of it.
+    Impossible,
     /// The policy is disabled: everything is admitted and nothing counted.
     Disabled,
     /// Another amount was taken under the same request id.

@@ -106,8 +106,7 @@ impl Book {
             return entry(Verdict::Disabled, balance.used);
         }
         if amount > limit {
-            // It could never be admitted: that says nothing of how much is used.
-            return entry(Verdict::Refused, balance.used);
+            return entry(Verdict::Impossible, balance.used);
         }
         if let Some(key) = key
             && QuotaDomainService::admits(balance.used, amount, limit)

@@ -112,9 +112,7 @@ impl IncrementUsage {
         };
         attempt.settle(taken, entry).await;
         match entry.verdict {
-            Verdict::Refused if amount > entry.limit => {
-                Err(IncrementError::Invalid(vec![beyond(entry.limit)]))
-            }
+            Verdict::Impossible => Err(IncrementError::Invalid(vec![beyond(entry.limit)])),
             Verdict::Taken | Verdict::Replayed | Verdict::Refused => Ok(attempt.answer(entry)),
             Verdict::Disabled => self.uncounted(id).await,
             Verdict::NotFound => Err(RepositoryError::NotFound(id.clone()).into()),
@@ -236,7 +234,8 @@ impl Attempt<'_> {
             return;
         };
         let (counter, policy, span) = (&self.quotas.counter, &self.policy, &self.span);
-        let decided = matches!(entry.verdict, Verdict::Taken | Verdict::Refused);
+        let decided =
+            matches!(entry.verdict, Verdict::Taken | Verdict::Refused | Verdict::Impossible);
         // Failures leave a counter that the next request finds wrong again.
         if decided && self.is_wrong(taken, entry) {
             let Ok(_turn) = self.quotas.repairing.try_lock() else {

@@ -81,7 +81,11 @@ fn may_tell(increment: &Increment, entry: &Entry) -> bool {
             percent(entry.used) != percent(entry.used.saturating_sub(increment.amount))
         }
         Verdict::Refused => entry.used < entry.limit,
-        Verdict::Replayed | Verdict::Disabled | Verdict::Conflict | Verdict::NotFound => false,
+        Verdict::Replayed
+        | Verdict::Impossible
+        | Verdict::Disabled
+        | Verdict::Conflict
+        | Verdict::NotFound => false,
     }
 }
 
@@ -109,6 +113,7 @@ mod tests {
         assert!(tells(Verdict::Taken, 1, 1, 1));
         assert!(tells(Verdict::Refused, 5, 8, 10));
         assert!(!tells(Verdict::Refused, 1, 10, 10));
+        assert!(!tells(Verdict::Impossible, 11, 8, 10));
         assert!(!tells(Verdict::Replayed, 1, 10, 10));
     }
 }
