@@ -23,6 +23,14 @@ pub struct Drift {
     pub ahead: u64,
 }
 
+/// How a counter differs from the ledger, and by how many units.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Difference {
+    Missing(u64),
+    Behind(u64),
+    Ahead(u64),
+}
+
 /// The most counters that are compared at a time.
 const MAX_COMPARED: u32 = 10_000;
 
@@ -80,30 +88,50 @@ impl Housekeeping {
             Err(error) => return Ok(Err(error)),
         };
         drift.compared += 1;
-        if shown.unwrap_or_default() == touched {
+        let first = Difference::of(shown, touched);
+        if first.is_none() {
             return Ok(Ok(()));
         }
-        // Increments that are on their way look like drift: what is one stays one.
+        // Increments that are on their way look like drift: what is one stays the same.
+        let kept = self.0.ledger.usage(id, &span.name).await?.map_or(0, |usage| usage.used);
         let shown = match counter.read(policy, span).await {
             Ok(shown) => shown,
             Err(error) => return Ok(Err(error)),
         };
-        let kept = self.0.ledger.usage(id, &span.name).await?.map_or(0, |usage| usage.used);
-        if shown.unwrap_or_default() == kept {
-            return Ok(Ok(()));
+        match Difference::of(shown, kept) {
+            Some(second) if Some(second) == first => {
+                drift.count(second);
+                Ok(counter.set(policy, span, kept).await)
+            }
+            _ => Ok(Ok(())),
         }
-        drift.count(shown, kept);
-        Ok(counter.set(policy, span, kept).await)
     }
 }
 
 // === impl Drift ===
 
 impl Drift {
-    fn count(&mut self, shown: Option<u64>, kept: u64) {
-        self.missing += u64::from(shown.is_none());
-        let shown = shown.unwrap_or_default();
-        self.behind += kept.saturating_sub(shown);
-        self.ahead += shown.saturating_sub(kept);
+    fn count(&mut self, difference: Difference) {
+        match difference {
+            Difference::Missing(units) => {
+                self.missing += 1;
+                self.behind += units;
+            }
+            Difference::Behind(units) => self.behind += units,
+            Difference::Ahead(units) => self.ahead += units,
+        }
+    }
+}
+
+// === impl Difference ===
+
+impl Difference {
+    /// How a counter that shows this differs from a ledger that says that.
+    fn of(shown: Option<u64>, kept: u64) -> Option<Self> {
+        match shown {
+            None => (kept > 0).then_some(Self::Missing(kept)),
+            Some(shown) if shown < kept => Some(Self::Behind(kept - shown)),
+            Some(shown) => (shown > kept).then(|| Self::Ahead(shown - kept)),
+        }
     }
 }
