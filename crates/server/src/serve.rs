@@ -2,7 +2,9 @@
 
 mod silence;
 
-use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, time::Duration};
+use std::{
+    convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Weak, time::Duration,
+};
 
 use axum::{
     BoxError,
@@ -48,10 +50,10 @@ pub(crate) struct Patience {
     pub(crate) drain: Duration,
 }
 
-/// Marks an answer that goes on for as long as the client likes: who it is sent to is known to be
-/// there by what is sent.
-#[derive(Clone, Copy)]
-pub(crate) struct LongLived;
+/// Marks an answer that goes on for as long as this can be upgraded: who it is sent to is known to be
+/// there by what they take.
+#[derive(Clone)]
+pub(crate) struct LongLived(pub(crate) Weak<()>);
 
 /// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,8 +134,8 @@ async fn attend<A, F, B>(
         activity.begin(request.version());
         // An async block would be twice as large, and it is moved with every request.
         answer(request).map(move |answer| {
-            if answer.extensions().get::<LongLived>().is_some() {
-                activity.goes_on();
+            if let Some(LongLived(going)) = answer.extensions().get() {
+                activity.goes_on(going);
             }
             activity.end();
             Ok::<_, Infallible>(answer)

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -22,6 +22,8 @@ struct Counts {
     ended: AtomicU64,
     /// Whether the peer is asked by other means whether it is there.
     pinged: AtomicBool,
+    /// An answer that goes on for as long as this can be upgraded: it is the connection's last.
+    going: OnceLock<Weak<()>>,
 }
 
 impl Activity {
@@ -41,9 +43,9 @@ impl Activity {
         self.0.ended.fetch_add(1, Relaxed);
     }
 
-    /// Notes that what was answered goes on, and that silence is no sign of anything.
-    pub(super) fn goes_on(&self) {
-        self.0.pinged.store(true, Relaxed);
+    /// Notes that what was answered goes on, and that silence is no sign of anything until it ends.
+    pub(super) fn goes_on(&self, going: &Weak<()>) {
+        let _ = self.0.going.set(Weak::clone(going));
     }
 
     /// Ends once the connection has gone without a request for `patience`, and at most a quarter
@@ -62,7 +64,8 @@ impl Activity {
 
     /// Whether it is the peer's turn.
     fn waits(&self, begun: u64) -> bool {
-        !self.0.pinged.load(Relaxed) && self.0.ended.load(Relaxed) == begun
+        let goes_on = || self.0.going.get().is_some_and(|going| going.strong_count() > 0);
+        !self.0.pinged.load(Relaxed) && self.0.ended.load(Relaxed) == begun && !goes_on()
     }
 }
 
@@ -97,6 +100,19 @@ mod tests {
         };
         let (silent, ()) = tokio::join!(silent_after(&activity), asking);
         let silent = silent.unwrap().checked_sub(7 * PATIENCE / 2).unwrap();
+        assert!((PATIENCE..=PATIENCE * 5 / 4).contains(&silent), "{silent:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_whose_answer_goes_on_may_be_silent_until_it_ends() {
+        let activity = Activity::default();
+        activity.begin(Version::HTTP_11);
+        activity.end();
+        let going = Arc::new(());
+        activity.goes_on(&Arc::downgrade(&going));
+        assert_eq!(silent_after(&activity).await, None);
+        drop(going);
+        let silent = silent_after(&activity).await.unwrap();
         assert!((PATIENCE..=PATIENCE * 5 / 4).contains(&silent), "{silent:?}");
     }
 

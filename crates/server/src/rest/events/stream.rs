@@ -1,6 +1,11 @@
 //! `GET /api/v1/events/stream`: events as they happen, as server-sent events.
 
-use std::{convert::Infallible, fmt::Write as _, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    fmt::Write as _,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use axum::{
     body::{Body, Bytes},
@@ -11,7 +16,7 @@ use axum::{
 use futures_util::{Stream, stream};
 use headgate_quota::{LoggedEvent, RepositoryError};
 use tokio::{
-    sync::{OwnedSemaphorePermit, watch},
+    sync::{OwnedSemaphorePermit, mpsc, watch},
     time::{self, Instant},
 };
 use tracing::debug;
@@ -44,6 +49,10 @@ const POLL: Duration = Duration::from_secs(1);
 
 /// How long nothing is sent: both ends see that the other is there.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How long a client may take to read what was sent before it loses its place: it gets a heartbeat
+/// every few seconds.
+const STALLED: Duration = Duration::from_secs(60);
 
 /// How long a stream lasts: whoever comes back shows who they are again.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
@@ -113,11 +122,12 @@ pub(in crate::rest) async fn follow(
     reader.finish()?;
     let place = Arc::clone(services.events.streams()).try_acquire_owned();
     let place = place.map_err(|_| ApiError::TooManyStreams)?;
-    Ok(respond(Following::new(&services.events, wanted, place).stream()))
+    let (texts, going) = Following::new(&services.events, wanted, place).start();
+    Ok(respond(texts, going))
 }
 
-fn respond(stream: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
-    let mut response = Response::new(Body::from_stream(stream));
+fn respond(texts: mpsc::Receiver<String>, going: Weak<()>) -> Response {
+    let mut response = Response::new(Body::from_stream(stream(texts)));
     for (name, value) in [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),
@@ -126,8 +136,14 @@ fn respond(stream: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'stati
     ] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
-    response.extensions_mut().insert(LongLived);
+    response.extensions_mut().insert(LongLived(going));
     response
+}
+
+fn stream(mut texts: mpsc::Receiver<String>) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    stream::poll_fn(move |context| {
+        texts.poll_recv(context).map(|text| text.map(|text| Ok(Bytes::from(text))))
+    })
 }
 
 // === impl Following ===
@@ -148,12 +164,33 @@ impl Following {
         }
     }
 
-    /// It is asked for more only when the client has taken what there was: a slow one costs nothing.
-    fn stream(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
-        stream::unfold(self, async |mut following| {
-            let text = following.next().await?;
-            Some((Ok(Bytes::from(text)), following))
-        })
+    /// What the client is to get, and what lasts as long as it goes on. It is a task of its own, because
+    /// nobody asks for more on behalf of a client that does not read.
+    fn start(self) -> (mpsc::Receiver<String>, Weak<()>) {
+        let (sender, texts) = mpsc::channel(1);
+        let going = Arc::new(());
+        let lasts = Arc::downgrade(&going);
+        tokio::spawn(async move {
+            self.send(sender).await;
+            drop(going);
+        });
+        (texts, lasts)
+    }
+
+    /// Reads on only when the client has taken what there was: a slow one costs nothing.
+    async fn send(mut self, texts: mpsc::Sender<String>) {
+        loop {
+            let text = tokio::select! {
+                text = self.next() => text,
+                () = texts.closed() => None,
+            };
+            let Some(text) = text else {
+                return;
+            };
+            if texts.send_timeout(text, STALLED).await.is_err() {
+                return;
+            }
+        }
     }
 
     /// What to write next; `None` when it is over.
@@ -162,7 +199,7 @@ impl Following {
             self.greeted = true;
             return Some(GREETING.to_owned());
         }
-        loop {
+        while Instant::now() < self.ends_at {
             // While the database is away, the client is kept.
             let page = self.page().await.unwrap_or_else(|error| {
                 debug!(%error, "Cannot read events");
@@ -181,6 +218,7 @@ impl Following {
                 Quiet::Look => {}
             }
         }
+        None
     }
 
     /// The next events that are wanted, if there are some.
