@@ -1,6 +1,6 @@
 //! A rule made ready to decide.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use headgate::{Algorithm, FailMode, Limit, LimitError, Space};
 
@@ -16,6 +16,7 @@ pub struct CompiledRule {
     fail_mode: FailMode,
     /// What a key ends in, so that naming a subject allocates nothing.
     key_suffix: String,
+    policy: String,
     tally: Arc<Tally>,
 }
 
@@ -28,11 +29,12 @@ impl CompiledRule {
     ) -> Result<Self, LimitError> {
         let (spec, limit) = (&rule.spec, rule.spec.engine_limit()?);
         Ok(Self {
-            limit,
             window_seconds: spec.window_seconds,
             fail_mode: spec.fail_mode.unwrap_or(default_fail_mode),
             key_suffix: key_suffix(spec.window_seconds, spec.algorithm),
+            policy: policy(rule.id, limit.capacity(), spec.window_seconds),
             tally,
+            limit,
             rule: Some(rule),
         })
     }
@@ -45,6 +47,7 @@ impl CompiledRule {
             window_seconds: defaults.window_seconds,
             fail_mode: defaults.fail_mode,
             key_suffix: key_suffix(defaults.window_seconds, defaults.limit.algorithm()),
+            policy: policy("default", defaults.limit.capacity(), defaults.window_seconds),
             tally,
         }
     }
@@ -74,6 +77,11 @@ impl CompiledRule {
         self.window_seconds
     }
 
+    /// The rule as a `RateLimit-Policy` field tells it: `"its name";q=its limit;w=its window`.
+    pub fn policy(&self) -> &str {
+        &self.policy
+    }
+
     /// Who decides while the store cannot.
     pub const fn fail_mode(&self) -> FailMode {
         self.fail_mode
@@ -88,6 +96,11 @@ impl CompiledRule {
     pub(crate) fn space(&self, scope: Scope) -> Space<'_> {
         Space::new(scope.key_prefix(), &self.key_suffix)
     }
+}
+
+/// An item of draft-ietf-httpapi-ratelimit-headers-11.
+fn policy(name: impl fmt::Display, limit: u64, window_seconds: u32) -> String {
+    format!("\"{name}\";q={limit};w={window_seconds}")
 }
 
 /// What the name of a state ends in. Algorithms keep states of different kinds: a rule whose

@@ -131,14 +131,25 @@ impl<S: Sync, const MAX_BYTES: usize> OptionalFromRequest<S> for JsonBody<MAX_BY
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let essence = value.and_then(|value| value.split(';').next()).unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("application/json")
+    let Some(value) = headers.get(header::CONTENT_TYPE) else {
+        return false;
+    };
+    // Nearly everybody writes it so.
+    if value == CONTENT_TYPE {
+        return true;
+    }
+    let essence = value.to_str().ok().and_then(|value| value.split(';').next()).unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case("application/json")
 }
 
 /// A response with `value` as its body.
 pub(super) fn respond(value: &impl Serialize) -> Response {
-    let mut response = Response::new(Body::from(to_bytes(value)));
+    with(to_bytes(value))
+}
+
+/// A response with this JSON as its body.
+pub(super) fn with(body: Bytes) -> Response {
+    let mut response = Response::new(Body::from(body));
     response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
     response
 }

@@ -1,12 +1,11 @@
 //! What every answer about a limit says in its headers: `X-RateLimit-*`, `Retry-After`, and the fields of
 //! draft-ietf-httpapi-ratelimit-headers-11.
 
-use std::io::{self, Write};
-
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header::RETRY_AFTER};
 use headgate::Decision;
 use headgate_quota::QuotaUsage;
-use headgate_ratelimit::{CompiledRule, KeyedAlgorithm, RuleId};
+use headgate_ratelimit::{CompiledRule, KeyedAlgorithm};
+use smallvec::SmallVec;
 
 use crate::quotas::seconds_until;
 
@@ -21,30 +20,34 @@ const HEADERS: usize = 9;
 
 /// What a decision was made by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Policy {
-    name: Name,
-    window_seconds: u64,
+pub(super) enum Policy<'a> {
+    Rule(&'a CompiledRule),
+    /// A limit by key, over so many seconds.
+    Algorithm(KeyedAlgorithm, u64),
 }
 
-/// What a policy is called.
-#[derive(Clone, Copy, Debug)]
-enum Name {
-    Rule(RuleId),
-    Default,
-    Algorithm(KeyedAlgorithm),
-}
+/// A header's text, which is copied when it is complete: no UUID with two numbers is longer.
+type Text = SmallVec<[u8; 96]>;
 
 /// Writes how the subject stands after `decision`.
-pub(super) fn write(headers: &mut HeaderMap, decision: &Decision, policy: Policy) {
+pub(super) fn write(headers: &mut HeaderMap, decision: &Decision, policy: Policy<'_>) {
     headers.reserve(HEADERS);
     let mut digits = itoa::Buffer::new();
     put(headers, LIMIT, digits.format(decision.limit).as_bytes());
     put(headers, REMAINING, digits.format(decision.remaining).as_bytes());
     put(headers, RESET, digits.format(decision.reset_at_secs()).as_bytes());
-    let Policy { name, window_seconds: window } = policy;
-    put_field(headers, IETF_POLICY, name, [(";q=", decision.limit), (";w=", window)]);
-    let reset = decision.reset_after_secs();
-    put_field(headers, IETF, name, [(";r=", decision.remaining), (";t=", reset)]);
+    match policy {
+        // Where a store's failure is answered for, a share of the limit is in force.
+        Policy::Rule(rule) if decision.limit == rule.limit().capacity() => {
+            put(headers, IETF_POLICY, rule.policy().as_bytes());
+        }
+        policy => {
+            let parameters = [(";q=", decision.limit), (";w=", policy.window_seconds())];
+            put(headers, IETF_POLICY, &policy.item(parameters));
+        }
+    }
+    let parameters = [(";r=", decision.remaining), (";t=", decision.reset_after_secs())];
+    put(headers, IETF, &policy.item(parameters));
 }
 
 /// Writes how a quota stands.
@@ -78,51 +81,36 @@ fn put(headers: &mut HeaderMap, header: HeaderName, text: &[u8]) {
     }
 }
 
-/// A structured field with one item: the policy's name, and parameters.
-fn put_field(
-    headers: &mut HeaderMap,
-    header: HeaderName,
-    policy: Name,
-    parameters: [(&str, u64); 2],
-) {
-    // Quotes, a UUID, two numbers of up to 20 digits, two parameters' names.
-    let mut text = [0; 96];
-    let unused = write_field(&mut text, policy, parameters).unwrap_or(text.len());
-    put(headers, header, &text[..text.len() - unused]);
-}
-
-/// Writes a structured field; says how much room is left.
-fn write_field(
-    mut text: &mut [u8],
-    policy: Name,
-    parameters: [(&str, u64); 2],
-) -> io::Result<usize> {
-    match policy {
-        Name::Rule(id) => write!(text, "\"{id}\"")?,
-        Name::Default => text.write_all(b"\"default\"")?,
-        Name::Algorithm(algorithm) => write!(text, "\"{}\"", algorithm.engine().name())?,
-    }
-    // Numbers are written without the formatter, which costs more than the rest together.
-    let mut digits = itoa::Buffer::new();
-    for (name, value) in parameters {
-        text.write_all(name.as_bytes())?;
-        text.write_all(digits.format(value).as_bytes())?;
-    }
-    Ok(text.len())
-}
-
 // === impl Policy ===
 
-impl Policy {
-    /// The limit of an algorithm, over so many seconds.
-    pub(super) const fn of_algorithm(algorithm: KeyedAlgorithm, window_seconds: u64) -> Self {
-        Self { name: Name::Algorithm(algorithm), window_seconds }
+impl Policy<'_> {
+    fn window_seconds(self) -> u64 {
+        match self {
+            Self::Rule(rule) => rule.window_seconds().into(),
+            Self::Algorithm(_, window_seconds) => window_seconds,
+        }
     }
-}
 
-impl From<&CompiledRule> for Policy {
-    fn from(rule: &CompiledRule) -> Self {
-        let name = rule.id().map_or(Name::Default, Name::Rule);
-        Self { name, window_seconds: rule.window_seconds().into() }
+    /// A structured field with one item: the policy's name, and parameters. Numbers are written without
+    /// the formatter, which costs more than the rest together.
+    fn item(self, parameters: [(&str, u64); 2]) -> Text {
+        let mut text = Text::new();
+        match self {
+            Self::Rule(rule) => {
+                let name = rule.policy().split(';').next().unwrap_or_default();
+                text.extend_from_slice(name.as_bytes());
+            }
+            Self::Algorithm(algorithm, _) => {
+                text.push(b'"');
+                text.extend_from_slice(algorithm.engine().name().as_bytes());
+                text.push(b'"');
+            }
+        }
+        let mut digits = itoa::Buffer::new();
+        for (name, value) in parameters {
+            text.extend_from_slice(name.as_bytes());
+            text.extend_from_slice(digits.format(value).as_bytes());
+        }
+        text
     }
 }

@@ -106,7 +106,7 @@ fn write_headers(
     verdict: &KeyedVerdict<'_>,
 ) {
     let KeyedVerdict { decision, limit } = verdict;
-    let policy = Policy::of_algorithm(question.algorithm, limit.window_seconds());
+    let policy = Policy::Algorithm(question.algorithm, limit.window_seconds());
     limit_headers::write(response.headers_mut(), decision, policy);
     if let Some(mode) = decision.degraded {
         response.headers_mut().insert(DEGRADED, HeaderValue::from_static(mode.name()));
