@@ -12,8 +12,13 @@ pub trait QuotaEventLog: Send + Sync {
     /// it got misses none.
     async fn after(&self, seq: i64, max: u32) -> Result<Vec<LoggedEvent>, RepositoryError>;
 
-    /// At most `max` events that `sink` does not have, the oldest first.
-    async fn undelivered(&self, sink: &str, max: u32) -> Result<Vec<LoggedEvent>, RepositoryError>;
+    /// At most `max` events after this place in the log that `sink` does not have, the oldest first.
+    async fn undelivered(
+        &self,
+        sink: &str,
+        seq: i64,
+        max: u32,
+    ) -> Result<Vec<LoggedEvent>, RepositoryError>;
 
     /// Notes that `sink` has these events.
     async fn delivered(

@@ -3,6 +3,7 @@
 //! | module | what it owns |
 //! |---|---|
 //! | [`publisher`] | one sink's task: takes the lead, reads, delivers, notes |
+//! | [`pass`] | how far a publisher has come, and who is held up |
 //! | [`round`] | one batch: subjects side by side, each subject's events in order |
 //! | [`sink`], [`webhook`], `kafka` | where events go |
 //! | [`backoff`] | how long to leave a sink alone |
@@ -15,6 +16,7 @@ mod backlog;
 mod backoff;
 #[cfg(feature = "kafka")]
 mod kafka;
+mod pass;
 mod publisher;
 mod round;
 mod sink;

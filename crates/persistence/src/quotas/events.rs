@@ -31,7 +31,8 @@ macro_rules! undelivered {
     };
 }
 
-const UNDELIVERED: &str = concat!(events!("WHERE "), undelivered!(), " ORDER BY seq LIMIT $2");
+const UNDELIVERED: &str =
+    concat!(events!("WHERE "), undelivered!(), " AND e.seq > $2 ORDER BY seq LIMIT $3");
 
 const BACKLOG: &str = concat!(
     "SELECT count(*) AS total, min(occurred_at) AS oldest FROM quota_events e WHERE ",
@@ -73,8 +74,13 @@ impl QuotaEventLog for QuotaDatabase {
         self.events(Statement::new(AFTER).bind(seq).bind(max)).await
     }
 
-    async fn undelivered(&self, sink: &str, max: u32) -> Result<Vec<LoggedEvent>, RepositoryError> {
-        self.events(Statement::new(UNDELIVERED).bind(sink).bind(max)).await
+    async fn undelivered(
+        &self,
+        sink: &str,
+        seq: i64,
+        max: u32,
+    ) -> Result<Vec<LoggedEvent>, RepositoryError> {
+        self.events(Statement::new(UNDELIVERED).bind(sink).bind(seq).bind(max)).await
     }
 
     async fn delivered(

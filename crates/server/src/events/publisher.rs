@@ -5,12 +5,16 @@ use std::{sync::Arc, time::Duration};
 use headgate::Clock;
 use headgate_quota::{Leadership, QuotaEventLog, RepositoryError};
 use thiserror::Error;
-use tokio::{sync::watch, time};
+use tokio::{
+    sync::watch,
+    time::{self, Instant},
+};
 use tracing::{info, warn};
 
 use super::{
     Events, Stopping,
     backoff::Backoff,
+    pass::Pass,
     round::{self, Round},
     sink::{DeliveryError, Sink},
 };
@@ -28,6 +32,7 @@ pub(crate) struct Publisher {
     lead: Option<Box<dyn Leadership>>,
     /// What the sink has and the log does not know of.
     unnoted: Vec<String>,
+    pass: Pass,
     backoff: Backoff,
 }
 
@@ -38,6 +43,8 @@ enum Next {
     GoOn,
     /// The sink has everything.
     AwaitNews,
+    /// The sink has everything but what it refused, which is tried again at this time.
+    TryAgain(Instant),
     /// Another replica delivers.
     Follow,
 }
@@ -78,6 +85,7 @@ impl Publisher {
             stopping: events.stopping(),
             lead: None,
             unnoted: Vec::new(),
+            pass: Pass::default(),
             backoff: Backoff::default(),
         }
     }
@@ -89,7 +97,11 @@ impl Publisher {
                 Ok(Next::GoOn) => self.recovered(),
                 Ok(Next::AwaitNews) => {
                     self.recovered();
-                    self.await_news().await;
+                    self.await_news(None).await;
+                }
+                Ok(Next::TryAgain(at)) => {
+                    self.recovered();
+                    self.await_news(Some(at)).await;
                 }
                 Ok(Next::Follow) => self.pause(POLL).await,
                 Err(trouble) => {
@@ -105,19 +117,21 @@ impl Publisher {
             return Ok(Next::Follow);
         }
         self.note().await?;
-        let batch = self.log.undelivered(self.sink.name(), BATCH).await?;
-        if batch.is_empty() {
-            return Ok(Next::AwaitNews);
+        let batch = self.log.undelivered(self.sink.name(), self.pass.through(), BATCH).await?;
+        if batch.is_empty() || self.pass.is_full() {
+            return Ok(self.pass.again_at().map_or(Next::AwaitNews, Next::TryAgain));
         }
-        let Round { delivered, mut failures } = round::deliver(&*self.sink, &batch).await;
-        self.numbers.delivered(delivered.len());
-        self.numbers.failed(failures.len());
-        self.unnoted = delivered;
+        let mut round = round::deliver(&*self.sink, &batch, self.pass.held_up()).await;
+        self.numbers.delivered(round.delivered.len());
+        self.numbers.failed(round.failures.len());
+        self.unnoted = std::mem::take(&mut round.delivered);
         self.note().await?;
-        match failures.pop() {
-            Some(error) => Err(Trouble::Sink(error)),
-            None => Ok(Next::GoOn),
+        if let Some((_, outage)) = round.failures.iter().find(|(_, error)| error.is_outage()) {
+            return Err(Trouble::Sink(outage.clone()));
         }
+        self.tell_of_refusals(&round);
+        self.pass.came_through(&batch, round);
+        Ok(Next::GoOn)
     }
 
     /// Whether this replica is the one that delivers.
@@ -128,6 +142,7 @@ impl Publisher {
             }
             self.lead = None;
         }
+        self.pass.begin();
         self.lead = self.log.lead(&format!("events:{}", self.sink.name())).await?;
         Ok(self.lead.is_some())
     }
@@ -140,6 +155,15 @@ impl Publisher {
         self.log.delivered(self.sink.name(), &ids, self.clock.now()).await?;
         self.unnoted.clear();
         Ok(())
+    }
+
+    /// Tells of the first of them: the others, and the same again, are numbers.
+    fn tell_of_refusals(&self, round: &Round) {
+        let is_first = self.pass.held_up().is_empty() && !self.pass.is_failing();
+        if let Some((_, error)) = round.failures.first().filter(|_| is_first) {
+            let sink = self.sink.shown();
+            warn!(sink, %error, "{sink} refused an event: it waits, and so do later ones of its subject");
+        }
     }
 
     fn recovered(&mut self) {
@@ -155,6 +179,7 @@ impl Publisher {
             let sink = self.sink.shown();
             warn!(sink, %trouble, "Cannot deliver events to {sink}: they wait in the database");
         }
+        self.pass.begin();
         self.backoff.next()
     }
 
@@ -165,13 +190,18 @@ impl Publisher {
         }
     }
 
-    async fn await_news(&mut self) {
+    /// Waits until there may be something new, or it is time to try again what was refused.
+    async fn await_news(&mut self, again_at: Option<Instant>) {
         self.pause(SPACING).await;
+        let poll_at = Instant::now() + POLL;
         tokio::select! {
             // Whoever could ring is gone only when we are.
             _ = self.news.changed() => {}
-            () = time::sleep(POLL) => {}
+            () = time::sleep_until(again_at.map_or(poll_at, |at| at.min(poll_at))) => {}
             () = self.stopping.told() => {}
+        }
+        if again_at.is_some_and(|at| at <= Instant::now()) {
+            self.pass.begin();
         }
     }
 }

@@ -1,12 +1,12 @@
 //! One batch of events: subjects side by side, each subject's events in order.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
 use futures_util::{StreamExt, stream};
-use headgate_quota::{LoggedEvent, QuotaEvent};
+use headgate_quota::{LoggedEvent, QuotaEvent, Subject};
 
 use super::sink::{DeliveryError, Sink};
 
@@ -15,16 +15,20 @@ use super::sink::{DeliveryError, Sink};
 pub(super) struct Round {
     /// The ids of what the sink has now.
     pub(super) delivered: Vec<String>,
-    /// Why it does not have the others.
-    pub(super) failures: Vec<DeliveryError>,
+    /// Whose events it does not have all of, and why.
+    pub(super) failures: Vec<(Subject, DeliveryError)>,
 }
 
-/// Delivers what can be. What comes after a failure of the same subject is not tried; after an
-/// outage, nothing is.
-pub(super) async fn deliver(sink: &dyn Sink, batch: &[LoggedEvent]) -> Round {
+/// Delivers what can be. Nothing is tried of the subjects that are held up, and nothing that comes after
+/// a failure of the same subject; after an outage, nothing is.
+pub(super) async fn deliver(
+    sink: &dyn Sink,
+    batch: &[LoggedEvent],
+    held_up: &HashSet<Subject>,
+) -> Round {
     let outage = AtomicBool::new(false);
     let mut lines = Vec::new();
-    for line in by_subject(batch) {
+    for line in by_subject(batch, held_up) {
         lines.push(deliver_line(sink, line, &outage));
     }
     let mut ended = stream::iter(lines).buffer_unordered(sink.lines());
@@ -40,7 +44,7 @@ async fn deliver_line(
     sink: &dyn Sink,
     line: Vec<&QuotaEvent>,
     outage: &AtomicBool,
-) -> (Vec<String>, Option<DeliveryError>) {
+) -> (Vec<String>, Option<(Subject, DeliveryError)>) {
     let mut delivered = Vec::with_capacity(line.len());
     for event in line {
         if outage.load(Relaxed) {
@@ -48,20 +52,25 @@ async fn deliver_line(
         }
         if let Err(error) = sink.deliver(event).await {
             outage.fetch_or(error.is_outage(), Relaxed);
-            return (delivered, Some(error));
+            return (delivered, Some((event.subject.clone(), error)));
         }
         delivered.push(event.event_id.clone());
     }
     (delivered, None)
 }
 
-/// The events of each subject, in their order.
-fn by_subject(batch: &[LoggedEvent]) -> Vec<Vec<&QuotaEvent>> {
+/// The events of each subject that is not held up, in their order.
+fn by_subject<'a>(
+    batch: &'a [LoggedEvent],
+    held_up: &HashSet<Subject>,
+) -> Vec<Vec<&'a QuotaEvent>> {
     let mut lines: Vec<Vec<&QuotaEvent>> = Vec::new();
     let mut places = HashMap::new();
     for LoggedEvent { event, .. } in batch {
-        let subject = (event.subject.kind.name(), event.subject.id.as_str());
-        let place = *places.entry(subject).or_insert(lines.len());
+        if held_up.contains(&event.subject) {
+            continue;
+        }
+        let place = *places.entry(&event.subject).or_insert(lines.len());
         if place == lines.len() {
             lines.push(Vec::new());
         }

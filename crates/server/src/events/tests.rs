@@ -1,4 +1,6 @@
-use std::sync::Mutex;
+mod publisher;
+
+use std::{collections::HashSet, sync::Mutex};
 
 use async_trait::async_trait;
 use headgate::Timestamp;
@@ -41,22 +43,30 @@ impl Sink for Scripted {
     }
 }
 
+fn subject(id: &str) -> Subject {
+    Subject { kind: SubjectType::Tenant, id: id.to_owned() }
+}
+
+fn event(id: &str, subject: Subject) -> QuotaEvent {
+    QuotaEvent {
+        event_id: id.to_owned(),
+        kind: EventKind::Exceeded,
+        quota_id: "quota_1".parse().unwrap(),
+        subject,
+        period: QuotaPeriod::Daily,
+        limit: 10,
+        used: 10,
+        alert_threshold_percent: None,
+        at: Timestamp::from_micros(1),
+        reset_at: Timestamp::from_micros(2),
+    }
+}
+
 /// Events called `subject` and a number, in the order of these.
 fn batch(ids: &[&str]) -> Vec<LoggedEvent> {
     let logged = |(seq, id): (usize, &&str)| LoggedEvent {
-        seq: seq as i64,
-        event: QuotaEvent {
-            event_id: (*id).to_owned(),
-            kind: EventKind::Exceeded,
-            quota_id: "quota_1".parse().unwrap(),
-            subject: Subject { kind: SubjectType::Tenant, id: id[..1].to_owned() },
-            period: QuotaPeriod::Daily,
-            limit: 10,
-            used: 10,
-            alert_threshold_percent: None,
-            at: Timestamp::from_micros(1),
-            reset_at: Timestamp::from_micros(2),
-        },
+        seq: seq as i64 + 1,
+        event: event(id, subject(&id[..1])),
     };
     ids.iter().enumerate().map(logged).collect()
 }
@@ -65,9 +75,11 @@ fn batch(ids: &[&str]) -> Vec<LoggedEvent> {
 async fn each_subject_is_told_of_in_its_order_and_one_that_fails_holds_up_itself_alone() {
     let refused = DeliveryError::Refused("no".to_owned());
     let sink = Scripted { failing: vec![("a2", refused.clone())], ..Scripted::default() };
-    let round = round::deliver(&sink, &batch(&["a1", "b1", "a2", "a3", "b2", "c1"])).await;
+    let held_up = HashSet::from([subject("d")]);
+    let batch = batch(&["a1", "b1", "d1", "a2", "a3", "b2", "c1"]);
+    let round = round::deliver(&sink, &batch, &held_up).await;
     assert_eq!(round.delivered, ["a1", "b1", "b2", "c1"]);
-    assert_eq!(round.failures, [refused]);
+    assert_eq!(round.failures, [(subject("a"), refused)]);
     assert_eq!(*sink.told.lock().unwrap(), ["a1", "a2", "b1", "b2", "c1"]);
 }
 
@@ -75,8 +87,9 @@ async fn each_subject_is_told_of_in_its_order_and_one_that_fails_holds_up_itself
 async fn after_an_outage_nothing_else_is_tried() {
     let away = DeliveryError::Unavailable("away".to_owned());
     let sink = Scripted { failing: vec![("a1", away.clone())], ..Scripted::default() };
-    let round = round::deliver(&sink, &batch(&["a1", "a2", "b1", "c1"])).await;
+    let batch = batch(&["a1", "a2", "b1", "c1"]);
+    let round = round::deliver(&sink, &batch, &HashSet::new()).await;
     assert!(round.delivered.is_empty());
-    assert_eq!(round.failures, [away]);
+    assert_eq!(round.failures, [(subject("a"), away)]);
     assert_eq!(*sink.told.lock().unwrap(), ["a1"]);
 }

@@ -26,7 +26,7 @@ const KINDS: [&str; 2] = ["kafka", "webhook"];
 // === impl EventNumbers ===
 
 impl EventNumbers {
-    pub(super) fn new(registry: &Registry, kafka: &KafkaConfig) -> Result<Self, Error> {
+    pub(crate) fn new(registry: &Registry, kafka: &KafkaConfig) -> Result<Self, Error> {
         let counter = |name: &str, help: &str, label: &str| {
             registered(registry, IntCounterVec::new(Opts::new(name, help), &[label])?)
         };

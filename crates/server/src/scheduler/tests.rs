@@ -135,6 +135,7 @@ impl QuotaEventLog for Diary {
     async fn undelivered(
         &self,
         _: &str,
+        _: i64,
         _: u32,
     ) -> Result<Vec<headgate_quota::LoggedEvent>, RepositoryError> {
         unreachable!("nothing is told")

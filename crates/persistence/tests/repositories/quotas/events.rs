@@ -145,33 +145,34 @@ async fn events_wait_until_a_sink_has_them(home: &Home) {
         replica.pass(std::time::Duration::from_secs(1));
     }
     let log = &replica.kept;
-    let all = log.undelivered("kafka", 100).await.unwrap();
+    let all = log.undelivered("kafka", 0, 100).await.unwrap();
     assert_eq!(all, replica.events().await);
-    assert_eq!(log.undelivered("kafka", 2).await.unwrap(), all[..2]);
+    assert_eq!(log.undelivered("kafka", 0, 2).await.unwrap(), all[..2]);
+    assert_eq!(log.undelivered("kafka", all[0].seq, 1).await.unwrap(), all[1..2]);
     let backlog = log.backlog("kafka").await.unwrap();
     assert_eq!(backlog, Backlog { events: 3, oldest: Some(at(0)) });
 
     // The last one first.
     log.delivered("webhook", &[&all[2].event.event_id], at(9)).await.unwrap();
-    assert_eq!(log.undelivered("webhook", 100).await.unwrap(), all[..2]);
+    assert_eq!(log.undelivered("webhook", 0, 100).await.unwrap(), all[..2]);
     let ids = [&*all[0].event.event_id, "quota_unknown:2026-02-23:exceeded"];
     for _ in 0..2 {
         log.delivered("kafka", &ids, at(9)).await.unwrap();
     }
     log.delivered("kafka", &[], at(9)).await.unwrap();
 
-    assert_eq!(log.undelivered("kafka", 100).await.unwrap(), all[1..]);
+    assert_eq!(log.undelivered("kafka", 0, 100).await.unwrap(), all[1..]);
     let backlog = log.backlog("kafka").await.unwrap();
     assert_eq!(backlog, Backlog { events: 2, oldest: Some(at(1_000)) });
     let ids: Vec<&str> = all.iter().map(|logged| &*logged.event.event_id).collect();
     log.delivered("webhook", &ids, at(9)).await.unwrap();
     assert_eq!(log.backlog("webhook").await.unwrap(), Backlog::default());
     // A sink that nobody knew has none of them.
-    assert_eq!(log.undelivered("pager", 100).await.unwrap(), all);
+    assert_eq!(log.undelivered("pager", 0, 100).await.unwrap(), all);
 
     let policy = replica.create(draft(1)).await;
     replica.increment(&policy.id, 1).await;
-    let [new] = log.undelivered("webhook", 100).await.unwrap().try_into().unwrap();
+    let [new] = log.undelivered("webhook", 0, 100).await.unwrap().try_into().unwrap();
     assert_eq!(new.event.quota_id, policy.id);
 }
 

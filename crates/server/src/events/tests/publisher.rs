@@ -1,0 +1,187 @@
+//! A publisher on a log in memory, with a sink that refuses some subjects.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use headgate::{ManualClock, Timestamp};
+use headgate_quota::{
+    Backlog, Leadership, LoggedEvent, QuotaEvent, QuotaEventLog, RepositoryError,
+};
+use prometheus::Registry;
+use tokio::time::{self, Instant};
+
+use super::{
+    super::{Events, publisher::Publisher},
+    DeliveryError, Sink, event, subject,
+};
+use crate::{config::KafkaConfig, metrics::EventNumbers};
+
+/// Everything that happened, and what is noted as delivered.
+#[derive(Default)]
+struct Log {
+    events: Mutex<Vec<QuotaEvent>>,
+    delivered: Mutex<HashSet<String>>,
+}
+
+struct Held;
+
+/// Remembers what it took, and when, and refuses what is about a subject that begins with `bad`.
+#[derive(Clone, Default)]
+struct Picky {
+    taken: Arc<Mutex<Vec<(String, Instant)>>>,
+    forgiving: Arc<AtomicBool>,
+}
+
+struct Running {
+    log: Arc<Log>,
+    events: Events,
+    sink: Picky,
+    began: Instant,
+}
+
+// === impl Log ===
+
+#[async_trait]
+impl QuotaEventLog for Log {
+    async fn after(&self, seq: i64, max: u32) -> Result<Vec<LoggedEvent>, RepositoryError> {
+        let events = self.events.lock().unwrap();
+        let logged = |(place, event): (usize, &QuotaEvent)| LoggedEvent {
+            seq: place as i64 + 1,
+            event: event.clone(),
+        };
+        let all = events.iter().enumerate().map(logged);
+        Ok(all.filter(|logged| logged.seq > seq).take(max as usize).collect())
+    }
+
+    async fn undelivered(
+        &self,
+        _: &str,
+        seq: i64,
+        max: u32,
+    ) -> Result<Vec<LoggedEvent>, RepositoryError> {
+        let mut all = self.after(seq, u32::MAX).await?;
+        let delivered = self.delivered.lock().unwrap();
+        all.retain(|logged| !delivered.contains(&logged.event.event_id));
+        all.truncate(max as usize);
+        Ok(all)
+    }
+
+    async fn delivered(&self, _: &str, ids: &[&str], _: Timestamp) -> Result<(), RepositoryError> {
+        self.delivered.lock().unwrap().extend(ids.iter().map(|id| (*id).to_owned()));
+        Ok(())
+    }
+
+    async fn backlog(&self, _: &str) -> Result<Backlog, RepositoryError> {
+        unreachable!("nobody counts")
+    }
+
+    async fn lead(&self, _: &str) -> Result<Option<Box<dyn Leadership>>, RepositoryError> {
+        Ok(Some(Box::new(Held)))
+    }
+}
+
+#[async_trait]
+impl Leadership for Held {
+    async fn holds(&mut self) -> bool {
+        true
+    }
+}
+
+// === impl Picky ===
+
+#[async_trait]
+impl Sink for Picky {
+    fn name(&self) -> &'static str {
+        "picky"
+    }
+
+    fn kind(&self) -> &'static str {
+        "webhook"
+    }
+
+    fn shown(&self) -> &'static str {
+        "picky"
+    }
+
+    fn lines(&self) -> usize {
+        4
+    }
+
+    async fn deliver(&self, event: &QuotaEvent) -> Result<(), DeliveryError> {
+        if event.subject.id.starts_with("bad") && !self.forgiving.load(Relaxed) {
+            return Err(DeliveryError::Refused("no".to_owned()));
+        }
+        self.taken.lock().unwrap().push((event.event_id.clone(), Instant::now()));
+        Ok(())
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    fn start(events: impl IntoIterator<Item = QuotaEvent>) -> Self {
+        let log = Arc::new(Log::default());
+        log.events.lock().unwrap().extend(events);
+        let events = Events::new(Arc::clone(&log) as Arc<dyn QuotaEventLog>);
+        let sink = Picky::default();
+        let numbers = EventNumbers::new(&Registry::new(), &KafkaConfig::default()).unwrap();
+        let clock = Arc::new(ManualClock::new(Timestamp::from_micros(1)));
+        let publisher = Publisher::new(&events, Box::new(sink.clone()), &numbers, clock);
+        tokio::spawn(publisher.run());
+        Self { log, events, sink, began: Instant::now() }
+    }
+
+    fn happens(&self, event: QuotaEvent) {
+        self.log.events.lock().unwrap().push(event);
+        self.events.bell().ring();
+    }
+
+    /// Until the sink has this event: how long after the beginning that was.
+    async fn taken(&self, id: &str) -> Duration {
+        loop {
+            let found = self.sink.taken.lock().unwrap().iter().find(|taken| taken.0 == id).cloned();
+            if let Some((_, at)) = found {
+                return at - self.began;
+            }
+            time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+fn of(name: &str, number: usize) -> QuotaEvent {
+    event(&format!("{name}{number}"), subject(name))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_for_ever_holds_up_nothing_else() {
+    let bad = (0..250).map(|number| of(&format!("bad{number}-"), 1));
+    let running = Running::start(bad.chain([of("good", 1)]));
+    assert!(running.taken("good1").await < Duration::from_millis(100));
+    // Long after, when refused events are tried every half a minute, what is new does not wait for that.
+    time::sleep(Duration::from_secs(300)).await;
+    let before = running.began.elapsed();
+    running.happens(of("good", 2));
+    assert!(running.taken("good2").await < before + Duration::from_millis(200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_taken_at_last_comes_in_its_order() {
+    let running = Running::start([of("bad", 1), of("good", 1)]);
+    running.taken("good1").await;
+    // It comes while the first is held up, and must not pass it.
+    running.happens(of("bad", 2));
+    time::sleep(Duration::from_secs(120)).await;
+    running.sink.forgiving.store(true, Relaxed);
+    let freed = running.began.elapsed();
+    assert!(running.taken("bad2").await <= freed + Duration::from_secs(31));
+    let taken = running.sink.taken.lock().unwrap();
+    let order: Vec<&str> = taken.iter().map(|taken| &*taken.0).collect();
+    assert_eq!(order, ["good1", "bad1", "bad2"]);
+}
