@@ -59,6 +59,39 @@ fn every_file_is_in_the_rockspec_and_every_key_in_the_readme() {
     }
 }
 
+/// The plugin's configuration in each YAML example of a document, as Lua.
+fn examples(document: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
+    let text = std::fs::read_to_string(path).unwrap();
+    let blocks = text.split("```yaml").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let ours = blocks.filter_map(|block| block.split("- name: headgate\n").nth(1));
+    ours.map(|rest| {
+        let mut lines = rest.lines();
+        let config = lines.next().unwrap();
+        assert_eq!(config.trim(), "config:");
+        let indent = config.len() - config.trim_start().len();
+        let fields = lines.take_while(|line| line.len() - line.trim_start().len() > indent);
+        let fields = fields.map(|line| {
+            let (name, value) = line.trim().split_once(": ").unwrap();
+            let is_word = value.parse::<u64>().is_err() && value.parse::<bool>().is_err();
+            if is_word { format!("{name} = \"{value}\"") } else { format!("{name} = {value}") }
+        });
+        format!("{{ {} }}", fields.collect::<Vec<_>>().join(", "))
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn the_documents_examples_are_taken() {
+    let gateway = (Ipv4Addr::LOCALHOST, free_port()).into();
+    let gateway = require!(Gateway::start(gateway, "").await);
+    let examples = ["plugins/kong/README.md", "docs/guides/kong.md"].map(examples).concat();
+    assert_eq!(examples.len(), 3);
+    for example in examples {
+        assert_eq!(gateway.judge(&example).await, "ok", "{example}");
+    }
+}
+
 #[test]
 fn the_lua_is_clean() {
     let checker = require!(headgate_testkit::find_program("luacheck"));
