@@ -23,7 +23,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often another process may take the port first.
 const ATTEMPTS: usize = 10;
 
-/// Where systems put modules; a build of OpenResty needs none.
+/// Where systems put modules.
 const MODULE_FOLDERS: [&str; 3] =
     ["/usr/lib/nginx/modules", "/usr/lib64/nginx/modules", "/usr/local/lib/nginx/modules"];
 
@@ -88,16 +88,16 @@ fn find() -> Result<(PathBuf, Vec<PathBuf>), Skip> {
 }
 
 fn configuration(modules: &[PathBuf], http: &str) -> String {
-    let modules: String =
-        modules.iter().map(|module| format!("load_module {};\n", module.display())).collect();
-    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-        .iter()
-        .map(|kind| format!("{kind}_temp_path {kind};\n"))
-        .collect();
+    let modules = modules.iter().map(|module| format!("load_module {};", module.display()));
+    let modules = modules.collect::<Vec<_>>().join("\n");
+    // By default these are where only root may write.
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|kind| format!("{kind}_temp_path {kind};"))
+        .join("\n");
     format!(
-        "{modules}daemon off;\nmaster_process off;\npid pid;\nerror_log stderr info;\n\
+        "{modules}\ndaemon off;\nmaster_process off;\npid pid;\nerror_log stderr info;\n\
          events {{ worker_connections 512; }}\n\
-         http {{\naccess_log off;\n{temporary}{http}\n}}\n"
+         http {{\naccess_log off;\n{temporary}\n{http}\n}}\n"
     )
 }
 
@@ -108,11 +108,12 @@ fn launch(program: &Path, configuration: &str, port: u16) -> Result<Nginx, Strin
     let started = start(program, configuration, folder.path());
     let mut process = started.map_err(|error| format!("nginx cannot be run: {error}"))?;
     let mut ended = false;
+    // It writes its id once the port is its own: until then another process's server may listen there.
+    let pid = folder.path().join("pid");
     let listens = wait_until(START_TIMEOUT, || {
         ended = process.has_exited();
-        ended || port::is_open(port)
+        ended || pid.is_file() && port::is_open(port)
     });
-    // Another process's server may listen there, while this one ends for that reason.
     if ended || !listens {
         return Err(fs::read_to_string(folder.path().join("log")).unwrap_or_default());
     }

@@ -112,7 +112,7 @@ fn uuid_of_nothing() -> String {
 async fn a_message_that_is_too_large_is_refused() {
     let server = Server::start(&[]).await;
     let mut connection = Connection::open(server.grpc_address).await;
-    let refused = connection.send(call(CHECK), &[b'x'; 70_000]).await;
+    let refused = connection.send(call(CHECK), &vec![b'x'; 70_000]).await;
     assert_eq!(refused.meta("grpc-status"), "8", "{refused:?}");
 }
 

@@ -1,17 +1,22 @@
 //! Without an answer, the operator's choice decides, and soon.
 
-use std::{net::Ipv4Addr, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
 use headgate_testkit::{free_port, require};
+use hyper::body::Bytes;
+use prost::Message as _;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
-    time::Instant,
+    time::{Instant, interval},
 };
 
 use super::gateway::{Gateway, headers};
-use crate::harness::Server;
+use crate::{grpc::client::CheckRateLimitResponse, harness::Server};
 
 const TOLERANT: &str = "timeout = 300";
 const STRICT: &str = "timeout = 300, fault_tolerant = false";
@@ -50,15 +55,17 @@ async fn a_server_that_goes_away_and_one_that_comes() {
 }
 
 /// Whoever calls gets this, and then nothing.
-async fn listen_and_say(words: &'static [u8]) -> std::net::SocketAddr {
+async fn listen_and_say(words: impl Into<Bytes>) -> SocketAddr {
+    let words = words.into();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
+            let words = words.clone();
             tokio::spawn(async move {
                 let mut heard = [0; 4096];
                 let _ = stream.read(&mut heard).await;
-                let _ = stream.write_all(words).await;
+                let _ = stream.write_all(&words).await;
                 // Stays until the other side has had enough.
                 let _ = stream.read(&mut heard).await;
             });
@@ -68,7 +75,7 @@ async fn listen_and_say(words: &'static [u8]) -> std::net::SocketAddr {
 }
 
 /// Answers one request of each connection, and hangs up on the next.
-async fn answer_once_each() -> std::net::SocketAddr {
+async fn answer_once_each() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -76,8 +83,8 @@ async fn answer_once_each() -> std::net::SocketAddr {
             tokio::spawn(async move {
                 let mut heard = [0; 4096];
                 let _ = stream.read(&mut heard).await;
-                let head = "HTTP/1.1 200 OK\r\ngrpc-status: 0\r\ncontent-length: 7\r\n\r\n";
-                let _ = stream.write_all(head.as_bytes()).await;
+                let answer = "HTTP/1.1 200 OK\r\ngrpc-status: 0\r\ncontent-length: 7\r\n\r\n";
+                let _ = stream.write_all(answer.as_bytes()).await;
                 let _ = stream.write_all(b"\0\0\0\0\x02\x08\x01").await;
                 let _ = stream.read(&mut heard).await;
             });
@@ -110,6 +117,51 @@ async fn a_silent_server_is_not_waited_for() {
         assert!((Duration::from_millis(250)..SOON).contains(&took), "{took:?} for {words:?}");
         assert!(gateway.log().contains("cannot ask Headgate: timeout"), "{}", gateway.log());
     }
+}
+
+#[tokio::test]
+async fn a_server_that_never_finishes_is_not_waited_for() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        // Each byte comes in time, the last one never.
+        let mut drip = interval(Duration::from_millis(20));
+        while stream.write_all(b"H").await.is_ok() {
+            drip.tick().await;
+        }
+    });
+    let gateway = require!(Gateway::start(address, STRICT).await);
+    let asked = Instant::now();
+    assert_eq!(gateway.get(&[]).await.status, 503);
+    assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
+}
+
+#[tokio::test]
+async fn numbers_of_any_size_and_fields_of_later_times_are_read() {
+    let answer = CheckRateLimitResponse {
+        allowed: true,
+        remaining: 4_294_967_295,
+        reset_at: 9_007_199_254_740_991,
+        limit: 1 << 40,
+        rule_id: "x".repeat(300),
+        ..CheckRateLimitResponse::default()
+    };
+    let mut message = answer.encode_to_vec();
+    // Field 20 in eight bytes, 21 in four, 22 as a number, 23 as bytes.
+    message.extend(b"\xa1\x01abcdefgh\xad\x01abcd\xb0\x01\xff\xff\x03\xba\x01\x02hi");
+    let mut words = format!(
+        "HTTP/1.1 200 OK\r\nGrpc-Status: 0\r\nContent-Length: {}\r\n\r\n\0",
+        message.len() + 5
+    )
+    .into_bytes();
+    words.extend(u32::try_from(message.len()).unwrap().to_be_bytes());
+    words.extend(message);
+    let gateway = require!(Gateway::start(listen_and_say(words).await, STRICT).await);
+    let reply = gateway.get(&[]).await;
+    assert_eq!(reply.status, 200, "{}", gateway.log());
+    let expected = ["1099511627776", "4294967295", "9007199254740991", ""];
+    assert_eq!(headers(&reply), expected);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use futures_util::future::join_all;
 use headgate_testkit::require;
 use serde_json::json;
 
@@ -35,8 +36,20 @@ async fn the_allowed_are_forwarded_and_the_denied_are_told_when_to_come_back() {
     let other = gateway.get(&[("x-test-consumer", "bob")]).await;
     assert_eq!(other.status, 200);
     // What the gateway took is what everybody else sees.
-    let rest = server.check_user("alice").await.json();
-    assert_eq!(rest["allowed"], false, "{rest}");
+    let elsewhere = server.check_user("alice").await.json();
+    assert_eq!(elsewhere["allowed"], false, "{elsewhere}");
+}
+
+#[tokio::test]
+async fn of_60_at_once_exactly_20_are_forwarded() {
+    let limits =
+        [("ratelimit.default_limit", "20"), ("ratelimit.default_window_seconds", "31000000")];
+    let server = Server::start(&limits).await;
+    let conf = "timeout = 30000, fault_tolerant = false";
+    let gateway = require!(Gateway::start(server.grpc_address, conf).await);
+    let replies = join_all((0..60).map(|_| gateway.get(&[("x-test-consumer", "alice")]))).await;
+    let count = |status: u16| replies.iter().filter(|reply| reply.status == status).count();
+    assert_eq!((count(200), count(429)), (20, 40), "{}", gateway.log());
 }
 
 #[tokio::test]

@@ -1,12 +1,14 @@
 -- One HTTP/1.1 request over a connection that is kept for the next.
 
-local floor, lower, match, sub = math.floor, string.lower, string.match, string.sub
+local floor = math.floor
+local find, gsub, lower, match, sub = string.find, string.gsub, string.lower, string.match, string.sub
 local now, tcp, update_time = ngx.now, ngx.socket.tcp, ngx.update_time
 
 local _M = {}
 
 local MAX_HEADERS = 64
-local MAX_BODY_BYTES = 64 * 1024
+local MAX_CHUNKS = 64
+local MAX_ANSWER_BYTES = 64 * 1024
 
 -- A kept connection may have been closed by the other side just now.
 local MAX_ATTEMPTS = 3
@@ -20,14 +22,6 @@ local function hurry(sock, deadline)
   end
   sock:settimeout(left)
   return true
-end
-
-local function receive(sock, deadline, what)
-  local in_time, late = hurry(sock, deadline)
-  if not in_time then
-    return nil, late
-  end
-  return sock:receive(what)
 end
 
 local function connect(sock, target, deadline)
@@ -54,11 +48,62 @@ local function connect(sock, target, deadline)
   return true
 end
 
+-- Reads what has come so far, and waits for more: nginx's own time limit begins anew with every byte.
+local Reader = {}
+Reader.__index = Reader
+
+function Reader.new(sock, deadline)
+  return setmetatable({ sock = sock, deadline = deadline, buffer = "" }, Reader)
+end
+
+function Reader:more()
+  if #self.buffer > MAX_ANSWER_BYTES then
+    return nil, "the answer is too long"
+  end
+  local in_time, late = hurry(self.sock, self.deadline)
+  if not in_time then
+    return nil, late
+  end
+  local bytes, err = self.sock:receiveany(4096)
+  if not bytes then
+    return nil, err
+  end
+  self.begun = true
+  self.buffer = self.buffer .. bytes
+  return true
+end
+
+function Reader:bytes(length)
+  while #self.buffer < length do
+    local came, err = self:more()
+    if not came then
+      return nil, err
+    end
+  end
+  local bytes = sub(self.buffer, 1, length)
+  self.buffer = sub(self.buffer, length + 1)
+  return bytes
+end
+
+function Reader:line()
+  local from = find(self.buffer, "\n", 1, true)
+  while not from do
+    local came, err = self:more()
+    if not came then
+      return nil, err
+    end
+    from = find(self.buffer, "\n", 1, true)
+  end
+  local line = sub(self.buffer, 1, from - 1)
+  self.buffer = sub(self.buffer, from + 1)
+  return (gsub(line, "\r$", ""))
+end
+
 -- The status and the headers, by their names in lower case.
-local function read_head(sock, deadline)
-  local line, err, begun = receive(sock, deadline, "*l")
+local function read_head(reader)
+  local line, err = reader:line()
   if not line then
-    return nil, begun and begun ~= "" and "the answer ends in its head" or err
+    return nil, err
   end
   local status = match(line, "^HTTP/1%.1 (%d%d%d)")
   if not status then
@@ -66,9 +111,9 @@ local function read_head(sock, deadline)
   end
   local headers = {}
   for _ = 1, MAX_HEADERS do
-    line, err = receive(sock, deadline, "*l")
+    line, err = reader:line()
     if not line then
-      return nil, err == "closed" and "the answer ends in its head" or err
+      return nil, err
     end
     if line == "" then
       return { status = tonumber(status), headers = headers }
@@ -82,26 +127,23 @@ local function read_head(sock, deadline)
   return nil, "the answer has too many headers"
 end
 
-local function read_chunks(sock, deadline)
-  local chunks, total = {}, 0
+local function read_chunks(reader)
+  local chunks = {}
   while true do
-    local line, err = receive(sock, deadline, "*l")
+    local line, err = reader:line()
     if not line then
       return nil, err
     end
     local size = tonumber(match(line, "^(%x+)") or "", 16)
-    if not size or total + size > MAX_BODY_BYTES then
+    if not size or size > MAX_ANSWER_BYTES or #chunks == MAX_CHUNKS then
       return nil, "the answer has a chunk that cannot be read"
     end
-    if size > 0 then
-      chunks[#chunks + 1], err = receive(sock, deadline, size)
-      if err then
-        return nil, err
-      end
-      total = total + size
+    chunks[#chunks + 1], err = reader:bytes(size)
+    if err then
+      return nil, err
     end
     -- Every chunk ends with an empty line. We ask for no trailers, and get none.
-    line, err = receive(sock, deadline, "*l")
+    line, err = reader:line()
     if line ~= "" then
       return nil, err or "the answer has a chunk that cannot be read"
     end
@@ -111,18 +153,15 @@ local function read_chunks(sock, deadline)
   end
 end
 
-local function read_body(sock, deadline, headers)
+local function read_body(reader, headers)
   if headers["transfer-encoding"] then
-    return read_chunks(sock, deadline)
+    return read_chunks(reader)
   end
   local length = tonumber(match(headers["content-length"] or "", "^%d+$"))
-  if not length or length > MAX_BODY_BYTES then
-    return nil, "the answer has no length, or one beyond " .. MAX_BODY_BYTES
+  if not length or length > MAX_ANSWER_BYTES then
+    return nil, "the answer has no length, or one beyond " .. MAX_ANSWER_BYTES
   end
-  if length == 0 then
-    return ""
-  end
-  return receive(sock, deadline, length)
+  return reader:bytes(length)
 end
 
 -- Sends the request and reads all of the answer. The third result says that nobody saw the request.
@@ -136,15 +175,19 @@ local function exchange(sock, request, deadline)
   if not sent then
     return nil, err, reused and err == "closed"
   end
+  local reader = Reader.new(sock, deadline)
   local response
-  response, err = read_head(sock, deadline)
+  response, err = read_head(reader)
   if not response then
-    return nil, err, reused and (err == "closed" or err == "connection reset by peer")
+    local hung_up = err == "closed" or err == "connection reset by peer"
+    return nil, err, reused and hung_up and not reader.begun
   end
-  response.body, err = read_body(sock, deadline, response.headers)
+  response.body, err = read_body(reader, response.headers)
   if not response.body then
     return nil, err
   end
+  -- What is left over belongs to no answer of ours.
+  response.reusable = reader.buffer == "" and lower(response.headers.connection or "") ~= "close"
   return response
 end
 
@@ -164,10 +207,10 @@ function _M.send(target, request)
     local response, unseen
     response, err, unseen = exchange(sock, request, deadline)
     if response then
-      if lower(response.headers.connection or "") == "close" then
-        sock:close()
-      else
+      if response.reusable then
         sock:setkeepalive(target.keepalive, target.pool_size)
+      else
+        sock:close()
       end
       return response
     end
