@@ -11,11 +11,13 @@
 //! | `error` | every error, and how it travels |
 //! | `health`, `reflection` | the standard services |
 //! | `deadline` | how long a caller waits |
+//! | `dialect` | gRPC, or gRPC-Web for callers without HTTP/2 |
 //! | `proto` | what the `.proto` files became |
 
 mod caller;
 mod check;
 mod deadline;
+mod dialect;
 mod error;
 mod health;
 mod methods;

@@ -89,12 +89,34 @@ impl RedisConfig {
         Self { connect_timeout, ..self }
     }
 
+    /// With which password, where an address has none.
+    #[must_use]
+    pub fn password(mut self, password: &str) -> Self {
+        match &mut self.topology {
+            Topology::Standalone(redis) | Topology::Sentinel { redis, .. } => {
+                **redis = with_password((**redis).clone(), password);
+            }
+            Topology::Cluster(nodes) => {
+                *nodes = nodes.drain(..).map(|node| with_password(node, password)).collect();
+            }
+        }
+        self
+    }
+
     /// The authority that signed Redis's certificate, in PEM; the system's
     /// authorities unless said. Only `rediss://` asks for it.
     #[must_use]
     pub fn root_certificate(self, pem: impl Into<Vec<u8>>) -> Self {
         Self { root_certificate: Some(pem.into()), ..self }
     }
+}
+
+fn with_password(info: ConnectionInfo, password: &str) -> ConnectionInfo {
+    if info.redis_settings().password().is_some() {
+        return info;
+    }
+    let settings = info.redis_settings().clone().set_password(password);
+    info.set_redis_settings(settings)
 }
 
 /// Reads what follows `redis+sentinel://`.
@@ -135,6 +157,28 @@ impl std::fmt::Debug for RedisConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_completes_every_address_that_has_none() {
+        let password = |info: &ConnectionInfo| info.redis_settings().password().map(str::to_owned);
+        for (url, expected) in [
+            ("redis://127.0.0.1", "given"),
+            ("redis://u@127.0.0.1", "given"),
+            ("redis://u:own@127.0.0.1", "own"),
+            ("redis+sentinel://127.0.0.1:26379/mymaster", "given"),
+        ] {
+            let config = RedisConfig::from_url(url).unwrap().password("given");
+            let (Topology::Standalone(redis) | Topology::Sentinel { redis, .. }) = config.topology
+            else {
+                panic!("{url}")
+            };
+            assert_eq!(password(&redis).as_deref(), Some(expected), "{url}");
+        }
+        let cluster = RedisConfig::cluster(&["redis://a", "redis://:own@b"]).unwrap();
+        let Topology::Cluster(nodes) = cluster.password("given").topology else { panic!() };
+        let passwords: Vec<_> = nodes.iter().filter_map(password).collect();
+        assert_eq!(passwords, ["given", "own"]);
+    }
 
     #[test]
     fn a_sentinel_url_names_nodes_master_and_database() {

@@ -7,6 +7,8 @@
 //!   [`Database`] on a server that tests share;
 //! - [`Kafka`]: one broker, which a test can stop as in a crash and start again with its data;
 //! - [`DynamoDb`]: Amazon's DynamoDB Local, which a test can stop, start again empty and make hang;
+//! - [`Nginx`]: with its Lua module, for plugins of gateways;
+//! - [`Helm`]: makes and checks the objects of a chart;
 //! - [`Schemathesis`]: requests that an HTTP API's own description says it accepts, or refuses;
 //! - [`Issuer`]: signs tokens and publishes its keys, which a test can rotate, break and take away;
 //! - [`skewed_clock`]: the environment of a program whose clock is wrong;
@@ -31,9 +33,11 @@
 mod cache;
 mod cluster;
 mod dynamodb;
+mod helm;
 mod issuer;
 mod java;
 mod kafka;
+mod nginx;
 mod port;
 mod postgres;
 mod process;
@@ -46,13 +50,15 @@ mod wait;
 pub use self::{
     cluster::RedisCluster,
     dynamodb::{DynamoDb, SharedDynamoDb},
+    helm::Helm,
     issuer::{Algorithm, Answer, Issuer, SigningKey},
     kafka::{Kafka, KafkaBuilder, SecureListeners, SharedKafka},
+    nginx::Nginx,
     port::free_port,
     postgres::{Database, Postgres, PostgresBuilder},
     redis::{FakeClock, Redis, RedisBuilder, SharedRedis, skewed_clock},
     schemathesis::Schemathesis,
     sentinel::Sentinel,
-    skip::{SKIPPABLE_IN_CI, Skip},
+    skip::{SKIPPABLE_IN_CI, Skip, find_program},
     wait::wait_until,
 };

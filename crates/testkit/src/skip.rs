@@ -77,7 +77,11 @@ impl Skip {
 }
 
 /// The path of an executable on `PATH`.
-pub(crate) fn find_program(name: &str) -> Result<PathBuf, Skip> {
+///
+/// # Errors
+///
+/// [`Skip`] if there is none of this name.
+pub fn find_program(name: &str) -> Result<PathBuf, Skip> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
         .map(|folder| folder.join(name))

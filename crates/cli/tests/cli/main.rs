@@ -5,6 +5,7 @@
 mod apply;
 mod check;
 mod config;
+mod deploy;
 mod export;
 mod harness;
 mod https;

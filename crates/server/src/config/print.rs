@@ -59,7 +59,9 @@ sections! {
         url, host, port, name, user, password, ssl_mode, schema,
         max_open_conns, max_idle_conns, conn_max_lifetime, connect_timeout_seconds,
     }
-    RedisConfig { url, urls, ca, pool_size, timeout_ms, key_prefix, connect_timeout_seconds }
+    RedisConfig {
+        url, urls, password, ca, pool_size, timeout_ms, key_prefix, connect_timeout_seconds,
+    }
     MemoryConfig { capacity }
     RateLimitConfig { fail_open, default_limit, default_window_seconds, replicas, refresh_interval_seconds }
     RateLimiterConfig {

@@ -13,6 +13,8 @@ pub struct RedisConfig {
     pub url: Option<Secret>,
     /// `redis.urls`: nodes of a Redis Cluster.
     pub urls: Option<Vec<Secret>>,
+    /// `redis.password`: completes addresses that have none.
+    pub password: Option<Secret>,
     /// `redis.ca`: the authority that signed Redis's certificate, in PEM.
     pub ca: Option<Secret>,
     /// `redis.pool_size`: how many connections share the load.
@@ -43,6 +45,10 @@ impl RedisConfig {
             .connections(self.pool_size.get() as usize)
             .timeout(timeout)
             .connect_timeout(Duration::from_secs(self.connect_timeout_seconds.get()));
+        let target = match &self.password {
+            Some(password) if !password.expose().is_empty() => target.password(password.expose()),
+            _ => target,
+        };
         Ok(Some(match &self.ca {
             Some(ca) => target.root_certificate(ca.expose()),
             None => target,
@@ -68,6 +74,7 @@ impl Default for RedisConfig {
         Self {
             url: None,
             urls: None,
+            password: None,
             ca: None,
             pool_size: Bounded::of::<4>(),
             timeout_ms: Bounded::of::<100>(),

@@ -17,8 +17,16 @@ pub struct Secret(String);
 const LISTED: [(&str, &str); 2] = [("auth.tokens", "token"), ("webhooks", "secret")];
 
 /// What may be given as `{key}_file` too.
-const SECRETS: [&str; 6] =
-    ["database.url", "database.password", "redis.url", "redis.urls", "redis.ca", "kafka.password"];
+const SECRETS: [&str; 8] = [
+    "database.url",
+    "database.password",
+    "redis.url",
+    "redis.urls",
+    "redis.password",
+    "redis.ca",
+    "kafka.username",
+    "kafka.password",
+];
 
 impl Secret {
     /// The text itself.

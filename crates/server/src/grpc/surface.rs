@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use axum::http::{HeaderValue, Request, Response, StatusCode, Version, header::CONTENT_TYPE};
+use axum::http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use tokio::{
@@ -16,6 +16,7 @@ use tracing::{debug, error, field::display, info};
 
 use super::{
     METHODS, Method, deadline,
+    dialect::Dialect,
     error::{CallError, MAX_MESSAGE_BYTES},
     health::Health,
     methods,
@@ -89,9 +90,9 @@ impl Grpc {
     pub(crate) async fn answer(&self, mut request: Request<Incoming>) -> Response<Body> {
         let started = Instant::now();
         let id = RequestId::of(request.headers());
-        if !is_grpc(&request) {
+        let Some(dialect) = Dialect::of(&request) else {
             return with_id(not_grpc(), id);
-        }
+        };
         let method = methods::find(request.uri().path());
         // Handlers find the id there, whoever made it up.
         request.headers_mut().insert(request_id::HEADER, id.clone().into_header());
@@ -117,7 +118,7 @@ impl Grpc {
         if let Some(refusal) = refusal {
             response = refusal.into_status(area).into_http();
         }
-        with_id(response, id)
+        dialect.said(with_id(response, id))
     }
 
     /// Lets the method at `place` answer, for as long as the caller and the server wait.
@@ -148,15 +149,8 @@ where
     Arc::new(move |request| service.clone().call(request))
 }
 
-/// Whether the request speaks gRPC proper. What browsers speak, over HTTP/1.1 too, is something else.
-fn is_grpc(request: &Request<Incoming>) -> bool {
-    let content_type = request.headers().get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
-    let rest = content_type.strip_prefix(b"application/grpc");
-    request.version() == Version::HTTP_2 && matches!(rest, Some([] | [b'+' | b';', ..]))
-}
-
 fn not_grpc() -> Response<Body> {
-    let words = "this port speaks gRPC over HTTP/2\n";
+    let words = "this port speaks gRPC over HTTP/2, and gRPC-Web in binary\n";
     let mut response = Response::new(Body::new(Full::from(words)));
     *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
     let content_type = HeaderValue::from_static("text/plain; charset=utf-8");

@@ -49,7 +49,9 @@ fn every_key_is_documented_with_its_variable_and_default() {
         "database.password_file",
         "redis.url_file",
         "redis.urls_file",
+        "redis.password_file",
         "redis.ca_file",
+        "kafka.username_file",
         "kafka.password_file",
     ];
     let mut known = BTreeSet::from(files.map(str::to_owned));

@@ -10,3 +10,4 @@ mod raw;
 mod rules;
 mod subjects;
 mod surface;
+mod web;

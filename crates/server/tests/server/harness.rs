@@ -4,7 +4,9 @@ use std::{net::SocketAddr, path::Path};
 
 use headgate_server::{App, Config, Drain, Listeners};
 use http_body_util::{BodyExt, Full};
-use hyper::{HeaderMap, Request, StatusCode, body::Bytes, client::conn::http1};
+use hyper::{
+    HeaderMap, Request, StatusCode, body::Bytes, client::conn::http1, http::request::Builder,
+};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -132,19 +134,24 @@ impl Server {
         reply.json()["id"].as_str().expect("an id").to_owned()
     }
 
-    pub(crate) async fn send(&self, request: hyper::http::request::Builder, body: &str) -> Reply {
-        let stream = TcpStream::connect(self.address).await.expect("a connection");
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.expect("a handshake");
-        tokio::spawn(connection);
-        let body = Full::new(Bytes::from(body.to_owned()));
-        let request = request.header("host", "test").body(body).expect("a request");
-        let answer = sender.send_request(request).await.expect("an answer");
-        let (head, body) = answer.into_parts();
-        let body = body.collect().await.expect("a body").to_bytes();
-        let text = String::from_utf8(body.to_vec()).expect("a text");
-        Reply { status: head.status, headers: head.headers, text }
+    pub(crate) async fn send(&self, request: Builder, body: &str) -> Reply {
+        exchange(self.address, request, body).await
     }
+}
+
+/// Sends a request to whoever listens at `address`.
+pub(crate) async fn exchange(address: SocketAddr, request: Builder, body: &str) -> Reply {
+    let stream = TcpStream::connect(address).await.expect("a connection");
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.expect("a handshake");
+    tokio::spawn(connection);
+    let body = Full::new(Bytes::from(body.to_owned()));
+    let request = request.header("host", "test").body(body).expect("a request");
+    let answer = sender.send_request(request).await.expect("an answer");
+    let (head, body) = answer.into_parts();
+    let body = body.collect().await.expect("a body").to_bytes();
+    let text = String::from_utf8(body.to_vec()).expect("a text");
+    Reply { status: head.status, headers: head.headers, text }
 }
 
 fn variable(key: &str) -> String {

@@ -14,6 +14,7 @@ mod grpc;
 mod harness;
 mod health;
 mod keyed;
+mod kong;
 mod openapi;
 mod quotas;
 mod redis;

@@ -54,6 +54,25 @@ async fn two_servers_share_one_limit() {
     assert_eq!(redis.cli(&["EXISTS", "ratelimit:user:u1:8640000"]), "1");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_password_can_come_from_a_file() {
+    let redis = require!(Redis::builder().password("hunter2").start());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("redis-password");
+    std::fs::write(&file, "hunter2\n").unwrap();
+    let url = format!("redis://127.0.0.1:{}", redis.port());
+    let keys = [
+        ("redis.url", url.as_str()),
+        ("redis.password_file", file.to_str().unwrap()),
+        FOREVER,
+        PATIENT,
+    ];
+    let server = Server::start(&keys).await;
+    ready(&server).await;
+    assert_eq!(server.check_user("u1").await.json()["allowed"], true);
+    assert_eq!(redis.cli(&["EXISTS", "ratelimit:user:u1:8640000"]), "1");
+}
+
 #[tokio::test]
 async fn without_redis_everybody_passes_by_default() {
     let server =

@@ -68,13 +68,12 @@ async fn what_cannot_be_called_is_not_implemented() {
 #[tokio::test]
 async fn what_is_no_grpc_is_told_what_to_speak() {
     let server = Server::start(&[]).await;
-    for content_type in ["application/json", "application/grpc-web+proto", "application/grpcx", ""]
-    {
+    for content_type in ["application/json", "application/grpc-web-text", "application/grpcx", ""] {
         let request = hyper::Request::post(format!("http://test{CHECK}"));
         let request = request.header("content-type", content_type);
         let reply = raw::send(server.grpc_address, request, b"").await;
         assert_eq!(reply.status, 415, "{content_type}");
-        assert_eq!(reply.body, "this port speaks gRPC over HTTP/2\n");
+        assert_eq!(reply.body, "this port speaks gRPC over HTTP/2, and gRPC-Web in binary\n");
     }
     for content_type in ["application/grpc+proto", "application/grpc;charset=utf-8"] {
         let request = hyper::Request::post(format!("http://test{CHECK}"));

@@ -1,0 +1,19 @@
+//! What is under `deploy/`: the chart, the compose file, the dashboard and the alerts, against the real program.
+
+mod chart;
+mod compose;
+mod monitoring;
+mod objects;
+mod yaml;
+
+use std::{fs, path::PathBuf};
+
+/// A file under `deploy/`.
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy")).join(name)
+}
+
+fn read(name: &str) -> String {
+    let path = path(name);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}

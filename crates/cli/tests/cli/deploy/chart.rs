@@ -1,0 +1,271 @@
+//! The Helm chart and its two profiles.
+
+use std::{fs, path::Path};
+
+use headgate_testkit::{Helm, require};
+use serde_json::{Value, json};
+
+use super::{objects::Objects, path, yaml};
+use crate::harness::{json as printed_json, run};
+
+/// What one profile says, as the founding documents have it.
+struct Profile {
+    name: &'static str,
+    image: &'static str,
+    replicas: (i64, i64),
+    cpu: i64,
+    /// A secret's path in Vault, its key there, its file, and the key of the configuration that names it.
+    secrets: &'static [(&'static str, &'static str, &'static str, &'static str)],
+}
+
+const RATELIMIT: Profile = Profile {
+    name: "ratelimit",
+    image: "harbor.internal.example.com/k1s0-system/ratelimit:0.1.0",
+    replicas: (3, 10),
+    cpu: 60,
+    secrets: &[
+        (
+            "secret/data/k1s0/system/ratelimit/database",
+            "password",
+            "db-password",
+            "database.password_file",
+        ),
+        (
+            "secret/data/k1s0/system/ratelimit/redis",
+            "password",
+            "redis-password",
+            "redis.password_file",
+        ),
+    ],
+};
+
+const QUOTA: Profile = Profile {
+    name: "quota",
+    image: "harbor.internal.example.com/k1s0-system/quota:0.1.0",
+    replicas: (2, 5),
+    cpu: 70,
+    secrets: &[
+        (
+            "secret/data/k1s0/system/quota/database",
+            "password",
+            "database-password",
+            "database.password_file",
+        ),
+        (
+            "secret/data/k1s0/system/quota/redis",
+            "password",
+            "redis-password",
+            "redis.password_file",
+        ),
+        ("secret/data/k1s0/system/kafka/sasl", "username", "kafka-username", "kafka.username_file"),
+        ("secret/data/k1s0/system/kafka/sasl", "password", "kafka-password", "kafka.password_file"),
+    ],
+};
+
+#[test]
+fn the_profiles_are_clean() {
+    let helm = require!(Helm::find());
+    let chart = path("helm/headgate").display().to_string();
+    for profile in [RATELIMIT, QUOTA] {
+        let values = format!("{chart}/values-{}.yaml", profile.name);
+        let said = helm.lint(&[chart.as_str(), "--strict", "--values", &values]);
+        let said = said.unwrap_or_else(|said| panic!("{said}"));
+        assert!(said.contains("1 chart(s) linted, 0 chart(s) failed"), "{said}");
+    }
+}
+
+#[test]
+fn the_profiles_say_what_was_asked_for() {
+    let helm = require!(Helm::find());
+    for profile in [RATELIMIT, QUOTA] {
+        let objects = Objects::of(&helm, profile.name, &[]);
+        let pod = &objects.only("Deployment")["spec"]["template"];
+        assert_eq!(pod["spec"]["containers"][0]["image"], profile.image);
+        let scaling = &objects.only("HorizontalPodAutoscaler")["spec"];
+        let (min, max) = profile.replicas;
+        assert_eq!((&scaling["minReplicas"], &scaling["maxReplicas"]), (&json!(min), &json!(max)));
+        let cpu = &scaling["metrics"][0]["resource"];
+        assert_eq!(
+            (&cpu["name"], &cpu["target"]["averageUtilization"]),
+            (&json!("cpu"), &json!(profile.cpu))
+        );
+        let service = &objects.only("Service")["spec"];
+        assert_eq!(service["type"], "ClusterIP");
+        assert_eq!(
+            (&service["ports"][0]["port"], &service["ports"][1]["port"]),
+            (&json!(80), &json!(50051))
+        );
+        assert_eq!(objects.only("PodDisruptionBudget")["spec"]["minAvailable"], "50%");
+        let values =
+            yaml::document(&super::read(&format!("helm/headgate/values-{}.yaml", profile.name)));
+        assert_eq!(values["replicaCount"], min);
+
+        let config = yaml::document(&objects.config(profile.name));
+        assert_eq!(config["redis"]["url"], "redis://redis.k1s0-system.svc.cluster.local:6379");
+        assert_eq!(config["server"]["host"], "0.0.0.0");
+    }
+    let quota = yaml::document(&Objects::of(&helm, "quota", &[]).config("quota"));
+    assert_eq!(quota["kafka"]["brokers"], json!(["kafka-0.messaging.svc.cluster.local:9093"]));
+}
+
+#[test]
+fn vault_writes_the_files_that_the_configuration_names() {
+    let helm = require!(Helm::find());
+    for profile in [RATELIMIT, QUOTA] {
+        let objects = Objects::of(&helm, profile.name, &[]);
+        let pod = &objects.only("Deployment")["spec"]["template"];
+        let annotation = |name: &str| {
+            pod["metadata"]["annotations"][format!("vault.hashicorp.com/{name}")].clone()
+        };
+        assert_eq!(
+            (annotation("agent-inject"), annotation("role")),
+            (json!("true"), json!("system"))
+        );
+        assert_eq!(pod["spec"]["automountServiceAccountToken"], true);
+        let config = yaml::document(&objects.config(profile.name));
+        for (vault, key, file, configured) in profile.secrets {
+            assert_eq!(annotation(&format!("agent-inject-secret-{file}")), *vault);
+            let template = annotation(&format!("agent-inject-template-{file}"));
+            let expected = format!(
+                "{{{{- with secret \"{vault}\" -}}}}{{{{ index .Data.data \"{key}\" }}}}{{{{- end -}}}}\n"
+            );
+            assert_eq!(template, expected);
+            let pointer = format!("/{}", configured.replace('.', "/"));
+            assert_eq!(config.pointer(&pointer), Some(&json!(format!("/vault/secrets/{file}"))));
+        }
+    }
+}
+
+/// What the program finds wrong with a configuration, once the files that it names are there.
+fn problems(config: &str, folder: &Path) -> Vec<String> {
+    let config = config.replace("/vault/secrets", &folder.display().to_string());
+    let config = config.replace("/etc/headgate/secrets/db", &folder.display().to_string());
+    let file = folder.join("config.yaml");
+    fs::write(&file, config).unwrap();
+    let output = run(&["config", "check", file.to_str().unwrap(), "--output", "json"], &[]);
+    let told: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| printed_json(&output));
+    let told = told["problems"].as_array().expect("problems").iter();
+    let told = told.map(|problem| problem.as_str().expect("a text").to_owned());
+    // Images are built with Kafka; the tests' program need not be.
+    told.filter(|it| cfg!(feature = "kafka") || !it.contains("built without Kafka")).collect()
+}
+
+#[test]
+fn the_server_accepts_every_key_of_the_profiles() {
+    let helm = require!(Helm::find());
+    for profile in [RATELIMIT, QUOTA] {
+        let folder = tempfile::tempdir().unwrap();
+        for (_, _, file, _) in profile.secrets {
+            fs::write(folder.path().join(file), "hunter2-hunter2\n").unwrap();
+        }
+        let config = Objects::of(&helm, profile.name, &[]).config(profile.name);
+        assert_eq!(problems(&config, folder.path()), Vec::<String>::new(), "{config}");
+        // The check can fail: a misspelt value does not go unnoticed.
+        let misspelt = Objects::of(&helm, profile.name, &["--set", "config.server.prot=1"]);
+        let told = problems(&misspelt.config(profile.name), folder.path());
+        assert!(told.len() == 1 && told[0].starts_with("server.prot "), "{told:?}");
+    }
+}
+
+#[test]
+fn pods_may_do_next_to_nothing() {
+    let helm = require!(Helm::find());
+    let objects = Objects::of(&helm, "ratelimit", &[]);
+    let pod = &objects.only("Deployment")["spec"]["template"]["spec"];
+    let security = &pod["securityContext"];
+    assert_eq!((&security["runAsNonRoot"], &security["runAsUser"]), (&json!(true), &json!(65532)));
+    assert_eq!(security["seccompProfile"]["type"], "RuntimeDefault");
+    let container = &pod["containers"][0];
+    assert_eq!(
+        container["securityContext"],
+        json!({
+            "allowPrivilegeEscalation": false,
+            "readOnlyRootFilesystem": true,
+            "capabilities": { "drop": ["ALL"] },
+        })
+    );
+    assert_eq!(container["livenessProbe"]["httpGet"]["path"], "/healthz");
+    assert_eq!(container["readinessProbe"]["httpGet"]["path"], "/readyz");
+    assert!(container["resources"]["limits"]["memory"].is_string());
+    assert_eq!(objects.only("ServiceAccount")["automountServiceAccountToken"], false);
+    assert_eq!(pod["serviceAccountName"], objects.only("ServiceAccount")["metadata"]["name"]);
+}
+
+#[test]
+fn what_is_optional_can_be_had() {
+    let helm = require!(Helm::find());
+    let plain = Objects::of(&helm, "ratelimit", &[]);
+    for kind in ["NetworkPolicy", "ServiceMonitor", "PrometheusRule"] {
+        assert!(!plain.has(kind), "{kind}");
+    }
+    let set = "networkPolicy.enabled=true,monitoring.serviceMonitor.enabled=true,\
+               monitoring.prometheusRule.enabled=true,monitoring.dashboard.enabled=true,autoscaling.enabled=false";
+    let all = Objects::of(&helm, "ratelimit", &["--set", set]);
+    assert_eq!(all.only("Deployment")["spec"]["replicas"], 3);
+    assert_eq!(all.only("ServiceMonitor")["spec"]["endpoints"][0]["path"], "/metrics");
+    let rules = &all.only("PrometheusRule")["spec"];
+    assert_eq!(rules, &yaml::document(&super::read("helm/headgate/files/alerts.yaml")));
+    let dashboard =
+        &all.named("ConfigMap", "ratelimit-headgate-dashboard")["data"]["headgate.json"];
+    let dashboard: Value = serde_json::from_str(dashboard.as_str().unwrap()).unwrap();
+    assert_eq!(dashboard["title"], "Headgate");
+}
+
+#[test]
+fn secrets_of_kubernetes_do_as_well_as_vault() {
+    let helm = require!(Helm::find());
+    let set = "vault.enabled=false,existingSecrets[0].name=db,existingSecrets[0].key=db-password,\
+               existingSecrets[0].configKey=database.password_file";
+    let objects = Objects::of(&helm, "ratelimit", &["--set", set]);
+    let pod = &objects.only("Deployment")["spec"]["template"]["spec"];
+    assert_eq!(pod["automountServiceAccountToken"], false);
+    assert_eq!(pod["volumes"][3]["secret"]["secretName"], "db");
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("db-password"), "hunter2").unwrap();
+    assert_eq!(problems(&objects.config("ratelimit"), folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn the_guides_commands_work() {
+    let helm = require!(Helm::find());
+    let guide = fs::read_to_string(path("../docs/guides/kubernetes.md")).unwrap();
+    let commands = guide.lines().filter_map(|line| {
+        line.strip_prefix("helm install ").or_else(|| line.strip_prefix("helm template "))
+    });
+    let commands: Vec<&str> = commands.collect();
+    assert_eq!(commands.len(), 6, "{commands:?}");
+    for command in commands {
+        let folder = path("helm/headgate").display().to_string();
+        let command = command.replace("deploy/helm/headgate", &folder);
+        let arguments: Vec<&str> = command.split(' ').collect();
+        let made = helm.template(&arguments).unwrap_or_else(|said| panic!("{command}: {said}"));
+        assert!(made.contains("kind: Deployment"), "{command}");
+    }
+}
+
+#[test]
+fn values_that_cannot_be_are_refused_in_words() {
+    let helm = require!(Helm::find());
+    let chart = path("helm/headgate").display().to_string();
+    let off = "config.auth.mode=off";
+    let cases: [(&[&str], &str); 6] = [
+        (&[], "config.auth: say who may change rules"),
+        (&[off, "redis.enabled=true"], "redis.url: where Redis is"),
+        (&[off, "kafka.enabled=true"], "kafka.brokers: some of the brokers"),
+        (&[off, "vault.enabled=true"], "vault.role: the role"),
+        (&[off, "replicaCounts=3"], "replicaCounts"),
+        (&[off, "service.port=0"], "service/port"),
+    ];
+    for (set, expected) in cases {
+        let mut arguments = vec!["x", chart.as_str()];
+        for value in set {
+            arguments.extend(["--set", value]);
+        }
+        let said = helm.template(&arguments).expect_err(expected);
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    let alone =
+        helm.template(&["x", chart.as_str(), "--set", off]).unwrap_or_else(|said| panic!("{said}"));
+    assert!(!alone.contains("PodDisruptionBudget"), "one server must be allowed to move");
+}

@@ -1,0 +1,101 @@
+//! What Kong takes as the plugin's configuration.
+
+use std::{net::Ipv4Addr, path::Path, process::Command};
+
+use headgate_testkit::{free_port, require};
+
+use super::gateway::Gateway;
+
+const PLUGIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/kong");
+
+#[tokio::test]
+async fn a_configuration_that_cannot_be_is_refused() {
+    let gateway = (Ipv4Addr::LOCALHOST, free_port()).into();
+    let gateway = require!(Gateway::start(gateway, "").await);
+    let cases = [
+        ("{}", "ok"),
+        ("{ token = \"{vault://env/headgate-token}\", tls = true }", "ok"),
+        ("{ limit_by = \"header\", header_name = \"X-Tenant\" }", "ok"),
+        ("{ limit_by = \"header\" }", "header_name: required field missing"),
+        (
+            "{ limit_by = \"planet\" }",
+            "limit_by: expected one of: consumer, credential, header, ip, service, route",
+        ),
+        ("{ scope = \"tenant\" }", "scope: expected one of: service, user, endpoint"),
+        ("{ timeout = 0 }", "timeout: value should be between 1 and 60000"),
+        ("{ timeout = 1.5 }", "timeout: expected integer"),
+        ("{ port = 70000 }", "port: value should be between 0 and 65535"),
+        ("{ host = \"a b\" }", "host: invalid value"),
+        ("{ rule_id = \"gold\" }", "rule_id: invalid value"),
+        ("{ fault_tolerant = \"yes\" }", "fault_tolerant: expected boolean"),
+        ("{ fault_tolerent = true }", "fault_tolerent: unknown field"),
+    ];
+    for (conf, expected) in cases {
+        assert_eq!(gateway.judge(conf).await, expected, "{conf}");
+    }
+}
+
+#[test]
+fn every_file_is_in_the_rockspec_and_every_key_in_the_readme() {
+    let read = |name: &str| std::fs::read_to_string(Path::new(PLUGIN).join(name)).unwrap();
+    let rockspec = read("kong-plugin-headgate-0.1.0-1.rockspec");
+    for entry in std::fs::read_dir(Path::new(PLUGIN).join("kong/plugins/headgate")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let (file, module) =
+            (format!("\"kong/plugins/headgate/{name}\""), name.replace(".lua", ""));
+        assert!(rockspec.contains(&file), "{name}");
+        assert!(rockspec.contains(&format!("[\"kong.plugins.headgate.{module}\"]")), "{name}");
+    }
+    assert!(read("kong/plugins/headgate/handler.lua").contains("VERSION = \"0.1.0\""));
+
+    let schema = read("kong/plugins/headgate/schema.lua");
+    let fields =
+        schema.lines().filter_map(|line| line.strip_prefix("        { ")?.split(' ').next());
+    let fields: Vec<&str> = fields.collect();
+    assert_eq!(fields.len(), 17, "{fields:?}");
+    let readme = read("README.md");
+    for field in fields {
+        assert!(readme.contains(&format!("| `{field}` |")), "{field}");
+    }
+}
+
+/// The plugin's configuration in each YAML example of a document, as Lua.
+fn examples(document: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
+    let text = std::fs::read_to_string(path).unwrap();
+    let blocks = text.split("```yaml").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let ours = blocks.filter_map(|block| block.split("- name: headgate\n").nth(1));
+    ours.map(|rest| {
+        let mut lines = rest.lines();
+        let config = lines.next().unwrap();
+        assert_eq!(config.trim(), "config:");
+        let indent = config.len() - config.trim_start().len();
+        let fields = lines.take_while(|line| line.len() - line.trim_start().len() > indent);
+        let fields = fields.map(|line| {
+            let (name, value) = line.trim().split_once(": ").unwrap();
+            let is_word = value.parse::<u64>().is_err() && value.parse::<bool>().is_err();
+            if is_word { format!("{name} = \"{value}\"") } else { format!("{name} = {value}") }
+        });
+        format!("{{ {} }}", fields.collect::<Vec<_>>().join(", "))
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn the_documents_examples_are_taken() {
+    let gateway = (Ipv4Addr::LOCALHOST, free_port()).into();
+    let gateway = require!(Gateway::start(gateway, "").await);
+    let examples = ["plugins/kong/README.md", "docs/guides/kong.md"].map(examples).concat();
+    assert_eq!(examples.len(), 3);
+    for example in examples {
+        assert_eq!(gateway.judge(&example).await, "ok", "{example}");
+    }
+}
+
+#[test]
+fn the_lua_is_clean() {
+    let checker = require!(headgate_testkit::find_program("luacheck"));
+    let output = Command::new(checker).args(["--no-color", "."]).current_dir(PLUGIN).output();
+    let output = output.expect("luacheck runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}

@@ -1,0 +1,81 @@
+//! Whom a request is counted for.
+
+use headgate_testkit::require;
+
+use super::gateway::{Gateway, headers};
+use crate::harness::Server;
+
+/// How much `subject` has left of 100.
+async fn left(server: &Server, scope: &str, subject: &str) -> i64 {
+    let body = serde_json::json!({"scope": scope, "identifier": subject, "dry_run": true});
+    let reply = server.post(crate::harness::CHECK, &body.to_string()).await;
+    reply.json()["remaining"].as_i64().unwrap_or_else(|| panic!("{}", reply.text))
+}
+
+async fn server() -> Server {
+    Server::start(&[("ratelimit.default_window_seconds", "31000000")]).await
+}
+
+#[tokio::test]
+async fn each_way_of_counting_finds_its_subject() {
+    let server = server().await;
+    let by_header = "limit_by = \"header\", header_name = \"X-Tenant\"";
+    let cases = [
+        ("limit_by = \"consumer\"", ("x-test-consumer", "alice"), "alice"),
+        ("limit_by = \"consumer\"", ("x-test-credential", "cred-1"), "cred-1"),
+        ("limit_by = \"consumer\"", ("x-test-address", "192.0.2.1"), "ip:192.0.2.1"),
+        ("limit_by = \"credential\"", ("x-test-credential", "cred-2"), "cred-2"),
+        ("limit_by = \"ip\"", ("x-test-consumer", "bob"), "ip:127.0.0.1"),
+        (by_header, ("x-tenant", "acme"), "acme"),
+        (by_header, ("x-test-address", "192.0.2.2"), "ip:192.0.2.2"),
+        ("limit_by = \"service\"", ("x-test-service", "billing"), "billing"),
+        ("limit_by = \"route\"", ("x-test-route", "orders"), "orders"),
+    ];
+    for (conf, header, subject) in cases {
+        let gateway = require!(Gateway::start(server.grpc_address, conf).await);
+        let reply = gateway.get(&[header]).await;
+        assert_eq!((reply.status.as_u16(), headers(&reply)[1]), (200, "99"), "{subject}");
+        assert_eq!(left(&server, "user", subject).await, 99, "{subject}: {}", gateway.log());
+    }
+}
+
+#[tokio::test]
+async fn an_address_is_counted_as_the_server_counts_it() {
+    let server = server().await;
+    let gateway = require!(Gateway::start(server.grpc_address, "limit_by = \"ip\"").await);
+    let cases = [
+        ("198.51.100.7", "ip:198.51.100.7"),
+        ("::ffff:198.51.100.8", "ip:198.51.100.8"),
+        ("2001:db8:1:2:3:4:5:6", "ip:2001:db8:1:2::/64"),
+        ("2001:0DB8:0001:0003::1", "ip:2001:db8:1:3::/64"),
+        ("2001:db8::1", "ip:2001:db8::/64"),
+        ("2001:db8:0:7::", "ip:2001:db8:0:7::/64"),
+        ("fe80::1%eth0", "ip:fe80::/64"),
+        ("::1", "ip:::/64"),
+    ];
+    for (address, subject) in cases {
+        let reply = gateway.get(&[("x-test-address", address)]).await;
+        assert_eq!(headers(&reply)[1], "99", "{address}: {}", gateway.log());
+        assert_eq!(left(&server, "user", subject).await, 99, "{address}");
+    }
+    let neighbour = gateway.get(&[("x-test-address", "2001:db8:1:2:ffff::1")]).await;
+    assert_eq!(headers(&neighbour)[1], "98");
+}
+
+#[tokio::test]
+async fn no_header_gets_around_the_count() {
+    let server = Server::start(&[("ratelimit.default_limit", "1")]).await;
+    let conf = "limit_by = \"header\", header_name = \"x-key\"";
+    let gateway = require!(Gateway::start(server.grpc_address, conf).await);
+    let long = [b'x'; 4000];
+    // Too long, braces, not UTF-8, a tab: the server would refuse each as a subject.
+    let values: [&[u8]; 4] = [&long, b"{slot}", b"\xff\xfe", b"a\tb"];
+    for value in values {
+        let first = gateway.get_bytes(&[("x-key", value)]).await;
+        assert_eq!((first.status.as_u16(), headers(&first)[0]), (200, "1"), "{}", gateway.log());
+        assert_eq!(gateway.get_bytes(&[("x-key", value)]).await.status, 429);
+    }
+    // Said twice, the first counts.
+    let twice: [(&str, &[u8]); 2] = [("x-key", b"a\tb"), ("x-key", b"fresh")];
+    assert_eq!(gateway.get_bytes(&twice).await.status, 429);
+}

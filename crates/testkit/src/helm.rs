@@ -1,0 +1,64 @@
+//! Helm, which makes Kubernetes's objects of a chart.
+
+use std::{
+    ffi::OsStr,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use crate::{Skip, cache, skip::find_program};
+
+const NAME: &str = "helm";
+
+/// The cluster that objects are made for: a build from source pretends to be an old one unless it is told.
+const KUBERNETES: &str = "1.34.0";
+
+/// The program, ready to run.
+#[derive(Debug, Clone)]
+pub struct Helm(PathBuf);
+
+// === impl Helm ===
+
+impl Helm {
+    /// The version that the test dependencies pin, or else the one on `PATH`.
+    ///
+    /// # Errors
+    ///
+    /// [`Skip`] if it is not installed.
+    pub fn find() -> Result<Self, Skip> {
+        let installed = cache::tool(NAME).map(|folder| folder.join(NAME));
+        match installed.filter(|program| program.is_file()) {
+            Some(program) => Ok(Self(program)),
+            None => find_program(NAME).map(Self),
+        }
+    }
+
+    /// The objects of a chart, as YAML: `helm template`, with these arguments.
+    ///
+    /// # Errors
+    ///
+    /// What it says, if it cannot make them.
+    pub fn template<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<String, String> {
+        self.run("template", arguments)
+    }
+
+    /// What it says of a chart: `helm lint`, with these arguments.
+    ///
+    /// # Errors
+    ///
+    /// What it says, if it finds a fault.
+    pub fn lint<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<String, String> {
+        self.run("lint", arguments)
+    }
+
+    fn run<S: AsRef<OsStr>>(&self, command: &str, arguments: &[S]) -> Result<String, String> {
+        let mut helm = Command::new(&self.0);
+        helm.arg(command).args(arguments).args(["--kube-version", KUBERNETES]);
+        let output = helm.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if output.status.success() {
+            return Ok(text(&output.stdout));
+        }
+        Err(text(&output.stdout) + &text(&output.stderr))
+    }
+}

@@ -1,0 +1,38 @@
+{{- /* The server's configuration: what the chart knows, under what `config` says, and where secrets are. */}}
+{{- define "headgate.config" -}}
+{{- $own := dict
+  "app" (dict "name" (include "headgate.name" .) "version" .Chart.AppVersion)
+  "server" (dict "host" "0.0.0.0" "port" .Values.container.port "grpc_port" .Values.container.grpcPort "data_dir" "/data")
+  "ratelimit" (dict "replicas" .Values.replicaCount)
+}}
+{{- $config := mergeOverwrite $own (deepCopy .Values.config) }}
+{{- if .Values.redis.enabled }}
+{{- $url := required "redis.url: where Redis is, such as redis://redis:6379" .Values.redis.url }}
+{{- $_ := set $config "redis" (mergeOverwrite (dict "url" $url) (default dict $config.redis)) }}
+{{- end }}
+{{- if .Values.kafka.enabled }}
+{{- if not .Values.kafka.brokers }}{{ fail "kafka.brokers: some of the brokers, such as kafka-0.kafka:9092" }}{{ end }}
+{{- $_ := set $config "kafka" (mergeOverwrite (dict "brokers" .Values.kafka.brokers) (default dict $config.kafka)) }}
+{{- end }}
+{{- $files := list }}
+{{- if .Values.vault.enabled }}
+{{- range .Values.vault.secrets }}
+{{- $files = append $files (dict "configKey" .configKey "path" .mountPath) }}
+{{- end }}
+{{- end }}
+{{- range .Values.existingSecrets }}
+{{- $files = append $files (dict "configKey" .configKey "path" (include "headgate.secretFile" .)) }}
+{{- end }}
+{{- range $files }}
+{{- if .configKey }}
+{{- $section := first (splitList "." .configKey) }}
+{{- $key := last (splitList "." .configKey) }}
+{{- $_ := set $config $section (mergeOverwrite (default dict (get $config $section)) (dict $key .path)) }}
+{{- end }}
+{{- end }}
+{{- $auth := default dict $config.auth }}
+{{- if not (or $auth.jwks_url $auth.tokens $auth.mode) }}
+{{- fail "config.auth: say who may change rules: auth.jwks_url (an issuer of tokens), auth.tokens, or auth.mode: 'off' in quotes" }}
+{{- end }}
+{{- toYaml $config }}
+{{- end }}

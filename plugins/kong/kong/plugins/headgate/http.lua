@@ -1,0 +1,226 @@
+-- One HTTP/1.1 request over a connection that is kept for the next.
+
+local floor = math.floor
+local find, gsub, lower, match, sub = string.find, string.gsub, string.lower, string.match, string.sub
+local now, tcp, update_time = ngx.now, ngx.socket.tcp, ngx.update_time
+
+local _M = {}
+
+local MAX_HEADERS = 64
+local MAX_CHUNKS = 64
+local MAX_ANSWER_BYTES = 64 * 1024
+
+-- A kept connection may have been closed by the other side just now.
+local MAX_ATTEMPTS = 3
+
+-- Gives the next step the time that is left: whatever happens, the whole exchange ends in time.
+local function hurry(sock, deadline)
+  update_time()
+  local left = floor(deadline - now() * 1000)
+  if left < 1 then
+    return nil, "timeout"
+  end
+  sock:settimeout(left)
+  return true
+end
+
+local function connect(sock, target, deadline)
+  local in_time, late = hurry(sock, deadline)
+  if not in_time then
+    return nil, late
+  end
+  -- A connection is kept for those alone who would have opened it in the same way.
+  local pool = table.concat({
+    "headgate", target.host, target.port, tostring(target.tls), target.server_name or "",
+    tostring(target.verify),
+  }, "|")
+  local connected, err = sock:connect(target.host, target.port, { pool = pool, pool_size = target.pool_size })
+  if not connected then
+    return nil, err
+  end
+  if target.tls and sock:getreusedtimes() == 0 then
+    in_time, late = hurry(sock, deadline)
+    if not in_time then
+      return nil, late
+    end
+    return sock:sslhandshake(nil, target.server_name or target.host, target.verify)
+  end
+  return true
+end
+
+-- Reads what has come so far, and waits for more: nginx's own time limit begins anew with every byte.
+local Reader = {}
+Reader.__index = Reader
+
+function Reader.new(sock, deadline)
+  return setmetatable({ sock = sock, deadline = deadline, buffer = "" }, Reader)
+end
+
+function Reader:more()
+  if #self.buffer > MAX_ANSWER_BYTES then
+    return nil, "the answer is too long"
+  end
+  local in_time, late = hurry(self.sock, self.deadline)
+  if not in_time then
+    return nil, late
+  end
+  local bytes, err = self.sock:receiveany(4096)
+  if not bytes then
+    return nil, err
+  end
+  self.begun = true
+  self.buffer = self.buffer .. bytes
+  return true
+end
+
+function Reader:bytes(length)
+  while #self.buffer < length do
+    local came, err = self:more()
+    if not came then
+      return nil, err
+    end
+  end
+  local bytes = sub(self.buffer, 1, length)
+  self.buffer = sub(self.buffer, length + 1)
+  return bytes
+end
+
+function Reader:line()
+  local from = find(self.buffer, "\n", 1, true)
+  while not from do
+    local came, err = self:more()
+    if not came then
+      return nil, err
+    end
+    from = find(self.buffer, "\n", 1, true)
+  end
+  local line = sub(self.buffer, 1, from - 1)
+  self.buffer = sub(self.buffer, from + 1)
+  return (gsub(line, "\r$", ""))
+end
+
+-- The status and the headers, by their names in lower case.
+local function read_head(reader)
+  local line, err = reader:line()
+  if not line then
+    return nil, err
+  end
+  local status = match(line, "^HTTP/1%.1 (%d%d%d)")
+  if not status then
+    return nil, "the answer is not HTTP/1.1"
+  end
+  local headers = {}
+  for _ = 1, MAX_HEADERS do
+    line, err = reader:line()
+    if not line then
+      return nil, err
+    end
+    if line == "" then
+      return { status = tonumber(status), headers = headers }
+    end
+    local name, value = match(line, "^([^:%s]+):%s*(.-)%s*$")
+    if not name then
+      return nil, "the answer has a header that cannot be read"
+    end
+    headers[lower(name)] = value
+  end
+  return nil, "the answer has too many headers"
+end
+
+local function read_chunks(reader)
+  local chunks = {}
+  while true do
+    local line, err = reader:line()
+    if not line then
+      return nil, err
+    end
+    local size = tonumber(match(line, "^(%x+)") or "", 16)
+    if not size or size > MAX_ANSWER_BYTES or #chunks == MAX_CHUNKS then
+      return nil, "the answer has a chunk that cannot be read"
+    end
+    chunks[#chunks + 1], err = reader:bytes(size)
+    if err then
+      return nil, err
+    end
+    -- Every chunk ends with an empty line. We ask for no trailers, and get none.
+    line, err = reader:line()
+    if line ~= "" then
+      return nil, err or "the answer has a chunk that cannot be read"
+    end
+    if size == 0 then
+      return table.concat(chunks)
+    end
+  end
+end
+
+local function read_body(reader, headers)
+  if headers["transfer-encoding"] then
+    return read_chunks(reader)
+  end
+  local length = tonumber(match(headers["content-length"] or "", "^%d+$"))
+  if not length or length > MAX_ANSWER_BYTES then
+    return nil, "the answer has no length, or one beyond " .. MAX_ANSWER_BYTES
+  end
+  return reader:bytes(length)
+end
+
+-- Sends the request and reads all of the answer. The third result says that nobody saw the request.
+local function exchange(sock, request, deadline)
+  local reused = sock:getreusedtimes() > 0
+  local in_time, late = hurry(sock, deadline)
+  if not in_time then
+    return nil, late
+  end
+  local sent, err = sock:send(request)
+  if not sent then
+    return nil, err, reused and err == "closed"
+  end
+  local reader = Reader.new(sock, deadline)
+  local response
+  response, err = read_head(reader)
+  if not response then
+    local hung_up = err == "closed" or err == "connection reset by peer"
+    return nil, err, reused and hung_up and not reader.begun
+  end
+  response.body, err = read_body(reader, response.headers)
+  if not response.body then
+    return nil, err
+  end
+  -- What is left over belongs to no answer of ours.
+  response.reusable = reader.buffer == "" and lower(response.headers.connection or "") ~= "close"
+  return response
+end
+
+-- Sends `request` to `target`, and gives the status, the headers and the body of the answer, all within
+-- `target.timeout` milliseconds.
+function _M.send(target, request)
+  update_time()
+  local deadline = now() * 1000 + target.timeout
+  local problem
+  for _ = 1, MAX_ATTEMPTS do
+    local sock = tcp()
+    local connected, err = connect(sock, target, deadline)
+    if not connected then
+      sock:close()
+      return nil, "cannot connect: " .. (err or "unknown")
+    end
+    local response, unseen
+    response, err, unseen = exchange(sock, request, deadline)
+    if response then
+      if response.reusable then
+        sock:setkeepalive(target.keepalive, target.pool_size)
+      else
+        sock:close()
+      end
+      return response
+    end
+    sock:close()
+    problem = err or "unknown"
+    if not unseen then
+      break
+    end
+  end
+  return nil, sub(problem, 1, 200)
+end
+
+return _M

@@ -1,0 +1,104 @@
+-- Whom a request is counted for.
+
+local find, format, gmatch, gsub, match = string.find, string.format, string.gmatch, string.gsub, string.match
+local sha1_bin = ngx.sha1_bin
+
+local _M = {}
+
+-- The longest subject that the server takes, in bytes.
+local MAX_BYTES = 512
+
+local function hex(bytes)
+  return (gsub(bytes, ".", function(one)
+    return format("%02x", one:byte())
+  end))
+end
+
+-- A subject that the server takes, whatever a client wrote: if it refused one, whoever wrote it would go uncounted.
+local function clean(text)
+  if #text > MAX_BYTES or find(text, "[^\32-\122|~]") then
+    return "sha1:" .. hex(sha1_bin(text))
+  end
+  return text
+end
+
+-- The first four of the eight groups of an IPv6 address, without leading zeros, or nothing if it is none.
+local function network(address)
+  local head, tail = match(address, "^([%x:]*)::([%x:]*)$")
+  local groups = {}
+  for group in gmatch(head or address, "[^:]+") do
+    groups[#groups + 1] = tonumber(group, 16)
+  end
+  if head then
+    local _, after = gsub(tail, "%x+", "")
+    for _ = #groups + after + 1, 8 do
+      groups[#groups + 1] = 0
+    end
+    for group in gmatch(tail, "[^:]+") do
+      groups[#groups + 1] = tonumber(group, 16)
+    end
+  end
+  return #groups == 8 and groups or nil
+end
+
+-- The text by which an address is counted: an IPv4 address, or the network of an IPv6 address, since whoever has one
+-- address there has all of them. Headgate writes both in the same way.
+function _M.address(address)
+  address = gsub(address, "%%.*$", "")
+  local v4 = match(address, "^::[fF][fF][fF][fF]:(%d+%.%d+%.%d+%.%d+)$") or match(address, "^[%d.]+$")
+  if v4 then
+    return "ip:" .. v4
+  end
+  local groups = network(address)
+  if not groups then
+    return clean("ip:" .. address)
+  end
+  local last = 4
+  while last > 0 and groups[last] == 0 do
+    last = last - 1
+  end
+  local parts = {}
+  for place = 1, last do
+    parts[place] = format("%x", groups[place])
+  end
+  return "ip:" .. table.concat(parts, ":") .. "::/64"
+end
+
+local function name_of(entity)
+  return entity and (entity.name or entity.id)
+end
+
+local function credential()
+  local found = kong.client.get_credential()
+  return found and (found.id or found.username)
+end
+
+-- Who it is, by what `limit_by` says.
+local FINDERS = {
+  consumer = function()
+    local found = kong.client.get_consumer()
+    return found and (found.username or found.custom_id or found.id) or credential()
+  end,
+  credential = credential,
+  header = function(conf)
+    return kong.request.get_header(conf.header_name)
+  end,
+  service = function()
+    return name_of(kong.router.get_service())
+  end,
+  route = function()
+    return name_of(kong.router.get_route())
+  end,
+  ip = function() end,
+}
+
+-- Whom the request is counted for; whoever cannot be named is counted by the address.
+function _M.of(conf)
+  local found = FINDERS[conf.limit_by](conf)
+  if found and found ~= "" then
+    return clean(tostring(found))
+  end
+  return _M.address(kong.client.get_forwarded_ip())
+end
+
+return _M

@@ -1,0 +1,103 @@
+-- Reads a configuration by a schema as Kong does, as far as this schema goes. A word in the schema that is unknown here
+-- is an error: Kong would refuse to load it.
+
+local _M = {}
+
+local KNOWN = {
+  between = true, default = true, encrypted = true, len_max = true, match = true, one_of = true, referenceable = true,
+  required = true, type = true, uuid = true,
+}
+
+local UUID = "^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$"
+
+local TYPES = {
+  boolean = function(value)
+    return type(value) == "boolean"
+  end,
+  integer = function(value)
+    return type(value) == "number" and value % 1 == 0
+  end,
+  string = function(value)
+    return type(value) == "string" and value ~= ""
+  end,
+}
+
+local function contains(list, value)
+  for _, one in ipairs(list) do
+    if one == value then
+      return true
+    end
+  end
+  return false
+end
+
+local function problem_of(field, value)
+  for word in pairs(field) do
+    assert(KNOWN[word], word)
+  end
+  if not TYPES[field.type](value) then
+    return "expected " .. field.type
+  end
+  local between = field.between
+  if between and (value < between[1] or value > between[2]) then
+    return "value should be between " .. between[1] .. " and " .. between[2]
+  end
+  if field.one_of and not contains(field.one_of, value) then
+    return "expected one of: " .. table.concat(field.one_of, ", ")
+  end
+  if field.match and not value:match(field.match) or field.uuid and not value:match(UUID) then
+    return "invalid value"
+  end
+  if field.len_max and #value > field.len_max then
+    return "length must be at most " .. field.len_max
+  end
+end
+
+local function config_fields(schema)
+  for _, field in ipairs(schema.fields) do
+    if field.config then
+      return field.config.fields
+    end
+  end
+end
+
+local function entity_problem(schema, config)
+  for _, check in ipairs(schema.entity_checks) do
+    local rule = check.conditional
+    local asked, needed = rule.if_field:match("^config%.(.+)$"), rule.then_field:match("^config%.(.+)$")
+    if config[asked] == rule.if_match.eq and rule.then_match.required and config[needed] == nil then
+      return needed .. ": required field missing"
+    end
+  end
+end
+
+-- The whole configuration with its defaults, or what is wrong with it.
+function _M.validate(schema, given)
+  local config, known = {}, {}
+  for _, entry in ipairs(config_fields(schema)) do
+    local name, field = next(entry)
+    known[name] = true
+    local value = given[name]
+    if value == nil then
+      value = field.default
+    end
+    local problem = value == nil and field.required and "required field missing"
+      or value ~= nil and problem_of(field, value)
+    if problem then
+      return nil, name .. ": " .. problem
+    end
+    config[name] = value
+  end
+  for name in pairs(given) do
+    if not known[name] then
+      return nil, name .. ": unknown field"
+    end
+  end
+  local problem = entity_problem(schema, config)
+  if problem then
+    return nil, problem
+  end
+  return config
+end
+
+return _M
