@@ -11,6 +11,8 @@ repeat
   local clock = time[1] * 1000000 + time[2]
   -- lives: keys whose time to live is long enough as it is
   local sure, all, answers, lives = true, true, {}, {}
+  -- ';' and a letter for every key where not all share: see driver.lua
+  local stakes = ARGV[3]
   for i = 1, #KEYS do
     local at = 5 * i - 2
     local key, algorithm, cost = KEYS[i], ARGV[at + 1], tonumber(ARGV[at + 2])
@@ -91,16 +93,24 @@ repeat
       sure = false
       break
     end
-    all = all and fits
+    if not fits and (stakes == '' or string.find(stakes, '^[sl]', i + 1)) then all = false end
   end
 
   if not sure then break end
-  if verb == 'peek' or not all then return answers end
+  if verb == 'peek' or stakes == '' and not all then return answers end
   for i = 1, #KEYS do
     local at = 5 * i - 2
     local key, algorithm, cost, answer = KEYS[i], ARGV[at + 1], tonumber(ARGV[at + 2]), answers[i]
     local life = tonumber(ARGV[at + 4])
-    if algorithm == 'fixed_window' then
+    if stakes ~= '' then
+      local stake, fits = string.sub(stakes, i + 1, i + 1), answer[1] == 1
+      if stake == 'l' or stake == 'g' or stake == 's' and not all or stake == 'a' and not (fits and all) or stake == 'o' and not fits then
+        algorithm, lives[i] = '', true
+      end
+    end
+    if algorithm == '' then
+      -- takes nothing
+    elseif algorithm == 'fixed_window' then
       answer[4] = answer[4] + cost
       redis.call('HSET', key, 'count', answer[4], 'start', answer[5] - life)
       life = answer[5] - answer[2]
