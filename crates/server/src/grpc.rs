@@ -6,6 +6,7 @@
 //! | `methods` | what can be called, and by what name it is counted |
 //! | `service` | the rate-limit service: authenticate, act |
 //! | `quotas` | the quota service |
+//! | `envoy` | the service that Envoy's rate limit filters call |
 //! | `caller` | who calls |
 //! | `check`, `rules`, `usage`, `reset` | from messages to the use cases and back |
 //! | `error` | every error, and how it travels |
@@ -16,6 +17,7 @@
 mod caller;
 mod check;
 mod deadline;
+mod envoy;
 mod error;
 mod health;
 mod methods;
@@ -32,6 +34,7 @@ mod time;
 mod usage;
 
 pub(crate) use self::{
+    envoy::EnvoySurface,
     methods::{METHODS, Method},
     surface::Grpc,
 };
