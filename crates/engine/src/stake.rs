@@ -1,3 +1,5 @@
+//! What a check has to do with the others of its batch.
+
 /// What a check has to do with the others of its batch, when something is to be taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Stake {

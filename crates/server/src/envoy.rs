@@ -26,7 +26,7 @@ mod unit;
 mod verdict;
 
 pub(crate) use self::{
-    catalog::{EnvoyCatalog, Reloader},
+    catalog::Reloader,
     limits::{EnvoyLimits, Settings},
     plan::AskError,
     question::{Descriptor, Hits, MAX_DESCRIPTORS, MAX_ENTRIES, Override, Question},

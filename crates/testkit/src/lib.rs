@@ -7,6 +7,7 @@
 //!   [`Database`] on a server that tests share;
 //! - [`Kafka`]: one broker, which a test can stop as in a crash and start again with its data;
 //! - [`DynamoDb`]: Amazon's DynamoDB Local, which a test can stop, start again empty and make hang;
+//! - [`Envoy`]: the proxy, with a configuration of the test's own;
 //! - [`Schemathesis`]: requests that an HTTP API's own description says it accepts, or refuses;
 //! - [`Issuer`]: signs tokens and publishes its keys, which a test can rotate, break and take away;
 //! - [`skewed_clock`]: the environment of a program whose clock is wrong;
@@ -31,6 +32,7 @@
 mod cache;
 mod cluster;
 mod dynamodb;
+mod envoy;
 mod issuer;
 mod java;
 mod kafka;
@@ -46,6 +48,7 @@ mod wait;
 pub use self::{
     cluster::RedisCluster,
     dynamodb::{DynamoDb, SharedDynamoDb},
+    envoy::Envoy,
     issuer::{Algorithm, Answer, Issuer, SigningKey},
     kafka::{Kafka, KafkaBuilder, SecureListeners, SharedKafka},
     port::free_port,

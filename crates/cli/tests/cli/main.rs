@@ -8,6 +8,7 @@ mod config;
 mod export;
 mod harness;
 mod https;
+mod import;
 mod keyed;
 mod quota;
 mod quota_chaos;

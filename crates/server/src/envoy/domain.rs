@@ -190,10 +190,10 @@ impl Compiler<'_> {
             let message = "only a value that ends with * can share its threshold";
             self.problems.push(Problem::new(format!("{path}.share_threshold"), message));
         }
-        let outer = std::mem::replace(
-            &mut self.detail,
-            if detail == Detail::Some { detail } else { self.detail },
-        );
+        let outer = self.detail;
+        if detail == Detail::Some {
+            self.detail = detail;
+        }
         let below = self.level(&written.descriptors, &format!("{path}.descriptors"), &full);
         self.detail = outer;
         Entry {

@@ -113,12 +113,12 @@ fn put(domain: &mut Branch, limit: LimitEntry) -> Result<(), (String, String)> {
     Ok(())
 }
 
-/// `key == "value"`, in either kind of quotes.
+/// `key == "value"`, in either kind of quotes or, as it once was, in none.
 fn equality(condition: &str) -> Option<(String, Option<String>)> {
     let (key, value) = condition.split_once("==")?;
     let (key, value) = (identifier(key)?, value.trim());
     let quoted = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
-    let value = quoted('"').or_else(|| quoted('\''))?;
+    let value = quoted('"').or_else(|| quoted('\'')).or_else(|| identifier(value))?;
     let plain = !value.is_empty() && !value.contains(['"', '\'', '\\']) && !value.ends_with('*');
     plain.then(|| (key.to_owned(), Some(value.to_owned())))
 }

@@ -38,13 +38,13 @@ pub fn check(path: &Path) -> Result<Vec<Understood>, ConfigError> {
 }
 
 impl EnvoyConfig {
-    /// Whether the files that it names can be used.
+    /// Whether the files that it names can be used, if they are there.
     ///
     /// # Errors
     ///
     /// What is wrong with them, or that they cannot be read.
-    pub fn check_files(&self) -> Result<(), ConfigError> {
-        match Source::of(self).filter(|_| self.enabled) {
+    pub fn check_present_files(&self) -> Result<(), ConfigError> {
+        match Source::of(self).filter(|source| self.enabled && source.is_present()) {
             Some(source) => source::domains(&source.read()?).map(drop),
             None => Ok(()),
         }

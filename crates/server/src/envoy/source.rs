@@ -39,6 +39,11 @@ impl Source {
         folder.or_else(|| config.config_file.clone().map(Self::File))
     }
 
+    pub(super) fn is_present(&self) -> bool {
+        let (Self::Folder(path) | Self::File(path)) = self;
+        path.exists()
+    }
+
     /// The text of every file, in the order of their names.
     pub(super) fn read(&self) -> Result<Vec<Text>, ConfigError> {
         let paths = match self {

@@ -41,7 +41,7 @@ pub(super) mod envoy {
     }
     pub mod r#type {
         pub mod v3 {
-            tonic::include_proto!("envoy.type.v3");
+            tonic::include_proto!("envoy.r#type.v3");
         }
     }
 }
