@@ -45,3 +45,27 @@ impl Stake {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_depends_on_its_own_room_and_on_that_of_those_that_bind() {
+        // (room, all have room): both, itself alone, the others alone, neither.
+        let cases = [(true, true), (true, false), (false, true), (false, false)];
+        let takes = |stake: Stake| cases.map(|(room, all)| stake.takes(room, all));
+        assert_eq!(takes(Stake::Shared), [true, false, true, false]);
+        assert_eq!(takes(Stake::Aside), [true, false, false, false]);
+        assert_eq!(takes(Stake::Alone), [true, true, false, false]);
+        assert_eq!(takes(Stake::Look), [false; 4]);
+        assert_eq!(takes(Stake::Glance), [false; 4]);
+    }
+
+    #[test]
+    fn a_check_stops_others_if_it_binds() {
+        assert_eq!(Stake::ALL.map(Stake::binds), [true, true, false, false, false]);
+        assert_eq!(Stake::ALL.map(Stake::is_bound), [true, false, true, false, false]);
+        assert_eq!(Stake::ALL.map(Stake::is_question), [false, true, false, false, true]);
+    }
+}

@@ -63,7 +63,9 @@ fn what_is_wrong_with_it_is_told_with_its_line() {
     let told = run(&folder, &["envoy", "r.yaml"]);
     let told = failure(&told);
     assert!(told.contains("descriptors[0].limit (r.yaml:4): unknown key"), "{told}");
-    assert!(failure(&run(&folder, &["envoy", "missing.yaml"])).contains("cannot read missing.yaml"));
+    assert!(
+        failure(&run(&folder, &["envoy", "missing.yaml"])).contains("cannot read missing.yaml")
+    );
 }
 
 #[test]

@@ -9,7 +9,8 @@ use super::{
 
 #[tokio::test]
 async fn a_request_says_how_much_its_descriptors_take() {
-    let client = Client::connect(start(&[]).await.grpc_address).await;
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
     let path = [of(&[("path", "/a")])];
     let mut request = request("edge", &path);
     assert_eq!(client.send(request.clone()).await.each(), [(false, 99)]);
@@ -23,7 +24,8 @@ async fn a_request_says_how_much_its_descriptors_take() {
 
 #[tokio::test]
 async fn a_descriptor_says_it_for_itself_and_zero_only_looks() {
-    let client = Client::connect(start(&[]).await.grpc_address).await;
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
     let (a, b) = ([("path", "/a")], [("path", "/b")]);
     let mut request = request("edge", &[taking(5, &a), of(&b)]);
     request.hits_addend = 2;
@@ -40,7 +42,8 @@ async fn a_descriptor_says_it_for_itself_and_zero_only_looks() {
 
 #[tokio::test]
 async fn more_than_there_ever_is_is_denied_and_takes_nothing() {
-    let client = Client::connect(start(&[]).await.grpc_address).await;
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
     let (a, b) = ([("path", "/a")], [("path", "/b")]);
     for hits in [101, u64::MAX] {
         let answer = client.ask("edge", &[taking(hits, &a), of(&b)]).await;
@@ -51,7 +54,8 @@ async fn more_than_there_ever_is_is_denied_and_takes_nothing() {
 
 #[tokio::test]
 async fn what_is_given_back_is_there_again() {
-    let client = Client::connect(start(&[]).await.grpc_address).await;
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
     let path = [("path", "/a")];
     client.ask("edge", &[taking(60, &path)]).await;
     let refund = |hits| RateLimitDescriptor { is_negative_hits: true, ..taking(hits, &path) };
@@ -64,7 +68,8 @@ async fn what_is_given_back_is_there_again() {
 
 #[tokio::test]
 async fn descriptors_of_one_counter_are_added_up() {
-    let client = Client::connect(start(&[]).await.grpc_address).await;
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
     let files = |path: &'static str| of(&[("path", path)]);
     let answer = client.ask("edge", &[files("/files/a"), files("/files/b")]).await;
     assert_eq!((answer.is_over(), answer.each()), (false, vec![(false, 0), (false, 0)]));

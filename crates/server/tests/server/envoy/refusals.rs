@@ -15,7 +15,8 @@ use crate::{
 
 #[tokio::test]
 async fn a_request_that_asks_nothing_says_what_it_lacks() {
-    let client = Client::connect(start(&[]).await.grpc_address).await;
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
     let ask = async |domain: &str, descriptors: &[_]| {
         client.0.clone().should_rate_limit(request(domain, descriptors)).await.unwrap_err()
     };
