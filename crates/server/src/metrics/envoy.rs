@@ -40,8 +40,9 @@ pub(crate) struct EnvoySeries {
 
 const OUTCOMES: [&str; 4] = ["within_limit", "near_limit", "over_limit", "shadow_mode"];
 
-/// More names than these share one.
+/// More names than these share one, and so do longer ones.
 const MAX_DETAILED: usize = 1000;
+const MAX_NAME_BYTES: usize = 256;
 
 const OTHER: &str = "other";
 
@@ -113,8 +114,9 @@ impl EnvoyNumbers {
     pub(crate) fn detailed(&self, domain: &str, rule: &str) -> EnvoySeries {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let name = (domain.to_owned(), rule.to_owned());
-        let has_name = known.detailed.contains(&name)
-            || (known.detailed.len() < MAX_DETAILED && known.detailed.insert(name));
+        let has_name = rule.len() <= MAX_NAME_BYTES
+            && (known.detailed.contains(&name)
+                || (known.detailed.len() < MAX_DETAILED && known.detailed.insert(name)));
         EnvoySeries::new(&self.descriptors, domain, if has_name { rule } else { OTHER })
     }
 

@@ -101,9 +101,10 @@ async fn metrics_name_values_only_where_the_operator_asks_for_it() {
     for value in 0..1005 {
         client.ask("metrics", &[of(&[("shown", &value.to_string())])]).await;
     }
+    client.ask("metrics", &[of(&[("shown", &"x".repeat(300))])]).await;
     let text = server.get("/metrics").await.text;
     let names =
         text.lines().filter(|line| line.contains("rule=\"shown_") && line.contains("within"));
     assert_eq!(names.count(), 999);
-    assert_eq!(metric(&server, &counted("metrics", "other", "within_limit")).await, Some(7));
+    assert_eq!(metric(&server, &counted("metrics", "other", "within_limit")).await, Some(8));
 }
