@@ -75,10 +75,10 @@ impl Domain {
     /// The limit of a descriptor: what it brings along, or that of the most specific entry as deep as it is.
     pub(super) fn find(&self, descriptor: &Descriptor<'_>) -> Option<Matched> {
         let mut name = Name::new(&self.name);
-        if let Some(instead) = descriptor.instead {
+        // What cannot be a limit takes no other's place.
+        if let Some(rule) = descriptor.instead.and_then(|instead| Rule::overriding(instead.0?)) {
             descriptor.entries.iter().for_each(|(key, value)| name.entry(key, value));
-            let rule = Arc::new(Rule::overriding(instead.0?)?);
-            return Some(Matched { rule, subject: name.finish(), label: None });
+            return Some(Matched { rule: Arc::new(rule), subject: name.finish(), label: None });
         }
         let mut path: Vec<&Entry> = Vec::with_capacity(descriptor.entries.len());
         for (key, value) in &descriptor.entries {

@@ -1,6 +1,6 @@
 //! What a request asks of the store: every descriptor in one batch.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc};
 
 use headgate::{
     Batch, BatchError, Check, Cost, FailMode, Key, Limiter, Outcome, Outcomes, Space, Stake,
@@ -223,8 +223,8 @@ impl Asked {
         let never = self.never_fits();
         let retry_after = (!never).then_some(outcome.retry_after);
         let over = never || !outcome.allowed;
-        let reset_after = outcome.reset_after.max(Duration::ZERO);
-        Status { rule, over, remaining: outcome.remaining, reset_after, retry_after }
+        let Outcome { remaining, reset_after, .. } = *outcome;
+        Status { rule, over, remaining, reset_after, retry_after }
     }
 }
 

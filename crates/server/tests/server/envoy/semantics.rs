@@ -149,6 +149,10 @@ async fn overridden(client: &Client) {
     }
     assert!(client.ask("edge", &descriptor).await.is_over());
     assert!(client.ask("edge", &[allowing(0, &[("anything", "x")])]).await.is_over());
+    // One without a unit is none: the configured one stays.
+    let mut unknown = allowing(7, &[("address", "192.0.2.5")]);
+    unknown.limit.as_mut().unwrap().unit = 0;
+    assert_eq!(client.ask("edge", &[unknown]).await.each(), [(false, 2)]);
 }
 
 async fn buckets(client: &Client) {
