@@ -77,7 +77,9 @@ impl Domain {
         let mut name = Name::new(&self.name);
         // What cannot be a limit takes no other's place.
         if let Some(rule) = descriptor.instead.and_then(|instead| Rule::overriding(instead.0?)) {
-            descriptor.entries.iter().for_each(|(key, value)| name.entry(key, value));
+            for (key, value) in &descriptor.entries {
+                name.entry(key, value);
+            }
             return Some(Matched { rule: Arc::new(rule), subject: name.finish(), label: None });
         }
         let mut path: Vec<&Entry> = Vec::with_capacity(descriptor.entries.len());

@@ -19,6 +19,7 @@ pub(super) struct DomainFile {
 }
 
 /// What it says of one key, or of one value of it.
+#[expect(clippy::struct_excessive_bools, reason = "the file has as many keys")]
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a descriptor with its key")]
 pub(super) struct DescriptorEntry {

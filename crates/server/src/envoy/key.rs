@@ -59,7 +59,9 @@ mod tests {
 
     fn name(domain: &str, entries: &[(&str, &str)]) -> String {
         let mut name = Name::new(domain);
-        entries.iter().for_each(|(key, value)| name.entry(key, value));
+        for (key, value) in entries {
+            name.entry(key, value);
+        }
         name.finish()
     }
 

@@ -85,7 +85,7 @@ impl EnvoyLimits {
             match label {
                 None => known().count(status, limit, shadow),
                 Some(label) => {
-                    self.numbers.detailed(question.domain, label).count(status, limit, shadow)
+                    self.numbers.detailed(question.domain, label).count(status, limit, shadow);
                 }
             }
         }

@@ -57,8 +57,8 @@ impl TryFrom<String> for Unit {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        let named = |unit: &Self| unit.name().eq_ignore_ascii_case(&text);
-        Self::ALL.into_iter().find(named).ok_or_else(|| {
+        let is_meant = |unit: &Self| unit.name().eq_ignore_ascii_case(&text);
+        Self::ALL.into_iter().find(is_meant).ok_or_else(|| {
             let mut names = Self::ALL.map(Self::name);
             names.reverse();
             format!("expected one of {}, got {}", names.join(", "), shown(&text))
