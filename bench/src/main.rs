@@ -6,6 +6,7 @@
 //! | `memory`, `flood` | resident bytes, each measured in a `child` process |
 //! | `redis` | decisions per second through Redis, against `redis-benchmark` |
 //! | `server` | checks per second through a socket, against handlers that do nothing |
+//! | `envoy` | the latency of Envoy's requests with one and with ten descriptors, on Redis |
 //! | `quota` | durable increments per second, against a transaction for each |
 //! | `contestant`, `contestants` | ours and the rivals behind one trait |
 //! | `shape`, `stream`, `zipf`, `random` | the traffic |
@@ -17,6 +18,7 @@
 mod child;
 mod contestant;
 mod contestants;
+mod envoy;
 mod flood;
 mod lap;
 mod machine;
@@ -72,6 +74,9 @@ fn run(options: Options) {
     }
     if options.wants(Part::Server) {
         server::report(options);
+    }
+    if options.wants(Part::Envoy) {
+        envoy::report(options);
     }
     if options.wants(Part::Quota) {
         quota::report(options);

@@ -14,12 +14,13 @@ pub(crate) enum Part {
     Memory,
     Redis,
     Server,
+    Envoy,
     Quota,
 }
 
 impl Options {
     pub(crate) const USAGE: &str =
-        "usage: bench/run [--quick] [--only speed|memory|redis|server|quota]";
+        "usage: bench/run [--quick] [--only speed|memory|redis|server|envoy|quota]";
 
     /// Reads the arguments; `None` if they make no sense.
     pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Self> {
@@ -59,6 +60,7 @@ impl Part {
             "memory" => Some(Self::Memory),
             "redis" => Some(Self::Redis),
             "server" => Some(Self::Server),
+            "envoy" => Some(Self::Envoy),
             "quota" => Some(Self::Quota),
             _ => None,
         }

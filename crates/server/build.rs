@@ -6,8 +6,11 @@ use protox::prost::Message as _;
 
 const PROTO: &str = "../../proto";
 
-const FILES: [&str; 2] =
-    ["k1s0/system/ratelimit/v1/ratelimit.proto", "k1s0/system/quota/v1/quota.proto"];
+const FILES: [&str; 3] = [
+    "k1s0/system/ratelimit/v1/ratelimit.proto",
+    "k1s0/system/quota/v1/quota.proto",
+    "envoy/service/ratelimit/v3/rls.proto",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={PROTO}");

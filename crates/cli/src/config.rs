@@ -47,7 +47,9 @@ impl Config {
 }
 
 fn check(file: &Path, output: Output) -> Result<ExitCode, Failure> {
-    let wrong = headgate_server::Config::load(Some(file), variables()).err();
+    let checked = headgate_server::Config::load(Some(file), variables());
+    // Files elsewhere are checked where they are: on another machine they need not be.
+    let wrong = checked.and_then(|config| config.envoy.check_present_files()).err();
     match (output, wrong) {
         (Output::Table, Some(error)) => return Err(error.into()),
         (Output::Table, None) => writeln!(io::stdout(), "{}: ok", file.display())?,

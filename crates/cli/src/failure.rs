@@ -3,7 +3,7 @@ use std::io;
 use headgate_server::ConfigError;
 use thiserror::Error;
 
-use crate::{client::ClientError, rules::FileError, serve::ServeError};
+use crate::{client::ClientError, import::ImportError, rules::FileError, serve::ServeError};
 
 /// Why a command did not do what it says.
 #[derive(Debug, Error)]
@@ -16,6 +16,8 @@ pub(crate) enum Failure {
     File(#[from] FileError),
     #[error(transparent)]
     Config(#[from] ConfigError),
+    #[error(transparent)]
+    Import(#[from] ImportError),
     #[error("cannot print the answer: {0}")]
     Print(#[from] io::Error),
     #[error("nothing was changed")]

@@ -8,6 +8,7 @@ mod config;
 mod environment;
 mod explain;
 mod failure;
+mod import;
 mod moment;
 mod output;
 mod quota;
@@ -48,6 +49,7 @@ enum Command {
     Quota(quota::Quota),
     Audit(audit::Audit),
     Config(config::Config),
+    Import(import::Import),
 }
 
 fn main() -> ExitCode {
@@ -83,6 +85,7 @@ impl Command {
             Self::Quota(quota) => quota.run(),
             Self::Audit(audit) => audit.run(),
             Self::Config(config) => config.run(),
+            Self::Import(import) => import.run(),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! One subject's state under one limit, together with its pending reservations.
 
-use crate::{Cost, Lease, LeaseId, Limit, Outcome, State, Timestamp, Verb, algorithm::Taken};
+use crate::{
+    Check, Cost, Lease, LeaseId, Limit, Outcome, Stake, State, Timestamp, Verb, algorithm::Taken,
+};
 
 /// The reference for what every [`Verb`] does to a subject.
 ///
@@ -64,6 +66,18 @@ impl Account {
             }
             Verb::Refund => limit.give_back(&mut self.state, cost, Taken::Sometime, now),
             Verb::Reset => *self = Self::default(),
+        }
+    }
+
+    /// Does `verb` to a check of this stake, once it is known whether it and all that bind are permitted.
+    pub fn act(&mut self, check: &Check<'_>, verb: Verb, now: Timestamp, permitted: (bool, bool)) {
+        let (limit, stake) = (check.limit(), check.stake());
+        match stake {
+            Stake::Look | Stake::Glance => {}
+            _ if stake.takes(permitted.0, permitted.1) => {
+                self.perform(limit, verb, check.cost(), now);
+            }
+            _ => self.refuse(limit, verb, now),
         }
     }
 

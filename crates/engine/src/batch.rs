@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use crate::{Cost, FailMode, Key, Limit};
+use crate::{Cost, FailMode, Key, Limit, Stake};
 
 /// One limit to consult: may the subject `key` take `cost` under `limit`?
 #[derive(Clone, Copy, Debug)]
@@ -12,9 +12,10 @@ pub struct Check<'a> {
     limit: &'a Limit,
     cost: Cost,
     fail_mode: FailMode,
+    stake: Stake,
 }
 
-/// Checks that are decided together: if one denies, none takes anything.
+/// Checks that are decided together: if one denies, none takes anything, unless a [`Stake`] says otherwise.
 #[derive(Clone, Debug)]
 pub struct Batch<'a>(SmallVec<[Check<'a>; 2]>);
 
@@ -54,18 +55,24 @@ impl<'a> Check<'a> {
         if cost.get() > capacity {
             return Err(CheckError::CostAboveLimit { cost, capacity });
         }
-        Ok(Self { key, limit, cost, fail_mode: FailMode::Open })
+        Ok(Self::trusted(key, limit, cost))
     }
 
     /// A check that was validated when its reservation was made.
     pub(crate) const fn trusted(key: Key<'a>, limit: &'a Limit, cost: Cost) -> Self {
-        Self { key, limit, cost, fail_mode: FailMode::Open }
+        Self { key, limit, cost, fail_mode: FailMode::Open, stake: Stake::Shared }
     }
 
     /// What to answer when the store cannot; [`FailMode::Open`] unless said.
     #[must_use]
     pub const fn or_else(self, fail_mode: FailMode) -> Self {
         Self { fail_mode, ..self }
+    }
+
+    /// What it has to do with the others of its batch; [`Stake::Shared`] unless said.
+    #[must_use]
+    pub const fn with_stake(self, stake: Stake) -> Self {
+        Self { stake, ..self }
     }
 
     /// Whose allowance.
@@ -86,6 +93,11 @@ impl<'a> Check<'a> {
     /// What to answer when the store cannot.
     pub const fn fail_mode(&self) -> FailMode {
         self.fail_mode
+    }
+
+    /// What it has to do with the others of its batch.
+    pub const fn stake(&self) -> Stake {
+        self.stake
     }
 }
 
@@ -131,10 +143,15 @@ impl<'a> From<Check<'a>> for Batch<'a> {
 }
 
 /// Whether two keys are the same text, however it is divided into parts.
-fn same_name(a: Key<'_>, b: Key<'_>) -> bool {
+fn same_name<'a>(a: Key<'a>, b: Key<'a>) -> bool {
+    let ends = |key: Key<'a>| [key.parts()[0], key.parts()[2]];
+    // As almost always: then only the subjects can differ.
+    if ends(a) == ends(b) {
+        return a.subject() == b.subject();
+    }
     let bytes = |key: Key<'_>| key.parts().map(str::as_bytes).concat();
     let len = |key: Key<'_>| key.parts().map(str::len).iter().sum::<usize>();
-    a == b || (len(a) == len(b) && bytes(a) == bytes(b))
+    len(a) == len(b) && bytes(a) == bytes(b)
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
         let shares: Vec<Limit> = asked().map(|check| check.limit().share(self.replicas)).collect();
         let checks = asked().zip(&shares).map(|(check, share)| {
             let cost = check.cost().min(Cost::new(share.capacity()).unwrap_or(Cost::ONE));
-            Check::new(check.key(), share, cost)
+            Check::new(check.key(), share, cost).map(|local| local.with_stake(check.stake()))
         });
         let checks: Vec<Check<'_>> = checks.filter_map(Result::ok).collect();
         let Ok(batch) = Batch::new(checks) else {

@@ -10,7 +10,7 @@
 //! | [`limit`], [`cost`], [`key`] | values that cannot be constructed wrong |
 //! | [`account`] | one subject's state together with its pending reservations |
 //! | [`outcome`], [`decision`] | one limit's answer, and many answers folded into one |
-//! | [`batch`], [`store`] | what is asked of a store, and what it promises |
+//! | [`batch`], [`stake`], [`store`] | what is asked of a store, and what it promises |
 //! | [`breaker`], [`failure`] | decorators: stores that shield and replace other stores |
 //! | [`limiter`] | the verbs a caller uses |
 //! | [`clock`], [`timestamp`] | the only places that know what time it is |
@@ -53,6 +53,7 @@ pub mod lease;
 pub mod limit;
 pub mod limiter;
 pub mod outcome;
+pub mod stake;
 pub mod state;
 pub mod store;
 pub mod timestamp;
@@ -70,6 +71,7 @@ pub use lease::{Lease, LeaseId};
 pub use limit::{Limit, LimitError};
 pub use limiter::{Limiter, Reservation};
 pub use outcome::{Outcome, Outcomes};
+pub use stake::Stake;
 pub use state::State;
 pub use store::{Store, StoreError, StoreFuture, Verb};
 pub use timestamp::Timestamp;

@@ -19,7 +19,8 @@ use crate::{Batch, LeaseId, Outcomes};
 /// One call does one verb to a whole batch. Its contract:
 ///
 /// - **All or nothing.** If one check of a batch is refused, nothing is taken
-///   from any. No other call sees the batch half done.
+///   from any, except as a check's [`Stake`](crate::Stake) says. No other call sees
+///   the batch half done.
 /// - **Exact.** The answers are those of [`Account`](crate::Account) at one
 ///   moment of one clock, the store's own, which is told in `Outcome::at`.
 /// - **Time never runs backwards.** A clock that steps back stands still for a

@@ -2,7 +2,7 @@
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
-use headgate::{Clock, LimitError, SystemClock};
+use headgate::{Clock, LimitError, Limiter, SystemClock};
 use headgate_persistence::Database;
 use headgate_quota::QuotaLedger;
 use headgate_ratelimit::{
@@ -15,9 +15,10 @@ use tracing::{info, warn};
 
 use crate::{
     auth::Auth,
-    config::{AuthMode, Config, Problem},
+    config::{AuthMode, Config, ConfigError, Problem},
+    envoy::{EnvoyLimits, Reloader, Settings, Source},
     events::{EventTasks, Events},
-    grpc::Grpc,
+    grpc::{EnvoySurface, Grpc},
     metrics::Metrics,
     outage_log::OutageLog,
     quotas::{QuotaServices, QuotaTasks},
@@ -40,6 +41,7 @@ pub struct App {
     events: Events,
     event_tasks: EventTasks,
     quotas: QuotaTasks,
+    envoy: Option<Reloader>,
     workers: Workers,
     store: StoreKind,
     new_admin_token: Option<AdminToken>,
@@ -65,6 +67,9 @@ pub enum BuildError {
     /// The default rule is no limit.
     #[error("ratelimit: {0}")]
     DefaultRule(#[from] LimitError),
+    /// The files of Envoy's domains cannot be used.
+    #[error("envoy: {0}")]
+    Envoy(#[from] ConfigError),
     /// The metrics cannot be told apart.
     #[error("metrics: {0}")]
     Metrics(#[from] prometheus::Error),
@@ -112,12 +117,14 @@ impl App {
         let tracer = Tracer::start(config)?;
         let admin = admin_token(config).map_err(BuildError::AdminToken)?;
         let keyed = Arc::new(config.rate_limiter.limits().map_err(BuildError::Config)?);
+        let (envoy, reloader) = envoy(config, &limiter, &metrics)?.unzip();
         let usage = GetUsage::new(Arc::clone(&catalog), limiter.clone());
         let services = Arc::new(Services {
             check: CheckRateLimit::new(Arc::clone(&catalog), limiter.clone()),
             keyed: LimitKeys::new(keyed, limiter.clone(), database.clone()),
             default_algorithm: config.rate_limiter.algorithm.get(),
             proxies: config.server.proxies(),
+            envoy,
             outages: OutageLog::default(),
             explain: Explain::new(Arc::clone(&catalog), usage.clone()),
             usage,
@@ -149,6 +156,7 @@ impl App {
             events,
             event_tasks,
             quotas: tasks,
+            envoy: reloader,
             workers,
             store: kind,
             new_admin_token: admin.filter(AdminToken::created),
@@ -178,6 +186,9 @@ impl App {
         self.event_tasks.spawn(&mut telling);
         background.spawn(self.quotas.committer.run());
         background.spawn(self.quotas.reconciler.run());
+        if let Some(reloader) = self.envoy {
+            background.spawn(reloader.run());
+        }
         let (stop, stopped) = watch::channel(());
         let told = |mut stopped: watch::Receiver<()>| async move {
             // Nothing is ever sent: it ends when the sender is gone.
@@ -215,6 +226,31 @@ impl App {
         }
         drain
     }
+}
+
+/// What Envoy is answered, and who reads its files again; nothing unless it is switched on.
+fn envoy(
+    config: &Config,
+    limiter: &Limiter,
+    metrics: &Metrics,
+) -> Result<Option<(EnvoySurface, Reloader)>, ConfigError> {
+    let envoy = &config.envoy;
+    let Some(source) = Source::of(envoy).filter(|_| envoy.enabled) else {
+        return Ok(None);
+    };
+    let numbers = metrics.envoy.clone();
+    let (catalog, reloader) = Reloader::start(source, envoy.reload_interval(), numbers.clone())?;
+    let settings = Settings {
+        denied: envoy.denied_consumes,
+        shadow: envoy.shadow_mode,
+        fail_mode: envoy.fail_mode(&config.ratelimit),
+    };
+    let surface = EnvoySurface {
+        limits: EnvoyLimits::new(catalog, limiter.clone(), settings, numbers),
+        needs_token: envoy.needs_token(),
+        headers: envoy.response_headers,
+    };
+    Ok(Some((surface, reloader)))
 }
 
 /// The token that opens everything, where nobody configured who may do what.

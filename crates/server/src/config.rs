@@ -10,8 +10,10 @@ mod auth;
 mod bounded;
 mod database;
 mod de;
+mod document;
 mod duration;
 mod environment;
+mod envoy;
 mod housekeeping;
 mod kafka;
 mod memory;
@@ -40,6 +42,7 @@ pub use self::{
     bounded::Bounded,
     database::DatabaseConfig,
     duration::Stretch,
+    envoy::{DeniedConsumes, EnvoyAuth, EnvoyConfig, ResponseHeaders},
     housekeeping::{ResetSchedule, RetentionConfig, Schedule},
     kafka::{Broker, KafkaConfig, SaslMechanism, SecurityProtocol, Topic},
     memory::MemoryConfig,
@@ -63,6 +66,8 @@ pub use self::{
     window::WindowSize,
 };
 
+pub(crate) use self::{document::Document, problem::shown};
+
 /// Everything that can be configured. The default needs no file: loopback, in memory.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
@@ -83,6 +88,8 @@ pub struct Config {
     pub ratelimit: RateLimitConfig,
     /// `rate_limiter`: what is allowed to keys that no rule is about.
     pub rate_limiter: RateLimiterConfig,
+    /// `envoy`: whether and how Envoy's rate limit filters are answered.
+    pub envoy: EnvoyConfig,
     /// `quota`: how quotas are kept.
     pub quota: QuotaConfig,
     /// `kafka`: where events are published.
@@ -123,6 +130,7 @@ impl Config {
         .into_iter()
         .flatten()
         .chain(self.auth.contradictions())
+        .chain(self.envoy.contradictions(&self.server))
         .chain(self.kafka.contradictions())
         .chain(webhooks::contradictions(&self.webhooks))
     }

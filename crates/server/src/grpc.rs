@@ -6,6 +6,7 @@
 //! | `methods` | what can be called, and by what name it is counted |
 //! | `service` | the rate-limit service: authenticate, act |
 //! | `quotas` | the quota service |
+//! | `envoy` | the service that Envoy's rate limit filters call |
 //! | `caller` | who calls |
 //! | `check`, `rules`, `usage`, `reset` | from messages to the use cases and back |
 //! | `error` | every error, and how it travels |
@@ -18,6 +19,7 @@ mod caller;
 mod check;
 mod deadline;
 mod dialect;
+mod envoy;
 mod error;
 mod health;
 mod methods;
@@ -34,6 +36,7 @@ mod time;
 mod usage;
 
 pub(crate) use self::{
+    envoy::EnvoySurface,
     methods::{METHODS, Method},
     surface::Grpc,
 };

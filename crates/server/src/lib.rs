@@ -9,6 +9,7 @@
 //! | [`telemetry`] | where log lines and spans go |
 //! | `rest` | the HTTP surface: its router is the table of contents |
 //! | `grpc` | the gRPC surface |
+//! | [`envoy`] | what Envoy's rate limit filters are answered |
 //! | `services`, `quotas` | what every surface is made of |
 //! | `auth` | who may do what |
 //! | `events` | tells others what happened to quotas: Kafka, webhooks |
@@ -24,6 +25,7 @@ mod area;
 mod auth;
 pub mod config;
 mod cron;
+pub mod envoy;
 mod events;
 mod grpc;
 mod masked;

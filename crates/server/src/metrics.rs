@@ -3,6 +3,7 @@
 
 mod calls;
 mod checks;
+mod envoy;
 mod events;
 mod keyed;
 mod memory;
@@ -24,6 +25,7 @@ use crate::{config::Config, stores::StoreKind};
 
 pub(crate) use self::{
     calls::Handled,
+    envoy::{EnvoyNumbers, EnvoySeries},
     events::{EventNumbers, SinkNumbers},
     quotas::QuotaNumbers,
     requests::Answered,
@@ -34,6 +36,7 @@ pub(crate) struct Metrics {
     registry: Registry,
     pub(crate) calls: Calls,
     pub(crate) checks: Checks,
+    pub(crate) envoy: EnvoyNumbers,
     pub(crate) events: EventNumbers,
     pub(crate) keyed: Keyed,
     pub(crate) quotas: QuotaNumbers,
@@ -57,6 +60,7 @@ impl Metrics {
         Ok(Self {
             calls: Calls::new(&registry)?,
             checks: Checks::new(&registry)?,
+            envoy: EnvoyNumbers::new(&registry)?,
             events: EventNumbers::new(&registry, &config.kafka)?,
             keyed: Keyed::new(&registry, &config.app.name)?,
             quotas: QuotaNumbers::new(&registry)?,

@@ -18,6 +18,7 @@ use crate::{
     auth::{Actor, Auth},
     config::AppConfig,
     events::Events,
+    grpc::EnvoySurface,
     masked::Masked,
     metrics::Metrics,
     outage_log::OutageLog,
@@ -36,6 +37,8 @@ pub(crate) struct Services {
     /// Who may say for which client it asks.
     pub(crate) proxies: TrustedProxies,
     pub(crate) outages: OutageLog,
+    /// What Envoy is answered, if it is.
+    pub(crate) envoy: Option<EnvoySurface>,
     pub(crate) usage: GetUsage,
     pub(crate) explain: Explain,
     pub(crate) reset: ResetLimit,

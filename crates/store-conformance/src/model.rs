@@ -20,15 +20,12 @@ impl Model {
             account.settle(check.limit(), *now);
             permitted.push(account.permits(check.limit(), verb, check.cost(), *now));
         }
-        let all = permitted.iter().all(|permitted| *permitted);
+        let all =
+            checks.iter().zip(&permitted).all(|(check, room)| *room || !check.stake().binds());
         let mut outcomes = Vec::new();
         for ((check, now), permitted) in checks.iter().zip(times).zip(permitted) {
             let account = self.accounts.entry(check.key().to_string()).or_default();
-            if all {
-                account.perform(check.limit(), verb, check.cost(), *now);
-            } else {
-                account.refuse(check.limit(), verb, *now);
-            }
+            account.act(check, verb, *now, (permitted, all));
             outcomes.push(account.outcome(check.limit(), check.cost(), *now, permitted));
         }
         outcomes

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use headgate::{Algorithm, Check, Cost, Key, LeaseId, Limit, Space, Verb, algorithm::Period};
+use headgate::{
+    Algorithm, Check, Cost, Key, LeaseId, Limit, Space, Stake, Verb, algorithm::Period,
+};
 use proptest::{prelude::*, sample::select};
 
 /// What happens to a few subjects.
@@ -33,6 +35,7 @@ pub(crate) struct Part {
     subject: usize,
     limit: usize,
     cost: CostPick,
+    stake: Stake,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +89,8 @@ impl Scenario {
             let key = Key::new(&names[part.subject]).map(|key| key.within(space));
             let key = key.unwrap_or_else(|error| panic!("{error}"));
             let (limit, cost) = (part.limit(&self.subjects), part.cost(&self.subjects));
-            Check::new(key, limit, cost).unwrap_or_else(|error| panic!("{error}"))
+            let check = Check::new(key, limit, cost).unwrap_or_else(|error| panic!("{error}"));
+            check.with_stake(part.stake)
         };
         step.parts.iter().map(check).collect()
     }
@@ -137,15 +141,21 @@ fn limit(algorithm: Algorithm, number: u64, window: Duration, burst: u64) -> Lim
 }
 
 fn step(pauses: BoxedStrategy<u64>) -> impl Strategy<Value = Step> {
-    let parts = proptest::collection::hash_map(0..SUBJECTS, (0..3_usize, cost()), 1..=SUBJECTS);
+    let parts =
+        proptest::collection::hash_map(0..SUBJECTS, (0..3_usize, cost(), stake()), 1..=SUBJECTS);
     (pauses, verb(), parts).prop_map(|(pause, verb, parts)| Step {
         pause,
         verb,
         parts: parts
             .into_iter()
-            .map(|(subject, (limit, cost))| Part { subject, limit, cost })
+            .map(|(subject, (limit, cost, stake))| Part { subject, limit, cost, stake })
             .collect(),
     })
+}
+
+/// Mostly as batches are: together.
+fn stake() -> impl Strategy<Value = Stake> {
+    prop_oneof![6 => Just(Stake::Shared), 1 => select(Stake::ALL.to_vec())]
 }
 
 fn cost() -> impl Strategy<Value = CostPick> {

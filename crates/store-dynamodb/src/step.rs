@@ -47,19 +47,17 @@ impl Step {
             (account, allowed)
         });
         let settled: Vec<(Account, bool)> = settled.collect();
-        let all_allowed = settled.iter().all(|(_, allowed)| *allowed);
+        let has_room =
+            |(check, (_, room)): (&Check<'_>, &(Account, bool))| *room || !check.stake().binds();
+        let all_allowed = checks.iter().zip(&settled).all(has_room);
 
         let mut step = Self { outcomes: Outcomes::new(), changes: Vec::new() };
         for (place, (mut account, allowed)) in settled.into_iter().enumerate() {
             let (check, seen) = (&checks[place], &seen[place]);
             let (limit, cost) = (check.limit(), check.cost());
-            if all_allowed {
-                account.perform(limit, verb, cost, now);
-            } else {
-                account.refuse(limit, verb, now);
-            }
+            account.act(check, verb, now, (allowed, all_allowed));
             step.outcomes.push(account.outcome(limit, cost, now, allowed));
-            if verb != Verb::Peek {
+            if verb != Verb::Peek && !check.stake().is_question() {
                 step.changes.extend(Change::between(place, check, seen, account, now));
             }
         }

@@ -151,7 +151,8 @@ impl<C: Clock> MemoryStore<C> {
             account.permits(check.limit(), verb, check.cost(), now)
         };
         let allowed: SmallVec<[bool; 2]> = checks.iter().zip(&accounts).map(permits).collect();
-        let all_allowed = allowed.iter().all(|allowed| *allowed);
+        let all_allowed =
+            checks.iter().zip(&allowed).all(|(check, room)| *room || !check.stake().binds());
 
         let mut outcomes = Outcomes::new();
         for ((check, (home, mut account)), allowed) in checks.iter().zip(accounts).zip(allowed) {
@@ -159,11 +160,7 @@ impl<C: Clock> MemoryStore<C> {
             if let (Home::Overflow(_), Some(overflow)) = (home, &mut locked.overflow) {
                 overflow.decisions += u64::from(verb != Verb::Peek);
             }
-            if all_allowed {
-                account.perform(limit, verb, cost, now);
-            } else {
-                account.refuse(limit, verb, now);
-            }
+            account.act(check, verb, now, (allowed, all_allowed));
             outcomes.push(account.outcome(limit, cost, now, allowed));
             locked.put(home, limit, account, now);
         }
@@ -195,7 +192,7 @@ impl<C: Clock> MemoryStore<C> {
 impl<C: Clock> Store for MemoryStore<C> {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
         let known = match (verb, batch.checks()) {
-            (Verb::Acquire, [check]) => {
+            (Verb::Acquire, [check]) if !check.stake().is_question() => {
                 self.acquire_quickly(check.key(), check.limit(), check.cost())
             }
             _ => None,

@@ -2,7 +2,9 @@
 
 mod answer;
 
-use headgate::{Check, Timestamp, Verb, algorithm::Calendar, limit::Rule};
+use std::iter;
+
+use headgate::{Check, Stake, Timestamp, Verb, algorithm::Calendar, limit::Rule};
 use redis::Cmd;
 
 use crate::Script;
@@ -32,7 +34,8 @@ impl Call {
         let mut args = Vec::with_capacity(3 + 5 * checks.len());
         args.push(name.to_owned());
         args.push(id.map_or_else(String::new, |id| id.to_string()));
-        args.push(lease.map_or_else(String::new, |lease| lease.as_micros().to_string()));
+        let lease = lease.map_or_else(String::new, |lease| lease.as_micros().to_string());
+        args.push(lease + &stakes(checks));
         for check in checks {
             args.push(check.limit().algorithm().name().to_owned());
             args.push(check.cost().to_string());
@@ -66,6 +69,21 @@ impl Call {
         command.arg(script).arg(self.keys.len()).arg(&self.keys).arg(&self.args);
         command
     }
+}
+
+/// A letter for every check, after a semicolon; nothing where all share, as almost always.
+fn stakes(checks: &[Check<'_>]) -> String {
+    if checks.iter().all(|check| check.stake() == Stake::Shared) {
+        return String::new();
+    }
+    let letter = |check: &Check<'_>| match check.stake() {
+        Stake::Shared => 's',
+        Stake::Look => 'l',
+        Stake::Aside => 'a',
+        Stake::Alone => 'o',
+        Stake::Glance => 'g',
+    };
+    iter::once(';').chain(checks.iter().map(letter)).collect()
 }
 
 /// The three words that each algorithm's script explains.

@@ -4,7 +4,8 @@ use std::{fmt, time::Duration};
 
 use futures_util::future::join_all;
 use headgate::{
-    Batch, Check, Clock, LeaseId, Outcomes, Store, StoreError, StoreFuture, SystemClock, Verb,
+    Batch, Check, Clock, LeaseId, Outcomes, Stake, Store, StoreError, StoreFuture, SystemClock,
+    Verb,
 };
 use redis::cluster_routing::Slot;
 
@@ -65,20 +66,19 @@ impl RedisStore {
         let groups = Group::by_slot(batch.checks());
         match verb {
             _ if groups.len() == 1 => self.apply_at_once(verb, batch.checks()).await,
+            // Nobody waits for anybody: there is nothing to reserve.
+            Verb::Acquire if !batch.checks().iter().any(|check| check.stake().is_bound()) => {
+                let answers = self.apply_to_each(Verb::Acquire, &groups).await;
+                Ok(Group::join(&groups, answers.into_iter().collect::<Result<_, _>>()?))
+            }
             Verb::Acquire => {
                 let (id, lease) = (LeaseId::random(), Self::LEASE);
-                let reserved = self.reserve_each(&groups, id, lease).await?;
-                if reserved.iter().flatten().any(|outcome| !outcome.allowed) {
-                    return Ok(Group::join(&groups, reserved));
+                let mut answers = self.reserve_each(&groups, id, lease).await?;
+                if Group::agree(&groups, &answers) {
+                    // What is taken stays taken: a node lost here forgets or remembers by itself.
+                    self.settle(Verb::Commit(id), &groups, &mut answers, |_| true).await;
                 }
-                // What is taken stays taken: a node lost here forgets or remembers by itself.
-                let committed = self.apply_to_each(Verb::Commit(id), &groups).await;
-                let answers = committed.into_iter().zip(reserved);
-                let answers = answers.map(|(committed, reserved)| match committed {
-                    Ok(outcomes) if outcomes.iter().all(|outcome| outcome.allowed) => outcomes,
-                    _ => reserved,
-                });
-                Ok(Group::join(&groups, answers.collect()))
+                Ok(Group::join(&groups, answers))
             }
             Verb::Reserve { id, lease } => {
                 Ok(Group::join(&groups, self.reserve_each(&groups, id, lease).await?))
@@ -97,24 +97,41 @@ impl RedisStore {
         id: LeaseId,
         lease: Duration,
     ) -> Result<Vec<Outcomes>, StoreError> {
-        let mut answers = self.apply_to_each(Verb::Reserve { id, lease }, groups).await;
-        let took = |answer: &Result<Outcomes, StoreError>| {
-            answer.as_ref().is_ok_and(|outcomes| outcomes.iter().all(|outcome| outcome.allowed))
-        };
-        if !answers.iter().all(took) {
-            let undo =
-                answers.iter().zip(groups).enumerate().filter(|(_, (answer, _))| took(answer));
-            let undo = undo.map(|(i, (_, group))| async move {
-                (i, self.apply_at_once(Verb::Cancel(id), &group.checks).await)
-            });
-            for (i, cancelled) in join_all(undo.collect::<Vec<_>>()).await {
-                // A node that cannot cancel gives back when the lease runs out.
-                if cancelled.is_ok() {
-                    answers[i] = cancelled;
-                }
+        let answers = self.apply_to_each(Verb::Reserve { id, lease }, groups).await;
+        let failure = answers.iter().find_map(|answer| answer.as_ref().err().cloned());
+        // A node that did not answer has nothing that could be settled with it.
+        let mut answers: Vec<Outcomes> =
+            answers.into_iter().map(Result::unwrap_or_default).collect();
+        if failure.is_some() || !Group::agree(groups, &answers) {
+            // A node that cannot cancel gives back when the lease runs out.
+            self.settle(Verb::Cancel(id), groups, &mut answers, Stake::is_bound).await;
+            self.settle(Verb::Commit(id), groups, &mut answers, |stake| !stake.is_bound()).await;
+        }
+        failure.map_or(Ok(answers), Err)
+    }
+
+    /// Commits or cancels what those of such stakes reserved, and puts the answers in place of the reservations'.
+    async fn settle(
+        &self,
+        verb: Verb,
+        groups: &[Group<'_>],
+        answers: &mut [Outcomes],
+        of: impl Fn(Stake) -> bool,
+    ) {
+        let taken = groups.iter().zip(&*answers).map(|(group, answer)| group.taken(answer, &of));
+        let taken: Vec<Group<'_>> = taken.collect();
+        let settled = taken.iter().map(|group| async {
+            if group.checks.is_empty() {
+                return Ok(Outcomes::new());
+            }
+            self.apply_at_once(verb, &group.checks).await
+        });
+        for ((group, answer), settled) in taken.iter().zip(answers).zip(join_all(settled).await) {
+            let settled = settled.ok().filter(|all| all.iter().all(|outcome| outcome.allowed));
+            for (place, outcome) in group.places.iter().zip(settled.unwrap_or_default()) {
+                answer[*place] = outcome;
             }
         }
-        answers.into_iter().collect()
     }
 
     async fn apply_to_each(
@@ -167,6 +184,32 @@ impl<'a> Group<'a> {
             groups[i].checks.push(*check);
         }
         groups
+    }
+
+    /// Whether everything that binds has room, everywhere.
+    fn agree(groups: &[Self], answers: &[Outcomes]) -> bool {
+        groups.iter().zip(answers).all(|(group, answer)| group.binding_have_room(answer))
+    }
+
+    fn binding_have_room(&self, answer: &Outcomes) -> bool {
+        self.checks.len() == answer.len()
+            && self
+                .checks
+                .iter()
+                .zip(answer)
+                .all(|(check, outcome)| outcome.allowed || !check.stake().binds())
+    }
+
+    /// Those of such stakes that a reservation with this answer took from, with their places in this group.
+    fn taken(&self, answer: &Outcomes, of: impl Fn(Stake) -> bool) -> Self {
+        let all = self.binding_have_room(answer);
+        let taken = self.checks.iter().zip(answer).enumerate();
+        let taken = taken.filter(|(_, (check, outcome))| {
+            of(check.stake()) && check.stake().takes(outcome.allowed, all)
+        });
+        let (places, checks) =
+            taken.map(|(place, (check, _))| (place, check.with_stake(Stake::Shared))).unzip();
+        Self { slot: self.slot, places, checks }
     }
 
     /// Puts the groups' answers back into the batch's order.

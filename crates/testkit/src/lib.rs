@@ -9,6 +9,7 @@
 //! - [`DynamoDb`]: Amazon's DynamoDB Local, which a test can stop, start again empty and make hang;
 //! - [`Nginx`]: with its Lua module, for plugins of gateways;
 //! - [`Helm`]: makes and checks the objects of a chart;
+//! - [`Envoy`]: the proxy, with a configuration of the test's own;
 //! - [`Schemathesis`]: requests that an HTTP API's own description says it accepts, or refuses;
 //! - [`Issuer`]: signs tokens and publishes its keys, which a test can rotate, break and take away;
 //! - [`skewed_clock`]: the environment of a program whose clock is wrong;
@@ -34,6 +35,7 @@ mod cache;
 mod cluster;
 mod dynamodb;
 mod helm;
+mod envoy;
 mod issuer;
 mod java;
 mod kafka;
@@ -51,6 +53,7 @@ pub use self::{
     cluster::RedisCluster,
     dynamodb::{DynamoDb, SharedDynamoDb},
     helm::Helm,
+    envoy::Envoy,
     issuer::{Algorithm, Answer, Issuer, SigningKey},
     kafka::{Kafka, KafkaBuilder, SecureListeners, SharedKafka},
     nginx::Nginx,

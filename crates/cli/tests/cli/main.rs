@@ -9,6 +9,7 @@ mod deploy;
 mod export;
 mod harness;
 mod https;
+mod import;
 mod keyed;
 mod quota;
 mod quota_chaos;

@@ -29,11 +29,13 @@ pub(crate) enum Action {
     DeleteQuotas,
     /// Give subjects their whole quota back.
     ResetQuotas,
+    /// Ask whether requests may go on, as Envoy does, where that needs a token.
+    LimitRequests,
 }
 
 impl Action {
     #[cfg(test)]
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Explain,
         Self::ReadRules,
         Self::WriteRules,
@@ -47,10 +49,11 @@ impl Action {
         Self::UseQuotas,
         Self::DeleteQuotas,
         Self::ResetQuotas,
+        Self::LimitRequests,
     ];
 
     /// The least role that may do this: the only role table there is. Checks are not in it, since
-    /// they need no token.
+    /// they need no token, except Envoy's where the operator says so.
     pub(crate) const fn needs(self) -> Role {
         match self {
             Self::Explain
@@ -58,7 +61,8 @@ impl Action {
             | Self::ReadUsage
             | Self::ReadAudit
             | Self::ReadEvents
-            | Self::ReadQuotas => Role::Auditor,
+            | Self::ReadQuotas
+            | Self::LimitRequests => Role::Auditor,
             Self::WriteRules | Self::ResetCounters | Self::WriteQuotas | Self::UseQuotas => {
                 Role::Operator
             }

@@ -69,6 +69,7 @@ fn every_action_has_its_role() {
         (Action::UseQuotas, Role::Operator),
         (Action::DeleteQuotas, Role::Admin),
         (Action::ResetQuotas, Role::Admin),
+        (Action::LimitRequests, Role::Auditor),
     ];
     assert_eq!(table, expected);
 }

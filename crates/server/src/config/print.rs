@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use self::value::Value;
 use super::{
     AlgorithmName, AppConfig, AuthConfig, AuthMode, Bounded, Config, DatabaseConfig, Endpoint,
-    FailModeName, ForwardedByName, Fraction, JwksUrl, KafkaConfig, LeakyBucketConfig,
+    EnvoyConfig, FailModeName, ForwardedByName, Fraction, JwksUrl, KafkaConfig, LeakyBucketConfig,
     LeakyBucketOverride, LogConfig, LogFormat, LogLevel, MemoryConfig, MetricsConfig, MetricsPath,
     ObservabilityConfig, OverrideConfig, QuotaConfig, RateLimitConfig, RateLimiterConfig,
     RedisConfig, ResetSchedule, RetentionConfig, Role, Secret, ServerConfig, Stretch,
@@ -49,7 +49,7 @@ macro_rules! sections {
 
 sections! {
     Config {
-        app, server, auth, database, redis, memory, ratelimit, rate_limiter, quota, kafka, webhooks,
+        app, server, auth, database, redis, memory, ratelimit, rate_limiter, envoy, quota, kafka, webhooks,
         observability,
     }
     AppConfig { name, version, environment }
@@ -67,6 +67,10 @@ sections! {
     RateLimiterConfig {
         algorithm, fail_mode, token_bucket, sliding_window, sliding_window_counter, fixed_window,
         leaky_bucket, overrides,
+    }
+    EnvoyConfig {
+        enabled, auth, config_dir, config_file, reload_interval_seconds, denied_consumes, shadow_mode,
+        fail_mode, response_headers,
     }
     TokenBucketConfig { capacity, refill_rate }
     LeakyBucketConfig { capacity, leak_rate }

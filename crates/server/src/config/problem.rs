@@ -45,7 +45,7 @@ pub struct Problem {
 // === impl ConfigError ===
 
 impl ConfigError {
-    pub(super) fn problems(mut problems: Vec<Problem>) -> Self {
+    pub(crate) fn problems(mut problems: Vec<Problem>) -> Self {
         problems.sort_by(|a, b| a.key.cmp(&b.key));
         Self::Problems(problems)
     }
@@ -63,13 +63,24 @@ impl Problem {
         Self { key: key.into(), message: message.into(), origin: None }
     }
 
+    /// With the name of the file it is about, where its key has no place.
+    pub(super) fn of_file(self, name: &str) -> Self {
+        let key = if self.key == "." { name.to_owned() } else { format!("{name}: {}", self.key) };
+        Self { key, ..self }
+    }
+
+    /// Whether the place of its key is known.
+    pub(super) const fn is_placed(&self) -> bool {
+        self.origin.is_some()
+    }
+
     /// With the place of the value that is wrong.
     pub(super) fn from(self, origin: &Origin) -> Self {
         Self { origin: Some(origin.clone()), ..self }
     }
 
     /// With a key that is one of the section `section`.
-    pub(super) fn within(self, section: &str) -> Self {
+    pub(crate) fn within(self, section: &str) -> Self {
         Self { key: format!("{section}.{}", self.key), ..self }
     }
 
@@ -93,7 +104,7 @@ impl fmt::Display for Problem {
 }
 
 /// A value as a message shows it: quoted, and short.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     const MAX_CHARS: usize = 64;
     let short: String = text.chars().take(MAX_CHARS).collect();
     format!("{short:?}")

@@ -34,11 +34,11 @@ pub(super) enum Origin {
 // === impl Node ===
 
 impl Node {
-    /// The node at `key`, such as `server.port` or `auth.tokens[0].role`.
+    /// The node at `key`, such as `server.port`, `auth.tokens[0].role` or, in a list, `[0].role`.
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
         key.split('.').try_fold(self, |node, name| {
             let (name, place) = name.split_once('[').unwrap_or((name, ""));
-            let node = node.entries()?.get(name)?;
+            let node = if name.is_empty() { node } else { node.entries()?.get(name)? };
             match place.trim_end_matches(']') {
                 "" => Some(node),
                 place => node.items().get(place.parse::<usize>().ok()?),

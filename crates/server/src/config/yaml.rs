@@ -18,7 +18,12 @@ use super::{
 pub(super) fn read(path: &Path) -> Result<Node, ConfigError> {
     let text = fs::read_to_string(path)
         .map_err(|cause| ConfigError::Unreadable { path: path.into(), cause })?;
-    let mut reader = Reader { path: path.into(), events: Parser::new_from_str(&text) };
+    parse(path, &text)
+}
+
+/// Reads `text`, which stands in the file at `path`.
+pub(super) fn parse(path: &Path, text: &str) -> Result<Node, ConfigError> {
+    let mut reader = Reader::new(path.into(), text);
     reader.document().map_err(|error| ConfigError::Yaml {
         path: path.into(),
         line: error.marker().line(),
@@ -30,16 +35,24 @@ pub(super) fn read(path: &Path) -> Result<Node, ConfigError> {
 /// Reads YAML that does not stand in a file; `None` if it is not YAML, or nothing.
 pub(super) fn read_value(text: &str, origin: &Origin) -> Option<Node> {
     let place = PathBuf::from(origin.to_string());
-    let mut reader = Reader { path: place.into(), events: Parser::new_from_str(text) };
+    let mut reader = Reader::new(place.into(), text);
     reader.document().ok()
 }
 
 struct Reader<'t> {
     path: Arc<Path>,
     events: Parser<'t, StrInput<'t>>,
+    depth: usize,
 }
 
+/// Deeper than anything that is configured: reading goes as deep as the text does.
+const MAX_DEPTH: usize = 64;
+
 impl<'t> Reader<'t> {
+    fn new(path: Arc<Path>, text: &'t str) -> Self {
+        Self { path, events: Parser::new_from_str(text), depth: 0 }
+    }
+
     /// The only document there is; an empty file is an empty one.
     fn document(&mut self) -> Result<Node, ScanError> {
         let mut document = None;
@@ -60,14 +73,19 @@ impl<'t> Reader<'t> {
         let Some((event, span)) = self.next()? else {
             return Ok(None);
         };
+        if self.depth == MAX_DEPTH {
+            return Err(wrong(span, "nested too deeply"));
+        }
+        self.depth += 1;
         let value = match event {
-            Event::Scalar(text, ScalarStyle::Plain, ..) if is_null(&text) => return Ok(None),
-            Event::Scalar(text, ..) => Value::Text(text.into_owned()),
-            Event::SequenceStart(..) => Value::List(self.list()?),
-            Event::MappingStart(..) => Value::Map(self.section()?),
+            Event::Scalar(text, ScalarStyle::Plain, ..) if is_null(&text) => None,
+            Event::Scalar(text, ..) => Some(Value::Text(text.into_owned())),
+            Event::SequenceStart(..) => Some(Value::List(self.list()?)),
+            Event::MappingStart(..) => Some(Value::Map(self.section()?)),
             _ => return Err(wrong(span, "anchors and aliases are not understood here")),
         };
-        Ok(Some(Node { value, origin: self.origin(span) }))
+        self.depth -= 1;
+        Ok(value.map(|value| Node { value, origin: self.origin(span) }))
     }
 
     fn list(&mut self) -> Result<Vec<Node>, ScanError> {

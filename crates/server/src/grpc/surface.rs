@@ -17,10 +17,12 @@ use tracing::{debug, error, field::display, info};
 use super::{
     METHODS, Method, deadline,
     dialect::Dialect,
+    envoy::EnvoyHandlers,
     error::{CallError, MAX_MESSAGE_BYTES},
     health::Health,
     methods,
     proto::{
+        envoy::service::ratelimit::v3::rate_limit_service_server::RateLimitServiceServer as EnvoyServer,
         quota::quota_service_server::QuotaServiceServer,
         rate_limit_service_server::RateLimitServiceServer,
     },
@@ -65,6 +67,8 @@ impl Grpc {
         let quotas = QuotaHandlers::new(Arc::clone(&services));
         let quotas =
             answerer(QuotaServiceServer::new(quotas).max_decoding_message_size(MAX_MESSAGE_BYTES));
+        let envoy = EnvoyServer::new(EnvoyHandlers::new(Arc::clone(&services)));
+        let envoy = answerer(envoy.max_decoding_message_size(MAX_MESSAGE_BYTES));
         let health = answerer(
             HealthServer::new(Health::new(told)).max_decoding_message_size(MAX_MESSAGE_BYTES),
         );
@@ -72,6 +76,7 @@ impl Grpc {
         let v1alpha = answerer(reflection::v1alpha()?.max_decoding_message_size(MAX_MESSAGE_BYTES));
         let answerers = METHODS.each_ref().map(|method| {
             Arc::clone(match method.service {
+                "envoy.service.ratelimit.v3.RateLimitService" => &envoy,
                 "grpc.health.v1.Health" => &health,
                 "grpc.reflection.v1.ServerReflection" => &v1,
                 "grpc.reflection.v1alpha.ServerReflection" => &v1alpha,

@@ -32,6 +32,9 @@ pub(super) struct Readiness {
 pub(super) struct Checks {
     store: String,
     database: String,
+    /// Whether the files of Envoy's domains are in force, where Envoy is answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    envoy: Option<String>,
 }
 
 /// The process answers. It asks nobody: restarting it would bring no store back.
@@ -49,11 +52,15 @@ pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
     let rules = services.catalog.freshness().error.map(|error| error.to_string());
     let policies = services.quotas.catalog.freshness().error.map(|error| error.to_string());
     let database = rules.or(policies);
-    let status = if store.is_none() && database.is_none() { "ready" } else { "degraded" };
+    let envoy = services.envoy.as_ref().map(|envoy| envoy.limits.trouble());
+    let envoy_is_ok = envoy.as_ref().is_none_or(Option::is_none);
+    let is_ready = store.is_none() && database.is_none() && envoy_is_ok;
+    let status = if is_ready { "ready" } else { "degraded" };
     let told = |error: Option<String>| {
         error.map_or_else(|| "ok".to_owned(), |error| format!("error: {error}"))
     };
-    let checks = Checks { store: told(store), database: told(database) };
+    let envoy = envoy.map(|trouble| told(trouble.map(|trouble| trouble.to_string())));
+    let checks = Checks { store: told(store), database: told(database), envoy };
     json::respond(&Readiness { status, checks })
 }
 

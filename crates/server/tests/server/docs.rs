@@ -4,8 +4,6 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use headgate_server::Config;
 
-use crate::harness::Server;
-
 fn document(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -74,7 +72,7 @@ fn every_key_is_documented_with_its_variable_and_default() {
 
 #[tokio::test]
 async fn every_metric_is_documented() {
-    let server = Server::start(&[]).await;
+    let server = crate::envoy::asked().await;
     server.check_user("u1").await;
     let text = server.get("/metrics").await.text;
     let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));

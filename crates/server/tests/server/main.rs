@@ -7,6 +7,7 @@ mod auth;
 mod check;
 mod connections;
 mod docs;
+mod envoy;
 mod errors;
 mod events;
 mod forged;

@@ -31,10 +31,49 @@ pub(crate) fn outcomes(checks: &[Check<'_>], answer: &Value) -> Result<Outcomes,
     let Value::Array(parts) = answer else {
         return Err(Malformed);
     };
+    if let Some(Value::Int(_)) = parts.first() {
+        return quick_outcomes(checks, parts);
+    }
     if parts.len() != checks.len() {
         return Err(Malformed);
     }
     checks.iter().zip(parts).map(|(check, part)| outcome(check, &Part::read(part)?)).collect()
+}
+
+/// Reads five numbers for every check, as `quick.lua` writes them: no state has leases then.
+fn quick_outcomes(checks: &[Check<'_>], numbers: &[Value]) -> Result<Outcomes, Malformed> {
+    let (parts, rest) = numbers.as_chunks::<5>();
+    if parts.len() != checks.len() || !rest.is_empty() {
+        return Err(Malformed);
+    }
+    checks.iter().zip(parts).map(|(check, part)| quick_outcome(check, part)).collect()
+}
+
+fn quick_outcome(check: &Check<'_>, part: &[Value; 5]) -> Result<Outcome, Malformed> {
+    let [allowed, now, own @ ..] = part;
+    let now = Timestamp::from_micros(number(now)?);
+    let (limit, cost, allowed) = (check.limit(), check.cost(), number(allowed)? == 1);
+    Ok(match limit.rule() {
+        Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => {
+            let Value::Int(tokens) = own[0] else {
+                return Err(Malformed);
+            };
+            let since = Timestamp::from_micros(number(&own[1])?);
+            let state = bucket_state(bucket, tokens, 0, bucket.rate(), since)?;
+            limit.outcome(&state, cost, now, allowed)
+        }
+        Rule::FixedWindow(_) | Rule::Calendar(_) => {
+            let state = fixed_window::State { count: number(&own[0])?, end: number(&own[1])? };
+            limit.outcome(&State::Window(state), cost, now, allowed)
+        }
+        Rule::SlidingWindowCounter(_) => {
+            let (previous, current) = (small(&own[1])?, small(&own[2])?);
+            let state =
+                sliding_window_counter::State { start: number(&own[0])?, previous, current };
+            limit.outcome(&State::Counter(state), cost, now, allowed)
+        }
+        Rule::SlidingWindow(_) => return Err(Malformed),
+    })
 }
 
 /// Redis's time, when none of the calendar periods in the call were of that time.
@@ -75,7 +114,7 @@ impl<'v> Part<'v> {
     }
 
     fn small(&self, i: usize) -> Result<u32, Malformed> {
-        u32::try_from(self.number(i)?).map_err(|_| Malformed)
+        self.numbers.get(i).ok_or(Malformed).and_then(small)
     }
 
     /// tokens (may be negative), part, rate, since when
@@ -83,11 +122,8 @@ impl<'v> Part<'v> {
         let Some(Value::Int(tokens)) = self.numbers.first() else {
             return Err(Malformed);
         };
-        let missing = u64::try_from(i64::from(bucket.burst()) - tokens).map_err(|_| Malformed)?;
-        let grains = u128::from(missing) * u128::from(bucket.window());
-        let debt = grains.checked_sub(self.number(1)?.into()).ok_or(Malformed)?;
         let since = Timestamp::from_micros(self.number(3)?);
-        Ok(State::Bucket(bucket::State::owing(debt, self.small(2)?, since)))
+        bucket_state(bucket, *tokens, self.number(1)?, self.small(2)?, since)
     }
 
     /// count, end
@@ -136,6 +172,24 @@ fn number(value: &Value) -> Result<u64, Malformed> {
         Value::Int(number) => u64::try_from(*number).map_err(|_| Malformed),
         _ => Err(Malformed),
     }
+}
+
+fn small(value: &Value) -> Result<u32, Malformed> {
+    u32::try_from(number(value)?).map_err(|_| Malformed)
+}
+
+/// A bucket that has so many tokens, and part of another.
+fn bucket_state(
+    bucket: &Bucket,
+    tokens: i64,
+    part: u64,
+    rate: u32,
+    since: Timestamp,
+) -> Result<State, Malformed> {
+    let missing = u64::try_from(i64::from(bucket.burst()) - tokens).map_err(|_| Malformed)?;
+    let grains = u128::from(missing) * u128::from(bucket.window());
+    let debt = grains.checked_sub(part.into()).ok_or(Malformed)?;
+    Ok(State::Bucket(bucket::State::owing(debt, rate, since)))
 }
 
 /// Reads `id:cost:taken:expires`, separated by semicolons.

@@ -1,7 +1,11 @@
 -- Does one verb to several keys, all or nothing, in one go.
 -- KEYS     the keys
 -- ARGV[1]  verb: peek, acquire, reserve, commit, cancel, refund, reset
--- ARGV[2]  lease id        ARGV[3]  lease in microseconds
+-- ARGV[2]  lease id
+-- ARGV[3]  lease in microseconds; then, where not all checks share, ';' and a letter for every key:
+--          s  takes with the others, or none does      l  is only asked; its refusal stops the others
+--          a  takes if it fits and the others do       o  takes if it fits, whatever the others say
+--          g  is only asked                            (a, o and g stop nobody)
 -- then five for every key: algorithm, cost, and three that the algorithm explains
 -- Answers, for every key: 1 or 0 (would it be admitted by itself), the time of
 -- the decision, its leases, and the algorithm's own numbers. Or just the time,
@@ -9,6 +13,7 @@
 
 local PER_KEY, MAX_PENDING = 5, 128
 local verb, id = ARGV[1], ARGV[2]
+local lease, stakes = string.match(ARGV[3], '^(%d*);?(%a*)$')
 local time = redis.call('TIME')
 local clock = time[1] * 1000000 + time[2]
 
@@ -37,12 +42,19 @@ local function permits(meter, s, cost)
   return true
 end
 
+-- Whether it takes, once it is known whether all that bind are permitted.
+local function takes(s, all)
+  if s.stake == 's' then return all end
+  if s.stake == 'a' then return s.permitted and all end
+  return s.stake == 'o' and s.permitted
+end
+
 local function perform(meter, s, cost)
   if verb == 'acquire' then
     meter.take(s, cost)
   elseif verb == 'reserve' then
     meter.take(s, cost)
-    s.leases[#s.leases + 1] = { id = id, cost = cost, taken = s.now, expires = s.now + tonumber(ARGV[3]) }
+    s.leases[#s.leases + 1] = { id = id, cost = cost, taken = s.now, expires = s.now + tonumber(lease) }
   elseif verb == 'commit' then
     table.remove(s.leases, find_lease(s))
   elseif verb == 'cancel' then
@@ -54,7 +66,11 @@ local function perform(meter, s, cost)
 end
 
 -- A reset also clears away what no algorithm can read.
-if verb == 'reset' then redis.call('DEL', unpack(KEYS)) end
+if verb == 'reset' then
+  for i = 1, #KEYS do
+    if not string.find(stakes, '^[lg]', i) then redis.call('DEL', KEYS[i]) end
+  end
+end
 
 -- All are read before anything is written: a state that cannot be read stops the whole.
 local states = {}
@@ -64,6 +80,7 @@ for i = 1, #KEYS do
   -- Only the caller knows calendars, but only this clock counts: tell it the time, to be asked again.
   if s.outside then return s.now end
   s.meter, s.cost = meters[ARGV[at + 1]], tonumber(ARGV[at + 2])
+  s.stake = stakes == '' and 's' or string.sub(stakes, i, i)
   states[i] = s
 end
 
@@ -71,16 +88,17 @@ local all = true
 for _, s in ipairs(states) do
   if #s.leases > 0 then settle(s.meter, s) end
   s.permitted = permits(s.meter, s, s.cost)
-  all = all and s.permitted
+  if not s.permitted and (s.stake == 's' or s.stake == 'l') then all = false end
 end
 
 local answers = {}
 for i, s in ipairs(states) do
   local meter, cost, permitted = s.meter, s.cost, s.permitted
-  local acts = verb ~= 'peek' and verb ~= 'reset'
-  if acts and all then perform(meter, s, cost) end
+  local acts = verb ~= 'peek' and verb ~= 'reset' and s.stake ~= 'l' and s.stake ~= 'g'
+  local taken = acts and takes(s, all)
+  if taken then perform(meter, s, cost) end
   -- A refusal is written down only where it changed something all the same.
-  if acts and (all or s.changed or s.settled) or s.must_save then meter.save(s) end
+  if acts and (taken or s.changed or s.settled) or s.must_save then meter.save(s) end
   local answer = { permitted and 1 or 0, s.now, write_leases(s.leases) }
   for _, number in ipairs(meter.reply(s, cost, permitted)) do
     answer[#answer + 1] = number

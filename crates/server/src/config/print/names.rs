@@ -2,7 +2,8 @@
 
 use super::{Show, scalar, value::Value};
 use crate::config::{
-    Broker, EventName, KeyPrefix, SaslMechanism, Schedule, SecurityProtocol, Topic, WebhookUrl,
+    Broker, DeniedConsumes, EnvoyAuth, EventName, KeyPrefix, ResponseHeaders, SaslMechanism,
+    Schedule, SecurityProtocol, Topic, WebhookUrl,
 };
 
 impl Show for Schedule {
@@ -50,5 +51,23 @@ impl Show for EventName {
 impl Show for KeyPrefix {
     fn show(&self) -> Value {
         scalar(self.as_str())
+    }
+}
+
+impl Show for EnvoyAuth {
+    fn show(&self) -> Value {
+        scalar(self.name())
+    }
+}
+
+impl Show for DeniedConsumes {
+    fn show(&self) -> Value {
+        scalar(self.name())
+    }
+}
+
+impl Show for ResponseHeaders {
+    fn show(&self) -> Value {
+        scalar(self.name())
     }
 }

@@ -1,0 +1,157 @@
+//! `headgate import envoy|limitador`
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use crate::harness::{failure, headgate, printed};
+
+fn folder(name: &str, yaml: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(name), yaml).unwrap();
+    folder
+}
+
+fn run(folder: &TempDir, arguments: &[&str]) -> std::process::Output {
+    let arguments = [&["import"], arguments].concat();
+    headgate(&arguments, &[]).current_dir(folder).output().unwrap()
+}
+
+const ENVOY: &str = "\
+domain: edge
+descriptors:
+  - key: user
+    rate_limit: {unit: minute, requests_per_unit: 3, name: users}
+    descriptors:
+      - key: path
+        value: /a*
+        shadow_mode: true
+        rate_limit: {unit: hour, unit_multiplier: 2, requests_per_unit: 9, algorithm: token_bucket}
+  - key: partner
+    rate_limit: {unlimited: true}
+  - key: banned
+    rate_limit: {unit: day, requests_per_unit: 0, replaces: [{name: users}]}
+";
+
+#[test]
+fn a_file_of_envoyproxy_is_shown_as_it_is_understood() {
+    let folder = folder("ratelimit.yaml", ENVOY);
+    let expected = "\
+DOMAIN  DESCRIPTOR     LIMIT          ALGORITHM     NOTES
+edge    banned         nothing                      replaces users
+edge    partner        unlimited
+edge    user           3 per minute   fixed_window  name users
+edge    user.path_/a*  9 per 2 hours  token_bucket  shadow mode
+";
+    assert_eq!(printed(&run(&folder, &["envoy", "ratelimit.yaml"])), expected);
+
+    let output = run(&folder, &["envoy", "ratelimit.yaml", "--to", "domains"]);
+    assert!(printed(&output).ends_with("wrote domains/edge.yaml\n"), "{output:?}");
+    let file = folder.path().join("domains/edge.yaml");
+    assert_eq!(fs::read_to_string(&file).unwrap(), ENVOY);
+    let again = ["envoy", "ratelimit.yaml", "--to", "domains"];
+    let told = "domains/edge.yaml is there already: use --force to replace it, or another folder";
+    let output = run(&folder, &again);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains(told), "{output:?}");
+    printed(&run(&folder, &[&again[..], &["--force"]].concat()));
+}
+
+#[test]
+fn what_is_wrong_with_it_is_told_with_its_line() {
+    let folder = folder("r.yaml", "domain: edge\ndescriptors:\n  - key: user\n    limit: 3\n");
+    let told = run(&folder, &["envoy", "r.yaml"]);
+    let told = failure(&told);
+    assert!(told.contains("descriptors[0].limit (r.yaml:4): unknown key"), "{told}");
+    assert!(
+        failure(&run(&folder, &["envoy", "missing.yaml"])).contains("cannot read missing.yaml")
+    );
+}
+
+#[test]
+fn a_configuration_is_checked_with_the_files_that_it_names() {
+    let folder = folder("r.yaml", "domain: edge\ndescriptors:\n  - key: user\n    limit: 3\n");
+    let check = |yaml: &str| {
+        fs::write(folder.path().join("headgate.yaml"), yaml).unwrap();
+        headgate(&["config", "check", "headgate.yaml"], &[]).current_dir(&folder).output().unwrap()
+    };
+    let output = check("envoy:\n  enabled: true\n  config_file: r.yaml\n");
+    assert!(failure(&output).contains("descriptors[0].limit (r.yaml:4)"), "{output:?}");
+    printed(&check("envoy:\n  enabled: true\n  config_dir: /not/on/this/machine\n"));
+}
+
+const LIMITADOR: &str = "\
+- namespace: toystore
+  max_value: 10
+  seconds: 60
+  name: reads
+  conditions:
+    - \"descriptors[0].method == 'GET'\"
+  variables:
+    - descriptors[0].user_id
+- namespace: toystore
+  max_value: 5
+  seconds: 90
+  conditions: [\"method == \\\"POST\\\"\"]
+  variables: [user_id]
+- namespace: ../other
+  max_value: 0
+  seconds: 86400
+  conditions: []
+  variables: [\"descriptors[0]['ip']\"]
+";
+
+#[test]
+fn limits_of_limitador_become_domains() {
+    let folder = folder("limits.yaml", LIMITADOR);
+    let output = run(&folder, &["limitador", "limits.yaml", "--to", "domains"]);
+    assert_eq!(printed(&output), "wrote domains/_other.yaml\nwrote domains/toystore.yaml\n");
+    let toystore = fs::read_to_string(folder.path().join("domains/toystore.yaml")).unwrap();
+    let expected = "\
+domain: \"toystore\"
+descriptors:
+  - key: \"method\"
+    value: \"GET\"
+    descriptors:
+      - key: \"user_id\"
+        rate_limit:
+          name: \"reads\"
+          unit: minute
+          requests_per_unit: 10
+  - key: \"method\"
+    value: \"POST\"
+    descriptors:
+      - key: \"user_id\"
+        rate_limit:
+          unit: second
+          unit_multiplier: 90
+          requests_per_unit: 5
+";
+    assert_eq!(toystore, expected);
+    let shown = run(&folder, &["envoy", "domains/toystore.yaml"]);
+    assert!(printed(&shown).contains("method_POST.user_id  5 per 90 seconds"), "{shown:?}");
+    let both = run(&folder, &["limitador", "limits.yaml"]);
+    assert!(printed(&both).ends_with(&format!("---\n{expected}")), "{both:?}");
+}
+
+#[test]
+fn limits_that_cannot_be_expressed_are_named() {
+    let text = "\
+- {namespace: a, max_value: 1, seconds: 1, conditions: [\"method != 'GET'\"], variables: [u]}
+- {namespace: a, max_value: 1, seconds: 1}
+- {namespace: a, max_value: 1, seconds: 1, variables: [u]}
+- {namespace: a, max_value: 100, seconds: 60, variables: [u]}
+- {namespace: a, max_value: 1, seconds: 1, variables: [\"u.size() > 3\"]}
+";
+    let folder = folder("limits.yaml", text);
+    let output = run(&folder, &["limitador", "limits.yaml"]);
+    let told = failure(&output);
+    for expected in [
+        "[0].conditions[0] (limits.yaml:1): \"method != 'GET'\" cannot be expressed",
+        "[1] (limits.yaml:2): it has no conditions and no variables",
+        "[3] (limits.yaml:4): another limit has the same conditions and variables",
+        "[4].variables[0] (limits.yaml:5): \"u.size() > 3\" is no key of a descriptor",
+    ] {
+        assert!(told.contains(expected), "{expected}\n{told}");
+    }
+}

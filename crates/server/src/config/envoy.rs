@@ -1,0 +1,154 @@
+use std::{path::PathBuf, time::Duration};
+
+use headgate::FailMode;
+use serde::Deserialize;
+
+use super::{Bounded, FailModeName, Problem, RateLimitConfig, ServerConfig};
+
+/// Whether and how Envoy's rate limit filters are answered.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a section")]
+pub struct EnvoyConfig {
+    /// `envoy.enabled`: whether the gRPC port answers `ShouldRateLimit`.
+    pub enabled: bool,
+    /// `envoy.auth`: whether Envoy must bring a token; must be written out to serve other machines.
+    pub auth: Option<EnvoyAuth>,
+    /// `envoy.config_dir`: the folder whose `*.yaml` files say what is limited.
+    pub config_dir: Option<PathBuf>,
+    /// `envoy.config_file`: one such file in its place.
+    pub config_file: Option<PathBuf>,
+    /// `envoy.reload_interval_seconds`: how often these are read again.
+    pub reload_interval_seconds: Bounded<1, 3600>,
+    /// `envoy.denied_consumes`: what a denied request takes.
+    pub denied_consumes: DeniedConsumes,
+    /// `envoy.shadow_mode`: whether everything is let through and only counted.
+    pub shadow_mode: bool,
+    /// `envoy.fail_mode`: who decides while the store cannot; as `ratelimit.fail_open` says unless set.
+    pub fail_mode: Option<FailModeName>,
+    /// `envoy.response_headers`: which headers clients are sent.
+    pub response_headers: ResponseHeaders,
+}
+
+/// How Envoy is authenticated.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum EnvoyAuth {
+    /// By a token in the `authorization` metadata.
+    Token,
+    /// Not at all.
+    Off,
+}
+
+/// What a denied request takes.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum DeniedConsumes {
+    /// Nothing: all descriptors have room, or none is taken from.
+    #[default]
+    None,
+    /// Each descriptor that has room is taken from, whatever the others say.
+    All,
+}
+
+/// Which headers clients are sent.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum ResponseHeaders {
+    /// None of ours.
+    None,
+    /// `retry-after` with a denial.
+    #[default]
+    RetryAfter,
+    /// That, and `x-ratelimit-limit`, `-remaining` and `-reset`.
+    All,
+}
+
+// === impl EnvoyConfig ===
+
+impl EnvoyConfig {
+    pub(crate) const fn reload_interval(&self) -> Duration {
+        Duration::from_secs(self.reload_interval_seconds.get())
+    }
+
+    /// Whether Envoy must bring a token.
+    pub(crate) fn needs_token(&self) -> bool {
+        self.auth == Some(EnvoyAuth::Token)
+    }
+
+    /// Who decides while the store cannot.
+    pub(crate) const fn fail_mode(&self, ratelimit: &RateLimitConfig) -> FailMode {
+        match self.fail_mode {
+            Some(mode) => mode.get(),
+            None if ratelimit.fail_open => FailMode::Open,
+            None => FailMode::Closed,
+        }
+    }
+
+    /// What each key accepts by itself but the whole cannot.
+    pub(super) fn contradictions(&self, server: &ServerConfig) -> Vec<Problem> {
+        if !self.enabled {
+            return Vec::new();
+        }
+        let sources = match (&self.config_dir, &self.config_file) {
+            (None, None) => Some("says what is limited: set it, or envoy.config_file"),
+            (Some(_), Some(_)) => Some("envoy.config_file is set as well: remove one or the other"),
+            _ => None,
+        };
+        let exposed = !server.grpc_address().ip().is_loopback() && self.auth.is_none();
+        let exposed = exposed.then_some(
+            "other machines can reach the gRPC port: write token to ask Envoy for a token in its \
+             authorization metadata, or off to answer everybody",
+        );
+        let told = |key, message: Option<&str>| message.map(|message| Problem::new(key, message));
+        [told("envoy.config_dir", sources), told("envoy.auth", exposed)]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+}
+
+impl Default for EnvoyConfig {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            auth: None,
+            config_dir: None,
+            config_file: None,
+            reload_interval_seconds: Bounded::of::<2>(),
+            denied_consumes: DeniedConsumes::default(),
+            shadow_mode: false,
+            fail_mode: None,
+            response_headers: ResponseHeaders::default(),
+        }
+    }
+}
+
+// === names ===
+
+impl EnvoyAuth {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::Off => "off",
+        }
+    }
+}
+
+impl DeniedConsumes {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::All => "all",
+        }
+    }
+}
+
+impl ResponseHeaders {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::RetryAfter => "retry_after",
+            Self::All => "all",
+        }
+    }
+}

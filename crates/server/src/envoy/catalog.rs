@@ -1,0 +1,116 @@
+//! The domains in force, and who keeps them those that the files say.
+
+use std::{sync::Arc, time::Duration};
+
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use tokio::{task, time};
+use tracing::{info, warn};
+
+use super::source::{self, Domains, Source, Text};
+use crate::{config::ConfigError, metrics::EnvoyNumbers};
+
+/// The domains in force: read without a lock, replaced as a whole.
+#[derive(Debug, Default)]
+pub(crate) struct EnvoyCatalog {
+    domains: ArcSwap<Domains>,
+    /// Why the files are not in force, if they are not.
+    trouble: ArcSwapOption<String>,
+}
+
+/// Reads the files again, every now and then.
+pub(crate) struct Reloader {
+    catalog: Arc<EnvoyCatalog>,
+    source: Source,
+    every: Duration,
+    numbers: EnvoyNumbers,
+    /// What was read last, whether or not it is in force.
+    seen: Vec<Text>,
+}
+
+// === impl EnvoyCatalog ===
+
+impl EnvoyCatalog {
+    pub(super) fn load(&self) -> Guard<Arc<Domains>> {
+        self.domains.load()
+    }
+
+    /// Why the files on disk are not in force, if they are not.
+    pub(crate) fn trouble(&self) -> Option<Arc<String>> {
+        self.trouble.load_full()
+    }
+
+    fn replace(&self, domains: Domains, numbers: &EnvoyNumbers) {
+        let rules = domains.values().flat_map(|domain| {
+            domain.rules().into_iter().map(|rule| (domain.name.clone(), rule.label.clone()))
+        });
+        numbers.keep(&rules.collect());
+        numbers.loaded(true);
+        info!(domains = domains.len(), "In force: {} Envoy domains", domains.len());
+        self.trouble.store(None);
+        self.domains.store(Arc::new(domains));
+    }
+}
+
+// === impl Reloader ===
+
+impl Reloader {
+    /// Reads the files once.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is wrong with them: there is nothing yet that could stay in force.
+    pub(crate) fn start(
+        source: Source,
+        every: Duration,
+        numbers: EnvoyNumbers,
+    ) -> Result<(Arc<EnvoyCatalog>, Self), ConfigError> {
+        let catalog = Arc::new(EnvoyCatalog::default());
+        let seen = source.read()?;
+        catalog.replace(source::domains(&seen)?, &numbers);
+        Ok((Arc::clone(&catalog), Self { catalog, source, every, numbers, seen }))
+    }
+
+    /// Goes on for as long as it is polled.
+    pub(crate) async fn run(mut self) {
+        loop {
+            time::sleep(self.every).await;
+            let source = self.source.clone();
+            // A task that was told to stop reads nothing more.
+            let Ok(read) = task::spawn_blocking(move || source.read()).await else {
+                return;
+            };
+            self.take(read);
+        }
+    }
+
+    /// Puts what was read in force if it changed and makes sense.
+    fn take(&mut self, read: Result<Vec<Text>, ConfigError>) {
+        let domains = match read {
+            Ok(texts) if texts == self.seen && self.catalog.trouble().is_none() => return,
+            Ok(texts) => {
+                let unchanged = texts == self.seen;
+                let domains = source::domains(&texts);
+                self.seen = texts;
+                // It is as wrong as it was, and that was told.
+                if unchanged && domains.is_err() {
+                    return;
+                }
+                domains
+            }
+            Err(error) => Err(error),
+        };
+        match domains {
+            Ok(domains) => self.catalog.replace(domains, &self.numbers),
+            Err(error) => self.refuse(&error.to_string()),
+        }
+    }
+
+    fn refuse(&self, error: &str) {
+        if self.catalog.trouble().is_some_and(|known| *known == error) {
+            return;
+        }
+        self.numbers.loaded(false);
+        warn!(error, "Cannot use the Envoy files: those in force stay");
+        self.catalog.trouble.store(Some(Arc::new(error.to_owned())));
+    }
+}

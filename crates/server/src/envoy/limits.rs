@@ -1,0 +1,93 @@
+use std::sync::Arc;
+
+use headgate::{FailMode, Limiter};
+
+use super::{
+    catalog::EnvoyCatalog,
+    domain::Matched,
+    plan::{AskError, Plan},
+    question::Question,
+    verdict::Verdict,
+};
+use crate::{config::DeniedConsumes, metrics::EnvoyNumbers};
+
+/// The use case: may a request with these descriptors go on?
+pub(crate) struct EnvoyLimits {
+    catalog: Arc<EnvoyCatalog>,
+    limiter: Limiter,
+    settings: Settings,
+    numbers: EnvoyNumbers,
+}
+
+/// What the operator decided for all domains.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) denied: DeniedConsumes,
+    /// Everything is let through, and only counted.
+    pub(crate) shadow: bool,
+    pub(crate) fail_mode: FailMode,
+}
+
+impl EnvoyLimits {
+    pub(crate) const fn new(
+        catalog: Arc<EnvoyCatalog>,
+        limiter: Limiter,
+        settings: Settings,
+        numbers: EnvoyNumbers,
+    ) -> Self {
+        Self { catalog, limiter, settings, numbers }
+    }
+
+    /// Why the files on disk are not in force, if they are not.
+    pub(crate) fn trouble(&self) -> Option<Arc<String>> {
+        self.catalog.trouble()
+    }
+
+    /// Decides all descriptors at once, and counts what was decided.
+    pub(crate) async fn decide(&self, question: &Question<'_>) -> Result<Verdict, AskError> {
+        let domains = self.catalog.load();
+        let domain = domains.get(question.domain);
+        let find = |descriptor| domain.and_then(|domain| domain.find(descriptor));
+        let mut matched: Vec<Option<Matched>> = question.descriptors.iter().map(find).collect();
+        let labels = matched.iter_mut().map(|it| it.as_mut().and_then(|it| it.label.take()));
+        let labels: Vec<Option<String>> = labels.collect();
+
+        let Settings { denied, fail_mode, shadow } = self.settings;
+        let plan = Plan::new(question, matched, denied, fail_mode);
+        let answers = plan.ask(&self.limiter).await?;
+        let degraded = answers.iter().flatten().any(|outcome| outcome.degraded.is_some());
+        let mut verdict = plan.verdict(&answers);
+        self.count(question, &verdict, &labels, degraded);
+        for status in &mut verdict.statuses {
+            status.over &= !shadow && !status.rule.as_ref().is_some_and(|rule| rule.shadow);
+        }
+        verdict.over &= !shadow;
+        Ok(verdict)
+    }
+
+    fn count(
+        &self,
+        question: &Question<'_>,
+        verdict: &Verdict,
+        labels: &[Option<String>],
+        degraded: bool,
+    ) {
+        self.numbers.answered(verdict.over && !self.settings.shadow, degraded);
+        for (status, label) in verdict.statuses.iter().zip(labels) {
+            let Some(rule) = &status.rule else {
+                self.numbers.unmatched();
+                continue;
+            };
+            let shadow = self.settings.shadow || rule.shadow;
+            let limit = rule.rate().map_or(0, |rate| rate.requests);
+            let known =
+                || rule.series.get_or_init(|| self.numbers.series(question.domain, &rule.label));
+            match label {
+                None => known().count(status, limit, shadow),
+                Some(label) => {
+                    self.numbers.detailed(question.domain, label).count(status, limit, shadow);
+                }
+            }
+        }
+    }
+}

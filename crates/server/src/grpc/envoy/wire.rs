@@ -1,0 +1,159 @@
+//! Envoy's messages.
+
+use std::time::Duration;
+
+use crate::{
+    config::ResponseHeaders,
+    envoy::{
+        Descriptor, Hits, MAX_DESCRIPTORS, MAX_ENTRIES, Override, Question, Rate, Status, Unit,
+        Verdict,
+    },
+    grpc::{
+        error::{CallError, Violation},
+        proto::envoy::{
+            config::core::v3::HeaderValue,
+            extensions::common::ratelimit::v3::{
+                RateLimitDescriptor, rate_limit_descriptor::RateLimitOverride,
+            },
+            service::ratelimit::v3::{
+                RateLimitRequest, RateLimitResponse,
+                rate_limit_response::{Code, DescriptorStatus, RateLimit, rate_limit},
+            },
+            r#type::v3::RateLimitUnit,
+        },
+    },
+};
+
+// === the question ===
+
+/// What is asked, or everything that is wrong with it.
+pub(super) fn question(wire: &RateLimitRequest) -> Result<Question<'_>, CallError> {
+    let mut wrong = Vec::new();
+    if wire.domain.is_empty() {
+        wrong.push(Violation::new("domain", "domain is required"));
+    }
+    let fits = |descriptor: &RateLimitDescriptor| {
+        (1..=MAX_ENTRIES).contains(&descriptor.entries.len())
+            && descriptor.entries.iter().all(|entry| !entry.key.is_empty())
+    };
+    match wire.descriptors.len() {
+        0 => wrong.push(Violation::new("descriptors", "at least one descriptor is required")),
+        n if n > MAX_DESCRIPTORS => {
+            let message =
+                format!("at most {MAX_DESCRIPTORS} descriptors are decided at once, got {n}");
+            wrong.push(Violation::new("descriptors", message));
+        }
+        _ if !wire.descriptors.iter().all(fits) => {
+            let message =
+                format!("each descriptor needs 1 to {MAX_ENTRIES} entries, and each entry a key");
+            wrong.push(Violation::new("descriptors", message));
+        }
+        _ => {}
+    }
+    if !wrong.is_empty() {
+        return Err(CallError::Invalid(wrong));
+    }
+    let descriptors = wire.descriptors.iter().map(|it| descriptor(it, wire.hits_addend)).collect();
+    Ok(Question { domain: &wire.domain, descriptors })
+}
+
+fn descriptor(wire: &RateLimitDescriptor, hits_addend: u32) -> Descriptor<'_> {
+    let hits = match wire.hits_addend {
+        Some(0) => Hits::Look,
+        own => {
+            let units = own.unwrap_or_else(|| u64::from(hits_addend.max(1)));
+            if wire.is_negative_hits { Hits::GiveBack(units) } else { Hits::Take(units) }
+        }
+    };
+    Descriptor {
+        entries: wire.entries.iter().map(|it| (it.key.as_str(), it.value.as_str())).collect(),
+        hits,
+        instead: wire.limit.as_ref().map(|limit| Override(rate(limit))),
+    }
+}
+
+fn rate(wire: &RateLimitOverride) -> Option<Rate> {
+    let unit = match RateLimitUnit::try_from(wire.unit).ok()? {
+        RateLimitUnit::Unknown => return None,
+        RateLimitUnit::Second => Unit::Second,
+        RateLimitUnit::Minute => Unit::Minute,
+        RateLimitUnit::Hour => Unit::Hour,
+        RateLimitUnit::Day => Unit::Day,
+        RateLimitUnit::Month => Unit::Month,
+        RateLimitUnit::Year => Unit::Year,
+    };
+    let times = wire.unit_multiplier.unwrap_or(1).max(1);
+    Some(Rate { requests: wire.requests_per_unit, unit, times })
+}
+
+// === the answer ===
+
+pub(super) fn answer(verdict: &Verdict, headers: ResponseHeaders) -> RateLimitResponse {
+    RateLimitResponse {
+        overall_code: code(verdict.over).into(),
+        statuses: verdict.statuses.iter().map(status).collect(),
+        response_headers_to_add: response_headers(verdict, headers),
+        ..RateLimitResponse::default()
+    }
+}
+
+const fn code(over: bool) -> Code {
+    if over { Code::OverLimit } else { Code::Ok }
+}
+
+fn status(status: &Status) -> DescriptorStatus {
+    let limit = status.rule.as_ref().and_then(|rule| {
+        let rate = rule.rate()?;
+        Some(RateLimit {
+            name: rule.name().to_owned(),
+            requests_per_unit: rate.requests,
+            unit: unit(rate.unit).into(),
+            unit_multiplier: (rate.times > 1).then_some(rate.times),
+        })
+    });
+    DescriptorStatus {
+        code: code(status.over).into(),
+        duration_until_reset: limit.is_some().then(|| duration(status.reset_after)),
+        current_limit: limit,
+        limit_remaining: u32::try_from(status.remaining).unwrap_or(u32::MAX),
+    }
+}
+
+const fn unit(unit: Unit) -> rate_limit::Unit {
+    match unit {
+        Unit::Second => rate_limit::Unit::Second,
+        Unit::Minute => rate_limit::Unit::Minute,
+        Unit::Hour => rate_limit::Unit::Hour,
+        Unit::Day => rate_limit::Unit::Day,
+        Unit::Week => rate_limit::Unit::Week,
+        Unit::Month => rate_limit::Unit::Month,
+        Unit::Year => rate_limit::Unit::Year,
+    }
+}
+
+fn duration(duration: Duration) -> prost_types::Duration {
+    let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    prost_types::Duration { seconds, nanos: duration.subsec_nanos() as i32 }
+}
+
+fn response_headers(verdict: &Verdict, wanted: ResponseHeaders) -> Vec<HeaderValue> {
+    let mut headers = Vec::new();
+    let mut put = |key: &str, value: u64| {
+        headers.push(HeaderValue {
+            key: key.to_owned(),
+            value: value.to_string(),
+            ..HeaderValue::default()
+        });
+    };
+    if let Some(seconds) = verdict.retry_after_secs().filter(|_| wanted != ResponseHeaders::None) {
+        put("retry-after", seconds);
+    }
+    if let Some(status) = verdict.tightest().filter(|_| wanted == ResponseHeaders::All) {
+        let limit =
+            status.rule.as_ref().and_then(|rule| rule.rate()).map_or(0, |rate| rate.requests);
+        put("x-ratelimit-limit", limit.into());
+        put("x-ratelimit-remaining", status.remaining);
+        put("x-ratelimit-reset", status.reset_after_secs());
+    }
+    headers
+}

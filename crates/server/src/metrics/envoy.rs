@@ -1,0 +1,159 @@
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use prometheus::{Error, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+
+use super::registered;
+use crate::envoy::Status;
+
+/// What Envoy was answered. Values that callers sent are labels only where the operator asked for it, and only so many.
+#[derive(Clone)]
+pub(crate) struct EnvoyNumbers {
+    descriptors: IntCounterVec,
+    unmatched: IntCounter,
+    allowed: IntCounter,
+    denied: IntCounter,
+    degraded: IntCounter,
+    valid: IntGauge,
+    loads: IntCounterVec,
+    known: Arc<Mutex<Known>>,
+}
+
+/// The names that series have.
+#[derive(Default)]
+struct Known {
+    rules: HashSet<(String, String)>,
+    /// Those that hold what callers sent.
+    detailed: HashSet<(String, String)>,
+}
+
+/// The numbers of one rule.
+#[derive(Clone, Debug)]
+pub(crate) struct EnvoySeries {
+    within: IntCounter,
+    near: IntCounter,
+    over: IntCounter,
+    shadow: IntCounter,
+}
+
+const OUTCOMES: [&str; 4] = ["within_limit", "near_limit", "over_limit", "shadow_mode"];
+
+/// More names than these share one, and so do longer ones.
+const MAX_DETAILED: usize = 1000;
+const MAX_NAME_BYTES: usize = 256;
+
+const OTHER: &str = "other";
+
+// === impl EnvoyNumbers ===
+
+impl EnvoyNumbers {
+    pub(super) fn new(registry: &Registry) -> Result<Self, Error> {
+        let counter = |name: &str, help: &str| registered(registry, IntCounter::new(name, help)?);
+        let descriptors = Opts::new(
+            "headgate_envoy_descriptors_total",
+            "Envoy's descriptors that a limit decided, by domain, rule and outcome.",
+        );
+        let descriptors =
+            registered(registry, IntCounterVec::new(descriptors, &["domain", "rule", "outcome"])?)?;
+        let answers = Opts::new("headgate_envoy_requests_total", "Envoy's requests, by outcome.");
+        let answers = registered(registry, IntCounterVec::new(answers, &["outcome"])?)?;
+        let loads = Opts::new(
+            "headgate_envoy_config_loads_total",
+            "Times that the Envoy files had changed, by whether they could be used.",
+        );
+        Ok(Self {
+            descriptors,
+            unmatched: counter(
+                "headgate_envoy_unmatched_descriptors_total",
+                "Envoy's descriptors that nothing is configured for.",
+            )?,
+            allowed: answers.with_label_values(&["allowed"]),
+            denied: answers.with_label_values(&["denied"]),
+            degraded: counter(
+                "headgate_envoy_degraded_requests_total",
+                "Envoy's requests that the failure policy decided because the store could not.",
+            )?,
+            valid: registered(
+                registry,
+                IntGauge::new(
+                    "headgate_envoy_config_valid",
+                    "Whether the Envoy files on disk are those in force: 1 or 0.",
+                )?,
+            )?,
+            loads: registered(registry, IntCounterVec::new(loads, &["outcome"])?)?,
+            known: Arc::default(),
+        })
+    }
+
+    pub(crate) fn answered(&self, denied: bool, degraded: bool) {
+        let outcome = if denied { &self.denied } else { &self.allowed };
+        outcome.inc();
+        self.degraded.inc_by(u64::from(degraded));
+    }
+
+    pub(crate) fn unmatched(&self) {
+        self.unmatched.inc();
+    }
+
+    /// Notes whether files that had changed are in force.
+    pub(crate) fn loaded(&self, valid: bool) {
+        self.valid.set(i64::from(valid));
+        self.loads.with_label_values(&[if valid { "loaded" } else { "refused" }]).inc();
+    }
+
+    /// The numbers of a rule; `rule` stands in a file.
+    pub(crate) fn series(&self, domain: &str, rule: &str) -> EnvoySeries {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.rules.insert((domain.to_owned(), rule.to_owned()));
+        EnvoySeries::new(&self.descriptors, domain, rule)
+    }
+
+    /// The numbers of a rule whose name holds what a caller sent.
+    pub(crate) fn detailed(&self, domain: &str, rule: &str) -> EnvoySeries {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = (domain.to_owned(), rule.to_owned());
+        let has_name = rule.len() <= MAX_NAME_BYTES
+            && (known.detailed.contains(&name)
+                || (known.detailed.len() < MAX_DETAILED && known.detailed.insert(name)));
+        EnvoySeries::new(&self.descriptors, domain, if has_name { rule } else { OTHER })
+    }
+
+    /// Forgets the numbers of rules that are none of `rules` any more.
+    pub(crate) fn keep(&self, rules: &HashSet<(String, String)>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = known.rules.difference(rules).chain(&known.detailed);
+        for (domain, rule) in gone {
+            for outcome in OUTCOMES {
+                // It may have been forgotten already.
+                let _ = self.descriptors.remove_label_values(&[domain, rule, outcome]);
+            }
+        }
+        known.rules.retain(|rule| rules.contains(rule));
+        known.detailed.clear();
+    }
+}
+
+// === impl EnvoySeries ===
+
+impl EnvoySeries {
+    fn new(descriptors: &IntCounterVec, domain: &str, rule: &str) -> Self {
+        let [within, near, over, shadow] =
+            OUTCOMES.map(|outcome| descriptors.with_label_values(&[domain, rule, outcome]));
+        Self { within, near, over, shadow }
+    }
+
+    /// Counts one descriptor. Near its limit is what has less than a fifth of it left.
+    pub(crate) fn count(&self, status: &Status, limit: u32, shadow: bool) {
+        let series = match status.over {
+            true if shadow => &self.shadow,
+            true => &self.over,
+            false if limit > 0 && status.remaining.saturating_mul(5) < u64::from(limit) => {
+                &self.near
+            }
+            false => &self.within,
+        };
+        series.inc();
+    }
+}

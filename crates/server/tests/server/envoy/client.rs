@@ -1,0 +1,129 @@
+//! A client that is made from the same `.proto` files, and what tests say with it.
+
+#![allow(
+    clippy::pedantic,
+    missing_docs,
+    unreachable_pub,
+    dead_code,
+    reason = "most of it is made by a program, to a style of its own"
+)]
+
+use std::net::SocketAddr;
+
+use tonic::transport::Channel;
+
+use self::envoy::{
+    extensions::common::ratelimit::v3::{
+        RateLimitDescriptor,
+        rate_limit_descriptor::{Entry, RateLimitOverride},
+    },
+    service::ratelimit::v3::{
+        RateLimitRequest, RateLimitResponse, rate_limit_response::Code,
+        rate_limit_service_client::RateLimitServiceClient,
+    },
+};
+use crate::grpc::client::channel;
+
+pub(crate) mod envoy {
+    pub mod config {
+        pub mod core {
+            pub mod v3 {
+                include!(concat!(env!("OUT_DIR"), "/client/envoy.config.core.v3.rs"));
+            }
+        }
+    }
+    pub mod extensions {
+        pub mod common {
+            pub mod ratelimit {
+                pub mod v3 {
+                    include!(concat!(
+                        env!("OUT_DIR"),
+                        "/client/envoy.extensions.common.ratelimit.v3.rs"
+                    ));
+                }
+            }
+        }
+    }
+    pub mod service {
+        pub mod ratelimit {
+            pub mod v3 {
+                include!(concat!(env!("OUT_DIR"), "/client/envoy.service.ratelimit.v3.rs"));
+            }
+        }
+    }
+    pub mod r#type {
+        pub mod v3 {
+            include!(concat!(env!("OUT_DIR"), "/client/envoy.r#type.v3.rs"));
+        }
+    }
+}
+
+/// Asks as Envoy does.
+#[derive(Clone)]
+pub(crate) struct Client(pub(crate) RateLimitServiceClient<Channel>);
+
+/// One answer, with codes by their names.
+#[derive(Debug)]
+pub(crate) struct Answer(pub(crate) RateLimitResponse);
+
+impl Client {
+    pub(crate) async fn connect(address: SocketAddr) -> Self {
+        Self(RateLimitServiceClient::new(channel(address).await))
+    }
+
+    pub(crate) async fn ask(&self, domain: &str, descriptors: &[RateLimitDescriptor]) -> Answer {
+        self.send(request(domain, descriptors)).await
+    }
+
+    pub(crate) async fn send(&self, request: RateLimitRequest) -> Answer {
+        Answer(self.0.clone().should_rate_limit(request).await.unwrap().into_inner())
+    }
+}
+
+impl Answer {
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.overall_code() == Code::OverLimit
+    }
+
+    /// Whether each descriptor is over its limit, and what is left.
+    pub(crate) fn each(&self) -> Vec<(bool, u32)> {
+        let status = |s: &envoy::service::ratelimit::v3::rate_limit_response::DescriptorStatus| {
+            (s.code() == Code::OverLimit, s.limit_remaining)
+        };
+        self.0.statuses.iter().map(status).collect()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let headers = &self.0.response_headers_to_add;
+        headers.iter().find(|header| header.key == name).map(|header| header.value.as_str())
+    }
+}
+
+pub(crate) fn request(domain: &str, descriptors: &[RateLimitDescriptor]) -> RateLimitRequest {
+    RateLimitRequest {
+        domain: domain.to_owned(),
+        descriptors: descriptors.to_vec(),
+        hits_addend: 0,
+    }
+}
+
+/// A descriptor of these entries.
+pub(crate) fn of(entries: &[(&str, &str)]) -> RateLimitDescriptor {
+    let entry = |(key, value): &(&str, &str)| Entry { key: (*key).into(), value: (*value).into() };
+    RateLimitDescriptor {
+        entries: entries.iter().map(entry).collect(),
+        ..RateLimitDescriptor::default()
+    }
+}
+
+/// The same, that takes so much.
+pub(crate) fn taking(hits: u64, entries: &[(&str, &str)]) -> RateLimitDescriptor {
+    RateLimitDescriptor { hits_addend: Some(hits), ..of(entries) }
+}
+
+/// The same, that brings a limit of so many a year.
+pub(crate) fn allowing(requests_per_unit: u32, entries: &[(&str, &str)]) -> RateLimitDescriptor {
+    let unit = envoy::r#type::v3::RateLimitUnit::Year.into();
+    let limit = RateLimitOverride { requests_per_unit, unit, unit_multiplier: None };
+    RateLimitDescriptor { limit: Some(limit), ..of(entries) }
+}

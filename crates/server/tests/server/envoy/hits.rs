@@ -1,0 +1,79 @@
+//! How much a descriptor takes.
+
+use super::{
+    client::{
+        Client, envoy::extensions::common::ratelimit::v3::RateLimitDescriptor, of, request, taking,
+    },
+    start,
+};
+
+#[tokio::test]
+async fn a_request_says_how_much_its_descriptors_take() {
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
+    let path = [of(&[("path", "/a")])];
+    let mut request = request("edge", &path);
+    assert_eq!(client.send(request.clone()).await.each(), [(false, 99)]);
+    request.hits_addend = 9;
+    assert_eq!(client.send(request.clone()).await.each(), [(false, 90)]);
+    request.hits_addend = 91;
+    assert_eq!(client.send(request.clone()).await.each(), [(true, 90)]);
+    request.hits_addend = 90;
+    assert_eq!(client.send(request).await.each(), [(false, 0)]);
+}
+
+#[tokio::test]
+async fn a_descriptor_says_it_for_itself_and_zero_only_looks() {
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
+    let (a, b) = ([("path", "/a")], [("path", "/b")]);
+    let mut request = request("edge", &[taking(5, &a), of(&b)]);
+    request.hits_addend = 2;
+    assert_eq!(client.send(request).await.each(), [(false, 95), (false, 98)]);
+    for _ in 0..3 {
+        let looked = client.ask("edge", &[taking(0, &a), taking(0, &b)]).await;
+        assert_eq!((looked.is_over(), looked.each()), (false, vec![(false, 95), (false, 98)]));
+    }
+    client.ask("edge", &[taking(95, &a)]).await;
+    let looked = client.ask("edge", &[taking(0, &a), taking(1, &b)]).await;
+    assert_eq!((looked.is_over(), looked.each()), (true, vec![(true, 0), (false, 98)]));
+    assert!(looked.header("retry-after").is_some());
+}
+
+#[tokio::test]
+async fn more_than_there_ever_is_is_denied_and_takes_nothing() {
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
+    let (a, b) = ([("path", "/a")], [("path", "/b")]);
+    for hits in [101, u64::MAX] {
+        let answer = client.ask("edge", &[taking(hits, &a), of(&b)]).await;
+        assert_eq!((answer.is_over(), answer.each()), (true, vec![(true, 100), (false, 100)]));
+        assert_eq!(answer.header("retry-after"), None);
+    }
+}
+
+#[tokio::test]
+async fn what_is_given_back_is_there_again() {
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
+    let path = [("path", "/a")];
+    client.ask("edge", &[taking(60, &path)]).await;
+    let refund = |hits| RateLimitDescriptor { is_negative_hits: true, ..taking(hits, &path) };
+    assert_eq!(client.ask("edge", &[refund(20)]).await.each(), [(false, 60)]);
+    assert_eq!(client.ask("edge", &[refund(1000)]).await.each(), [(false, 100)]);
+    // Beside others that take.
+    let both = [refund(1), taking(3, &[("path", "/b")])];
+    assert_eq!(client.ask("edge", &both).await.each(), [(false, 100), (false, 97)]);
+}
+
+#[tokio::test]
+async fn descriptors_of_one_counter_are_added_up() {
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
+    let files = |path: &'static str| of(&[("path", path)]);
+    let answer = client.ask("edge", &[files("/files/a"), files("/files/b")]).await;
+    assert_eq!((answer.is_over(), answer.each()), (false, vec![(false, 0), (false, 0)]));
+    let same = [of(&[("address", "192.0.2.9")]), taking(2, &[("address", "192.0.2.9")])];
+    assert_eq!(client.ask("edge", &same).await.each(), [(false, 0), (false, 0)]);
+    assert!(client.ask("edge", &same[..1]).await.is_over());
+}

@@ -1,0 +1,160 @@
+//! Requests through a real Envoy, configured as the guide says.
+
+use std::{fs, net::SocketAddr};
+
+use headgate_testkit::{Envoy, free_port, require};
+use http_body_util::{BodyExt, Full};
+use hyper::{Request, body::Bytes, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+
+use super::{counted, metric, start_with};
+use crate::harness::{Reply, Server};
+
+const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/envoy.md");
+
+/// The YAML of the guide that has `word`, without the indent that it has there.
+fn example(word: &str) -> String {
+    let guide = fs::read_to_string(GUIDE).unwrap();
+    let mut blocks = guide.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let block = blocks.find(|block| block.contains(word)).expect("an example");
+    block.lines().map(|line| format!("{}\n", line.strip_prefix("   ").unwrap_or(line))).collect()
+}
+
+/// The guide's files: a year in place of a minute, so that none ends while a test runs.
+fn domains(text: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("edge.yaml"), text.replace("unit: minute", "unit: year")).unwrap();
+    folder
+}
+
+/// An Envoy, who limits it and what it protects.
+struct Setup {
+    envoy: Envoy,
+    port: u16,
+    limiter: Server,
+    #[expect(dead_code, reason = "held for its drop")]
+    service: Server,
+    #[expect(dead_code, reason = "held for its drop")]
+    folder: TempDir,
+}
+
+impl Setup {
+    /// As in the guide, with these texts in place of others.
+    async fn start(domain: &str, changes: &[(&str, &str)]) -> Result<Self, headgate_testkit::Skip> {
+        let folder = domains(domain);
+        let limiter = start_with(folder.path().to_str().unwrap(), &[]).await;
+        let service = Server::start(&[]).await;
+        let port = free_port();
+        let mut config = example("static_resources");
+        let ports =
+            [(10000, port), (9000, service.address.port()), (50051, limiter.grpc_address.port())];
+        for (there, here) in ports {
+            let there = format!("port_value: {there}");
+            assert!(config.contains(&there), "{there}");
+            config = config.replace(&there, &format!("port_value: {here}"));
+        }
+        // A busy machine is not an outage.
+        for (there, here) in [&[("timeout: 0.25s", "timeout: 20s")], changes].concat() {
+            assert!(config.contains(there), "{there}");
+            config = config.replacen(there, here, 1);
+        }
+        let envoy =
+            tokio::task::spawn_blocking(move || Envoy::start(&config, port)).await.unwrap()?;
+        Ok(Self { envoy, port, limiter, service, folder })
+    }
+
+    async fn get(&self, user: Option<&str>) -> Reply {
+        let address: SocketAddr = ([127, 0, 0, 1], self.port).into();
+        let stream = TcpStream::connect(address).await.unwrap();
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let mut request = Request::get("/healthz").header("host", "test");
+        if let Some(user) = user {
+            request = request.header("x-user", user);
+        }
+        let answer = sender.send_request(request.body(Full::<Bytes>::default()).unwrap()).await;
+        let (head, body) =
+            answer.unwrap_or_else(|error| panic!("{error}: {}", self.envoy.log())).into_parts();
+        let text = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
+        Reply { status: head.status, headers: head.headers, text }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_admitted_and_denied_exactly_and_headers_arrive() {
+    let setup = require!(Setup::start(&example("value: banned"), &[]).await);
+    for left in ["2", "1", "0"] {
+        let reply = setup.get(Some("u1")).await;
+        assert_eq!((reply.status.as_u16(), reply.text.as_str()), (200, r#"{"status":"ok"}"#));
+        assert_eq!(reply.header("x-ratelimit-remaining"), left);
+        assert!(reply.header("x-ratelimit-limit").starts_with("3, 3;w="), "{reply:?}");
+        assert_eq!(reply.header("retry-after"), "");
+    }
+    for _ in 0..3 {
+        let reply = setup.get(Some("u1")).await;
+        assert_eq!(reply.status, 429, "{reply:?}");
+        assert_eq!(reply.header("x-ratelimit-remaining"), "0");
+        let (wait, reset) = (reply.header("retry-after"), reply.header("x-ratelimit-reset"));
+        let (wait, reset): (u64, u64) = (wait.parse().unwrap(), reset.parse().unwrap());
+        assert!(wait >= reset && wait <= reset + 1, "{wait} {reset}");
+    }
+    assert_eq!(setup.get(Some("u2")).await.status, 200);
+    assert_eq!(setup.get(Some("banned")).await.status, 429);
+    for _ in 0..5 {
+        assert_eq!(setup.get(None).await.status, 200);
+    }
+    assert_eq!(metric(&setup.limiter, &counted("edge", "user", "over_limit")).await, Some(3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shadow_mode_lets_through_and_counts() {
+    let domain = example("value: banned") + "shadow_mode: true\n";
+    let setup = require!(Setup::start(&domain, &[]).await);
+    for _ in 0..5 {
+        assert_eq!(setup.get(Some("u1")).await.status, 200);
+    }
+    assert_eq!(metric(&setup.limiter, &counted("edge", "user", "shadow_mode")).await, Some(2));
+}
+
+/// A limit that another filter chose for the request.
+const CHOSEN: &str = r#"http_filters:
+                     - name: envoy.filters.http.set_metadata
+                       typed_config:
+                         "@type": type.googleapis.com/envoy.extensions.filters.http.set_metadata.v3.Config
+                         metadata:
+                           - metadata_namespace: plan
+                             value: { limit: { requests_per_unit: 1, unit: YEAR } }"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_descriptor_brings_its_own_limit() {
+    let config = [
+        ("http_filters:", &CHOSEN.replace("\n   ", "\n")),
+        (
+            "descriptor_key: user }",
+            &"descriptor_key: user }\n                                limit: { dynamic_metadata: { metadata_key: { key: plan, path: [{ key: limit }] } } }".to_owned(),
+        ),
+    ];
+    let config = config.map(|(there, here)| (there, here.as_str()));
+    let setup = require!(Setup::start(&example("value: banned"), &config).await);
+    let reply = setup.get(Some("u1")).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert!(reply.header("x-ratelimit-limit").starts_with("1, 1;w="), "{reply:?}");
+    assert_eq!(setup.get(Some("u1")).await.status, 429);
+    assert_eq!(setup.get(Some("u2")).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_headgate_envoy_does_what_it_was_told() {
+    for (deny, status) in [("failure_mode_deny: false", 200), ("failure_mode_deny: true", 500)] {
+        let config = [("failure_mode_deny: false", deny)];
+        let mut setup = require!(Setup::start(&example("value: banned"), &config).await);
+        assert_eq!(setup.get(Some("u1")).await.status, 200);
+        let gone = std::mem::replace(&mut setup.limiter, Server::start(&[]).await);
+        gone.stop().await.unwrap();
+        for _ in 0..5 {
+            assert_eq!(setup.get(Some("u1")).await.status, status, "{deny}");
+        }
+    }
+}

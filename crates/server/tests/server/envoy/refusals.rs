@@ -1,0 +1,134 @@
+//! Calls that are not answered, and servers that do not start.
+
+use headgate_server::{App, Config};
+use tonic::{Code, Request};
+
+use super::{
+    DOMAINS,
+    client::{Client, of, request},
+    start,
+};
+use crate::{
+    grpc::client::{assert_invalid, by},
+    harness::Server,
+};
+
+#[tokio::test]
+async fn a_request_that_asks_nothing_says_what_it_lacks() {
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
+    let ask = async |domain: &str, descriptors: &[_]| {
+        client.0.clone().should_rate_limit(request(domain, descriptors)).await.unwrap_err()
+    };
+    assert_invalid(
+        &ask("", &[]).await,
+        &[("domain", "domain is required"), ("descriptors", "at least one descriptor is required")],
+    );
+    let many = vec![of(&[("a", "b")]); 129];
+    let told = "at most 128 descriptors are decided at once, got 129";
+    assert_invalid(&ask("edge", &many).await, &[("descriptors", told)]);
+    let told = "each descriptor needs 1 to 64 entries, and each entry a key";
+    for descriptor in [of(&[]), of(&[("", "x")]), of(&[("a", "b"); 65])] {
+        assert_invalid(&ask("edge", &[descriptor]).await, &[("descriptors", told)]);
+    }
+    assert!(!client.ask("edge", &many[..128]).await.is_over());
+}
+
+#[tokio::test]
+async fn unless_it_is_switched_on_there_is_no_such_method() {
+    let server = Server::start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
+    let asked = client.0.clone().should_rate_limit(request("edge", &[of(&[("a", "b")])])).await;
+    assert_eq!(asked.unwrap_err().code(), Code::Unimplemented);
+}
+
+#[tokio::test]
+async fn where_a_token_is_asked_for_any_role_will_do() {
+    let tokens = "[{name: envoy, role: sys_auditor, token: a-token-for-envoy}]";
+    let server = start(&[("envoy.auth", "token"), ("auth.tokens", tokens)]).await;
+    let mut client = Client::connect(server.grpc_address).await.0;
+    let asked = || request("mail", &[of(&[("mailbox", "m1")])]);
+    let refused = client.should_rate_limit(Request::new(asked())).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unauthenticated);
+    let refused = client.should_rate_limit(by("another-token-of-nobody", asked())).await;
+    assert_eq!(refused.unwrap_err().code(), Code::Unauthenticated);
+    assert!(client.should_rate_limit(by("a-token-for-envoy", asked())).await.is_ok());
+}
+
+fn load(keys: &[(&str, &str)]) -> Result<Config, String> {
+    let variables = keys.iter().map(|(key, value)| {
+        let name = format!("HEADGATE__{}", key.to_ascii_uppercase().replace('.', "__"));
+        (name, (*value).to_owned())
+    });
+    Config::load(None, variables).map_err(|error| error.to_string())
+}
+
+#[test]
+fn other_machines_are_answered_only_by_a_choice_that_is_written_out() {
+    let open = [
+        ("envoy.enabled", "true"),
+        ("envoy.config_dir", DOMAINS),
+        ("server.host", "0.0.0.0"),
+        ("auth.mode", "off"),
+    ];
+    let told = load(&open).unwrap_err();
+    assert!(told.contains("envoy.auth: other machines can reach the gRPC port"), "{told}");
+    for auth in ["token", "off"] {
+        assert!(load(&[&open[..], &[("envoy.auth", auth)]].concat()).is_ok());
+    }
+    let told = load(&[("envoy.enabled", "true")]).unwrap_err();
+    assert!(told.contains("envoy.config_dir: says what is limited"), "{told}");
+}
+
+#[tokio::test]
+async fn files_that_make_no_sense_stop_the_start() {
+    for (text, told) in [
+        ("descriptors: []", "the key domain is missing"),
+        ("domain: a\nlimits: []", "unknown key; known here: domain, descriptors, shadow_mode"),
+        (
+            "domain: a\ndescriptors:\n  - value: x\n",
+            "descriptors[0] (FILE:3): the key key is missing",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: k\n    rate_limit:\n      unit: fortnight\n      requests_per_unit: 1\n",
+            "descriptors[0].rate_limit.unit (FILE:5): expected one of second, minute, hour, day, week, month, year, got \"fortnight\"",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: k\n    rate_limit:\n      requests_per_unit: 1\n",
+            "descriptors[0].rate_limit (FILE:4): unit is missing",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: k\n    rate_limit: {unlimited: true, unit: day}\n",
+            "descriptors[0].rate_limit.unit (FILE:4): unlimited has no unit",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: k\n  - key: k\n",
+            "descriptors[1] (FILE:4): the same key and value stand here before",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: k\n    descriptors:\n      - key: l\n        rate_limit: {unit: day, requests_per_unit: 1, burst: 2}\n",
+            "descriptors[0].descriptors[0].rate_limit (FILE:6): fixed_window has no burst",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: k\n    rate_limit: {name: n, unit: day, requests_per_unit: 1, replaces: [{name: n}]}\n",
+            "descriptors[0].rate_limit.replaces[0].name (FILE:4): a rate limit cannot replace itself",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: k\n    value: v\n    share_threshold: true\n",
+            "descriptors[0].share_threshold (FILE:5): only a value that ends with *",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.yaml");
+        std::fs::write(&file, text).unwrap();
+        let (file, data) = (file.to_str().unwrap(), folder.path().to_str().unwrap());
+        let keys =
+            [("envoy.enabled", "true"), ("envoy.config_file", file), ("server.data_dir", data)];
+        let Err(error) = App::build(&load(&keys).unwrap()).await else {
+            panic!("{text} is accepted");
+        };
+        let error = error.to_string();
+        assert!(error.contains(&told.replace("FILE", file)), "{text}\n{error}");
+        assert!(error.contains(file), "{error}");
+    }
+}

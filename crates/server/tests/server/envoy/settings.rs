@@ -1,0 +1,110 @@
+//! What the operator decides for all domains.
+
+use super::{
+    client::{Client, of},
+    counted, metric, start,
+};
+
+#[tokio::test]
+async fn a_denied_request_takes_nothing_unless_it_shall() {
+    let both = [of(&[("campaign", "newsletter"), ("mailbox", "m1")]), of(&[("mailbox", "m1")])];
+    for (denied, left) in [("none", [3, 2, 2, 2]), ("all", [3, 2, 1, 0])] {
+        let server = start(&[("envoy.denied_consumes", denied)]).await;
+        let client = Client::connect(server.grpc_address).await;
+        for left in left {
+            assert_eq!(client.ask("mail", &both).await.each()[1].1, left, "{denied}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn in_shadow_mode_everything_passes_and_is_counted() {
+    let server = start(&[("envoy.shadow_mode", "true")]).await;
+    let client = Client::connect(server.grpc_address).await;
+    for _ in 0..3 {
+        let answer = client.ask("edge", &[of(&[("address", "203.0.113.9")])]).await;
+        assert_eq!((answer.is_over(), answer.each()), (false, vec![(false, 0)]));
+        assert_eq!(answer.header("retry-after"), None);
+    }
+    let number = counted("edge", "address_203.0.113.9", "shadow_mode");
+    assert_eq!(metric(&server, &number).await, Some(3));
+    assert_eq!(metric(&server, "headgate_envoy_requests_total{outcome=\"allowed\"").await, Some(3));
+}
+
+#[tokio::test]
+async fn headers_are_those_that_are_wanted() {
+    for (wanted, retry, limit) in
+        [("none", false, false), ("retry_after", true, false), ("all", true, true)]
+    {
+        let server = start(&[("envoy.response_headers", wanted)]).await;
+        let client = Client::connect(server.grpc_address).await;
+        let user = [of(&[("service", "auth"), ("user", "paying")]), of(&[("path", "/a")])];
+        let answer = client.ask("edge", &user).await;
+        assert_eq!(answer.header("retry-after"), None, "{wanted}");
+        assert_eq!(answer.header("x-ratelimit-remaining"), limit.then_some("1"), "{wanted}");
+        client.ask("edge", &user).await;
+        let answer = client.ask("edge", &user).await;
+        assert_eq!(answer.header("retry-after").is_some(), retry, "{wanted}");
+        assert_eq!(answer.header("x-ratelimit-limit"), limit.then_some("2"), "{wanted}");
+        assert_eq!(answer.header("x-ratelimit-remaining"), limit.then_some("0"), "{wanted}");
+        assert_eq!(answer.header("x-ratelimit-reset").is_some(), limit, "{wanted}");
+    }
+}
+
+#[tokio::test]
+async fn without_the_store_the_failure_policy_decides() {
+    let redis = ("redis.url", "redis://127.0.0.1:1");
+    for (keys, over) in [
+        (&[redis][..], false),
+        (&[redis, ("ratelimit.fail_open", "false")], true),
+        (&[redis, ("ratelimit.fail_open", "false"), ("envoy.fail_mode", "open")], false),
+        (&[redis, ("envoy.fail_mode", "closed")], true),
+    ] {
+        let server = start(keys).await;
+        let client = Client::connect(server.grpc_address).await;
+        let answer = client.ask("mail", &[of(&[("mailbox", "m1")])]).await;
+        assert_eq!(answer.is_over(), over, "{keys:?}");
+        let degraded = metric(&server, "headgate_envoy_degraded_requests_total").await;
+        assert_eq!(degraded, Some(1));
+    }
+    let server = start(&[redis, ("envoy.fail_mode", "local")]).await;
+    let client = Client::connect(server.grpc_address).await;
+    let mailbox = [of(&[("mailbox", "m1")])];
+    for over in [false, false, false, false, true] {
+        assert_eq!(client.ask("mail", &mailbox).await.is_over(), over);
+    }
+}
+
+#[tokio::test]
+async fn metrics_name_values_only_where_the_operator_asks_for_it() {
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
+    for descriptor in [
+        of(&[("plain", "secret-1")]),
+        of(&[("wild", "api-secret-2")]),
+        of(&[("shown", "seen")]),
+        of(&[("route", "r1"), ("subject", "secret-3")]),
+        of(&[("unknown", "secret-4")]),
+    ] {
+        assert!(!client.ask("metrics", &[descriptor]).await.is_over());
+    }
+    client.ask("secret-5", &[of(&[("plain", "secret-1")])]).await;
+    for rule in ["plain", "wild_api-*", "shown_seen", "route_r1.subject"] {
+        let number = counted("metrics", rule, "within_limit");
+        assert_eq!(metric(&server, &number).await, Some(1), "{rule}");
+    }
+    let unmatched = metric(&server, "headgate_envoy_unmatched_descriptors_total").await;
+    assert_eq!(unmatched, Some(2));
+    assert!(!server.get("/metrics").await.text.contains("secret"));
+
+    // However many values there are, there is an end to the names.
+    for value in 0..1005 {
+        client.ask("metrics", &[of(&[("shown", &value.to_string())])]).await;
+    }
+    client.ask("metrics", &[of(&[("shown", &"x".repeat(300))])]).await;
+    let text = server.get("/metrics").await.text;
+    let names =
+        text.lines().filter(|line| line.contains("rule=\"shown_") && line.contains("within"));
+    assert_eq!(names.count(), 999);
+    assert_eq!(metric(&server, &counted("metrics", "other", "within_limit")).await, Some(8));
+}
