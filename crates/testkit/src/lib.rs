@@ -34,8 +34,8 @@
 mod cache;
 mod cluster;
 mod dynamodb;
-mod helm;
 mod envoy;
+mod helm;
 mod issuer;
 mod java;
 mod kafka;
@@ -52,8 +52,8 @@ mod wait;
 pub use self::{
     cluster::RedisCluster,
     dynamodb::{DynamoDb, SharedDynamoDb},
-    helm::Helm,
     envoy::Envoy,
+    helm::Helm,
     issuer::{Algorithm, Answer, Issuer, SigningKey},
     kafka::{Kafka, KafkaBuilder, SecureListeners, SharedKafka},
     nginx::Nginx,
