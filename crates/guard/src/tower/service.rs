@@ -61,13 +61,20 @@ where
             Verdict::Admitted(told) => ResponseFuture::inner(self.inner.call(request), told),
             Verdict::Denied(response) => ResponseFuture::denied(response),
             Verdict::Unknown(rules, place, address) => {
-                let clone = self.inner.clone();
-                // The one that was ready takes the request, when it is decided.
-                let inner = mem::replace(&mut self.inner, clone);
-                let service = Self { inner, ..self.clone() };
+                let service = self.take_ready();
                 ResponseFuture::waiting(service.call_once_decided(request, rules, place, address))
             }
         }
+    }
+}
+
+impl<S: Clone, R: Clone> GuardService<S, R> {
+    /// The one that was ready, to take a request when it is decided; another stays.
+    #[cold]
+    fn take_ready(&mut self) -> Self {
+        let clone = self.inner.clone();
+        let inner = mem::replace(&mut self.inner, clone);
+        Self { inner, ..self.clone() }
     }
 }
 
