@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use axum::{body::Body, extract::ConnectInfo};
+use axum::{Router, body::Body, extract::ConnectInfo};
 use governor::middleware::NoOpMiddleware;
 use headgate_guard::{Allowance, Class, Guard, GuardLayer, Policy, Routes};
 use http::{Request, Response};
@@ -45,6 +45,19 @@ impl Entrant {
             Self::Bare => "bare",
             Self::Ours => "headgate-guard",
             Self::TowerGovernor => "tower_governor",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|entrant| entrant.name() == name)
+    }
+
+    /// The router behind the layer.
+    pub(crate) fn before(self, router: Router, layers: &Layers) -> Router {
+        match self {
+            Self::Bare => router,
+            Self::Ours => router.layer(layers.ours.clone()),
+            Self::TowerGovernor => router.layer(layers.rival.clone()),
         }
     }
 

@@ -33,7 +33,7 @@ pub struct Guard(pub(super) Arc<Live>);
 pub(crate) struct Live {
     pub(super) judge: Judge,
     pub(super) proxies: TrustedProxies,
-    pub(super) peer: Box<FindPeer>,
+    pub(super) peer: FindPeer,
     pub(super) routes: Routes,
     pub(super) tell_admitted: bool,
     pub(super) rules: ArcSwap<Rules>,
@@ -145,7 +145,7 @@ impl fmt::Debug for Guard {
 impl Live {
     #[inline]
     pub(super) fn client<B>(&self, request: &Request<B>) -> Option<IpAddr> {
-        let peer = (self.peer)(request.extensions())?;
+        let peer = self.peer.find(request.extensions())?;
         Some(self.proxies.client(peer, request.headers()))
     }
 
