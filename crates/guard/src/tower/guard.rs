@@ -168,14 +168,14 @@ impl Live {
         let Some(counted) = &rule.by_address else {
             return Some(Ok(None));
         };
-        self.judge.decide_now_of_address(&counted.ask_of(address), rules.escalation())
+        self.judge.decide_now_of_address(&counted.ask_of(&address), rules.escalation())
     }
 
     pub(super) async fn before_auth(&self, rules: &Rules, rule: &Rule, address: IpAddr) -> Ruling {
         let Some(counted) = &rule.by_address else {
             return Ok(None);
         };
-        self.judge.decide_of_address(&counted.ask_of(address), rules.escalation()).await
+        self.judge.decide_of_address(&counted.ask_of(&address), rules.escalation()).await
     }
 
     /// The second stage, if it takes no waiting.

@@ -111,7 +111,7 @@ impl<S, R> GuardService<S, R> {
                 let Some(counted) = &rule.by_address else {
                     return Verdict::Admitted(None);
                 };
-                let ask = counted.ask_of(address);
+                let ask = counted.ask_of(&address);
                 match live.judge.admit_quickly(&ask, rules.escalation()) {
                     Quick::Admitted => return Verdict::Admitted(None),
                     Quick::Denied(refusal) => {
