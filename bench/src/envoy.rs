@@ -16,9 +16,7 @@ use tonic::transport::Channel;
 
 use self::proto::envoy::{
     extensions::common::ratelimit::v3::{RateLimitDescriptor, rate_limit_descriptor::Entry},
-    service::ratelimit::v3::{
-        RateLimitRequest, rate_limit_service_client::RateLimitServiceClient,
-    },
+    service::ratelimit::v3::{RateLimitRequest, rate_limit_service_client::RateLimitServiceClient},
 };
 use crate::{
     options::Options,

@@ -8,6 +8,7 @@
 //! | `server` | checks per second through a socket, against handlers that do nothing |
 //! | `envoy` | the latency of Envoy's requests with one and with ten descriptors, on Redis |
 //! | `quota` | durable increments per second, against a transaction for each |
+//! | `guard` | what a layer adds to a request, against tower_governor |
 //! | `contestant`, `contestants` | ours and the rivals behind one trait |
 //! | `shape`, `stream`, `zipf`, `random` | the traffic |
 //! | `lap`, `rss`, `machine` | measuring |
@@ -20,6 +21,7 @@ mod contestant;
 mod contestants;
 mod envoy;
 mod flood;
+mod guard;
 mod lap;
 mod machine;
 mod memory;
@@ -80,5 +82,8 @@ fn run(options: Options) {
     }
     if options.wants(Part::Quota) {
         quota::report(options);
+    }
+    if options.wants(Part::Guard) {
+        guard::report(options);
     }
 }

@@ -16,11 +16,12 @@ pub(crate) enum Part {
     Server,
     Envoy,
     Quota,
+    Guard,
 }
 
 impl Options {
     pub(crate) const USAGE: &str =
-        "usage: bench/run [--quick] [--only speed|memory|redis|server|envoy|quota]";
+        "usage: bench/run [--quick] [--only speed|memory|redis|server|envoy|quota|guard]";
 
     /// Reads the arguments; `None` if they make no sense.
     pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Self> {
@@ -62,6 +63,7 @@ impl Part {
             "server" => Some(Self::Server),
             "envoy" => Some(Self::Envoy),
             "quota" => Some(Self::Quota),
+            "guard" => Some(Self::Guard),
             _ => None,
         }
     }

@@ -1,0 +1,276 @@
+//! One decision about several limits, penalties included.
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
+
+use headgate::{Batch, Check, Cost, Decision, Key, Outcome, Verb};
+use headgate_store_memory::Numbered;
+use smallvec::SmallVec;
+
+use crate::{
+    AddressKey, Allowance, Backend, Denied, Escalation, Penalties, Reason, Surface,
+    backend::Counters,
+};
+
+/// Asks the backend, and remembers who was denied.
+#[derive(Debug)]
+pub(crate) struct Judge {
+    backend: Backend,
+    penalties: Penalties,
+}
+
+/// One limit to consult.
+#[derive(Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    pub(crate) key: Key<'a>,
+    pub(crate) allowance: &'a Allowance,
+    /// What is said if this limit denies.
+    pub(crate) reason: Reason,
+}
+
+/// Limits that are decided together.
+pub(crate) type Asks<'a> = SmallVec<[Ask<'a>; 2]>;
+
+/// One limit to consult about an address.
+#[derive(Clone, Copy)]
+pub(crate) struct AskOfAddress<'a> {
+    pub(crate) prefix: &'a str,
+    /// Stands for the prefix, where a number costs less than a text.
+    pub(crate) space: u64,
+    pub(crate) address: &'a IpAddr,
+    pub(crate) allowance: &'a Allowance,
+}
+
+/// What becomes of somebody who need not be told more.
+pub(crate) enum Quick {
+    Admitted,
+    Denied(Box<Refusal>),
+    Unknown,
+}
+
+/// A denial that does not know yet where it happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refusal {
+    reason: Reason,
+    retry_after: Duration,
+    decision: Option<Decision>,
+    window_secs: u64,
+}
+
+/// What was decided; nothing if there was nothing to decide.
+pub(crate) type Ruling = Result<Option<Decision>, Refusal>;
+
+// === impl Judge ===
+
+impl Judge {
+    pub(crate) fn new(backend: Backend) -> Self {
+        let penalties = Penalties::new(Penalties::CAPACITY, backend.time().clone());
+        Self { backend, penalties }
+    }
+
+    pub(crate) const fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    /// Takes one for an address in memory, as quickly as that can be done: without a key's text,
+    /// without a word more than is asked for.
+    #[inline]
+    pub(crate) fn admit_quickly(
+        &self,
+        ask: &AskOfAddress<'_>,
+        escalation: Option<&Escalation>,
+    ) -> Quick {
+        let (Counters::Memory(memory), Some(limit)) =
+            (self.backend.counters(), ask.allowance.limit())
+        else {
+            return Quick::Unknown;
+        };
+        if escalation.is_some() {
+            return Quick::Unknown;
+        }
+        match memory.acquire_numbered(ask.subject(), limit, Cost::ONE) {
+            Ok(outcome) if outcome.allowed => Quick::Admitted,
+            Ok(outcome) => Quick::Denied(Box::new(ask.refusal(outcome))),
+            Err(_) => Quick::Unknown,
+        }
+    }
+
+    /// Takes one for an address, if that takes no waiting: always in memory.
+    pub(crate) fn decide_now_of_address(
+        &self,
+        ask: &AskOfAddress<'_>,
+        escalation: Option<&Escalation>,
+    ) -> Option<Ruling> {
+        let text = AddressKey::with_prefix(ask.prefix, *ask.address);
+        let asks = [ask.with_key(Key::new(&text).ok()?)];
+        if let Err(refusal) = self.refuse_early(&asks, escalation) {
+            return Some(Err(refusal));
+        }
+        let Counters::Memory(memory) = self.backend.counters() else {
+            return None;
+        };
+        let outcome = memory.acquire_numbered(ask.subject(), asks[0].allowance.limit()?, Cost::ONE);
+        Some(self.conclude(&asks, &[outcome.ok()?], escalation))
+    }
+
+    /// Takes one for an address.
+    pub(crate) async fn decide_of_address(
+        &self,
+        ask: &AskOfAddress<'_>,
+        escalation: Option<&Escalation>,
+    ) -> Ruling {
+        if let Some(ruling) = self.decide_now_of_address(ask, escalation) {
+            return ruling;
+        }
+        let text = AddressKey::with_prefix(ask.prefix, *ask.address);
+        // A prefix of plain words before an address is a key.
+        let Ok(key) = Key::new(&text) else {
+            return Ok(None);
+        };
+        self.decide(&[ask.with_key(key)], escalation).await
+    }
+
+    /// Takes one of everything that is asked for, or nothing.
+    pub(crate) async fn decide(&self, asks: &[Ask<'_>], escalation: Option<&Escalation>) -> Ruling {
+        if let Some(ruling) = self.decide_now(asks, escalation) {
+            return ruling;
+        }
+        let Counters::Store(store) = self.backend.counters() else {
+            return Ok(None);
+        };
+        let Some(batch) = self.batch(asks) else {
+            return Ok(None);
+        };
+        match store.apply(Verb::Acquire, &batch).await {
+            Ok(outcomes) => self.conclude(asks, &outcomes, escalation),
+            Err(error) => self.backend.without_answer(&error),
+        }
+    }
+
+    /// The same, if it takes no waiting: always in memory.
+    #[inline]
+    pub(crate) fn decide_now(
+        &self,
+        asks: &[Ask<'_>],
+        escalation: Option<&Escalation>,
+    ) -> Option<Ruling> {
+        if let Err(refusal) = self.refuse_early(asks, escalation) {
+            return Some(Err(refusal));
+        }
+        let Counters::Memory(memory) = self.backend.counters() else {
+            return None;
+        };
+        let ruling = self.batch(asks).map_or(Ok(None), |batch| {
+            self.conclude(asks, &memory.apply_now(Verb::Acquire, &batch), escalation)
+        });
+        Some(ruling)
+    }
+
+    /// Denies what no store has to be asked about.
+    #[inline]
+    fn refuse_early(
+        &self,
+        asks: &[Ask<'_>],
+        escalation: Option<&Escalation>,
+    ) -> Result<(), Refusal> {
+        for ask in asks {
+            if let Err(window) = ask.allowance.get() {
+                return Err(Refusal::new(ask.reason, window));
+            }
+        }
+        if escalation.is_none() || self.penalties.is_empty() {
+            return Ok(());
+        }
+        let left = asks.iter().filter_map(|ask| self.penalties.remaining(ask.key)).max();
+        left.map_or(Ok(()), |left| Err(Refusal::new(Reason::Penalty, left)))
+    }
+
+    fn batch<'a>(&self, asks: &[Ask<'a>]) -> Option<Batch<'a>> {
+        let check = |ask: &Ask<'a>| -> Option<Check<'a>> {
+            self.backend.check(ask.key, ask.allowance.limit()?)
+        };
+        // The program's own words keep the keys apart, so that it can only be empty.
+        Batch::new(asks.iter().filter_map(check)).ok()
+    }
+
+    fn conclude(
+        &self,
+        asks: &[Ask<'_>],
+        outcomes: &[Outcome],
+        escalation: Option<&Escalation>,
+    ) -> Ruling {
+        if outcomes.is_empty() {
+            return Ok(None);
+        }
+        let decision = Decision::fold(outcomes);
+        if decision.allowed {
+            return Ok(Some(decision));
+        }
+        let mut retry_after = decision.retry_after;
+        if let Some(escalation) = escalation {
+            // Nobody is punished for what everybody did together.
+            let guilty = |(ask, outcome): &(&Ask<'_>, &Outcome)| {
+                !outcome.allowed && ask.reason != Reason::Global
+            };
+            for (ask, outcome) in asks.iter().zip(outcomes).filter(guilty) {
+                let wait = self.penalties.offend(ask.key, outcome.retry_after, escalation);
+                retry_after = retry_after.max(wait);
+            }
+        }
+        let decider = asks.get(decision.rule);
+        Err(Refusal {
+            reason: decider.map_or(Reason::Global, |ask| ask.reason),
+            retry_after,
+            decision: Some(decision),
+            window_secs: decider.map_or(0, |ask| ask.allowance.window_secs()),
+        })
+    }
+}
+
+// === impl AskOfAddress ===
+
+impl<'a> AskOfAddress<'a> {
+    /// The address as a number: IPv4 by itself, IPv6 by its network of 64 bits.
+    #[inline]
+    fn subject(&self) -> Numbered {
+        let number_of_v4 = |v4: Ipv4Addr| u64::from(v4.to_bits());
+        let (space, number) = match self.address {
+            IpAddr::V4(v4) => (self.space, number_of_v4(*v4)),
+            IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+                Some(v4) => (self.space, number_of_v4(v4)),
+                None => (!self.space, (v6.to_bits() >> 64) as u64),
+            },
+        };
+        Numbered { space, number }
+    }
+
+    const fn with_key(&self, key: Key<'a>) -> Ask<'a> {
+        Ask { key, allowance: self.allowance, reason: Reason::Address }
+    }
+
+    #[cold]
+    fn refusal(&self, outcome: Outcome) -> Refusal {
+        Refusal {
+            reason: Reason::Address,
+            retry_after: outcome.retry_after,
+            decision: Some(outcome.into()),
+            window_secs: self.allowance.window_secs(),
+        }
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    pub(crate) const fn new(reason: Reason, retry_after: Duration) -> Self {
+        Self { reason, retry_after, decision: None, window_secs: 0 }
+    }
+
+    /// The denial at `surface`.
+    pub(crate) const fn at(self, surface: Surface) -> Denied {
+        let Self { reason, retry_after, decision, window_secs } = self;
+        Denied { surface, reason, retry_after, decision, window_secs }
+    }
+}
