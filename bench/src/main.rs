@@ -7,7 +7,7 @@
 //! | `redis` | decisions per second through Redis, against `redis-benchmark` |
 //! | `server` | checks per second through a socket, against handlers that do nothing |
 //! | `quota` | durable increments per second, against a transaction for each |
-//! | `guard` | what a layer adds to a request, against tower_governor |
+//! | `guard` | what a layer adds to a request, against `tower_governor` |
 //! | `contestant`, `contestants` | ours and the rivals behind one trait |
 //! | `shape`, `stream`, `zipf`, `random` | the traffic |
 //! | `lap`, `rss`, `machine` | measuring |

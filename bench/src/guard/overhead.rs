@@ -37,7 +37,10 @@ pub(super) fn report(options: Options) {
             let told = counts.iter().map(|(name, count)| format!("{name} {count}"));
             let told = told.collect::<Vec<_>>().join(", ");
             let [bare, ours, _] = [0, 1, 2].map(|i| counts[i].1);
-            println!("{}", Verdict::new("no allocation for an admitted request", ours <= bare, told));
+            println!(
+                "{}",
+                Verdict::new("no allocation for an admitted request", ours <= bare, told)
+            );
         }
         Err(reason) => println!("skipped allocations: {reason}"),
     }

@@ -24,7 +24,9 @@ pub(crate) enum Surface {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Candidate {
     EmptyAxum,
-    EmptyTonic { threads: usize },
+    EmptyTonic {
+        threads: usize,
+    },
     Headgate(Surface),
     Throttlecrab(Surface),
     /// An empty axum handler behind a layer.
