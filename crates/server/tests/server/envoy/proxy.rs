@@ -19,7 +19,8 @@ fn example(word: &str) -> String {
     let guide = fs::read_to_string(GUIDE).unwrap();
     let mut blocks = guide.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let block = blocks.find(|block| block.contains(word)).expect("an example");
-    block.lines().map(|line| format!("{}\n", line.strip_prefix("   ").unwrap_or(line))).collect()
+    let lines = block.lines().map(|line| line.strip_prefix("   ").unwrap_or(line));
+    lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 /// The guide's files: a year in place of a minute, so that none ends while a test runs.

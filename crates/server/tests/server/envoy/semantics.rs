@@ -1,5 +1,7 @@
 //! What each case of the configuration format decides, on every store.
 
+use std::slice;
+
 use super::{
     client::{
         Client, allowing, envoy::service::ratelimit::v3::rate_limit_response::rate_limit::Unit, of,
@@ -135,7 +137,7 @@ async fn replaced(client: &Client) {
     }
     assert!(client.ask("tiers", &[group.clone(), endpoint]).await.is_over());
     // What was replaced was not taken from.
-    assert_eq!(client.ask("tiers", &[group.clone()]).await.each(), [(false, 0)]);
+    assert_eq!(client.ask("tiers", slice::from_ref(&group)).await.each(), [(false, 0)]);
     assert!(client.ask("tiers", &[group]).await.is_over());
 }
 
