@@ -1,0 +1,45 @@
+//! What the entrances share.
+
+use std::sync::Arc;
+
+use headgate::Clock;
+use headgate_persistence::Database;
+use headgate_service_config::{BootstrapDocument, RelayDocument, UserApiDocument, Watcher};
+use tokio::sync::watch;
+
+use crate::{config::Config, metrics::Metrics};
+
+/// What the entrances share. It is made by [`App::build`](crate::App::build).
+pub struct Node {
+    /// What the environment says.
+    pub config: Config,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The documents, the quotas, and whatever an entrance keeps.
+    pub database: Database,
+    /// The relay's document in force.
+    pub relay: Watcher<RelayDocument>,
+    /// The user API's document in force.
+    pub user_api: Watcher<UserApiDocument>,
+    /// The document of bootstrap in force.
+    pub bootstrap: Watcher<BootstrapDocument>,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Becomes true when the node stops: whoever holds a connection lets go of it.
+    pub stopping: watch::Receiver<bool>,
+}
+
+// === impl Node ===
+
+impl Node {
+    /// The time in seconds since the Unix epoch.
+    pub fn seconds(&self) -> u64 {
+        self.clock.now().as_micros() / 1_000_000
+    }
+
+    /// Returns when the node stops.
+    pub async fn stopped(&self) {
+        // A sender that is gone has stopped, too.
+        let _ = self.stopping.clone().wait_for(|stopping| *stopping).await;
+    }
+}
