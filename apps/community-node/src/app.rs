@@ -4,17 +4,23 @@ use std::{future::Future, io, net::SocketAddr, sync::Arc};
 
 use axum::Router;
 use headgate::Clock;
+use headgate_guard::Backend;
 use headgate_persistence::Database;
 use headgate_service_config::{Reloader, Watcher};
 use thiserror::Error;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
-use crate::{Config, Node, gossip, metrics::Metrics, relay};
+use crate::{
+    Config, Node, gossip,
+    metrics::Metrics,
+    relay::{Relay, Timing},
+};
 
 /// A node that is ready to listen.
 pub struct App {
     node: Arc<Node>,
     reloader: Reloader,
+    timing: Timing,
     stop: watch::Sender<bool>,
 }
 
@@ -40,6 +46,7 @@ impl App {
             user_api: Watcher::new(),
             bootstrap: Watcher::new(),
             metrics: Metrics::new()?,
+            guards: Backend::memory(),
             stopping,
             database,
             config,
@@ -51,7 +58,13 @@ impl App {
             .keep(&node.user_api)
             .keep(&node.bootstrap);
         reloader.refresh().await;
-        Ok(Self { node, reloader, stop })
+        Ok(Self { node, reloader, timing: Timing::default(), stop })
+    }
+
+    /// Looks after the relay's connections at other times than usual.
+    #[must_use]
+    pub fn relay_timing(self, timing: Timing) -> Self {
+        Self { timing, ..self }
     }
 
     /// What the entrances share.
@@ -65,15 +78,18 @@ impl App {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
-        let gossip = gossip::start(&self.node).await?;
+        let relay = Relay::new(&self.node, listener.local_addr()?, self.timing);
+        let relay = relay.map_err(io::Error::other)?;
+        let gossip = gossip::start(&self.node, &relay).await?;
         let mut background = JoinSet::new();
         background.spawn(self.reloader.run());
+        background.spawn(relay.clone().follow_document());
         let stop = self.stop;
         let stopping = async move {
             shutdown.await;
             stop.send_replace(true);
         };
-        let routes = Router::new().merge(relay::router(&self.node));
+        let routes = Router::new().merge(relay.router());
         let service = routes.into_make_service_with_connect_info::<SocketAddr>();
         let served = axum::serve(listener, service).with_graceful_shutdown(stopping).await;
         gossip.stop().await;

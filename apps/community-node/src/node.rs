@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use headgate::Clock;
+use headgate_guard::Backend;
 use headgate_persistence::Database;
 use headgate_service_config::{BootstrapDocument, RelayDocument, UserApiDocument, Watcher};
 use tokio::sync::watch;
@@ -23,6 +24,8 @@ pub struct Node {
     pub user_api: Watcher<UserApiDocument>,
     /// The document of bootstrap in force.
     pub bootstrap: Watcher<BootstrapDocument>,
+    /// Where the guards of all entrances count.
+    pub guards: Backend,
     /// What is counted.
     pub metrics: Metrics,
     /// Becomes true when the node stops: whoever holds a connection lets go of it.

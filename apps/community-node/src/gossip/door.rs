@@ -36,8 +36,10 @@ impl ProtocolHandler for Door {
             connection.close(BUSY, b"busy");
             return Ok(());
         };
-        self.swarm.handle_connection(connection.clone()).await.map_err(AcceptError::from_err)?;
-        connection.closed().await;
+        // It must not stay open because somebody waits for its end.
+        let closed = connection.weak_handle().closed();
+        self.swarm.handle_connection(connection).await.map_err(AcceptError::from_err)?;
+        closed.await;
         Ok(())
     }
 
