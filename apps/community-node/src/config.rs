@@ -4,7 +4,7 @@ mod peers;
 mod secret;
 mod variables;
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, num::NonZeroU32, time::Duration};
 
 use headgate_guard::{Cidr, TrustedProxies};
 use headgate_persistence::DatabaseConfig;
@@ -41,6 +41,11 @@ pub struct Config {
     pub public_url: Option<String>,
     /// `CN_ADMIN_PASSWORD` or `CN_ADMIN_PASSWORD_FILE`: what opens the admin API; without it that is closed.
     pub admin_password: Option<Secret>,
+    /// `CN_TOKEN_SECRET` or `CN_TOKEN_SECRET_FILE`: what signs tokens; nodes with the same one believe each
+    /// other's. Another one at each start if nothing is said.
+    pub token_secret: Option<Secret>,
+    /// `CN_REPLICAS`: how many nodes share Redis, and its limits while it is away.
+    pub replicas: NonZeroU32,
     /// `CN_INSTANCE`: what the process is called where others see it.
     pub instance: String,
     /// `CN_CONFIG_POLL_SECONDS`: how often documents are read again, even if nobody tells of a change.
@@ -79,11 +84,14 @@ const GOSSIP_PEERS: &str = "CN_GOSSIP_PEERS";
 const PUBLIC_URL: &str = "CN_PUBLIC_URL";
 const ADMIN_PASSWORD: &str = "CN_ADMIN_PASSWORD";
 const ADMIN_PASSWORD_FILE: &str = "CN_ADMIN_PASSWORD_FILE";
+const TOKEN_SECRET: &str = "CN_TOKEN_SECRET";
+const TOKEN_SECRET_FILE: &str = "CN_TOKEN_SECRET_FILE";
+const REPLICAS: &str = "CN_REPLICAS";
 const INSTANCE: &str = "CN_INSTANCE";
 const POLL_SECONDS: &str = "CN_CONFIG_POLL_SECONDS";
 
 /// Every variable that begins as ours do.
-const OURS: [&str; 17] = [
+const OURS: [&str; 20] = [
     LISTEN,
     DATABASE_URL,
     DATABASE_URL_FILE,
@@ -99,6 +107,9 @@ const OURS: [&str; 17] = [
     PUBLIC_URL,
     ADMIN_PASSWORD,
     ADMIN_PASSWORD_FILE,
+    TOKEN_SECRET,
+    TOKEN_SECRET_FILE,
+    REPLICAS,
     INSTANCE,
     POLL_SECONDS,
 ];
@@ -120,6 +131,7 @@ impl Config {
         let url = url.unwrap_or_else(|| DEFAULT_DATABASE.to_owned());
         let database = DatabaseConfig::from_url(&url);
         let instance = variables.get(INSTANCE).map(str::to_owned);
+        let replicas = variables.parse(REPLICAS, "a number of nodes, at least 1")?;
         Ok(Self {
             listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8090))),
             database: database
@@ -133,7 +145,9 @@ impl Config {
             topics: peers::topics(&variables)?,
             peers: peers::peers(&variables)?,
             public_url: variables.get(PUBLIC_URL).map(str::to_owned),
-            admin_password: admin_password(&variables)?,
+            admin_password: strong(&variables, ADMIN_PASSWORD, ADMIN_PASSWORD_FILE)?,
+            token_secret: strong(&variables, TOKEN_SECRET, TOKEN_SECRET_FILE)?,
+            replicas: replicas.unwrap_or(NonZeroU32::MIN),
             instance: instance.unwrap_or_else(|| format!("node-{}", Uuid::new_v4().simple())),
             poll: poll(&variables)?,
         })
@@ -163,13 +177,14 @@ fn backend(variables: &Variables) -> Result<Backend, ConfigError> {
     }
 }
 
-fn admin_password(variables: &Variables) -> Result<Option<Secret>, ConfigError> {
-    let password = variables.written_or_in_file(ADMIN_PASSWORD, ADMIN_PASSWORD_FILE)?;
-    if password.as_ref().is_some_and(|password| password.len() < Secret::MIN_BYTES) {
+/// A secret that cannot be guessed.
+fn strong(variables: &Variables, name: &str, file: &str) -> Result<Option<Secret>, ConfigError> {
+    let secret = variables.written_or_in_file(name, file)?;
+    if secret.as_ref().is_some_and(|secret| secret.len() < Secret::MIN_BYTES) {
         let problem = "expected at least 16 bytes, such as `openssl rand -hex 32` makes";
-        return Err(ConfigError::new(ADMIN_PASSWORD, problem));
+        return Err(ConfigError::new(name, problem));
     }
-    Ok(password.map(Secret::new))
+    Ok(secret.map(Secret::new))
 }
 
 fn poll(variables: &Variables) -> Result<Duration, ConfigError> {

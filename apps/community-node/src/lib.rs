@@ -6,6 +6,8 @@
 //! |---|---|
 //! | [`app`] | how it all fits together: built, served, stopped |
 //! | [`node`] | [`Node`]: what the entrances share |
+//! | [`http`] | the user API, bootstrap, the admin API, health and metrics |
+//! | [`quota`] | what a public key may use in a day |
 //! | [`relay`] | the Nostr relay over WebSocket |
 //! | [`gossip`] | what peers send over gossip |
 //! | [`metrics`] | what is counted |
@@ -14,8 +16,10 @@
 pub mod app;
 pub mod config;
 pub mod gossip;
+pub mod http;
 pub mod metrics;
 pub mod node;
+pub mod quota;
 pub mod relay;
 
 pub use app::App;

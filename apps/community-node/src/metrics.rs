@@ -1,11 +1,13 @@
 //! What is counted. No label ever holds what a client sent.
 
+use headgate_service_config::Source;
 use prometheus::{
-    Error, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
-    TextEncoder, core::Collector,
+    Error, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, TextEncoder, core::Collector,
 };
 
-/// The numbers of one node.
+/// The numbers of one node. Clones are the same numbers.
+#[derive(Clone)]
 pub struct Metrics {
     registry: Registry,
     /// `ingest_received_total{service, source}`: what came in, over `ws` or `gossip`.
@@ -30,6 +32,10 @@ pub struct Metrics {
     pub auth_success: IntCounterVec,
     /// `auth_failure_total{service}`.
     pub auth_failure: IntCounterVec,
+    /// `rate_limited_total{service, class, limit}`: requests over HTTP that had to wait, and which limit said so.
+    pub rate_limited: IntCounterVec,
+    config_source: IntGaugeVec,
+    config_version: IntGaugeVec,
     /// `http_requests_total{service, route, method, status}`.
     pub http_requests: IntCounterVec,
     /// `http_request_duration_seconds{service, route, method, status}`.
@@ -163,6 +169,21 @@ impl Metrics {
             )?,
             auth_success: counters(all, ("auth_success_total", "Logins"), &service)?,
             auth_failure: counters(all, ("auth_failure_total", "Logins that failed"), &service)?,
+            rate_limited: counters(
+                all,
+                ("rate_limited_total", "Requests that had to wait, by the limit that said so"),
+                &["service", "class", "limit"],
+            )?,
+            config_source: gauges(
+                all,
+                ("cn_config_source", "1 for what a service runs on"),
+                &service_and_source,
+            )?,
+            config_version: gauges(
+                all,
+                ("cn_config_version", "The version of the document in force, 0 for none"),
+                &service,
+            )?,
             http_requests: counters(
                 all,
                 ("http_requests_total", "Requests, by the template of their route"),
@@ -181,6 +202,16 @@ impl Metrics {
     /// Counts what `service` turned away.
     pub fn reject_kind(&self, service: &str, reason: Reason, kind: Kind) {
         self.ingest_rejected.with_label_values(&[service, reason.name(), kind.name()]).inc();
+    }
+
+    /// Notes what a service runs on.
+    pub fn config_is(&self, service: &str, source: &Source) {
+        for name in Source::NAMES {
+            let is = i64::from(name == source.name());
+            self.config_source.with_label_values(&[service, name]).set(is);
+        }
+        let version = source.version().unwrap_or_default();
+        self.config_version.with_label_values(&[service]).set(version);
     }
 
     /// Adds numbers that are kept elsewhere.
@@ -208,6 +239,14 @@ fn counters(
     labels: &[&str],
 ) -> Result<IntCounterVec, Error> {
     registered(registry, IntCounterVec::new(Opts::new(name, help), labels)?)
+}
+
+fn gauges(
+    registry: &Registry,
+    (name, help): (&str, &str),
+    labels: &[&str],
+) -> Result<IntGaugeVec, Error> {
+    registered(registry, IntGaugeVec::new(Opts::new(name, help), labels)?)
 }
 
 fn registered<C: Collector + Clone + 'static>(registry: &Registry, it: C) -> Result<C, Error> {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use headgate::Clock;
 use headgate_guard::Backend;
 use headgate_persistence::Database;
-use headgate_service_config::{BootstrapDocument, RelayDocument, UserApiDocument, Watcher};
+use headgate_service_config::{
+    BootstrapDocument, Document, RelayDocument, ServiceConfig, Source, UserApiDocument, Watcher,
+};
 use tokio::sync::watch;
 
 use crate::{config::Config, metrics::Metrics};
@@ -38,6 +40,26 @@ impl Node {
     /// The time in seconds since the Unix epoch.
     pub fn seconds(&self) -> u64 {
         self.clock.now().as_micros() / 1_000_000
+    }
+
+    /// What each service runs on.
+    pub fn sources(&self) -> [(&'static str, Source); 3] {
+        [
+            (RelayDocument::SERVICE, self.relay.source()),
+            (UserApiDocument::SERVICE, self.user_api.source()),
+            (BootstrapDocument::SERVICE, self.bootstrap.source()),
+        ]
+    }
+
+    /// Puts a document that was just kept in force here, without waiting to hear of it.
+    pub fn take(&self, config: &ServiceConfig) {
+        let read = Ok(Some(config.clone()));
+        match config.service.as_str() {
+            RelayDocument::SERVICE => self.relay.apply(read),
+            UserApiDocument::SERVICE => self.user_api.apply(read),
+            BootstrapDocument::SERVICE => self.bootstrap.apply(read),
+            _ => {}
+        }
     }
 
     /// Returns when the node stops.

@@ -53,7 +53,8 @@ impl Document for BootstrapDocument {
             nodes: Vec::new(),
             hint: None,
             topics: Map::new(),
-            by_ip: Some(30),
+            // Without a document the user API's number holds, which may be a safe one itself.
+            by_ip: (*doubt != Doubt::Missing).then_some(30),
         }
     }
 }

@@ -8,10 +8,10 @@ use axum::{
         ConnectInfo, State, WebSocketUpgrade,
         ws::rejection::WebSocketUpgradeRejection,
     },
+    http::{HeaderMap, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
 use headgate_guard::Denied;
-use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
 use serde_json::json;
 
 use super::{Relay, connection::Connection};
