@@ -12,8 +12,8 @@ use headgate_service_config::Reloader;
 use thiserror::Error;
 use uuid::Uuid;
 
-pub use self::{peers::IrohSecret, secret::Secret};
 use self::variables::Variables;
+pub use self::{peers::IrohSecret, secret::Secret};
 use crate::gossip::Peer;
 
 /// How the node runs.

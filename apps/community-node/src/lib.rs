@@ -12,11 +12,13 @@
 //! | [`gossip`] | what peers send over gossip |
 //! | [`metrics`] | what is counted |
 //! | [`config`] | what the environment says |
+//! | [`log_filter`] | what is logged |
 
 pub mod app;
 pub mod config;
 pub mod gossip;
 pub mod http;
+pub mod log_filter;
 pub mod metrics;
 pub mod node;
 pub mod quota;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use headgate::SystemClock;
-use headgate_community_node::{App, Config};
+use headgate_community_node::{App, Config, log_filter::LOG_FILTER};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -30,7 +30,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<(), Box<dyn Error>> {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG_FILTER));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     lines.with_ansi(io::stderr().is_terminal()).init();
 

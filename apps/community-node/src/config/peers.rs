@@ -62,7 +62,9 @@ pub(super) fn topics(variables: &Variables) -> Result<Vec<String>, ConfigError> 
 
 pub(super) fn peers(variables: &Variables) -> Result<Vec<Peer>, ConfigError> {
     let peers = listed(variables, GOSSIP_PEERS).map(str::parse::<Peer>);
-    peers.collect::<Result<_, _>>().map_err(|error| ConfigError::new(GOSSIP_PEERS, error.to_string()))
+    peers
+        .collect::<Result<_, _>>()
+        .map_err(|error| ConfigError::new(GOSSIP_PEERS, error.to_string()))
 }
 
 fn listed<'v>(variables: &'v Variables, name: &str) -> impl Iterator<Item = &'v str> {

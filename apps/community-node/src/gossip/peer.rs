@@ -53,7 +53,13 @@ mod tests {
         let peer: Peer = format!("{id}@127.0.0.1:7000").parse().unwrap();
         assert_eq!(peer.id(), id);
         assert_eq!(peer.0.ip_addrs().collect::<Vec<_>>(), [&"127.0.0.1:7000".parse().unwrap()]);
-        for bad in ["", "@127.0.0.1:7000", &format!("{id}@127.0.0.1"), &format!("{id}@host:1"), "x@127.0.0.1:1"] {
+        for bad in [
+            "",
+            "@127.0.0.1:7000",
+            &format!("{id}@127.0.0.1"),
+            &format!("{id}@host:1"),
+            "x@127.0.0.1:1",
+        ] {
             assert_eq!(bad.parse::<Peer>(), Err(PeerError(bad.to_owned())));
         }
     }

@@ -40,13 +40,20 @@ impl Topic {
     pub(super) fn new(name: &str, swarm: &Swarm, ingest: &Ingest) -> Self {
         let peers = ingest.node.config.peers.iter().map(super::Peer::id).collect();
         let published = ingest.events.listen();
-        Self { name: name.to_owned(), swarm: swarm.clone(), ingest: ingest.clone(), peers, published }
+        Self {
+            name: name.to_owned(),
+            swarm: swarm.clone(),
+            ingest: ingest.clone(),
+            peers,
+            published,
+        }
     }
 
     /// Follows the topic for ever.
     pub(super) async fn follow(mut self) {
         loop {
-            if let Ok(topic) = self.swarm.subscribe(topic_id(&self.name), self.peers.clone()).await {
+            if let Ok(topic) = self.swarm.subscribe(topic_id(&self.name), self.peers.clone()).await
+            {
                 let (sender, receiver) = topic.split();
                 let Err(Left) = self.converse(&sender, receiver).await;
             }

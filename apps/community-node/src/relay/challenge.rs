@@ -47,7 +47,8 @@ impl Challenge {
         let mut bytes = [0; 16];
         // Without randomness nothing is asked that anybody could sign.
         let drawn = SystemRandom::new().fill(&mut bytes).is_ok();
-        let text = if drawn { format!("{:032x}", u128::from_be_bytes(bytes)) } else { String::new() };
+        let text =
+            if drawn { format!("{:032x}", u128::from_be_bytes(bytes)) } else { String::new() };
         Self(text)
     }
 

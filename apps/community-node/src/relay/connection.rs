@@ -14,13 +14,8 @@ use tokio::{
 };
 
 use super::{
-    Inner, Relay,
-    challenge::Challenge,
-    events::Published,
-    frame::FrameKind,
-    patience::Patience,
-    reply::Reply,
-    subscriptions::Subscriptions,
+    Inner, Relay, challenge::Challenge, events::Published, frame::FrameKind, patience::Patience,
+    reply::Reply, subscriptions::Subscriptions,
 };
 use crate::metrics::{Kind, Reason};
 
@@ -85,7 +80,11 @@ impl Connection {
         let _ = timeout(timing.tick, self.socket.send(Message::Close(None))).await;
     }
 
-    async fn next(&mut self, ticks: &mut time::Interval, document: &mut watch::Receiver<()>) -> Next {
+    async fn next(
+        &mut self,
+        ticks: &mut time::Interval,
+        document: &mut watch::Receiver<()>,
+    ) -> Next {
         tokio::select! {
             frame = self.socket.recv() => Next::Frame(frame.and_then(Result::ok)),
             published = self.live.recv() => Next::Live(published.ok()),

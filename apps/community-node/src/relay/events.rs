@@ -87,8 +87,7 @@ impl Events {
         if kept.contains(&event.event.id) {
             return Publication::Duplicate;
         }
-        let published =
-            Arc::new(Published { event, number: kept.next_number(), source, at });
+        let published = Arc::new(Published { event, number: kept.next_number(), source, at });
         if !published.event.is_ephemeral() {
             kept.keep(Arc::clone(&published));
         }

@@ -31,12 +31,12 @@ pub(crate) fn websocket_limits(document: &RelayDocument) -> WebSocketLimits {
         (MessageKind::Req, reqs_by_pubkey),
         (MessageKind::Backfill, rates.backfill_by_pubkey),
     ];
-    let limits = by_address.into_iter().fold(limits, |limits, (kind, count)| {
-        limits.message(kind, per_minute(count))
-    });
-    by_pubkey.into_iter().fold(limits, |limits, (kind, count)| {
-        limits.message_by_subject(kind, per_minute(count))
-    })
+    let limits = by_address
+        .into_iter()
+        .fold(limits, |limits, (kind, count)| limits.message(kind, per_minute(count)));
+    by_pubkey
+        .into_iter()
+        .fold(limits, |limits, (kind, count)| limits.message_by_subject(kind, per_minute(count)))
 }
 
 /// What peers may send over gossip.

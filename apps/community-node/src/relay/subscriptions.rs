@@ -6,6 +6,8 @@ use super::{events::Published, filter::Query};
 
 /// The most subscriptions of one connection.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 20;
+/// The most bytes of the frames that opened them, which is about what they take in memory.
+const MAX_BYTES: usize = 262_144;
 /// The longest name of a subscription, in bytes.
 const MAX_ID_BYTES: usize = 64;
 
@@ -20,6 +22,7 @@ pub(crate) struct SubscriptionId(Box<str>);
 #[derive(Debug)]
 struct Subscription {
     queries: Vec<Query>,
+    bytes: usize,
     /// Events up to this number are answered already.
     after: u64,
 }
@@ -27,14 +30,24 @@ struct Subscription {
 // === impl Subscriptions ===
 
 impl Subscriptions {
-    /// Whether there is room for `id`; one of the same name is replaced.
-    pub(crate) fn has_room_for(&self, id: &SubscriptionId) -> bool {
-        self.0.len() < MAX_SUBSCRIPTIONS || self.0.contains_key(id)
+    /// Whether there is room for `id`, whose frame has so many bytes; one of the same name is replaced.
+    pub(crate) fn has_room_for(&self, id: &SubscriptionId, bytes: usize) -> bool {
+        let others = self.0.iter().filter(|(other, _)| *other != id);
+        let (count, held) = others.fold((0, 0), |(count, held), (_, subscription)| {
+            (count + 1, held + subscription.bytes)
+        });
+        count < MAX_SUBSCRIPTIONS && held + bytes <= MAX_BYTES
     }
 
-    /// Wants to hear of what `queries` ask for and was published after the event `after`.
-    pub(crate) fn open(&mut self, id: SubscriptionId, queries: Vec<Query>, after: u64) {
-        self.0.insert(id, Subscription { queries, after });
+    /// Wants to hear of what `queries`, from a frame of so many bytes, ask for and was published after the event `after`.
+    pub(crate) fn open(
+        &mut self,
+        id: SubscriptionId,
+        queries: Vec<Query>,
+        bytes: usize,
+        after: u64,
+    ) {
+        self.0.insert(id, Subscription { queries, bytes, after });
     }
 
     /// Whether there was one of this name.
@@ -89,13 +102,16 @@ mod tests {
         let mut subscriptions = Subscriptions::default();
         let id = |n: usize| SubscriptionId::read(&format!("\"s{n}\"")).unwrap();
         for n in 0..MAX_SUBSCRIPTIONS {
-            assert!(subscriptions.has_room_for(&id(n)));
-            subscriptions.open(id(n), Vec::new(), 0);
+            assert!(subscriptions.has_room_for(&id(n), 1));
+            subscriptions.open(id(n), Vec::new(), 1, 0);
         }
-        assert!(!subscriptions.has_room_for(&id(MAX_SUBSCRIPTIONS)));
-        assert!(subscriptions.has_room_for(&id(0)));
+        assert!(!subscriptions.has_room_for(&id(MAX_SUBSCRIPTIONS), 1));
+        assert!(subscriptions.has_room_for(&id(0), 1));
         assert!(subscriptions.close(&id(0)));
         assert!(!subscriptions.close(&id(0)));
-        assert!(subscriptions.has_room_for(&id(MAX_SUBSCRIPTIONS)));
+        assert!(subscriptions.has_room_for(&id(MAX_SUBSCRIPTIONS), 1));
+        let others = MAX_SUBSCRIPTIONS - 1;
+        assert!(subscriptions.has_room_for(&id(0), MAX_BYTES - others));
+        assert!(!subscriptions.has_room_for(&id(0), MAX_BYTES - others + 1));
     }
 }

@@ -4,10 +4,7 @@ use std::net::SocketAddr;
 
 use axum::{
     Json,
-    extract::{
-        ConnectInfo, State, WebSocketUpgrade,
-        ws::rejection::WebSocketUpgradeRejection,
-    },
+    extract::{ConnectInfo, State, WebSocketUpgrade, ws::rejection::WebSocketUpgradeRejection},
     http::{HeaderMap, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };

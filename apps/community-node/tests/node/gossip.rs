@@ -3,3 +3,4 @@
 mod exchange;
 mod limits;
 mod peer;
+mod privacy;

@@ -37,7 +37,10 @@ fn what_was_signed_for_another_is_refused() {
         (signed(1, text, URL, NOW), AuthError::Malformed),
         (signed(22_242, text, URL, NOW - 601), AuthError::Stale),
         (signed(22_242, text, URL, NOW + 601), AuthError::Stale),
-        (signed(22_242, text, URL, NOW).replace("\"content\":\"\"", "\"content\":\"x\""), AuthError::Forged),
+        (
+            signed(22_242, text, URL, NOW).replace("\"content\":\"\"", "\"content\":\"x\""),
+            AuthError::Forged,
+        ),
         ("{}".to_owned(), AuthError::Malformed),
         (format!("{{\"pad\":\"{}\"}}", "x".repeat(5_000)), AuthError::Malformed),
     ];

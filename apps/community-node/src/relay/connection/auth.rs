@@ -36,7 +36,8 @@ impl Connection {
             self.reply(Reply::Auth(challenge.as_str())).await?;
             self.challenge = Some(challenge);
         }
-        let expiry = self.relay.node.relay.with(|document| self.patience.expiry(&document.auth, now));
+        let expiry =
+            self.relay.node.relay.with(|document| self.patience.expiry(&document.auth, now));
         let Some(expiry) = expiry else {
             return Ok(());
         };

@@ -35,19 +35,23 @@ impl Connection {
             return self.refuse(&id, "auth-required: missing auth").await;
         }
         match queries(&parts[1..], self.relay.node.seconds()) {
-            Ok(queries) => self.subscribe(id, queries).await,
+            Ok(queries) => self.subscribe(id, queries, frame.len()).await,
             Err(error) => self.nonsense(&error.to_string()).await,
         }
     }
 
-    async fn subscribe(&mut self, id: SubscriptionId, queries: Vec<Query>) -> Result<(), Gone> {
-        if !self.subscriptions.has_room_for(&id) {
+    async fn subscribe(
+        &mut self,
+        id: SubscriptionId,
+        queries: Vec<Query>,
+        bytes: usize,
+    ) -> Result<(), Gone> {
+        if !self.subscriptions.has_room_for(&id, bytes) {
             self.relay.reject(Reason::Restricted, Kind::Req);
             return self.refuse(&id, "restricted: too many subscriptions").await;
         }
         let asks_for_the_past = queries.iter().any(Query::is_backfill);
-        if asks_for_the_past
-            && let Err(denied) = self.admitted.message(MessageKind::Backfill).await
+        if asks_for_the_past && let Err(denied) = self.admitted.message(MessageKind::Backfill).await
         {
             return self.limit(&id, &denied, Kind::Backfill).await;
         }
@@ -56,7 +60,7 @@ impl Connection {
             self.reply(Reply::Event(id.as_str(), &published.event.json)).await?;
         }
         self.reply(Reply::Eose(id.as_str())).await?;
-        self.subscriptions.open(id, queries, backfill.up_to);
+        self.subscriptions.open(id, queries, bytes, backfill.up_to);
         Ok(())
     }
 
@@ -73,7 +77,12 @@ impl Connection {
         }
     }
 
-    async fn limit(&mut self, id: &SubscriptionId, denied: &Denied, kind: Kind) -> Result<(), Gone> {
+    async fn limit(
+        &mut self,
+        id: &SubscriptionId,
+        denied: &Denied,
+        kind: Kind,
+    ) -> Result<(), Gone> {
         self.relay.reject(Reason::RateLimit, kind);
         let reason = rate_limited(denied);
         self.refuse(id, &reason).await?;

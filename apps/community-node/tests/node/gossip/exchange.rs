@@ -94,7 +94,8 @@ async fn what_makes_no_sense_is_dropped_without_a_word() {
     ] {
         peers[0].tell(message).await;
     }
-    node.counted(r#"ingest_rejected_total{kind="gossip",reason="invalid",service="relay"} 5"#).await;
+    node.counted(r#"ingest_rejected_total{kind="gossip",reason="invalid",service="relay"} 5"#)
+        .await;
     let good = note(&keys, "rust", "hello", node.now());
     let mut wire = Wire::open(&node).await;
     wire.ask("s", json!({"#t": ["rust", "wasm"]})).await;

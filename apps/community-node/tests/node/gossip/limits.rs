@@ -20,7 +20,8 @@ async fn a_peer_that_floods_is_dropped_and_another_gets_through() {
         peers[0].tell(format!("flood {n}")).await;
     }
     node.counted(&format!("{REJECTED} 17")).await;
-    node.counted(r#"ingest_rejected_total{kind="gossip",reason="invalid",service="relay"} 3"#).await;
+    node.counted(r#"ingest_rejected_total{kind="gossip",reason="invalid",service="relay"} 3"#)
+        .await;
     // Its good messages are dropped, too; those of the other are not.
     peers[0].tell(note(&keys, "rust", "dropped", node.now()).as_json()).await;
     node.counted(&format!("{REJECTED} 18")).await;
@@ -51,7 +52,8 @@ async fn an_author_has_one_budget_whoever_delivers() {
         let event = note(&loud, "rust", &n.to_string(), node.now());
         peers[n % 2].tell(event.as_json()).await;
     }
-    let by_author = r#"ingest_rejected_total{kind="gossip_author",reason="ratelimit",service="relay"} 2"#;
+    let by_author =
+        r#"ingest_rejected_total{kind="gossip_author",reason="ratelimit",service="relay"} 2"#;
     node.counted(by_author).await;
     let mut wire = Wire::open(&node).await;
     assert_eq!(wire.ask("s", json!({"#t": ["rust"]})).await.len(), 2);
@@ -64,10 +66,12 @@ async fn an_author_has_one_budget_whoever_delivers() {
 #[tokio::test]
 async fn another_document_counts_for_peers_that_are_there() {
     let mut peers = [TestPeer::start().await];
-    let mut node = node_with(&mut peers, json!({"rate_limit": {"iroh": {"by_peer": 0}}})).await;
-    peers[0].tell("nonsense").await;
+    let mut node = node_with(&mut peers, json!({"rate_limit": {"iroh": {"by_peer": 1}}})).await;
+    for message in ["nonsense", "more nonsense"] {
+        peers[0].tell(message).await;
+    }
     node.counted(&format!("{REJECTED} 1")).await;
-    node.put(json!({"rate_limit": {"enabled": false, "iroh": {"by_peer": 0}}}));
+    node.put(json!({"rate_limit": {"enabled": false, "iroh": {"by_peer": 1}}}));
     let keys = Keys::generate();
     let mut wire = Wire::open(&node).await;
     wire.ask("s", json!({"#t": ["rust"]})).await;

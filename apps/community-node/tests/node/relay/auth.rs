@@ -42,7 +42,10 @@ async fn whoever_does_not_say_who_it_is_may_do_nothing() {
     let mut wire = Wire::open(&node).await;
     let challenge = challenged(&mut wire).await;
     let event = note(&keys, "rust", "1", node.now());
-    assert_eq!(wire.publish(&event).await, json!(["OK", event.id, false, "auth-required: missing auth"]));
+    assert_eq!(
+        wire.publish(&event).await,
+        json!(["OK", event.id, false, "auth-required: missing auth"])
+    );
     wire.send(json!(["REQ", "s", {"#t": ["rust"]}])).await;
     assert_eq!(wire.next().await, json!(["CLOSED", "s", "auth-required: missing auth"]));
     node.counted("ws_unauthenticated_connections 1").await;

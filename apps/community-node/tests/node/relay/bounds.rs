@@ -28,15 +28,24 @@ async fn a_subscription_out_of_bounds_is_told_why_and_the_connection_stays() {
     let cases = [
         (json!(["REQ"]), "invalid: a subscription id of 1 to 64 bytes is required"),
         (json!(["REQ", "", one]), "invalid: a subscription id of 1 to 64 bytes is required"),
-        (json!(["REQ", "x".repeat(65), one]), "invalid: a subscription id of 1 to 64 bytes is required"),
+        (
+            json!(["REQ", "x".repeat(65), one]),
+            "invalid: a subscription id of 1 to 64 bytes is required",
+        ),
         (json!(["REQ", "s"]), "invalid: at least one filter is required"),
         (json!(["REQ", "s", 7]), "invalid: not a filter"),
         (json!(["REQ", "s", {"kinds": [1]}]), "invalid: a #t filter is required"),
         (json!(["REQ", "s", one, {"kinds": [1]}]), "invalid: a #t filter is required"),
         (Value::Array(eleven), "invalid: more than 10 filters"),
         (json!(["REQ", "s", {"#t": values}]), "invalid: a filter has more than 200 values"),
-        (json!(["REQ", "s", {"#t": ["a"], "since": now, "until": now - 1}]), "invalid: since is after until"),
-        (json!(["REQ", "s", {"#t": ["a"], "since": now - 31 * DAY}]), "invalid: since is more than 30 days ago"),
+        (
+            json!(["REQ", "s", {"#t": ["a"], "since": now, "until": now - 1}]),
+            "invalid: since is after until",
+        ),
+        (
+            json!(["REQ", "s", {"#t": ["a"], "since": now - 31 * DAY}]),
+            "invalid: since is more than 30 days ago",
+        ),
         (
             json!(["REQ", "s", {"#t": ["a"], "since": now - 8 * DAY}]),
             "invalid: more than 7 days between since and until",
@@ -68,11 +77,20 @@ async fn an_event_out_of_bounds_is_refused_by_its_id() {
     let mut forged = note(&keys, "rust", "hello", node.now());
     forged.content = "hullo".to_owned();
     let cases = [
-        (note(&keys, "rust", &"x".repeat(2_000), node.now()), "invalid: event is larger than 2000 bytes"),
+        (
+            note(&keys, "rust", &"x".repeat(2_000), node.now()),
+            "invalid: event is larger than 2000 bytes",
+        ),
         (tagged(&["a", "b", "c", "d"]), "invalid: event has more than 3 tags"),
         (tagged(&[]), "invalid: event names no topic: a t tag is required"),
-        (note(&keys, "rust", "", node.now() + 3_600), "invalid: created_at is too far in the future"),
-        (note(&keys, "rust", "", node.now() - 31 * DAY), "invalid: created_at is more than 30 days ago"),
+        (
+            note(&keys, "rust", "", node.now() + 3_600),
+            "invalid: created_at is too far in the future",
+        ),
+        (
+            note(&keys, "rust", "", node.now() - 31 * DAY),
+            "invalid: created_at is more than 30 days ago",
+        ),
         (auth.sign_with_keys(&keys).unwrap(), "invalid: an authentication event belongs into AUTH"),
         (forged, "invalid: id or signature does not match the event"),
     ];

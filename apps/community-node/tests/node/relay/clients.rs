@@ -32,7 +32,8 @@ async fn message(
 ) -> RelayMessage<'static> {
     let found = async {
         loop {
-            if let RelayPoolNotification::Message { message, .. } = notifications.recv().await.unwrap()
+            if let RelayPoolNotification::Message { message, .. } =
+                notifications.recv().await.unwrap()
                 && wanted(&message)
             {
                 return message;
@@ -50,9 +51,7 @@ async fn what_one_publishes_another_is_told_and_a_third_finds() {
 
     let mut heard = bob.notifications();
     let subscription = bob.subscribe(about("rust"), None).await.unwrap().val;
-    let eose = |message: &RelayMessage<'static>| {
-        matches!(message, RelayMessage::EndOfStoredEvents(id) if **id == subscription)
-    };
+    let eose = |message: &RelayMessage<'static>| matches!(message, RelayMessage::EndOfStoredEvents(id) if **id == subscription);
     message(&mut heard, eose).await;
 
     let event = note(&writer, "rust", "hello", node.now());
@@ -96,7 +95,8 @@ async fn over_its_limit_a_subscription_is_closed_and_the_client_knows_why() {
     message(&mut heard, |message| matches!(message, RelayMessage::EndOfStoredEvents(_))).await;
     let second = SubscriptionId::new("second");
     client.subscribe_with_id(second.clone(), about("wasm"), None).await.unwrap();
-    let closed = message(&mut heard, |message| matches!(message, RelayMessage::Closed { .. })).await;
+    let closed =
+        message(&mut heard, |message| matches!(message, RelayMessage::Closed { .. })).await;
     let RelayMessage::Closed { subscription_id, message: reason } = closed else { unreachable!() };
     assert_eq!(*subscription_id, second);
     assert!(reason.starts_with("rate-limited: retry in "), "{reason}");

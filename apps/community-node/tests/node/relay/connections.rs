@@ -22,7 +22,8 @@ async fn one_connection_a_minute() {
     assert_eq!(refused.headers()["content-type"], "application/json");
     let body: Value = serde_json::from_slice(refused.body().as_deref().unwrap()).unwrap();
     assert_eq!(body, json!({"code": "RATE_LIMITED", "message": "rate limited", "details": null}));
-    node.counted(r#"ingest_rejected_total{kind="conn",reason="ratelimit",service="relay"} 1"#).await;
+    node.counted(r#"ingest_rejected_total{kind="conn",reason="ratelimit",service="relay"} 1"#)
+        .await;
     assert!(wire.ask("s", json!({"#t": ["rust"]})).await.is_empty(), "the first one stays");
 }
 

@@ -99,7 +99,8 @@ async fn asking_for_the_past_is_dearer_than_asking_for_what_is_to_come() {
     assert!(waits(&closed) && closed[1] == "again", "{closed}");
     wire.expect("NOTICE").await;
     wire.ask("to come", json!({"#t": ["rust"], "since": node.now()})).await;
-    node.counted(r#"ingest_rejected_total{kind="backfill",reason="ratelimit",service="relay"} 1"#).await;
+    node.counted(r#"ingest_rejected_total{kind="backfill",reason="ratelimit",service="relay"} 1"#)
+        .await;
 }
 
 #[tokio::test]
@@ -163,8 +164,10 @@ async fn nonsense_is_limited_and_ends_the_connection() {
     wire.send_text("nonsense").await;
     assert_eq!(wire.next().await, json!(["NOTICE", "rate-limited: too many invalid frames"]));
     assert_eq!(wire.next().await, Value::Null, "the connection is over");
-    node.counted(r#"ingest_rejected_total{kind="invalid",reason="invalid",service="relay"} 4"#).await;
-    node.counted(r#"ingest_rejected_total{kind="invalid",reason="ratelimit",service="relay"} 1"#).await;
+    node.counted(r#"ingest_rejected_total{kind="invalid",reason="invalid",service="relay"} 4"#)
+        .await;
+    node.counted(r#"ingest_rejected_total{kind="invalid",reason="ratelimit",service="relay"} 1"#)
+        .await;
     // A new connection begins where the old one ended.
     let mut wire = Wire::open(&node).await;
     wire.send_text("nonsense").await;
@@ -187,21 +190,23 @@ async fn attempts_to_sign_in_are_limited() {
     }
     assert_eq!(reasons[1], "invalid: challenge or relay is not this one");
     assert!(reasons[2].starts_with("rate-limited: "), "{reasons:?}");
-    node.counted(r#"ingest_rejected_total{kind="auth",reason="ratelimit",service="relay"} 1"#).await;
+    node.counted(r#"ingest_rejected_total{kind="auth",reason="ratelimit",service="relay"} 1"#)
+        .await;
 }
 
 #[tokio::test]
 async fn another_document_counts_for_connections_that_are_open() {
-    let mut node = Running::on(ws(json!({"events_per_minute": 0}))).await;
+    let mut node = Running::on(ws(json!({"events_per_minute": 1}))).await;
     let keys = Keys::generate();
     let mut wire = Wire::open(&node).await;
     let event = note(&keys, "rust", "1", node.now());
+    assert_eq!(wire.publish(&event).await[2], true);
     assert_eq!(wire.publish(&event).await[2], false);
-    node.put(ws(json!({"events_per_minute": 5})));
+    node.put(ws(json!({"events_per_minute": 10_000})));
     until_taken(&mut wire, &event, &json!(true)).await;
-    node.put(json!({"rate_limit": {"enabled": true, "ws": {"events_per_minute": 0}}}));
+    node.put(ws(json!({"events_per_minute": 1})));
     until_taken(&mut wire, &event, &json!(false)).await;
-    node.put(json!({"rate_limit": {"enabled": false, "ws": {"events_per_minute": 0}}}));
+    node.put(json!({"rate_limit": {"enabled": false, "ws": {"events_per_minute": 1}}}));
     until_taken(&mut wire, &event, &json!(true)).await;
     for _ in 0..20 {
         assert_eq!(wire.publish(&event).await, json!(["OK", event.id, true, "duplicate"]));

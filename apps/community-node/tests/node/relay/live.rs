@@ -43,7 +43,8 @@ async fn what_came_before_is_a_duplicate_and_nobody_hears_of_it_twice() {
     let keys = Keys::generate();
     let (mut writer, mut reader) = (Wire::open(&node).await, Wire::open(&node).await);
     reader.ask("s", json!({"#t": ["rust"]})).await;
-    let (first, second) = (note(&keys, "rust", "1", node.now()), note(&keys, "rust", "2", node.now()));
+    let (first, second) =
+        (note(&keys, "rust", "1", node.now()), note(&keys, "rust", "2", node.now()));
     assert_eq!(writer.publish(&first).await, json!(["OK", first.id, true, ""]));
     assert_eq!(writer.publish(&first).await, json!(["OK", first.id, true, "duplicate"]));
     assert_eq!(writer.publish(&second).await, json!(["OK", second.id, true, ""]));
@@ -56,8 +57,7 @@ async fn every_event_comes_once_whether_it_was_kept_or_is_new() {
     let node = Running::on(json!({})).await;
     let keys = Keys::generate();
     let mut writer = Wire::open(&node).await;
-    let events: Vec<_> =
-        (0..60).map(|n| note(&keys, "rust", &n.to_string(), node.now())).collect();
+    let events: Vec<_> = (0..60).map(|n| note(&keys, "rust", &n.to_string(), node.now())).collect();
     let (address, sent) = (node.address, events.clone());
     // A reader comes while events are published.
     let reading = tokio::spawn(async move {
@@ -71,8 +71,12 @@ async fn every_event_comes_once_whether_it_was_kept_or_is_new() {
     for event in &events {
         writer.publish(event).await;
     }
-    let mut found: Vec<String> =
-        reading.await.unwrap().iter().map(|event| event["id"].as_str().unwrap().to_owned()).collect();
+    let mut found: Vec<String> = reading
+        .await
+        .unwrap()
+        .iter()
+        .map(|event| event["id"].as_str().unwrap().to_owned())
+        .collect();
     found.sort();
     let mut expected: Vec<String> = events.iter().map(|event| event.id.to_hex()).collect();
     expected.sort();

@@ -13,8 +13,8 @@ use super::{
 
 #[tokio::test]
 async fn whoever_does_not_read_is_let_go_and_the_others_are_not_slowed() {
-    let start = Start::new()
-        .timing(|timing| Timing { answer: Duration::from_millis(500), ..timing });
+    let start =
+        Start::new().timing(|timing| Timing { answer: Duration::from_millis(500), ..timing });
     let node = start.on(json!({})).await;
     let keys = Keys::generate();
     let (mut slow, mut writer) = (Wire::open(&node).await, Wire::open(&node).await);

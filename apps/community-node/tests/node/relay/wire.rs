@@ -8,11 +8,7 @@ use serde_json::{Value, json};
 use tokio::{net::TcpStream, time};
 use tokio_tungstenite::{
     MaybeTlsStream, WebSocketStream, connect_async,
-    tungstenite::{
-        Error, Message,
-        client::IntoClientRequest as _,
-        http::Response,
-    },
+    tungstenite::{Error, Message, client::IntoClientRequest as _, http::Response},
 };
 
 use super::harness::{Running, SOON};
