@@ -1,5 +1,7 @@
 //! Several nodes that count together.
 
+use std::sync::Arc;
+
 use headgate_testkit::{Redis, require};
 use serde_json::json;
 
@@ -8,6 +10,7 @@ use super::harness::Server;
 #[tokio::test]
 async fn nodes_on_one_redis_share_their_limits() {
     let redis = require!(tokio::task::spawn_blocking(Redis::start).await.unwrap());
+    let redis = Arc::new(redis);
     let url = redis.url();
     let variables = [("CN_BACKEND", "redis"), ("CN_REDIS_URL", url.as_str())];
     let [one, other] = [Server::with(&variables).await, Server::with(&variables).await];
@@ -20,4 +23,11 @@ async fn nodes_on_one_redis_share_their_limits() {
     one.get_from("198.51.100.1", "/v1/policies/current").await.is_limited();
     other.get_from("198.51.100.1", "/v1/policies/current").await.is_limited();
     other.get_from("198.51.100.2", "/v1/policies/current").await.is(200);
+
+    // Without Redis each goes on by itself, and not without limits.
+    tokio::task::spawn_blocking(move || redis.stop()).await.unwrap();
+    for _ in 0..4 {
+        one.get_from("198.51.100.3", "/v1/policies/current").await.is(200);
+    }
+    one.get_from("198.51.100.3", "/v1/policies/current").await.is_limited();
 }
