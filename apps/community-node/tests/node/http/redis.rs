@@ -1,7 +1,5 @@
 //! Several nodes that count together.
 
-use std::sync::Arc;
-
 use headgate_testkit::{Redis, require};
 use serde_json::json;
 
@@ -10,7 +8,6 @@ use super::harness::Server;
 #[tokio::test]
 async fn nodes_on_one_redis_share_their_limits() {
     let redis = require!(tokio::task::spawn_blocking(Redis::start).await.unwrap());
-    let redis = Arc::new(redis);
     let url = redis.url();
     let variables = [("CN_BACKEND", "redis"), ("CN_REDIS_URL", url.as_str())];
     let [one, other] = [Server::with(&variables).await, Server::with(&variables).await];
@@ -25,7 +22,7 @@ async fn nodes_on_one_redis_share_their_limits() {
     other.get_from("198.51.100.2", "/v1/policies/current").await.is(200);
 
     // Without Redis each goes on by itself, and not without limits.
-    tokio::task::spawn_blocking(move || redis.stop()).await.unwrap();
+    tokio::task::spawn_blocking(move || drop(redis)).await.unwrap();
     for _ in 0..4 {
         one.get_from("198.51.100.3", "/v1/policies/current").await.is(200);
     }
