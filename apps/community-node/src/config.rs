@@ -19,7 +19,7 @@ use crate::gossip::Peer;
 /// How the node runs.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// `CN_LISTEN`: where it listens for HTTP and WebSockets.
+    /// `CN_LISTEN`: where it listens for HTTP and WebSocket.
     pub listen: SocketAddr,
     /// `CN_DATABASE_URL` or `CN_DATABASE_URL_FILE`: where documents and quotas are kept.
     pub database: DatabaseConfig,

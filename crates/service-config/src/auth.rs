@@ -55,7 +55,7 @@ impl AuthSettings {
         Some(from.saturating_add(self.grace_seconds))
     }
 
-    /// Reads the section; `ws` says whether it is about WebSockets.
+    /// Reads the section; `ws` says whether it is about a WebSocket.
     pub(crate) fn read(reader: &mut Reader<'_>, ws: bool) -> Self {
         let modes = [("off", AuthMode::Off), ("required", AuthMode::Required)];
         let usual = Self::OFF;

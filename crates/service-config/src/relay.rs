@@ -35,7 +35,7 @@ pub struct EventLimits {
 pub struct RelayRateLimit {
     /// Whether anybody is limited at all.
     pub enabled: bool,
-    /// Over WebSockets.
+    /// Over WebSocket.
     pub ws: WsRates,
     /// Over gossip.
     pub gossip: GossipRates,

@@ -41,8 +41,8 @@ struct Watched {
 /// How long to wait before listening again.
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
-/// When an instance that says nothing is forgotten, in microseconds: an hour.
-const FORGET_AFTER: u64 = 3_600_000_000;
+/// When an instance that says nothing is forgotten, at the earliest.
+const FORGET_AFTER: Duration = Duration::from_secs(3_600);
 
 /// The longest name of an instance.
 const MAX_INSTANCE: usize = 64;
@@ -132,7 +132,8 @@ impl Reloader {
     async fn report(&self) {
         let now = self.clock.now();
         let states: Vec<_> = self.watched.iter().map(|watched| self.state(watched, now)).collect();
-        let forget_before = Timestamp::from_micros(now.as_micros().saturating_sub(FORGET_AFTER));
+        let silence = FORGET_AFTER.max(self.every.saturating_mul(4)).as_micros() as u64;
+        let forget_before = Timestamp::from_micros(now.as_micros().saturating_sub(silence));
         let _ = self.repository.report(&states, forget_before).await;
     }
 

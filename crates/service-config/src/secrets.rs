@@ -44,7 +44,8 @@ fn walk(value: &Value, pointer: &mut String, found: &mut Vec<String>) {
         }
         Value::Array(items) => {
             for (at, value) in items.iter().enumerate() {
-                pointer.push_str(&format!("/{at}"));
+                pointer.push('/');
+                pointer.push_str(&at.to_string());
                 walk(value, pointer, found);
                 pointer.truncate(length);
             }

@@ -1,8 +1,9 @@
-//! Bodies within bounds.
+//! What a request says: its body, its query and its path, within bounds.
 
 use axum::{
     body::Bytes,
-    extract::{FromRequest, Request},
+    extract::{FromRequest, FromRequestParts, Path, Query, Request},
+    http::request::Parts,
 };
 use serde::de::DeserializeOwned;
 
@@ -29,5 +30,31 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
                 Err(ApiError::invalid("INVALID_JSON", message))
             }
         }
+    }
+}
+
+/// What the query of a request says.
+pub(crate) struct Params<T>(pub(crate) T);
+
+impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let Query(params) = Query::try_from_uri(&parts.uri).map_err(|_| {
+            ApiError::invalid("INVALID_QUERY", "a parameter is not of the kind that is expected")
+        })?;
+        Ok(Self(params))
+    }
+}
+
+/// The one part of a path that is not ours.
+pub(crate) struct PathPart(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathPart {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let part = Path::from_request_parts(parts, state).await;
+        part.map(|Path(part)| Self(part)).map_err(|_| ApiError::NOT_FOUND)
     }
 }

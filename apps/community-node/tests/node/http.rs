@@ -2,10 +2,12 @@
 
 mod admin;
 mod auth;
+mod docs;
 mod documents;
 mod harness;
 mod limits;
 mod privacy;
+mod process;
 mod proxies;
 mod quota;
 mod redis;

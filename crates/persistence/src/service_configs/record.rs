@@ -16,7 +16,7 @@ pub(super) fn config(row: &Row) -> Result<ServiceConfig, ConfigError> {
             updated_by: row.get("updated_by")?,
         })
     };
-    read().map_err(corrupt)
+    read().map_err(|error| corrupt(&error))
 }
 
 pub(super) fn change(row: &Row) -> Result<ConfigChange, ConfigError> {
@@ -33,7 +33,7 @@ pub(super) fn change(row: &Row) -> Result<ConfigChange, ConfigError> {
             diff: json(row, "diff_json")?,
         })
     };
-    read().map_err(corrupt)
+    read().map_err(|error| corrupt(&error))
 }
 
 pub(super) fn state(row: &Row) -> Result<ServiceState, ConfigError> {
@@ -46,7 +46,7 @@ pub(super) fn state(row: &Row) -> Result<ServiceState, ConfigError> {
             seen_at: row.time("seen_at")?,
         })
     };
-    read().map_err(corrupt)
+    read().map_err(|error| corrupt(&error))
 }
 
 fn json(row: &Row, column: &str) -> Result<Value, sqlx::Error> {
@@ -54,6 +54,6 @@ fn json(row: &Row, column: &str) -> Result<Value, sqlx::Error> {
     serde_json::from_str(&text).map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
-fn corrupt(error: sqlx::Error) -> ConfigError {
+fn corrupt(error: &sqlx::Error) -> ConfigError {
     ConfigError::Corrupt(error.to_string())
 }

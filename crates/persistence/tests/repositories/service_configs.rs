@@ -106,7 +106,7 @@ async fn those_who_expect_nothing_all_win_one_after_the_other(home: &Home) {
     }
     let mut versions = puts.join_all().await;
     versions.sort_unstable();
-    assert_eq!(versions, Vec::from_iter(1..=8));
+    assert_eq!(versions, (1..=8).collect::<Vec<_>>());
     // Each found the one before it, as the audit log tells.
     let changes = replicas[0].changes(&AuditFilter::default()).await.unwrap();
     let mut steps: Vec<_> = changes
@@ -117,7 +117,7 @@ async fn those_who_expect_nothing_all_win_one_after_the_other(home: &Home) {
         })
         .collect();
     steps.sort_unstable();
-    assert_eq!(steps, Vec::from_iter((0..8).map(|version| (version, version + 1))));
+    assert_eq!(steps, (0..8).map(|version| (version, version + 1)).collect::<Vec<_>>());
 }
 
 async fn every_change_is_on_record_with_before_and_after(home: &Home) {

@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::RelayDocument;
 
-fn kept(version: i64, config: Value) -> Result<Option<ServiceConfig>, ConfigError> {
+type Read = Result<Option<ServiceConfig>, ConfigError>;
+
+#[expect(clippy::unnecessary_wraps, reason = "as it comes from a repository")]
+fn kept(version: i64, config: Value) -> Read {
     Ok(Some(ServiceConfig {
         service: "relay".to_owned(),
         version,
@@ -18,7 +21,7 @@ fn events(n: u64) -> Value {
     json!({"rate_limit": {"ws": {"events_per_minute": n}}})
 }
 
-fn away() -> Result<Option<ServiceConfig>, ConfigError> {
+fn away() -> Read {
     Err(ConfigError::unavailable(std::io::Error::other("away")))
 }
 

@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Query, State, rejection::QueryRejection},
-};
+use axum::{Json, extract::State};
 use headgate::Timestamp;
 use headgate_service_config::{AuditFilter, ConfigChange, ServiceConfigRepository};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    super::{Http, error::ApiError},
+    super::{Http, body::Params, error::ApiError},
     documents::refused,
 };
 
@@ -28,10 +25,8 @@ pub(super) struct Wanted {
 /// `GET /v1/admin/audit-logs?action&target&since&limit`: the newest first.
 pub(super) async fn list(
     State(http): State<Arc<Http>>,
-    wanted: Result<Query<Wanted>, QueryRejection>,
+    Params(wanted): Params<Wanted>,
 ) -> Result<Json<Value>, ApiError> {
-    let Query(wanted) = wanted
-        .map_err(|_| ApiError::invalid("INVALID_QUERY", "since and limit must be whole numbers"))?;
     let since = wanted.since.map(|since| Timestamp::from_micros(since.saturating_mul(1_000_000)));
     let filter =
         AuditFilter { action: wanted.action, target: wanted.target, since, limit: wanted.limit };

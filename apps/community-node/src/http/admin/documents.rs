@@ -2,11 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use axum::{
-    Extension, Json,
-    extract::{Path, State},
-    http::StatusCode,
-};
+use axum::{Extension, Json, extract::State, http::StatusCode};
 use headgate_quota::Author;
 use headgate_service_config::{
     ConfigError, ConfigUpdate, Invalid, ServiceConfig, ServiceConfigRepository, ServiceState,
@@ -16,7 +12,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    super::{Http, body::JsonBody, error::ApiError, request_id::RequestId},
+    super::{
+        Http,
+        body::{JsonBody, PathPart},
+        error::ApiError,
+        limits,
+        request_id::RequestId,
+    },
     ADMIN,
 };
 
@@ -50,7 +52,7 @@ pub(super) async fn list(State(http): State<Arc<Http>>) -> Result<Json<Value>, A
 /// `GET /v1/admin/services/{service}/config`
 pub(super) async fn get(
     State(http): State<Arc<Http>>,
-    Path(service): Path<String>,
+    PathPart(service): PathPart,
 ) -> Result<Json<Value>, ApiError> {
     let found = http.node.database.service_configs().get(&service).await.map_err(refused)?;
     found.map(|config| Json(document(&config))).ok_or(ApiError::NOT_FOUND)
@@ -59,7 +61,7 @@ pub(super) async fn get(
 /// `PUT /v1/admin/services/{service}/config`
 pub(super) async fn put(
     State(http): State<Arc<Http>>,
-    Path(service): Path<String>,
+    PathPart(service): PathPart,
     Extension(id): Extension<RequestId>,
     body: JsonBody<Put>,
 ) -> Result<Json<Value>, ApiError> {
@@ -70,6 +72,8 @@ pub(super) async fn put(
     let update = ConfigUpdate { service, config, expected_version };
     let kept = node.database.service_configs().put(&update, &author).await.map_err(refused)?;
     node.take(&kept);
+    // Whoever reads the answer finds the limits changed.
+    limits::replace(&http.guard, node);
     Ok(Json(document(&kept)))
 }
 

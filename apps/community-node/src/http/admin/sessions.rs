@@ -6,6 +6,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::{
     digest::{SHA256, digest},
     rand::{SecureRandom, SystemRandom},
@@ -29,7 +30,7 @@ impl Sessions {
         let mut bytes = [0; 32];
         let filled = SystemRandom::new().fill(&mut bytes);
         filled.map_err(|_| io::Error::other("the system has no randomness"))?;
-        let session: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let session = URL_SAFE_NO_PAD.encode(bytes);
         let mut sessions = self.sessions();
         if sessions.len() >= MAX_SESSIONS
             && let Some(first) = sessions.iter().min_by_key(|(_, end)| **end).map(|(key, _)| *key)

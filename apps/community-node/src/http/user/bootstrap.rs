@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Json,
-    extract::{Path, State},
+    extract::State,
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
@@ -12,7 +12,7 @@ use headgate_service_config::{Active, BootstrapDocument};
 use serde_json::{Value, json};
 
 use super::{
-    super::{Http, error::ApiError},
+    super::{Http, body::PathPart, error::ApiError},
     caller,
 };
 
@@ -42,7 +42,7 @@ pub(super) async fn latest_hint(
 /// `GET /v1/bootstrap/topics/{topic}/services`
 pub(super) async fn services(
     State(http): State<Arc<Http>>,
-    Path(topic): Path<String>,
+    PathPart(topic): PathPart,
     headers: HeaderMap,
 ) -> Result<Json<Value>, ApiError> {
     let active = open(&http, &headers)?;

@@ -6,10 +6,7 @@ mod report;
 
 use std::{collections::HashMap, ops::ControlFlow, sync::Arc};
 
-use axum::{
-    Extension, Json,
-    extract::{Path, Query, State},
-};
+use axum::{Extension, Json, extract::State};
 use nostr::key::PublicKey;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,7 +14,11 @@ use serde_json::{Value, json};
 use self::charge::Charge;
 pub(super) use self::report::report;
 use super::{
-    super::{Http, error::ApiError},
+    super::{
+        Http,
+        body::{Params, PathPart},
+        error::ApiError,
+    },
     caller::Caller,
     library::Note,
 };
@@ -45,7 +46,7 @@ const RESULTS: usize = 20;
 pub(super) async fn search(
     State(http): State<Arc<Http>>,
     Extension(caller): Extension<Caller>,
-    Query(search): Query<Search>,
+    Params(search): Params<Search>,
     charge: Charge,
 ) -> Result<Json<Value>, ApiError> {
     let wanted = search.q.as_deref().unwrap_or_default().trim().to_lowercase();
@@ -69,7 +70,7 @@ pub(super) async fn search(
 pub(super) async fn trending(
     State(http): State<Arc<Http>>,
     Extension(caller): Extension<Caller>,
-    Query(page): Query<Page>,
+    Params(page): Params<Page>,
     charge: Charge,
 ) -> Result<Json<Value>, ApiError> {
     let limit = results(page.limit)?;
@@ -93,7 +94,7 @@ pub(super) async fn trending(
 pub(super) async fn trust(
     State(http): State<Arc<Http>>,
     Extension(caller): Extension<Caller>,
-    Path(pubkey): Path<String>,
+    PathPart(pubkey): PathPart,
     charge: Charge,
 ) -> Result<Json<Value>, ApiError> {
     let pubkey = PublicKey::from_hex(&pubkey).map_err(|_| ApiError::INVALID_PUBKEY)?.to_hex();

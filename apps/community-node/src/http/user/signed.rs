@@ -22,12 +22,11 @@ impl Signer {
     /// Signs with `secret`, or with one that nobody knows. Texts for another `purpose` are none.
     pub(super) fn new(secret: Option<&Secret>, purpose: &str) -> io::Result<Self> {
         let mut random = [0; 32];
-        let secret = match secret {
-            Some(secret) => secret.reveal().as_bytes(),
-            None => {
-                draw(&mut random)?;
-                &random
-            }
+        let secret = if let Some(secret) = secret {
+            secret.reveal().as_bytes()
+        } else {
+            draw(&mut random)?;
+            &random
         };
         let root = hmac::Key::new(hmac::HMAC_SHA256, secret);
         let derived = hmac::sign(&root, purpose.as_bytes());

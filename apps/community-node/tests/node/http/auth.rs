@@ -78,6 +78,8 @@ async fn what_makes_no_sense_is_said_so() {
     server.post(HERE, "/v1/auth/challenge", &large).await.is_refused(413, "PAYLOAD_TOO_LARGE");
     server.get_from(HERE, "/v1/auth/challenge").await.is_refused(405, "METHOD_NOT_ALLOWED");
     server.get_from("198.51.100.2", "/nowhere").await.is_refused(404, "NOT_FOUND");
+    let odd = "/v1/bootstrap/topics/%ff/services";
+    server.get_from("198.51.100.2", odd).await.is_refused(404, "NOT_FOUND");
 }
 
 #[tokio::test]

@@ -157,8 +157,6 @@ impl Server {
     pub(crate) async fn configure(&self, service: &str, config: Value) {
         let reply = self.put(service, &json!({"config_json": config})).await;
         assert_eq!(reply.status, 200, "{}", reply.text);
-        // The limits follow the document within a turn of the node's tasks.
-        tokio::task::yield_now().await;
     }
 
     /// Somebody who has signed in.

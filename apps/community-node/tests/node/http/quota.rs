@@ -136,6 +136,7 @@ async fn what_makes_no_sense_costs_nothing_and_a_report_is_kept() {
     let ada = server.client(1, HERE).await;
     ada.get("/v1/search").await.is_refused(400, "INVALID_QUERY");
     ada.get("/v1/search?q=rust&limit=101").await.is_refused(400, "INVALID_QUERY");
+    ada.get("/v1/search?q=rust&limit=x").await.is_refused(400, "INVALID_QUERY");
     ada.get("/v1/search?q=rust").await.is(200);
     ada.get("/v1/trust/nobody").await.is_refused(400, "INVALID_PUBKEY");
 

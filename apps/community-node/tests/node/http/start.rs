@@ -1,6 +1,6 @@
 //! On what a node starts, and on what it goes on.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use headgate_testkit::{Postgres, require};
 use serde_json::{Value, json};
@@ -14,6 +14,12 @@ async fn health(server: &Server) -> Value {
     let reply = server.get("/healthz").await;
     reply.is(200);
     reply.json()
+}
+
+/// Waits for the server without holding up the node.
+async fn off_thread(server: &Arc<Postgres>, act: fn(&Postgres)) {
+    let server = Arc::clone(server);
+    tokio::task::spawn_blocking(move || act(&server)).await.unwrap();
 }
 
 /// Waits until the user API's document is from `source`.
@@ -57,7 +63,8 @@ async fn without_documents_it_runs_on_safe_defaults_and_is_well() {
 #[tokio::test]
 async fn while_the_database_is_away_it_starts_strict_and_goes_on_with_what_it_knows() {
     let server = require!(tokio::task::spawn_blocking(Postgres::start).await.unwrap());
-    server.stop();
+    let server = Arc::new(server);
+    off_thread(&server, Postgres::stop).await;
     let url = server.url();
     let variables = [("CN_DATABASE_URL", url.as_str()), ("CN_CONFIG_POLL_SECONDS", "1")];
     let node = timeout(PATIENCE, Server::with(&variables)).await.unwrap();
@@ -70,7 +77,7 @@ async fn while_the_database_is_away_it_starts_strict_and_goes_on_with_what_it_kn
     ada.get(HINT).await.is(204);
     ada.get("/v1/trending").await.is_refused(500, "DB_ERROR");
 
-    tokio::task::block_in_place(|| server.start_again());
+    off_thread(&server, Postgres::start_again).await;
     let missing = async {
         while health(&node).await["status"] != "ok" {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -82,12 +89,12 @@ async fn while_the_database_is_away_it_starts_strict_and_goes_on_with_what_it_kn
     node.configure("user-api", config).await;
     assert_eq!(node.node.user_api.source().name(), "document");
 
-    tokio::task::block_in_place(|| server.stop());
+    off_thread(&server, Postgres::stop).await;
     until(&node, "last_good").await;
     assert_eq!(health(&node).await["status"], "degraded");
     assert_eq!(node.node.user_api.with(|users| users.rate_limit.public_per_minute), 77);
     node.put("user-api", &json!({"config_json": {}})).await.is_refused(500, "DB_ERROR");
-    tokio::task::block_in_place(|| server.start_again());
+    off_thread(&server, Postgres::start_again).await;
     until(&node, "document").await;
 }
 

@@ -6,6 +6,7 @@ use axum::{
     extract::FromRequestParts,
     http::{StatusCode, request::Parts},
 };
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::digest::{Context, SHA256};
 use serde_json::json;
 
@@ -75,6 +76,6 @@ impl Charge {
         for part in [id.as_bytes(), b"\0", self.request.as_bytes(), b"\0", body] {
             hash.update(part);
         }
-        Some(hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+        Some(URL_SAFE_NO_PAD.encode(hash.finish()))
     }
 }

@@ -82,13 +82,11 @@ impl Report {
                 let pubkey = PublicKey::from_hex(pubkey).map_err(|_| ApiError::INVALID_PUBKEY)?;
                 format!("pubkey:{}", pubkey.to_hex())
             }
-            (None, Some(id)) => match EventId::from_hex(id) {
-                Ok(id) => format!("event:{}", id.to_hex()),
-                Err(_) => {
-                    let message = "event_id must be 64 hexadecimal digits";
-                    return Err(ApiError::invalid("INVALID_EVENT", message));
-                }
-            },
+            (None, Some(id)) => {
+                let message = "event_id must be 64 hexadecimal digits";
+                let invalid = |_| ApiError::invalid("INVALID_EVENT", message);
+                format!("event:{}", EventId::from_hex(id).map_err(invalid)?.to_hex())
+            }
             _ => {
                 let message = "a report names either a pubkey or an event_id";
                 return Err(ApiError::invalid("INVALID_TARGET", message));
