@@ -53,9 +53,17 @@ pub enum EscalationError {
 pub struct Penalties {
     clock: Arc<dyn Clock>,
     hasher: RandomState,
-    shards: Box<[Mutex<HashMap<u64, Record>>]>,
+    shards: Box<[Mutex<Shard>]>,
     per_shard: usize,
     len: AtomicUsize,
+}
+
+/// One lock's worth of offenders.
+#[derive(Debug, Default)]
+struct Shard {
+    records: HashMap<u64, Record>,
+    /// Before this it is not worth looking for somebody to forget.
+    look_again_at: Timestamp,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +75,9 @@ struct Record {
     /// When nothing is left of it.
     spent: Timestamp,
 }
+
+/// How often all offenders may be looked at, to see who can be forgotten.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 // === impl Escalation ===
 
@@ -124,7 +135,7 @@ impl Penalties {
             return None;
         }
         let fingerprint = self.hasher.hash_one(key);
-        let record = self.shard(fingerprint).get(&fingerprint).copied()?;
+        let record = self.shard(fingerprint).records.get(&fingerprint).copied()?;
         let left = record.until.since(self.clock.now());
         (left > 0).then(|| Duration::from_micros(left))
     }
@@ -139,12 +150,12 @@ impl Penalties {
         let now = self.clock.now();
         let fingerprint = self.hasher.hash_one(key);
         let mut shard = self.shard(fingerprint);
-        let known = shard.get(&fingerprint).copied();
+        let known = shard.records.get(&fingerprint).copied();
         if known.is_none() && !self.has_room(&mut shard, now) {
             return retry_after;
         }
         let record = Record::after(known, retry_after, escalation, now);
-        if shard.insert(fingerprint, record).is_none() {
+        if shard.records.insert(fingerprint, record).is_none() {
             self.len.fetch_add(1, Relaxed);
         }
         Duration::from_micros(record.until.since(now))
@@ -161,17 +172,22 @@ impl Penalties {
     }
 
     /// Forgets whoever has nothing left to forgive, if there is no room otherwise.
-    fn has_room(&self, shard: &mut HashMap<u64, Record>, now: Timestamp) -> bool {
-        if shard.len() < self.per_shard {
+    fn has_room(&self, shard: &mut Shard, now: Timestamp) -> bool {
+        if shard.records.len() < self.per_shard {
             return true;
         }
-        let before = shard.len();
-        shard.retain(|_, record| record.spent > now);
-        self.len.fetch_sub(before - shard.len(), Relaxed);
-        shard.len() < self.per_shard
+        // A flood of offenders must not have everybody looked at for each of them.
+        if now < shard.look_again_at {
+            return false;
+        }
+        let before = shard.records.len();
+        shard.records.retain(|_, record| record.spent > now);
+        self.len.fetch_sub(before - shard.records.len(), Relaxed);
+        shard.look_again_at = now + LOOK_EVERY;
+        shard.records.len() < self.per_shard
     }
 
-    fn shard(&self, fingerprint: u64) -> MutexGuard<'_, HashMap<u64, Record>> {
+    fn shard(&self, fingerprint: u64) -> MutexGuard<'_, Shard> {
         let shard = &self.shards[fingerprint as usize % Self::SHARDS];
         shard.lock().unwrap_or_else(PoisonError::into_inner)
     }

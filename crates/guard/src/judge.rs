@@ -1,12 +1,14 @@
 //! One decision about several limits, penalties included.
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use headgate::{Batch, Check, Cost, Decision, Key, Outcome, Verb};
+use headgate_store_memory::Numbered;
 use smallvec::SmallVec;
 
 use crate::{
-    Allowance, Backend, Denied, Escalation, Penalties, Reason, Surface, backend::Counters,
+    AddressKey, Allowance, Backend, Denied, Escalation, Penalties, Reason, Surface,
+    backend::Counters,
 };
 
 /// Asks the backend, and remembers who was denied.
@@ -27,6 +29,23 @@ pub(crate) struct Ask<'a> {
 
 /// Limits that are decided together.
 pub(crate) type Asks<'a> = SmallVec<[Ask<'a>; 2]>;
+
+/// One limit to consult about an address.
+#[derive(Clone, Copy)]
+pub(crate) struct AskOfAddress<'a> {
+    pub(crate) prefix: &'a str,
+    /// Stands for the prefix, where a number costs less than a text.
+    pub(crate) space: u64,
+    pub(crate) address: IpAddr,
+    pub(crate) allowance: &'a Allowance,
+}
+
+/// What becomes of somebody who need not be told more.
+pub(crate) enum Quick {
+    Admitted,
+    Denied(Box<Refusal>),
+    Unknown,
+}
 
 /// A denial that does not know yet where it happened.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +69,64 @@ impl Judge {
 
     pub(crate) const fn backend(&self) -> &Backend {
         &self.backend
+    }
+
+    /// Takes one for an address in memory, as quickly as that can be done: without a key's text,
+    /// without a word more than is asked for.
+    #[inline]
+    pub(crate) fn admit_quickly(
+        &self,
+        ask: &AskOfAddress<'_>,
+        escalation: Option<&Escalation>,
+    ) -> Quick {
+        let (Counters::Memory(memory), Some(limit)) =
+            (self.backend.counters(), ask.allowance.limit())
+        else {
+            return Quick::Unknown;
+        };
+        if escalation.is_some() {
+            return Quick::Unknown;
+        }
+        match memory.acquire_numbered(ask.subject(), limit, Cost::ONE) {
+            Ok(outcome) if outcome.allowed => Quick::Admitted,
+            Ok(outcome) => Quick::Denied(Box::new(ask.refusal(outcome))),
+            Err(_) => Quick::Unknown,
+        }
+    }
+
+    /// Takes one for an address, if that takes no waiting: always in memory.
+    pub(crate) fn decide_now_of_address(
+        &self,
+        ask: &AskOfAddress<'_>,
+        escalation: Option<&Escalation>,
+    ) -> Option<Ruling> {
+        let text = AddressKey::with_prefix(ask.prefix, ask.address);
+        let asks = [ask.with_key(Key::new(&text).ok()?)];
+        if let Err(refusal) = self.refuse_early(&asks, escalation) {
+            return Some(Err(refusal));
+        }
+        let Counters::Memory(memory) = self.backend.counters() else {
+            return None;
+        };
+        let outcome = memory.acquire_numbered(ask.subject(), asks[0].allowance.limit()?, Cost::ONE);
+        Some(self.conclude(&asks, &[outcome.ok()?], escalation))
+    }
+
+    /// Takes one for an address.
+    pub(crate) async fn decide_of_address(
+        &self,
+        ask: &AskOfAddress<'_>,
+        escalation: Option<&Escalation>,
+    ) -> Ruling {
+        if let Some(ruling) = self.decide_now_of_address(ask, escalation) {
+            return ruling;
+        }
+        let text = AddressKey::with_prefix(ask.prefix, ask.address);
+        // A prefix of plain words before an address is a key.
+        let Ok(key) = Key::new(&text) else {
+            return Ok(None);
+        };
+        self.decide(&[ask.with_key(key)], escalation).await
     }
 
     /// Takes one of everything that is asked for, or nothing.
@@ -82,15 +159,6 @@ impl Judge {
         let Counters::Memory(memory) = self.backend.counters() else {
             return None;
         };
-        if let [ask] = asks
-            && let Some(limit) = ask.allowance.limit()
-            && let Ok(outcome) = memory.acquire(ask.key, limit, Cost::ONE)
-        {
-            if outcome.allowed {
-                return Some(Ok(Some(outcome.into())));
-            }
-            return Some(self.conclude(asks, &[outcome], escalation));
-        }
         let ruling = self.batch(asks).map_or(Ok(None), |batch| {
             self.conclude(asks, &memory.apply_now(Verb::Acquire, &batch), escalation)
         });
@@ -155,6 +223,33 @@ impl Judge {
             decision: Some(decision),
             window_secs: decider.map_or(0, |ask| ask.allowance.window_secs()),
         })
+    }
+}
+
+// === impl AskOfAddress ===
+
+impl<'a> AskOfAddress<'a> {
+    /// The address as a number: IPv4 by itself, IPv6 by its network of 64 bits.
+    #[inline]
+    fn subject(&self) -> Numbered {
+        match self.address.to_canonical() {
+            IpAddr::V4(v4) => Numbered { space: self.space, number: v4.to_bits().into() },
+            IpAddr::V6(v6) => Numbered { space: !self.space, number: (v6.to_bits() >> 64) as u64 },
+        }
+    }
+
+    const fn with_key(&self, key: Key<'a>) -> Ask<'a> {
+        Ask { key, allowance: self.allowance, reason: Reason::Address }
+    }
+
+    #[cold]
+    fn refusal(&self, outcome: Outcome) -> Refusal {
+        Refusal {
+            reason: Reason::Address,
+            retry_after: outcome.retry_after,
+            decision: Some(outcome.into()),
+            window_secs: self.allowance.window_secs(),
+        }
     }
 }
 

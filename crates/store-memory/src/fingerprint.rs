@@ -9,6 +9,8 @@ use std::{
 use headgate::{Key, Limit, algorithm::Period, limit::Rule};
 use siphasher::sip::SipHasher13;
 
+use crate::Numbered;
+
 /// A keyed hash of a key, its algorithm and its window.
 ///
 /// Two subjects share one with probability 2^-64; the key of the hash (`SipHash`)
@@ -20,6 +22,8 @@ pub(crate) struct Fingerprint(NonZeroU64);
 /// Makes fingerprints under one secret.
 pub(crate) struct Fingerprints {
     secret: (u64, u64),
+    /// Subjects by number have a secret of their own, and so nothing in common with those by key.
+    secret_of_numbers: (u64, u64),
 }
 
 impl Fingerprint {
@@ -42,7 +46,24 @@ impl Fingerprints {
                 hasher.finish()
             }
         };
-        Fingerprint(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN))
+        Fingerprint::from(hash)
+    }
+
+    #[inline]
+    pub(crate) fn of_number(&self, subject: Numbered, limit: &Limit) -> Fingerprint {
+        let (first, second) = self.secret_of_numbers;
+        let hasher = SipHasher13::new_with_keys(first ^ shape(limit), second);
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&subject.space.to_le_bytes());
+        bytes[8..].copy_from_slice(&subject.number.to_le_bytes());
+        Fingerprint::from(hasher.hash(&bytes))
+    }
+}
+
+impl From<u64> for Fingerprint {
+    #[inline]
+    fn from(hash: u64) -> Self {
+        Self(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN))
     }
 }
 
@@ -50,7 +71,10 @@ impl Default for Fingerprints {
     /// Under a secret of its own, from the operating system's randomness.
     fn default() -> Self {
         let random = RandomState::new();
-        Self { secret: (random.hash_one(0_u8), random.hash_one(1_u8)) }
+        Self {
+            secret: (random.hash_one(0_u8), random.hash_one(1_u8)),
+            secret_of_numbers: (random.hash_one(2_u8), random.hash_one(3_u8)),
+        }
     }
 }
 

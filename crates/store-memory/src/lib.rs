@@ -14,6 +14,7 @@
 //! | `slot` | states of fixed size, packed |
 //! | `overflow` | what new keys share past capacity |
 //! | `fingerprint` | keyed hashing |
+//! | `numbered` | [`Numbered`]: subjects that are numbers already |
 //!
 //! ```
 //! use std::time::Duration;
@@ -34,10 +35,12 @@
 //! ```
 
 mod fingerprint;
+mod numbered;
 mod overflow;
 mod shard;
 mod slot;
 mod store;
 mod table;
 
+pub use numbered::Numbered;
 pub use store::{Builder, MemoryStore};

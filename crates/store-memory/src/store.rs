@@ -22,7 +22,7 @@ use crate::{
 /// Keeps subjects' states in this process.
 pub struct MemoryStore<C = SystemClock> {
     clock: C,
-    fingerprints: Fingerprints,
+    pub(crate) fingerprints: Fingerprints,
     shards: Box<[Line<Mutex<Shard>>]>,
     overflow: Mutex<Overflow>,
 }
@@ -122,7 +122,16 @@ impl<C: Clock> MemoryStore<C> {
         limit: &Limit,
         cost: Cost,
     ) -> Option<Outcome> {
-        let fingerprint = self.fingerprints.of(key, limit);
+        self.acquire_at(meter, self.fingerprints.of(key, limit), cost)
+    }
+
+    #[inline]
+    pub(crate) fn acquire_at<M: Compact>(
+        &self,
+        meter: &M,
+        fingerprint: Fingerprint,
+        cost: Cost,
+    ) -> Option<Outcome> {
         let clock = self.clock.now();
         let mut shard = self.shards[self.shard_of(fingerprint)].0.lock();
         let now = shard.tick(clock);
@@ -137,13 +146,23 @@ impl<C: Clock> MemoryStore<C> {
         let checks = batch.checks();
         let fingerprints: SmallVec<[Fingerprint; 2]> =
             checks.iter().map(|check| self.fingerprints.of(check.key(), check.limit())).collect();
+        self.apply_to(verb, checks, &fingerprints)
+    }
+
+    /// Does `verb` to every one of `checks`, whose subjects have these fingerprints.
+    pub(crate) fn apply_to(
+        &self,
+        verb: Verb,
+        checks: &[Check<'_>],
+        fingerprints: &[Fingerprint],
+    ) -> Outcomes {
         let clock = self.clock.now();
-        let mut locked = Locked::lock(self, &fingerprints);
+        let mut locked = Locked::lock(self, fingerprints);
         let now = locked.tick(clock);
 
         let mut accounts: SmallVec<[(Home, Account); 2]> = SmallVec::with_capacity(checks.len());
         for (place, (check, fingerprint)) in checks.iter().zip(fingerprints).enumerate() {
-            let mut account = locked.take(self, place, check.limit(), fingerprint, now);
+            let mut account = locked.take(self, place, check.limit(), *fingerprint, now);
             account.1.settle(check.limit(), now);
             accounts.push(account);
         }

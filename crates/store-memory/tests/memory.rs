@@ -16,7 +16,7 @@ use headgate::{
     Verb,
 };
 use headgate_store_conformance::{Fixture, golden, suite};
-use headgate_store_memory::MemoryStore;
+use headgate_store_memory::{MemoryStore, Numbered};
 
 const START: Timestamp = Timestamp::from_micros(1_772_928_000_000_000);
 
@@ -219,4 +219,24 @@ fn a_changed_limit_acts_at_once_and_hands_out_nothing_twice() {
         Duration::from_secs(150),
         "five must flow back at two a minute"
     );
+}
+
+#[test]
+fn subjects_by_number_are_counted_as_those_by_key_are_and_apart_from_them() {
+    for algorithm in Algorithm::ALL.into_iter().filter(|name| *name != Algorithm::Calendar) {
+        let memory = InMemory::with_capacity(1);
+        let limit = Limit::new(algorithm, 2, Duration::from_secs(60)).unwrap();
+        let acquire = |space, number| {
+            let subject = Numbered { space, number };
+            memory.store.acquire_numbered(subject, &limit, Cost::ONE).unwrap()
+        };
+        assert_eq!(acquire(1, 7).remaining, 1, "{algorithm}");
+        assert!(acquire(1, 7).allowed, "{algorithm}");
+        let denied = acquire(1, 7);
+        assert!(!denied.allowed && denied.retry_after > Duration::ZERO, "{algorithm}");
+        // Past capacity all others share, and the one that was there stays denied.
+        assert!(acquire(2, 7).allowed && acquire(1, 8).allowed, "{algorithm}");
+        assert!(!acquire(1, 9).allowed && !acquire(1, 7).allowed, "{algorithm}");
+        assert!(memory.store.overflowed() >= 3, "{algorithm}");
+    }
 }

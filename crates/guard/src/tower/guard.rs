@@ -10,7 +10,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use headgate::{Decision, Key};
+use headgate::Decision;
 use http::{Extensions, Request};
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
     rules::{Open, Rule, Rules},
 };
 use crate::{
-    AddressKey, Denied, Reason, Subject, Surface, TrustedProxies,
+    Denied, Subject, Surface, TrustedProxies,
     judge::{Judge, Refusal, Ruling},
 };
 
@@ -159,7 +159,6 @@ impl Live {
     }
 
     /// The first stage, if it takes no waiting.
-    #[inline]
     pub(super) fn before_auth_now(
         &self,
         rules: &Rules,
@@ -169,21 +168,14 @@ impl Live {
         let Some(counted) = &rule.by_address else {
             return Some(Ok(None));
         };
-        let text = AddressKey::with_prefix(&counted.prefix, address);
-        let ask = counted.ask(Key::new(&text).ok()?, Reason::Address);
-        self.judge.decide_now(&[ask], rules.escalation())
+        self.judge.decide_now_of_address(&counted.ask_of(address), rules.escalation())
     }
 
     pub(super) async fn before_auth(&self, rules: &Rules, rule: &Rule, address: IpAddr) -> Ruling {
         let Some(counted) = &rule.by_address else {
             return Ok(None);
         };
-        let text = AddressKey::with_prefix(&counted.prefix, address);
-        // A prefix of plain words before an address is a key.
-        let Ok(key) = Key::new(&text) else {
-            return Ok(None);
-        };
-        self.judge.decide(&[counted.ask(key, Reason::Address)], rules.escalation()).await
+        self.judge.decide_of_address(&counted.ask_of(address), rules.escalation()).await
     }
 
     /// The second stage, if it takes no waiting.

@@ -1,6 +1,11 @@
 //! A policy that is compiled for deciding.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use headgate::{Key, Space};
 use http::Request;
@@ -9,7 +14,7 @@ use super::{Class, Policy, PolicyError, Routes, routes::CompiledRoutes};
 use crate::{
     AddressKey, Allowance, Backend, Escalation, InFlight, InFlightLimits, Reason,
     backend::UNKNOWN_WAIT,
-    judge::{Ask, Asks, Refusal},
+    judge::{Ask, AskOfAddress, Asks, Refusal},
     name::Name,
 };
 
@@ -31,8 +36,10 @@ pub(crate) struct Rule {
 
 /// An allowance, and what stands before the names of those who have it.
 pub(crate) struct Counted {
-    pub(super) prefix: Box<str>,
-    pub(super) allowance: Allowance,
+    prefix: Box<str>,
+    /// Stands for the prefix, where a number costs less than a text.
+    space: u64,
+    allowance: Allowance,
 }
 
 pub(crate) struct InFlightRule {
@@ -98,7 +105,7 @@ impl Rule {
     fn compile(class: &Class, limited: bool, backend: &Backend, open: &mut Open) -> Self {
         let counted = |allowance: &Option<Allowance>, tag| {
             let allowance = allowance.clone().filter(|_| limited)?;
-            Some(Counted { prefix: backend.prefix(class.name(), tag), allowance })
+            Some(Counted::new(backend.prefix(class.name(), tag), allowance))
         };
         let in_flight = class.in_flight.filter(|_| limited).map(|limits| {
             let open = open.entry(class.name.clone()).or_insert_with(InFlight::new);
@@ -161,12 +168,24 @@ impl Rule {
 // === impl Counted ===
 
 impl Counted {
+    fn new(prefix: Box<str>, allowance: Allowance) -> Self {
+        // The same in every policy: what was counted stays counted. That nobody else has it is
+        // all that is asked of it.
+        let space = BuildHasherDefault::<DefaultHasher>::default().hash_one(&prefix);
+        Self { prefix, space, allowance }
+    }
+
     fn prefix(&self) -> &str {
         &self.prefix
     }
 
     #[inline]
-    pub(super) fn ask<'a>(&'a self, key: Key<'a>, reason: Reason) -> Ask<'a> {
+    pub(super) fn ask_of(&self, address: IpAddr) -> AskOfAddress<'_> {
+        let Self { prefix, space, allowance } = self;
+        AskOfAddress { prefix, space: *space, address, allowance }
+    }
+
+    fn ask<'a>(&'a self, key: Key<'a>, reason: Reason) -> Ask<'a> {
         Ask { key, allowance: &self.allowance, reason }
     }
 }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Surface,
-    judge::{Refusal, Ruling},
+    judge::{Quick, Refusal, Ruling},
 };
 
 /// A service whose requests are limited: see [`GuardLayer`](crate::GuardLayer).
@@ -61,13 +61,20 @@ where
             Verdict::Admitted(told) => ResponseFuture::inner(self.inner.call(request), told),
             Verdict::Denied(response) => ResponseFuture::denied(response),
             Verdict::Unknown(rules, place, address) => {
-                let clone = self.inner.clone();
-                // The one that was ready takes the request, when it is decided.
-                let inner = mem::replace(&mut self.inner, clone);
-                let service = Self { inner, ..self.clone() };
+                let service = self.take_ready();
                 ResponseFuture::waiting(service.call_once_decided(request, rules, place, address))
             }
         }
+    }
+}
+
+impl<S: Clone, R: Clone> GuardService<S, R> {
+    /// The one that was ready, to take a request when it is decided; another stays.
+    #[cold]
+    fn take_ready(&mut self) -> Self {
+        let clone = self.inner.clone();
+        let inner = mem::replace(&mut self.inner, clone);
+        Self { inner, ..self.clone() }
     }
 }
 
@@ -83,21 +90,48 @@ impl<S, R> GuardService<S, R> {
                 return Verdict::Admitted(None);
             };
             let address = live.client_or_nowhere(request);
-            let (asked, ruling) = match &self.stage {
-                Stage::BeforeAuth => {
-                    (Asked::BeforeAuth, live.before_auth_now(rules, rule, address))
+            if let (Stage::BeforeAuth, false) = (&self.stage, live.tell_admitted) {
+                let Some(counted) = &rule.by_address else {
+                    return Verdict::Admitted(None);
+                };
+                let ask = counted.ask_of(address);
+                match live.judge.admit_quickly(&ask, rules.escalation()) {
+                    Quick::Admitted => return Verdict::Admitted(None),
+                    Quick::Denied(refusal) => {
+                        return self.deny(live, rule, request.headers(), *refusal);
+                    }
+                    Quick::Unknown => {}
                 }
-                Stage::AfterAuth(subject) => {
-                    let subject = subject(request.extensions());
-                    (Asked::about(subject), live.after_auth_now(rules, rule, address, subject))
-                }
-            };
-            match ruling {
-                Some(Ok(_)) if !live.tell_admitted => Verdict::Admitted(None),
-                Some(ruling) => self.conclude(live, rule, asked, ruling, request.headers()),
-                None => Verdict::Unknown(Arc::clone(rules), place, address),
             }
+            self.rule_at_length(live, rules, place, address, request)
         })
+    }
+
+    /// The way of those who are not admitted at once or want to be told more.
+    #[inline(never)]
+    fn rule_at_length<A, B>(
+        &self,
+        live: &Live,
+        rules: &Arc<Rules>,
+        place: usize,
+        address: IpAddr,
+        request: &Request<A>,
+    ) -> Verdict<B>
+    where
+        R: Render<B>,
+    {
+        let rule = rules.rule(place);
+        let (asked, ruling) = match &self.stage {
+            Stage::BeforeAuth => (Asked::BeforeAuth, live.before_auth_now(rules, rule, address)),
+            Stage::AfterAuth(subject) => {
+                let subject = subject(request.extensions());
+                (Asked::about(subject), live.after_auth_now(rules, rule, address, subject))
+            }
+        };
+        match ruling {
+            Some(ruling) => self.conclude(live, rule, asked, ruling, request.headers()),
+            None => Verdict::Unknown(Arc::clone(rules), place, address),
+        }
     }
 
     /// What is said about a ruling.
@@ -118,18 +152,17 @@ impl<S, R> GuardService<S, R> {
                 let told = decision.map(|decision| Box::new(Told::new(rule, asked, decision)));
                 Verdict::Admitted(told)
             }
-            Err(refusal) => {
-                Verdict::Denied(Box::new(self.refuse(live, rule, surface(headers), refusal)))
-            }
+            Err(refusal) => self.deny(live, rule, headers, refusal),
         }
     }
 
-    fn refuse<B>(&self, live: &Live, rule: &Rule, surface: Surface, refusal: Refusal) -> Response<B>
+    #[cold]
+    fn deny<B>(&self, live: &Live, rule: &Rule, headers: &HeaderMap, refusal: Refusal) -> Verdict<B>
     where
         R: Render<B>,
     {
-        let denied = live.denied(surface, rule, refusal);
-        Denial::new(rule.name(), denied).respond(&self.render)
+        let denied = live.denied(surface(headers), rule, refusal);
+        Verdict::Denied(Box::new(Denial::new(rule.name(), denied).respond(&self.render)))
     }
 
     /// Asks the store, and then the service.

@@ -1,0 +1,80 @@
+//! A million addresses at once: memory stays within its bound, and nobody who was there is hurt.
+//!
+//! Alone in its program, because memory is counted of the whole process.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::{
+    alloc::System,
+    net::{IpAddr, Ipv6Addr},
+    sync::Arc,
+    time::Duration,
+};
+
+use headgate_guard::{
+    Allowance, Backend, Class, Denied, Escalation, Guard, Penalties, Policy, Reason, Rejections,
+    Routes, Surface,
+};
+use headgate_store_memory::MemoryStore;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const CAPACITY: usize = 20_000;
+const FLOOD: u64 = 1_000_000;
+
+/// The n-th network of 64 bits.
+fn network(n: u64) -> IpAddr {
+    Ipv6Addr::from_bits(0x2001_0db8 << 96 | u128::from(n) << 64 | u128::from(n * 7)).into()
+}
+
+async fn take(guard: &Guard, address: IpAddr) -> Result<(), Denied> {
+    guard.check("public", address).await.map(|_| ())
+}
+
+async fn survives(escalation: Option<Escalation>) {
+    let store = Arc::new(MemoryStore::builder().capacity(CAPACITY).build());
+    let rejections = Arc::new(Rejections::default());
+    let backend = Backend::in_memory(Arc::clone(&store)).observer(Arc::clone(&rejections) as _);
+    // By the hour, so that nothing worth mentioning flows back while the test runs.
+    let class = Class::new("public").unwrap().by_address(Allowance::per_hour(10).unwrap());
+    let mut policy = Policy::new([class]).unwrap();
+    if let Some(escalation) = escalation {
+        policy = policy.escalation(escalation);
+    }
+    let guard = Guard::builder(policy, Routes::all("public")).backend(backend).build().unwrap();
+
+    let [honest, blocked] =
+        ["192.0.2.1", "2001:db8:ffff:ffff::1"].map(|text| text.parse().unwrap());
+    for _ in 0..3 {
+        take(&guard, honest).await.unwrap();
+    }
+    while take(&guard, blocked).await.is_ok() {}
+
+    let region = Region::new(ALLOCATOR);
+    for n in 0..FLOOD {
+        let _ = take(&guard, network(n)).await;
+    }
+    let change = region.change();
+    let grown = change.bytes_allocated as i64 - change.bytes_deallocated as i64;
+    // 24 bytes a slot and room between them; 24 bytes for an offender, and room for as many.
+    let bound = CAPACITY * 64 + escalation.map_or(0, |_| Penalties::CAPACITY * 80);
+    assert!(grown < bound as i64, "{grown} bytes more than before, at most {bound}");
+    assert!(store.len() <= CAPACITY + CAPACITY / 10, "{} slots", store.len());
+    assert!(store.overflowed() > FLOOD / 2, "{}", store.overflowed());
+    assert!(rejections.at(Surface::Http) > FLOOD / 2, "newcomers share one allowance");
+
+    for _ in 0..7 {
+        take(&guard, honest).await.expect("an honest client keeps its own budget");
+    }
+    assert_eq!(take(&guard, honest).await.unwrap_err().reason, Reason::Address);
+    take(&guard, blocked).await.expect_err("a blocked one stays blocked");
+}
+
+#[tokio::test]
+async fn a_flood_of_a_million_networks_hurts_nobody_who_was_there() {
+    survives(None).await;
+    let hour = Duration::from_secs(3600);
+    survives(Some(Escalation::new(hour, 8 * hour, hour).unwrap())).await;
+}

@@ -1,0 +1,101 @@
+use std::{sync::Arc, time::Duration};
+
+use headgate::{Clock, ManualClock};
+use headgate_guard::{
+    Denied, Escalation, EscalationError, Guard, Penalties, Policy, Reason, Routes,
+};
+
+use crate::support::{by_address, by_clock};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn escalation() -> Escalation {
+    Escalation::new(10 * SECOND, 60 * SECOND, 100 * SECOND).unwrap()
+}
+
+/// A guard that admits 60 a minute, one a second, and punishes.
+fn guard() -> (Arc<ManualClock>, Guard) {
+    let (clock, backend) = by_clock();
+    let policy = Policy::new([by_address("public", 60)]).unwrap().escalation(escalation());
+    let guard = Guard::builder(policy, Routes::all("public")).backend(backend).build().unwrap();
+    (clock, guard)
+}
+
+async fn ask(guard: &Guard, address: &str) -> Result<(), Denied> {
+    guard.check("public", address.parse().unwrap()).await.map(|_| ())
+}
+
+/// Takes until it is denied.
+async fn offend(guard: &Guard) -> Denied {
+    for _ in 0..200 {
+        if let Err(denied) = ask(guard, "192.0.2.1").await {
+            return denied;
+        }
+    }
+    panic!("nobody was denied");
+}
+
+#[tokio::test]
+async fn the_wait_doubles_up_to_a_maximum_and_is_the_truth() {
+    let (clock, guard) = guard();
+    for expected in [10, 20, 40, 60, 60] {
+        let denied = offend(&guard).await;
+        assert_eq!(denied.reason, Reason::Address);
+        assert_eq!(denied.retry_after, expected * SECOND);
+        // Asking during the penalty neither helps nor makes it longer.
+        clock.advance(expected * SECOND - Duration::from_micros(1));
+        let denied = ask(&guard, "192.0.2.1").await.unwrap_err();
+        assert_eq!(denied.reason, Reason::Penalty);
+        assert_eq!((denied.retry_after, denied.retry_after_secs()), (Duration::from_micros(1), 1));
+        clock.advance(Duration::from_micros(1));
+        ask(&guard, "192.0.2.1").await.expect("who waits as long as told is admitted");
+    }
+    ask(&guard, "192.0.2.2").await.expect("nobody else is punished");
+}
+
+#[tokio::test]
+async fn offences_are_forgiven_one_by_one() {
+    let (clock, guard) = guard();
+    for expected in [10, 20, 40] {
+        assert_eq!(offend(&guard).await.retry_after, expected * SECOND);
+        clock.advance(expected * SECOND);
+    }
+    // Two of three are forgiven: the next is the second.
+    clock.advance(200 * SECOND);
+    assert_eq!(offend(&guard).await.retry_after, 20 * SECOND);
+    clock.advance(20 * SECOND + 1000 * SECOND);
+    assert_eq!(offend(&guard).await.retry_after, 10 * SECOND);
+}
+
+#[tokio::test]
+async fn a_penalty_never_ends_before_the_limit_admits() {
+    let (_, backend) = by_clock();
+    let policy = Policy::new([by_address("public", 1)]).unwrap().escalation(escalation());
+    let guard = Guard::builder(policy, Routes::all("public")).backend(backend).build().unwrap();
+    ask(&guard, "192.0.2.1").await.unwrap();
+    assert_eq!(ask(&guard, "192.0.2.1").await.unwrap_err().retry_after, 60 * SECOND);
+}
+
+#[test]
+fn only_so_many_are_remembered_and_nobody_is_forgotten_for_another() {
+    let clock = Arc::new(ManualClock::default());
+    let penalties = Penalties::new(160, Arc::clone(&clock) as Arc<dyn Clock>);
+    assert_eq!(penalties.offend("first", SECOND, &escalation()), 10 * SECOND);
+    for other in 0..100_000 {
+        penalties.offend(other, SECOND, &escalation());
+    }
+    assert!(penalties.len() <= 160, "{}", penalties.len());
+    assert_eq!(penalties.remaining("first"), Some(10 * SECOND));
+    assert_eq!(penalties.offend("late", SECOND, &escalation()), SECOND, "the limit's own wait");
+    // What has nothing left to forgive makes room.
+    clock.advance(111 * SECOND);
+    assert_eq!(penalties.offend("late", SECOND, &escalation()), 10 * SECOND);
+}
+
+#[test]
+fn what_makes_no_escalation_is_refused() {
+    let error = Escalation::new(2 * SECOND, SECOND, SECOND).unwrap_err();
+    assert_eq!(error, EscalationError::Range { first: 2 * SECOND, max: SECOND });
+    assert!(Escalation::new(Duration::ZERO, SECOND, SECOND).is_err());
+    assert!(Escalation::new(SECOND, SECOND, Duration::ZERO).is_err());
+}

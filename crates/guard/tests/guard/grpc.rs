@@ -1,0 +1,58 @@
+use std::net::SocketAddr;
+
+use headgate_guard::Guard;
+use headgate_guard::Routes;
+use tokio::net::TcpListener;
+use tonic::{
+    Code,
+    transport::{
+        Channel, Server as TonicServer,
+        server::{TcpConnectInfo, TcpIncoming},
+    },
+};
+use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+
+use crate::support::{Server, guard, header, public};
+
+/// A tonic server behind a guard that admits two a minute.
+async fn serve() -> SocketAddr {
+    let guard = Guard::builder(public(2), Routes::all("public"))
+        .peer(|known| known.get::<TcpConnectInfo>()?.remote_addr().map(|address| address.ip()))
+        .build()
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (_, health) = tonic_health::server::health_reporter();
+    let server = TonicServer::builder().layer(guard.layer().grpc()).add_service(health);
+    tokio::spawn(server.serve_with_incoming(TcpIncoming::from(listener)));
+    address
+}
+
+#[tokio::test]
+async fn a_call_over_the_limit_is_resource_exhausted_and_says_when_to_come_back() {
+    let address = serve().await;
+    let channel = Channel::from_shared(format!("http://{address}")).unwrap();
+    let mut client = HealthClient::new(channel.connect().await.unwrap());
+    for _ in 0..2 {
+        client.check(HealthCheckRequest::default()).await.unwrap();
+    }
+    let status = client.check(HealthCheckRequest::default()).await.unwrap_err();
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert_eq!(status.message(), "rate limited");
+    assert_eq!(status.metadata().get("retry-after").unwrap(), "30");
+    let pushback = status.metadata().get("grpc-retry-pushback-ms").unwrap();
+    let millis: u64 = pushback.to_str().unwrap().parse().unwrap();
+    assert!((29_000..=30_000).contains(&millis), "{millis}");
+}
+
+#[tokio::test]
+async fn the_usual_words_are_those_of_who_asks() {
+    let server = Server::behind(&guard(1)).await;
+    assert_eq!(server.status("/").await, 200);
+    let denied = server.get("/", &[("content-type", "application/grpc+proto")]).await;
+    assert_eq!(denied.status(), 200);
+    assert_eq!(header(&denied, "content-type"), "application/grpc");
+    assert_eq!(header(&denied, "grpc-status"), "8");
+    assert_eq!(header(&denied, "retry-after"), "60");
+    assert!(denied.body().is_empty(), "trailers alone");
+}

@@ -1,0 +1,160 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use axum::{Router, body::Body, routing::get};
+use headgate_guard::Backend;
+use headgate_guard::{Allowance, Class, Guard, Policy, Reason, Rejections, Routes, Surface};
+use http::{Method, Response, StatusCode};
+use tower::{ServiceBuilder, ServiceExt};
+
+use crate::support::{Server, by_address, by_clock, guard, header, hello, public, request};
+
+#[tokio::test]
+async fn who_is_over_the_limit_is_told_so_and_when_to_come_back() {
+    let server = Server::behind(&guard(1)).await;
+    let admitted = server.get("/", &[]).await;
+    assert_eq!(admitted.status(), 200);
+    assert_eq!(admitted.body(), "hello");
+    assert_eq!(header(&admitted, "x-ratelimit-limit"), "", "only if so configured");
+
+    let denied = server.get("/", &[]).await;
+    assert_eq!(denied.status(), 429);
+    let body = r#"{"code":"RATE_LIMITED","message":"rate limited","details":null}"#;
+    assert_eq!(denied.body(), body);
+    let expected = [
+        ("content-type", "application/json"),
+        ("retry-after", "60"),
+        ("x-ratelimit-limit", "1"),
+        ("x-ratelimit-remaining", "0"),
+        ("ratelimit-policy", r#""public";q=1;w=60"#),
+        ("ratelimit", r#""public";r=0;t=60"#),
+    ];
+    for (name, value) in expected {
+        assert_eq!(header(&denied, name), value, "{name}");
+    }
+    let reset: u64 = header(&denied, "x-ratelimit-reset").parse().unwrap();
+    assert!(reset > 1_700_000_000, "{reset} is a Unix time");
+}
+
+#[tokio::test]
+async fn who_waits_as_long_as_told_is_admitted() {
+    let (clock, backend) = by_clock();
+    let guard = Guard::builder(public(3), Routes::all("public")).backend(backend);
+    let server = Server::behind(&guard.build().unwrap()).await;
+    for _ in 0..3 {
+        assert_eq!(server.status("/").await, 200);
+        clock.advance(Duration::from_micros(333_333));
+    }
+    let denied = server.get("/", &[]).await;
+    assert_eq!(denied.status(), 429);
+    // 20 s for the first to flow back, of which 0.999999 s are over: rounded up, never down.
+    assert_eq!(header(&denied, "retry-after"), "20");
+    clock.advance(Duration::from_secs(19));
+    assert_eq!(server.status("/").await, 429);
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(server.status("/").await, 200);
+}
+
+#[tokio::test]
+async fn a_limit_of_nothing_denies_for_the_whole_window() {
+    let server = Server::behind(&guard(0)).await;
+    let denied = server.get("/", &[]).await;
+    assert_eq!(denied.status(), 429);
+    assert_eq!(header(&denied, "retry-after"), "60");
+}
+
+#[tokio::test]
+async fn what_is_denied_reaches_nothing() {
+    let reached = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&reached);
+    let handler = get(move || async move {
+        counter.fetch_add(1, SeqCst);
+    });
+    let router = Router::new().route("/", handler).layer(guard(2).layer());
+    let server = Server::start(router).await;
+    for _ in 0..5 {
+        server.status("/").await;
+    }
+    assert_eq!(reached.load(SeqCst), 2);
+}
+
+#[tokio::test]
+async fn classes_are_counted_by_themselves() {
+    let policy =
+        Policy::new([by_address("auth", 1), by_address("reports", 2), by_address("public", 3)]);
+    let routes = Routes::new()
+        .prefix("/v1/auth", "auth")
+        .method(Method::POST, "/v1/reports", "reports")
+        .otherwise("public");
+    let guard = Guard::builder(policy.unwrap(), routes).build().unwrap();
+    let server = Server::behind(&guard).await;
+    let mut admitted = [0; 2];
+    for _ in 0..5 {
+        // Challenge and verify are of one class, and share.
+        for path in ["/v1/auth/challenge", "/v1/auth/verify"] {
+            admitted[0] += u32::from(server.status(path).await == 200);
+        }
+        admitted[1] += u32::from(server.status("/v1/reports").await == 200);
+    }
+    assert_eq!(admitted, [1, 3]);
+}
+
+#[tokio::test]
+async fn the_answer_can_be_another_and_keeps_its_headers() {
+    let layer = guard(1).layer().respond_with(|denial| {
+        let text = format!("{} waits {}", denial.class(), denial.denied().retry_after_secs());
+        let mut response = Response::new(Body::from(text));
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        response
+    });
+    let server = Server::start(hello().layer(layer)).await;
+    assert_eq!(server.status("/").await, 200);
+    let denied = server.get("/", &[]).await;
+    assert_eq!(denied.status(), 503);
+    assert_eq!(denied.body(), "public waits 60");
+    assert_eq!(header(&denied, "retry-after"), "60");
+}
+
+#[tokio::test]
+async fn who_is_admitted_can_be_told_what_is_left() {
+    let guard = Guard::builder(public(5), Routes::all("public")).tell_admitted(true);
+    let server = Server::behind(&guard.build().unwrap()).await;
+    let admitted = server.get("/", &[]).await;
+    assert_eq!(admitted.status(), 200);
+    assert_eq!(header(&admitted, "x-ratelimit-remaining"), "4");
+    assert_eq!(header(&admitted, "ratelimit-policy"), r#""public";q=5;w=60"#);
+    assert_eq!(header(&admitted, "retry-after"), "");
+}
+
+#[tokio::test]
+async fn those_from_nobody_knows_where_are_one_client_and_are_noticed() {
+    let rejections = Arc::new(Rejections::default());
+    let backend = Backend::memory().observer(Arc::clone(&rejections) as _);
+    let guard = Guard::builder(public(1), Routes::all("public")).backend(backend).build().unwrap();
+    let service = ServiceBuilder::new().layer(guard.layer()).service(hello());
+    let mut statuses = Vec::new();
+    for _ in 0..2 {
+        statuses.push(service.clone().oneshot(request()).await.unwrap().status().as_u16());
+    }
+    assert_eq!(statuses, [200, 429]);
+    assert_eq!(rejections.unidentified_count(), 2);
+    assert_eq!(rejections.count(Surface::Http, Reason::Address), 1);
+    assert_eq!(rejections.at(Surface::Grpc), 0);
+}
+
+#[tokio::test]
+async fn what_makes_no_policy_is_refused() {
+    let twice = Policy::new([by_address("a", 1), by_address("a", 2)]).unwrap_err();
+    assert_eq!(twice.to_string(), "class \"a\" stands twice in the policy");
+    let nowhere = Guard::builder(public(1), Routes::all("nobody")).build().unwrap_err();
+    let expected = "routes lead to class \"nobody\", which the policy does not have";
+    assert_eq!(nowhere.to_string(), expected);
+    let name = Class::new("Öffentlich").unwrap_err().to_string();
+    assert_eq!(name, "\"Öffentlich\" is no name: expected 1 to 16 bytes of a-z, 0-9, '-' and '_'");
+    assert!(Allowance::per_minute(u64::MAX).is_err());
+}

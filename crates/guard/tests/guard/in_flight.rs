@@ -1,0 +1,123 @@
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use axum::{Router, body::Body, routing::get};
+use bytes::Bytes;
+use headgate_guard::{
+    Backend, Busy, Class, Guard, InFlight, InFlightLimits, Policy, Reason, Rejections, Routes,
+    Surface,
+};
+use http_body::Frame;
+use http_body_util::BodyExt;
+
+use crate::support::{Server, header};
+
+/// A body that never ends.
+struct Endless;
+
+impl http_body::Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Pending
+    }
+}
+
+fn guard(limits: InFlightLimits, backend: Backend) -> Guard {
+    let policy = Policy::new([Class::new("public").unwrap().in_flight(limits)]).unwrap();
+    Guard::builder(policy, Routes::all("public")).backend(backend).build().unwrap()
+}
+
+fn router(guard: &Guard) -> Router {
+    Router::new()
+        .route("/", get(async || "hello"))
+        .route("/endless", get(async || Body::new(Endless)))
+        .layer(guard.in_flight_layer())
+}
+
+#[tokio::test]
+async fn a_request_is_open_until_its_connection_dies() {
+    let rejections = Arc::new(Rejections::default());
+    let backend = Backend::memory().observer(Arc::clone(&rejections) as _);
+    let server = Server::start(router(&guard(InFlightLimits::new(1, 10), backend))).await;
+    let (answer, connection) = server.open_from("127.0.0.1", "/endless", &[]).await;
+    assert_eq!(answer.status(), 200);
+
+    let denied = server.get("/", &[]).await;
+    assert_eq!(denied.status(), 429);
+    assert_eq!(header(&denied, "retry-after"), "1");
+    assert!(denied.body().starts_with(b"{\"code\":\"RATE_LIMITED\""));
+    assert_eq!(rejections.count(Surface::Http, Reason::InFlight), 1);
+    assert_eq!(server.get_from("127.0.0.2", "/", &[]).await.status(), 200, "others may");
+
+    drop((answer, connection));
+    // The server notices in its own time that nobody is there any more.
+    while server.status("/").await != 200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn all_together_have_a_limit_too() {
+    let server = Server::start(router(&guard(InFlightLimits::new(5, 2), Backend::memory()))).await;
+    let _first = server.open_from("127.0.0.1", "/endless", &[]).await;
+    let second = server.open_from("127.0.0.2", "/endless", &[]).await;
+    assert_eq!(server.get_from("127.0.0.3", "/", &[]).await.status(), 429);
+    drop(second);
+    while server.get_from("127.0.0.3", "/", &[]).await.status() != 200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_whose_answer_has_ended_is_not_open() {
+    let server = Server::start(router(&guard(InFlightLimits::new(1, 1), Backend::memory()))).await;
+    let (answer, _connection) = server.open_from("127.0.0.1", "/", &[]).await;
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "hello");
+    // The connection is still there.
+    while server.status("/").await != 200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[test]
+fn slots_free_themselves_and_leave_nothing_behind() {
+    let open = InFlight::new();
+    let limits = InFlightLimits::new(2, 3);
+    let mut permits = vec![open.acquire("a", limits).unwrap(), open.acquire("a", limits).unwrap()];
+    assert_eq!(open.acquire("a", limits).unwrap_err(), Busy::PerKey(2));
+    permits.push(open.acquire("b", limits).unwrap());
+    assert_eq!(open.acquire("c", limits).unwrap_err(), Busy::Total(3));
+    assert_eq!((open.total(), open.clients()), (3, 2));
+    permits.clear();
+    assert_eq!((open.total(), open.clients()), (0, 0));
+    assert!(open.acquire("a", InFlightLimits::new(0, 1)).is_err(), "nothing is a limit");
+    assert_eq!((open.total(), open.clients()), (0, 0));
+}
+
+#[test]
+fn at_once_never_more_are_open_than_allowed() {
+    let open = InFlight::new();
+    let limits = InFlightLimits::new(3, 5);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let open = &open;
+            scope.spawn(move || {
+                for _ in 0..5_000 {
+                    let permit = open.acquire(thread % 2, limits);
+                    assert!(open.total() <= 5);
+                    drop(permit);
+                }
+            });
+        }
+    });
+    assert_eq!((open.total(), open.clients()), (0, 0));
+}

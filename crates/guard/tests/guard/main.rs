@@ -1,0 +1,16 @@
+//! The guards at work: real servers and clients on loopback, real Redis, an injected clock.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod escalation;
+mod grpc;
+mod http;
+mod in_flight;
+mod live;
+mod peers;
+mod privacy;
+mod proxies;
+mod redis;
+mod stages;
+mod support;
+mod websocket;

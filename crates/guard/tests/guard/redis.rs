@@ -1,0 +1,60 @@
+//! The same layer on Redis.
+
+use std::{num::NonZeroU32, sync::Arc};
+
+use headgate::FailMode;
+use headgate_guard::{Backend, Guard, Routes};
+use headgate_store_redis::{RedisConfig, RedisStore};
+use headgate_testkit::{Redis, require};
+
+use crate::support::{Server, header, public};
+
+const TWO: NonZeroU32 = NonZeroU32::new(2).unwrap();
+
+fn on_redis(redis: &Redis, per_minute: u64, fail_mode: FailMode) -> Guard {
+    let store = RedisStore::connect(RedisConfig::from_url(&redis.url()).unwrap());
+    let backend = Backend::shared(Arc::new(store), TWO).fail_mode(fail_mode);
+    Guard::builder(public(per_minute), Routes::all("public")).backend(backend).build().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_instances_share_one_limit_and_go_on_alone_when_redis_is_gone() {
+    let redis = require!(Redis::start());
+    let guards = [(); 2].map(|()| on_redis(&redis, 6, FailMode::Local));
+    let servers = [Server::behind(&guards[0]).await, Server::behind(&guards[1]).await];
+    let admitted = async || {
+        let mut admitted = 0;
+        for _ in 0..10 {
+            for server in &servers {
+                admitted += u32::from(server.status("/").await == 200);
+            }
+        }
+        admitted
+    };
+    assert_eq!(admitted().await, 6);
+    let key = redis.cli(&["KEYS", "*"]);
+    assert_eq!(key, "guard:public:ip:127.0.0.1");
+    let denied = servers[0].get("/", &[]).await;
+    assert_eq!(header(&denied, "retry-after"), "10");
+
+    // Each has its half, and the half is a limit.
+    redis.kill();
+    assert_eq!(admitted().await, 6);
+    redis.restart();
+    // The breaker lets one call through every half second.
+    while redis.cli(&["KEYS", "*"]) != key {
+        servers[0].status("/").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_redis_everybody_or_nobody_passes_if_so_configured() {
+    let redis = require!(Redis::start());
+    redis.kill();
+    for (fail_mode, expected) in [(FailMode::Open, 200), (FailMode::Closed, 429)] {
+        let server = Server::behind(&on_redis(&redis, 1, fail_mode)).await;
+        for _ in 0..4 {
+            assert_eq!(server.status("/").await, expected, "{fail_mode}");
+        }
+    }
+}
