@@ -1,5 +1,7 @@
 //! What a subscription asks for, within bounds.
 
+use std::collections::BTreeSet;
+
 use nostr::{
     event::Event,
     filter::{Filter, MatchEventOptions, SingleLetterTag},
@@ -109,10 +111,10 @@ fn topics(filter: &Filter) -> impl Iterator<Item = &str> {
 
 fn most_values(filter: &Filter) -> usize {
     let lists = [
-        filter.ids.as_ref().map(|list| list.len()),
-        filter.authors.as_ref().map(|list| list.len()),
-        filter.kinds.as_ref().map(|list| list.len()),
-        filter.generic_tags.values().map(|list| list.len()).max(),
+        filter.ids.as_ref().map(BTreeSet::len),
+        filter.authors.as_ref().map(BTreeSet::len),
+        filter.kinds.as_ref().map(BTreeSet::len),
+        filter.generic_tags.values().map(BTreeSet::len).max(),
     ];
     lists.into_iter().flatten().max().unwrap_or(0)
 }

@@ -6,7 +6,7 @@ use headgate_service_config::RelayDocument;
 /// The most connections of all clients together.
 const MAX_CONNECTIONS: u32 = 10_000;
 
-/// What clients may do over WebSockets.
+/// What clients may do on their connections.
 pub(crate) fn websocket_limits(document: &RelayDocument) -> WebSocketLimits {
     let rates = &document.rate_limit.ws;
     let per_address = u32::try_from(rates.concurrent_by_ip).unwrap_or(u32::MAX);

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use nostr_sdk::Keys;
+use nostr_sdk::{EventBuilder, JsonUtil as _, Keys, RelayUrl};
 use serde_json::{Value, json};
 
 use super::{
-    harness::{Running, note},
+    harness::{Running, Start, note},
     wire::Wire,
 };
 
@@ -135,4 +135,20 @@ async fn a_signature_for_another_relay_or_challenge_is_refused() {
     assert_eq!(wire.publish(&event).await[2], false, "it is still nobody");
     assert_eq!(wire.sign(&node, &keys, &challenge).await[2], true);
     node.counted("auth_failure_total{service=\"relay\"} 2").await;
+}
+
+#[tokio::test]
+async fn a_signature_is_for_what_clients_call_the_relay() {
+    let called = "wss://node.example/relay";
+    let start = Start::new().variable("CN_PUBLIC_URL", called);
+    let node = start.on(required(json!({}))).await;
+    let keys = Keys::generate();
+    let mut wire = Wire::open(&node).await;
+    let challenge = challenged(&mut wire).await;
+    let refused = wire.sign(&node, &keys, &challenge).await;
+    assert_eq!(refused[3], "invalid: challenge or relay is not this one");
+    let auth = EventBuilder::auth(&challenge, RelayUrl::parse(called).unwrap());
+    let auth = auth.sign_with_keys(&keys).unwrap();
+    wire.send_text(&format!(r#"["AUTH",{}]"#, auth.as_json())).await;
+    assert_eq!(wire.next().await, json!(["OK", auth.id, true, ""]));
 }

@@ -47,8 +47,8 @@ async fn a_place_is_free_again_when_its_connection_is_over() {
 #[tokio::test]
 async fn a_client_that_is_silently_gone_leaves_its_place() {
     let start = Start::new().timing(|timing| headgate_community_node::relay::Timing {
-        ping: std::time::Duration::from_millis(50),
-        silence: std::time::Duration::from_millis(400),
+        ping: std::time::Duration::from_millis(100),
+        silence: std::time::Duration::from_secs(3),
         ..timing
     });
     let node = start.on(json!({})).await;
