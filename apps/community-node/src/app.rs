@@ -15,15 +15,16 @@ use crate::{
     Config, Node,
     config::Backend,
     gossip,
-    http::{NoLibrary, Service},
+    http::Service,
     metrics::Metrics,
-    relay,
+    relay::{Relay, Timing},
 };
 
 /// A node that is ready to listen.
 pub struct App {
     node: Arc<Node>,
     reloader: Reloader,
+    timing: Timing,
     stop: watch::Sender<bool>,
 }
 
@@ -79,7 +80,13 @@ impl App {
             Ok(Err(error)) => warn!(%error, "Starting on safe defaults"),
             Err(_) => warn!("Starting on safe defaults: the database does not answer"),
         }
-        Ok(Self { node, reloader, stop })
+        Ok(Self { node, reloader, timing: Timing::default(), stop })
+    }
+
+    /// Looks after the relay's connections at other times than usual.
+    #[must_use]
+    pub fn relay_timing(self, timing: Timing) -> Self {
+        Self { timing, ..self }
     }
 
     /// What the entrances share.
@@ -93,11 +100,14 @@ impl App {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
-        let gossip = gossip::start(&self.node).await?;
-        let http = Service::new(&self.node, Arc::new(NoLibrary)).map_err(io::Error::other)?;
-        let routes = Router::new().merge(relay::router(&self.node)).merge(http.router());
+        let relay = Relay::new(&self.node, listener.local_addr()?, self.timing);
+        let relay = relay.map_err(io::Error::other)?;
+        let gossip = gossip::start(&self.node, &relay).await?;
+        let http = Service::new(&self.node, &relay).map_err(io::Error::other)?;
+        let routes = Router::new().merge(relay.router()).merge(http.router());
         let mut background = JoinSet::new();
         background.spawn(http.run());
+        background.spawn(relay.follow_document());
         background.spawn(reload(Arc::clone(&self.node), self.reloader));
         let stop = self.stop;
         let stopping = async move {

@@ -1,5 +1,6 @@
 //! What the environment says.
 
+mod peers;
 mod secret;
 mod variables;
 
@@ -11,8 +12,9 @@ use headgate_service_config::Reloader;
 use thiserror::Error;
 use uuid::Uuid;
 
-pub use self::secret::Secret;
 use self::variables::Variables;
+pub use self::{peers::IrohSecret, secret::Secret};
+use crate::gossip::Peer;
 
 /// How the node runs.
 #[derive(Clone, Debug)]
@@ -29,6 +31,12 @@ pub struct Config {
     pub backend: Backend,
     /// `CN_IROH_BIND`: where it gossips; nowhere if nothing is said.
     pub iroh_bind: Option<SocketAddr>,
+    /// `CN_IROH_SECRET` or `CN_IROH_SECRET_FILE`: what makes its id, as 64 hexadecimal digits; another one at each start if nothing is said.
+    pub iroh_secret: Option<IrohSecret>,
+    /// `CN_GOSSIP_TOPICS`: which topics it gossips about.
+    pub topics: Vec<String>,
+    /// `CN_GOSSIP_PEERS`: whom it gossips with at first, such as `id@192.0.2.1:11204`.
+    pub peers: Vec<Peer>,
     /// `CN_PUBLIC_URL`: what clients call it, such as `wss://node.example/relay`.
     pub public_url: Option<String>,
     /// `CN_ADMIN_PASSWORD` or `CN_ADMIN_PASSWORD_FILE`: what opens the admin API; without it that is closed.
@@ -69,6 +77,10 @@ const BACKEND: &str = "CN_BACKEND";
 const REDIS_URL: &str = "CN_REDIS_URL";
 const REDIS_URL_FILE: &str = "CN_REDIS_URL_FILE";
 const IROH_BIND: &str = "CN_IROH_BIND";
+const IROH_SECRET: &str = "CN_IROH_SECRET";
+const IROH_SECRET_FILE: &str = "CN_IROH_SECRET_FILE";
+const GOSSIP_TOPICS: &str = "CN_GOSSIP_TOPICS";
+const GOSSIP_PEERS: &str = "CN_GOSSIP_PEERS";
 const PUBLIC_URL: &str = "CN_PUBLIC_URL";
 const ADMIN_PASSWORD: &str = "CN_ADMIN_PASSWORD";
 const ADMIN_PASSWORD_FILE: &str = "CN_ADMIN_PASSWORD_FILE";
@@ -79,7 +91,7 @@ const INSTANCE: &str = "CN_INSTANCE";
 const POLL_SECONDS: &str = "CN_CONFIG_POLL_SECONDS";
 
 /// Every variable that begins as ours do.
-const OURS: [&str; 16] = [
+const OURS: [&str; 20] = [
     LISTEN,
     DATABASE_URL,
     DATABASE_URL_FILE,
@@ -88,6 +100,10 @@ const OURS: [&str; 16] = [
     REDIS_URL,
     REDIS_URL_FILE,
     IROH_BIND,
+    IROH_SECRET,
+    IROH_SECRET_FILE,
+    GOSSIP_TOPICS,
+    GOSSIP_PEERS,
     PUBLIC_URL,
     ADMIN_PASSWORD,
     ADMIN_PASSWORD_FILE,
@@ -125,6 +141,9 @@ impl Config {
             backend: backend(&variables)?,
             iroh_bind: variables
                 .parse(IROH_BIND, "an address and a port, such as 0.0.0.0:11204")?,
+            iroh_secret: peers::secret(&variables)?,
+            topics: peers::topics(&variables)?,
+            peers: peers::peers(&variables)?,
             public_url: variables.get(PUBLIC_URL).map(str::to_owned),
             admin_password: strong(&variables, ADMIN_PASSWORD, ADMIN_PASSWORD_FILE)?,
             token_secret: strong(&variables, TOKEN_SECRET, TOKEN_SECRET_FILE)?,

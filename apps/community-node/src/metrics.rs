@@ -12,7 +12,7 @@ pub struct Metrics {
     registry: Registry,
     /// `ingest_received_total{service, source}`: what came in, over `ws` or `gossip`.
     pub ingest_received: IntCounterVec,
-    /// `ingest_rejected_total{service, reason}`: what was turned away; see [`Reason`].
+    /// `ingest_rejected_total{service, reason, kind}`: what was turned away; see [`Reason`] and [`Kind`].
     pub ingest_rejected: IntCounterVec,
     /// `ws_connections`: those that are open.
     pub ws_connections: IntGauge,
@@ -59,6 +59,29 @@ pub enum Reason {
     Other,
 }
 
+/// What was turned away: the label `kind` of `ingest_rejected_total`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A request over HTTP.
+    Http,
+    /// The opening of a WebSocket.
+    Connection,
+    /// An event.
+    Event,
+    /// A subscription.
+    Req,
+    /// A subscription that asks for what is kept.
+    Backfill,
+    /// A login over a WebSocket.
+    Auth,
+    /// A frame that makes no sense.
+    Invalid,
+    /// A message of a peer.
+    Gossip,
+    /// A message of a peer, because of who wrote it.
+    GossipAuthor,
+}
+
 /// The labels of a request.
 const REQUEST: [&str; 4] = ["service", "route", "method", "status"];
 
@@ -78,6 +101,25 @@ impl Reason {
     }
 }
 
+// === impl Kind ===
+
+impl Kind {
+    /// The label.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Connection => "conn",
+            Self::Event => "event",
+            Self::Req => "req",
+            Self::Backfill => "backfill",
+            Self::Auth => "auth",
+            Self::Invalid => "invalid",
+            Self::Gossip => "gossip",
+            Self::GossipAuthor => "gossip_author",
+        }
+    }
+}
+
 // === impl Metrics ===
 
 impl Metrics {
@@ -93,7 +135,7 @@ impl Metrics {
         );
         let service = ["service"];
         let service_and_source = ["service", "source"];
-        let service_and_reason = ["service", "reason"];
+        let rejections = ["service", "reason", "kind"];
         let service_and_metric = ["service", "metric"];
         Ok(Self {
             ingest_received: counters(
@@ -104,7 +146,7 @@ impl Metrics {
             ingest_rejected: counters(
                 all,
                 ("ingest_rejected_total", "What was turned away"),
-                &service_and_reason,
+                &rejections,
             )?,
             ws_connections: gauge(all, "ws_connections", "WebSockets that are open")?,
             ws_unauthenticated_connections: gauge(
@@ -152,9 +194,14 @@ impl Metrics {
         })
     }
 
-    /// Counts what `service` turned away.
+    /// Counts a request over HTTP that `service` turned away.
     pub fn reject(&self, service: &str, reason: Reason) {
-        self.ingest_rejected.with_label_values(&[service, reason.name()]).inc();
+        self.reject_kind(service, reason, Kind::Http);
+    }
+
+    /// Counts what `service` turned away.
+    pub fn reject_kind(&self, service: &str, reason: Reason, kind: Kind) {
+        self.ingest_rejected.with_label_values(&[service, reason.name(), kind.name()]).inc();
     }
 
     /// Notes what a service runs on.

@@ -25,6 +25,8 @@ fn what_is_wrong_is_named_with_what_to_do() {
         ("CN_ADMIN_PASSWORD", "short", "expected at least 16 bytes"),
         ("CN_ADMIN_PASSWORD_FILE", "/nowhere/at/all", "No such file"),
         ("CN_IROH_BIND", "x", "expected an address and a port"),
+        ("CN_IROH_SECRET", "short", "expected 64 hexadecimal digits"),
+        ("CN_GOSSIP_PEERS", "192.0.2.1:1", "\"192.0.2.1:1\" names no peer: expected its id"),
         ("CN_CONFIG_POLL_SECONDS", "0", "expected seconds, 1 to 3600"),
         ("CN_LISTNE", "x", "there is no such variable, but CN_LISTEN"),
     ];
@@ -35,6 +37,13 @@ fn what_is_wrong_is_named_with_what_to_do() {
     }
     let problem = load(&[("CN_BACKEND", "redis")]).unwrap_err().to_string();
     assert!(problem.starts_with("CN_REDIS_URL: is missing"), "{problem}");
+}
+
+#[test]
+fn topics_are_listed_each_once() {
+    let config = load(&[("CN_GOSSIP_TOPICS", " rust, wasm,rust ,")]).unwrap();
+    assert_eq!(config.topics, ["rust", "wasm"]);
+    assert!(config.peers.is_empty());
 }
 
 #[test]
