@@ -15,7 +15,7 @@ use crate::{
     Config, Node,
     config::Backend,
     gossip,
-    http::{NoLibrary, Service},
+    http::Service,
     metrics::Metrics,
     relay::{Relay, Timing},
 };
@@ -103,7 +103,7 @@ impl App {
         let relay = Relay::new(&self.node, listener.local_addr()?, self.timing);
         let relay = relay.map_err(io::Error::other)?;
         let gossip = gossip::start(&self.node, &relay).await?;
-        let http = Service::new(&self.node, Arc::new(NoLibrary)).map_err(io::Error::other)?;
+        let http = Service::new(&self.node, &relay).map_err(io::Error::other)?;
         let routes = Router::new().merge(relay.router()).merge(http.router());
         let mut background = JoinSet::new();
         background.spawn(http.run());

@@ -29,9 +29,12 @@ use headgate_guard::{Guard, PolicyError};
 use headgate_quota::Committer;
 use thiserror::Error;
 
-pub use self::user::library::{Library, NoLibrary, Note};
-use self::{admin::Sessions, limits::HttpObserver, user::Tokens};
-use crate::{Node, quota::DailyQuotas};
+use self::{
+    admin::Sessions,
+    limits::HttpObserver,
+    user::{Tokens, library::Library},
+};
+use crate::{Node, quota::DailyQuotas, relay::Relay};
 
 /// The largest request.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
@@ -66,8 +69,8 @@ pub struct Service {
 // === impl Service ===
 
 impl Service {
-    /// The routes of `node`, which look things up in `library`.
-    pub fn new(node: &Arc<Node>, library: Arc<dyn Library>) -> Result<Self, HttpError> {
+    /// The routes of `node`, which look things up in what `relay` keeps.
+    pub fn new(node: &Arc<Node>, relay: &Relay) -> Result<Self, HttpError> {
         let observer = Arc::new(HttpObserver::new(&node.metrics));
         let guard = Guard::builder(limits::of(node)?, limits::routes())
             .backend(node.guards.clone().observer(observer))
@@ -77,6 +80,7 @@ impl Service {
         let (quotas, committer) = DailyQuotas::new(node);
         let tokens = Tokens::new(node.config.token_secret.as_ref()).map_err(HttpError::Random)?;
         let sessions = Sessions::default();
+        let library: Arc<dyn Library> = relay.events().clone();
         let node = Arc::clone(node);
         let http = Arc::new(Http { node, guard, tokens, sessions, quotas, library });
         Ok(Self { http, committer })

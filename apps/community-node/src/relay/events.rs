@@ -108,6 +108,11 @@ impl Events {
         Backfill { events: kept.find(queries), up_to: kept.last_number() }
     }
 
+    /// At most `limit` events that are kept, those that came last first.
+    pub(crate) fn newest(&self, limit: usize) -> Vec<Arc<Published>> {
+        self.kept().newest(limit)
+    }
+
     /// Events from now on.
     pub(crate) fn listen(&self) -> broadcast::Receiver<Arc<Published>> {
         self.live.subscribe()

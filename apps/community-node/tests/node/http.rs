@@ -11,4 +11,5 @@ mod process;
 mod proxies;
 mod quota;
 mod redis;
+mod search;
 mod start;

@@ -35,9 +35,6 @@ pub(super) struct Page {
     limit: Option<usize>,
 }
 
-/// How many of the newest notes are looked at.
-const SCANNED: usize = 10_000;
-
 /// How many results there are at most, and unless said.
 const MAX_RESULTS: usize = 100;
 const RESULTS: usize = 20;
@@ -119,10 +116,8 @@ fn results(limit: Option<usize>) -> Result<usize, ApiError> {
 
 /// Shows the newest notes to `reader` while it wants more.
 fn read(http: &Http, mut reader: impl FnMut(&Note<'_>) -> bool) {
-    let mut left = SCANNED;
     http.library.read(&mut |note| {
-        left -= 1;
-        if reader(note) && left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if reader(note) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
 }
 

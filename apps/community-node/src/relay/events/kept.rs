@@ -64,6 +64,11 @@ impl Kept {
         self.last_number
     }
 
+    /// At most `limit` events, those that came last first.
+    pub(super) fn newest(&self, limit: usize) -> Vec<Arc<Published>> {
+        self.arrivals.iter().rev().take(limit).cloned().collect()
+    }
+
     pub(super) fn keep(&mut self, published: Arc<Published>) {
         self.bytes += cost(&published);
         self.ids.insert(published.event.event.id);

@@ -99,6 +99,10 @@ impl Server {
         self.data.path().join("node.db")
     }
 
+    pub(crate) fn relay_url(&self) -> String {
+        format!("ws://{}/relay", self.address)
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Reply {
         self.send(Request::get(path), "").await
     }
@@ -202,9 +206,18 @@ pub(crate) fn answer(keys: &Keys, challenge: &str) -> Event {
 }
 
 pub(crate) fn sign(keys: &Keys, kind: Kind, tags: &[[&str; 2]], at: u64) -> Event {
+    signed(keys, EventBuilder::new(kind, ""), tags, at)
+}
+
+/// A note of somebody.
+pub(crate) fn say(keys: &Keys, content: &str, tags: &[[&str; 2]], at: u64) -> Event {
+    signed(keys, EventBuilder::new(Kind::TextNote, content), tags, at)
+}
+
+fn signed(keys: &Keys, event: EventBuilder, tags: &[[&str; 2]], at: u64) -> Event {
     let tags = tags.iter().map(|tag| Tag::parse(*tag).unwrap());
     let at = nostr::types::Timestamp::from_secs(at);
-    EventBuilder::new(kind, "").tags(tags).custom_created_at(at).finalize(keys).unwrap()
+    event.tags(tags).custom_created_at(at).finalize(keys).unwrap()
 }
 
 // === impl Client ===

@@ -10,7 +10,7 @@ use super::{
     wire::Wire,
 };
 
-fn required(more: Value) -> Value {
+fn required(more: &Value) -> Value {
     let mut auth = json!({"mode": "required", "grace_seconds": 900, "ws_auth_timeout_seconds": 10});
     for (name, value) in more.as_object().unwrap() {
         auth[name] = value.clone();
@@ -24,7 +24,7 @@ async fn challenged(wire: &mut Wire) -> String {
 
 #[tokio::test]
 async fn nobody_is_asked_while_that_is_off_or_not_yet_enforced() {
-    for document in [json!({}), required(json!({"enforce_at": 4_000_000_000_u64}))] {
+    for document in [json!({}), required(&json!({"enforce_at": 4_000_000_000_u64}))] {
         let node = Running::on(document).await;
         let mut wire = Wire::open(&node).await;
         let event = note(&Keys::generate(), "rust", "1", node.now());
@@ -37,7 +37,7 @@ async fn nobody_is_asked_while_that_is_off_or_not_yet_enforced() {
 
 #[tokio::test]
 async fn whoever_does_not_say_who_it_is_may_do_nothing() {
-    let node = Running::on(required(json!({}))).await;
+    let node = Running::on(required(&json!({}))).await;
     let keys = Keys::generate();
     let mut wire = Wire::open(&node).await;
     let challenge = challenged(&mut wire).await;
@@ -61,7 +61,7 @@ async fn whoever_does_not_say_who_it_is_may_do_nothing() {
 
 #[tokio::test]
 async fn a_new_connection_has_until_the_timeout() {
-    let node = Running::on(required(json!({}))).await;
+    let node = Running::on(required(&json!({}))).await;
     let keys = Keys::generate();
     let (mut silent, mut quick) = (Wire::open(&node).await, Wire::open(&node).await);
     challenged(&mut silent).await;
@@ -81,7 +81,7 @@ async fn a_connection_that_was_there_before_has_until_the_end_of_the_grace() {
     let mut wire = Wire::open(&node).await;
     wire.ask("before", json!({"#t": ["rust"]})).await;
     let enforce_at = node.now() + 60;
-    node.put(required(json!({"enforce_at": enforce_at})));
+    node.put(required(&json!({"enforce_at": enforce_at})));
     let event = note(&Keys::generate(), "rust", "1", node.now());
     assert_eq!(wire.publish(&event).await[2], true, "not yet enforced");
     wire.expect("EVENT").await;
@@ -111,7 +111,7 @@ async fn whoever_says_who_it_is_within_the_grace_stays() {
     let mut wire = Wire::open(&node).await;
     wire.ask("s", json!({"#t": ["rust"]})).await;
     let enforce_at = node.now() + 1;
-    node.put(required(json!({"enforce_at": enforce_at})));
+    node.put(required(&json!({"enforce_at": enforce_at})));
     node.clock.advance(Duration::from_secs(1));
     let challenge = challenged(&mut wire).await;
     assert_eq!(wire.sign(&node, &keys, &challenge).await[2], true);
@@ -122,7 +122,7 @@ async fn whoever_says_who_it_is_within_the_grace_stays() {
 
 #[tokio::test]
 async fn a_signature_for_another_relay_or_challenge_is_refused() {
-    let node = Running::on(required(json!({}))).await;
+    let node = Running::on(required(&json!({}))).await;
     let keys = Keys::generate();
     let mut wire = Wire::open(&node).await;
     let challenge = challenged(&mut wire).await;
@@ -141,7 +141,7 @@ async fn a_signature_for_another_relay_or_challenge_is_refused() {
 async fn a_signature_is_for_what_clients_call_the_relay() {
     let called = "wss://node.example/relay";
     let start = Start::new().variable("CN_PUBLIC_URL", called);
-    let node = start.on(required(json!({}))).await;
+    let node = start.on(required(&json!({}))).await;
     let keys = Keys::generate();
     let mut wire = Wire::open(&node).await;
     let challenge = challenged(&mut wire).await;

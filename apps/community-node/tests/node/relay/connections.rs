@@ -7,13 +7,13 @@ use super::{
     wire::Wire,
 };
 
-fn ws(limits: Value) -> Value {
+fn ws(limits: &Value) -> Value {
     json!({"rate_limit": {"ws": limits}})
 }
 
 #[tokio::test]
 async fn one_connection_a_minute() {
-    let node = Running::on(ws(json!({"conns_per_minute": 1}))).await;
+    let node = Running::on(ws(&json!({"conns_per_minute": 1}))).await;
     let mut wire = Wire::open(&node).await;
     let refused = Wire::try_open(node.address, &[]).await.err().expect("it is refused");
     assert_eq!(refused.status(), 429);
@@ -29,7 +29,7 @@ async fn one_connection_a_minute() {
 
 #[tokio::test]
 async fn a_place_is_free_again_when_its_connection_is_over() {
-    let node = Running::on(ws(json!({"concurrent_by_ip": 2}))).await;
+    let node = Running::on(ws(&json!({"concurrent_by_ip": 2}))).await;
     let (first, mut second) = (Wire::open(&node).await, Wire::open(&node).await);
     let refused = Wire::try_open(node.address, &[]).await.err().expect("there is no place");
     assert_eq!(refused.status(), 429);
@@ -71,7 +71,7 @@ async fn a_client_that_is_silently_gone_leaves_its_place() {
 #[tokio::test]
 async fn behind_a_trusted_proxy_everybody_has_a_budget_of_their_own() {
     let start = Start::new().variable("CN_TRUSTED_PROXIES", "127.0.0.0/8");
-    let node = start.on(ws(json!({"conns_per_minute": 1, "events_per_minute": 1}))).await;
+    let node = start.on(ws(&json!({"conns_per_minute": 1, "events_per_minute": 1}))).await;
     let keys = nostr_sdk::Keys::generate();
     let mut open = Vec::new();
     for client in 0..50 {
@@ -90,7 +90,7 @@ async fn behind_a_trusted_proxy_everybody_has_a_budget_of_their_own() {
 
 #[tokio::test]
 async fn without_a_trusted_proxy_pretending_gains_nothing() {
-    let node = Running::on(ws(json!({"conns_per_minute": 1}))).await;
+    let node = Running::on(ws(&json!({"conns_per_minute": 1}))).await;
     let _wire = Wire::open(&node).await;
     for client in 0..10 {
         let address = format!("198.51.100.{client}");
@@ -103,7 +103,7 @@ async fn without_a_trusted_proxy_pretending_gains_nothing() {
 
 #[tokio::test]
 async fn a_request_that_is_no_upgrade_holds_no_place() {
-    let node = Running::on(ws(json!({"concurrent_by_ip": 1}))).await;
+    let node = Running::on(ws(&json!({"concurrent_by_ip": 1}))).await;
     for _ in 0..3 {
         let status = plain_get(&node).await;
         assert!(status.contains("400") || status.contains("426"), "{status}");

@@ -38,8 +38,8 @@ impl Start {
         Self { variables: Vec::new(), timing }
     }
 
-    pub(crate) fn variable(mut self, name: &str, value: impl ToString) -> Self {
-        self.variables.push((name.to_owned(), value.to_string()));
+    pub(crate) fn variable(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.variables.push((name.to_owned(), value.into()));
         self
     }
 

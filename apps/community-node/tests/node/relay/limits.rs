@@ -8,7 +8,7 @@ use super::{
     wire::Wire,
 };
 
-fn ws(limits: Value) -> Value {
+fn ws(limits: &Value) -> Value {
     json!({"rate_limit": {"ws": limits}})
 }
 
@@ -24,7 +24,7 @@ fn waits(frame: &Value) -> bool {
 
 #[tokio::test]
 async fn one_event_a_minute() {
-    let node = Running::on(ws(json!({"events_per_minute": 1}))).await;
+    let node = Running::on(ws(&json!({"events_per_minute": 1}))).await;
     let keys = Keys::generate();
     let mut wire = Wire::open(&node).await;
     let [first, second] = ["1", "2"].map(|text| note(&keys, "rust", text, node.now()));
@@ -40,7 +40,7 @@ async fn one_event_a_minute() {
 
 #[tokio::test]
 async fn one_subscription_a_minute() {
-    let node = Running::on(ws(json!({"reqs_per_minute": 1}))).await;
+    let node = Running::on(ws(&json!({"reqs_per_minute": 1}))).await;
     let keys = Keys::generate();
     let mut wire = Wire::open(&node).await;
     assert!(wire.ask("first", about("rust")).await.is_empty());
@@ -61,7 +61,7 @@ async fn one_subscription_a_minute() {
 
 #[tokio::test]
 async fn events_and_subscriptions_do_not_slow_each_other() {
-    let node = Running::on(ws(json!({"events_per_minute": 3, "reqs_per_minute": 3}))).await;
+    let node = Running::on(ws(&json!({"events_per_minute": 3, "reqs_per_minute": 3}))).await;
     let keys = Keys::generate();
     let mut wire = Wire::open(&node).await;
     for n in 0..10 {
@@ -73,7 +73,7 @@ async fn events_and_subscriptions_do_not_slow_each_other() {
         assert_eq!(found.len(), 3);
     }
 
-    let node = Running::on(ws(json!({"events_per_minute": 3, "reqs_per_minute": 3}))).await;
+    let node = Running::on(ws(&json!({"events_per_minute": 3, "reqs_per_minute": 3}))).await;
     let mut wire = Wire::open(&node).await;
     for n in 0..10 {
         wire.send(json!(["REQ", "s", about("none")])).await;
@@ -91,7 +91,7 @@ async fn events_and_subscriptions_do_not_slow_each_other() {
 
 #[tokio::test]
 async fn asking_for_the_past_is_dearer_than_asking_for_what_is_to_come() {
-    let node = Running::on(ws(json!({"backfill_by_ip": 1}))).await;
+    let node = Running::on(ws(&json!({"backfill_by_ip": 1}))).await;
     let mut wire = Wire::open(&node).await;
     wire.ask("past", about("rust")).await;
     wire.send(json!(["REQ", "again", about("rust")])).await;
@@ -105,7 +105,7 @@ async fn asking_for_the_past_is_dearer_than_asking_for_what_is_to_come() {
 
 #[tokio::test]
 async fn an_address_has_one_budget_for_all_of_its_connections() {
-    let node = Running::on(ws(json!({"events_per_minute": 2}))).await;
+    let node = Running::on(ws(&json!({"events_per_minute": 2}))).await;
     let keys = [Keys::generate(), Keys::generate(), Keys::generate()];
     let mut taken = 0;
     for keys in &keys {
@@ -154,7 +154,7 @@ async fn signed_in(node: &Running, keys: &Keys) -> Wire {
 
 #[tokio::test]
 async fn nonsense_is_limited_and_ends_the_connection() {
-    let node = Running::on(ws(json!({"invalid_by_ip": 3}))).await;
+    let node = Running::on(ws(&json!({"invalid_by_ip": 3}))).await;
     let mut wire = Wire::open(&node).await;
     for _ in 0..3 {
         wire.send_text("nonsense").await;
@@ -196,15 +196,15 @@ async fn attempts_to_sign_in_are_limited() {
 
 #[tokio::test]
 async fn another_document_counts_for_connections_that_are_open() {
-    let mut node = Running::on(ws(json!({"events_per_minute": 1}))).await;
+    let mut node = Running::on(ws(&json!({"events_per_minute": 1}))).await;
     let keys = Keys::generate();
     let mut wire = Wire::open(&node).await;
     let event = note(&keys, "rust", "1", node.now());
     assert_eq!(wire.publish(&event).await[2], true);
     assert_eq!(wire.publish(&event).await[2], false);
-    node.put(ws(json!({"events_per_minute": 10_000})));
+    node.put(ws(&json!({"events_per_minute": 10_000})));
     until_taken(&mut wire, &event, &json!(true)).await;
-    node.put(ws(json!({"events_per_minute": 1})));
+    node.put(ws(&json!({"events_per_minute": 1})));
     until_taken(&mut wire, &event, &json!(false)).await;
     node.put(json!({"rate_limit": {"enabled": false, "ws": {"events_per_minute": 1}}}));
     until_taken(&mut wire, &event, &json!(true)).await;

@@ -32,9 +32,9 @@ async fn what_is_kept_comes_newest_first_then_the_end_then_what_is_new() {
     reader.send(json!(["CLOSE", "s"])).await;
     assert!(reader.ask("other", json!({"#t": ["none"]})).await.is_empty());
     writer.publish(&note(&keys, "rust", "nobody listens", node.now())).await;
-    let none = note(&keys, "none", "somebody listens", node.now());
-    writer.publish(&none).await;
-    assert_eq!(reader.next().await, json!(["EVENT", "other", none]));
+    let other = note(&keys, "none", "somebody listens", node.now());
+    writer.publish(&other).await;
+    assert_eq!(reader.next().await, json!(["EVENT", "other", other]));
 }
 
 #[tokio::test]
