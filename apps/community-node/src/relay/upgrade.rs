@@ -17,6 +17,9 @@ use crate::metrics::{Kind, Reason};
 /// What a frame may have beside the largest event, and what ten filters need.
 const FRAME_BYTES: usize = 65_536;
 
+/// What a connection holds though nothing is said on it, once for each direction.
+const BUFFER_BYTES: usize = 8_192;
+
 /// Opens a connection, if the client's address may have one more.
 pub(super) async fn upgrade(
     State(relay): State<Relay>,
@@ -39,6 +42,8 @@ pub(super) async fn upgrade(
     let largest = relay.0.node.relay.with(|document| document.limits.max_event_bytes);
     let largest = usize::try_from(largest).unwrap_or(usize::MAX).saturating_add(FRAME_BYTES);
     upgrade
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES)
         .max_message_size(largest)
         .max_frame_size(largest)
         .on_upgrade(move |socket| Connection::new(relay, socket, admitted).run())
