@@ -7,6 +7,7 @@
 //! | `redis` | decisions per second through Redis, against `redis-benchmark` |
 //! | `server` | checks per second through a socket, against handlers that do nothing |
 //! | `quota` | durable increments per second, against a transaction for each |
+//! | `guard` | what a layer adds to a request, against tower_governor |
 //! | `contestant`, `contestants` | ours and the rivals behind one trait |
 //! | `shape`, `stream`, `zipf`, `random` | the traffic |
 //! | `lap`, `rss`, `machine` | measuring |
@@ -18,6 +19,7 @@ mod child;
 mod contestant;
 mod contestants;
 mod flood;
+mod guard;
 mod lap;
 mod machine;
 mod memory;
@@ -75,5 +77,8 @@ fn run(options: Options) {
     }
     if options.wants(Part::Quota) {
         quota::report(options);
+    }
+    if options.wants(Part::Guard) {
+        guard::report(options);
     }
 }

@@ -15,11 +15,12 @@ pub(crate) enum Part {
     Redis,
     Server,
     Quota,
+    Guard,
 }
 
 impl Options {
     pub(crate) const USAGE: &str =
-        "usage: bench/run [--quick] [--only speed|memory|redis|server|quota]";
+        "usage: bench/run [--quick] [--only speed|memory|redis|server|quota|guard]";
 
     /// Reads the arguments; `None` if they make no sense.
     pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Self> {
@@ -60,6 +61,7 @@ impl Part {
             "redis" => Some(Self::Redis),
             "server" => Some(Self::Server),
             "quota" => Some(Self::Quota),
+            "guard" => Some(Self::Guard),
             _ => None,
         }
     }

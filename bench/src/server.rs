@@ -3,7 +3,7 @@
 pub(crate) mod candidate;
 mod empty;
 pub(crate) mod http;
-mod load;
+pub(crate) mod load;
 mod on_redis;
 mod open_loop;
 

@@ -8,11 +8,13 @@ use std::{
     net::{IpAddr, SocketAddr},
     pin::pin,
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
-use axum::{body::Body, extract::ConnectInfo};
+use axum::{Router, body::Body, extract::ConnectInfo};
 use governor::middleware::NoOpMiddleware;
-use headgate_guard::{Allowance, Class, Guard, GuardLayer, Policy, Routes};
+use headgate::Limit;
+use headgate_guard::{Class, Guard, GuardLayer, Policy, Routes};
 use http::{Request, Response};
 use tower_governor::{
     GovernorLayer, governor::GovernorConfigBuilder, key_extractor::PeerIpKeyExtractor,
@@ -33,6 +35,9 @@ pub(crate) enum Entrant {
 #[derive(Clone, Debug)]
 struct Hello;
 
+/// As many as nobody takes.
+const BURST: u32 = 4_000_000_000;
+
 thread_local! {
     static REQUEST: RefCell<Option<Request<()>>> = const { RefCell::new(None) };
 }
@@ -45,6 +50,19 @@ impl Entrant {
             Self::Bare => "bare",
             Self::Ours => "headgate-guard",
             Self::TowerGovernor => "tower_governor",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|entrant| entrant.name() == name)
+    }
+
+    /// The router behind the layer.
+    pub(crate) fn before(self, router: Router, layers: &Layers) -> Router {
+        match self {
+            Self::Bare => router,
+            Self::Ours => router.layer(layers.ours.clone()),
+            Self::TowerGovernor => router.layer(layers.rival.clone()),
         }
     }
 
@@ -71,7 +89,8 @@ impl Layers {
 }
 
 fn ours() -> GuardLayer {
-    let enough = Allowance::per_minute(4_000_000_000).expect("a limit");
+    let limit = Limit::token_bucket(1_000, Duration::from_secs(1)).expect("a limit");
+    let enough = limit.with_burst(BURST.into()).expect("a burst");
     let class = Class::new("all").expect("a name").by_address(enough);
     let policy = Policy::new([class]).expect("a policy");
     Guard::builder(policy, Routes::all("all")).build().expect("a guard").layer()
@@ -79,7 +98,7 @@ fn ours() -> GuardLayer {
 
 fn rival() -> GovernorLayer<PeerIpKeyExtractor, NoOpMiddleware, Body> {
     let mut builder = GovernorConfigBuilder::default();
-    let config = builder.per_nanosecond(15).burst_size(4_000_000_000).finish();
+    let config = builder.per_millisecond(1).burst_size(BURST).finish();
     GovernorLayer::new(config.expect("a configuration"))
 }
 

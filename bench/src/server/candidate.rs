@@ -11,6 +11,7 @@ use std::{
 use headgate_testkit::{free_port, wait_until};
 
 use super::empty;
+use crate::guard::Entrant;
 
 /// How a server is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub(crate) enum Candidate {
     EmptyTonic { threads: usize },
     Headgate(Surface),
     Throttlecrab(Surface),
+    /// An empty axum handler behind a layer.
+    Guarded(Entrant),
 }
 
 /// Where a server runs and keeps its counters.
@@ -74,6 +77,7 @@ impl Candidate {
             Self::EmptyTonic { .. } => "empty tonic, two threads",
             Self::Headgate(_) => "headgate",
             Self::Throttlecrab(_) => "throttlecrab-server",
+            Self::Guarded(entrant) => entrant.name(),
         }
     }
 
@@ -91,7 +95,7 @@ impl Candidate {
 
     pub(super) const fn surface(self) -> Surface {
         match self {
-            Self::EmptyAxum => Surface::Rest,
+            Self::EmptyAxum | Self::Guarded(_) => Surface::Rest,
             Self::EmptyTonic { .. } => Surface::Grpc,
             Self::Headgate(surface) | Self::Throttlecrab(surface) => surface,
         }
@@ -129,13 +133,18 @@ impl Candidate {
     fn command(self, port: u16) -> Option<Vec<String>> {
         let port = port.to_string();
         let program = match self {
-            Self::EmptyAxum | Self::EmptyTonic { .. } => env::current_exe().ok()?,
+            Self::EmptyAxum | Self::EmptyTonic { .. } | Self::Guarded(_) => {
+                env::current_exe().ok()?
+            }
             Self::Headgate(_) => PathBuf::from(env::var_os("HEADGATE_BIN")?),
             Self::Throttlecrab(_) => PathBuf::from(env::var_os("THROTTLECRAB_SERVER_BIN")?),
         };
         let program = program.to_str()?.to_owned();
         let arguments: Vec<String> = match self {
             Self::EmptyAxum => [empty::ARGUMENT, "axum", &port].map(str::to_owned).to_vec(),
+            Self::Guarded(entrant) => {
+                [empty::ARGUMENT, entrant.name(), &port].map(str::to_owned).to_vec()
+            }
             Self::EmptyTonic { threads } => {
                 let threads = threads.to_string();
                 [empty::ARGUMENT, "tonic", &port, &threads].map(str::to_owned).to_vec()
@@ -168,7 +177,7 @@ impl Candidate {
 
     pub(super) fn question(self) -> Question {
         match self {
-            Self::EmptyAxum | Self::Headgate(Surface::Rest) => Question {
+            Self::EmptyAxum | Self::Guarded(_) | Self::Headgate(Surface::Rest) => Question {
                 path: "/api/v1/ratelimit/check",
                 body: br#"{"scope":"user","identifier":"user-001"}"#.to_vec(),
             },

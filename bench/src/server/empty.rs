@@ -1,18 +1,20 @@
 //! Handlers that do nothing but answer what ours would: what the frameworks themselves cost.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use axum::{Router, body::Bytes, http::header::CONTENT_TYPE, routing::post};
 use futures_util::stream;
 use tokio::{net::TcpListener, runtime::Builder};
 use tonic::{Request, Response, Status, transport::Server};
 
+use crate::guard::{Entrant, Layers};
+
 use self::proto::rate_limit_service_server::{RateLimitService, RateLimitServiceServer};
 
 /// The hidden first argument that makes this program such a server.
 pub(crate) const ARGUMENT: &str = "--serve";
 
-/// Serves until it is killed: `axum PORT`, or `tonic PORT THREADS`.
+/// Serves until it is killed: `axum PORT`, an entrant of the guards' and `PORT`, or `tonic PORT THREADS`.
 pub(crate) fn serve(arguments: &[String]) {
     let number = |i: usize| arguments.get(i).and_then(|text| text.parse().ok());
     let port: usize = number(1).expect("a port");
@@ -26,7 +28,13 @@ pub(crate) fn serve(arguments: &[String]) {
         let listener = TcpListener::bind(address).await.expect("a free port");
         match arguments[0].as_str() {
             "axum" => axum::serve(listener, axum_router()).await.expect("it serves"),
-            _ => tonic_server(listener).await,
+            "tonic" => tonic_server(listener).await,
+            entrant => {
+                let entrant = Entrant::named(entrant).expect("an entrant's name");
+                let router = entrant.before(axum_router(), &Layers::new());
+                let service = router.into_make_service_with_connect_info::<SocketAddr>();
+                axum::serve(listener, service).await.expect("it serves");
+            }
         }
     });
 }

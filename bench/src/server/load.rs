@@ -11,15 +11,15 @@ use crate::options::Options;
 
 /// What one round of one server came to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Figures {
+pub(crate) struct Figures {
     /// Checks per second.
-    pub(super) rate: f64,
+    pub(crate) rate: f64,
     /// Microseconds that half of them took at most.
-    pub(super) p50: f64,
+    pub(crate) p50: f64,
     /// Microseconds that all but one in a hundred took at most.
-    pub(super) p99: f64,
+    pub(crate) p99: f64,
     /// Microseconds of a core that the server needed for each.
-    pub(super) cpu: f64,
+    pub(crate) cpu: f64,
 }
 
 pub(super) const CONNECTIONS: usize = 32;
@@ -27,7 +27,7 @@ const GRPC_CONNECTIONS: usize = 4;
 const GRPC_STREAMS: usize = 8;
 
 /// The program that loads this surface, if it is there.
-pub(super) fn tool(surface: Surface) -> Result<&'static str, String> {
+pub(crate) fn tool(surface: Surface) -> Result<&'static str, String> {
     let tool = match surface {
         Surface::Rest => "wrk",
         Surface::Grpc => "h2load",
@@ -37,7 +37,7 @@ pub(super) fn tool(surface: Surface) -> Result<&'static str, String> {
     there.map(|_| tool).map_err(|error| format!("{tool}: {error}"))
 }
 
-pub(super) fn described(surface: Surface) -> String {
+pub(crate) fn described(surface: Surface) -> String {
     match surface {
         Surface::Rest => format!("{CONNECTIONS} connections, one request on each, one hot key"),
         Surface::Grpc => {
@@ -47,7 +47,7 @@ pub(super) fn described(surface: Surface) -> String {
 }
 
 /// Loads a server for a while.
-pub(super) fn run(running: &Running, options: Options) -> Figures {
+pub(crate) fn run(running: &Running, options: Options) -> Figures {
     let requests = 160_000 / options.thinning().min(4);
     match running.candidate.surface() {
         Surface::Rest => wrk(running, if options.is_quick() { 2 } else { 4 }),

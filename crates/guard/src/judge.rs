@@ -1,6 +1,9 @@
 //! One decision about several limits, penalties included.
 
-use std::{net::IpAddr, time::Duration};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
 
 use headgate::{Batch, Check, Cost, Decision, Key, Outcome, Verb};
 use headgate_store_memory::Numbered;
@@ -36,7 +39,7 @@ pub(crate) struct AskOfAddress<'a> {
     pub(crate) prefix: &'a str,
     /// Stands for the prefix, where a number costs less than a text.
     pub(crate) space: u64,
-    pub(crate) address: IpAddr,
+    pub(crate) address: &'a IpAddr,
     pub(crate) allowance: &'a Allowance,
 }
 
@@ -100,7 +103,7 @@ impl Judge {
         ask: &AskOfAddress<'_>,
         escalation: Option<&Escalation>,
     ) -> Option<Ruling> {
-        let text = AddressKey::with_prefix(ask.prefix, ask.address);
+        let text = AddressKey::with_prefix(ask.prefix, *ask.address);
         let asks = [ask.with_key(Key::new(&text).ok()?)];
         if let Err(refusal) = self.refuse_early(&asks, escalation) {
             return Some(Err(refusal));
@@ -121,7 +124,7 @@ impl Judge {
         if let Some(ruling) = self.decide_now_of_address(ask, escalation) {
             return ruling;
         }
-        let text = AddressKey::with_prefix(ask.prefix, ask.address);
+        let text = AddressKey::with_prefix(ask.prefix, *ask.address);
         // A prefix of plain words before an address is a key.
         let Ok(key) = Key::new(&text) else {
             return Ok(None);
@@ -232,10 +235,15 @@ impl<'a> AskOfAddress<'a> {
     /// The address as a number: IPv4 by itself, IPv6 by its network of 64 bits.
     #[inline]
     fn subject(&self) -> Numbered {
-        match self.address.to_canonical() {
-            IpAddr::V4(v4) => Numbered { space: self.space, number: v4.to_bits().into() },
-            IpAddr::V6(v6) => Numbered { space: !self.space, number: (v6.to_bits() >> 64) as u64 },
-        }
+        let number_of_v4 = |v4: Ipv4Addr| u64::from(v4.to_bits());
+        let (space, number) = match self.address {
+            IpAddr::V4(v4) => (self.space, number_of_v4(*v4)),
+            IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+                Some(v4) => (self.space, number_of_v4(v4)),
+                None => (!self.space, (v6.to_bits() >> 64) as u64),
+            },
+        };
+        Numbered { space, number }
     }
 
     const fn with_key(&self, key: Key<'a>) -> Ask<'a> {

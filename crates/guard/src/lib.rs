@@ -12,6 +12,34 @@
 //! | [`denied`], [`observer`] | who has to wait and why, and who is told |
 //! | [`backend`] | where it is counted: in this process, or in a store that several share |
 
+//!
+//! # Ten lines
+//!
+//! An axum service whose clients have 120 requests a minute each, and 20 to prove who they are:
+//!
+//! ```
+//! use axum::{Router, routing::get};
+//! use headgate_guard::{Allowance, Class, Guard, Policy, Routes};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let policy = Policy::new([
+//!     Class::new("auth")?.by_address(Allowance::per_minute(20)?),
+//!     Class::new("public")?.by_address(Allowance::per_minute(120)?),
+//! ])?;
+//! let routes = Routes::all("public").prefix("/v1/auth", "auth");
+//! let guard = Guard::builder(policy, routes).build()?;
+//!
+//! let app: Router = Router::new().route("/", get(async || "hello")).layer(guard.layer());
+//! // Served with the address of each client:
+//! let service = app.into_make_service_with_connect_info::<std::net::SocketAddr>();
+//! # drop(service);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Whoever is over a limit gets a 429 that says when to come back, before anything else is done
+//! for them. The guide `docs/guides/protect-an-axum-service.md` goes on from here.
+
 pub mod allowance;
 pub mod backend;
 pub mod denied;

@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn it_reads_as_the_standard_library_writes_it() {
         for i in 0..=u16::MAX {
-            let v4 = Ipv4Addr::from(u32::from(i) * 65_537 ^ 0x0a0b_0c0d);
+            let v4 = Ipv4Addr::from((u32::from(i) * 65_537) ^ 0x0a0b_0c0d);
             assert_eq!(AddressKey::of(v4.into()).as_str(), v4.to_string());
             let groups = [i, i.rotate_left(5) & 0xff, u16::from(i % 3 == 0), i % 2 * i];
             let [a, b, c, d] = groups;

@@ -12,7 +12,7 @@ use http::Extensions;
 use super::{
     Guard, Policy, PolicyError, Routes,
     guard::Live,
-    peer::{FindPeer, usual},
+    peer::FindPeer,
     rules::{Open, Rules},
 };
 use crate::{Backend, TrustedProxies, judge::Judge};
@@ -24,7 +24,7 @@ pub struct GuardBuilder {
     routes: Routes,
     backend: Option<Backend>,
     proxies: TrustedProxies,
-    peer: Box<FindPeer>,
+    peer: FindPeer,
     tell_admitted: bool,
 }
 
@@ -35,7 +35,7 @@ impl GuardBuilder {
             routes,
             backend: None,
             proxies: TrustedProxies::default(),
-            peer: Box::new(usual),
+            peer: FindPeer::Usual,
             tell_admitted: false,
         }
     }
@@ -58,7 +58,7 @@ impl GuardBuilder {
     where
         F: Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static,
     {
-        Self { peer: Box::new(peer), ..self }
+        Self { peer: FindPeer::By(Box::new(peer)), ..self }
     }
 
     /// Tells those who are admitted, too, what they have left. It costs a few allocations.

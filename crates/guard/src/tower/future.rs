@@ -51,8 +51,6 @@ impl<F, B, E> ResponseFuture<F, B, E> {
         Self { state: State::Denied { response: Some(response) } }
     }
 
-    #[cold]
-    #[inline(never)]
     pub(super) fn waiting<W>(future: W) -> Self
     where
         W: Future<Output = Result<Response<B>, E>> + Send + 'static,

@@ -33,7 +33,7 @@ pub struct Guard(pub(super) Arc<Live>);
 pub(crate) struct Live {
     pub(super) judge: Judge,
     pub(super) proxies: TrustedProxies,
-    pub(super) peer: Box<FindPeer>,
+    pub(super) peer: FindPeer,
     pub(super) routes: Routes,
     pub(super) tell_admitted: bool,
     pub(super) rules: ArcSwap<Rules>,
@@ -145,7 +145,7 @@ impl fmt::Debug for Guard {
 impl Live {
     #[inline]
     pub(super) fn client<B>(&self, request: &Request<B>) -> Option<IpAddr> {
-        let peer = (self.peer)(request.extensions())?;
+        let peer = self.peer.find(request.extensions())?;
         Some(self.proxies.client(peer, request.headers()))
     }
 
@@ -168,14 +168,14 @@ impl Live {
         let Some(counted) = &rule.by_address else {
             return Some(Ok(None));
         };
-        self.judge.decide_now_of_address(&counted.ask_of(address), rules.escalation())
+        self.judge.decide_now_of_address(&counted.ask_of(&address), rules.escalation())
     }
 
     pub(super) async fn before_auth(&self, rules: &Rules, rule: &Rule, address: IpAddr) -> Ruling {
         let Some(counted) = &rule.by_address else {
             return Ok(None);
         };
-        self.judge.decide_of_address(&counted.ask_of(address), rules.escalation()).await
+        self.judge.decide_of_address(&counted.ask_of(&address), rules.escalation()).await
     }
 
     /// The second stage, if it takes no waiting.

@@ -9,11 +9,27 @@ use http::Extensions;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PeerAddress(pub SocketAddr);
 
-/// Finds the peer among what the program knows of a request.
-pub(super) type FindPeer = dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync;
+/// Where the peer is among what the program knows of a request.
+pub(super) enum FindPeer {
+    Usual,
+    By(Box<Find>),
+}
+
+type Find = dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync;
+
+impl FindPeer {
+    #[inline]
+    pub(super) fn find(&self, extensions: &Extensions) -> Option<IpAddr> {
+        match self {
+            Self::Usual => usual(extensions),
+            Self::By(find) => find(extensions),
+        }
+    }
+}
 
 /// Where axum keeps it, or else [`PeerAddress`].
-pub(super) fn usual(extensions: &Extensions) -> Option<IpAddr> {
+#[inline]
+fn usual(extensions: &Extensions) -> Option<IpAddr> {
     #[cfg(feature = "axum")]
     if let Some(info) = extensions.get::<axum::extract::ConnectInfo<SocketAddr>>() {
         return Some(info.0.ip());

@@ -180,7 +180,7 @@ impl Counted {
     }
 
     #[inline]
-    pub(super) fn ask_of(&self, address: IpAddr) -> AskOfAddress<'_> {
+    pub(super) fn ask_of<'a>(&'a self, address: &'a IpAddr) -> AskOfAddress<'a> {
         let Self { prefix, space, allowance } = self;
         AskOfAddress { prefix, space: *space, address, allowance }
     }

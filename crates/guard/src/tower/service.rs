@@ -59,22 +59,39 @@ where
     fn call(&mut self, request: Request<A>) -> Self::Future {
         match self.verdict(&request) {
             Verdict::Admitted(told) => ResponseFuture::inner(self.inner.call(request), told),
-            Verdict::Denied(response) => ResponseFuture::denied(response),
-            Verdict::Unknown(rules, place, address) => {
-                let service = self.take_ready();
-                ResponseFuture::waiting(service.call_once_decided(request, rules, place, address))
-            }
+            // Apart, so that a request that is admitted is moved once.
+            otherwise => self.otherwise(otherwise, request),
         }
     }
 }
 
-impl<S: Clone, R: Clone> GuardService<S, R> {
-    /// The one that was ready, to take a request when it is decided; another stays.
+impl<S, R> GuardService<S, R> {
+    /// Denies, or asks the store before the service.
     #[cold]
-    fn take_ready(&mut self) -> Self {
-        let clone = self.inner.clone();
-        let inner = mem::replace(&mut self.inner, clone);
-        Self { inner, ..self.clone() }
+    #[inline(never)]
+    fn otherwise<A, B>(
+        &mut self,
+        verdict: Verdict<B>,
+        request: Request<A>,
+    ) -> ResponseFuture<S::Future, B, S::Error>
+    where
+        S: Service<Request<A>, Response = Response<B>> + Clone + Send + 'static,
+        S::Future: Send,
+        R: Render<B> + Clone + Send + Sync + 'static,
+        A: Send + 'static,
+        B: Send + 'static,
+    {
+        match verdict {
+            Verdict::Admitted(told) => ResponseFuture::inner(self.inner.call(request), told),
+            Verdict::Denied(response) => ResponseFuture::denied(response),
+            Verdict::Unknown(rules, place, address) => {
+                let clone = self.inner.clone();
+                // The one that was ready takes the request, when it is decided.
+                let inner = mem::replace(&mut self.inner, clone);
+                let service = Self { inner, ..self.clone() };
+                ResponseFuture::waiting(service.call_once_decided(request, rules, place, address))
+            }
+        }
     }
 }
 
@@ -94,7 +111,7 @@ impl<S, R> GuardService<S, R> {
                 let Some(counted) = &rule.by_address else {
                     return Verdict::Admitted(None);
                 };
-                let ask = counted.ask_of(address);
+                let ask = counted.ask_of(&address);
                 match live.judge.admit_quickly(&ask, rules.escalation()) {
                     Quick::Admitted => return Verdict::Admitted(None),
                     Quick::Denied(refusal) => {

@@ -43,7 +43,7 @@ async fn the_wait_doubles_up_to_a_maximum_and_is_the_truth() {
         assert_eq!(denied.reason, Reason::Address);
         assert_eq!(denied.retry_after, expected * SECOND);
         // Asking during the penalty neither helps nor makes it longer.
-        clock.advance(expected * SECOND - Duration::from_micros(1));
+        clock.advance((expected * SECOND).checked_sub(Duration::from_micros(1)).unwrap());
         let denied = ask(&guard, "192.0.2.1").await.unwrap_err();
         assert_eq!(denied.reason, Reason::Penalty);
         assert_eq!((denied.retry_after, denied.retry_after_secs()), (Duration::from_micros(1), 1));

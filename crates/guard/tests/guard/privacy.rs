@@ -1,6 +1,9 @@
 //! Nothing that is printed for debugging says where somebody is or who they are.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    fmt::Write,
+    sync::{Arc, Mutex},
+};
 
 use headgate_guard::{
     AddressKey, Backend, Denied, InFlightLimits, MessageKind, Observer, PeerAddress, PeerId,
@@ -18,7 +21,7 @@ struct Told(Mutex<String>);
 
 impl Observer for Told {
     fn rejected(&self, class: &str, denied: &Denied) {
-        *self.0.lock().unwrap() += &format!("{class} {denied} {denied:?}\n");
+        writeln!(self.0.lock().unwrap(), "{class} {denied} {denied:?}").unwrap();
     }
 }
 

@@ -144,6 +144,20 @@ async fn whoever_said_who_it_is_has_a_budget_by_key_and_one_by_address() {
     assert_eq!(by_bob, [true, false], "three by address");
 }
 
+#[tokio::test]
+async fn asking_for_the_past_is_limited_by_key_too() {
+    let document = json!({
+        "auth": {"mode": "required"}, "rate_limit": {"ws": {"backfill_by_pubkey": 1}},
+    });
+    let node = Running::on(document).await;
+    let (alice, bob) = (Keys::generate(), Keys::generate());
+    signed_in(&node, &alice).await.ask("past", about("rust")).await;
+    let mut again = signed_in(&node, &alice).await;
+    again.send(json!(["REQ", "again", about("rust")])).await;
+    assert!(waits(&again.expect("CLOSED").await), "another connection is no other budget");
+    signed_in(&node, &bob).await.ask("past", about("rust")).await;
+}
+
 async fn signed_in(node: &Running, keys: &Keys) -> Wire {
     let mut wire = Wire::open(node).await;
     let challenge = wire.expect("AUTH").await;

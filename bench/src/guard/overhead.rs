@@ -1,0 +1,134 @@
+//! In process: nanoseconds and allocations around a handler that does nothing.
+
+use std::{
+    env,
+    net::{IpAddr, Ipv4Addr},
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+use super::{Entrant, Layers};
+use crate::{
+    options::Options,
+    report::{Ratio, Table, Verdict, median},
+};
+
+/// How many clients there are, in turn.
+const CLIENTS: [usize; 4] = [1, 1_000, 100_000, 1_000_000];
+
+const REQUESTS: usize = 4_000_000;
+
+const MOST_OF_RIVAL: f64 = 0.5;
+
+/// The rounds of one number of clients: nanoseconds a request, by entrant.
+struct Series {
+    clients: usize,
+    nanos: [Vec<f64>; Entrant::ALL.len()],
+}
+
+pub(super) fn report(options: Options) {
+    let all: Vec<Series> = CLIENTS.into_iter().map(|clients| measure(clients, options)).collect();
+    println!("{}", table(&all));
+    for series in &all {
+        println!("{}", series.verdict());
+    }
+    match allocations() {
+        Ok(counts) => {
+            let told = counts.iter().map(|(name, count)| format!("{name} {count}"));
+            let told = told.collect::<Vec<_>>().join(", ");
+            let [bare, ours, _] = [0, 1, 2].map(|i| counts[i].1);
+            println!("{}", Verdict::new("no allocation for an admitted request", ours <= bare, told));
+        }
+        Err(reason) => println!("skipped allocations: {reason}"),
+    }
+    println!(
+        "\n{} interleaved rounds; the service is called directly, on one thread. What is added is the",
+        options.rounds()
+    );
+    println!("time beyond that of the bare handler; the ratio is the median of the rounds' ratios");
+    println!("(least..most). Allocations are of 1,000 requests of a client that is known.\n");
+}
+
+fn measure(clients: usize, options: Options) -> Series {
+    let addresses: Vec<IpAddr> = (0..clients as u64).map(address).collect();
+    let layers = Layers::new();
+    let mut series = Series { clients, nanos: Default::default() };
+    let times = (REQUESTS / options.thinning() / clients).max(1);
+    for entrant in Entrant::ALL {
+        entrant.send(&addresses, 1, &layers);
+    }
+    for round in 0..options.rounds() {
+        for i in 0..Entrant::ALL.len() {
+            // Another one starts each round: nobody always follows the same neighbour.
+            let at = (i + round) % Entrant::ALL.len();
+            let nanos = timed(|| Entrant::ALL[at].send(&addresses, times, &layers));
+            series.nanos[at].push(nanos / (times * clients) as f64);
+        }
+    }
+    series
+}
+
+/// Addresses in no order.
+fn address(i: u64) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::from_bits((i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a bench measures real time")]
+fn timed(work: impl FnOnce()) -> f64 {
+    let started = Instant::now();
+    work();
+    started.elapsed().as_nanos() as f64
+}
+
+fn table(all: &[Series]) -> Table {
+    let header = ["clients", "ours / tower_governor", "bare, ns", "ours adds, ns", "it adds, ns"];
+    let mut table = Table::new(&header);
+    for series in all {
+        table.row([
+            series.clients.to_string(),
+            series.ratio().to_string(),
+            format!("{:.0}", median(series.of(Entrant::Bare))),
+            format!("{:.0}", median(&series.added(Entrant::Ours))),
+            format!("{:.0}", median(&series.added(Entrant::TowerGovernor))),
+        ]);
+    }
+    table
+}
+
+/// Counted by a program of its own, whose allocator counts.
+fn allocations() -> Result<Vec<(String, u64)>, String> {
+    let program = env::current_exe().map_err(|error| error.to_string())?;
+    let program = program.with_file_name("guard-allocations");
+    let output = Command::new(program).stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("guard-allocations: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let count = |line: &str| {
+        let (name, count) = line.split_once(' ')?;
+        Some((name.to_owned(), count.parse().ok()?))
+    };
+    let counts: Vec<_> = text.lines().filter_map(count).collect();
+    if counts.len() == Entrant::ALL.len() { Ok(counts) } else { Err(format!("it said: {text}")) }
+}
+
+// === impl Series ===
+
+impl Series {
+    fn of(&self, entrant: Entrant) -> &[f64] {
+        &self.nanos[entrant as usize]
+    }
+
+    fn added(&self, entrant: Entrant) -> Vec<f64> {
+        let bare = self.of(Entrant::Bare);
+        self.of(entrant).iter().zip(bare).map(|(with, bare)| with - bare).collect()
+    }
+
+    fn ratio(&self) -> Ratio {
+        Ratio::per_round(&self.added(Entrant::Ours), &self.added(Entrant::TowerGovernor))
+    }
+
+    fn verdict(&self) -> Verdict {
+        let ratio = self.ratio();
+        let bound = format!("at most half of what tower_governor adds, {} clients", self.clients);
+        Verdict::new(bound, ratio.median <= MOST_OF_RIVAL, ratio.to_string())
+    }
+}
