@@ -1,6 +1,6 @@
 //! How it all fits together.
 
-use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{future::Future, io, sync::Arc, time::Duration};
 
 use axum::Router;
 use headgate::Clock;
@@ -18,6 +18,7 @@ use crate::{
     http::Service,
     metrics::Metrics,
     relay::{Relay, Timing},
+    serve,
 };
 
 /// A node that is ready to listen.
@@ -114,10 +115,9 @@ impl App {
             shutdown.await;
             stop.send_replace(true);
         };
-        let service = routes.into_make_service_with_connect_info::<SocketAddr>();
-        let served = axum::serve(listener, service).with_graceful_shutdown(stopping).await;
+        serve::serve(listener, routes, stopping).await;
         gossip.stop().await;
-        served
+        Ok(())
     }
 }
 

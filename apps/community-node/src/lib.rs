@@ -10,6 +10,7 @@
 //! | [`quota`] | what a public key may use in a day |
 //! | [`relay`] | the Nostr relay over WebSocket |
 //! | [`gossip`] | what peers send over gossip |
+//! | `serve` | connections, accepted within bounds |
 //! | [`metrics`] | what is counted |
 //! | [`config`] | what the environment says |
 //! | [`log_filter`] | what is logged |
@@ -23,6 +24,7 @@ pub mod metrics;
 pub mod node;
 pub mod quota;
 pub mod relay;
+mod serve;
 
 pub use app::App;
 pub use config::Config;

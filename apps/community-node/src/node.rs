@@ -6,7 +6,7 @@ use headgate::Clock;
 use headgate_guard::Backend;
 use headgate_persistence::Database;
 use headgate_service_config::{
-    BootstrapDocument, Document, RelayDocument, ServiceConfig, Source, UserApiDocument, Watcher,
+    BootstrapDocument, Document, RelayDocument, Source, UserApiDocument, Watcher,
 };
 use tokio::sync::watch;
 
@@ -51,13 +51,13 @@ impl Node {
         ]
     }
 
-    /// Puts a document that was just kept in force here, without waiting to hear of it.
-    pub fn take(&self, config: &ServiceConfig) {
-        let read = Ok(Some(config.clone()));
-        match config.service.as_str() {
-            RelayDocument::SERVICE => self.relay.apply(read),
-            UserApiDocument::SERVICE => self.user_api.apply(read),
-            BootstrapDocument::SERVICE => self.bootstrap.apply(read),
+    /// Reads the document of `service` again, without waiting to hear of a change.
+    pub async fn refresh(&self, service: &str) {
+        let documents = self.database.service_configs();
+        match service {
+            RelayDocument::SERVICE => self.relay.refresh(&documents).await,
+            UserApiDocument::SERVICE => self.user_api.refresh(&documents).await,
+            BootstrapDocument::SERVICE => self.bootstrap.refresh(&documents).await,
             _ => {}
         }
     }

@@ -7,14 +7,16 @@ use std::{
     time::Duration,
 };
 
+use headgate::Timestamp;
 use headgate_quota::{
     Author, Committer, Draft, Page, PolicyFilter, QuotaId, QuotaPeriod, QuotaPolicy,
-    QuotaPolicyRepository, Quotas, RepositoryError, StoreCounter, SubjectType,
-    usecase::{IncrementError, IncrementUsage, ManageError, ManagePolicies},
+    QuotaPolicyRepository, Quotas, RepositoryError, Retention, StoreCounter, SubjectType,
+    usecase::{Housekeeping, IncrementError, IncrementUsage, ManageError, ManagePolicies},
 };
 use headgate_service_config::user_api;
 use headgate_store_memory::MemoryStore;
 use tokio::{sync::Notify, time};
+use tracing::debug;
 
 use crate::Node;
 
@@ -55,6 +57,13 @@ const MAX_KNOWN: usize = 100_000;
 
 /// What our policies are called. One with another name is somebody's own, and stays as it is.
 const NAME: &str = "free plan";
+
+/// How often old things are looked for.
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// How long days, and what was told of them, are kept, and how long request ids.
+const KEPT_DAYS: u64 = 180;
+const REQUEST_ID_DAYS: u64 = 7;
 
 /// How often policies are read again, even if nobody tells of a change.
 const REFRESH: Duration = Duration::from_secs(30);
@@ -115,7 +124,22 @@ impl DailyQuotas {
                 let _ = time::timeout(REFRESH, changed.notified()).await;
             }
         };
-        tokio::join!(listen, refresh);
+        tokio::join!(listen, refresh, self.keep_house());
+    }
+
+    /// Closes days that are over and forgets what is old, for ever. Nodes may do it at the same time.
+    async fn keep_house(&self) {
+        let house = Housekeeping::new(&self.quotas);
+        let mut hours = time::interval(HOUR);
+        loop {
+            hours.tick().await;
+            // A database that is away keeps everything until the next hour.
+            let closed = house.close_periods().await;
+            let pruned = house.prune(&retention(self.quotas.now())).await;
+            if let (Err(error), _) | (_, Err(error)) = (closed.map(drop), pruned.map(drop)) {
+                debug!(%error, "Old quotas are kept for another hour");
+            }
+        }
     }
 
     /// Takes one of `metric` from the day of `pubkey`; once, for requests with the same id.
@@ -208,6 +232,17 @@ impl DailyQuotas {
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, QuotaId>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn retention(now: Timestamp) -> Retention {
+    let ago =
+        |days: u64| Timestamp::from_micros(now.as_micros().saturating_sub(days * 86_400_000_000));
+    Retention {
+        periods_before: ago(KEPT_DAYS),
+        request_ids_before: ago(REQUEST_ID_DAYS),
+        events_before: ago(KEPT_DAYS),
+        sinks: Vec::new(),
     }
 }
 

@@ -73,8 +73,27 @@ pub fn validate(service: &str, config: &Value) -> Result<(), Invalid> {
     if !secrets.is_empty() {
         return Err(Invalid::Secrets(secrets));
     }
-    let problems = problems(config);
+    let mut problems = problems(config);
+    problems.extend(unkept(config));
     if problems.is_empty() { Ok(()) } else { Err(Invalid::Fields(problems)) }
+}
+
+/// Text that no database keeps.
+fn unkept(config: &Value) -> Option<Problem> {
+    let unknown = false;
+    let message = "no text may contain the character NUL".to_owned();
+    has_nul(config).then(|| Problem { pointer: String::new(), message, unknown })
+}
+
+fn has_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(items) => items.iter().any(has_nul),
+        Value::Object(fields) => {
+            fields.iter().any(|(name, value)| name.contains('\0') || has_nul(value))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 fn problems_of<D: Document>(config: &Value) -> Vec<Problem> {

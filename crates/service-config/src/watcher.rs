@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tracing::{info, warn};
 
 use crate::{
@@ -22,6 +22,8 @@ pub struct Watcher<D>(Arc<Inner<D>>);
 struct Inner<D> {
     current: ArcSwap<Active<D>>,
     changes: watch::Sender<()>,
+    /// Whoever reads later puts in force later: reads take turns.
+    reading: Mutex<()>,
 }
 
 /// A document in force, and where it is from.
@@ -57,7 +59,8 @@ impl<D: Document> Watcher<D> {
 
     fn holding(document: D, source: Source) -> Self {
         let current = ArcSwap::from_pointee(Active { document, source });
-        Self(Arc::new(Inner { current, changes: watch::Sender::new(()) }))
+        let (changes, reading) = (watch::Sender::new(()), Mutex::new(()));
+        Self(Arc::new(Inner { current, changes, reading }))
     }
 
     /// The document in force.
@@ -78,6 +81,12 @@ impl<D: Document> Watcher<D> {
     /// Tells of every change of the document in force or of where it is from.
     pub fn subscribe(&self) -> watch::Receiver<()> {
         self.0.changes.subscribe()
+    }
+
+    /// Reads the document again.
+    pub async fn refresh(&self, repository: &dyn ServiceConfigRepository) {
+        let _turn = self.0.reading.lock().await;
+        self.apply(repository.get(D::SERVICE).await);
     }
 
     /// Puts what `read` is in force: only a good document of another version replaces one.
@@ -153,7 +162,7 @@ impl<D: Document> Reload for Watcher<D> {
     }
 
     async fn reload(&self, repository: &dyn ServiceConfigRepository) {
-        self.apply(repository.get(D::SERVICE).await);
+        self.refresh(repository).await;
     }
 }
 

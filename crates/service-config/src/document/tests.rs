@@ -110,6 +110,9 @@ fn secrets_strangers_and_giants_are_refused() {
     assert_eq!(validate("trust", &json!({})), Err(Invalid::Service));
     let giant = json!({"descriptor": "x".repeat(MAX_BYTES)});
     assert!(matches!(validate("bootstrap", &giant), Err(Invalid::TooLarge(_))));
+    for odd in [json!({"hint": ["a\0b"]}), json!({"topics": {"a\0": []}})] {
+        assert!(matches!(validate("bootstrap", &odd), Err(Invalid::Fields(_))), "{odd}");
+    }
     assert_eq!(validate("bootstrap", &json!({"descriptor": {"name": "n"}, "exp": 1})), Ok(()));
 }
 

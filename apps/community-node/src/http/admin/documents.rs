@@ -71,7 +71,7 @@ pub(super) async fn put(
     let author = Author { actor: ADMIN.to_owned(), request_id: id.id, at: node.clock.now() };
     let update = ConfigUpdate { service, config, expected_version };
     let kept = node.database.service_configs().put(&update, &author).await.map_err(refused)?;
-    node.take(&kept);
+    node.refresh(&kept.service).await;
     // Whoever reads the answer finds the limits changed.
     limits::replace(&http.guard, node);
     Ok(Json(document(&kept)))
