@@ -4,7 +4,7 @@ use headgate::Timestamp;
 use headgate_testkit::{Postgres, require};
 use serde_json::json;
 
-use super::harness::{START, Server};
+use super::harness::Server;
 
 const HERE: &str = "198.51.100.1";
 const TRENDING: &str = "/v1/trending";
@@ -103,7 +103,6 @@ async fn a_new_day_is_new_for_ids_that_were_admitted_and_for_those_that_were_not
     let again = server.client_at(1, HERE, TOMORROW).await;
     again.get_as("refused", TRENDING).await.is(200);
     again.get_as("admitted", TRENDING).await.is_refused(402, "QUOTA_EXCEEDED");
-    assert!(TOMORROW > START);
 }
 
 #[tokio::test]
