@@ -1,0 +1,29 @@
+//! The node's own place in the network.
+
+use std::{io, net::SocketAddr};
+
+use iroh::{
+    Endpoint, RelayMode, SecretKey,
+    address_lookup::memory::MemoryLookup,
+    endpoint::{PortmapperConfig, presets},
+};
+
+use crate::Config;
+
+/// Binds to `address` and to nothing else. Nobody is asked where peers are, or told
+/// where this node is: it knows the peers of its configuration, and those that find it.
+pub(super) async fn bind(config: &Config, address: SocketAddr) -> io::Result<Endpoint> {
+    let known = MemoryLookup::from_endpoint_info(config.peers.iter().map(|peer| peer.0.clone()));
+    let mut builder = Endpoint::builder(presets::Minimal)
+        .relay_mode(RelayMode::Disabled)
+        .portmapper_config(PortmapperConfig::Disabled)
+        .clear_ip_transports()
+        .clear_address_lookup()
+        .address_lookup(known)
+        .bind_addr(address)
+        .map_err(io::Error::other)?;
+    if let Some(secret) = &config.iroh_secret {
+        builder = builder.secret_key(SecretKey::from_bytes(secret.bytes()));
+    }
+    builder.bind().await.map_err(io::Error::other)
+}

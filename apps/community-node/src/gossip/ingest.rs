@@ -1,0 +1,94 @@
+//! What becomes of a message.
+
+use std::sync::Arc;
+
+use headgate_guard::{PeerGuard, PeerId};
+use iroh_gossip::api::Message;
+
+use crate::{
+    Node,
+    metrics::{Kind, Reason},
+    relay::{
+        Relay, SERVICE,
+        event::{EventBounds, MAX_AGE_SECONDS, VerifiedEvent, claimed_id},
+        events::{Events, Source},
+        limits::{author_limits, peer_limits},
+    },
+};
+
+/// The first word of the authors' keys: they are no peers.
+const AUTHORS: &str = "gossip-author";
+
+/// Takes messages, as many as the guards let pass.
+#[derive(Clone)]
+pub(super) struct Ingest {
+    pub(super) node: Arc<Node>,
+    pub(super) events: Arc<Events>,
+    peers: PeerGuard,
+    authors: PeerGuard,
+}
+
+// === impl Ingest ===
+
+impl Ingest {
+    pub(super) fn new(node: &Arc<Node>, relay: &Relay) -> Self {
+        let backend = node.guards.clone();
+        // It is a name; if it were none, authors would count among the peers, under other ids.
+        let authors = backend.clone().namespace(AUTHORS).unwrap_or_else(|_| backend.clone());
+        Self {
+            node: Arc::clone(node),
+            events: Arc::clone(relay.events()),
+            peers: PeerGuard::new(node.relay.with(peer_limits), backend),
+            authors: PeerGuard::new(node.relay.with(author_limits), authors),
+        }
+    }
+
+    /// Puts the limits of every new document in force, for ever.
+    pub(super) async fn follow_document(self) {
+        let mut changes = self.node.relay.subscribe();
+        loop {
+            self.peers.replace(self.node.relay.with(peer_limits));
+            self.authors.replace(self.node.relay.with(author_limits));
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Takes a message that came in `topic`; what is not taken is dropped, and counted.
+    pub(super) async fn take(&self, topic: &str, message: &Message) {
+        self.node.metrics.gossip_received.inc();
+        let peer = message.delivered_from.to_string();
+        if self.peers.admit(PeerId::Node(&peer)).await.is_err() {
+            return self.reject(Reason::RateLimit, Kind::Gossip);
+        }
+        let Ok(json) = str::from_utf8(&message.content) else {
+            return self.reject(Reason::Invalid, Kind::Gossip);
+        };
+        // Several neighbours deliver the same: that is how gossip goes.
+        if claimed_id(json).is_some_and(|id| self.events.contains(&id)) {
+            return;
+        }
+        let Some(event) = self.read(topic, json) else {
+            return self.reject(Reason::Invalid, Kind::Gossip);
+        };
+        let author = event.author().to_hex();
+        if self.authors.admit(PeerId::Node(&author)).await.is_err() {
+            return self.reject(Reason::RateLimit, Kind::GossipAuthor);
+        }
+        self.node.metrics.ingest_received.with_label_values(&[SERVICE, "gossip"]).inc();
+        let now = self.node.seconds();
+        self.events.publish(event, Source::Gossip, now, MAX_AGE_SECONDS);
+    }
+
+    fn read(&self, topic: &str, json: &str) -> Option<VerifiedEvent> {
+        let bounds = self.node.relay.with(|document| EventBounds::of(&document.limits));
+        let event = VerifiedEvent::read(json, bounds, self.node.seconds()).ok()?;
+        let is_about_it = event.topics().any(|named| named == topic);
+        is_about_it.then_some(event)
+    }
+
+    fn reject(&self, reason: Reason, kind: Kind) {
+        self.node.metrics.reject_kind(SERVICE, reason, kind);
+    }
+}

@@ -1,0 +1,195 @@
+//! One client: what it sends, and what it is answered.
+
+mod auth;
+mod publish;
+mod subscribe;
+
+use std::sync::Arc;
+
+use axum::extract::ws::{Message, WebSocket};
+use headgate_guard::{Denied, MessageKind, WebSocketConnection};
+use tokio::{
+    sync::{broadcast, watch},
+    time::{self, Instant, MissedTickBehavior, timeout},
+};
+
+use super::{
+    Inner, Relay, challenge::Challenge, events::Published, frame::FrameKind, patience::Patience,
+    reply::Reply, subscriptions::Subscriptions,
+};
+use crate::metrics::{Kind, Reason};
+
+/// One client.
+pub(super) struct Connection {
+    relay: Arc<Inner>,
+    socket: WebSocket,
+    /// Frees the place of the connection when it is dropped.
+    admitted: WebSocketConnection,
+    challenge: Option<Challenge>,
+    patience: Patience,
+    subscriptions: Subscriptions,
+    live: broadcast::Receiver<Arc<Published>>,
+    heard_at: Instant,
+}
+
+/// The connection is over: the client has gone, was too slow, or was told to go.
+struct Gone;
+
+/// What happened next.
+enum Next {
+    Frame(Option<Message>),
+    Live(Option<Arc<Published>>),
+    Tick,
+    Stop,
+}
+
+// === impl Connection ===
+
+impl Connection {
+    pub(super) fn new(relay: Relay, socket: WebSocket, admitted: WebSocketConnection) -> Self {
+        let relay = relay.0;
+        relay.node.metrics.ws_connections.inc();
+        relay.node.metrics.ws_unauthenticated_connections.inc();
+        Self {
+            patience: Patience::new(relay.node.seconds()),
+            live: relay.events.listen(),
+            heard_at: Instant::now(),
+            challenge: None,
+            subscriptions: Subscriptions::default(),
+            socket,
+            admitted,
+            relay,
+        }
+    }
+
+    /// Serves the client until it has gone.
+    pub(super) async fn run(mut self) {
+        let (relay, timing) = (Arc::clone(&self.relay), self.relay.timing);
+        let mut document = relay.node.relay.subscribe();
+        let mut ticks = time::interval(timing.tick);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let next = self.next(&mut ticks, &mut document).await;
+            // Whoever does not read what it asked for is let go: nothing piles up here.
+            let answered = timeout(timing.answer, self.answer(next)).await;
+            if !matches!(answered, Ok(Ok(()))) {
+                break;
+            }
+        }
+        // A client that does not read cannot be told, and is not waited for.
+        let _ = timeout(timing.tick, self.socket.send(Message::Close(None))).await;
+    }
+
+    async fn next(
+        &mut self,
+        ticks: &mut time::Interval,
+        document: &mut watch::Receiver<()>,
+    ) -> Next {
+        tokio::select! {
+            frame = self.socket.recv() => Next::Frame(frame.and_then(Result::ok)),
+            published = self.live.recv() => Next::Live(published.ok()),
+            _ = ticks.tick() => Next::Tick,
+            Ok(()) = document.changed() => Next::Tick,
+            () = self.relay.node.stopped() => Next::Stop,
+        }
+    }
+
+    async fn answer(&mut self, next: Next) -> Result<(), Gone> {
+        match next {
+            Next::Frame(Some(message)) => self.message(message).await,
+            Next::Live(Some(published)) => self.deliver(&published).await,
+            Next::Tick => self.look_after().await,
+            // The client has gone, or is too far behind what is published, or everything ends.
+            Next::Frame(None) | Next::Live(None) | Next::Stop => Err(Gone),
+        }
+    }
+
+    async fn message(&mut self, message: Message) -> Result<(), Gone> {
+        self.heard_at = Instant::now();
+        match message {
+            Message::Text(text) => self.frame(text.as_str()).await,
+            Message::Binary(_) => self.nonsense("unsupported: binary message").await,
+            Message::Ping(_) | Message::Pong(_) => self.count_other().await,
+            Message::Close(_) => Err(Gone),
+        }
+    }
+
+    async fn frame(&mut self, frame: &str) -> Result<(), Gone> {
+        self.ask_who_it_is().await?;
+        match FrameKind::of(frame) {
+            FrameKind::Event => self.event(frame).await,
+            FrameKind::Req => self.req(frame).await,
+            FrameKind::Close => self.close(frame).await,
+            FrameKind::Auth => self.auth(frame).await,
+            FrameKind::Unknown => self.nonsense("unsupported: message type").await,
+            FrameKind::Malformed => {
+                self.nonsense("invalid: not an array that begins with a message type").await
+            }
+        }
+    }
+
+    /// Sees whether the client is still there, and has said who it is.
+    async fn look_after(&mut self) -> Result<(), Gone> {
+        let silent = self.heard_at.elapsed();
+        if silent >= self.relay.timing.silence {
+            return Err(Gone);
+        }
+        if silent >= self.relay.timing.ping {
+            self.send(Message::Ping(Vec::new().into())).await?;
+        }
+        self.ask_who_it_is().await
+    }
+
+    /// Tells the client of an event, once for each subscription that wants it.
+    async fn deliver(&mut self, published: &Published) -> Result<(), Gone> {
+        let wanting = self.subscriptions.wanting(published);
+        let json = &published.event.json;
+        let texts: Vec<_> = wanting.map(|id| Reply::Event(id.as_str(), json).text()).collect();
+        for text in texts {
+            self.send(Message::text(text)).await?;
+        }
+        Ok(())
+    }
+
+    /// Counts a frame that costs next to nothing; too many of them are nonsense.
+    async fn count_other(&mut self) -> Result<(), Gone> {
+        match self.admitted.message(MessageKind::Other).await {
+            Ok(()) => Ok(()),
+            Err(denied) => self.nonsense(&rate_limited(&denied)).await,
+        }
+    }
+
+    /// Says why a frame makes no sense; too many of them end the connection.
+    async fn nonsense(&mut self, reason: &str) -> Result<(), Gone> {
+        self.relay.reject(Reason::Invalid, Kind::Invalid);
+        if self.admitted.message(MessageKind::Invalid).await.is_ok() {
+            return self.reply(Reply::Notice(reason)).await;
+        }
+        self.relay.reject(Reason::RateLimit, Kind::Invalid);
+        self.reply(Reply::Notice("rate-limited: too many invalid frames")).await?;
+        Err(Gone)
+    }
+
+    async fn reply(&mut self, reply: Reply<'_>) -> Result<(), Gone> {
+        self.send(Message::text(reply.text())).await
+    }
+
+    async fn send(&mut self, message: Message) -> Result<(), Gone> {
+        self.socket.send(message).await.map_err(|_| Gone)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let metrics = &self.relay.node.metrics;
+        metrics.ws_connections.dec();
+        if self.admitted.subject().is_none() {
+            metrics.ws_unauthenticated_connections.dec();
+        }
+    }
+}
+
+/// What somebody is told who has to wait.
+fn rate_limited(denied: &Denied) -> String {
+    format!("rate-limited: retry in {} s", denied.retry_after_secs())
+}

@@ -1,0 +1,100 @@
+//! Who the client is.
+
+use headgate_guard::{MessageKind, Subject};
+use nostr::key::PublicKey;
+
+use super::{Connection, Gone, rate_limited};
+use crate::{
+    metrics::{Kind, Reason},
+    relay::{
+        SERVICE,
+        challenge::{AuthError, Challenge},
+        event::claimed_id,
+        frame::parts,
+        reply::Reply,
+    },
+};
+
+impl Connection {
+    /// Whether the client must say who it is before it may do anything.
+    pub(super) fn is_nobody(&self) -> bool {
+        let now = self.relay.node.seconds();
+        let enforced = self.relay.node.relay.with(|document| document.auth.is_enforced(now));
+        enforced && self.admitted.subject().is_none()
+    }
+
+    /// Asks the client who it is, if it has to say so, and lets it go if it took too long.
+    pub(super) async fn ask_who_it_is(&mut self) -> Result<(), Gone> {
+        if !self.is_nobody() {
+            self.patience.forget();
+            return Ok(());
+        }
+        let now = self.relay.node.seconds();
+        self.patience.ask(now);
+        if self.challenge.is_none() {
+            let challenge = Challenge::random();
+            self.reply(Reply::Auth(challenge.as_str())).await?;
+            self.challenge = Some(challenge);
+        }
+        let expiry =
+            self.relay.node.relay.with(|document| self.patience.expiry(&document.auth, now));
+        let Some(expiry) = expiry else {
+            return Ok(());
+        };
+        let disconnects = &self.relay.node.metrics.ws_auth_disconnect;
+        disconnects.with_label_values(&[expiry.name()]).inc();
+        self.reply(Reply::Notice(expiry.notice())).await?;
+        Err(Gone)
+    }
+
+    /// Answers `AUTH`.
+    pub(super) async fn auth(&mut self, frame: &str) -> Result<(), Gone> {
+        if let Err(denied) = self.admitted.message(MessageKind::Auth).await {
+            self.relay.reject(Reason::RateLimit, Kind::Auth);
+            return self.refuse_auth(frame, &rate_limited(&denied)).await;
+        }
+        match self.verify(frame) {
+            Ok(pubkey) => {
+                self.become_somebody(&pubkey);
+                self.auth_answer(frame, true, "").await
+            }
+            Err(error) => {
+                self.relay.reject(Reason::Auth, Kind::Auth);
+                self.relay.node.metrics.auth_failure.with_label_values(&[SERVICE]).inc();
+                self.refuse_auth(frame, &error.to_string()).await
+            }
+        }
+    }
+
+    fn verify(&self, frame: &str) -> Result<PublicKey, AuthError> {
+        let parts = parts(frame).ok_or(AuthError::Malformed)?;
+        let event = parts.first().ok_or(AuthError::Malformed)?;
+        let challenge = self.challenge.as_ref().ok_or(AuthError::NotAsked)?;
+        challenge.verify(event.get(), &self.relay.url, self.relay.node.seconds())
+    }
+
+    fn become_somebody(&mut self, pubkey: &PublicKey) {
+        // Hexadecimal digits are always a name.
+        let Ok(subject) = Subject::new(&pubkey.to_hex()) else {
+            return;
+        };
+        let metrics = &self.relay.node.metrics;
+        metrics.auth_success.with_label_values(&[SERVICE]).inc();
+        if self.admitted.subject().is_none() {
+            metrics.ws_unauthenticated_connections.dec();
+        }
+        self.admitted.authenticate(subject);
+    }
+
+    async fn refuse_auth(&mut self, frame: &str, reason: &str) -> Result<(), Gone> {
+        self.auth_answer(frame, false, reason).await
+    }
+
+    async fn auth_answer(&mut self, frame: &str, known: bool, reason: &str) -> Result<(), Gone> {
+        let parts = parts(frame).unwrap_or_default();
+        match parts.first().and_then(|event| claimed_id(event.get())) {
+            Some(id) => self.reply(Reply::Ok(&id, known, reason)).await,
+            None => self.nonsense(reason).await,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What the client publishes.
+
+use headgate_guard::MessageKind;
+
+use super::{Connection, Gone, rate_limited};
+use crate::{
+    metrics::{Kind, Reason},
+    relay::{
+        SERVICE,
+        event::{EventBounds, EventError, MAX_AGE_SECONDS, VerifiedEvent, claimed_id},
+        events::{Publication, Source},
+        frame::parts,
+        reply::Reply,
+    },
+};
+
+impl Connection {
+    /// Answers `EVENT`.
+    pub(super) async fn event(&mut self, frame: &str) -> Result<(), Gone> {
+        self.relay.node.metrics.ws_event.inc();
+        if let Err(denied) = self.admitted.message(MessageKind::Event).await {
+            self.relay.reject(Reason::RateLimit, Kind::Event);
+            return self.refuse_event(frame, &rate_limited(&denied)).await;
+        }
+        if self.is_nobody() {
+            self.relay.reject(Reason::Auth, Kind::Event);
+            return self.refuse_event(frame, "auth-required: missing auth").await;
+        }
+        match self.read_event(frame) {
+            Ok(event) => self.publish(event).await,
+            Err(error) => {
+                self.relay.reject(Reason::Invalid, Kind::Event);
+                self.refuse_event(frame, &error.to_string()).await
+            }
+        }
+    }
+
+    fn read_event(&self, frame: &str) -> Result<VerifiedEvent, EventError> {
+        let parts = parts(frame).ok_or(EventError::Malformed)?;
+        let [event] = parts[..] else {
+            return Err(EventError::Malformed);
+        };
+        let bounds = self.relay.node.relay.with(|document| EventBounds::of(&document.limits));
+        VerifiedEvent::read(event.get(), bounds, self.relay.node.seconds())
+    }
+
+    async fn publish(&mut self, event: VerifiedEvent) -> Result<(), Gone> {
+        let (id, now) = (event.event.id, self.relay.node.seconds());
+        self.relay.node.metrics.ingest_received.with_label_values(&[SERVICE, "ws"]).inc();
+        let published = self.relay.events.publish(event, Source::Client, now, MAX_AGE_SECONDS);
+        let note = match published {
+            Publication::New => "",
+            Publication::Duplicate => "duplicate",
+        };
+        self.reply(Reply::Ok(&id, true, note)).await
+    }
+
+    /// Refuses an event by its id; without one it is no event at all.
+    async fn refuse_event(&mut self, frame: &str, reason: &str) -> Result<(), Gone> {
+        let parts = parts(frame).unwrap_or_default();
+        match parts.first().and_then(|event| claimed_id(event.get())) {
+            Some(id) => self.reply(Reply::Ok(&id, false, reason)).await,
+            None => self.nonsense(reason).await,
+        }
+    }
+}

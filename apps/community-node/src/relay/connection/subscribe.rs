@@ -1,0 +1,97 @@
+//! What the client asks for.
+
+use headgate_guard::{Denied, MessageKind};
+
+use super::{Connection, Gone, rate_limited};
+use crate::{
+    metrics::{Kind, Reason},
+    relay::{
+        filter::{Query, queries},
+        frame::parts,
+        reply::Reply,
+        subscriptions::SubscriptionId,
+    },
+};
+
+/// What is said of a subscription without a name.
+const NO_NAME: &str = "invalid: a subscription id of 1 to 64 bytes is required";
+
+impl Connection {
+    /// Answers `REQ`.
+    pub(super) async fn req(&mut self, frame: &str) -> Result<(), Gone> {
+        self.relay.node.metrics.ws_req.inc();
+        let admitted = self.admitted.message(MessageKind::Req).await;
+        // From here on the frame is read no further than each step needs.
+        let parts = parts(frame).unwrap_or_default();
+        let id = parts.first().and_then(|id| SubscriptionId::read(id.get()));
+        let Some(id) = id else {
+            return self.nonsense(NO_NAME).await;
+        };
+        if let Err(denied) = admitted {
+            return self.limit(&id, &denied, Kind::Req).await;
+        }
+        if self.is_nobody() {
+            self.relay.reject(Reason::Auth, Kind::Req);
+            return self.refuse(&id, "auth-required: missing auth").await;
+        }
+        match queries(&parts[1..], self.relay.node.seconds()) {
+            Ok(queries) => self.subscribe(id, queries, frame.len()).await,
+            Err(error) => self.nonsense(&error.to_string()).await,
+        }
+    }
+
+    async fn subscribe(
+        &mut self,
+        id: SubscriptionId,
+        queries: Vec<Query>,
+        bytes: usize,
+    ) -> Result<(), Gone> {
+        if !self.subscriptions.has_room_for(&id, bytes) {
+            self.relay.reject(Reason::Restricted, Kind::Req);
+            return self.refuse(&id, "restricted: too many subscriptions").await;
+        }
+        let asks_for_the_past = queries.iter().any(Query::is_backfill);
+        if asks_for_the_past && let Err(denied) = self.admitted.message(MessageKind::Backfill).await
+        {
+            return self.limit(&id, &denied, Kind::Backfill).await;
+        }
+        let backfill = self.relay.events.backfill(&queries);
+        for published in &backfill.events {
+            self.reply(Reply::Event(id.as_str(), &published.event.json)).await?;
+        }
+        self.reply(Reply::Eose(id.as_str())).await?;
+        self.subscriptions.open(id, queries, bytes, backfill.up_to);
+        Ok(())
+    }
+
+    /// Answers `CLOSE`, to which nothing is said.
+    pub(super) async fn close(&mut self, frame: &str) -> Result<(), Gone> {
+        self.count_other().await?;
+        let parts = parts(frame).unwrap_or_default();
+        match parts.first().and_then(|id| SubscriptionId::read(id.get())) {
+            Some(id) => {
+                self.subscriptions.close(&id);
+                Ok(())
+            }
+            None => self.nonsense(NO_NAME).await,
+        }
+    }
+
+    async fn limit(
+        &mut self,
+        id: &SubscriptionId,
+        denied: &Denied,
+        kind: Kind,
+    ) -> Result<(), Gone> {
+        self.relay.reject(Reason::RateLimit, kind);
+        let reason = rate_limited(denied);
+        self.refuse(id, &reason).await?;
+        self.reply(Reply::Notice(&reason)).await
+    }
+
+    /// Says that there is no such subscription, and sees to it.
+    async fn refuse(&mut self, id: &SubscriptionId, reason: &str) -> Result<(), Gone> {
+        self.subscriptions.close(id);
+        self.reply(Reply::Closed(id.as_str(), reason)).await
+    }
+}

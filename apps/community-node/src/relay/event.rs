@@ -1,0 +1,137 @@
+//! An event that the relay takes: within its bounds, about a topic, signed by its author.
+
+use headgate_service_config::relay::EventLimits;
+use nostr::{
+    event::{Event, EventId, Kind},
+    key::PublicKey,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use super::second::{SECONDS_A_DAY, Second};
+
+/// How far an event's clock may be ahead of ours.
+const MAX_AHEAD_SECONDS: Second = 900;
+
+/// An event older than anybody may ask for is not worth keeping.
+pub(crate) const MAX_AGE_SECONDS: Second = 30 * SECONDS_A_DAY;
+
+/// An event that was verified, and the JSON that subscribers receive.
+#[derive(Debug)]
+pub(crate) struct VerifiedEvent {
+    pub(crate) event: Event,
+    pub(crate) json: Box<RawValue>,
+}
+
+/// How large events may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventBounds {
+    pub(crate) max_bytes: usize,
+    pub(crate) max_tags: usize,
+}
+
+/// Why an event is not taken.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub(crate) enum EventError {
+    #[error("invalid: event is larger than {0} bytes")]
+    TooLarge(usize),
+    #[error("invalid: not an event")]
+    Malformed,
+    #[error("invalid: event has more than {0} tags")]
+    TooManyTags(usize),
+    #[error("invalid: event names no topic: a t tag is required")]
+    NoTopic,
+    #[error("invalid: an authentication event belongs into AUTH")]
+    Authentication,
+    #[error("invalid: created_at is too far in the future")]
+    FromTheFuture,
+    #[error("invalid: created_at is more than 30 days ago")]
+    TooOld,
+    #[error("invalid: id or signature does not match the event")]
+    Forged,
+}
+
+// === impl EventBounds ===
+
+impl EventBounds {
+    /// The bounds of the document in force.
+    pub(crate) fn of(limits: &EventLimits) -> Self {
+        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        Self { max_bytes: number(limits.max_event_bytes), max_tags: number(limits.max_tags) }
+    }
+}
+
+// === impl VerifiedEvent ===
+
+impl VerifiedEvent {
+    /// Reads an event; the signature, which costs most, is looked at last.
+    pub(crate) fn read(json: &str, bounds: EventBounds, now: Second) -> Result<Self, EventError> {
+        let event = parse(json, bounds)?;
+        if event.kind == Kind::Authentication {
+            return Err(EventError::Authentication);
+        }
+        if topics(&event).next().is_none() {
+            return Err(EventError::NoTopic);
+        }
+        let created_at = event.created_at.as_secs();
+        if created_at > now.saturating_add(MAX_AHEAD_SECONDS) {
+            return Err(EventError::FromTheFuture);
+        }
+        if created_at < now.saturating_sub(MAX_AGE_SECONDS) {
+            return Err(EventError::TooOld);
+        }
+        verified(event)
+    }
+
+    /// The topics that it is about.
+    pub(crate) fn topics(&self) -> impl Iterator<Item = &str> {
+        topics(&self.event)
+    }
+
+    /// Who signed it.
+    pub(crate) fn author(&self) -> &PublicKey {
+        &self.event.pubkey
+    }
+
+    /// Whether nobody keeps it.
+    pub(crate) fn is_ephemeral(&self) -> bool {
+        (20_000..30_000).contains(&self.event.kind.as_u16())
+    }
+}
+
+/// Reads an event within its bounds, whoever may have signed it.
+pub(crate) fn parse(json: &str, bounds: EventBounds) -> Result<Event, EventError> {
+    if json.len() > bounds.max_bytes {
+        return Err(EventError::TooLarge(bounds.max_bytes));
+    }
+    let event: Event = serde_json::from_str(json).map_err(|_| EventError::Malformed)?;
+    if event.tags.len() > bounds.max_tags {
+        return Err(EventError::TooManyTags(bounds.max_tags));
+    }
+    Ok(event)
+}
+
+/// The event's claimed id, read without anything else of it.
+pub(crate) fn claimed_id(json: &str) -> Option<EventId> {
+    #[derive(Deserialize)]
+    struct Claim {
+        id: EventId,
+    }
+    serde_json::from_str::<Claim>(json).ok().map(|claim| claim.id)
+}
+
+fn verified(event: Event) -> Result<VerifiedEvent, EventError> {
+    event.verify().map_err(|_| EventError::Forged)?;
+    // Written anew: fields that no event has are not passed on.
+    let json = serde_json::value::to_raw_value(&event).map_err(|_| EventError::Malformed)?;
+    Ok(VerifiedEvent { event, json })
+}
+
+fn topics(event: &Event) -> impl Iterator<Item = &str> {
+    let topics = event.tags.iter().filter(|tag| tag.kind() == "t");
+    topics.filter_map(|tag| tag.content()).filter(|topic| !topic.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

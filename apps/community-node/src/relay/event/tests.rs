@@ -1,0 +1,77 @@
+use super::*;
+use crate::relay::samples::{BOUNDS, NOW, event, of_kind};
+
+fn refused(json: &str) -> EventError {
+    VerifiedEvent::read(json, BOUNDS, NOW).unwrap_err()
+}
+
+#[test]
+fn what_was_signed_about_a_topic_is_taken_as_it_is() {
+    let sent = event(&["rust", "wasm"], NOW, "hello");
+    let json = sent.as_json();
+    let taken = VerifiedEvent::read(&json, BOUNDS, NOW).unwrap();
+    assert_eq!(taken.json.get(), json);
+    assert_eq!(taken.topics().collect::<Vec<_>>(), ["rust", "wasm"]);
+    assert_eq!(taken.author(), &sent.pubkey);
+    assert_eq!(claimed_id(&json), Some(sent.id));
+}
+
+#[test]
+fn fields_that_no_event_has_are_not_passed_on() {
+    let json = event(&["rust"], NOW, "hello").as_json();
+    let more = json.replacen('{', r#"{"extra":"x","#, 1);
+    assert_eq!(VerifiedEvent::read(&more, BOUNDS, NOW).unwrap().json.get(), json);
+}
+
+#[test]
+fn what_is_too_large_is_refused_before_it_is_read() {
+    let exact = EventBounds { max_bytes: event(&["rust"], NOW, "x").as_json().len(), ..BOUNDS };
+    assert!(VerifiedEvent::read(&event(&["rust"], NOW, "x").as_json(), exact, NOW).is_ok());
+    let longer = event(&["rust"], NOW, "xy").as_json();
+    let refused = VerifiedEvent::read(&longer, exact, NOW).unwrap_err();
+    assert_eq!(refused, EventError::TooLarge(exact.max_bytes));
+
+    let tags = vec!["t"; 201];
+    assert_eq!(self::refused(&event(&tags, NOW, "").as_json()), EventError::TooManyTags(200));
+    assert!(VerifiedEvent::read(&event(&tags[..200], NOW, "").as_json(), BOUNDS, NOW).is_ok());
+}
+
+#[test]
+fn what_is_no_event_of_this_relay_is_refused() {
+    assert_eq!(refused("{}"), EventError::Malformed);
+    assert_eq!(refused("[]"), EventError::Malformed);
+    assert_eq!(refused(&event(&[], NOW, "").as_json()), EventError::NoTopic);
+    assert_eq!(refused(&event(&[""], NOW, "").as_json()), EventError::NoTopic);
+    let auth = of_kind(22_242, &["rust"], NOW, "");
+    assert_eq!(refused(&auth.as_json()), EventError::Authentication);
+}
+
+#[test]
+fn what_was_forged_is_refused() {
+    let json = event(&["rust"], NOW, "hello").as_json();
+    assert_eq!(refused(&json.replace("hello", "hullo")), EventError::Forged);
+    let mut other = event(&["rust"], NOW, "hello");
+    other.sig = event(&["rust"], NOW, "other").sig;
+    assert_eq!(refused(&other.as_json()), EventError::Forged);
+}
+
+#[test]
+fn time_is_believed_within_bounds() {
+    let at = |second| VerifiedEvent::read(&event(&["t"], second, "").as_json(), BOUNDS, NOW);
+    assert!(at(NOW + 900).is_ok());
+    assert_eq!(at(NOW + 901).unwrap_err(), EventError::FromTheFuture);
+    assert!(at(NOW - MAX_AGE_SECONDS).is_ok());
+    assert_eq!(at(NOW - MAX_AGE_SECONDS - 1).unwrap_err(), EventError::TooOld);
+}
+
+#[test]
+fn some_kinds_are_kept_by_nobody() {
+    let ephemeral = |kind| {
+        let json = of_kind(kind, &["t"], NOW, "").as_json();
+        VerifiedEvent::read(&json, BOUNDS, NOW).unwrap().is_ephemeral()
+    };
+    assert!(!ephemeral(1));
+    assert!(ephemeral(20_000));
+    assert!(ephemeral(29_999));
+    assert!(!ephemeral(30_000));
+}

@@ -1,0 +1,144 @@
+//! What a subscription asks for, within bounds.
+
+use std::collections::BTreeSet;
+
+use nostr::{
+    event::Event,
+    filter::{Filter, MatchEventOptions, SingleLetterTag},
+};
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use super::{
+    event::MAX_AGE_SECONDS,
+    second::{SECONDS_A_DAY, Second},
+};
+
+/// The most filters in one subscription.
+const MAX_FILTERS: usize = 10;
+/// The most values in one list of a filter.
+const MAX_VALUES: usize = 200;
+/// The longest stretch of time that one filter may ask for.
+const MAX_WINDOW_SECONDS: Second = 7 * SECONDS_A_DAY;
+/// The most kept events in answer to one filter, and to one subscription.
+pub(crate) const MAX_LIMIT: usize = 1_000;
+/// What a filter without a `limit` is answered with.
+const DEFAULT_LIMIT: usize = 500;
+/// How recent `since` must be to ask for nothing that is kept.
+const LIVE_SECONDS: Second = 5;
+
+/// A filter within its bounds.
+#[derive(Clone, Debug)]
+pub(crate) struct Query {
+    filter: Filter,
+    /// The first second of what is kept that is asked for.
+    pub(crate) since: Second,
+    pub(crate) until: Second,
+    pub(crate) limit: usize,
+    live: bool,
+}
+
+/// Why a subscription cannot be. The texts are stable: clients may compare them.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub(crate) enum FilterError {
+    #[error("invalid: at least one filter is required")]
+    None,
+    #[error("invalid: more than 10 filters")]
+    TooMany,
+    #[error("invalid: not a filter")]
+    Malformed,
+    #[error("invalid: a filter has more than 200 values")]
+    TooManyValues,
+    #[error("invalid: a #t filter is required")]
+    NoTopic,
+    #[error("invalid: since is after until")]
+    SinceAfterUntil,
+    #[error("invalid: since is more than 30 days ago")]
+    TooLongAgo,
+    #[error("invalid: more than 7 days between since and until")]
+    TooLongAWindow,
+}
+
+// === impl Query ===
+
+/// Reads the filters of one subscription.
+pub(crate) fn queries(parts: &[&RawValue], now: Second) -> Result<Vec<Query>, FilterError> {
+    if parts.is_empty() {
+        return Err(FilterError::None);
+    }
+    if parts.len() > MAX_FILTERS {
+        return Err(FilterError::TooMany);
+    }
+    parts.iter().map(|part| Query::read(part.get(), now)).collect()
+}
+
+impl Query {
+    fn read(json: &str, now: Second) -> Result<Self, FilterError> {
+        let mut filter: Filter = serde_json::from_str(json).map_err(|_| FilterError::Malformed)?;
+        // A relay ignores what it does not offer: there is no search here.
+        filter.search = None;
+        if most_values(&filter) > MAX_VALUES {
+            return Err(FilterError::TooManyValues);
+        }
+        if topics(&filter).next().is_none() {
+            return Err(FilterError::NoTopic);
+        }
+        let (since, until) = window(&filter, now)?;
+        let limit = filter.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+        let live = since.saturating_add(LIVE_SECONDS) >= now;
+        Ok(Self { filter, since, until, limit, live })
+    }
+
+    /// Whether it asks for events that are kept, and not only for those to come.
+    pub(crate) fn is_backfill(&self) -> bool {
+        !self.live
+    }
+
+    /// The topics that it asks for.
+    pub(crate) fn topics(&self) -> impl Iterator<Item = &str> {
+        topics(&self.filter)
+    }
+
+    /// Whether it asks for `event`.
+    pub(crate) fn matches(&self, event: &Event) -> bool {
+        self.filter.match_event(event, MatchEventOptions::new())
+    }
+}
+
+fn topics(filter: &Filter) -> impl Iterator<Item = &str> {
+    filter.generic_tags.get(&SingleLetterTag::LOWERCASE_T).into_iter().flatten().map(String::as_str)
+}
+
+fn most_values(filter: &Filter) -> usize {
+    let lists = [
+        filter.ids.as_ref().map(BTreeSet::len),
+        filter.authors.as_ref().map(BTreeSet::len),
+        filter.kinds.as_ref().map(BTreeSet::len),
+        filter.generic_tags.values().map(BTreeSet::len).max(),
+    ];
+    lists.into_iter().flatten().max().unwrap_or(0)
+}
+
+/// The seconds that are asked for. Who names no `since` gets the last week before `until`.
+fn window(filter: &Filter, now: Second) -> Result<(Second, Second), FilterError> {
+    let named_since = filter.since.map(|at| at.as_secs());
+    let named_until = filter.until.map(|at| at.as_secs());
+    if let (Some(since), Some(until)) = (named_since, named_until)
+        && since > until
+    {
+        return Err(FilterError::SinceAfterUntil);
+    }
+    // Nothing is kept of the future, so it does not count as asked for.
+    let end = named_until.unwrap_or(now).min(now);
+    let since = named_since.unwrap_or(end.saturating_sub(MAX_WINDOW_SECONDS));
+    if since < now.saturating_sub(MAX_AGE_SECONDS) {
+        return Err(FilterError::TooLongAgo);
+    }
+    if end.saturating_sub(since) > MAX_WINDOW_SECONDS {
+        return Err(FilterError::TooLongAWindow);
+    }
+    Ok((since, named_until.unwrap_or(Second::MAX)))
+}
+
+#[cfg(test)]
+mod tests;

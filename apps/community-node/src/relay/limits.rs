@@ -1,0 +1,107 @@
+//! What the document in force means to the guards.
+
+use headgate_guard::{Allowance, InFlightLimits, MessageKind, PeerLimits, WebSocketLimits};
+use headgate_service_config::RelayDocument;
+
+/// The most connections of all clients together.
+const MAX_CONNECTIONS: u32 = 10_000;
+
+/// What clients may do on their connections.
+pub(crate) fn websocket_limits(document: &RelayDocument) -> WebSocketLimits {
+    let rates = &document.rate_limit.ws;
+    let per_address = u32::try_from(rates.concurrent_by_ip).unwrap_or(u32::MAX);
+    let (events, events_by_pubkey) = rates.events();
+    let (reqs, reqs_by_pubkey) = rates.reqs();
+    let limits = WebSocketLimits::new(InFlightLimits::new(per_address, MAX_CONNECTIONS))
+        .enabled(document.rate_limit.enabled)
+        .connections(per_minute(rates.connections()));
+    let by_address = [
+        (MessageKind::Event, events),
+        (MessageKind::Req, reqs),
+        (MessageKind::Backfill, rates.backfill_by_ip),
+        // Nobody has to say who it is more often than it may talk nonsense.
+        (MessageKind::Auth, rates.invalid_by_ip),
+        (MessageKind::Invalid, rates.invalid_by_ip),
+        // Whoever may open a subscription may close it, and a client asks now and then
+        // whether the relay is there.
+        (MessageKind::Other, reqs.saturating_add(rates.invalid_by_ip)),
+    ];
+    let by_pubkey = [
+        (MessageKind::Event, events_by_pubkey),
+        (MessageKind::Req, reqs_by_pubkey),
+        (MessageKind::Backfill, rates.backfill_by_pubkey),
+    ];
+    let limits = by_address
+        .into_iter()
+        .fold(limits, |limits, (kind, count)| limits.message(kind, per_minute(count)));
+    by_pubkey
+        .into_iter()
+        .fold(limits, |limits, (kind, count)| limits.message_by_subject(kind, per_minute(count)))
+}
+
+/// What peers may send over gossip.
+pub(crate) fn peer_limits(document: &RelayDocument) -> PeerLimits {
+    let rates = &document.rate_limit.gossip;
+    let limits = PeerLimits::new(per_minute(rates.per_peer()), per_minute(rates.global));
+    PeerLimits { enabled: document.rate_limit.enabled, ..limits }
+}
+
+/// What one author may publish over gossip, whoever delivers it.
+pub(crate) fn author_limits(document: &RelayDocument) -> PeerLimits {
+    let (_, by_pubkey) = document.rate_limit.ws.events();
+    PeerLimits {
+        enabled: document.rate_limit.enabled,
+        per_peer: Some(per_minute(by_pubkey)),
+        global: None,
+        escalation: None,
+    }
+}
+
+fn per_minute(count: u64) -> Allowance {
+    // The document's numbers are those of limits; one that is not lets nobody pass.
+    Allowance::per_minute(count)
+        .unwrap_or_else(|_| Allowance::nothing(std::time::Duration::from_secs(60)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit_of(allowance: Option<&Allowance>) -> u64 {
+        allowance.and_then(Allowance::limit).map_or(0, headgate::Limit::capacity)
+    }
+
+    #[test]
+    fn each_kind_has_its_own_number() {
+        let mut document = RelayDocument::default();
+        document.rate_limit.ws.event_by_pubkey = Some(7);
+        let limits = websocket_limits(&document);
+        let of = |kind| {
+            let limits = limits.of(kind);
+            (limit_of(limits.by_address.as_ref()), limit_of(limits.by_subject.as_ref()))
+        };
+        assert_eq!(of(MessageKind::Event), (120, 7));
+        assert_eq!(of(MessageKind::Req), (60, 60));
+        assert_eq!(of(MessageKind::Backfill), (20, 20));
+        assert_eq!(of(MessageKind::Auth), (30, 0));
+        assert_eq!(of(MessageKind::Invalid), (30, 0));
+        assert_eq!(limit_of(limits.connections.as_ref()), 30);
+        assert_eq!(limits.concurrent.per_key, 20);
+        assert!(limits.enabled);
+
+        let peers = peer_limits(&document);
+        assert_eq!(limit_of(peers.per_peer.as_ref()), 600);
+        assert_eq!(limit_of(peers.global.as_ref()), 6_000);
+        let authors = author_limits(&document);
+        assert_eq!((limit_of(authors.per_peer.as_ref()), authors.global), (7, None));
+    }
+
+    #[test]
+    fn limits_can_be_switched_off() {
+        let mut document = RelayDocument::default();
+        document.rate_limit.enabled = false;
+        assert!(!websocket_limits(&document).enabled);
+        assert!(!peer_limits(&document).enabled);
+        assert!(!author_limits(&document).enabled);
+    }
+}

@@ -1,0 +1,65 @@
+//! What the relay answers, as JSON arrays.
+
+use nostr::event::EventId;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// One frame to the client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reply<'r> {
+    /// An event of a subscription, as JSON.
+    Event(&'r str, &'r RawValue),
+    /// The end of what is kept.
+    Eose(&'r str),
+    /// Whether an event was taken, and why not.
+    Ok(&'r EventId, bool, &'r str),
+    /// A subscription is over, or was never opened.
+    Closed(&'r str, &'r str),
+    Notice(&'r str),
+    /// What to sign.
+    Auth(&'r str),
+}
+
+// === impl Reply ===
+
+impl Reply<'_> {
+    /// The frame's text.
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::Event(id, event) => array(&("EVENT", id, event)),
+            Self::Eose(id) => array(&("EOSE", id)),
+            Self::Ok(id, taken, reason) => array(&("OK", id, taken, reason)),
+            Self::Closed(id, reason) => array(&("CLOSED", id, reason)),
+            Self::Notice(reason) => array(&("NOTICE", reason)),
+            Self::Auth(challenge) => array(&("AUTH", challenge)),
+        }
+    }
+}
+
+fn array(parts: &impl Serialize) -> String {
+    // Texts and JSON that was parsed before: nothing in them can fail to be written.
+    serde_json::to_string(parts).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reply_is_an_array_that_says_what_it_is() {
+        let event = RawValue::from_string(r#"{"kind":1}"#.to_owned()).unwrap();
+        let id = EventId::from_byte_array([0xab; 32]);
+        let hex = "ab".repeat(32);
+        let cases = [
+            (Reply::Event("s", &event), r#"["EVENT","s",{"kind":1}]"#.to_owned()),
+            (Reply::Eose("a\"b"), r#"["EOSE","a\"b"]"#.to_owned()),
+            (Reply::Ok(&id, false, "invalid: x"), format!(r#"["OK","{hex}",false,"invalid: x"]"#)),
+            (Reply::Closed("s", "gone"), r#"["CLOSED","s","gone"]"#.to_owned()),
+            (Reply::Notice("hm"), r#"["NOTICE","hm"]"#.to_owned()),
+            (Reply::Auth("c"), r#"["AUTH","c"]"#.to_owned()),
+        ];
+        for (reply, text) in cases {
+            assert_eq!(reply.text(), text);
+        }
+    }
+}

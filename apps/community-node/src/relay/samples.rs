@@ -1,0 +1,35 @@
+//! Events for the tests of the modules around.
+
+use nostr::{
+    event::{Event, EventBuilder, FinalizeEvent as _, Kind, Tag},
+    key::{Keys, SecretKey},
+    types::Timestamp,
+};
+
+use super::{
+    event::{EventBounds, VerifiedEvent},
+    second::Second,
+};
+
+pub(crate) const NOW: Second = 1_800_000_000;
+pub(crate) const BOUNDS: EventBounds = EventBounds { max_bytes: 32_768, max_tags: 200 };
+
+/// The keys of somebody.
+pub(crate) fn keys(whose: u8) -> Keys {
+    Keys::new(SecretKey::from_slice(&[whose; 32]).unwrap())
+}
+
+/// An event of the first kind about `topics`.
+pub(crate) fn event(topics: &[&str], at: Second, content: &str) -> Event {
+    of_kind(1, topics, at, content)
+}
+
+pub(crate) fn of_kind(kind: u16, topics: &[&str], at: Second, content: &str) -> Event {
+    let tags = topics.iter().map(|topic| Tag::parse(["t", topic]).unwrap());
+    let builder = EventBuilder::new(Kind::from(kind), content).tags(tags);
+    builder.custom_created_at(Timestamp::from_secs(at)).finalize(&keys(1)).unwrap()
+}
+
+pub(crate) fn verified(event: &Event) -> VerifiedEvent {
+    VerifiedEvent::read(&event.as_json(), BOUNDS, NOW).unwrap()
+}

@@ -1,0 +1,117 @@
+//! What one connection wants to hear of.
+
+use std::collections::HashMap;
+
+use super::{events::Published, filter::Query};
+
+/// The most subscriptions of one connection.
+pub(crate) const MAX_SUBSCRIPTIONS: usize = 20;
+/// The most bytes of the frames that opened them, which is about what they take in memory.
+const MAX_BYTES: usize = 262_144;
+/// The longest name of a subscription, in bytes.
+const MAX_ID_BYTES: usize = 64;
+
+/// The subscriptions of one connection, by the names that it gave them.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions(HashMap<SubscriptionId, Subscription>);
+
+/// The name of a subscription.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SubscriptionId(Box<str>);
+
+#[derive(Debug)]
+struct Subscription {
+    queries: Vec<Query>,
+    bytes: usize,
+    /// Events up to this number are answered already.
+    after: u64,
+}
+
+// === impl Subscriptions ===
+
+impl Subscriptions {
+    /// Whether there is room for `id`, whose frame has so many bytes; one of the same name is replaced.
+    pub(crate) fn has_room_for(&self, id: &SubscriptionId, bytes: usize) -> bool {
+        let others = self.0.iter().filter(|(other, _)| *other != id);
+        let (count, held) = others.fold((0, 0), |(count, held), (_, subscription)| {
+            (count + 1, held + subscription.bytes)
+        });
+        count < MAX_SUBSCRIPTIONS && held + bytes <= MAX_BYTES
+    }
+
+    /// Wants to hear of what `queries`, from a frame of so many bytes, ask for and was published after the event `after`.
+    pub(crate) fn open(
+        &mut self,
+        id: SubscriptionId,
+        queries: Vec<Query>,
+        bytes: usize,
+        after: u64,
+    ) {
+        self.0.insert(id, Subscription { queries, bytes, after });
+    }
+
+    /// Whether there was one of this name.
+    pub(crate) fn close(&mut self, id: &SubscriptionId) -> bool {
+        self.0.remove(id).is_some()
+    }
+
+    /// Those that want to hear of `published`.
+    pub(crate) fn wanting<'s>(
+        &'s self,
+        published: &'s Published,
+    ) -> impl Iterator<Item = &'s SubscriptionId> {
+        let event = &published.event.event;
+        let wanting = self.0.iter().filter(move |(_, subscription)| {
+            published.number > subscription.after
+                && subscription.queries.iter().any(|query| query.matches(event))
+        });
+        wanting.map(|(id, _)| id)
+    }
+}
+
+// === impl SubscriptionId ===
+
+impl SubscriptionId {
+    /// Reads a name: a text that is not empty and not long.
+    pub(crate) fn read(json: &str) -> Option<Self> {
+        let id: Box<str> = serde_json::from_str(json).ok()?;
+        (1..=MAX_ID_BYTES).contains(&id.len()).then_some(Self(id))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_texts() {
+        assert_eq!(SubscriptionId::read("\"a\"").unwrap().as_str(), "a");
+        let longest = format!("\"{}\"", "x".repeat(MAX_ID_BYTES));
+        assert!(SubscriptionId::read(&longest).is_some());
+        for bad in ["\"\"", "7", "null", &format!("\"{}\"", "x".repeat(MAX_ID_BYTES + 1))] {
+            assert!(SubscriptionId::read(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn there_is_room_for_a_bounded_number_and_for_the_same_again() {
+        let mut subscriptions = Subscriptions::default();
+        let id = |n: usize| SubscriptionId::read(&format!("\"s{n}\"")).unwrap();
+        for n in 0..MAX_SUBSCRIPTIONS {
+            assert!(subscriptions.has_room_for(&id(n), 1));
+            subscriptions.open(id(n), Vec::new(), 1, 0);
+        }
+        assert!(!subscriptions.has_room_for(&id(MAX_SUBSCRIPTIONS), 1));
+        assert!(subscriptions.has_room_for(&id(0), 1));
+        assert!(subscriptions.close(&id(0)));
+        assert!(!subscriptions.close(&id(0)));
+        assert!(subscriptions.has_room_for(&id(MAX_SUBSCRIPTIONS), 1));
+        let others = MAX_SUBSCRIPTIONS - 1;
+        assert!(subscriptions.has_room_for(&id(0), MAX_BYTES - others));
+        assert!(!subscriptions.has_room_for(&id(0), MAX_BYTES - others + 1));
+    }
+}

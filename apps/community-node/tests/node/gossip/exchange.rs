@@ -1,0 +1,104 @@
+//! What goes from clients to peers, and from peers to clients.
+
+use std::time::Duration;
+
+use iroh::SecretKey;
+use nostr_sdk::{Event, JsonUtil as _, Keys};
+use serde_json::json;
+use tokio::time;
+
+use super::peer::{TestPeer, node_with};
+use crate::relay::{
+    harness::{Running, SOON, Start, note},
+    wire::Wire,
+};
+
+async fn is_kept(node: &Running, event: &Event) -> bool {
+    let mut wire = Wire::open(node).await;
+    let kept = wire.ask("kept", json!({"#t": ["rust"]})).await;
+    kept.iter().any(|kept| kept["id"] == json!(event.id))
+}
+
+#[tokio::test]
+async fn what_a_peer_says_clients_are_told_and_what_a_client_says_peers_are_told() {
+    let mut peers = [TestPeer::start().await];
+    let node = node_with(&mut peers, json!({})).await;
+    let keys = Keys::generate();
+    let mut wire = Wire::open(&node).await;
+    wire.ask("s", json!({"#t": ["rust"]})).await;
+
+    let theirs = note(&keys, "rust", "from a peer", node.now());
+    peers[0].tell(theirs.as_json()).await;
+    assert_eq!(wire.next().await, json!(["EVENT", "s", theirs]));
+    assert!(is_kept(&node, &theirs).await);
+    node.counted("gossip_received_total 1").await;
+    node.counted(r#"ingest_received_total{service="relay",source="gossip"} 1"#).await;
+
+    let ours = note(&keys, "rust", "from a client", node.now());
+    assert_eq!(wire.publish(&ours).await[2], true);
+    assert_eq!(peers[0].hear().await, json!(ours));
+    // Clients are told of it as a duplicate, whoever came first.
+    assert_eq!(wire.next().await, json!(["EVENT", "s", ours]));
+    assert_eq!(wire.publish(&theirs).await[3], "duplicate");
+}
+
+#[tokio::test]
+async fn two_nodes_are_one_relay() {
+    let port = headgate_testkit::free_port();
+    let secret = SecretKey::from_bytes(&[7; 32]);
+    let first = Start::new()
+        .variable("CN_IROH_BIND", format!("127.0.0.1:{port}"))
+        .variable("CN_IROH_SECRET", "07".repeat(32))
+        .variable("CN_GOSSIP_TOPICS", "rust,wasm")
+        .on(json!({}))
+        .await;
+    let second = Start::new()
+        .variable("CN_IROH_BIND", "127.0.0.1:0")
+        .variable("CN_GOSSIP_TOPICS", "rust")
+        .variable("CN_GOSSIP_PEERS", format!("{}@127.0.0.1:{port}", secret.public()))
+        .on(json!({}))
+        .await;
+    let (mut at_first, mut at_second) = (Wire::open(&first).await, Wire::open(&second).await);
+    at_second.ask("s", json!({"#t": ["rust"]})).await;
+    let keys = Keys::generate();
+    // Until the nodes have found each other, nobody passes anything on.
+    let deadline = time::Instant::now() + SOON;
+    for n in 0.. {
+        assert!(time::Instant::now() < deadline, "they never meet");
+        at_first.publish(&note(&keys, "rust", &n.to_string(), first.now())).await;
+        if second.metrics().contains("source=\"gossip\"} 1\n") {
+            break;
+        }
+        time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(at_second.expect("EVENT").await[1], "s");
+    first.stop().await;
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_dropped_without_a_word() {
+    let mut peers = [TestPeer::start().await];
+    let node = node_with(&mut peers, json!({})).await;
+    let keys = Keys::generate();
+    let mut forged = note(&keys, "rust", "hello", node.now());
+    forged.content = "hullo".to_owned();
+    let elsewhere = note(&keys, "wasm", "of another topic", node.now());
+    let future = note(&keys, "rust", "from the future", node.now() + 3_600);
+    for message in [
+        b"nonsense".to_vec(),
+        vec![0xff, 0xfe],
+        forged.as_json().into_bytes(),
+        elsewhere.as_json().into_bytes(),
+        future.as_json().into_bytes(),
+    ] {
+        peers[0].tell(message).await;
+    }
+    node.counted(r#"ingest_rejected_total{kind="gossip",reason="invalid",service="relay"} 5"#)
+        .await;
+    let good = note(&keys, "rust", "hello", node.now());
+    let mut wire = Wire::open(&node).await;
+    wire.ask("s", json!({"#t": ["rust", "wasm"]})).await;
+    peers[0].tell(good.as_json()).await;
+    assert_eq!(wire.next().await, json!(["EVENT", "s", good]));
+}

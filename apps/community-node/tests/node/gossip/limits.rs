@@ -1,0 +1,81 @@
+//! How much peers may send.
+
+use nostr_sdk::{JsonUtil as _, Keys};
+use serde_json::json;
+
+use super::peer::{TestPeer, node_with};
+use crate::relay::{harness::note, wire::Wire};
+
+const REJECTED: &str = r#"ingest_rejected_total{kind="gossip",reason="ratelimit",service="relay"}"#;
+
+#[tokio::test]
+async fn a_peer_that_floods_is_dropped_and_another_gets_through() {
+    let mut peers = [TestPeer::start().await, TestPeer::start().await];
+    let node = node_with(&mut peers, json!({"rate_limit": {"iroh": {"by_peer": 3}}})).await;
+    let mut wire = Wire::open(&node).await;
+    wire.ask("s", json!({"#t": ["rust"]})).await;
+    let keys = Keys::generate();
+    for n in 0..20 {
+        // No JSON at all: it is counted before it is read.
+        peers[0].tell(format!("flood {n}")).await;
+    }
+    node.counted(&format!("{REJECTED} 17")).await;
+    node.counted(r#"ingest_rejected_total{kind="gossip",reason="invalid",service="relay"} 3"#)
+        .await;
+    // Its good messages are dropped, too; those of the other are not.
+    peers[0].tell(note(&keys, "rust", "dropped", node.now()).as_json()).await;
+    node.counted(&format!("{REJECTED} 18")).await;
+    let good = note(&keys, "rust", "heard", node.now());
+    peers[1].tell(good.as_json()).await;
+    assert_eq!(wire.next().await, json!(["EVENT", "s", good]));
+    node.counted("gossip_received_total 22").await;
+}
+
+#[tokio::test]
+async fn all_peers_together_have_one_budget() {
+    let mut peers = [TestPeer::start().await, TestPeer::start().await];
+    let node = node_with(&mut peers, json!({"rate_limit": {"iroh": {"global": 5}}})).await;
+    for n in 0..10 {
+        peers[n % 2].tell(format!("message {n}")).await;
+    }
+    node.counted("gossip_received_total 10").await;
+    node.counted(&format!("{REJECTED} 5")).await;
+}
+
+#[tokio::test]
+async fn an_author_has_one_budget_whoever_delivers() {
+    let mut peers = [TestPeer::start().await, TestPeer::start().await];
+    let document = json!({"rate_limit": {"ws": {"event_by_pubkey": 2}}});
+    let node = node_with(&mut peers, document).await;
+    let (loud, quiet) = (Keys::generate(), Keys::generate());
+    for n in 0..4 {
+        let event = note(&loud, "rust", &n.to_string(), node.now());
+        peers[n % 2].tell(event.as_json()).await;
+    }
+    let by_author =
+        r#"ingest_rejected_total{kind="gossip_author",reason="ratelimit",service="relay"} 2"#;
+    node.counted(by_author).await;
+    let mut wire = Wire::open(&node).await;
+    assert_eq!(wire.ask("s", json!({"#t": ["rust"]})).await.len(), 2);
+    // Whoever passed it on is still heard.
+    let good = note(&quiet, "rust", "heard", node.now());
+    peers[0].tell(good.as_json()).await;
+    assert_eq!(wire.next().await, json!(["EVENT", "s", good]));
+}
+
+#[tokio::test]
+async fn another_document_counts_for_peers_that_are_there() {
+    let mut peers = [TestPeer::start().await];
+    let mut node = node_with(&mut peers, json!({"rate_limit": {"iroh": {"by_peer": 1}}})).await;
+    for message in ["nonsense", "more nonsense"] {
+        peers[0].tell(message).await;
+    }
+    node.counted(&format!("{REJECTED} 1")).await;
+    node.put(json!({"rate_limit": {"enabled": false, "iroh": {"by_peer": 1}}}));
+    let keys = Keys::generate();
+    let mut wire = Wire::open(&node).await;
+    wire.ask("s", json!({"#t": ["rust"]})).await;
+    let event = note(&keys, "rust", "heard", node.now());
+    peers[0].tell(event.as_json()).await;
+    assert_eq!(wire.next().await, json!(["EVENT", "s", event]));
+}

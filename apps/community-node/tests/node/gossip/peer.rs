@@ -1,0 +1,105 @@
+//! A peer that sends whatever the test likes.
+
+use futures_util::StreamExt as _;
+use iroh::{
+    Endpoint, RelayMode,
+    endpoint::{PortmapperConfig, presets},
+    protocol::Router,
+};
+use iroh_gossip::{
+    TopicId,
+    api::{Event, GossipReceiver, GossipSender},
+    net::Gossip,
+};
+use ring::digest::{SHA256, digest};
+use serde_json::Value;
+use tokio::time;
+
+use crate::relay::harness::{Running, SOON, Start};
+
+/// A peer that follows one topic.
+pub(crate) struct TestPeer {
+    router: Router,
+    gossip: Gossip,
+    topic: Option<(GossipSender, GossipReceiver)>,
+}
+
+// === impl TestPeer ===
+
+impl TestPeer {
+    pub(crate) async fn start() -> Self {
+        let endpoint = Endpoint::builder(presets::Minimal)
+            .relay_mode(RelayMode::Disabled)
+            .portmapper_config(PortmapperConfig::Disabled)
+            .clear_ip_transports()
+            .bind_addr("127.0.0.1:0")
+            .unwrap()
+            .bind()
+            .await
+            .unwrap();
+        let gossip = Gossip::builder().max_message_size(65_536).spawn(endpoint.clone());
+        let router = Router::builder(endpoint).accept(iroh_gossip::ALPN, gossip.clone()).spawn();
+        Self { router, gossip, topic: None }
+    }
+
+    /// Who it is and where, as a node is configured with it.
+    pub(crate) fn name(&self) -> String {
+        let endpoint = self.router.endpoint();
+        format!("{}@{}", endpoint.id(), endpoint.bound_sockets()[0])
+    }
+
+    /// Follows `topic`, and waits for whoever comes.
+    pub(crate) async fn follow(&mut self, topic: &str) {
+        let topic = self.gossip.subscribe(topic_id(topic), Vec::new()).await.unwrap();
+        self.topic = Some(topic.split());
+    }
+
+    /// Waits until somebody is there to talk to.
+    pub(crate) async fn joined(&mut self) {
+        let (_, receiver) = self.topic.as_mut().unwrap();
+        time::timeout(SOON, receiver.joined()).await.expect("a neighbour comes").unwrap();
+    }
+
+    /// Tells its neighbours, and nobody beyond.
+    pub(crate) async fn tell(&self, message: impl Into<Vec<u8>>) {
+        let (sender, _) = self.topic.as_ref().unwrap();
+        sender.broadcast_neighbors(message.into().into()).await.unwrap();
+    }
+
+    /// The next message.
+    pub(crate) async fn hear(&mut self) -> Value {
+        let (_, receiver) = self.topic.as_mut().unwrap();
+        let message = async {
+            loop {
+                if let Event::Received(message) = receiver.next().await.unwrap().unwrap() {
+                    return serde_json::from_slice(&message.content).unwrap();
+                }
+            }
+        };
+        time::timeout(SOON, message).await.expect("a message comes")
+    }
+}
+
+/// Everybody who follows a topic of this name meets under this id.
+fn topic_id(name: &str) -> TopicId {
+    TopicId::from_bytes(digest(&SHA256, name.as_bytes()).as_ref().try_into().unwrap())
+}
+
+/// A node that follows `rust` and knows `peers`, each of which follows it, too.
+pub(crate) async fn node_with(peers: &mut [TestPeer], document: Value) -> Running {
+    let mut names = Vec::new();
+    for peer in &mut *peers {
+        peer.follow("rust").await;
+        names.push(peer.name());
+    }
+    let node = Start::new()
+        .variable("CN_IROH_BIND", "127.0.0.1:0")
+        .variable("CN_GOSSIP_TOPICS", "rust")
+        .variable("CN_GOSSIP_PEERS", names.join(","))
+        .on(document)
+        .await;
+    for peer in peers {
+        peer.joined().await;
+    }
+    node
+}

@@ -1,0 +1,12 @@
+//! The relay as its clients see it: by a Nostr client library, and by frames that no library sends.
+
+mod auth;
+mod bounds;
+mod clients;
+mod connections;
+pub(crate) mod harness;
+mod limits;
+mod live;
+mod numbers;
+mod slow;
+pub(crate) mod wire;

@@ -1,0 +1,124 @@
+//! Who may connect.
+
+use serde_json::{Value, json};
+
+use super::{
+    harness::{Running, Start, note},
+    wire::Wire,
+};
+
+fn ws(limits: &Value) -> Value {
+    json!({"rate_limit": {"ws": limits}})
+}
+
+#[tokio::test]
+async fn one_connection_a_minute() {
+    let node = Running::on(ws(&json!({"conns_per_minute": 1}))).await;
+    let mut wire = Wire::open(&node).await;
+    let refused = Wire::try_open(node.address, &[]).await.err().expect("it is refused");
+    assert_eq!(refused.status(), 429);
+    let retry_after: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=60).contains(&retry_after), "{retry_after}");
+    assert_eq!(refused.headers()["content-type"], "application/json");
+    let body: Value = serde_json::from_slice(refused.body().as_deref().unwrap()).unwrap();
+    assert_eq!(body, json!({"code": "RATE_LIMITED", "message": "rate limited", "details": null}));
+    node.counted(r#"ingest_rejected_total{kind="conn",reason="ratelimit",service="relay"} 1"#)
+        .await;
+    assert!(wire.ask("s", json!({"#t": ["rust"]})).await.is_empty(), "the first one stays");
+}
+
+#[tokio::test]
+async fn a_place_is_free_again_when_its_connection_is_over() {
+    let node = Running::on(ws(&json!({"concurrent_by_ip": 2}))).await;
+    let (first, mut second) = (Wire::open(&node).await, Wire::open(&node).await);
+    let refused = Wire::try_open(node.address, &[]).await.err().expect("there is no place");
+    assert_eq!(refused.status(), 429);
+    assert!(refused.headers().contains_key("retry-after"));
+    // It dies without a word.
+    drop(first);
+    node.counted("ws_connections 1").await;
+    let third = Wire::open(&node).await;
+    assert!(second.ask("s", json!({"#t": ["rust"]})).await.is_empty());
+    drop((second, third));
+    node.counted("ws_connections 0").await;
+    node.counted("ws_unauthenticated_connections 0").await;
+}
+
+#[tokio::test]
+async fn a_client_that_is_silently_gone_leaves_its_place() {
+    let start = Start::new().timing(|timing| headgate_community_node::relay::Timing {
+        ping: std::time::Duration::from_millis(100),
+        silence: std::time::Duration::from_secs(3),
+        ..timing
+    });
+    let node = start.on(json!({})).await;
+    let _frozen = Wire::open(&node).await;
+    let mut there = Wire::open(&node).await;
+    node.counted("ws_connections 2").await;
+    // The other reads, and so answers when it is asked whether it is there.
+    let reading = tokio::spawn(async move {
+        let frame = there.next().await;
+        (there, frame)
+    });
+    node.counted("ws_connections 1").await;
+    let keys = nostr_sdk::Keys::generate();
+    assert!(!reading.is_finished(), "whoever answers stays");
+    reading.abort();
+    let mut wire = Wire::open(&node).await;
+    assert_eq!(wire.publish(&note(&keys, "rust", "1", node.now())).await[2], true);
+}
+
+#[tokio::test]
+async fn behind_a_trusted_proxy_everybody_has_a_budget_of_their_own() {
+    let start = Start::new().variable("CN_TRUSTED_PROXIES", "127.0.0.0/8");
+    let node = start.on(ws(&json!({"conns_per_minute": 1, "events_per_minute": 1}))).await;
+    let keys = nostr_sdk::Keys::generate();
+    let mut open = Vec::new();
+    for client in 0..50 {
+        let address = format!("198.51.100.{client}");
+        let headers = [("x-forwarded-for", address.as_str())];
+        let mut wire = Wire::try_open(node.address, &headers).await.expect("each has its own");
+        let event = note(&keys, "rust", &address, node.now());
+        assert_eq!(wire.publish(&event).await[2], true, "{address}");
+        let more = note(&keys, "rust", &format!("{address} again"), node.now());
+        assert_eq!(wire.publish(&more).await[2], false, "{address}");
+        assert_eq!(Wire::try_open(node.address, &headers).await.err().unwrap().status(), 429);
+        open.push(wire);
+    }
+    node.counted("ws_connections 50").await;
+}
+
+#[tokio::test]
+async fn without_a_trusted_proxy_pretending_gains_nothing() {
+    let node = Running::on(ws(&json!({"conns_per_minute": 1}))).await;
+    let _wire = Wire::open(&node).await;
+    for client in 0..10 {
+        let address = format!("198.51.100.{client}");
+        for header in ["x-forwarded-for", "forwarded", "x-real-ip"] {
+            let refused = Wire::try_open(node.address, &[(header, &address)]).await.err();
+            assert_eq!(refused.expect("it is refused").status(), 429);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_no_upgrade_holds_no_place() {
+    let node = Running::on(ws(&json!({"concurrent_by_ip": 1}))).await;
+    for _ in 0..3 {
+        let status = plain_get(&node).await;
+        assert!(status.contains("400") || status.contains("426"), "{status}");
+    }
+    let _wire = Wire::open(&node).await;
+    assert!(plain_get(&node).await.contains("429"));
+}
+
+async fn plain_get(node: &Running) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let mut socket = tokio::net::TcpStream::connect(node.address).await.unwrap();
+    let request = "GET /relay HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n";
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await.unwrap();
+    answer.lines().next().unwrap().to_owned()
+}
