@@ -16,6 +16,7 @@ use tracing::{info, warn};
 use crate::{
     auth::Auth,
     config::{AuthMode, Config, Problem},
+    console::{Console, pulse},
     events::{EventTasks, Events},
     grpc::Grpc,
     metrics::Metrics,
@@ -35,6 +36,7 @@ pub use crate::{auth::AdminToken, stores::StoreKind};
 /// A server that is ready to listen.
 pub struct App {
     surface: Arc<Surface>,
+    services: Arc<Services>,
     grpc: Arc<Grpc>,
     refresher: Refresher,
     events: Events,
@@ -133,6 +135,7 @@ impl App {
             about: config.app.clone(),
             metrics,
             tracer: tracer.clone(),
+            console: Console::new(config, &clock),
             clock,
             catalog: Arc::clone(&catalog),
         });
@@ -144,7 +147,13 @@ impl App {
         let request_timeout = config.server.request_timeout();
         Ok(Self {
             grpc: Arc::new(Grpc::new(Arc::clone(&services), request_timeout)?),
-            surface: Arc::new(Surface::new(services, metrics_path, request_timeout)),
+            surface: Arc::new(Surface::new(
+                Arc::clone(&services),
+                metrics_path,
+                config.console.enabled,
+                request_timeout,
+            )),
+            services,
             refresher,
             events,
             event_tasks,
@@ -174,6 +183,7 @@ impl App {
     pub async fn serve(self, listeners: Listeners, shutdown: impl Future<Output = ()>) -> Drain {
         let mut background = JoinSet::new();
         background.spawn(self.refresher.run());
+        background.spawn(pulse::run(self.services));
         let mut telling = JoinSet::new();
         self.event_tasks.spawn(&mut telling);
         background.spawn(self.quotas.committer.run());

@@ -8,6 +8,7 @@
 mod app;
 mod auth;
 mod bounded;
+mod console;
 mod database;
 mod de;
 mod duration;
@@ -38,6 +39,7 @@ pub use self::{
     app::AppConfig,
     auth::{AuthConfig, AuthMode, JwksUrl, Role, TokenConfig},
     bounded::Bounded,
+    console::ConsoleConfig,
     database::DatabaseConfig,
     duration::Stretch,
     housekeeping::{ResetSchedule, RetentionConfig, Schedule},
@@ -89,6 +91,8 @@ pub struct Config {
     pub kafka: KafkaConfig,
     /// `webhooks`: who is told of events over HTTP.
     pub webhooks: Vec<WebhookConfig>,
+    /// `console`: the pages for people.
+    pub console: ConsoleConfig,
     /// `observability`: what it says about itself.
     pub observability: ObservabilityConfig,
 }

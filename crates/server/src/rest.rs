@@ -5,6 +5,7 @@ mod audit;
 mod caller;
 pub(crate) mod check;
 mod client;
+mod console;
 mod docs;
 mod error;
 mod events;
@@ -36,8 +37,9 @@ use self::routes::Routes;
 
 pub(crate) use self::surface::Surface;
 
-/// Which handler answers what; metrics are where the operator wants them, if at all.
-fn routes(metrics_path: Option<&str>) -> Routes {
+/// Which handler answers what; metrics are where the operator wants them, if at all, and so is the
+/// console.
+fn routes(metrics_path: Option<&str>, console: bool) -> Routes {
     let document = Bytes::from(json::to_vec(&openapi::document(metrics_path)));
     let routes = Routes::default()
         .route(check::PATH, post(check::check))
@@ -72,6 +74,7 @@ fn routes(metrics_path: Option<&str>) -> Routes {
         .route("/readyz", get(health::ready))
         .route(actuator::HEALTH, get(actuator::health))
         .route(actuator::INFO, get(actuator::info));
+    let routes = if console { console::routes(routes) } else { routes };
     match metrics_path {
         Some(path) => routes
             .route(path, get(metrics::render))

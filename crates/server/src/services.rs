@@ -17,6 +17,7 @@ use tracing::debug;
 use crate::{
     auth::{Actor, Auth},
     config::AppConfig,
+    console::{Console, Limited},
     events::Events,
     masked::Masked,
     metrics::Metrics,
@@ -52,6 +53,8 @@ pub(crate) struct Services {
     /// Whether requests are followed, and how.
     pub(crate) tracer: Option<Tracer>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// What a browser needs beside the API.
+    pub(crate) console: Console,
 }
 
 impl Services {
@@ -67,12 +70,22 @@ impl Services {
             let started = Instant::now();
             let verdict = self.check.check(question).await?;
             self.metrics.checks.decided(&verdict.decision, started.elapsed());
+            self.note(question, &verdict);
             verdict
         };
         if self.tracer.is_some() {
             Span::decided(&[&verdict.decision]);
         }
         Ok(verdict)
+    }
+
+    /// Remembers who was limited; whoever was admitted costs a look at a flag.
+    pub(crate) fn note(&self, question: &Question<'_>, verdict: &Verdict) {
+        let Verdict { decision, rule } = verdict;
+        if !decision.allowed {
+            let limited = Limited::by_rule(question.scope, question.subject.subject(), rule);
+            self.console.hitters.note(limited, decision.at);
+        }
     }
 
     /// Decides about a key, and counts what was decided.
@@ -86,6 +99,10 @@ impl Services {
         self.metrics.keyed.decided(algorithm, decision, started.elapsed());
         if self.tracer.is_some() {
             Span::decided(&[decision]);
+        }
+        if !decision.allowed {
+            let limited = Limited::by_key(question.key.subject(), algorithm);
+            self.console.hitters.note(limited, decision.at);
         }
         let (key, remaining) = (Masked(question.key.subject()), decision.remaining);
         match decision.degraded {

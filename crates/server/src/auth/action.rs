@@ -29,11 +29,15 @@ pub(crate) enum Action {
     DeleteQuotas,
     /// Give subjects their whole quota back.
     ResetQuotas,
+    /// See how the server is doing.
+    Watch,
+    /// See who is limited, by name.
+    SeeSubjects,
 }
 
 impl Action {
-    #[cfg(test)]
-    pub(super) const ALL: [Self; 13] = [
+    /// Every action.
+    pub(crate) const ALL: [Self; 15] = [
         Self::Explain,
         Self::ReadRules,
         Self::WriteRules,
@@ -47,7 +51,30 @@ impl Action {
         Self::UseQuotas,
         Self::DeleteQuotas,
         Self::ResetQuotas,
+        Self::Watch,
+        Self::SeeSubjects,
     ];
+
+    /// What programs call it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Explain => "explain",
+            Self::ReadRules => "read_rules",
+            Self::WriteRules => "write_rules",
+            Self::DeleteRules => "delete_rules",
+            Self::ReadUsage => "read_usage",
+            Self::ResetCounters => "reset_counters",
+            Self::ReadAudit => "read_audit",
+            Self::ReadEvents => "read_events",
+            Self::ReadQuotas => "read_quotas",
+            Self::WriteQuotas => "write_quotas",
+            Self::UseQuotas => "use_quotas",
+            Self::DeleteQuotas => "delete_quotas",
+            Self::ResetQuotas => "reset_quotas",
+            Self::Watch => "watch",
+            Self::SeeSubjects => "see_subjects",
+        }
+    }
 
     /// The least role that may do this: the only role table there is. Checks are not in it, since
     /// they need no token.
@@ -58,10 +85,13 @@ impl Action {
             | Self::ReadUsage
             | Self::ReadAudit
             | Self::ReadEvents
-            | Self::ReadQuotas => Role::Auditor,
-            Self::WriteRules | Self::ResetCounters | Self::WriteQuotas | Self::UseQuotas => {
-                Role::Operator
-            }
+            | Self::ReadQuotas
+            | Self::Watch => Role::Auditor,
+            Self::WriteRules
+            | Self::ResetCounters
+            | Self::WriteQuotas
+            | Self::UseQuotas
+            | Self::SeeSubjects => Role::Operator,
             Self::DeleteRules | Self::DeleteQuotas | Self::ResetQuotas => Role::Admin,
         }
     }

@@ -69,6 +69,8 @@ fn every_action_has_its_role() {
         (Action::UseQuotas, Role::Operator),
         (Action::DeleteQuotas, Role::Admin),
         (Action::ResetQuotas, Role::Admin),
+        (Action::Watch, Role::Auditor),
+        (Action::SeeSubjects, Role::Operator),
     ];
     assert_eq!(table, expected);
 }

@@ -9,8 +9,8 @@ use serde::{Serialize, Serializer};
 
 use self::value::Value;
 use super::{
-    AlgorithmName, AppConfig, AuthConfig, AuthMode, Bounded, Config, DatabaseConfig, Endpoint,
-    FailModeName, ForwardedByName, Fraction, JwksUrl, KafkaConfig, LeakyBucketConfig,
+    AlgorithmName, AppConfig, AuthConfig, AuthMode, Bounded, Config, ConsoleConfig, DatabaseConfig,
+    Endpoint, FailModeName, ForwardedByName, Fraction, JwksUrl, KafkaConfig, LeakyBucketConfig,
     LeakyBucketOverride, LogConfig, LogFormat, LogLevel, MemoryConfig, MetricsConfig, MetricsPath,
     ObservabilityConfig, OverrideConfig, QuotaConfig, RateLimitConfig, RateLimiterConfig,
     RedisConfig, ResetSchedule, RetentionConfig, Role, Secret, ServerConfig, Stretch,
@@ -50,7 +50,7 @@ macro_rules! sections {
 sections! {
     Config {
         app, server, auth, database, redis, memory, ratelimit, rate_limiter, quota, kafka, webhooks,
-        observability,
+        console, observability,
     }
     AppConfig { name, version, environment }
     AuthConfig { mode, jwks_url, issuer, audience, jwks_cache_seconds, leeway_seconds, tokens }
@@ -83,6 +83,7 @@ sections! {
     }
     WebhookConfig { url, secret, events, timeout_seconds, allow_insecure }
     QuotaConfig { queue_capacity, reconcile_interval_seconds, reset_schedule, retention }
+    ConsoleConfig { enabled, session_ttl_seconds, idle_timeout_seconds }
     ObservabilityConfig { log, trace, metrics }
     LogConfig { level, format }
     TraceConfig { enabled, endpoint, sample_rate }

@@ -49,6 +49,8 @@ pub(super) enum ApiError {
     NoSuchRule(String),
     /// There is such a rule already; says which.
     RuleExists(String),
+    /// Somebody else changed the rule since the caller saw it; says which.
+    RuleChanged(String),
     /// A question about a key makes no sense.
     Keyed(Refusal),
     /// Too many clients follow events already.
@@ -121,10 +123,13 @@ impl ApiError {
             | Self::Keyed(_) => StatusCode::BAD_REQUEST,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Auth(AuthError::PermissionDenied { .. }) => StatusCode::FORBIDDEN,
+            Self::Auth(AuthError::PermissionDenied { .. } | AuthError::CrossSite) => {
+                StatusCode::FORBIDDEN
+            }
             Self::Auth(_) => StatusCode::UNAUTHORIZED,
             Self::NoSuchRoute(_) | Self::NoSuchRule(_) => StatusCode::NOT_FOUND,
             Self::RuleExists(_) => StatusCode::CONFLICT,
+            Self::RuleChanged(_) => StatusCode::PRECONDITION_FAILED,
             Self::NoSuchMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Quota(refusal) => quotas::status(refusal),
             Self::TimedOut => StatusCode::REQUEST_TIMEOUT,
@@ -147,6 +152,7 @@ impl ApiError {
             Self::Quota(refusal) => refusal.code(),
             Self::NoSuchRule(_) => "SYS_RATELIMIT_RULE_NOT_FOUND",
             Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
+            Self::RuleChanged(_) => "SYS_RATELIMIT_RULE_CHANGED",
             Self::NoDatabase(_) => code!(area, "DATABASE_UNAVAILABLE"),
             Self::NoStore(_) => code!(area, "STORE_UNAVAILABLE"),
             Self::NoSuchRoute(_) => code!(area, "NOT_FOUND"),
@@ -161,7 +167,9 @@ impl ApiError {
     pub(super) fn message(&self) -> Cow<'static, str> {
         match self {
             Self::Invalid(_) => "validation failed".into(),
-            Self::BadBody(what) | Self::RuleExists(what) => what.clone().into(),
+            Self::BadBody(what) | Self::RuleExists(what) | Self::RuleChanged(what) => {
+                what.clone().into()
+            }
             Self::NotJson => "the body must be sent as content-type: application/json".into(),
             Self::TooLarge(most) => format!("the body must be at most {most} bytes").into(),
             Self::Interrupted => "the body did not arrive completely".into(),
@@ -258,6 +266,7 @@ impl From<RepositoryError> for ApiError {
         match error {
             RepositoryError::NotFound(id) => Self::NoSuchRule(id.to_string()),
             RepositoryError::Exists { .. } => Self::RuleExists(error.to_string()),
+            RepositoryError::Changed(_) => Self::RuleChanged(error.to_string()),
             RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
             RepositoryError::Corrupt(_) => Self::Internal(error.to_string()),
         }

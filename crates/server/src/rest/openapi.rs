@@ -21,7 +21,7 @@ use super::{
 
 pub(super) use self::{
     refusals::{
-        Conflict, Exceeded, Failing, Invalid, Late, NoSuchQuota, NoSuchRule, Protected,
+        Changed, Conflict, Exceeded, Failing, Invalid, Late, NoSuchQuota, NoSuchRule, Protected,
         QuotaExists, RequestIdReused, Undecided, WithBody,
     },
     words::{

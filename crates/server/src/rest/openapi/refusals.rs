@@ -82,6 +82,15 @@ pub(in crate::rest) enum Conflict {
     Exists(Envelope<'static>),
 }
 
+/// What whoever changes a rule that they have seen may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Changed {
+    /// Somebody else changed the rule since it had the tag of `If-Match`.
+    #[response(status = 412)]
+    Changed(Envelope<'static>),
+}
+
 /// What whoever names a quota may be told.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]

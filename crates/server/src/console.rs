@@ -1,0 +1,56 @@
+//! The console: what a browser needs beside the API.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`session`] | browsers that have signed in |
+//! | [`hitters`] | who is limited most, in a bounded memory |
+//! | [`pulse`] | what was decided in each of the last seconds, and how store and database are |
+//! | [`preview`] | what a limit would admit, by the engine itself |
+//!
+//! What browsers are answered is in `rest::console`, and the pages are in `assets`.
+
+pub(crate) mod hitters;
+pub(crate) mod preview;
+pub(crate) mod pulse;
+pub(crate) mod session;
+
+use std::sync::Arc;
+
+use headgate::{Clock, Timestamp};
+use ring::digest::{SHA256, digest};
+
+use self::{hitters::Hitters, pulse::Pulse, session::Sessions};
+use crate::config::Config;
+
+pub(crate) use self::hitters::Limited;
+
+/// What a browser needs beside the API.
+pub(crate) struct Console {
+    pub(crate) sessions: Sessions,
+    pub(crate) hitters: Hitters,
+    pub(crate) pulse: Pulse,
+    /// When the server started.
+    pub(crate) started_at: Timestamp,
+    /// Names the configuration: another one has another name.
+    pub(crate) config_version: String,
+}
+
+impl Console {
+    pub(crate) fn new(config: &Config, clock: &Arc<dyn Clock>) -> Self {
+        let started_at = clock.now();
+        Self {
+            sessions: Sessions::new(&config.console, Arc::clone(clock)),
+            hitters: Hitters::new(started_at),
+            pulse: Pulse::default(),
+            started_at,
+            config_version: version(config),
+        }
+    }
+}
+
+/// Secrets are no part of it: they are masked where the configuration is shown.
+fn version(config: &Config) -> String {
+    let shown = config.shown().to_string();
+    let digest = digest(&SHA256, shown.as_bytes());
+    digest.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
