@@ -8,6 +8,7 @@
 //! - [`Kafka`]: one broker, which a test can stop as in a crash and start again with its data;
 //! - [`DynamoDb`]: Amazon's DynamoDB Local, which a test can stop, start again empty and make hang;
 //! - [`Schemathesis`]: requests that an HTTP API's own description says it accepts, or refuses;
+//! - [`Browser`]: Chromium, driven by scripts;
 //! - [`Issuer`]: signs tokens and publishes its keys, which a test can rotate, break and take away;
 //! - [`skewed_clock`]: the environment of a program whose clock is wrong;
 //! - [`require!`]: what a test does when the machine lacks a component ([`Skip`]).
@@ -28,6 +29,7 @@
 //! # }
 //! ```
 
+mod browser;
 mod cache;
 mod cluster;
 mod dynamodb;
@@ -44,6 +46,7 @@ mod skip;
 mod wait;
 
 pub use self::{
+    browser::Browser,
     cluster::RedisCluster,
     dynamodb::{DynamoDb, SharedDynamoDb},
     issuer::{Algorithm, Answer, Issuer, SigningKey},

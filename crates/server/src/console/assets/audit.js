@@ -69,7 +69,7 @@ function entry(it) {
   const head = [time(it.at), h("span", { class: "actor-name long" }, it.actor), what];
   const inside = [
     it.reason ? h("p", {}, `${t("reason")}: `, h("q", { class: "long" }, it.reason)) : "",
-    names.length ? comparison([[t("before"), it.before], [t("after"), it.after]], names, t("rules.changes")) : "",
+    names.length ? comparison([[t("before"), it.before], [t("after"), it.after]].filter(([, state]) => state), names, t("rules.changes")) : "",
     h("p", { class: "hint" }, `${t("audit.request")}: `, h("code", { class: "long" }, it.request_id)),
   ];
   return h("li", {}, h("details", {}, h("summary", {}, head), h("div", { class: "audit-inside" }, inside)));

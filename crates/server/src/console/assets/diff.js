@@ -20,6 +20,7 @@ export function comparison(columns, names, caption) {
 
 function kind(columns, i, name) {
   const text = (state) => JSON.stringify(state?.[name] ?? null);
+  if (columns.length === 1) return "only";
   if (i === 0) return "was";
   return text(columns[i][1]) === text(columns[0][1]) ? "same" : "now";
 }

@@ -76,6 +76,6 @@ export function notice(text, kind = "error") {
 
 /** A field for a reason that the audit log keeps. */
 export function reasonField() {
-  const input = h("textarea", { rows: 2, required: true, maxlength: 1000 });
+  const input = h("textarea", { rows: 2, required: true });
   return { input, element: field("reason", t("reason"), input, t("reason.hint")) };
 }

@@ -27,7 +27,8 @@ const UNITS = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]];
 /** Seconds as the largest unit that divides them. */
 export function seconds(value) {
   const [unit, size] = UNITS.find(([, size]) => value % size === 0 && value >= size) ?? ["s", 1];
-  return `${number(value / size)} ${t(`unit.${unit}`)}`;
+  // A number and its unit stay on one line.
+  return `${number(value / size)}\u00a0${t(`unit.${unit}`)}`;
 }
 
 /** How long ago, or how long from now. */
