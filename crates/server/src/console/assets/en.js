@@ -1,5 +1,5 @@
 /** English. */
-export const en = {
+export const words = {
   "skip": "Skip to content",
   "navigation": "Pages",
   "language": "Language",

@@ -1,5 +1,5 @@
 /** Japanese. */
-export const ja = {
+export const words = {
   "skip": "本文へ移動",
   "navigation": "ページ",
   "language": "言語",

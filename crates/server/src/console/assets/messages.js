@@ -1,9 +1,5 @@
 // Words in the reader's language.
 
-import { en } from "./en.js";
-import { ja } from "./ja.js";
-
-const TABLES = { en, ja };
 const KEPT = "headgate.language";
 
 /** The languages, each by its own name. */
@@ -12,9 +8,12 @@ export const LANGUAGES = { en: "English", ja: "日本語" };
 /** The language in use. */
 export const language = chosen();
 
+// Only the words of one language are fetched.
+const { words: table } = await (language === "ja" ? import("./ja.js") : import("./en.js"));
+
 function chosen() {
   const wanted = [kept(), ...navigator.languages];
-  const known = wanted.map((name) => name?.split("-")[0]).find((name) => name in TABLES);
+  const known = wanted.map((name) => name?.split("-")[0]).find((name) => name in LANGUAGES);
   return known ?? "en";
 }
 
@@ -38,11 +37,11 @@ export function speak(name) {
 
 /** The words for `key`, with `values` in the places of their names. */
 export function t(key, values = {}) {
-  const words = TABLES[language][key] ?? en[key] ?? key;
+  const words = table[key] ?? key;
   return words.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
 }
 
 /** Whether there are words for `key`. */
 export function has(key) {
-  return key in TABLES[language];
+  return key in table;
 }
