@@ -1,9 +1,46 @@
-//! What a service embeds to stand behind Headgate.
+//! What a Rust service embeds to protect itself: limits on HTTP, gRPC, WebSocket and peers.
 //!
 //! | module | what it owns |
 //! |---|---|
 //! | [`identity`] | who the client of a request is, and by which text it is counted |
+//! | [`tower`] | HTTP and gRPC: middleware, its classes of requests, its answers |
+//! | [`websocket`] | WebSocket: connections and messages |
+//! | [`peer`] | messages of peers, which are dropped without an answer |
+//! | [`in_flight`] | how much is open at once |
+//! | [`escalation`] | those who are denied again and again wait longer |
+//! | [`allowance`], [`subject`], [`name`] | values that cannot be constructed wrong |
+//! | [`denied`], [`observer`] | who has to wait and why, and who is told |
+//! | [`backend`] | where it is counted: in this process, or in a store that several share |
 
+pub mod allowance;
+pub mod backend;
+pub mod denied;
+pub mod escalation;
 pub mod identity;
+pub mod in_flight;
+mod judge;
+pub mod name;
+pub mod observer;
+pub mod peer;
+pub mod subject;
+pub mod tower;
+pub mod websocket;
 
+pub use allowance::Allowance;
+pub use backend::Backend;
+pub use denied::{Denied, Reason};
+pub use escalation::{Escalation, EscalationError, Penalties};
 pub use identity::{AddressKey, Cidr, CidrError, ForwardedBy, TrustedProxies};
+pub use in_flight::{Busy, InFlight, InFlightLimits, Permit};
+pub use name::NameError;
+pub use observer::{Observer, Rejections, Surface};
+pub use peer::{PeerGuard, PeerId, PeerLimits};
+pub use subject::Subject;
+pub use tower::{
+    Class, Custom, Denial, Grpc, Guard, GuardBuilder, GuardLayer, GuardService, InFlightBody,
+    InFlightFuture, InFlightLayer, InFlightService, PeerAddress, Policy, PolicyError, Render,
+    RequestHead, ResponseFuture, Routes, Standard,
+};
+pub use websocket::{
+    MessageKind, MessageLimits, WebSocketConnection, WebSocketGuard, WebSocketLimits,
+};

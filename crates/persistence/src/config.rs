@@ -146,7 +146,7 @@ impl DatabaseConfig {
         Self { place, ..self }
     }
 
-    /// The most connections at a time, 10 unless said; at least 1. Two more listen.
+    /// The most connections at a time, 10 unless said; at least 1. Up to three more listen.
     #[must_use]
     pub fn max_connections(self, max_connections: u32) -> Self {
         Self { max_connections: max_connections.max(1), ..self }

@@ -1,4 +1,4 @@
-//! Headgate's database: rules, quotas and the audit log on PostgreSQL and SQLite.
+//! Headgate's database: rules, quotas, service documents and audit logs on PostgreSQL and SQLite.
 //!
 //! One set of SQL serves both. What differs is how values travel (`value`, `moment`), how tables
 //! are made (`migrations`), and who can be heard (`listener`).
@@ -9,14 +9,15 @@
 //! | `database` | [`Database`]: opened without waiting, migrated, asked whether it is there |
 //! | `rules`, `audit` | [`RateLimitRuleRepository`] and [`AuditLog`] on a [`Database`] |
 //! | `quotas` | [`QuotaDatabase`]: policies, the ledger and the outbox of quotas |
+//! | `service_configs` | [`ServiceConfigDatabase`]: service documents, their audit log, and who runs on what |
 //! | `session` | a transaction on either database, every statement bounded in time |
 //! | `statement`, `value`, `moment`, `row` | what goes to the database and what comes back |
 //! | `postgres`, `listener`, `sqlite` | how each is connected to, and how PostgreSQL tells of changes |
 //! | `migrations` | the tables, versioned; the SQL is in `migrations/` |
 //! | `outage` | why the database does not answer, without what it was given to log in |
 //!
-//! On PostgreSQL, rules live in the schema `ratelimit` and quotas in `quota`; everything else in
-//! `headgate`, or in the schema that is configured. SQLite has no schemas.
+//! On PostgreSQL, rules live in the schema `ratelimit`, quotas in `quota` and service documents in
+//! `cn_admin`; everything else in `headgate`, or in the schema that is configured. SQLite has no schemas.
 //!
 //! [`RateLimitRuleRepository`]: headgate_ratelimit::RateLimitRuleRepository
 //! [`AuditLog`]: headgate_ratelimit::AuditLog
@@ -46,6 +47,7 @@ mod postgres;
 mod quotas;
 mod row;
 mod rules;
+mod service_configs;
 mod session;
 mod sqlite;
 mod statement;
@@ -54,3 +56,4 @@ mod value;
 pub use config::{ConfigError, DatabaseConfig, PostgresParts};
 pub use database::Database;
 pub use quotas::QuotaDatabase;
+pub use service_configs::ServiceConfigDatabase;

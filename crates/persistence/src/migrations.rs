@@ -11,7 +11,7 @@ use tracing::info;
 
 use crate::{
     outage::Outage,
-    postgres::{QUOTA_SCHEMA, RATELIMIT_SCHEMA},
+    postgres::{CN_ADMIN_SCHEMA, QUOTA_SCHEMA, RATELIMIT_SCHEMA},
 };
 
 /// How long to wait for another replica's migrations, and how long ours may take.
@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const TABLE: &str = "headgate_migrations";
 
 /// Each with its version, its name, and its SQL for either database.
-const MIGRATIONS: [(i64, &str, &str, &str); 2] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 3] = [
     (
         1,
         "rules",
@@ -34,6 +34,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 2] = [
         include_str!("../migrations/postgres/0002_quotas.sql"),
         include_str!("../migrations/sqlite/0002_quotas.sql"),
     ),
+    (
+        3,
+        "service_configs",
+        include_str!("../migrations/postgres/0003_service_configs.sql"),
+        include_str!("../migrations/sqlite/0003_service_configs.sql"),
+    ),
 ];
 
 /// Brings PostgreSQL's tables up to date; replicas that start together do it one by one.
@@ -45,7 +51,8 @@ pub(crate) async fn run_on_postgres(pool: &PgPool, schema: &str) -> Result<(), O
         let settings = AssertSqlSafe(format!("SET statement_timeout = {}", TIMEOUT.as_millis()));
         sqlx::raw_sql(settings).execute(&mut connection).await?;
         connection.lock().await?;
-        create_schemas(&mut connection, &[schema, RATELIMIT_SCHEMA, QUOTA_SCHEMA]).await?;
+        let schemas = [schema, RATELIMIT_SCHEMA, QUOTA_SCHEMA, CN_ADMIN_SCHEMA];
+        create_schemas(&mut connection, &schemas).await?;
         migrator.run_direct(None, &mut connection, false).await?;
         // What is done is done, however the connection ends.
         connection.close().await.ok();

@@ -47,6 +47,12 @@ impl Outage {
     }
 }
 
+impl From<Outage> for headgate_service_config::ConfigError {
+    fn from(outage: Outage) -> Self {
+        Self::unavailable(outage)
+    }
+}
+
 impl From<Outage> for headgate_quota::RepositoryError {
     fn from(outage: Outage) -> Self {
         Self::unavailable(outage)

@@ -16,6 +16,9 @@ pub(crate) const RATELIMIT_SCHEMA: &str = "ratelimit";
 /// The schema of the quotas.
 pub(crate) const QUOTA_SCHEMA: &str = "quota";
 
+/// The schema of service documents.
+pub(crate) const CN_ADMIN_SCHEMA: &str = "cn_admin";
+
 /// How long a connection may take to show that it works.
 const PING_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -31,10 +34,10 @@ pub(crate) fn open(options: &PgConnectOptions, config: &DatabaseConfig) -> PgPoo
         .connect_lazy_with(named(options))
 }
 
-/// A pool of the connections that listen, one for rules and one for quotas, for as long as they last.
+/// A pool of the connections that listen, one each for rules, quotas and service documents, for as long as they last.
 pub(crate) fn open_listening(options: &PgConnectOptions, config: &DatabaseConfig) -> PgPool {
     options_of_pool(config)
-        .max_connections(2)
+        .max_connections(3)
         .max_lifetime(None)
         .idle_timeout(None)
         .connect_lazy_with(named(options))
@@ -55,7 +58,7 @@ fn options_of_pool(config: &DatabaseConfig) -> PgPoolOptions {
 fn settings(schema: &str) -> String {
     let timeout = STATEMENT_TIMEOUT.as_millis();
     format!(
-        "SET search_path = \"{schema}\", {RATELIMIT_SCHEMA}, {QUOTA_SCHEMA};
+        "SET search_path = \"{schema}\", {RATELIMIT_SCHEMA}, {QUOTA_SCHEMA}, {CN_ADMIN_SCHEMA};
          SET statement_timeout = {timeout};
          SET idle_in_transaction_session_timeout = {timeout}"
     )

@@ -12,7 +12,12 @@ use tokio::sync::Notify;
 
 use self::write::Writer;
 use crate::{
-    Database, database::Pool, listener, outage::Outage, row::Row, session::Session,
+    Database,
+    database::Pool,
+    listener::{self, Heard},
+    outage::Outage,
+    row::Row,
+    session::Session,
     statement::Statement,
 };
 
@@ -100,7 +105,7 @@ impl RateLimitRuleRepository for Database {
     async fn listen(&self, changed: &Notify) -> RepositoryError {
         match self.pool() {
             Pool::Postgres { listening, .. } => {
-                listener::listen(listening, listener::RULES, changed).await.into()
+                listener::listen(listening, listener::RULES, Heard::Change(changed)).await.into()
             }
             Pool::Sqlite { .. } => std::future::pending().await,
         }

@@ -40,7 +40,13 @@ impl From<&QuotaId> for Value {
 
 impl From<i64> for Value {
     fn from(number: i64) -> Self {
-        Self::Number(Some(number))
+        Some(number).into()
+    }
+}
+
+impl From<Option<i64>> for Value {
+    fn from(number: Option<i64>) -> Self {
+        Self::Number(number)
     }
 }
 

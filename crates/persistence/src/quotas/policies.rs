@@ -9,7 +9,12 @@ use tokio::sync::Notify;
 
 use super::{QuotaDatabase, record, write::Writer};
 use crate::{
-    database::Pool, listener, outage::Outage, row::Row, session::Session, statement::Statement,
+    database::Pool,
+    listener::{self, Heard},
+    outage::Outage,
+    row::Row,
+    session::Session,
+    statement::Statement,
 };
 
 /// Selects those policies, with all that [`record::policy`] reads.
@@ -102,7 +107,7 @@ impl QuotaPolicyRepository for QuotaDatabase {
     async fn listen(&self, changed: &Notify) -> RepositoryError {
         match self.0.pool() {
             Pool::Postgres { listening, .. } => {
-                listener::listen(listening, listener::QUOTAS, changed).await.into()
+                listener::listen(listening, listener::QUOTAS, Heard::Change(changed)).await.into()
             }
             Pool::Sqlite { .. } => std::future::pending().await,
         }

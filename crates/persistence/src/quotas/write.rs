@@ -68,7 +68,7 @@ impl<'a> Writer<'a> {
             PolicyChange::Delete(id) => self.delete(id).await?,
         };
         if let Session::Postgres(_) = self.session {
-            let notify = Statement::new(listener::NOTIFY).bind(listener::QUOTAS);
+            let notify = Statement::new(listener::NOTIFY).bind(listener::QUOTAS).bind("");
             self.session.execute(notify).await?;
         }
         commit(self.session).await?;

@@ -86,7 +86,8 @@ impl<'a> Writer<'a> {
             rules.push(self.change(change).await?);
         }
         if let Session::Postgres(_) = self.session {
-            self.session.execute(Statement::new(listener::NOTIFY).bind(listener::RULES)).await?;
+            let notify = Statement::new(listener::NOTIFY).bind(listener::RULES).bind("");
+            self.session.execute(notify).await?;
         }
         self.session.commit().await?;
         Ok(rules)

@@ -9,6 +9,7 @@ mod postgres;
 mod quotas;
 mod rivals;
 mod rules;
+mod service_configs;
 mod silence;
 mod sqlite;
 mod support;

@@ -156,6 +156,9 @@ fn rules_and_quotas_have_schemas_and_the_rest_has_the_configured_one() {
          WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1",
     );
     let expected = [
+        "cn_admin.audit_logs",
+        "cn_admin.service_configs",
+        "cn_admin.service_states",
         "my_limits.audit_log",
         "my_limits.headgate_migrations",
         "my_limits.revisions",
@@ -177,7 +180,8 @@ fn schemas_that_are_there_need_no_right_to_create_them() {
         "CREATE ROLE humble LOGIN;
          CREATE SCHEMA headgate AUTHORIZATION humble;
          CREATE SCHEMA ratelimit AUTHORIZATION humble;
-         CREATE SCHEMA quota AUTHORIZATION humble",
+         CREATE SCHEMA quota AUTHORIZATION humble;
+         CREATE SCHEMA cn_admin AUTHORIZATION humble",
     );
     run(async {
         let database = open(&server.url().replace("postgres@", "humble@"), PATIENCE);

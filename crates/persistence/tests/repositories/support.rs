@@ -91,7 +91,7 @@ impl Home {
             Self::Sqlite(_) => Console::Sqlite(SqliteConnection::connect(&url).await.unwrap()),
             Self::Postgres(_) => {
                 let mut console = Console::Postgres(PgConnection::connect(&url).await.unwrap());
-                console.run("SET search_path = headgate, ratelimit, quota").await;
+                console.run("SET search_path = headgate, ratelimit, quota, cn_admin").await;
                 console
             }
         }

@@ -1,0 +1,136 @@
+//! How it all fits together.
+
+use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::Router;
+use headgate::Clock;
+use headgate_persistence::Database;
+use headgate_service_config::{Reloader, Watcher};
+use headgate_store_redis::{RedisConfig, RedisStore};
+use thiserror::Error;
+use tokio::{net::TcpListener, sync::watch, task::JoinSet, time};
+use tracing::warn;
+
+use crate::{
+    Config, Node,
+    config::Backend,
+    gossip,
+    http::{NoLibrary, Service},
+    metrics::Metrics,
+    relay,
+};
+
+/// A node that is ready to listen.
+pub struct App {
+    node: Arc<Node>,
+    reloader: Reloader,
+    stop: watch::Sender<bool>,
+}
+
+/// Why there is no node.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// The metrics cannot be told apart.
+    #[error("metrics: {0}")]
+    Metrics(#[from] prometheus::Error),
+    /// Redis cannot be where it is said to be.
+    #[error("CN_REDIS_URL: {0}")]
+    Redis(#[from] headgate_store_redis::ConfigError),
+}
+
+/// How long the start waits for the database.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often a database that is away is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(2);
+
+// === impl App ===
+
+impl App {
+    /// The node that `config` describes, at the time of `clock`. Its database need not be there: it
+    /// then starts on safe defaults.
+    pub async fn build(config: Config, clock: Arc<dyn Clock>) -> Result<Self, BuildError> {
+        let database = Database::open(&config.database);
+        let (stop, stopping) = watch::channel(false);
+        let node = Arc::new(Node {
+            clock: Arc::clone(&clock),
+            relay: Watcher::new(),
+            user_api: Watcher::new(),
+            bootstrap: Watcher::new(),
+            guards: guards(&config, &clock)?,
+            metrics: Metrics::new()?,
+            stopping,
+            database,
+            config,
+        });
+        let repository = Arc::new(node.database.service_configs());
+        let reloader = Reloader::new(repository, clock, &node.config.instance)
+            .every(node.config.poll)
+            .keep(&node.relay)
+            .keep(&node.user_api)
+            .keep(&node.bootstrap);
+        let ready = async {
+            node.database.migrate().await?;
+            reloader.refresh().await;
+            Ok::<(), headgate_ratelimit::RepositoryError>(())
+        };
+        match time::timeout(PATIENCE, ready).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => warn!(%error, "Starting on safe defaults"),
+            Err(_) => warn!("Starting on safe defaults: the database does not answer"),
+        }
+        Ok(Self { node, reloader, stop })
+    }
+
+    /// What the entrances share.
+    pub const fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// Answers requests until `shutdown`, and then those that have begun.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        let gossip = gossip::start(&self.node).await?;
+        let http = Service::new(&self.node, Arc::new(NoLibrary)).map_err(io::Error::other)?;
+        let routes = Router::new().merge(relay::router(&self.node)).merge(http.router());
+        let mut background = JoinSet::new();
+        background.spawn(http.run());
+        background.spawn(reload(Arc::clone(&self.node), self.reloader));
+        let stop = self.stop;
+        let stopping = async move {
+            shutdown.await;
+            stop.send_replace(true);
+        };
+        let service = routes.into_make_service_with_connect_info::<SocketAddr>();
+        let served = axum::serve(listener, service).with_graceful_shutdown(stopping).await;
+        gossip.stop().await;
+        served
+    }
+}
+
+/// Where the guards of all entrances count.
+fn guards(
+    config: &Config,
+    clock: &Arc<dyn Clock>,
+) -> Result<headgate_guard::Backend, headgate_store_redis::ConfigError> {
+    let clock = Arc::clone(clock);
+    Ok(match &config.backend {
+        Backend::InMemory => headgate_guard::Backend::memory().clock(clock),
+        Backend::Redis(url) => {
+            let store = RedisStore::connect(RedisConfig::from_url(url.reveal())?);
+            headgate_guard::Backend::shared(Arc::new(store), config.replicas).clock(clock)
+        }
+    })
+}
+
+/// Keeps documents in force, once there are tables to read them from.
+async fn reload(node: Arc<Node>, reloader: Reloader) {
+    while let Err(error) = node.database.migrate().await {
+        warn!(%error, "The database is not ready");
+        time::sleep(TRY_AGAIN).await;
+    }
+    reloader.run().await;
+}

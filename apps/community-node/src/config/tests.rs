@@ -1,0 +1,50 @@
+use super::*;
+
+fn load(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    Config::load(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+}
+
+#[test]
+fn without_variables_it_runs_on_this_machine_alone() {
+    let config = load(&[("PATH", "/bin"), ("CN_BACKEND", "")]).unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:8090");
+    assert_eq!(config.backend, Backend::InMemory);
+    assert_eq!(config.database_url.reveal(), DEFAULT_DATABASE);
+    assert_eq!((config.iroh_bind, config.poll), (None, Duration::from_secs(30)));
+    assert!(config.admin_password.is_none());
+}
+
+#[test]
+fn what_is_wrong_is_named_with_what_to_do() {
+    let cases = [
+        ("CN_LISTEN", "8090", "expected an address and a port"),
+        ("CN_DATABASE_URL", "mysql://x", "begins with postgresql://"),
+        ("CN_TRUSTED_PROXIES", "10.0.0.0/8, x", "\"x\" is not an IP address"),
+        ("CN_BACKEND", "memcached", "expected inmem or redis"),
+        ("CN_REDIS_URL", "redis://localhost", "expected redis, since CN_REDIS_URL is set"),
+        ("CN_ADMIN_PASSWORD", "short", "expected at least 16 bytes"),
+        ("CN_ADMIN_PASSWORD_FILE", "/nowhere/at/all", "No such file"),
+        ("CN_IROH_BIND", "x", "expected an address and a port"),
+        ("CN_CONFIG_POLL_SECONDS", "0", "expected seconds, 1 to 3600"),
+        ("CN_LISTNE", "x", "there is no such variable, but CN_LISTEN"),
+    ];
+    for (variable, value, expected) in cases {
+        let problem = load(&[(variable, value)]).expect_err(variable).to_string();
+        assert!(problem.contains(expected), "{variable}={value}: {problem}");
+        assert!(value != "short" || !problem.contains(value));
+    }
+    let problem = load(&[("CN_BACKEND", "redis")]).unwrap_err().to_string();
+    assert!(problem.starts_with("CN_REDIS_URL: is missing"), "{problem}");
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let config = load(&[
+        ("CN_DATABASE_URL", "postgresql://cn:hunter2hunter2@localhost/cn"),
+        ("CN_ADMIN_PASSWORD", "hunter2hunter2hunter2"),
+        ("CN_BACKEND", "redis"),
+        ("CN_REDIS_URL", "redis://:hunter2@localhost"),
+    ])
+    .unwrap();
+    assert!(!format!("{config:?}").contains("hunter2"), "{config:?}");
+}

@@ -1,0 +1,106 @@
+//! What the node answers over HTTP, but for the relay.
+//!
+//! A request is counted by its address before anything of it is read. What needs a token then finds out
+//! whose it is, from memory alone, and is counted by that and by the address. Only then a quota is
+//! asked, which is kept in the database.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `limits` | classes of routes, and what the documents in force mean to them |
+//! | `request_id`, `observe` | what happens to every request |
+//! | `user` | the user API: signing in, bootstrap, policies, what needs a token |
+//! | `admin` | the admin API: documents and their audit log |
+//! | `health` | `/healthz` and `/metrics` |
+//! | `error`, `body` | refusals in the words of the API, and bodies within bounds |
+
+mod admin;
+mod body;
+mod error;
+mod health;
+mod limits;
+mod observe;
+mod request_id;
+mod user;
+
+use std::{io, sync::Arc};
+
+use axum::{Router, extract::DefaultBodyLimit, middleware};
+use headgate_guard::{Guard, PolicyError};
+use headgate_quota::Committer;
+use thiserror::Error;
+
+pub use self::user::library::{Library, NoLibrary, Note};
+use self::{admin::Sessions, limits::HttpObserver, user::Tokens};
+use crate::{Node, quota::DailyQuotas};
+
+/// The largest request.
+const MAX_BYTES: usize = 2 * 1024 * 1024;
+
+/// What the routes share.
+pub(crate) struct Http {
+    pub(crate) node: Arc<Node>,
+    pub(crate) guard: Guard,
+    pub(crate) tokens: Tokens,
+    pub(crate) sessions: Sessions,
+    pub(crate) quotas: DailyQuotas,
+    pub(crate) library: Arc<dyn Library>,
+}
+
+/// Why nothing is answered.
+#[derive(Debug, Error)]
+pub enum HttpError {
+    /// The limits make no sense together.
+    #[error("limits: {0}")]
+    Policy(#[from] PolicyError),
+    /// There is no randomness for tokens.
+    #[error("cannot draw a secret for tokens: {0}")]
+    Random(io::Error),
+}
+
+/// The routes, and what must run beside them.
+pub struct Service {
+    http: Arc<Http>,
+    committer: Committer,
+}
+
+// === impl Service ===
+
+impl Service {
+    /// The routes of `node`, which look things up in `library`.
+    pub fn new(node: &Arc<Node>, library: Arc<dyn Library>) -> Result<Self, HttpError> {
+        let observer = Arc::new(HttpObserver::new(&node.metrics));
+        let guard = Guard::builder(limits::of(node)?, limits::routes())
+            .backend(node.guards.clone().observer(observer))
+            .trusted_proxies(node.config.proxies.clone())
+            .tell_admitted(true)
+            .build()?;
+        let (quotas, committer) = DailyQuotas::new(node);
+        let tokens = Tokens::new(node.config.token_secret.as_ref()).map_err(HttpError::Random)?;
+        let sessions = Sessions::default();
+        let node = Arc::clone(node);
+        let http = Arc::new(Http { node, guard, tokens, sessions, quotas, library });
+        Ok(Self { http, committer })
+    }
+
+    /// The routes.
+    pub fn router(&self) -> Router {
+        let http = &self.http;
+        let observe = middleware::from_fn_with_state(Arc::clone(http), observe::observe);
+        Router::new()
+            .merge(user::router(http))
+            .merge(admin::router(http))
+            .merge(health::router(http))
+            .fallback(error::not_found)
+            .method_not_allowed_fallback(error::method_not_allowed)
+            .layer(DefaultBodyLimit::max(MAX_BYTES))
+            // Nothing of a request is read before this.
+            .layer(http.guard.layer())
+            .layer(observe)
+            .layer(middleware::from_fn(request_id::name))
+    }
+
+    /// Keeps limits and quotas in step, for ever.
+    pub async fn run(self) {
+        tokio::join!(limits::follow(&self.http), self.http.quotas.follow(), self.committer.run(),);
+    }
+}

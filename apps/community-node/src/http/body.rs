@@ -1,0 +1,60 @@
+//! What a request says: its body, its query and its path, within bounds.
+
+use axum::{
+    body::Bytes,
+    extract::{FromRequest, FromRequestParts, Path, Query, Request},
+    http::request::Parts,
+};
+use serde::de::DeserializeOwned;
+
+use super::error::ApiError;
+
+/// A body of JSON, and its bytes.
+pub(crate) struct JsonBody<T> {
+    pub(crate) value: T,
+    pub(crate) bytes: Bytes,
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let bytes = Bytes::from_request(request, state).await?;
+        match serde_json::from_slice(&bytes) {
+            Ok(value) => Ok(Self { value, bytes }),
+            // What stands where is told, what stood there is not.
+            Err(error) => {
+                let (line, column) = (error.line(), error.column());
+                let message =
+                    format!("the body is not the expected JSON: line {line}, column {column}");
+                Err(ApiError::invalid("INVALID_JSON", message))
+            }
+        }
+    }
+}
+
+/// What the query of a request says.
+pub(crate) struct Params<T>(pub(crate) T);
+
+impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let Query(params) = Query::try_from_uri(&parts.uri).map_err(|_| {
+            ApiError::invalid("INVALID_QUERY", "a parameter is not of the kind that is expected")
+        })?;
+        Ok(Self(params))
+    }
+}
+
+/// The one part of a path that is not ours.
+pub(crate) struct PathPart(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathPart {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let part = Path::from_request_parts(parts, state).await;
+        part.map(|Path(part)| Self(part)).map_err(|_| ApiError::NOT_FOUND)
+    }
+}

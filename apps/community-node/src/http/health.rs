@@ -1,0 +1,63 @@
+//! Whether the node is well, and its numbers. No database is asked: the node goes on without.
+
+use std::sync::Arc;
+
+use axum::{
+    Json, Router,
+    extract::State,
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use headgate_service_config::{Doubt, Source};
+use serde_json::{Value, json};
+
+use super::{Http, error::ApiError};
+
+pub(super) fn router(http: &Arc<Http>) -> Router {
+    Router::new()
+        .route("/healthz", get(health))
+        .route("/metrics", get(metrics))
+        .with_state(Arc::clone(http))
+}
+
+/// `GET /healthz`: on what the services run. A node that runs on less than it was told is degraded,
+/// and answers all the same.
+async fn health(State(http): State<Arc<Http>>) -> Response {
+    let node = &http.node;
+    let sources = node.sources();
+    let well = sources.iter().all(|(_, source)| is_well(source));
+    let (status, code) = match (*node.stopping.borrow(), well) {
+        (true, _) => ("unavailable", StatusCode::SERVICE_UNAVAILABLE),
+        (false, true) => ("ok", StatusCode::OK),
+        (false, false) => ("degraded", StatusCode::OK),
+    };
+    let services: serde_json::Map<String, Value> =
+        sources.iter().map(|(service, source)| ((*service).to_owned(), shown(source))).collect();
+    (code, Json(json!({"status": status, "services": services}))).into_response()
+}
+
+/// Where nobody wrote a document, safe defaults are what was asked for.
+fn is_well(source: &Source) -> bool {
+    matches!(source, Source::Document { .. } | Source::SafeDefaults { problem: Doubt::Missing })
+}
+
+/// What is wrong is shown in a word: details are for the log.
+fn shown(source: &Source) -> Value {
+    let problem = source.problem().map(|problem| match problem {
+        Doubt::Missing => "missing",
+        Doubt::Broken { .. } => "broken",
+        Doubt::Unreadable(_) => "unreadable",
+    });
+    json!({"source": source.name(), "version": source.version(), "problem": problem})
+}
+
+/// `GET /metrics`
+async fn metrics(State(http): State<Arc<Http>>) -> Result<Response, ApiError> {
+    let node = &http.node;
+    for (service, source) in node.sources() {
+        node.metrics.config_is(service, &source);
+    }
+    let text = node.metrics.render().map_err(|_| ApiError::INTERNAL)?;
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}

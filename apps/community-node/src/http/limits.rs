@@ -1,0 +1,149 @@
+//! Classes of routes, and what the documents in force mean to them.
+
+use headgate_guard::{Allowance, Class, Denied, Guard, Observer, Policy, PolicyError, Routes};
+use headgate_service_config::{BootstrapDocument, UserApiDocument};
+use prometheus::IntCounterVec;
+use tracing::error;
+
+use super::Http;
+use crate::{
+    Node,
+    metrics::{Metrics, Reason},
+};
+
+/// Signing in: strict.
+const AUTH: &str = "auth";
+/// What everybody may read.
+const PUBLIC: &str = "public";
+/// The first contact, which is limited whatever the documents say.
+const BOOTSTRAP: &str = "bootstrap";
+/// What needs a token.
+const PROTECTED: &str = "protected";
+/// Signing in as an administrator, which is limited whatever the documents say.
+const ADMIN_LOGIN: &str = "admin-login";
+/// What administrators do.
+const ADMIN: &str = "admin";
+/// Health and metrics.
+const PROBES: &str = "probes";
+
+/// What an administrator may do in a minute.
+const ADMIN_PER_MINUTE: u64 = 300;
+
+/// How often one address may look whether the node is well in a minute.
+const PROBES_PER_MINUTE: u64 = 600;
+
+/// Which request is of which class.
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .prefix("/v1/auth", AUTH)
+        .prefix("/v1/bootstrap", BOOTSTRAP)
+        .prefix("/v1/search", PROTECTED)
+        .prefix("/v1/trending", PROTECTED)
+        .prefix("/v1/trust", PROTECTED)
+        .prefix("/v1/reports", PROTECTED)
+        .prefix("/v1/admin", ADMIN)
+        .prefix("/v1/admin/login", ADMIN_LOGIN)
+        .prefix("/healthz", PROBES)
+        .prefix("/metrics", PROBES)
+        .otherwise(PUBLIC)
+}
+
+/// The limits that the documents in force say.
+pub(super) fn of(node: &Node) -> Result<Policy, PolicyError> {
+    let (users, bootstrap) = (node.user_api.current(), node.bootstrap.current());
+    policy(&users.document, &bootstrap.document)
+}
+
+fn policy(users: &UserApiDocument, bootstrap: &BootstrapDocument) -> Result<Policy, PolicyError> {
+    let rates = users.rate_limit;
+    let (by_ip, by_pubkey) = rates.protected();
+    let first_contact = bootstrap.by_ip.unwrap_or(rates.public_per_minute);
+    let classes = [
+        Class::new(AUTH)?.by_address(per_minute(rates.auth_per_minute)),
+        Class::new(PUBLIC)?.by_address(per_minute(rates.public_per_minute)),
+        Class::new(BOOTSTRAP)?.by_address(per_minute(first_contact)).always_on(),
+        // Whoever shows no token is stopped by the first of these. It leaves room for those whom the
+        // other two turn away, so that one key cannot use up its neighbours' address.
+        Class::new(PROTECTED)?
+            .by_address(per_minute(by_ip.saturating_mul(2)))
+            .by_subject(per_minute(by_pubkey))
+            .by_address_after_auth(per_minute(by_ip)),
+        Class::new(ADMIN_LOGIN)?.by_address(per_minute(rates.admin_login_per_minute)).always_on(),
+        Class::new(ADMIN)?.by_address(per_minute(ADMIN_PER_MINUTE)),
+        Class::new(PROBES)?.by_address(per_minute(PROBES_PER_MINUTE)),
+    ];
+    Ok(Policy::new(classes)?.enabled(rates.enabled))
+}
+
+fn per_minute(count: u64) -> Allowance {
+    // Documents are bounded: whatever is beyond is not let in.
+    let nothing = Allowance::nothing(std::time::Duration::from_secs(60));
+    Allowance::per_minute(count).unwrap_or(nothing)
+}
+
+/// Puts the limits of every new document in force, for ever.
+pub(super) async fn follow(http: &Http) {
+    let node = &http.node;
+    let (mut users, mut bootstrap) = (node.user_api.subscribe(), node.bootstrap.subscribe());
+    loop {
+        replace(&http.guard, node);
+        let changed = tokio::select! {
+            changed = users.changed() => changed,
+            changed = bootstrap.changed() => changed,
+        };
+        if changed.is_err() {
+            return;
+        }
+    }
+}
+
+/// Puts the limits that the documents in force say in force.
+pub(super) fn replace(guard: &Guard, node: &Node) {
+    let replaced = of(node).and_then(|policy| guard.replace(policy));
+    if let Err(error) = replaced {
+        error!(%error, "The limits stay as they are");
+    }
+}
+
+/// Counts what the guard turns away. It names no client.
+pub(super) struct HttpObserver {
+    metrics: Metrics,
+    limited: IntCounterVec,
+}
+
+// === impl HttpObserver ===
+
+impl HttpObserver {
+    pub(super) fn new(metrics: &Metrics) -> Self {
+        Self { limited: metrics.rate_limited.clone(), metrics: metrics.clone() }
+    }
+}
+
+impl Observer for HttpObserver {
+    fn rejected(&self, class: &str, denied: &Denied) {
+        let service = match class {
+            BOOTSTRAP => "bootstrap",
+            ADMIN | ADMIN_LOGIN => "admin",
+            _ => "user-api",
+        };
+        self.metrics.reject(service, Reason::RateLimit);
+        self.limited.with_label_values(&[service, class, denied.reason.name()]).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_document_makes_a_policy_that_the_routes_fit() {
+        let documents = [
+            UserApiDocument::default(),
+            headgate_service_config::Document::safe(&headgate_service_config::Doubt::Missing),
+        ];
+        for users in documents {
+            let policy = policy(&users, &BootstrapDocument::default()).unwrap();
+            Guard::builder(policy, routes()).build().unwrap();
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Every request has an id, its own or a new one.
+
+use axum::{
+    extract::Request,
+    http::{HeaderName, HeaderValue},
+    middleware::Next,
+    response::Response,
+};
+use uuid::Uuid;
+
+/// The id of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestId {
+    /// As the client or we have it.
+    pub(crate) id: String,
+    /// Whether the client gave it: then it may come again.
+    pub(crate) given: bool,
+}
+
+static HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The longest id.
+const MAX_BYTES: usize = 128;
+
+/// Names a request, and tells the client how.
+pub(super) async fn name(mut request: Request, next: Next) -> Response {
+    let given = request.headers().get(&HEADER).and_then(|value| value.to_str().ok());
+    let given = given.filter(|id| is_id(id)).map(str::to_owned);
+    let id = match given {
+        Some(id) => RequestId { id, given: true },
+        None => RequestId { id: format!("req_{}", Uuid::new_v4().simple()), given: false },
+    };
+    let shown = HeaderValue::from_str(&id.id);
+    request.extensions_mut().insert(id);
+    let mut response = next.run(request).await;
+    if let Ok(shown) = shown {
+        response.headers_mut().insert(HEADER.clone(), shown);
+    }
+    response
+}
+
+fn is_id(text: &str) -> bool {
+    (1..=MAX_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}

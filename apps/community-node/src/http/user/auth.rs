@@ -1,0 +1,91 @@
+//! Signing in with a Nostr key: a challenge, and the event that answers it.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use nostr::{
+    event::{Event, Kind},
+    key::PublicKey,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::{Http, body::JsonBody, error::ApiError};
+
+#[derive(Deserialize)]
+pub(super) struct Ask {
+    pubkey: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Answer {
+    auth_event_json: Value,
+}
+
+/// How far an event's time may be from ours, in seconds.
+const MAX_APART: u64 = 600;
+
+/// `POST /v1/auth/challenge`
+pub(super) async fn challenge(
+    State(http): State<Arc<Http>>,
+    body: JsonBody<Ask>,
+) -> Result<Json<Value>, ApiError> {
+    let pubkey = PublicKey::from_hex(&body.value.pubkey).map_err(|_| ApiError::INVALID_PUBKEY)?;
+    let asked = http.tokens.challenges.ask(&pubkey, http.node.seconds());
+    let (challenge, expires_at) = asked.map_err(|_| ApiError::INTERNAL)?;
+    Ok(Json(json!({"challenge": challenge, "expires_at": expires_at})))
+}
+
+/// `POST /v1/auth/verify`
+pub(super) async fn verify(
+    State(http): State<Arc<Http>>,
+    body: JsonBody<Answer>,
+) -> Result<Json<Value>, ApiError> {
+    let metrics = &http.node.metrics;
+    let now = http.node.seconds();
+    let event = read(body.value.auth_event_json)?;
+    if !is_answer(&http, &event, now) {
+        metrics.auth_failure.with_label_values(&["user-api"]).inc();
+        return Err(ApiError::AUTH_FAILED);
+    }
+    metrics.auth_success.with_label_values(&["user-api"]).inc();
+    let (token, expires_at) = http.tokens.issue(&event.pubkey, now);
+    Ok(Json(json!({
+        "access_token": token,
+        "token_type": "Bearer",
+        "expires_at": expires_at,
+        "pubkey": event.pubkey.to_hex(),
+    })))
+}
+
+/// The event, which clients send as an object or as the text of one.
+fn read(event: Value) -> Result<Event, ApiError> {
+    let event = match event {
+        Value::String(text) => serde_json::from_str(&text),
+        other => serde_json::from_value(other),
+    };
+    let invalid = || {
+        ApiError::invalid("INVALID_EVENT", "auth_event_json must be a signed event of kind 22242")
+    };
+    let event: Event = event.map_err(|_| invalid())?;
+    if event.kind == Kind::Authentication { Ok(event) } else { Err(invalid()) }
+}
+
+/// Whether an event answers a challenge of ours. The signature is checked last: it costs most.
+fn is_answer(http: &Http, event: &Event, now: u64) -> bool {
+    let tag = |name: &str| event.tags.iter().find(|tag| tag.kind() == name)?.content();
+    let here = match &http.node.config.public_url {
+        Some(url) => tag("relay").is_some_and(|relay| same_place(relay, url)),
+        None => true,
+    };
+    let fresh = event.created_at.as_secs().abs_diff(now) <= MAX_APART;
+    let Some(challenge) = tag("challenge") else { return false };
+    // A challenge is used up by whoever could sign it, and by nobody else.
+    here && fresh
+        && event.verify().is_ok()
+        && http.tokens.challenges.accept(challenge, &event.pubkey, now)
+}
+
+fn same_place(left: &str, right: &str) -> bool {
+    left.trim_end_matches('/').eq_ignore_ascii_case(right.trim_end_matches('/'))
+}

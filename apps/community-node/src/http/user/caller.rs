@@ -1,0 +1,45 @@
+//! Whose token a request shows. It is found without asking anybody.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, header::AUTHORIZATION},
+    middleware::Next,
+    response::Response,
+};
+use nostr::key::PublicKey;
+
+use super::super::{Http, error::ApiError};
+
+/// Who a request is from: never the token, which anybody has many of.
+#[derive(Clone)]
+pub(super) struct Caller {
+    /// As 64 hexadecimal digits.
+    pub(super) pubkey: String,
+}
+
+/// Lets a request through that shows whose it is.
+pub(super) async fn authenticate(
+    State(http): State<Arc<Http>>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let pubkey = owner(&http, request.headers())?;
+    request.extensions_mut().insert(Caller { pubkey: pubkey.to_hex() });
+    Ok(next.run(request).await)
+}
+
+/// Whose token is among `headers`.
+pub(super) fn owner(http: &Http, headers: &HeaderMap) -> Result<PublicKey, ApiError> {
+    let header = headers.get(AUTHORIZATION).ok_or(ApiError::AUTH_REQUIRED)?;
+    let token = header.to_str().ok().and_then(|header| {
+        let (scheme, token) = header.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    });
+    let owner = token.and_then(|token| http.tokens.owner(token, http.node.seconds()));
+    owner.ok_or_else(|| {
+        http.node.metrics.auth_failure.with_label_values(&["user-api"]).inc();
+        ApiError::AUTH_FAILED
+    })
+}

@@ -1,0 +1,88 @@
+//! What is to be signed. Asking costs no memory: only what was signed is remembered, until it would
+//! not be accepted any more.
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{Mutex, PoisonError},
+};
+
+use nostr::key::PublicKey;
+
+use super::signed::{Signer, draw};
+use crate::config::Secret;
+
+/// Asks for signatures, and accepts each once.
+pub(super) struct Challenges {
+    signer: Signer,
+    /// Those that were answered, and until when they would be accepted.
+    used: Mutex<HashMap<[u8; RANDOM_BYTES], u64>>,
+}
+
+/// How long an answer may take, in seconds.
+const LIFETIME: u64 = 600;
+
+/// How many answers are remembered.
+const MAX_USED: usize = 100_000;
+
+const RANDOM_BYTES: usize = 16;
+const KEY_BYTES: usize = 32;
+const TIME_BYTES: usize = 8;
+const ALL_BYTES: usize = RANDOM_BYTES + KEY_BYTES + TIME_BYTES;
+
+// === impl Challenges ===
+
+impl Challenges {
+    pub(super) fn new(secret: Option<&Secret>) -> io::Result<Self> {
+        Ok(Self { signer: Signer::new(secret, "challenge")?, used: Mutex::default() })
+    }
+
+    /// What `pubkey` is to sign, and until when.
+    pub(super) fn ask(&self, pubkey: &PublicKey, now: u64) -> io::Result<(String, u64)> {
+        let expires_at = now + LIFETIME;
+        let mut bytes = [0; ALL_BYTES];
+        draw(&mut bytes[..RANDOM_BYTES])?;
+        bytes[RANDOM_BYTES..][..KEY_BYTES].copy_from_slice(pubkey.as_bytes());
+        bytes[RANDOM_BYTES + KEY_BYTES..].copy_from_slice(&expires_at.to_be_bytes());
+        Ok((self.signer.sign(&bytes), expires_at))
+    }
+
+    /// Accepts that `pubkey` has signed `challenge`, once.
+    pub(super) fn accept(&self, challenge: &str, pubkey: &PublicKey, now: u64) -> bool {
+        let Some(bytes) = self.signer.open::<ALL_BYTES>(challenge) else { return false };
+        let (random, rest) = bytes.split_at(RANDOM_BYTES);
+        let (key, time) = rest.split_at(KEY_BYTES);
+        let (Ok(random), Ok(time)) = (random.try_into(), time.try_into()) else { return false };
+        let expires_at = u64::from_be_bytes(time);
+        key == pubkey.as_bytes() && now < expires_at && self.is_first(random, expires_at, now)
+    }
+
+    fn is_first(&self, random: [u8; RANDOM_BYTES], expires_at: u64, now: u64) -> bool {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if used.len() >= MAX_USED {
+            used.retain(|_, expires_at| now < *expires_at);
+        }
+        // Rather nobody signs in than somebody twice.
+        used.len() < MAX_USED && used.insert(random, expires_at).is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_challenge_is_accepted_once_from_whom_it_was_meant_for() {
+        let challenges = Challenges::new(None).unwrap();
+        let [ada, bob] = [1, 2].map(|n| PublicKey::from_slice(&[n; 32]).unwrap());
+        let (first, expires_at) = challenges.ask(&ada, 1_000).unwrap();
+        assert_eq!(expires_at, 1_600);
+        assert!(!challenges.accept(&first, &bob, 1_000));
+        assert!(!challenges.accept(&first, &ada, 1_600));
+        assert!(challenges.accept(&first, &ada, 1_599));
+        assert!(!challenges.accept(&first, &ada, 1_599), "it was accepted before");
+        let (second, _) = challenges.ask(&ada, 1_000).unwrap();
+        assert_ne!(first, second);
+        assert!(challenges.accept(&second, &ada, 1_000));
+    }
+}

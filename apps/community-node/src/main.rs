@@ -1,0 +1,58 @@
+//! Serves a community node until it is interrupted.
+
+use std::{
+    env,
+    error::Error,
+    io::{self, IsTerminal, Write},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use headgate::SystemClock;
+use headgate_community_node::{App, Config};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
+use tracing::info;
+use tracing_subscriber::EnvFilter;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody is left to tell if standard error is gone too.
+            let _ = writeln!(io::stderr(), "headgate-community-node: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    lines.with_ansi(io::stderr().is_terminal()).init();
+
+    // Our variables are text: one that is not is none of ours.
+    let variables = env::vars_os();
+    let variables = variables
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let config = Config::load(variables)?;
+    let listen = config.listen;
+    let app = App::build(config, Arc::new(SystemClock::new())).await?;
+
+    let (mut interrupt, mut terminate) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let shutdown = async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    let listener = TcpListener::bind(listen).await;
+    let listener =
+        listener.map_err(|error| format!("cannot listen on {listen}: {error}; set CN_LISTEN"))?;
+    info!("Listening on http://{}", listener.local_addr()?);
+    Ok(app.serve(listener, shutdown).await?)
+}

@@ -1,0 +1,70 @@
+//! What the entrances share.
+
+use std::sync::Arc;
+
+use headgate::Clock;
+use headgate_guard::Backend;
+use headgate_persistence::Database;
+use headgate_service_config::{
+    BootstrapDocument, Document, RelayDocument, ServiceConfig, Source, UserApiDocument, Watcher,
+};
+use tokio::sync::watch;
+
+use crate::{config::Config, metrics::Metrics};
+
+/// What the entrances share. It is made by [`App::build`](crate::App::build).
+pub struct Node {
+    /// What the environment says.
+    pub config: Config,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The documents, the quotas, and whatever an entrance keeps.
+    pub database: Database,
+    /// The relay's document in force.
+    pub relay: Watcher<RelayDocument>,
+    /// The user API's document in force.
+    pub user_api: Watcher<UserApiDocument>,
+    /// The document of bootstrap in force.
+    pub bootstrap: Watcher<BootstrapDocument>,
+    /// Where the guards of all entrances count.
+    pub guards: Backend,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Becomes true when the node stops: whoever holds a connection lets go of it.
+    pub stopping: watch::Receiver<bool>,
+}
+
+// === impl Node ===
+
+impl Node {
+    /// The time in seconds since the Unix epoch.
+    pub fn seconds(&self) -> u64 {
+        self.clock.now().as_micros() / 1_000_000
+    }
+
+    /// What each service runs on.
+    pub fn sources(&self) -> [(&'static str, Source); 3] {
+        [
+            (RelayDocument::SERVICE, self.relay.source()),
+            (UserApiDocument::SERVICE, self.user_api.source()),
+            (BootstrapDocument::SERVICE, self.bootstrap.source()),
+        ]
+    }
+
+    /// Puts a document that was just kept in force here, without waiting to hear of it.
+    pub fn take(&self, config: &ServiceConfig) {
+        let read = Ok(Some(config.clone()));
+        match config.service.as_str() {
+            RelayDocument::SERVICE => self.relay.apply(read),
+            UserApiDocument::SERVICE => self.user_api.apply(read),
+            BootstrapDocument::SERVICE => self.bootstrap.apply(read),
+            _ => {}
+        }
+    }
+
+    /// Returns when the node stops.
+    pub async fn stopped(&self) {
+        // A sender that is gone has stopped, too.
+        let _ = self.stopping.clone().wait_for(|stopping| *stopping).await;
+    }
+}

@@ -1,0 +1,30 @@
+//! Several nodes that count together.
+
+use headgate_testkit::{Redis, require};
+use serde_json::json;
+
+use super::harness::Server;
+
+#[tokio::test]
+async fn nodes_on_one_redis_share_their_limits() {
+    let redis = require!(tokio::task::spawn_blocking(Redis::start).await.unwrap());
+    let url = redis.url();
+    let variables = [("CN_BACKEND", "redis"), ("CN_REDIS_URL", url.as_str())];
+    let [one, other] = [Server::with(&variables).await, Server::with(&variables).await];
+    for node in [&one, &other] {
+        node.configure("user-api", json!({"rate_limit": {"public_per_minute": 4}})).await;
+    }
+    for node in [&one, &other, &one, &other] {
+        node.get_from("198.51.100.1", "/v1/policies/current").await.is(200);
+    }
+    one.get_from("198.51.100.1", "/v1/policies/current").await.is_limited();
+    other.get_from("198.51.100.1", "/v1/policies/current").await.is_limited();
+    other.get_from("198.51.100.2", "/v1/policies/current").await.is(200);
+
+    // Without Redis each goes on by itself, and not without limits.
+    tokio::task::spawn_blocking(move || drop(redis)).await.unwrap();
+    for _ in 0..4 {
+        one.get_from("198.51.100.3", "/v1/policies/current").await.is(200);
+    }
+    one.get_from("198.51.100.3", "/v1/policies/current").await.is_limited();
+}

@@ -1,0 +1,174 @@
+//! Where the guards count, whose time they go by, and whom they tell.
+
+use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
+
+use headgate::{
+    Breaker, Check, Clock, Cost, FailMode, FailurePolicy, Key, Limit, Store, StoreError,
+    SystemClock,
+};
+use headgate_store_memory::MemoryStore;
+
+use crate::{
+    Denied, Observer, Reason,
+    judge::{Refusal, Ruling},
+    name::{Name, NameError},
+};
+
+/// What somebody is told to wait when nobody knows better.
+pub(crate) const UNKNOWN_WAIT: Duration = Duration::from_secs(1);
+
+/// Where the guards count: in this process, or in a store that several processes share.
+///
+/// Cloning is cheap, and the clones count together.
+///
+/// ```
+/// use std::{num::NonZeroU32, sync::Arc};
+///
+/// use headgate::{FailMode, Store};
+/// use headgate_guard::Backend;
+///
+/// /// `backend: inmem | redis`, as an operator configures it.
+/// fn backend(shared: Option<Arc<dyn Store>>) -> Backend {
+///     match shared {
+///         None => Backend::memory(),
+///         Some(store) => Backend::shared(store, NonZeroU32::new(3).unwrap()),
+///     }
+/// }
+/// # backend(None);
+/// ```
+#[derive(Clone)]
+pub struct Backend {
+    counters: Counters,
+    fail_mode: FailMode,
+    namespace: Name,
+    clock: Arc<dyn Clock>,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+#[derive(Clone)]
+pub(crate) enum Counters {
+    /// Answers at once, and allocates nothing for one limit.
+    Memory(Arc<MemoryStore>),
+    Store(Arc<dyn Store>),
+}
+
+// === impl Backend ===
+
+impl Backend {
+    /// Counts in this process, for at most a million subjects.
+    pub fn memory() -> Self {
+        Self::in_memory(Arc::new(MemoryStore::default()))
+    }
+
+    /// Counts in this process, in `store`.
+    pub fn in_memory(store: Arc<MemoryStore>) -> Self {
+        Self::new(Counters::Memory(store))
+    }
+
+    /// Counts in `store`, which several processes share. While it fails, a breaker leaves it alone,
+    /// and each process decides by itself with its share among `replicas`, unless
+    /// [`fail_mode`](Self::fail_mode) says otherwise.
+    pub fn shared(store: Arc<dyn Store>, replicas: NonZeroU32) -> Self {
+        let breaker = Breaker::new(store, SystemClock::new());
+        let local = MemoryStore::default();
+        let policy = FailurePolicy::new(breaker, local, replicas, SystemClock::new());
+        Self::on(Arc::new(policy))
+    }
+
+    /// Counts in `store` as it is.
+    pub fn on(store: Arc<dyn Store>) -> Self {
+        Self::new(Counters::Store(store))
+    }
+
+    fn new(counters: Counters) -> Self {
+        Self {
+            counters,
+            fail_mode: FailMode::Local,
+            namespace: Name::new("guard").unwrap_or_else(|_| unreachable!("it is a name")),
+            clock: Arc::new(SystemClock::new()),
+            observer: None,
+        }
+    }
+
+    /// Who decides while the store cannot; [`FailMode::Local`] unless said.
+    #[must_use]
+    pub fn fail_mode(self, fail_mode: FailMode) -> Self {
+        Self { fail_mode, ..self }
+    }
+
+    /// The first word of every key in the store, `guard` unless said: services that share a store
+    /// and not their limits have different ones.
+    pub fn namespace(self, namespace: &str) -> Result<Self, NameError> {
+        Ok(Self { namespace: Name::new(namespace)?, ..self })
+    }
+
+    /// The clock by which penalties run. The store has its own.
+    #[must_use]
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Who is told of rejections.
+    #[must_use]
+    pub fn observer(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer: Some(observer), ..self }
+    }
+
+    pub(crate) const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    pub(crate) const fn time(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    pub(crate) fn prefix(&self, class: &str, tag: &str) -> Box<str> {
+        format!("{}:{class}:{tag}:", self.namespace.as_str()).into()
+    }
+
+    /// One check of what is asked, which no limit is too small for.
+    pub(crate) fn check<'a>(&self, key: Key<'a>, limit: &'a Limit) -> Option<Check<'a>> {
+        Check::new(key, limit, Cost::ONE).ok().map(|check| check.or_else(self.fail_mode))
+    }
+
+    /// What stands for the answer of a store that has none, not even from a failure policy.
+    pub(crate) fn without_answer(&self, _error: &StoreError) -> Ruling {
+        match self.fail_mode {
+            FailMode::Closed => Err(Refusal::new(Reason::Global, UNKNOWN_WAIT)),
+            FailMode::Open | FailMode::Local => Ok(None),
+        }
+    }
+
+    pub(crate) fn rejected(&self, class: &str, denied: Denied) -> Denied {
+        if let Some(observer) = &self.observer {
+            observer.rejected(class, &denied);
+        }
+        denied
+    }
+
+    pub(crate) fn unidentified(&self) {
+        if let Some(observer) = &self.observer {
+            observer.unidentified();
+        }
+    }
+}
+
+impl Default for Backend {
+    fn default() -> Self {
+        Self::memory()
+    }
+}
+
+impl fmt::Debug for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counters = match self.counters {
+            Counters::Memory(_) => "memory",
+            Counters::Store(_) => "store",
+        };
+        f.debug_struct("Backend")
+            .field("counters", &counters)
+            .field("fail_mode", &self.fail_mode)
+            .field("namespace", &self.namespace.as_str())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,138 @@
+//! How many of a client's requests or connections are open at once.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    fmt,
+    hash::{BuildHasher, Hash, RandomState},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+};
+
+use thiserror::Error;
+
+/// How many may be open at once: by one client, and by all together. 0 lets nobody in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlightLimits {
+    /// By one client.
+    pub per_key: u32,
+    /// By all together. It bounds the memory, too.
+    pub total: u32,
+}
+
+/// Counts what is open, by client. Only clients that have something open are remembered.
+pub struct InFlight {
+    hasher: RandomState,
+    shards: Box<[Mutex<HashMap<u64, u32>>]>,
+    total: AtomicU32,
+}
+
+/// Something that is open, until this is dropped.
+#[must_use = "what is open closes when its permit is dropped"]
+pub struct Permit {
+    counts: Arc<InFlight>,
+    fingerprint: u64,
+}
+
+/// Why nothing more may be opened now.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum Busy {
+    /// This client has as many open as it may.
+    #[error("too many open at once by one client: the limit is {0}")]
+    PerKey(u32),
+    /// All together have as many open as they may.
+    #[error("too many open at once by all together: the limit is {0}")]
+    Total(u32),
+}
+
+// === impl InFlightLimits ===
+
+impl InFlightLimits {
+    /// At most `per_key` by one client and `total` by all.
+    pub const fn new(per_key: u32, total: u32) -> Self {
+        Self { per_key, total }
+    }
+}
+
+// === impl InFlight ===
+
+impl InFlight {
+    const SHARDS: usize = 16;
+
+    /// Counts from nothing.
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self {
+            hasher: RandomState::new(),
+            shards: (0..Self::SHARDS).map(|_| Mutex::default()).collect(),
+            total: AtomicU32::new(0),
+        })
+    }
+
+    /// Opens one more for `key`, if `limits` allow it.
+    pub fn acquire(
+        self: &Arc<Self>,
+        key: impl Hash,
+        limits: InFlightLimits,
+    ) -> Result<Permit, Busy> {
+        let room = |open: u32| (open < limits.total).then(|| open + 1);
+        let all = self.total.fetch_update(Relaxed, Relaxed, room);
+        all.map_err(|_| Busy::Total(limits.total))?;
+        let fingerprint = self.hasher.hash_one(key);
+        let mut shard = self.shard(fingerprint);
+        let open = shard.get(&fingerprint).copied().unwrap_or_default();
+        if open >= limits.per_key {
+            drop(shard);
+            self.total.fetch_sub(1, Relaxed);
+            return Err(Busy::PerKey(limits.per_key));
+        }
+        shard.insert(fingerprint, open + 1);
+        drop(shard);
+        Ok(Permit { counts: Arc::clone(self), fingerprint })
+    }
+
+    /// How many are open by all together.
+    pub fn total(&self) -> u32 {
+        self.total.load(Relaxed)
+    }
+
+    /// How many clients have something open.
+    pub fn clients(&self) -> usize {
+        (0..Self::SHARDS as u64).map(|shard| self.shard(shard).len()).sum()
+    }
+
+    fn release(&self, fingerprint: u64) {
+        if let Entry::Occupied(mut open) = self.shard(fingerprint).entry(fingerprint) {
+            *open.get_mut() -= 1;
+            if *open.get() == 0 {
+                open.remove();
+            }
+        }
+        self.total.fetch_sub(1, Relaxed);
+    }
+
+    fn shard(&self, fingerprint: u64) -> MutexGuard<'_, HashMap<u64, u32>> {
+        let shard = &self.shards[fingerprint as usize % Self::SHARDS];
+        shard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for InFlight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InFlight").field("total", &self.total()).finish_non_exhaustive()
+    }
+}
+
+// === impl Permit ===
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.counts.release(self.fingerprint);
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,49 @@
+//! Words that stand in store keys, headers and metrics.
+
+use thiserror::Error;
+
+/// Why a word is no name.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error(
+    "{0:?} is no name: expected 1 to {max} bytes of a-z, 0-9, '-' and '_'",
+    max = Name::MAX_BYTES
+)]
+pub struct NameError(pub String);
+
+/// A word that can stand in a store key, a header and a metric as it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Name(Box<str>);
+
+impl Name {
+    /// Two of them and a tag fit before an address.
+    pub(crate) const MAX_BYTES: usize = 16;
+
+    pub(crate) fn new(word: &str) -> Result<Self, NameError> {
+        let fits = (1..=Self::MAX_BYTES).contains(&word.len());
+        let known = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
+        if fits && word.bytes().all(known) {
+            Ok(Self(word.into()))
+        } else {
+            Err(NameError(word.chars().take(64).collect()))
+        }
+    }
+
+    pub(crate) const fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_plain_words() {
+        for word in ["a", "user-api", "trust_2", "sixteen-bytes-ok"] {
+            assert_eq!(Name::new(word).unwrap().as_str(), word);
+        }
+        for word in ["", "Auth", "a:b", "a b", "{a}", "ü", "seventeen-bytes-x"] {
+            assert_eq!(Name::new(word), Err(NameError(word.into())), "{word}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Who is told of rejections.
+
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use crate::{Denied, Reason};
+
+/// Is told what the guards reject. Nothing it is told names a client.
+pub trait Observer: Send + Sync {
+    /// Somebody was denied in `class`: one of the program's own words, such as `auth` or `event`.
+    fn rejected(&self, class: &str, denied: &Denied);
+
+    /// A request came from nobody knows where, and was counted with all others like it.
+    fn unidentified(&self) {}
+}
+
+/// An entrance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Surface {
+    /// A request over HTTP.
+    Http,
+    /// A call over gRPC.
+    Grpc,
+    /// The opening of a WebSocket.
+    Connection,
+    /// A message on a WebSocket.
+    Message,
+    /// A message of a peer.
+    Peer,
+}
+
+/// Counts rejections by entrance and reason.
+#[derive(Debug, Default)]
+pub struct Rejections {
+    counts: [[AtomicU64; Reason::ALL.len()]; Surface::ALL.len()],
+    unidentified: AtomicU64,
+}
+
+// === impl Surface ===
+
+impl Surface {
+    /// Every entrance.
+    pub const ALL: [Self; 5] =
+        [Self::Http, Self::Grpc, Self::Connection, Self::Message, Self::Peer];
+
+    /// The name in metrics and logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Grpc => "grpc",
+            Self::Connection => "ws_connection",
+            Self::Message => "ws_message",
+            Self::Peer => "peer",
+        }
+    }
+}
+
+impl fmt::Display for Surface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+// === impl Rejections ===
+
+impl Rejections {
+    /// How many were rejected at `surface` for `reason`.
+    pub fn count(&self, surface: Surface, reason: Reason) -> u64 {
+        self.counts[surface as usize][reason as usize].load(Relaxed)
+    }
+
+    /// How many were rejected at `surface`.
+    pub fn at(&self, surface: Surface) -> u64 {
+        Reason::ALL.iter().map(|reason| self.count(surface, *reason)).sum()
+    }
+
+    /// How many requests came from nobody knows where.
+    pub fn unidentified_count(&self) -> u64 {
+        self.unidentified.load(Relaxed)
+    }
+}
+
+impl Observer for Rejections {
+    fn rejected(&self, _class: &str, denied: &Denied) {
+        self.counts[denied.surface as usize][denied.reason as usize].fetch_add(1, Relaxed);
+    }
+
+    fn unidentified(&self) {
+        self.unidentified.fetch_add(1, Relaxed);
+    }
+}

@@ -1,0 +1,219 @@
+//! The policy in force, and decisions under it.
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use arc_swap::ArcSwap;
+use headgate::{Decision, Key};
+use http::{Extensions, Request};
+
+use super::{
+    GuardBuilder, GuardLayer, InFlightLayer, Policy, PolicyError, Routes,
+    peer::FindPeer,
+    rules::{Open, Rule, Rules},
+};
+use crate::{
+    AddressKey, Denied, Reason, Subject, Surface, TrustedProxies,
+    judge::{Judge, Refusal, Ruling},
+};
+
+/// Protects a service: hands out its middleware, decides, and takes another policy at any time.
+///
+/// Cloning is cheap, and the clones are one guard.
+#[derive(Clone)]
+pub struct Guard(pub(super) Arc<Live>);
+
+/// What all middleware of one guard shares.
+pub(crate) struct Live {
+    pub(super) judge: Judge,
+    pub(super) proxies: TrustedProxies,
+    pub(super) peer: Box<FindPeer>,
+    pub(super) routes: Routes,
+    pub(super) tell_admitted: bool,
+    pub(super) rules: ArcSwap<Rules>,
+    /// Grows when the rules were replaced.
+    pub(super) generation: AtomicU64,
+    pub(super) open: Mutex<Open>,
+}
+
+/// Who asks, where nobody knows where the connection comes from.
+const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+// === impl Guard ===
+
+impl Guard {
+    /// Makes a guard with `policy` for the classes that `routes` lead to.
+    pub fn builder(policy: Policy, routes: Routes) -> GuardBuilder {
+        GuardBuilder::new(policy, routes)
+    }
+
+    /// The first stage: limits by address, before anything is parsed or looked up.
+    pub fn layer(&self) -> GuardLayer {
+        GuardLayer::before_auth(self)
+    }
+
+    /// The second stage: limits by subject and by address, all or nothing. It stands within the
+    /// middleware that authenticates; `subject` finds what that one has left in the extensions.
+    pub fn layer_after_auth<F>(&self, subject: F) -> GuardLayer
+    where
+        F: for<'a> Fn(&'a Extensions) -> Option<&'a str> + Send + Sync + 'static,
+    {
+        GuardLayer::after_auth(self, Arc::new(subject))
+    }
+
+    /// Limits how many requests of an address are open at once, until their answers have ended.
+    pub fn in_flight_layer(&self) -> InFlightLayer {
+        InFlightLayer::new(self)
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.0.rules.load().policy)
+    }
+
+    /// Puts another policy in force. What was counted stays counted, as long as the algorithm and
+    /// the window of a limit stay.
+    ///
+    /// # Errors
+    ///
+    /// If it lacks a class that the present one has. Then the present one stays.
+    pub fn replace(&self, policy: Policy) -> Result<(), PolicyError> {
+        let live = &*self.0;
+        let mut open = live.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let present = live.rules.load();
+        let missing = |name: &str| policy.classes().iter().all(|class| class.name() != name);
+        let names = present.policy.classes().iter().map(super::Class::name);
+        if let Some(name) = names.into_iter().find(|name| missing(name)) {
+            return Err(PolicyError::UnknownClass(name.into()));
+        }
+        let rules = Rules::compile(policy, &live.routes, live.judge.backend(), &mut open)?;
+        live.rules.store(Arc::new(rules));
+        live.generation.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Where `request` comes from, by the connection and by what trusted proxies say.
+    pub fn client<B>(&self, request: &Request<B>) -> Option<IpAddr> {
+        self.0.client(request)
+    }
+
+    /// The first stage for those who have no request: takes one of `class` for `address`.
+    ///
+    /// # Panics
+    ///
+    /// If the policy has no such class.
+    pub async fn check(&self, class: &str, address: IpAddr) -> Result<Option<Decision>, Denied> {
+        let rules = self.0.rules.load_full();
+        let rule = rules.rule_named(class).expect("a class of the policy");
+        let ruling = self.0.before_auth(&rules, rule, address).await;
+        ruling.map_err(|refusal| self.0.denied(Surface::Http, rule, refusal))
+    }
+
+    /// The second stage for those who have no request: takes one of `class` for `subject` and
+    /// for `address`, or nothing.
+    ///
+    /// # Panics
+    ///
+    /// If the policy has no such class.
+    pub async fn check_subject(
+        &self,
+        class: &str,
+        address: IpAddr,
+        subject: &Subject,
+    ) -> Result<Option<Decision>, Denied> {
+        let rules = self.0.rules.load_full();
+        let rule = rules.rule_named(class).expect("a class of the policy");
+        let ruling = self.0.after_auth(&rules, rule, address, Some(subject.as_str())).await;
+        ruling.map_err(|refusal| self.0.denied(Surface::Http, rule, refusal))
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").field("policy", &self.policy()).finish_non_exhaustive()
+    }
+}
+
+// === impl Live ===
+
+impl Live {
+    #[inline]
+    pub(super) fn client<B>(&self, request: &Request<B>) -> Option<IpAddr> {
+        let peer = (self.peer)(request.extensions())?;
+        Some(self.proxies.client(peer, request.headers()))
+    }
+
+    /// The client of `request`; all who come from nobody knows where are one.
+    #[inline]
+    pub(super) fn client_or_nowhere<B>(&self, request: &Request<B>) -> IpAddr {
+        self.client(request).unwrap_or_else(|| {
+            self.judge.backend().unidentified();
+            NOWHERE
+        })
+    }
+
+    /// The first stage, if it takes no waiting.
+    #[inline]
+    pub(super) fn before_auth_now(
+        &self,
+        rules: &Rules,
+        rule: &Rule,
+        address: IpAddr,
+    ) -> Option<Ruling> {
+        let Some(counted) = &rule.by_address else {
+            return Some(Ok(None));
+        };
+        let text = AddressKey::with_prefix(&counted.prefix, address);
+        let ask = counted.ask(Key::new(&text).ok()?, Reason::Address);
+        self.judge.decide_now(&[ask], rules.escalation())
+    }
+
+    pub(super) async fn before_auth(&self, rules: &Rules, rule: &Rule, address: IpAddr) -> Ruling {
+        let Some(counted) = &rule.by_address else {
+            return Ok(None);
+        };
+        let text = AddressKey::with_prefix(&counted.prefix, address);
+        // A prefix of plain words before an address is a key.
+        let Ok(key) = Key::new(&text) else {
+            return Ok(None);
+        };
+        self.judge.decide(&[counted.ask(key, Reason::Address)], rules.escalation()).await
+    }
+
+    /// The second stage, if it takes no waiting.
+    pub(super) fn after_auth_now(
+        &self,
+        rules: &Rules,
+        rule: &Rule,
+        address: IpAddr,
+        subject: Option<&str>,
+    ) -> Option<Ruling> {
+        let (text, space) = rule.names_after_auth(address);
+        match rule.asks_after_auth(&text, &space, subject) {
+            Ok(asks) => self.judge.decide_now(&asks, rules.escalation()),
+            Err(refusal) => Some(Err(refusal)),
+        }
+    }
+
+    pub(super) async fn after_auth(
+        &self,
+        rules: &Rules,
+        rule: &Rule,
+        address: IpAddr,
+        subject: Option<&str>,
+    ) -> Ruling {
+        let (text, space) = rule.names_after_auth(address);
+        let asks = rule.asks_after_auth(&text, &space, subject)?;
+        self.judge.decide(&asks, rules.escalation()).await
+    }
+
+    pub(super) fn denied(&self, surface: Surface, rule: &Rule, refusal: Refusal) -> Denied {
+        self.judge.backend().rejected(rule.name(), refusal.at(surface))
+    }
+}

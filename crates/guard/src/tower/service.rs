@@ -1,0 +1,186 @@
+use std::{
+    fmt, mem,
+    net::IpAddr,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::{HeaderMap, Request, Response, header::CONTENT_TYPE};
+use tower_service::Service;
+
+use super::{
+    Denial, Render, ResponseFuture,
+    future::Told,
+    guard::Live,
+    layer::{Snapshot, Stage},
+    rules::{Asked, Rule, Rules},
+};
+use crate::{
+    Surface,
+    judge::{Refusal, Ruling},
+};
+
+/// A service whose requests are limited: see [`GuardLayer`](crate::GuardLayer).
+#[derive(Clone)]
+pub struct GuardService<S, R> {
+    pub(super) inner: S,
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) stage: Stage,
+    pub(super) render: R,
+}
+
+/// What becomes of a request.
+enum Verdict<B> {
+    Admitted(Option<Box<Told>>),
+    Denied(Box<Response<B>>),
+    /// A store has to be asked about the class at this place.
+    Unknown(Arc<Rules>, usize, IpAddr),
+}
+
+// === impl GuardService ===
+
+impl<S, R, A, B> Service<Request<A>> for GuardService<S, R>
+where
+    S: Service<Request<A>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send,
+    R: Render<B> + Clone + Send + Sync + 'static,
+    A: Send + 'static,
+    B: Send + 'static,
+{
+    type Response = Response<B>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S::Future, B, S::Error>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    #[inline]
+    fn call(&mut self, request: Request<A>) -> Self::Future {
+        match self.verdict(&request) {
+            Verdict::Admitted(told) => ResponseFuture::inner(self.inner.call(request), told),
+            Verdict::Denied(response) => ResponseFuture::denied(response),
+            Verdict::Unknown(rules, place, address) => {
+                let clone = self.inner.clone();
+                // The one that was ready takes the request, when it is decided.
+                let inner = mem::replace(&mut self.inner, clone);
+                let service = Self { inner, ..self.clone() };
+                ResponseFuture::waiting(service.call_once_decided(request, rules, place, address))
+            }
+        }
+    }
+}
+
+impl<S, R> GuardService<S, R> {
+    #[inline]
+    fn verdict<A, B>(&self, request: &Request<A>) -> Verdict<B>
+    where
+        R: Render<B>,
+    {
+        let live = &*self.snapshot.live;
+        self.snapshot.with_rules(|rules| {
+            let Some((place, rule)) = rules.rule_for(request) else {
+                return Verdict::Admitted(None);
+            };
+            let address = live.client_or_nowhere(request);
+            let (asked, ruling) = match &self.stage {
+                Stage::BeforeAuth => {
+                    (Asked::BeforeAuth, live.before_auth_now(rules, rule, address))
+                }
+                Stage::AfterAuth(subject) => {
+                    let subject = subject(request.extensions());
+                    (Asked::about(subject), live.after_auth_now(rules, rule, address, subject))
+                }
+            };
+            match ruling {
+                Some(Ok(_)) if !live.tell_admitted => Verdict::Admitted(None),
+                Some(ruling) => self.conclude(live, rule, asked, ruling, request.headers()),
+                None => Verdict::Unknown(Arc::clone(rules), place, address),
+            }
+        })
+    }
+
+    /// What is said about a ruling.
+    fn conclude<B>(
+        &self,
+        live: &Live,
+        rule: &Rule,
+        asked: Asked,
+        ruling: Ruling,
+        headers: &HeaderMap,
+    ) -> Verdict<B>
+    where
+        R: Render<B>,
+    {
+        match ruling {
+            Ok(decision) => {
+                let decision = decision.filter(|_| live.tell_admitted);
+                let told = decision.map(|decision| Box::new(Told::new(rule, asked, decision)));
+                Verdict::Admitted(told)
+            }
+            Err(refusal) => {
+                Verdict::Denied(Box::new(self.refuse(live, rule, surface(headers), refusal)))
+            }
+        }
+    }
+
+    fn refuse<B>(&self, live: &Live, rule: &Rule, surface: Surface, refusal: Refusal) -> Response<B>
+    where
+        R: Render<B>,
+    {
+        let denied = live.denied(surface, rule, refusal);
+        Denial::new(rule.name(), denied).respond(&self.render)
+    }
+
+    /// Asks the store, and then the service.
+    async fn call_once_decided<A, B>(
+        mut self,
+        request: Request<A>,
+        rules: Arc<Rules>,
+        place: usize,
+        address: IpAddr,
+    ) -> Result<Response<B>, S::Error>
+    where
+        S: Service<Request<A>, Response = Response<B>>,
+        R: Render<B>,
+    {
+        let (live, rule) = (Arc::clone(&self.snapshot.live), rules.rule(place));
+        let (asked, ruling) = match self.stage.clone() {
+            Stage::BeforeAuth => (Asked::BeforeAuth, live.before_auth(&rules, rule, address).await),
+            Stage::AfterAuth(find) => {
+                let subject: Option<Box<str>> = find(request.extensions()).map(Into::into);
+                let subject = subject.as_deref();
+                (Asked::about(subject), live.after_auth(&rules, rule, address, subject).await)
+            }
+        };
+        match self.conclude(&live, rule, asked, ruling, request.headers()) {
+            Verdict::Denied(response) => Ok(*response),
+            Verdict::Unknown(..) => unreachable!("a ruling is an answer"),
+            Verdict::Admitted(told) => {
+                let mut response = self.inner.call(request).await?;
+                if let Some(told) = told {
+                    told.write(response.headers_mut());
+                }
+                Ok(response)
+            }
+        }
+    }
+}
+
+impl<S: fmt::Debug, R> fmt::Debug for GuardService<S, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuardService").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+impl Asked {
+    const fn about(subject: Option<&str>) -> Self {
+        if subject.is_some() { Self::OfSubject } else { Self::OfNobody }
+    }
+}
+
+/// What a client speaks who sends these headers.
+pub(super) fn surface(headers: &HeaderMap) -> Surface {
+    let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+    if content_type.starts_with(b"application/grpc") { Surface::Grpc } else { Surface::Http }
+}

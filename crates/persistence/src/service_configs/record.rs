@@ -1,0 +1,59 @@
+//! Documents and changes as rows.
+
+use headgate_ratelimit::Author;
+use headgate_service_config::{ConfigChange, ConfigError, ServiceConfig, ServiceState};
+use serde_json::Value;
+
+use crate::row::Row;
+
+pub(super) fn config(row: &Row) -> Result<ServiceConfig, ConfigError> {
+    let read = || {
+        Ok(ServiceConfig {
+            service: row.get("service")?,
+            version: row.get("version")?,
+            config: json(row, "config_json")?,
+            updated_at: row.time("updated_at")?,
+            updated_by: row.get("updated_by")?,
+        })
+    };
+    read().map_err(|error| corrupt(&error))
+}
+
+pub(super) fn change(row: &Row) -> Result<ConfigChange, ConfigError> {
+    let read = || {
+        Ok(ConfigChange {
+            id: row.get("audit_id")?,
+            author: Author {
+                actor: row.get("actor_admin_user_id")?,
+                request_id: row.get("request_id")?,
+                at: row.time("created_at")?,
+            },
+            action: row.get("action")?,
+            target: row.get("target")?,
+            diff: json(row, "diff_json")?,
+        })
+    };
+    read().map_err(|error| corrupt(&error))
+}
+
+pub(super) fn state(row: &Row) -> Result<ServiceState, ConfigError> {
+    let read = || {
+        Ok(ServiceState {
+            service: row.get("service")?,
+            instance: row.get("instance")?,
+            version: row.get("version")?,
+            source: row.get("source")?,
+            seen_at: row.time("seen_at")?,
+        })
+    };
+    read().map_err(|error| corrupt(&error))
+}
+
+fn json(row: &Row, column: &str) -> Result<Value, sqlx::Error> {
+    let text: String = row.get(column)?;
+    serde_json::from_str(&text).map_err(|error| sqlx::Error::Decode(error.into()))
+}
+
+fn corrupt(error: &sqlx::Error) -> ConfigError {
+    ConfigError::Corrupt(error.to_string())
+}

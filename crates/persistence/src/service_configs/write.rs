@@ -1,0 +1,130 @@
+//! A new document: kept, written down and told of in one transaction.
+
+use headgate_ratelimit::Author;
+use headgate_service_config::{ConfigChange, ConfigError, ConfigUpdate, ServiceConfig, payload};
+use serde_json::{Value, json};
+
+use super::record;
+use crate::{listener, moment::Moment, session::Session, statement::Statement};
+
+/// The document as it is, for this transaction alone. SQLite has one writer at a time.
+const HELD: &str = "
+    SELECT service, version, CAST(config_json AS TEXT) AS config_json, updated_at, updated_by
+    FROM service_configs WHERE service = $1 FOR UPDATE";
+
+const CREATE: &str = "
+    INSERT INTO service_configs (service, version, config_json, updated_at, updated_by)
+    VALUES ($1, 1, CAST($2 AS jsonb), $3, $4)
+    ON CONFLICT (service) DO NOTHING
+    RETURNING version";
+
+const CREATE_ON_SQLITE: &str = "
+    INSERT INTO service_configs (service, version, config_json, updated_at, updated_by)
+    VALUES ($1, 1, $2, $3, $4)
+    ON CONFLICT (service) DO NOTHING
+    RETURNING version";
+
+const UPDATE: &str = "
+    UPDATE service_configs
+    SET version = version + 1, config_json = CAST($2 AS jsonb), updated_at = $3, updated_by = $4
+    WHERE service = $1 AND ($5 IS NULL OR version = $5)
+    RETURNING version";
+
+const UPDATE_ON_SQLITE: &str = "
+    UPDATE service_configs
+    SET version = version + 1, config_json = $2, updated_at = $3, updated_by = $4
+    WHERE service = $1 AND ($5 IS NULL OR version = $5)
+    RETURNING version";
+
+const RECORD: &str = "
+    INSERT INTO audit_logs
+        (actor_admin_user_id, action, target, diff_json, request_id, created_at)
+    VALUES ($1, $2, $3, CAST($4 AS jsonb), $5, $6)";
+
+const RECORD_ON_SQLITE: &str = "
+    INSERT INTO audit_logs
+        (actor_admin_user_id, action, target, diff_json, request_id, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6)";
+
+/// Keeps a document, if the version that it replaces is there.
+pub(super) async fn put(
+    mut session: Session,
+    update: &ConfigUpdate,
+    author: &Author,
+) -> Result<ServiceConfig, ConfigError> {
+    let (before, version) = replace(&mut session, update, author).await?;
+    let config = ServiceConfig {
+        service: update.service.clone(),
+        version,
+        config: update.config.clone(),
+        updated_at: Moment::shown(author.at),
+        updated_by: author.actor.clone(),
+    };
+    // What cannot be written down does not happen: the session is not committed.
+    record(&mut session, before.as_ref(), &config, author).await?;
+    if let Session::Postgres(_) = session {
+        let told = payload::payload(&config.service, version);
+        let notify = Statement::new(listener::NOTIFY).bind(payload::CHANNEL).bind(&*told);
+        session.execute(notify).await?;
+    }
+    session.commit().await?;
+    Ok(config)
+}
+
+/// The document as it was, and the version of the one that is there now.
+async fn replace(
+    session: &mut Session,
+    update: &ConfigUpdate,
+    author: &Author,
+) -> Result<(Option<ServiceConfig>, i64), ConfigError> {
+    let expected = update.expected_version;
+    loop {
+        let before = held(session, &update.service).await?;
+        let current = before.as_ref().map(|before| before.version);
+        if expected.is_some_and(|expected| expected != current.unwrap_or_default()) {
+            return Err(ConfigError::VersionMismatch { current });
+        }
+        let written = match before {
+            Some(_) => Statement::either(UPDATE, UPDATE_ON_SQLITE),
+            None => Statement::either(CREATE, CREATE_ON_SQLITE),
+        };
+        let written = written
+            .bind(&*update.service)
+            .bind(&*update.config.to_string())
+            .bind(Moment::shown(author.at))
+            .bind(&*author.actor);
+        let written = match before {
+            Some(_) => written.bind(expected),
+            None => written,
+        };
+        if let Some(row) = session.row(written).await? {
+            let version = row.get("version");
+            return Ok((before, version.map_err(|error| ConfigError::Corrupt(error.to_string()))?));
+        }
+        // Somebody else made it, or changed it, in between: look again.
+    }
+}
+
+async fn held(session: &mut Session, service: &str) -> Result<Option<ServiceConfig>, ConfigError> {
+    let row = session.row(Statement::either(HELD, super::ONE).bind(service)).await?;
+    row.as_ref().map(record::config).transpose()
+}
+
+async fn record(
+    session: &mut Session,
+    before: Option<&ServiceConfig>,
+    after: &ServiceConfig,
+    author: &Author,
+) -> Result<(), ConfigError> {
+    let side =
+        |config: &ServiceConfig| json!({"version": config.version, "config_json": config.config});
+    let diff = json!({"before": before.map_or(Value::Null, side), "after": side(after)});
+    let entry = Statement::either(RECORD, RECORD_ON_SQLITE)
+        .bind(&*author.actor)
+        .bind(ConfigChange::UPDATE)
+        .bind(&*ConfigChange::target(&after.service))
+        .bind(&*diff.to_string())
+        .bind(&*author.request_id)
+        .bind(Moment::shown(author.at));
+    session.execute(entry).await.map_err(ConfigError::audit_log)
+}

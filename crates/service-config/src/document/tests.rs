@@ -1,0 +1,147 @@
+use serde_json::json;
+
+use super::*;
+use crate::{AuthMode, AuthSettings, user_api::DailyQuotas};
+
+fn problems(service: &str, config: &Value) -> Vec<(String, String)> {
+    match validate(service, config) {
+        Err(Invalid::Fields(problems)) => {
+            problems.into_iter().map(|problem| (problem.pointer, problem.message)).collect()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_empty_document_is_the_defaults() {
+    let relay: RelayDocument = read(&json!({})).unwrap();
+    assert_eq!(relay, RelayDocument::default());
+    assert_eq!(relay.auth, AuthSettings::OFF);
+    assert_eq!((relay.auth.grace_seconds, relay.auth.ws_auth_timeout_seconds), (900, 10));
+    assert_eq!((relay.limits.max_event_bytes, relay.limits.max_tags), (32_768, 200));
+    let ws = relay.rate_limit.ws;
+    assert_eq!((ws.events(), ws.reqs(), ws.connections()), ((120, 120), (60, 60), 30));
+    assert_eq!(relay.rate_limit.gossip.per_peer(), 600);
+    assert_eq!((relay.rate_limit.enabled, relay.max_concurrent_topics), (true, 100));
+
+    let users: UserApiDocument = read(&json!({})).unwrap();
+    let rates = users.rate_limit;
+    assert_eq!((rates.auth_per_minute, rates.public_per_minute), (20, 120));
+    assert_eq!((rates.protected(), users.quota), ((120, 120), DailyQuotas::FREE));
+    assert_eq!(users.max_pending_per_pubkey, 5);
+
+    let bootstrap: BootstrapDocument = read(&json!({})).unwrap();
+    assert_eq!((bootstrap.auth, bootstrap.descriptor), (AuthSettings::OFF, None));
+}
+
+#[test]
+fn what_is_said_counts_and_narrower_words_count_more() {
+    let relay: RelayDocument = read(&json!({
+        "auth": {"mode": "required", "enforce_at": 1_700_000_000, "grace_seconds": 60},
+        "rate_limit": {
+            "ws": {"events_per_minute": 10, "event_by_pubkey": 5, "req_by_ip": 7, "conn_by_ip": 3},
+            "iroh": {"by_peer": 8, "global": 9},
+            "enabled": false,
+        },
+        "retention": {"days": 30},
+    }))
+    .unwrap();
+    assert_eq!(relay.auth.mode, AuthMode::Required);
+    assert!(!relay.auth.is_enforced(1_699_999_999) && relay.auth.is_enforced(1_700_000_000));
+    assert_eq!(relay.auth.deadline(), Some(1_700_000_060));
+    let rates = relay.rate_limit;
+    assert_eq!((rates.ws.events(), rates.ws.reqs()), ((10, 5), (7, 60)));
+    assert_eq!((rates.ws.connections(), rates.gossip.per_peer(), rates.gossip.global), (3, 8, 9));
+    assert!(!rates.enabled);
+
+    let users: UserApiDocument = read(&json!({
+        "rate_limit": {"per_minute": 50, "public_per_minute": 40, "http": {"by_pubkey": 30}},
+        "quota": {"unlimited": true, "report_submits_per_day": 3},
+    }))
+    .unwrap();
+    assert_eq!((users.rate_limit.public_per_minute, users.rate_limit.protected()), (40, (50, 30)));
+    assert_eq!((users.quota.search_requests, users.quota.report_submits), (None, Some(3)));
+}
+
+#[test]
+fn all_bad_fields_are_named_at_once() {
+    let config = json!({
+        "auth": {"mode": "of", "grace_seconds": -1},
+        "limits": {"max_tags": "many"},
+        "rate_limit": {"enabled": 1, "ws": {"events_per_minute": 0, "evnts_per_minute": 3}, "gossip": []},
+        "a/b": 1,
+    });
+    let mut found = problems("relay", &config);
+    found.sort();
+    let pointers: Vec<&str> = found.iter().map(|(pointer, _)| pointer.as_str()).collect();
+    assert_eq!(
+        pointers,
+        [
+            "/auth/grace_seconds",
+            "/auth/mode",
+            "/a~1b",
+            "/limits/max_tags",
+            "/rate_limit/enabled",
+            "/rate_limit/gossip",
+            "/rate_limit/ws/events_per_minute",
+            "/rate_limit/ws/evnts_per_minute",
+        ]
+    );
+    assert_eq!(found[1].1, "must be one of: off, required");
+    assert_eq!(found[6].1, "must be a whole number from 1 to 1000000");
+}
+
+#[test]
+fn a_running_service_passes_over_what_it_does_not_know_but_not_over_what_is_wrong() {
+    let newer = json!({"rate_limit": {"ws": {"events_per_minute": 9, "zaps_per_minute": 3}}});
+    let relay: RelayDocument = read(&newer).unwrap();
+    assert_eq!(relay.rate_limit.ws.events_per_minute, 9);
+    for wrong in [json!({"auth": {"mode": "never"}}), json!([]), json!(null), json!("relay")] {
+        assert!(read::<RelayDocument>(&wrong).is_err(), "{wrong}");
+        assert!(validate("relay", &wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn secrets_strangers_and_giants_are_refused() {
+    let secret = json!({"descriptor": {"api_key": "x"}, "auth": {"mode": "bad"}});
+    let refused = validate("bootstrap", &secret);
+    assert_eq!(refused, Err(Invalid::Secrets(vec!["/descriptor/api_key".to_owned()])));
+    assert_eq!(validate("trust", &json!({})), Err(Invalid::Service));
+    let giant = json!({"descriptor": "x".repeat(MAX_BYTES)});
+    assert!(matches!(validate("bootstrap", &giant), Err(Invalid::TooLarge(_))));
+    assert_eq!(validate("bootstrap", &json!({"descriptor": {"name": "n"}, "exp": 1})), Ok(()));
+}
+
+#[test]
+fn safe_defaults_are_stricter_than_the_defaults() {
+    let (safe, usual) = (RelayDocument::safe(&Doubt::Missing), RelayDocument::default());
+    let (strict, normal) = (safe.rate_limit.ws, usual.rate_limit.ws);
+    let numbers = |ws: crate::relay::WsRates| {
+        let pairs = [ws.events(), ws.reqs(), (ws.backfill_by_ip, ws.backfill_by_pubkey)];
+        let one = [ws.connections(), ws.concurrent_by_ip, ws.invalid_by_ip];
+        pairs.into_iter().flat_map(|(a, b)| [a, b]).chain(one).collect::<Vec<_>>()
+    };
+    for (safe, usual) in numbers(strict).into_iter().zip(numbers(normal)) {
+        assert!(safe < usual, "{safe} {usual}");
+    }
+    let (strict, normal) = (safe.rate_limit.gossip, usual.rate_limit.gossip);
+    assert!(strict.per_peer() < normal.per_peer() && strict.global < normal.global);
+    assert!(safe.limits.max_event_bytes < usual.limits.max_event_bytes);
+
+    let safe = UserApiDocument::safe(&Doubt::Missing).rate_limit;
+    let usual = UserApiDocument::default().rate_limit;
+    assert!(safe.enabled && safe.auth_per_minute < usual.auth_per_minute);
+    assert!(safe.public_per_minute < usual.public_per_minute);
+    assert!(safe.protected() < usual.protected());
+    assert!(safe.admin_login_per_minute < usual.admin_login_per_minute);
+}
+
+#[test]
+fn doubt_about_a_document_asks_everybody_who_they_are() {
+    assert_eq!(RelayDocument::safe(&Doubt::Missing).auth.mode, AuthMode::Off);
+    let unread = Doubt::Unreadable("away".to_owned());
+    assert_eq!(RelayDocument::safe(&unread).auth.mode, AuthMode::Required);
+    let broken = Doubt::Broken { version: 1, problems: "/auth/mode".to_owned() };
+    assert_eq!(BootstrapDocument::safe(&broken).auth.mode, AuthMode::Required);
+}
