@@ -9,7 +9,7 @@ mod admin_token;
 mod bearer;
 mod claims;
 mod error;
-mod fetch;
+pub(crate) mod fetch;
 mod jwks;
 mod jwt;
 mod key;

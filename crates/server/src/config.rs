@@ -39,7 +39,7 @@ pub use self::{
     app::AppConfig,
     auth::{AuthConfig, AuthMode, JwksUrl, Role, TokenConfig},
     bounded::Bounded,
-    console::ConsoleConfig,
+    console::{ConsoleConfig, OidcConfig},
     database::DatabaseConfig,
     duration::Stretch,
     housekeeping::{ResetSchedule, RetentionConfig, Schedule},
@@ -123,6 +123,7 @@ impl Config {
             self.database.target(&self.server.data_dir).err(),
             self.redis.target().err(),
             self.rate_limiter.limits().err(),
+            self.console.contradictions(&self.auth),
         ]
         .into_iter()
         .flatten()

@@ -5,11 +5,13 @@
 //! | [`session`] | browsers that have signed in |
 //! | [`hitters`] | who is limited most, in a bounded memory |
 //! | [`pulse`] | what was decided in each of the last seconds, and how store and database are |
+//! | [`oidc`] | those who are on their way to the issuer and back |
 //! | [`preview`] | what a limit would admit, by the engine itself |
 //!
 //! What browsers are answered is in `rest::console`, and the pages are in `assets`.
 
 pub(crate) mod hitters;
+pub(crate) mod oidc;
 pub(crate) mod preview;
 pub(crate) mod pulse;
 pub(crate) mod session;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use headgate::{Clock, Timestamp};
 use ring::digest::{SHA256, digest};
 
-use self::{hitters::Hitters, pulse::Pulse, session::Sessions};
+use self::{hitters::Hitters, oidc::Oidc, pulse::Pulse, session::Sessions};
 use crate::config::Config;
 
 pub(crate) use self::hitters::Limited;
@@ -29,6 +31,8 @@ pub(crate) struct Console {
     pub(crate) sessions: Sessions,
     pub(crate) hitters: Hitters,
     pub(crate) pulse: Pulse,
+    /// How people sign in at the issuer, if they can.
+    pub(crate) oidc: Option<Oidc>,
     /// When the server started.
     pub(crate) started_at: Timestamp,
     /// Names the configuration: another one has another name.
@@ -42,6 +46,7 @@ impl Console {
             sessions: Sessions::new(&config.console, Arc::clone(clock)),
             hitters: Hitters::new(started_at),
             pulse: Pulse::default(),
+            oidc: Oidc::new(config, clock),
             started_at,
             config_version: version(config),
         }

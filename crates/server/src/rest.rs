@@ -7,6 +7,7 @@ pub(crate) mod check;
 mod client;
 mod console;
 mod docs;
+mod documents;
 mod error;
 mod events;
 mod explain;
@@ -55,6 +56,9 @@ fn routes(metrics_path: Option<&str>, console: bool) -> Routes {
         .route("/api/v1/ratelimit/audit", get(audit::audit))
         .route(events::PATH, get(events::list))
         .route(events::stream::PATH, get(events::stream::follow))
+        .route(documents::PATH, get(documents::list))
+        .route("/api/v1/services/{service}", get(documents::get).put(documents::put))
+        .route("/api/v1/services/{service}/changes", get(documents::changes::changes))
         .route(keyed::check::PATH, get(keyed::check::by_get).post(keyed::check::by_post))
         .route(keyed::remaining::PATH, get(keyed::remaining::remaining))
         .route(keyed::reset::PATH, delete(keyed::reset::reset))

@@ -11,6 +11,7 @@ use headgate_ratelimit::{
         LimitKeys, ManageRules, Question, ResetLimit, Verdict,
     },
 };
+use headgate_service_config::ServiceConfigRepository;
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -44,6 +45,8 @@ pub(crate) struct Services {
     pub(crate) quotas: QuotaServices,
     pub(crate) audit: Arc<dyn AuditLog>,
     pub(crate) events: Events,
+    /// The documents of services that embed the guard.
+    pub(crate) documents: Arc<dyn ServiceConfigRepository>,
     pub(crate) auth: Auth,
     pub(crate) probe: Probe,
     pub(crate) store: StoreKind,

@@ -33,11 +33,15 @@ pub(crate) enum Action {
     Watch,
     /// See who is limited, by name.
     SeeSubjects,
+    /// See the documents of services, and who runs on which.
+    ReadServices,
+    /// Change the documents of services.
+    WriteServices,
 }
 
 impl Action {
     /// Every action.
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Explain,
         Self::ReadRules,
         Self::WriteRules,
@@ -53,6 +57,8 @@ impl Action {
         Self::ResetQuotas,
         Self::Watch,
         Self::SeeSubjects,
+        Self::ReadServices,
+        Self::WriteServices,
     ];
 
     /// What programs call it.
@@ -73,6 +79,8 @@ impl Action {
             Self::ResetQuotas => "reset_quotas",
             Self::Watch => "watch",
             Self::SeeSubjects => "see_subjects",
+            Self::ReadServices => "read_services",
+            Self::WriteServices => "write_services",
         }
     }
 
@@ -86,12 +94,14 @@ impl Action {
             | Self::ReadAudit
             | Self::ReadEvents
             | Self::ReadQuotas
-            | Self::Watch => Role::Auditor,
+            | Self::Watch
+            | Self::ReadServices => Role::Auditor,
             Self::WriteRules
             | Self::ResetCounters
             | Self::WriteQuotas
             | Self::UseQuotas
-            | Self::SeeSubjects => Role::Operator,
+            | Self::SeeSubjects
+            | Self::WriteServices => Role::Operator,
             Self::DeleteRules | Self::DeleteQuotas | Self::ResetQuotas => Role::Admin,
         }
     }

@@ -71,6 +71,8 @@ fn every_action_has_its_role() {
         (Action::ResetQuotas, Role::Admin),
         (Action::Watch, Role::Auditor),
         (Action::SeeSubjects, Role::Operator),
+        (Action::ReadServices, Role::Auditor),
+        (Action::WriteServices, Role::Operator),
     ];
     assert_eq!(table, expected);
 }

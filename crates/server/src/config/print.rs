@@ -12,10 +12,10 @@ use super::{
     AlgorithmName, AppConfig, AuthConfig, AuthMode, Bounded, Config, ConsoleConfig, DatabaseConfig,
     Endpoint, FailModeName, ForwardedByName, Fraction, JwksUrl, KafkaConfig, LeakyBucketConfig,
     LeakyBucketOverride, LogConfig, LogFormat, LogLevel, MemoryConfig, MetricsConfig, MetricsPath,
-    ObservabilityConfig, OverrideConfig, QuotaConfig, RateLimitConfig, RateLimiterConfig,
-    RedisConfig, ResetSchedule, RetentionConfig, Role, Secret, ServerConfig, Stretch,
-    TokenBucketConfig, TokenBucketOverride, TokenConfig, TraceConfig, TrustedProxy, WebhookConfig,
-    WindowConfig, WindowOverride, WindowSize,
+    ObservabilityConfig, OidcConfig, OverrideConfig, QuotaConfig, RateLimitConfig,
+    RateLimiterConfig, RedisConfig, ResetSchedule, RetentionConfig, Role, Secret, ServerConfig,
+    Stretch, TokenBucketConfig, TokenBucketOverride, TokenConfig, TraceConfig, TrustedProxy,
+    WebhookConfig, WindowConfig, WindowOverride, WindowSize,
 };
 
 /// A configuration that can be shown: as YAML by [`Display`](fmt::Display), as JSON by serde.
@@ -83,7 +83,8 @@ sections! {
     }
     WebhookConfig { url, secret, events, timeout_seconds, allow_insecure }
     QuotaConfig { queue_capacity, reconcile_interval_seconds, reset_schedule, retention }
-    ConsoleConfig { enabled, session_ttl_seconds, idle_timeout_seconds }
+    ConsoleConfig { enabled, session_ttl_seconds, idle_timeout_seconds, public_url, oidc }
+    OidcConfig { client_id, authorization_endpoint, token_endpoint, scope }
     ObservabilityConfig { log, trace, metrics }
     LogConfig { level, format }
     TraceConfig { enabled, endpoint, sample_rate }

@@ -2,6 +2,7 @@
 
 mod assets;
 mod cookie;
+mod oidc;
 mod overview;
 mod preview;
 mod session;
@@ -33,6 +34,8 @@ pub(super) fn routes(routes: Routes) -> Routes {
             "/console/session",
             get(session::show).post(session::sign_in).delete(session::sign_out),
         )
+        .route("/console/oidc", get(oidc::begin))
+        .route(crate::console::oidc::CALLBACK, get(oidc::finish))
         .route("/console/overview", get(overview::overview))
         .route("/console/preview", post(preview::preview))
 }

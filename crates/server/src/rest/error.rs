@@ -51,6 +51,10 @@ pub(super) enum ApiError {
     RuleExists(String),
     /// Somebody else changed the rule since the caller saw it; says which.
     RuleChanged(String),
+    /// There is no service of this name that has a document.
+    NoSuchService(String),
+    /// The document of a service is another than expected; says which.
+    DocumentChanged(String),
     /// A question about a key makes no sense.
     Keyed(Refusal),
     /// Too many clients follow events already.
@@ -127,8 +131,10 @@ impl ApiError {
                 StatusCode::FORBIDDEN
             }
             Self::Auth(_) => StatusCode::UNAUTHORIZED,
-            Self::NoSuchRoute(_) | Self::NoSuchRule(_) => StatusCode::NOT_FOUND,
-            Self::RuleExists(_) => StatusCode::CONFLICT,
+            Self::NoSuchRoute(_) | Self::NoSuchRule(_) | Self::NoSuchService(_) => {
+                StatusCode::NOT_FOUND
+            }
+            Self::RuleExists(_) | Self::DocumentChanged(_) => StatusCode::CONFLICT,
             Self::RuleChanged(_) => StatusCode::PRECONDITION_FAILED,
             Self::NoSuchMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Quota(refusal) => quotas::status(refusal),
@@ -153,6 +159,8 @@ impl ApiError {
             Self::NoSuchRule(_) => "SYS_RATELIMIT_RULE_NOT_FOUND",
             Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
             Self::RuleChanged(_) => "SYS_RATELIMIT_RULE_CHANGED",
+            Self::NoSuchService(_) => "SYS_SERVICE_NOT_FOUND",
+            Self::DocumentChanged(_) => "SYS_SERVICE_VERSION_MISMATCH",
             Self::NoDatabase(_) => code!(area, "DATABASE_UNAVAILABLE"),
             Self::NoStore(_) => code!(area, "STORE_UNAVAILABLE"),
             Self::NoSuchRoute(_) => code!(area, "NOT_FOUND"),
@@ -167,9 +175,11 @@ impl ApiError {
     pub(super) fn message(&self) -> Cow<'static, str> {
         match self {
             Self::Invalid(_) => "validation failed".into(),
-            Self::BadBody(what) | Self::RuleExists(what) | Self::RuleChanged(what) => {
-                what.clone().into()
-            }
+            Self::BadBody(what)
+            | Self::RuleExists(what)
+            | Self::RuleChanged(what)
+            | Self::NoSuchService(what)
+            | Self::DocumentChanged(what) => what.clone().into(),
             Self::NotJson => "the body must be sent as content-type: application/json".into(),
             Self::TooLarge(most) => format!("the body must be at most {most} bytes").into(),
             Self::Interrupted => "the body did not arrive completely".into(),
@@ -293,6 +303,11 @@ impl From<ManageError> for ApiError {
 
 impl Detail {
     pub(super) fn new(field: &'static str, reason: &'static str, message: String) -> Self {
+        Self { field: field.into(), reason, message }
+    }
+
+    /// A field whose name was not known when this was written.
+    pub(super) fn at(field: String, reason: &'static str, message: String) -> Self {
         Self { field: field.into(), reason, message }
     }
 

@@ -11,6 +11,7 @@ const PAGES = [
   ["rules", "read_rules"],
   ["explain", "explain"],
   ["quotas", "read_quotas"],
+  ["services", "read_services"],
   ["events", "read_events"],
   ["audit", "read_audit"],
 ];

@@ -10,7 +10,8 @@ export function signIn(app, session) {
   return new Promise((resolve) => {
     app.replaceChildren(h("main", { class: "sign-in", id: "main" },
       h("img", { src: "/console/assets/icon.svg", alt: "", width: 48, height: 48 }),
-      h("h1", {}, "Headgate"), h("p", {}, t("sign.welcome")), form(session, resolve)));
+      h("h1", {}, "Headgate"), h("p", {}, t("sign.welcome")),
+      location.search === "?sign_in=failed" ? notice(t("sign.failed")) : null, form(session, resolve)));
     app.querySelector("input")?.focus();
   });
 }

@@ -75,6 +75,8 @@ static ASSETS: &[Asset] = &assets![
     "router.js" SCRIPT,
     "rule.js" SCRIPT,
     "rules.js" SCRIPT,
+    "service.js" SCRIPT,
+    "services.js" SCRIPT,
     "shell.js" SCRIPT,
     "signin.js" SCRIPT,
     "table.js" SCRIPT,

@@ -9,6 +9,9 @@ use axum::http::{
 
 const NAME: &str = "headgate_session";
 
+/// The cookie of somebody who is on their way to the issuer and back.
+const WAY: &str = "headgate_sign_in";
+
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Longer ones are not ours.
@@ -16,9 +19,18 @@ const MAX_BYTES: usize = 128;
 
 /// The secret of the session, if a cookie names one.
 pub(super) fn read(headers: &HeaderMap) -> Option<String> {
+    named(headers, NAME)
+}
+
+/// The way to the issuer that this browser is on.
+pub(super) fn read_way(headers: &HeaderMap) -> Option<String> {
+    named(headers, WAY)
+}
+
+fn named(headers: &HeaderMap, wanted: &str) -> Option<String> {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|it| it.split_once('='));
-    let (_, secret) = pairs.find(|(name, _)| name.trim() == NAME)?;
+    let (_, secret) = pairs.find(|(name, _)| name.trim() == wanted)?;
     let secret = secret.trim();
     (secret.len() <= MAX_BYTES).then(|| secret.to_owned())
 }
@@ -33,6 +45,15 @@ pub(super) fn clear(headers: &HeaderMap) -> HeaderValue {
     written(headers, "", 0)
 }
 
+/// Has the browser keep which way it is on. It comes back from another site, so that this cookie is sent then.
+pub(super) fn set_way(headers: &HeaderMap, state: &str, age: Duration) -> HeaderValue {
+    let secure = if is_secure(headers) { "; Secure" } else { "" };
+    let age = age.as_secs();
+    let text =
+        format!("{WAY}={state}; Path=/console; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
+}
+
 fn written(headers: &HeaderMap, secret: &str, age: u64) -> HeaderValue {
     let secure = if is_secure(headers) { "; Secure" } else { "" };
     let text = format!("{NAME}={secret}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
@@ -41,7 +62,7 @@ fn written(headers: &HeaderMap, secret: &str, age: u64) -> HeaderValue {
 
 /// Whether the browser asked over TLS, which ends before this server. Whoever lies about that gets a
 /// cookie that their own browser will not send.
-fn is_secure(headers: &HeaderMap) -> bool {
+pub(super) fn is_secure(headers: &HeaderMap) -> bool {
     let begins = |name: HeaderName, with: &str| {
         headers.get(name).and_then(|it| it.to_str().ok()).is_some_and(|it| it.starts_with(with))
     };

@@ -49,6 +49,8 @@ struct WireSession<'a> {
     server: &'a str,
     environment: &'a str,
     version: &'static str,
+    /// Whether people can sign in at the issuer.
+    oidc: bool,
 }
 
 pub(super) async fn show(
@@ -104,7 +106,7 @@ pub(super) async fn sign_out(
     Ok(response)
 }
 
-fn open(
+pub(super) fn open(
     services: &Services,
     actor: Actor,
     until: Option<Timestamp>,
@@ -125,5 +127,6 @@ fn told(services: &Services, actor: Option<&Actor>, ends_at: Option<Timestamp>) 
         server: &services.about.name,
         environment: &services.about.environment,
         version: env!("CARGO_PKG_VERSION"),
+        oidc: services.console.oidc.is_some(),
     })
 }

@@ -91,6 +91,24 @@ pub(in crate::rest) enum Changed {
     Changed(Envelope<'static>),
 }
 
+/// What whoever names a service may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum NoSuchService {
+    /// No service of this name has a document.
+    #[response(status = 404)]
+    NoSuchService(Envelope<'static>),
+}
+
+/// What whoever changes a document may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum DocumentChanged {
+    /// The document has another version than `expected_version`.
+    #[response(status = 409)]
+    Changed(Envelope<'static>),
+}
+
 /// What whoever names a quota may be told.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]

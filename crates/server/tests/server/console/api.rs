@@ -155,6 +155,46 @@ async fn the_overview_says_how_the_server_is_and_who_is_limited() {
 }
 
 #[tokio::test]
+async fn a_services_document_is_changed_only_as_it_was_seen() {
+    const RELAY: &str = "/api/v1/services/relay";
+    let server = Server::start(&[("auth.tokens", TOKENS)]).await;
+    let put = async |token: &str, body: &Value| {
+        server.with_token(Some(token), "PUT", RELAY, &body.to_string()).await
+    };
+    let (ops, eyes) = ("operator-token-0123456789", "auditor-token-0123456789");
+    let first = json!({"config": {"rate_limit": {"ws": {"events_per_minute": 240}}}, "expected_version": 0});
+    assert_eq!(put(eyes, &first).await.status, 403);
+    let made = put(ops, &first).await;
+    assert_eq!((made.status.as_u16(), &made.json()["version"]), (200, &json!(1)), "{}", made.text);
+    let late = put(ops, &first).await;
+    assert_eq!(
+        (late.status.as_u16(), &late.json()["error"]["code"]),
+        (409, &json!("SYS_SERVICE_VERSION_MISMATCH"))
+    );
+    let wrong = json!({"config": {"rate_limit": {"ws": {"events_per_minute": -1}}, "surprise": 1}, "expected_version": 1});
+    let refused = put(ops, &wrong).await;
+    assert_eq!(refused.status, 400);
+    let details = refused.json()["error"]["details"].to_string();
+    assert!(
+        details.contains("/rate_limit/ws/events_per_minute") && details.contains("/surprise"),
+        "{details}"
+    );
+    assert_eq!(put(ops, &json!({"config": 7})).await.status, 400);
+
+    let seen = server.with_token(Some(eyes), "GET", "/api/v1/services", "").await.json();
+    let relay = seen["services"].as_array().unwrap().iter().find(|it| it["service"] == "relay");
+    assert_eq!(relay.unwrap()["updated_by"], "ops", "{seen}");
+    let changes =
+        server.with_token(Some(eyes), "GET", &format!("{RELAY}/changes"), "").await.json();
+    assert_eq!(changes["changes"][0]["actor"], "ops");
+    let unknown = server.with_token(Some(eyes), "GET", "/api/v1/services/nobody", "").await;
+    assert_eq!(
+        (unknown.status.as_u16(), &unknown.json()["error"]["code"]),
+        (404, &json!("SYS_SERVICE_NOT_FOUND"))
+    );
+}
+
+#[tokio::test]
 async fn a_preview_is_what_the_engine_would_do() {
     let server = Server::start(&[("auth.tokens", TOKENS)]).await;
     let cookie = sign_in(&server, "auditor-token-0123456789").await;

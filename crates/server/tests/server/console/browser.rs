@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use headgate_testkit::{Browser, free_port, require};
+use headgate_testkit::{Browser, Issuer, free_port, require};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -32,6 +32,13 @@ struct Stage {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_story_of_the_console_comes_true() {
     let browser = require!(Browser::find());
+    let issuer = Issuer::start();
+    issuer.sign_in_as("sys_operator");
+    let signing_in = vec![
+        ("auth.jwks_url", issuer.url()),
+        ("auth.issuer", issuer.name()),
+        ("console.oidc.client_id", "headgate-console".to_owned()),
+    ];
     let receiver = Receiver::start(&[]).await;
     let webhooks = ("webhooks", receiver.config("webhook-secret-0123456789", ""));
     // One after the other: a browser is much for two cores.
@@ -40,6 +47,7 @@ async fn every_story_of_the_console_comes_true() {
         ("roles.mjs", vec![]),
         ("pages.mjs", vec![webhooks]),
         ("expired.mjs", vec![("console.session_ttl_seconds", "2".to_owned())]),
+        ("oidc.mjs", signing_in),
         ("away.mjs", vec![]),
     ] {
         let mut stage = Stage::build(keys).await;

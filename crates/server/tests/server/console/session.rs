@@ -150,6 +150,42 @@ async fn the_audit_log_names_who_is_signed_in() {
 }
 
 #[tokio::test]
+async fn only_who_left_for_the_issuer_from_here_comes_back() {
+    let issuer = Issuer::start();
+    issuer.sign_in_as("sys_auditor");
+    let keys = [
+        ("auth.jwks_url", &*issuer.url()),
+        ("console.oidc.client_id", "console"),
+        ("console.oidc.authorization_endpoint", &*format!("{}/authorize", issuer.name())),
+        ("console.oidc.token_endpoint", &*format!("{}/token", issuer.name())),
+        ("console.public_url", "https://gate.example/"),
+    ];
+    let server = Server::start(&keys).await;
+    assert_eq!(ask(&server, "GET", SESSION, "", "").await.json()["oidc"], true);
+    let left = server.get("/console/oidc").await;
+    assert_eq!(left.status, 303);
+    let location = left.header("location");
+    assert!(
+        location.contains("redirect_uri=https%3A%2F%2Fgate.example%2Fconsole%2Foidc%2Fcallback")
+    );
+    assert!(location.contains("code_challenge_method=S256"), "{location}");
+    let cookie = left.header("set-cookie").split(';').next().unwrap();
+    let state = cookie.split('=').nth(1).unwrap();
+    let back = format!("/console/oidc/callback?code=guessed&state={state}");
+    for cookie in ["", "headgate_sign_in=another", cookie, cookie] {
+        let reply = server.send(Request::get(&back).header("cookie", cookie), "").await;
+        assert_eq!(
+            (reply.status.as_u16(), reply.header("location")),
+            (303, "/console?sign_in=failed")
+        );
+        assert!(!reply.header("set-cookie").contains("headgate_session"));
+    }
+    let without = Server::start(&[]).await;
+    assert_eq!(without.get("/console/oidc").await.status, 404);
+    assert_eq!(without.get("/console/oidc/callback").await.status, 404);
+}
+
+#[tokio::test]
 async fn with_auth_off_nobody_signs_in() {
     let server = Server::start(&[("auth.mode", "off")]).await;
     let session = ask(&server, "GET", SESSION, "", "").await.json();

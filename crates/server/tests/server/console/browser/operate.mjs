@@ -16,6 +16,7 @@ run(async (open) => {
   await textIsText(page);
   await whateverTheServerSaysIsText(await open({ viewport: NARROW }));
   await aQuotaIsUsedUp(page);
+  await aServicesDocumentIsChanged(page);
   await aRuleIsDeleted(page);
   await leavingEndsTheSession(page);
 });
@@ -223,6 +224,29 @@ async function aQuotaIsUsedUp(page) {
 /** What stands below the bar, rather than what the chart says when one points at it. */
 async function standing(page, words) {
   await page.locator(".standing span", { hasText: words }).first().waitFor();
+}
+
+async function aServicesDocumentIsChanged(page) {
+  const relay = (events_per_minute) => ({ rate_limit: { ws: { events_per_minute } } });
+  await visit(page, "#/services");
+  await page.getByRole("link", { name: "Edit relay" }).click();
+  const document = page.getByLabel("Document (JSON)");
+  await document.fill(JSON.stringify(relay(240)));
+  await page.getByRole("row", { name: "/rate_limit/ws/events_per_minute none 240" }).waitFor();
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Saved as version 1.").waitFor();
+  tolerate(page, 400, 409);
+  await document.fill('{"rate_limit": {"ws": {"events_per_minute": "many"}}, "surprise": 1}');
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.locator(".problems li", { hasText: "/surprise" }).waitFor();
+  await page.locator(".problems li", { hasText: "/rate_limit/ws/events_per_minute" }).waitFor();
+  await api("PUT", "/api/v1/services/relay", { config: relay(100), expected_version: 1 });
+  await document.fill(JSON.stringify(relay(300)));
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("row", { name: "/rate_limit/ws/events_per_minute 240 100 300" }).waitFor();
+  await page.getByRole("button", { name: "Take theirs" }).click();
+  assert.deepEqual(JSON.parse(await document.inputValue()), relay(100));
+  page.tolerated.length = 0;
 }
 
 async function aRuleIsDeleted(page) {

@@ -36,18 +36,19 @@ async function furnish() {
     await api("POST", `/api/v1/quotas/${json.id}/usage/increment`, { amount });
     if (amount === limit) trial = json.id;
   }
+  await api("PUT", "/api/v1/services/relay", { config: { rate_limit: { ws: { events_per_minute: 240 } } } });
   for (let i = 0; i < 40; i += 1) await check(["free-anna", "free-anna", "free-bert", "paid-cleo"][i % 4]);
   await api("POST", "/api/v1/ratelimit/reset", { scope: "user", identifier: "free-bert", reason: "Asked by support" });
   return {
     overview: "#/overview", rules: "#/rules", rule: `#/rules/${made[1].id}`, "rule-new": "#/rules/new",
     explain: "#/explain?scope=user&identifier=free-anna", quotas: "#/quotas", quota: `#/quotas/${trial}`, "quota-edit": `#/quotas/${trial}/edit`,
-    events: "#/events", audit: "#/audit",
+    services: "#/services", service: "#/services/relay", events: "#/events", audit: "#/audit",
   };
 }
 
 const READY = {
   overview: ".tile-value", rules: "table.list", rule: ".preview-words li", "rule-new": ".preview-words li", explain: "li.applies .meter", quotas: ".meter",
-  quota: ".chart .bar", "quota-edit": "form.editor", events: "table.list", audit: "ol.audit",
+  quota: ".chart .bar", "quota-edit": "form.editor", services: ".card-value", service: "ol.audit", events: "table.list", audit: "ol.audit",
 };
 
 async function everyPage(open, pages) {
