@@ -144,7 +144,11 @@ mod tests {
             }
         }
         let page = ASSETS[0].text;
-        assert!(!page.contains("<style") && !page.contains("style=") && !page.contains(" on"));
+        for inline in
+            ["<style", "style=", "<script>", "onclick=", "onload=", "onerror=", "javascript:"]
+        {
+            assert!(!page.contains(inline), "{inline}");
+        }
         for Asset { name, .. } in &ASSETS[1..] {
             let used = |other: &Asset| other.text.contains(name);
             assert!(ASSETS.iter().any(used), "nobody uses {name}");
