@@ -55,7 +55,12 @@ impl Console {
 
 /// Secrets are no part of it: they are masked where the configuration is shown.
 fn version(config: &Config) -> String {
-    let shown = config.shown().to_string();
-    let digest = digest(&SHA256, shown.as_bytes());
-    digest.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    fingerprint(&config.shown().to_string())
+}
+
+/// Sixteen digits that tell a text from all others that there are likely to be.
+pub(crate) fn fingerprint(text: &str) -> String {
+    let digest = digest(&SHA256, text.as_bytes());
+    let (start, _) = digest.as_ref().split_first_chunk().unwrap_or((&[0; 8], &[]));
+    format!("{:016x}", u64::from_be_bytes(*start))
 }

@@ -105,12 +105,13 @@ impl<'a> Writer<'a> {
     async fn change(&mut self, change: &RuleChange) -> Result<RateLimitRule, RepositoryError> {
         match change {
             RuleChange::Create(spec) => self.create(spec).await,
-            RuleChange::Update(id, spec) => self.update(*id, spec).await,
             // No other writer is between the look and the change: they wait for the revision.
             RuleChange::UpdateSeen(id, _, seen) if !self.is_as_seen(*id, *seen) => {
                 Err(RepositoryError::Changed(*id))
             }
-            RuleChange::UpdateSeen(id, spec, _) => self.update(*id, spec).await,
+            RuleChange::Update(id, spec) | RuleChange::UpdateSeen(id, spec, _) => {
+                self.update(*id, spec).await
+            }
             RuleChange::Delete(id) => self.delete(*id).await,
         }
     }

@@ -66,7 +66,9 @@ mod tests {
     fn of(seconds: &[f64]) -> Totals {
         let opts = HistogramOpts::new("took", "Time.").buckets(BUCKETS.into());
         let histogram = Histogram::with_opts(opts).unwrap();
-        seconds.iter().for_each(|took| histogram.observe(*took));
+        for took in seconds {
+            histogram.observe(*took);
+        }
         let mut totals = Totals::default();
         totals.observe(&histogram);
         totals

@@ -6,7 +6,7 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Collected, Full};
 use hyper::{
     Request, Response,
     body::{Bytes, Incoming},
@@ -34,8 +34,8 @@ pub(super) async fn answer(
     let issuer = format!("http://{}", host.unwrap_or_default());
     let path = request.uri().path().to_owned();
     let query = parameters(request.uri().query().unwrap_or_default().as_bytes());
-    let body = request.into_body().collect().await;
-    let form = parameters(&body.map(|body| body.to_bytes()).unwrap_or_default());
+    let body = request.into_body().collect().await.map(Collected::to_bytes);
+    let form = parameters(&body.unwrap_or_default());
     let (status, location, body) = match path.as_str() {
         "/.well-known/openid-configuration" => (200, None, described(&issuer)),
         "/authorize" => match authorize(&query, state) {

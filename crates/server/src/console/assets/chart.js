@@ -89,14 +89,17 @@ function lines(chart, view) {
   return chart.series.map(({ kind }, i) => {
     let path = "";
     let before = null;
-    for (const row of chart.points) {
+    chart.points.forEach((row, at) => {
       const value = row[i + 1];
+      const after = chart.points[at + 1]?.[i + 1] ?? null;
       if (value !== null) {
-        const [px, py] = [view.px(row[0]).toFixed(1), view.py(value).toFixed(1)];
-        path += before === null ? `M${px} ${py}` : chart.step ? `H${px}V${py}` : `L${px} ${py}`;
+        const [px, py] = [view.px(row[0]), view.py(value).toFixed(1)];
+        // One that stands alone would not be seen.
+        if (before === null && after === null) path += `M${(px - 1.5).toFixed(1)} ${py}h3`;
+        else path += before === null ? `M${px.toFixed(1)} ${py}` : chart.step ? `H${px.toFixed(1)}V${py}` : `L${px.toFixed(1)} ${py}`;
       }
       before = value;
-    }
+    });
     return s("path", { class: `line ${kind}`, d: path });
   });
 }

@@ -48,7 +48,7 @@ function edit(content, path, seen, can) {
     const [was, is] = [leaves(state.seen.config), leaves(now)];
     const names = now ? changed(was, is) : [];
     form.toggleAttribute("data-unsaved", !now || names.length > 0);
-    version.replaceChildren(state.seen.version ? t("services.version", { version: number(state.seen.version) }) : t("services.defaults"), state.seen.updated_at ? [" · ", state.seen.updated_by, " · ", time(state.seen.updated_at)].flat() : "");
+    version.replaceChildren(state.seen.version ? t("services.version", { version: number(state.seen.version) }) : t("services.defaults"), ...(state.seen.updated_at ? [" · ", state.seen.updated_by, " · ", time(state.seen.updated_at)] : []));
     changes.replaceChildren(!now ? notice(t("services.no_json")) : names.length ? comparison([[t("before"), was], [t("after"), is]], names, t("rules.changes")) : h("p", { class: "hint" }, t("rules.unchanged")));
   };
   form.addEventListener("input", update);

@@ -41,7 +41,7 @@ function running({ services, instances }) {
     it.service,
     h("code", { class: "long" }, it.instance),
     [it.version === undefined ? t("services.safe") : number(it.version), " ", badge(t(it.version === wanted[it.service] ? "services.current" : "services.behind"), it.version === wanted[it.service] ? "good" : "warn")],
-    it.source,
+    t(`source.${it.source}`),
     time(it.seen_at, { near: true }),
   ]);
   return table(t("services.instances"), [t("services.service"), t("services.instance"), t("services.running"), t("services.source"), t("services.seen")], rows, t("services.no_instances"));

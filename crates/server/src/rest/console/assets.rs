@@ -14,9 +14,8 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use ring::digest::{SHA256, digest};
 
-use crate::rest::error;
+use crate::{console::fingerprint, rest::error};
 
 /// Only what this server serves is run, shown or asked; nothing stands in the page itself.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -126,9 +125,8 @@ fn respond(place: usize, headers: &HeaderMap) -> Response {
 }
 
 fn tag(text: &str) -> HeaderValue {
-    let digest = digest(&SHA256, text.as_bytes());
-    let hex: String = digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    HeaderValue::try_from(format!("\"{hex}\"")).unwrap_or(HeaderValue::from_static("\"\""))
+    let tag = format!("\"{}\"", fingerprint(text));
+    HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
 #[cfg(test)]
@@ -152,6 +150,24 @@ mod tests {
         for Asset { name, .. } in &ASSETS[1..] {
             let used = |other: &Asset| other.text.contains(name);
             assert!(ASSETS.iter().any(used), "nobody uses {name}");
+        }
+    }
+
+    #[test]
+    fn whatever_is_said_in_english_is_said_in_japanese() {
+        let keys = |name: &str| -> Vec<&'static str> {
+            let asset = ASSETS.iter().find(|asset| asset.name == name).unwrap();
+            asset
+                .text
+                .lines()
+                .filter_map(|line| line.trim().split_once("\": "))
+                .map(|it| it.0)
+                .collect()
+        };
+        let (english, japanese) = (keys("en.js"), keys("ja.js"));
+        assert!(english.len() > 200);
+        for key in english {
+            assert!(japanese.contains(&key), "{key}");
         }
     }
 

@@ -25,13 +25,11 @@ pub(super) fn of(headers: &HeaderMap) -> Result<Option<Timestamp>, ApiError> {
     if text == "*" {
         return Ok(None);
     }
-    match time::parse(text.trim_matches('"')) {
-        Some(seen) => Ok(Some(seen)),
-        None => {
-            let message = "If-Match must be the rule's ETag: its updated_at, in quotes".to_owned();
-            Err(ApiError::Invalid(vec![Detail::new("If-Match", "invalid", message)]))
-        }
-    }
+    let seen = time::parse(text.trim_matches('"')).ok_or_else(|| {
+        let message = "If-Match must be the rule's ETag: its updated_at, in quotes".to_owned();
+        ApiError::Invalid(vec![Detail::new("If-Match", "invalid", message)])
+    })?;
+    Ok(Some(seen))
 }
 
 /// A rule, with the tag of its state.

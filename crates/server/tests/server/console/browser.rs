@@ -7,6 +7,9 @@ use std::{
     time::Duration,
 };
 
+use headgate::{Clock, SystemClock, Timestamp};
+use headgate_persistence::{Database, DatabaseConfig};
+use headgate_service_config::{ServiceConfigRepository, ServiceState};
 use headgate_testkit::{Browser, Issuer, free_port, require};
 use tempfile::TempDir;
 use tokio::{
@@ -67,7 +70,24 @@ impl Stage {
         let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let mut stage = Self { address, data, keys, server: None };
         stage.start().await;
+        stage.populate().await;
         stage
+    }
+
+    /// Has two instances of a service say what they run on, as they do by themselves.
+    async fn populate(&self) {
+        let target = DatabaseConfig::file(self.data.path().join("headgate.db"));
+        let state = |instance: &str, version, source: &str| ServiceState {
+            service: "relay".to_owned(),
+            instance: instance.to_owned(),
+            version,
+            source: source.to_owned(),
+            seen_at: SystemClock::new().now(),
+        };
+        let states =
+            [state("relay-one", Some(1), "document"), state("relay-two", None, "safe_defaults")];
+        let documents = Database::open(&target).service_configs();
+        documents.report(&states, Timestamp::default()).await.unwrap();
     }
 
     async fn start(&mut self) {

@@ -229,6 +229,8 @@ async function standing(page, words) {
 async function aServicesDocumentIsChanged(page) {
   const relay = (events_per_minute) => ({ rate_limit: { ws: { events_per_minute } } });
   await visit(page, "#/services");
+  await page.getByRole("row", { name: /relay relay-one 1 / }).waitFor();
+  await page.getByRole("row", { name: /relay relay-two safe defaults/ }).waitFor();
   await page.getByRole("link", { name: "Edit relay" }).click();
   const document = page.getByLabel("Document (JSON)");
   await document.fill(JSON.stringify(relay(240)));

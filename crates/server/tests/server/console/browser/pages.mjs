@@ -11,12 +11,26 @@ const RULES = "/api/v1/ratelimit/rules";
 run(async (open) => {
   await mkdir(SHOTS, { recursive: true });
   const pages = await furnish();
+  const stop = traffic();
   const state = await everyPage(open, pages);
+  await stop();
   await itIsSmallAndQuick(open, state);
   await theKeyboardIsEnough(await open({ storageState: state }));
   await timesAreTheReaders(await open({ storageState: state, timezoneId: "America/New_York" }), pages.rules);
   await itSpeaksJapanese(await open({ storageState: state, locale: "ja-JP" }));
 });
+
+/** Something that goes on meanwhile. */
+function traffic() {
+  let goOn = true;
+  const done = (async () => {
+    for (let i = 0; goOn; i += 1) {
+      await Promise.all([check(`paid-${i % 7}`), check("free-anna"), i % 3 ? check("paid-cleo") : check("free-bert")]);
+      await new Promise((resolve) => { setTimeout(resolve, 40); });
+    }
+  })();
+  return () => { goOn = false; return done; };
+}
 
 /** Something to look at. */
 async function furnish() {
@@ -48,7 +62,7 @@ async function furnish() {
 
 const READY = {
   overview: ".tile-value", rules: "table.list", rule: ".preview-words li", "rule-new": ".preview-words li", explain: "li.applies .meter", quotas: ".meter",
-  quota: ".chart .bar", "quota-edit": "form.editor", services: ".card-value", service: "ol.audit", events: "table.list", audit: "ol.audit",
+  quota: ".chart .bar", "quota-edit": "form.editor", services: "table.list", service: "ol.audit", events: "table.list", audit: "ol.audit",
 };
 
 async function everyPage(open, pages) {
@@ -61,7 +75,7 @@ async function everyPage(open, pages) {
     await shot(page, "sign-in", viewport, colorScheme);
     await signIn(page, "admin");
     // What is drawn second by second has something to draw.
-    await page.waitForFunction(() => document.querySelectorAll(".chart path.line.admitted")[0]?.getAttribute("d").length > 20);
+    await page.waitForFunction(() => document.querySelectorAll(".chart path.line.admitted")[0]?.getAttribute("d").split("L").length > 8);
     for (const [name, hash] of Object.entries(pages)) {
       await visit(page, hash);
       await page.locator(READY[name]).first().waitFor();
