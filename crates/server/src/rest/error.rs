@@ -4,6 +4,8 @@
 //! Handlers return an [`ApiError`]. It becomes a response without a body that carries the
 //! error along; `surface`, which knows the request's id, writes the envelope.
 
+mod detail;
+
 use std::borrow::Cow;
 
 use axum::{
@@ -12,7 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use headgate::StoreError;
-use headgate_ratelimit::{FieldError, RepositoryError, usecase::ManageError};
+use headgate_ratelimit::{RepositoryError, usecase::ManageError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -23,6 +25,8 @@ use crate::{
     quotas::QuotaRefusal,
     request_id::RequestId,
 };
+
+pub(super) use self::detail::Detail;
 
 /// Why a request was not answered.
 #[derive(Clone, Debug)]
@@ -69,16 +73,6 @@ pub(super) enum ApiError {
     NoStore(String),
     /// Something of ours failed; the log says what.
     Internal(String),
-}
-
-/// A field that does not fit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub(super) struct Detail {
-    #[schema(value_type = String)]
-    field: Cow<'static, str>,
-    /// Why, for programs.
-    reason: &'static str,
-    message: String,
 }
 
 /// An error.
@@ -296,29 +290,5 @@ impl From<ManageError> for ApiError {
             ManageError::Twice(..) => vec![Detail::new("rules", "duplicate", message)],
         };
         Self::Invalid(details)
-    }
-}
-
-// === impl Detail ===
-
-impl Detail {
-    pub(super) fn new(field: &'static str, reason: &'static str, message: String) -> Self {
-        Self { field: field.into(), reason, message }
-    }
-
-    /// A field whose name was not known when this was written.
-    pub(super) fn at(field: String, reason: &'static str, message: String) -> Self {
-        Self { field: field.into(), reason, message }
-    }
-
-    /// The same field of one item of a list.
-    pub(super) fn within(self, list: &str, index: usize) -> Self {
-        Self { field: format!("{list}[{index}].{}", self.field).into(), ..self }
-    }
-}
-
-impl From<FieldError> for Detail {
-    fn from(error: FieldError) -> Self {
-        Self::new(error.field, error.reason, error.message)
     }
 }

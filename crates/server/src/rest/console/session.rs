@@ -84,6 +84,9 @@ pub(super) async fn sign_in(
         return Err(ApiError::Invalid(vec![missing]));
     };
     let (actor, until) = services.auth.sign_in(token.as_bytes()).await?;
+    if let Some(earlier) = cookie::read(&headers) {
+        services.console.sessions.close(&earlier);
+    }
     let (secret, session) = open(&services, actor, until)?;
     let mut response = told(&services, Some(&session.actor), Some(session.ends_at));
     let age = Duration::from_micros(session.ends_at.since(services.clock.now()));

@@ -94,7 +94,8 @@ export async function until(what, look) {
 /** What axe finds that is serious. */
 export async function accessible(page, where) {
   await page.evaluate(axeSource);
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const { passes, violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  assert.ok(passes.length > 10, `axe looked at little: ${where}`);
   const serious = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
   assert.deepEqual(serious.map(({ id, nodes }) => [id, nodes.map(({ html, failureSummary }) => [html, failureSummary])]), [], where);
 }
