@@ -49,7 +49,7 @@ async fn every_story_of_the_console_comes_true() {
         ("operate.mjs", vec![webhooks.clone()]),
         ("roles.mjs", vec![]),
         ("pages.mjs", vec![webhooks]),
-        ("expired.mjs", vec![("console.session_ttl_seconds", "2".to_owned())]),
+        ("expired.mjs", vec![("console.session_ttl_seconds", "4".to_owned())]),
         ("oidc.mjs", signing_in),
         ("away.mjs", vec![]),
     ] {

@@ -1,6 +1,6 @@
 // The server goes away and comes back: the page says so, waits, and keeps what was typed.
 
-import { TOKENS, assert, order, run, signIn, tolerate, until, visit } from "./lib.mjs";
+import { assert, order, run, signIn, signInAgain, tolerate, until, visit } from "./lib.mjs";
 
 run(async (open) => {
   const page = await open();
@@ -13,23 +13,18 @@ run(async (open) => {
   await order("start");
   await away.waitFor({ state: "hidden" });
   // Sessions end with the process: whoever was there signs in again, over the page.
-  const again = page.getByRole("dialog", { name: "Sign in" });
-  await again.getByLabel("Token").fill(TOKENS.operator);
-  await page.keyboard.press("Enter");
-  await again.waitFor({ state: "detached" });
+  await signInAgain(page, "operator");
   await until("it goes on", async () => /\d/.test(await page.locator(".tile.admitted").innerText()));
 
   await visit(page, "#/rules/new");
   await page.getByLabel("Identifier pattern").fill("patient-*");
   await order("stop");
-  await page.getByRole("button", { name: "Create" }).click();
+  const create = page.getByRole("button", { name: "Create" });
+  await create.click();
   await away.first().waitFor();
   await order("start");
-  await page.getByRole("button", { name: "Create" }).click();
-  await again.getByLabel("Token").fill(TOKENS.operator);
-  await page.keyboard.press("Enter");
-  await again.waitFor({ state: "detached" });
+  await signInAgain(page, "operator", create);
   assert.equal(await page.getByLabel("Identifier pattern").inputValue(), "patient-*");
-  await page.getByRole("button", { name: "Create" }).click();
+  await create.click();
   await page.getByText("user:patient-*").first().waitFor();
 });

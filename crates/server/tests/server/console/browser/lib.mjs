@@ -91,6 +91,20 @@ export async function until(what, look) {
   assert.fail(`never came true: ${what}`);
 }
 
+/** Waits until the page asks who this is, and has it ask by pressing `button` if nothing else does; then signs in again. */
+export async function signInAgain(page, role, button) {
+  const dialog = page.getByRole("dialog", { name: "Sign in" });
+  await until("the page asks who this is", async () => {
+    // The page may ask meanwhile, and then there is nothing left to press.
+    if (button && !(await dialog.count())) await button.click({ timeout: 1000 }).catch(() => {});
+    return dialog.count();
+  });
+  await dialog.getByText("Your session has ended.").waitFor();
+  await dialog.getByLabel("Token").fill(TOKENS[role]);
+  await page.keyboard.press("Enter");
+  await dialog.waitFor({ state: "detached" });
+}
+
 /** What axe finds that is serious. */
 export async function accessible(page, where) {
   await page.evaluate(axeSource);
