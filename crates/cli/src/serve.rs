@@ -88,6 +88,9 @@ fn announce(config: &Config, app: &App, listeners: &Listeners) -> io::Result<()>
         rule.default_limit,
         rule.default_window_seconds,
     )?;
+    if config.console.enabled {
+        writeln!(out, "console: http://{}/console", listeners.rest.local_addr()?)?;
+    }
     if let Some(token) = app.new_admin_token() {
         writeln!(
             out,

@@ -40,11 +40,15 @@ const ONE: &str = rules!("WHERE id = $1");
 
 const COUNT: &str = "
     SELECT count(*) AS total FROM rate_limit_rules
-    WHERE ($1 IS NULL OR scope = $1) AND (enabled OR NOT $2)";
+    WHERE ($1 IS NULL OR scope = $1) AND (enabled OR NOT $2)
+    AND ($3 IS NULL OR lower(coalesce(name, '')) LIKE $3 ESCAPE '!'
+        OR lower(identifier_pattern) LIKE $3 ESCAPE '!')";
 
 const LIST: &str = rules!(
     "WHERE ($1 IS NULL OR scope = $1) AND (enabled OR NOT $2)
-    ORDER BY created_at DESC, id LIMIT $3 OFFSET $4"
+    AND ($3 IS NULL OR lower(coalesce(name, '')) LIKE $3 ESCAPE '!'
+        OR lower(identifier_pattern) LIKE $3 ESCAPE '!')
+    ORDER BY created_at DESC, id LIMIT $4 OFFSET $5"
 );
 
 #[async_trait]
@@ -72,8 +76,8 @@ impl RateLimitRuleRepository for Database {
         page: Page,
     ) -> Result<Listed<RateLimitRule>, RepositoryError> {
         let mut session = self.reading().await?;
-        let total = session.count(filtered(COUNT, *filter)).await?;
-        let list = filtered(LIST, *filter).bind(page.size()).bind(page.offset());
+        let total = session.count(filtered(COUNT, filter)).await?;
+        let list = filtered(LIST, filter).bind(page.size()).bind(page.offset());
         let rows = session.rows(list).await?;
         session.commit().await?;
         Ok(Listed { items: read_all(&rows)?, total, page })
@@ -113,8 +117,24 @@ async fn find(session: &mut Session, id: RuleId) -> Result<Option<RateLimitRule>
     row.as_ref().map(record::read).transpose()
 }
 
-fn filtered(sql: &'static str, filter: RuleFilter) -> Statement {
-    Statement::new(sql).bind(filter.scope.map(Scope::name)).bind(filter.enabled_only)
+fn filtered(sql: &'static str, filter: &RuleFilter) -> Statement {
+    let search = filter.search.as_deref().map(containing);
+    Statement::new(sql)
+        .bind(filter.scope.map(Scope::name))
+        .bind(filter.enabled_only)
+        .bind(search.as_deref())
+}
+
+/// What `LIKE` takes for a text that contains this one. SQLite knows the case of ASCII alone.
+fn containing(text: &str) -> String {
+    let mut pattern = String::from("%");
+    for char in text.to_lowercase().chars() {
+        if matches!(char, '%' | '_' | '!') {
+            pattern.push('!');
+        }
+        pattern.push(char);
+    }
+    pattern + "%"
 }
 
 fn read_all(rows: &[Row]) -> Result<Vec<RateLimitRule>, RepositoryError> {

@@ -44,7 +44,7 @@ pub use event::{EventKind, QuotaEvent};
 pub use headgate_admin::{Author, FieldError, Input, Listed, Page, PageError, Revision};
 pub use id::{QuotaId, QuotaIdError};
 pub use ledger::{Entry, Increment, Pruned, QuotaLedger, Reset, Retention, Touched, Verdict};
-pub use outbox::{Backlog, Leadership, LoggedEvent, QuotaEventLog};
+pub use outbox::{Backlog, Delivery, Leadership, LoggedEvent, QuotaEventLog};
 pub use period::{QuotaPeriod, Span, Spans, UnknownPeriod};
 pub use policy::{QuotaPolicy, QuotaSpec};
 pub use quotas::Quotas;

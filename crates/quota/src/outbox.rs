@@ -12,6 +12,12 @@ pub trait QuotaEventLog: Send + Sync {
     /// it got misses none.
     async fn after(&self, seq: i64, max: u32) -> Result<Vec<LoggedEvent>, RepositoryError>;
 
+    /// At most `max` events before this place in the log, the newest first.
+    async fn before(&self, seq: i64, max: u32) -> Result<Vec<LoggedEvent>, RepositoryError>;
+
+    /// Who has these events.
+    async fn deliveries(&self, event_ids: &[&str]) -> Result<Vec<Delivery>, RepositoryError>;
+
     /// At most `max` events after this place in the log that `sink` does not have, the oldest first.
     async fn undelivered(
         &self,
@@ -50,6 +56,17 @@ pub struct LoggedEvent {
     pub seq: i64,
     /// What happened.
     pub event: QuotaEvent,
+}
+
+/// An event that a sink has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Which event.
+    pub event_id: String,
+    /// Who has it.
+    pub sink: String,
+    /// Since when.
+    pub at: Timestamp,
 }
 
 /// Events that a sink does not have.

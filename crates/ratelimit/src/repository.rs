@@ -3,6 +3,7 @@
 use std::{error::Error as StdError, sync::Arc};
 
 use async_trait::async_trait;
+use headgate::Timestamp;
 use headgate_admin::{Author, Listed, Page, Revision};
 use thiserror::Error;
 use tokio::sync::Notify;
@@ -17,6 +18,7 @@ use crate::{Pattern, RateLimitRule, RuleId, RuleSpec, Scope};
 ///   followed by a new revision, or none is.
 /// - No two rules have the same scope, pattern and window, whoever writes at the same time.
 /// - Two different sets of rules never have the same revision.
+/// - A rule that is changed has a later `updated_at` than before, whatever the clock says.
 #[async_trait]
 pub trait RateLimitRuleRepository: Send + Sync {
     /// Which set of rules is kept now.
@@ -54,17 +56,21 @@ pub enum RuleChange {
     Create(RuleSpec),
     /// What a rule says from now on.
     Update(RuleId, RuleSpec),
+    /// The same, if the rule was last changed at that time: nobody changed it since it was seen.
+    UpdateSeen(RuleId, RuleSpec, Timestamp),
     /// No rule any more.
     Delete(RuleId),
 }
 
 /// Which rules are listed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleFilter {
     /// Only those of this scope.
     pub scope: Option<Scope>,
     /// Only those that are enabled.
     pub enabled_only: bool,
+    /// Only those whose name or pattern contains this, whatever its case.
+    pub search: Option<String>,
 }
 
 /// Why there is no answer.
@@ -85,6 +91,9 @@ pub enum RepositoryError {
     /// There is no such rule.
     #[error("rule not found: {0}")]
     NotFound(RuleId),
+    /// Somebody else changed the rule since it was seen.
+    #[error("rule {0} was changed meanwhile: read it again, and decide again")]
+    Changed(RuleId),
     /// What is kept makes no sense.
     #[error("the database holds something that is no rule: {0}")]
     Corrupt(String),

@@ -111,7 +111,7 @@ impl RuleSpec {
     }
 
     /// The limit in the engine's words.
-    pub(crate) fn engine_limit(&self) -> Result<Limit, LimitError> {
+    pub fn engine_limit(&self) -> Result<Limit, LimitError> {
         let window = Duration::from_secs(self.window_seconds.into());
         let limit = Limit::new(self.algorithm, self.limit.into(), window)?;
         match self.burst {

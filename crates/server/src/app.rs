@@ -16,6 +16,7 @@ use tracing::{info, warn};
 use crate::{
     auth::Auth,
     config::{AuthMode, Config, ConfigError, Problem},
+    console::{Console, pulse},
     envoy::{EnvoyLimits, Reloader, Settings, Source},
     events::{EventTasks, Events},
     grpc::{EnvoySurface, Grpc},
@@ -36,6 +37,7 @@ pub use crate::{auth::AdminToken, stores::StoreKind};
 /// A server that is ready to listen.
 pub struct App {
     surface: Arc<Surface>,
+    services: Arc<Services>,
     grpc: Arc<Grpc>,
     refresher: Refresher,
     events: Events,
@@ -132,6 +134,7 @@ impl App {
             rules: ManageRules::new(Arc::clone(&catalog), database.clone()),
             quotas,
             audit: database.clone(),
+            documents: Arc::new(database.service_configs()),
             events: events.clone(),
             auth: Auth::new(&config.auth, admin.as_ref(), Arc::clone(&clock))
                 .map_err(BuildError::Config)?,
@@ -140,6 +143,7 @@ impl App {
             about: config.app.clone(),
             metrics,
             tracer: tracer.clone(),
+            console: Console::new(config, &clock),
             clock,
             catalog: Arc::clone(&catalog),
         });
@@ -151,7 +155,13 @@ impl App {
         let request_timeout = config.server.request_timeout();
         Ok(Self {
             grpc: Arc::new(Grpc::new(Arc::clone(&services), request_timeout)?),
-            surface: Arc::new(Surface::new(services, metrics_path, request_timeout)),
+            surface: Arc::new(Surface::new(
+                Arc::clone(&services),
+                metrics_path,
+                config.console.enabled,
+                request_timeout,
+            )),
+            services,
             refresher,
             events,
             event_tasks,
@@ -182,6 +192,7 @@ impl App {
     pub async fn serve(self, listeners: Listeners, shutdown: impl Future<Output = ()>) -> Drain {
         let mut background = JoinSet::new();
         background.spawn(self.refresher.run());
+        background.spawn(pulse::run(self.services));
         let mut telling = JoinSet::new();
         self.event_tasks.spawn(&mut telling);
         background.spawn(self.quotas.committer.run());

@@ -9,7 +9,7 @@ mod admin_token;
 mod bearer;
 mod claims;
 mod error;
-mod fetch;
+pub(crate) mod fetch;
 mod jwks;
 mod jwt;
 mod key;
@@ -18,7 +18,7 @@ mod tokens;
 
 use std::{sync::Arc, time::Duration};
 
-use headgate::Clock;
+use headgate::{Clock, Timestamp};
 
 use self::{claims::Expected, error::Refusal, fetch::Source, jwks::Jwks, jwt::Jwt, tokens::Tokens};
 use crate::config::{AuthConfig, AuthMode, Problem};
@@ -74,13 +74,35 @@ impl Auth {
         if self.off {
             return Ok(Actor::anonymous());
         }
-        let needs = action.needs();
-        let actor = self.identify(bearer::token(authorization)?).await?;
-        if actor.role >= Some(needs) {
-            Ok(actor)
-        } else {
-            Err(AuthError::PermissionDenied { needs })
+        self.identify(bearer::token(authorization)?).await?.permitted(action)
+    }
+
+    /// Whether everybody may do everything.
+    pub(crate) const fn is_off(&self) -> bool {
+        self.off
+    }
+
+    /// Says who brings `token`, and until when it proves that, if it ends by itself.
+    pub(crate) async fn sign_in(
+        &self,
+        token: &[u8],
+    ) -> Result<(Actor, Option<Timestamp>), AuthError> {
+        if self.off {
+            return Ok((Actor::anonymous(), None));
         }
+        if token.len() > bearer::MAX_BYTES {
+            return Err(Refusal::TooLong.into());
+        }
+        let (actor, until) = match (self.tokens.owner(token), &self.jwt) {
+            (Some(actor), _) => (actor, None),
+            (None, Some(jwt)) => {
+                let (actor, until) = jwt.proof(token).await?;
+                (actor, Some(until))
+            }
+            (None, None) => return Err(Refusal::Unknown.into()),
+        };
+        // Whoever may do nothing at all has nothing to look at.
+        actor.permitted(Action::ReadRules).map(|actor| (actor, until))
     }
 
     async fn identify(&self, token: &[u8]) -> Result<Actor, Refusal> {

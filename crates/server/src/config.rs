@@ -8,6 +8,7 @@
 mod app;
 mod auth;
 mod bounded;
+mod console;
 mod database;
 mod de;
 mod document;
@@ -40,6 +41,7 @@ pub use self::{
     app::AppConfig,
     auth::{AuthConfig, AuthMode, JwksUrl, Role, TokenConfig},
     bounded::Bounded,
+    console::{ConsoleConfig, OidcConfig},
     database::DatabaseConfig,
     duration::Stretch,
     envoy::{DeniedConsumes, EnvoyAuth, EnvoyConfig, ResponseHeaders},
@@ -96,6 +98,8 @@ pub struct Config {
     pub kafka: KafkaConfig,
     /// `webhooks`: who is told of events over HTTP.
     pub webhooks: Vec<WebhookConfig>,
+    /// `console`: the pages for people.
+    pub console: ConsoleConfig,
     /// `observability`: what it says about itself.
     pub observability: ObservabilityConfig,
 }
@@ -126,6 +130,7 @@ impl Config {
             self.database.target(&self.server.data_dir).err(),
             self.redis.target().err(),
             self.rate_limiter.limits().err(),
+            self.console.contradictions(&self.auth),
         ]
         .into_iter()
         .flatten()

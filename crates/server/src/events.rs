@@ -24,7 +24,7 @@ mod sink;
 mod tests;
 mod webhook;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use headgate::Clock;
 use headgate_quota::{QuotaEventLog, QuotaLedger};
@@ -48,6 +48,17 @@ pub(crate) struct Events {
     stop: Arc<watch::Sender<bool>>,
     /// How many more streams there may be.
     streams: Arc<Semaphore>,
+    /// Everybody who is told, once that is known.
+    receivers: Arc<OnceLock<Vec<Receiver>>>,
+}
+
+/// Somebody who is told of events.
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    /// By what name deliveries are noted.
+    pub(crate) name: String,
+    /// How people know it.
+    pub(crate) shown: String,
 }
 
 /// Wakes those who wait for events.
@@ -77,6 +88,7 @@ impl Events {
             bell: Bell::default(),
             stop: Arc::new(watch::Sender::new(false)),
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+            receivers: Arc::default(),
         }
     }
 
@@ -90,6 +102,11 @@ impl Events {
 
     pub(crate) const fn streams(&self) -> &Arc<Semaphore> {
         &self.streams
+    }
+
+    /// Everybody who is told.
+    pub(crate) fn receivers(&self) -> &[Receiver] {
+        self.receivers.get().map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn stopping(&self) -> Stopping {
@@ -112,6 +129,11 @@ impl Events {
         let sinks = sinks(config, numbers, clock)?;
         let kinds = sinks.iter().map(|sink| (sink.name().to_owned(), sink.kind())).collect();
         let backlogs = Backlogs::new(self, kinds, numbers.clone(), Arc::clone(clock));
+        let receivers = sinks
+            .iter()
+            .map(|sink| Receiver { name: sink.name().to_owned(), shown: sink.shown().to_owned() });
+        // It is asked for once.
+        let _ = self.receivers.set(receivers.collect());
         let names = sinks.iter().map(|sink| sink.name().to_owned()).collect();
         let (ledger, clock) = (Arc::clone(ledger), Arc::clone(clock));
         let scheduler = Scheduler::new(&config.quota, ledger, self, names, Arc::clone(&clock));

@@ -5,6 +5,7 @@
 //! | [`app`] | wires everything: configuration, store, limiter, router |
 //! | `area` | which part of the house a request is about |
 //! | `auth` | who asks, and whether they may |
+//! | `console` | what a browser needs beside the API: sessions, who is limited, what happened a moment ago |
 //! | [`config`] | what the operator decided, read and checked before anything starts |
 //! | [`telemetry`] | where log lines and spans go |
 //! | `rest` | the HTTP surface: its router is the table of contents |
@@ -24,6 +25,7 @@ pub mod app;
 mod area;
 mod auth;
 pub mod config;
+mod console;
 mod cron;
 pub mod envoy;
 mod events;

@@ -10,6 +10,7 @@ mod memory;
 mod quotas;
 mod requests;
 mod rules;
+mod totals;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -29,6 +30,7 @@ pub(crate) use self::{
     events::{EventNumbers, SinkNumbers},
     quotas::QuotaNumbers,
     requests::Answered,
+    totals::Totals,
 };
 
 /// The numbers of one server.
@@ -72,6 +74,14 @@ impl Metrics {
 
     pub(crate) fn store_is(&self, up: bool) {
         self.store_up.set(i64::from(up));
+    }
+
+    /// All decisions so far, by rules and by keys.
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        self.checks.add_to(&mut totals);
+        self.keyed.add_to(&mut totals);
+        totals
     }
 
     /// Everything, as Prometheus reads it.

@@ -5,7 +5,9 @@ mod audit;
 mod caller;
 pub(crate) mod check;
 mod client;
+mod console;
 mod docs;
+mod documents;
 mod error;
 mod events;
 mod explain;
@@ -36,8 +38,9 @@ use self::routes::Routes;
 
 pub(crate) use self::surface::Surface;
 
-/// Which handler answers what; metrics are where the operator wants them, if at all.
-fn routes(metrics_path: Option<&str>) -> Routes {
+/// Which handler answers what; metrics are where the operator wants them, if at all, and so is the
+/// console.
+fn routes(metrics_path: Option<&str>, console: bool) -> Routes {
     let document = Bytes::from(json::to_vec(&openapi::document(metrics_path)));
     let routes = Routes::default()
         .route(check::PATH, post(check::check))
@@ -53,6 +56,9 @@ fn routes(metrics_path: Option<&str>) -> Routes {
         .route("/api/v1/ratelimit/audit", get(audit::audit))
         .route(events::PATH, get(events::list))
         .route(events::stream::PATH, get(events::stream::follow))
+        .route(documents::PATH, get(documents::list))
+        .route("/api/v1/services/{service}", get(documents::get).put(documents::put))
+        .route("/api/v1/services/{service}/changes", get(documents::changes::changes))
         .route(keyed::check::PATH, get(keyed::check::by_get).post(keyed::check::by_post))
         .route(keyed::remaining::PATH, get(keyed::remaining::remaining))
         .route(keyed::reset::PATH, delete(keyed::reset::reset))
@@ -72,6 +78,7 @@ fn routes(metrics_path: Option<&str>) -> Routes {
         .route("/readyz", get(health::ready))
         .route(actuator::HEALTH, get(actuator::health))
         .route(actuator::INFO, get(actuator::info));
+    let routes = if console { console::routes(routes) } else { routes };
     match metrics_path {
         Some(path) => routes
             .route(path, get(metrics::render))

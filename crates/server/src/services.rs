@@ -11,12 +11,14 @@ use headgate_ratelimit::{
         LimitKeys, ManageRules, Question, ResetLimit, Verdict,
     },
 };
+use headgate_service_config::ServiceConfigRepository;
 use tokio::time::Instant;
 use tracing::debug;
 
 use crate::{
     auth::{Actor, Auth},
     config::AppConfig,
+    console::{Console, Limited},
     events::Events,
     grpc::EnvoySurface,
     masked::Masked,
@@ -46,6 +48,8 @@ pub(crate) struct Services {
     pub(crate) quotas: QuotaServices,
     pub(crate) audit: Arc<dyn AuditLog>,
     pub(crate) events: Events,
+    /// The documents of services that embed the guard.
+    pub(crate) documents: Arc<dyn ServiceConfigRepository>,
     pub(crate) auth: Auth,
     pub(crate) probe: Probe,
     pub(crate) store: StoreKind,
@@ -55,6 +59,8 @@ pub(crate) struct Services {
     /// Whether requests are followed, and how.
     pub(crate) tracer: Option<Tracer>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// What a browser needs beside the API.
+    pub(crate) console: Console,
 }
 
 impl Services {
@@ -70,12 +76,22 @@ impl Services {
             let started = Instant::now();
             let verdict = self.check.check(question).await?;
             self.metrics.checks.decided(&verdict.decision, started.elapsed());
+            self.note(question, &verdict);
             verdict
         };
         if self.tracer.is_some() {
             Span::decided(&[&verdict.decision]);
         }
         Ok(verdict)
+    }
+
+    /// Remembers who was limited; whoever was admitted costs a look at a flag.
+    pub(crate) fn note(&self, question: &Question<'_>, verdict: &Verdict) {
+        let Verdict { decision, rule } = verdict;
+        if !decision.allowed {
+            let limited = Limited::by_rule(question.scope, question.subject.subject(), rule);
+            self.console.hitters.note(limited, decision.at);
+        }
     }
 
     /// Decides about a key, and counts what was decided.
@@ -89,6 +105,10 @@ impl Services {
         self.metrics.keyed.decided(algorithm, decision, started.elapsed());
         if self.tracer.is_some() {
             Span::decided(&[decision]);
+        }
+        if !decision.allowed {
+            let limited = Limited::by_key(question.key.subject(), algorithm);
+            self.console.hitters.note(limited, decision.at);
         }
         let (key, remaining) = (Masked(question.key.subject()), decision.remaining);
         match decision.degraded {

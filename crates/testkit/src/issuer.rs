@@ -2,13 +2,17 @@
 
 mod key;
 mod publisher;
+mod sign_in;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use serde_json::{Map, Value, json};
 
 pub use self::key::{Algorithm, SigningKey};
-use self::publisher::Publisher;
+use self::{publisher::Publisher, sign_in::Asked};
 use crate::free_port;
 
 /// An issuer with keys of its own, whose JWK Set is at [`url`](Self::url).
@@ -41,6 +45,10 @@ struct State {
     keys: Vec<Arc<SigningKey>>,
     answer: Answer,
     fetches: usize,
+    /// The role of whoever signs in.
+    role: Option<String>,
+    /// What was asked for under each code that is not used yet.
+    codes: HashMap<String, Asked>,
 }
 
 // === impl Issuer ===
@@ -98,14 +106,7 @@ impl Issuer {
     ///
     /// When the claims are no object.
     pub fn claims(&self, claims: Value) -> Value {
-        let Value::Object(claims) = claims else { panic!("claims are an object") };
-        let mut all = Map::new();
-        all.insert("iss".into(), self.name().into());
-        all.insert("sub".into(), "user-1".into());
-        all.insert("exp".into(), (unix_seconds() + 900).into());
-        all.extend(claims);
-        all.retain(|_, value| !value.is_null());
-        all.into()
+        complete(&self.name(), claims)
     }
 
     /// Publishes a key, and signs with it from now on.
@@ -123,6 +124,12 @@ impl Issuer {
     /// Answers differently from now on.
     pub fn answer_with(&self, answer: Answer) {
         self.lock().answer = answer;
+    }
+
+    /// Whoever signs in from now on has this role, without being asked: `/authorize` sends them back at once, and `/token`
+    /// gives a token for the code to the client that can prove that it asked (RFC 7636).
+    pub fn sign_in_as(&self, role: &str) {
+        self.lock().role = Some(role.to_owned());
     }
 
     /// How often it was asked for its keys.
@@ -157,6 +164,17 @@ impl State {
         let keys: Vec<Value> = self.keys.iter().map(|key| key.jwk()).collect();
         json!({ "keys": keys }).to_string()
     }
+}
+
+fn complete(issuer: &str, claims: Value) -> Value {
+    let Value::Object(claims) = claims else { panic!("claims are an object") };
+    let mut all = Map::new();
+    all.insert("iss".into(), issuer.into());
+    all.insert("sub".into(), "user-1".into());
+    all.insert("exp".into(), (unix_seconds() + 900).into());
+    all.extend(claims);
+    all.retain(|_, value| !value.is_null());
+    all.into()
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {

@@ -11,6 +11,7 @@
 //! - [`Helm`]: makes and checks the objects of a chart;
 //! - [`Envoy`]: the proxy, with a configuration of the test's own;
 //! - [`Schemathesis`]: requests that an HTTP API's own description says it accepts, or refuses;
+//! - [`Browser`]: Chromium, driven by scripts;
 //! - [`Issuer`]: signs tokens and publishes its keys, which a test can rotate, break and take away;
 //! - [`skewed_clock`]: the environment of a program whose clock is wrong;
 //! - [`require!`]: what a test does when the machine lacks a component ([`Skip`]).
@@ -31,6 +32,7 @@
 //! # }
 //! ```
 
+mod browser;
 mod cache;
 mod cluster;
 mod dynamodb;
@@ -50,6 +52,7 @@ mod skip;
 mod wait;
 
 pub use self::{
+    browser::Browser,
     cluster::RedisCluster,
     dynamodb::{DynamoDb, SharedDynamoDb},
     envoy::Envoy,

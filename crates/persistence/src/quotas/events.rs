@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use headgate::Timestamp;
 use headgate_quota::{
-    Backlog, Leadership, LoggedEvent, QuotaEvent, QuotaEventLog, RepositoryError, Subject,
+    Backlog, Delivery, Leadership, LoggedEvent, QuotaEvent, QuotaEventLog, RepositoryError, Subject,
 };
 
 use super::{QuotaDatabase, commit, corrupt, leadership, to_json, unsigned};
@@ -19,6 +19,15 @@ macro_rules! events {
         )
     };
 }
+
+const BEFORE: &str = events!("WHERE seq < $1 ORDER BY seq DESC LIMIT $2");
+
+const DELIVERIES: (&str, &str) = (
+    "SELECT sink, event_id, delivered_at FROM quota_deliveries WHERE event_id IN
+        (SELECT jsonb_array_elements_text(CAST($1 AS jsonb))) ORDER BY sink",
+    "SELECT sink, event_id, delivered_at FROM quota_deliveries WHERE event_id IN
+        (SELECT value FROM json_each($1)) ORDER BY sink",
+);
 
 const AFTER: &str = events!("WHERE seq > $1 ORDER BY seq LIMIT $2");
 
@@ -72,6 +81,25 @@ const DELIVERED: (&str, &str) = (
 impl QuotaEventLog for QuotaDatabase {
     async fn after(&self, seq: i64, max: u32) -> Result<Vec<LoggedEvent>, RepositoryError> {
         self.events(Statement::new(AFTER).bind(seq).bind(max)).await
+    }
+
+    async fn before(&self, seq: i64, max: u32) -> Result<Vec<LoggedEvent>, RepositoryError> {
+        self.events(Statement::new(BEFORE).bind(seq).bind(max)).await
+    }
+
+    async fn deliveries(&self, event_ids: &[&str]) -> Result<Vec<Delivery>, RepositoryError> {
+        let statement = Statement::either(DELIVERIES.0, DELIVERIES.1).bind(&*to_json(event_ids)?);
+        let mut session = self.0.reading().await?;
+        let rows = session.rows(statement).await?;
+        session.commit().await?;
+        let read = |row: &Row| {
+            Ok(Delivery {
+                event_id: row.get("event_id")?,
+                sink: row.get("sink")?,
+                at: row.time("delivered_at")?,
+            })
+        };
+        rows.iter().map(|row| read(row).map_err(corrupt("a delivery"))).collect()
     }
 
     async fn undelivered(

@@ -37,6 +37,9 @@ const IDENTITY: &str = "rate_limit_rules_identity";
 
 const DELETE: &str = "DELETE FROM rate_limit_rules WHERE id = $1";
 
+/// Times are shown in milliseconds.
+const SHOWN_TICK: u64 = 1_000;
+
 /// Makes changes in one transaction.
 pub(super) struct Writer<'a> {
     session: Session,
@@ -58,7 +61,10 @@ impl<'a> Writer<'a> {
         read_revision(session.row(Statement::new(NEXT_REVISION)).await?)?;
         let mut present = HashMap::new();
         for change in changes {
-            if let RuleChange::Update(id, _) | RuleChange::Delete(id) = change {
+            if let RuleChange::Update(id, _)
+            | RuleChange::UpdateSeen(id, _, _)
+            | RuleChange::Delete(id) = change
+            {
                 let rule = find(&mut session, *id).await?;
                 present.insert(*id, rule.ok_or(RepositoryError::NotFound(*id))?);
             }
@@ -99,7 +105,13 @@ impl<'a> Writer<'a> {
     async fn change(&mut self, change: &RuleChange) -> Result<RateLimitRule, RepositoryError> {
         match change {
             RuleChange::Create(spec) => self.create(spec).await,
-            RuleChange::Update(id, spec) => self.update(*id, spec).await,
+            // No other writer is between the look and the change: they wait for the revision.
+            RuleChange::UpdateSeen(id, _, seen) if !self.is_as_seen(*id, *seen) => {
+                Err(RepositoryError::Changed(*id))
+            }
+            RuleChange::Update(id, spec) | RuleChange::UpdateSeen(id, spec, _) => {
+                self.update(*id, spec).await
+            }
             RuleChange::Delete(id) => self.delete(*id).await,
         }
     }
@@ -118,8 +130,8 @@ impl<'a> Writer<'a> {
         spec: &RuleSpec,
     ) -> Result<RateLimitRule, RepositoryError> {
         let before = self.take(id)?;
-        // Another replica's clock may be ahead.
-        let updated_at = self.now.max(before.updated_at);
+        // Another replica's clock may be ahead; and no two states of a rule have the same time.
+        let updated_at = self.now.max(before.updated_at.plus(SHOWN_TICK));
         let rule = RateLimitRule { spec: spec.clone(), updated_at, ..before };
         self.put(UPDATE, &rule).await?;
         self.record("rule.update", id, Some(&before.spec), Some(spec)).await?;
@@ -132,6 +144,11 @@ impl<'a> Writer<'a> {
         self.session.execute(Statement::new(DELETE).bind(id)).await?;
         self.record("rule.delete", id, Some(&before.spec), None).await?;
         Ok(before)
+    }
+
+    /// Whether the rule was last changed at `seen`; one that is gone is for others to find out.
+    fn is_as_seen(&self, id: RuleId, seen: Timestamp) -> bool {
+        self.present.get(&id).is_none_or(|rule| rule.updated_at == seen)
     }
 
     /// The rule as it is by now; an earlier change may have deleted it.

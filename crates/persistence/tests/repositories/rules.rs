@@ -10,6 +10,8 @@ on_both!(
     a_rule_is_read_back_as_it_was_written,
     lists_are_filtered_and_paged_the_newest_first,
     an_update_keeps_when_a_rule_was_created,
+    a_rule_that_was_changed_meanwhile_is_not_overwritten,
+    rules_are_found_by_a_part_of_their_name_or_pattern,
     a_deleted_rule_is_given_back_once,
     an_unknown_rule_is_not_found_and_nothing_changes,
     a_rule_like_another_is_refused,
@@ -56,18 +58,18 @@ async fn lists_are_filtered_and_paged_the_newest_first(home: &Home) {
         database.list(&filter, Page::new(page, size).unwrap()).await.unwrap()
     };
     let everything = RuleFilter::default();
-    let first = list(everything, 1, 3).await;
+    let first = list(everything.clone(), 1, 3).await;
     assert_eq!((&*first.items, first.total, first.has_next()), (&expected[..3], 7, true));
-    assert_eq!(list(everything, 2, 3).await.items, expected[3..6]);
-    let third = list(everything, 3, 3).await;
+    assert_eq!(list(everything.clone(), 2, 3).await.items, expected[3..6]);
+    let third = list(everything.clone(), 3, 3).await;
     assert_eq!((&*third.items, third.has_next()), (&expected[6..], false));
-    let beyond = list(everything, u32::MAX, 100).await;
+    let beyond = list(everything.clone(), u32::MAX, 100).await;
     assert_eq!((beyond.items.len(), beyond.total), (0, 7));
 
     let services = RuleFilter { scope: Some(Scope::Service), ..everything };
     let mut of_services = expected.clone();
     of_services.retain(|rule| rule.spec.scope == Scope::Service);
-    let listed = list(services, 1, 20).await;
+    let listed = list(services.clone(), 1, 20).await;
     assert_eq!((listed.items, listed.total), (of_services, 3));
     let enabled = list(RuleFilter { enabled_only: true, ..services }, 1, 20).await;
     assert_eq!(enabled.total, 2);
@@ -90,7 +92,34 @@ async fn an_update_keeps_when_a_rule_was_created(home: &Home) {
     // Written by a replica whose clock is behind.
     let update = RuleChange::Update(rule.id, spec("u4", 30));
     let updated = try_write(&database, update, 900).await.unwrap();
-    assert_eq!(updated.updated_at, at(1_500));
+    assert_eq!(updated.updated_at, at(1_501));
+}
+
+async fn a_rule_that_was_changed_meanwhile_is_not_overwritten(home: &Home) {
+    let database = home.migrated().await;
+    let seen = create(&database, spec("u1", 60), 0).await;
+    // In the same millisecond, and yet it is another state of the rule.
+    let first = RuleChange::UpdateSeen(seen.id, spec("u2", 60), seen.updated_at);
+    let first = try_write(&database, first, 0).await.unwrap();
+    assert_ne!(first.updated_at, seen.updated_at);
+
+    let late = RuleChange::UpdateSeen(seen.id, spec("u3", 60), seen.updated_at);
+    let refused = try_write(&database, late, 5).await.unwrap_err();
+    assert!(matches!(refused, RepositoryError::Changed(id) if id == seen.id), "{refused}");
+    assert_eq!(database.get(seen.id).await.unwrap(), Some(first));
+}
+
+async fn rules_are_found_by_a_part_of_their_name_or_pattern(home: &Home) {
+    let database = home.migrated().await;
+    for (name, pattern) in [("Free plan", "free-*"), ("100%_sure!", "x"), ("Other", "FREEZER")] {
+        let named = Draft { name: name.to_owned().into(), ..draft(pattern, 60) };
+        create(&database, named.validate(None).unwrap(), 0).await;
+    }
+    for (search, found) in [("FREE", 2), ("plan", 1), ("%_", 1), ("e!", 1), ("%", 1), ("zzz", 0)] {
+        let filter = RuleFilter { search: Some(search.to_owned()), ..RuleFilter::default() };
+        let listed = database.list(&filter, Page::DEFAULT).await.unwrap();
+        assert_eq!((listed.items.len() as u64, listed.total), (found, found), "{search}");
+    }
 }
 
 async fn a_deleted_rule_is_given_back_once(home: &Home) {

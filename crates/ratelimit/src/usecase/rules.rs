@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use headgate::Timestamp;
 use thiserror::Error;
 
 use crate::{
@@ -91,6 +92,19 @@ impl ManageRules {
         let present = self.get(id).await?;
         let spec = draft.validate(Some(&present.spec)).map_err(ManageError::Invalid)?;
         self.write_one(RuleChange::Update(id, spec), by).await
+    }
+
+    /// Changes what a rule says, unless somebody changed it after `seen`, its `updated_at`.
+    pub async fn update_seen(
+        &self,
+        id: RuleId,
+        draft: Draft,
+        seen: Timestamp,
+        by: &Author,
+    ) -> Result<RateLimitRule, ManageError> {
+        let present = self.get(id).await?;
+        let spec = draft.validate(Some(&present.spec)).map_err(ManageError::Invalid)?;
+        self.write_one(RuleChange::UpdateSeen(id, spec, seen), by).await
     }
 
     /// Removes a rule; gives it back as it was.

@@ -31,11 +31,19 @@ pub(crate) enum Action {
     ResetQuotas,
     /// Ask whether requests may go on, as Envoy does, where that needs a token.
     LimitRequests,
+    /// See how the server is doing.
+    Watch,
+    /// See who is limited, by name.
+    SeeSubjects,
+    /// See the documents of services, and who runs on which.
+    ReadServices,
+    /// Change the documents of services.
+    WriteServices,
 }
 
 impl Action {
-    #[cfg(test)]
-    pub(super) const ALL: [Self; 14] = [
+    /// Every action.
+    pub(crate) const ALL: [Self; 18] = [
         Self::Explain,
         Self::ReadRules,
         Self::WriteRules,
@@ -50,7 +58,35 @@ impl Action {
         Self::DeleteQuotas,
         Self::ResetQuotas,
         Self::LimitRequests,
+        Self::Watch,
+        Self::SeeSubjects,
+        Self::ReadServices,
+        Self::WriteServices,
     ];
+
+    /// What programs call it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Explain => "explain",
+            Self::ReadRules => "read_rules",
+            Self::WriteRules => "write_rules",
+            Self::DeleteRules => "delete_rules",
+            Self::ReadUsage => "read_usage",
+            Self::ResetCounters => "reset_counters",
+            Self::ReadAudit => "read_audit",
+            Self::ReadEvents => "read_events",
+            Self::ReadQuotas => "read_quotas",
+            Self::WriteQuotas => "write_quotas",
+            Self::UseQuotas => "use_quotas",
+            Self::DeleteQuotas => "delete_quotas",
+            Self::ResetQuotas => "reset_quotas",
+            Self::LimitRequests => "limit_requests",
+            Self::Watch => "watch",
+            Self::SeeSubjects => "see_subjects",
+            Self::ReadServices => "read_services",
+            Self::WriteServices => "write_services",
+        }
+    }
 
     /// The least role that may do this: the only role table there is. Checks are not in it, since
     /// they need no token, except Envoy's where the operator says so.
@@ -62,10 +98,15 @@ impl Action {
             | Self::ReadAudit
             | Self::ReadEvents
             | Self::ReadQuotas
-            | Self::LimitRequests => Role::Auditor,
-            Self::WriteRules | Self::ResetCounters | Self::WriteQuotas | Self::UseQuotas => {
-                Role::Operator
-            }
+            | Self::LimitRequests
+            | Self::Watch
+            | Self::ReadServices => Role::Auditor,
+            Self::WriteRules
+            | Self::ResetCounters
+            | Self::WriteQuotas
+            | Self::UseQuotas
+            | Self::SeeSubjects
+            | Self::WriteServices => Role::Operator,
             Self::DeleteRules | Self::DeleteQuotas | Self::ResetQuotas => Role::Admin,
         }
     }

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use super::Role;
+use super::{Action, AuthError, Role};
 
 /// Who asks, as the audit log names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,21 @@ pub(crate) struct Actor {
 
 impl Actor {
     /// Somebody who was not asked for a name, where everybody may do everything.
-    pub(super) const fn anonymous() -> Self {
+    pub(crate) const fn anonymous() -> Self {
         Self { name: Cow::Borrowed("anonymous"), role: Some(Role::Admin) }
+    }
+
+    /// Whether this is somebody who may do `action`.
+    pub(crate) fn may(&self, action: Action) -> bool {
+        self.role >= Some(action.needs())
+    }
+
+    /// The same actor, if they may do `action`.
+    pub(crate) fn permitted(self, action: Action) -> Result<Self, AuthError> {
+        if self.may(action) {
+            Ok(self)
+        } else {
+            Err(AuthError::PermissionDenied { needs: action.needs() })
+        }
     }
 }

@@ -69,6 +69,14 @@ impl Expected {
     }
 }
 
+impl Expected {
+    /// When `claims` hold no longer.
+    pub(super) fn end(&self, claims: &Claims) -> Timestamp {
+        let seconds = (claims.exp + self.leeway as f64).max(0.0);
+        Timestamp::from_micros((seconds * 1e6) as u64)
+    }
+}
+
 // === impl Claims ===
 
 impl Claims {

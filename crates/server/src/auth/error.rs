@@ -11,6 +11,12 @@ pub(crate) enum AuthError {
     /// There is a token, but it proves nothing.
     #[error("{0}")]
     InvalidToken(#[from] Refusal),
+    /// There is a cookie, but no session that it belongs to.
+    #[error("the session has ended: sign in again")]
+    NoSession,
+    /// There is a cookie, but the request may come from another site's page.
+    #[error("a cookie is believed only from the console's own pages: send a token instead")]
+    CrossSite,
     /// The token is good, but not for this.
     #[error("the role {needs} or a higher one is needed here: ask for a token that has it")]
     PermissionDenied {
@@ -61,6 +67,8 @@ impl AuthError {
         match self {
             Self::MissingToken => "SYS_AUTH_MISSING_TOKEN",
             Self::InvalidToken(_) => "SYS_AUTH_TOKEN_INVALID",
+            Self::NoSession => "SYS_AUTH_SESSION_ENDED",
+            Self::CrossSite => "SYS_AUTH_CROSS_SITE",
             Self::PermissionDenied { .. } => "SYS_AUTH_PERMISSION_DENIED",
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use reqwest::{Client, StatusCode, Url, redirect::Policy};
+use reqwest::{Client, Response, StatusCode, Url, redirect::Policy};
 use thiserror::Error;
 
 use super::key::KeySet;
@@ -18,7 +18,7 @@ pub(super) struct Source {
 
 /// Why there are no keys.
 #[derive(Debug, Error)]
-pub(super) enum FetchError {
+pub(crate) enum FetchError {
     #[error("{}", causes(.0))]
     Http(#[from] reqwest::Error),
     #[error("it answered {0}")]
@@ -38,37 +38,48 @@ impl Source {
     ///
     /// When the system's certificate authorities, which `https` needs, cannot be read.
     pub(super) fn new(url: Url) -> Result<Self, reqwest::Error> {
-        // Somebody else in the process may have done so before.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut client = Client::builder()
-            .timeout(TIMEOUT)
-            .redirect(Policy::none())
-            // It is asked once in minutes: a connection would be stale by then.
-            .pool_max_idle_per_host(0);
-        if url.scheme() == "http" {
-            client = client.tls_certs_only([]);
-        }
-        if is_loopback(&url) {
-            client = client.no_proxy();
-        }
-        Ok(Self { url, client: client.build()? })
+        let client = client(&url)?;
+        Ok(Self { url, client })
     }
 
     pub(super) async fn fetch(&self) -> Result<KeySet, FetchError> {
-        let mut answer = self.client.get(self.url.clone()).send().await?;
-        if answer.status() != StatusCode::OK {
-            return Err(FetchError::Status(answer.status()));
-        }
-        let mut body = Vec::new();
-        while let Some(chunk) = answer.chunk().await? {
-            if body.len() + chunk.len() > MAX_BYTES {
-                return Err(FetchError::TooLarge);
-            }
-            body.extend_from_slice(&chunk);
-        }
-        let keys = KeySet::read(&body)?;
+        let answer = self.client.get(self.url.clone()).send().await?;
+        let keys = KeySet::read(&body(answer).await?)?;
         if keys.len() == 0 { Err(FetchError::NoKeys) } else { Ok(keys) }
     }
+}
+
+/// Asks an issuer, within bounds of time.
+pub(crate) fn client(url: &Url) -> Result<Client, reqwest::Error> {
+    // Somebody else in the process may have done so before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut client = Client::builder()
+        .timeout(TIMEOUT)
+        .redirect(Policy::none())
+        // It is asked once in minutes: a connection would be stale by then.
+        .pool_max_idle_per_host(0);
+    if url.scheme() == "http" {
+        client = client.tls_certs_only([]);
+    }
+    if is_loopback(url) {
+        client = client.no_proxy();
+    }
+    client.build()
+}
+
+/// All of an answer that is one, within bounds of size.
+pub(crate) async fn body(mut answer: Response) -> Result<Vec<u8>, FetchError> {
+    if answer.status() != StatusCode::OK {
+        return Err(FetchError::Status(answer.status()));
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = answer.chunk().await? {
+        if body.len() + chunk.len() > MAX_BYTES {
+            return Err(FetchError::TooLarge);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
 }
 
 /// Without a query, which may hold a secret.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE};
-use headgate::Clock;
+use headgate::{Clock, Timestamp};
 use serde::{Deserialize, de::DeserializeOwned, de::IgnoredAny};
 
 use super::{
@@ -46,6 +46,11 @@ struct Header {
 impl Jwt {
     /// Who bears `token`. Waits for the issuer only when it names a key that is not known yet.
     pub(super) async fn bearer(&self, token: &[u8]) -> Result<Actor, Refusal> {
+        Ok(self.proof(token).await?.0)
+    }
+
+    /// Who bears `token`, and until when it says so.
+    pub(super) async fn proof(&self, token: &[u8]) -> Result<(Actor, Timestamp), Refusal> {
         let parts = Parts::of(token)?;
         let key = self.keys.find(&parts.kid).await.ok_or(Refusal::UnknownKey)?;
         if key.algorithm() != parts.algorithm {
@@ -55,7 +60,7 @@ impl Jwt {
             return Err(Refusal::Signature);
         }
         let claims: Claims = json(parts.claims).ok_or(Refusal::Claims)?;
-        self.expected.actor(&claims, self.clock.now())
+        Ok((self.expected.actor(&claims, self.clock.now())?, self.expected.end(&claims)))
     }
 }
 

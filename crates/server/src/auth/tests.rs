@@ -70,6 +70,10 @@ fn every_action_has_its_role() {
         (Action::DeleteQuotas, Role::Admin),
         (Action::ResetQuotas, Role::Admin),
         (Action::LimitRequests, Role::Auditor),
+        (Action::Watch, Role::Auditor),
+        (Action::SeeSubjects, Role::Operator),
+        (Action::ReadServices, Role::Auditor),
+        (Action::WriteServices, Role::Operator),
     ];
     assert_eq!(table, expected);
 }

@@ -138,7 +138,7 @@ impl TryFrom<String> for Endpoint {
 
 impl MetricsPath {
     /// What begins paths that are, or may become, something else's.
-    const TAKEN: [&str; 5] = ["actuator", "api", "api-docs", "healthz", "readyz"];
+    const TAKEN: [&str; 6] = ["actuator", "api", "api-docs", "console", "healthz", "readyz"];
 
     /// The path.
     pub fn as_str(&self) -> &str {

@@ -9,13 +9,13 @@ use serde::{Serialize, Serializer};
 
 use self::value::Value;
 use super::{
-    AlgorithmName, AppConfig, AuthConfig, AuthMode, Bounded, Config, DatabaseConfig, Endpoint,
-    EnvoyConfig, FailModeName, ForwardedByName, Fraction, JwksUrl, KafkaConfig, LeakyBucketConfig,
-    LeakyBucketOverride, LogConfig, LogFormat, LogLevel, MemoryConfig, MetricsConfig, MetricsPath,
-    ObservabilityConfig, OverrideConfig, QuotaConfig, RateLimitConfig, RateLimiterConfig,
-    RedisConfig, ResetSchedule, RetentionConfig, Role, Secret, ServerConfig, Stretch,
-    TokenBucketConfig, TokenBucketOverride, TokenConfig, TraceConfig, TrustedProxy, WebhookConfig,
-    WindowConfig, WindowOverride, WindowSize,
+    AlgorithmName, AppConfig, AuthConfig, AuthMode, Bounded, Config, ConsoleConfig, DatabaseConfig,
+    Endpoint, EnvoyConfig, FailModeName, ForwardedByName, Fraction, JwksUrl, KafkaConfig,
+    LeakyBucketConfig, LeakyBucketOverride, LogConfig, LogFormat, LogLevel, MemoryConfig,
+    MetricsConfig, MetricsPath, ObservabilityConfig, OidcConfig, OverrideConfig, QuotaConfig,
+    RateLimitConfig, RateLimiterConfig, RedisConfig, ResetSchedule, RetentionConfig, Role, Secret,
+    ServerConfig, Stretch, TokenBucketConfig, TokenBucketOverride, TokenConfig, TraceConfig,
+    TrustedProxy, WebhookConfig, WindowConfig, WindowOverride, WindowSize,
 };
 
 /// A configuration that can be shown: as YAML by [`Display`](fmt::Display), as JSON by serde.
@@ -50,7 +50,7 @@ macro_rules! sections {
 sections! {
     Config {
         app, server, auth, database, redis, memory, ratelimit, rate_limiter, envoy, quota, kafka, webhooks,
-        observability,
+        console, observability,
     }
     AppConfig { name, version, environment }
     AuthConfig { mode, jwks_url, issuer, audience, jwks_cache_seconds, leeway_seconds, tokens }
@@ -89,6 +89,8 @@ sections! {
     }
     WebhookConfig { url, secret, events, timeout_seconds, allow_insecure }
     QuotaConfig { queue_capacity, reconcile_interval_seconds, reset_schedule, retention }
+    ConsoleConfig { enabled, session_ttl_seconds, idle_timeout_seconds, public_url, oidc }
+    OidcConfig { client_id, authorization_endpoint, token_endpoint, scope }
     ObservabilityConfig { log, trace, metrics }
     LogConfig { level, format }
     TraceConfig { enabled, endpoint, sample_rate }

@@ -93,7 +93,9 @@ impl CallError {
     pub(super) const fn status(&self) -> Code {
         match self {
             Self::Invalid(_) | Self::Unreadable(_) => Code::InvalidArgument,
-            Self::Auth(AuthError::PermissionDenied { .. }) => Code::PermissionDenied,
+            Self::Auth(AuthError::PermissionDenied { .. } | AuthError::CrossSite) => {
+                Code::PermissionDenied
+            }
             Self::Auth(_) => Code::Unauthenticated,
             Self::NoSuchRule(_) | Self::NoSuchService => Code::NotFound,
             Self::RuleExists(_) => Code::AlreadyExists,
@@ -201,7 +203,9 @@ impl From<RepositoryError> for CallError {
     fn from(error: RepositoryError) -> Self {
         match error {
             RepositoryError::NotFound(id) => Self::NoSuchRule(id.to_string()),
-            RepositoryError::Exists { .. } => Self::RuleExists(error.to_string()),
+            RepositoryError::Exists { .. } | RepositoryError::Changed(_) => {
+                Self::RuleExists(error.to_string())
+            }
             RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
             RepositoryError::Corrupt(_) => Self::Internal(error.to_string()),
         }

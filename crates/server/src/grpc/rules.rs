@@ -45,7 +45,7 @@ pub(super) fn listing(wire: &ListRulesRequest) -> Result<(RuleFilter, Page), Cal
         (Ok(scope), Ok(number), Ok(size)) => {
             let page = Page::new(number.number(), size.size()).map_err(page_error);
             let page = page.map_err(|violation| CallError::Invalid(vec![violation]))?;
-            Ok((RuleFilter { scope, enabled_only: wire.enabled_only }, page))
+            Ok((RuleFilter { scope, enabled_only: wire.enabled_only, search: None }, page))
         }
         (scope, number, size) => {
             let wrong = [scope.err(), number.err(), size.err()];

@@ -3,7 +3,7 @@ use std::time::Duration;
 use headgate::{Decision, FailMode};
 use prometheus::{Error, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry};
 
-use super::registered;
+use super::{registered, totals::Totals};
 
 /// Seconds, from what memory takes to what a time-out takes.
 pub(super) const BUCKETS: [f64; 16] = [
@@ -56,6 +56,15 @@ impl Checks {
             degraded_local: degraded.with_label_values(&[FailMode::Local.name()]),
             duration: registered(registry, Histogram::with_opts(duration)?)?,
         })
+    }
+
+    pub(super) fn add_to(&self, totals: &mut Totals) {
+        totals.allowed += self.allowed.get();
+        totals.denied += self.denied.get();
+        for degraded in [&self.degraded_open, &self.degraded_closed, &self.degraded_local] {
+            totals.degraded += degraded.get();
+        }
+        totals.observe(&self.duration);
     }
 
     pub(crate) fn decided(&self, decision: &Decision, took: Duration) {

@@ -6,7 +6,7 @@ use prometheus::{
     Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
 };
 
-use super::{checks::BUCKETS, registered};
+use super::{checks::BUCKETS, registered, totals::Totals};
 
 /// What was decided about keys, and how fast. Each series is looked up once, when the server starts.
 pub(crate) struct Keyed(PerAlgorithm<Series>);
@@ -52,6 +52,17 @@ impl Keyed {
             denied: answers(algorithm, "false"),
             degraded: degraded.with_label_values(&[algorithm.name()]),
         })))
+    }
+
+    pub(super) fn add_to(&self, totals: &mut Totals) {
+        for algorithm in KeyedAlgorithm::ALL {
+            let series = self.0.get(algorithm);
+            totals.allowed += series.allowed.count.get();
+            totals.denied += series.denied.count.get();
+            totals.degraded += series.degraded.get();
+            totals.observe(&series.allowed.duration);
+            totals.observe(&series.denied.duration);
+        }
     }
 
     pub(crate) fn decided(&self, algorithm: KeyedAlgorithm, decision: &Decision, took: Duration) {

@@ -4,6 +4,8 @@
 //! Handlers return an [`ApiError`]. It becomes a response without a body that carries the
 //! error along; `surface`, which knows the request's id, writes the envelope.
 
+mod detail;
+
 use std::borrow::Cow;
 
 use axum::{
@@ -12,7 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use headgate::StoreError;
-use headgate_ratelimit::{FieldError, RepositoryError, usecase::ManageError};
+use headgate_ratelimit::{RepositoryError, usecase::ManageError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -23,6 +25,8 @@ use crate::{
     quotas::QuotaRefusal,
     request_id::RequestId,
 };
+
+pub(super) use self::detail::Detail;
 
 /// Why a request was not answered.
 #[derive(Clone, Debug)]
@@ -49,6 +53,12 @@ pub(super) enum ApiError {
     NoSuchRule(String),
     /// There is such a rule already; says which.
     RuleExists(String),
+    /// Somebody else changed the rule since the caller saw it; says which.
+    RuleChanged(String),
+    /// There is no service of this name that has a document.
+    NoSuchService(String),
+    /// The document of a service is another than expected; says which.
+    DocumentChanged(String),
     /// A question about a key makes no sense.
     Keyed(Refusal),
     /// Too many clients follow events already.
@@ -63,16 +73,6 @@ pub(super) enum ApiError {
     NoStore(String),
     /// Something of ours failed; the log says what.
     Internal(String),
-}
-
-/// A field that does not fit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub(super) struct Detail {
-    #[schema(value_type = String)]
-    field: Cow<'static, str>,
-    /// Why, for programs.
-    reason: &'static str,
-    message: String,
 }
 
 /// An error.
@@ -121,10 +121,15 @@ impl ApiError {
             | Self::Keyed(_) => StatusCode::BAD_REQUEST,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Auth(AuthError::PermissionDenied { .. }) => StatusCode::FORBIDDEN,
+            Self::Auth(AuthError::PermissionDenied { .. } | AuthError::CrossSite) => {
+                StatusCode::FORBIDDEN
+            }
             Self::Auth(_) => StatusCode::UNAUTHORIZED,
-            Self::NoSuchRoute(_) | Self::NoSuchRule(_) => StatusCode::NOT_FOUND,
-            Self::RuleExists(_) => StatusCode::CONFLICT,
+            Self::NoSuchRoute(_) | Self::NoSuchRule(_) | Self::NoSuchService(_) => {
+                StatusCode::NOT_FOUND
+            }
+            Self::RuleExists(_) | Self::DocumentChanged(_) => StatusCode::CONFLICT,
+            Self::RuleChanged(_) => StatusCode::PRECONDITION_FAILED,
             Self::NoSuchMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Quota(refusal) => quotas::status(refusal),
             Self::TimedOut => StatusCode::REQUEST_TIMEOUT,
@@ -147,6 +152,9 @@ impl ApiError {
             Self::Quota(refusal) => refusal.code(),
             Self::NoSuchRule(_) => "SYS_RATELIMIT_RULE_NOT_FOUND",
             Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
+            Self::RuleChanged(_) => "SYS_RATELIMIT_RULE_CHANGED",
+            Self::NoSuchService(_) => "SYS_SERVICE_NOT_FOUND",
+            Self::DocumentChanged(_) => "SYS_SERVICE_VERSION_MISMATCH",
             Self::NoDatabase(_) => code!(area, "DATABASE_UNAVAILABLE"),
             Self::NoStore(_) => code!(area, "STORE_UNAVAILABLE"),
             Self::NoSuchRoute(_) => code!(area, "NOT_FOUND"),
@@ -161,7 +169,11 @@ impl ApiError {
     pub(super) fn message(&self) -> Cow<'static, str> {
         match self {
             Self::Invalid(_) => "validation failed".into(),
-            Self::BadBody(what) | Self::RuleExists(what) => what.clone().into(),
+            Self::BadBody(what)
+            | Self::RuleExists(what)
+            | Self::RuleChanged(what)
+            | Self::NoSuchService(what)
+            | Self::DocumentChanged(what) => what.clone().into(),
             Self::NotJson => "the body must be sent as content-type: application/json".into(),
             Self::TooLarge(most) => format!("the body must be at most {most} bytes").into(),
             Self::Interrupted => "the body did not arrive completely".into(),
@@ -258,6 +270,7 @@ impl From<RepositoryError> for ApiError {
         match error {
             RepositoryError::NotFound(id) => Self::NoSuchRule(id.to_string()),
             RepositoryError::Exists { .. } => Self::RuleExists(error.to_string()),
+            RepositoryError::Changed(_) => Self::RuleChanged(error.to_string()),
             RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
             RepositoryError::Corrupt(_) => Self::Internal(error.to_string()),
         }
@@ -277,24 +290,5 @@ impl From<ManageError> for ApiError {
             ManageError::Twice(..) => vec![Detail::new("rules", "duplicate", message)],
         };
         Self::Invalid(details)
-    }
-}
-
-// === impl Detail ===
-
-impl Detail {
-    pub(super) fn new(field: &'static str, reason: &'static str, message: String) -> Self {
-        Self { field: field.into(), reason, message }
-    }
-
-    /// The same field of one item of a list.
-    pub(super) fn within(self, list: &str, index: usize) -> Self {
-        Self { field: format!("{list}[{index}].{}", self.field).into(), ..self }
-    }
-}
-
-impl From<FieldError> for Detail {
-    fn from(error: FieldError) -> Self {
-        Self::new(error.field, error.reason, error.message)
     }
 }

@@ -1,5 +1,6 @@
 //! `GET /api/v1/events`: what happened to quotas, and [`stream`] as it happens.
 
+mod delivery;
 mod described;
 pub(super) mod stream;
 
@@ -19,16 +20,17 @@ use super::{
 };
 use crate::{auth::Action, events::Events, services::Services};
 
+use self::delivery::WireEvent;
+
 pub(super) use self::described::EventDescription;
 
 pub(super) const PATH: &str = "/api/v1/events";
 
-/// Some events, the oldest first.
+/// Some events, the oldest first unless said.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Events)]
-pub(super) struct WireEvents<'a> {
-    #[schema(value_type = Vec<EventDescription>)]
-    events: Vec<&'a QuotaEvent>,
+pub(super) struct WireEvents {
+    events: Vec<WireEvent>,
     /// Where to go on. There is nothing new while it stays what `after` was.
     next: String,
 }
@@ -37,6 +39,8 @@ pub(super) struct WireEvents<'a> {
 #[derive(Debug, Default)]
 struct Wanted {
     after: Option<i64>,
+    /// Backwards, from where on.
+    before: Option<i64>,
     quota_id: Option<QuotaId>,
     kind: Option<EventKind>,
 }
@@ -47,7 +51,7 @@ const DEFAULT_LIMIT: u32 = 50;
 /// How many events are looked at for one answer, if most are not wanted.
 const MAX_PAGES: usize = 10;
 
-/// Lists events, the oldest first.
+/// Lists events, the oldest first unless said.
 #[utoipa::path(
     get,
     path = "/api/v1/events",
@@ -55,12 +59,15 @@ const MAX_PAGES: usize = 10;
     operation_id = "list_events",
     params(
         ("after" = Option<i64>, Query, minimum = 0, description = "Only events after this place: the `next` of an earlier answer. The oldest that are kept unless said"),
+        ("order" = Option<String>, Query, description = "`oldest` (unless said) or `newest` first"),
+        ("before" = Option<i64>, Query, minimum = 0, description = "With `order=newest`: only events before this place, the `next` of an earlier answer"),
+        ("deliveries" = Option<bool>, Query, description = "Says of each event who has it already"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "At most so many; 50 unless said"),
         ("quota_id" = Option<String>, Query, description = "Only events of this policy"),
         ("event_type" = Option<String>, Query, description = "Only `QUOTA_EXCEEDED` or `QUOTA_THRESHOLD_REACHED`"),
     ),
     security(("token" = [])),
-    responses((status = 200, description = "Some of them; with a filter there may be fewer than `limit` though more follow", body = WireEvents<'_>), Invalid, Protected, Failing),
+    responses((status = 200, description = "Some of them; with a filter there may be fewer than `limit` though more follow", body = WireEvents), Invalid, Protected, Failing),
 )]
 pub(super) async fn list(
     State(services): State<Arc<Services>>,
@@ -76,10 +83,18 @@ pub(super) async fn list(
     if !(1..=MAX_LIMIT).contains(&limit) {
         reader.refuse("limit", told());
     }
+    let with_deliveries = reader
+        .parsed("deliveries", || "deliveries must be true or false".to_owned())
+        .unwrap_or(false);
     reader.finish()?;
 
     let (found, next) = wanted.find(&services.events, limit).await.map_err(|error| away(&error))?;
-    let events = found.iter().map(|logged| &logged.event).collect();
+    let events = if with_deliveries {
+        let listed = delivery::with_deliveries(&services.events, found).await;
+        listed.map_err(|error| away(&error))?
+    } else {
+        delivery::alone(found)
+    };
     Ok(json::respond(&WireEvents { events, next: next.to_string() }))
 }
 
@@ -91,8 +106,21 @@ impl Wanted {
         if after.is_some_and(|after: i64| after < 0) {
             reader.refuse("after", no_cursor("after"));
         }
+        let before = reader.parsed("before", || no_cursor("before"));
+        if before.is_some_and(|before: i64| before < 0) {
+            reader.refuse("before", no_cursor("before"));
+        }
+        let newest = match reader.text("order") {
+            None | Some("oldest") => false,
+            Some("newest") => true,
+            Some(_) => {
+                reader.refuse("order", "order must be one of: oldest, newest".to_owned());
+                false
+            }
+        };
         Self {
             after,
+            before: newest.then_some(before.unwrap_or(i64::MAX)),
             quota_id: reader.parsed("quota_id", || "quota_id must be a policy's id".to_owned()),
             kind: reader.parsed("event_type", || {
                 let names = EventKind::ALL.map(EventKind::name).join(", ");
@@ -116,26 +144,29 @@ impl Wanted {
         events: &Events,
         limit: u32,
     ) -> Result<(Vec<LoggedEvent>, i64), RepositoryError> {
-        let mut after = self.after.unwrap_or_default();
+        let mut place = self.before.or(self.after).unwrap_or_default();
         let at_a_time = if self.is_all() { limit } else { MAX_LIMIT };
         let mut found = Vec::new();
         for _ in 0..MAX_PAGES {
-            let page = events.log().after(after, at_a_time).await?;
+            let page = match self.before {
+                Some(_) => events.log().before(place, at_a_time).await?,
+                None => events.log().after(place, at_a_time).await?,
+            };
             let is_last = page.len() < at_a_time as usize;
             for logged in page {
-                after = logged.seq;
+                place = logged.seq;
                 if self.fits(&logged.event) {
                     found.push(logged);
                 }
                 if found.len() == limit as usize {
-                    return Ok((found, after));
+                    return Ok((found, place));
                 }
             }
             if is_last {
                 break;
             }
         }
-        Ok((found, after))
+        Ok((found, place))
     }
 }
 

@@ -15,14 +15,14 @@ use utoipa::OpenApi;
 
 use self::common::{RequestIds, Token};
 use super::{
-    actuator, audit, check, events, explain, health, json, keyed, metrics, quotas, reset, rules,
-    usage,
+    actuator, audit, check, documents, events, explain, health, json, keyed, metrics, quotas,
+    reset, rules, usage,
 };
 
 pub(super) use self::{
     refusals::{
-        Conflict, Exceeded, Failing, Invalid, Late, NoSuchQuota, NoSuchRule, Protected,
-        QuotaExists, RequestIdReused, Undecided, WithBody,
+        Changed, Conflict, DocumentChanged, Exceeded, Failing, Invalid, Late, NoSuchQuota,
+        NoSuchRule, NoSuchService, Protected, QuotaExists, RequestIdReused, Undecided, WithBody,
     },
     words::{
         Algorithm, AuditAction, Condition, FailMode, Match, Period, Scope, SubjectType, Window,
@@ -50,6 +50,7 @@ const METRICS: &str = "/metrics";
         (name = "quotas", description = "Budgets for a day or a month: policies, what is used of them, and using it. What is admitted is durable when it is answered."),
         (name = "audit", description = "Who changed what."),
         (name = "events", description = "What happened to quotas: each event once, and here for as long as it is kept."),
+        (name = "services", description = "The documents of services that embed the guard: what each is to run on, and what each runs on."),
         (name = "health", description = "How the server is. Needs no token."),
         (name = "description", description = "This document. Needs no token."),
     ),
@@ -82,6 +83,10 @@ const METRICS: &str = "/metrics";
         audit::audit,
         events::list,
         events::stream::follow,
+        documents::list,
+        documents::get,
+        documents::put,
+        documents::changes::changes,
         health::live,
         health::ready,
         metrics::render,

@@ -1,13 +1,14 @@
 //! `/api/v1/ratelimit/rules`: what the rules are.
 
 pub(super) mod apply;
+mod seen;
 mod wire;
 
 use std::{convert::Infallible, sync::Arc};
 
 use axum::{
     extract::{FromRequestParts, Path, State},
-    http::{StatusCode, request::Parts},
+    http::{HeaderMap, StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
 use headgate_ratelimit::{RuleFilter, RuleId, UnknownScope};
@@ -18,7 +19,7 @@ use super::{
     caller::Caller,
     error::ApiError,
     json::{self, JsonBody},
-    openapi::{self, Conflict, Failing, Invalid, NoSuchRule, Protected, WithBody},
+    openapi::{self, Changed, Conflict, Failing, Invalid, NoSuchRule, Protected, WithBody},
     page::WirePagination,
     query::Query,
 };
@@ -40,6 +41,8 @@ pub(super) struct WireRules {
 /// What a path names, by whatever stands there.
 pub(super) struct Named(pub(super) String);
 
+const MAX_SEARCH_CHARS: usize = 255;
+
 /// Lists rules, the newest first.
 #[utoipa::path(
     get,
@@ -49,6 +52,7 @@ pub(super) struct Named(pub(super) String);
     params(
         ("scope" = Option<openapi::Scope>, Query, description = "Only rules of this scope"),
         ("enabled_only" = Option<bool>, Query, description = "Only rules that are enabled"),
+        ("search" = Option<String>, Query, max_length = 255, description = "Only rules whose name or pattern contains this, whatever its case"),
         ("page" = Option<u32>, Query, minimum = 1, description = "Which page; 1 unless said"),
         ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "How many a page has; 20 unless said"),
     ),
@@ -67,7 +71,11 @@ pub(super) async fn list(
         enabled_only: reader
             .parsed("enabled_only", || "enabled_only must be true or false".to_owned())
             .unwrap_or(false),
+        search: reader.text("search").map(str::to_owned),
     };
+    if filter.search.as_ref().is_some_and(|text| text.chars().count() > MAX_SEARCH_CHARS) {
+        reader.refuse("search", format!("search must be at most {MAX_SEARCH_CHARS} characters"));
+    }
     let page = reader.page();
     reader.finish()?;
 
@@ -117,7 +125,7 @@ pub(super) async fn get(
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadRules).await?;
     let rule = services.rules.get(rule_id(&id)?).await?;
-    Ok(json::respond(&WireRule::from(&rule)))
+    Ok(seen::tagged(&rule))
 }
 
 /// Changes what a rule says.
@@ -126,22 +134,29 @@ pub(super) async fn get(
     path = "/api/v1/ratelimit/rules/{id}",
     tag = "rules",
     operation_id = "update_rule",
-    params(("id" = String, Path, format = "uuid", description = "The rule's id")),
+    params(
+        ("id" = String, Path, format = "uuid", description = "The rule's id"),
+        ("If-Match" = Option<String>, Header, description = "The rule's `updated_at` as it was seen, in quotes, which is also its `ETag`: it is changed only if nobody else changed it since"),
+    ),
     request_body = WireDraft<'_>,
     security(("token" = [])),
-    responses((status = 200, description = "The rule", body = WireRule), NoSuchRule, Conflict, WithBody, Protected, Failing),
+    responses((status = 200, description = "The rule", body = WireRule), NoSuchRule, Conflict, Changed, WithBody, Protected, Failing),
 )]
 pub(super) async fn update(
     State(services): State<Arc<Services>>,
     caller: Caller,
     Named(id): Named,
+    headers: HeaderMap,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::WriteRules).await?;
     let id = rule_id(&id)?;
     let draft: WireDraft<'_> = body.parse()?;
-    let rule = services.rules.update(id, draft.into(), &author).await?;
-    Ok(json::respond(&WireRule::from(&rule)))
+    let rule = match seen::of(&headers)? {
+        None => services.rules.update(id, draft.into(), &author).await?,
+        Some(seen) => services.rules.update_seen(id, draft.into(), seen, &author).await?,
+    };
+    Ok(seen::tagged(&rule))
 }
 
 /// Removes a rule.

@@ -8,7 +8,7 @@ use axum::{
     extract::State,
     http::{
         Method, Request,
-        header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH},
+        header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, COOKIE},
     },
     response::{IntoResponse, Response},
 };
@@ -41,9 +41,10 @@ impl Surface {
     pub(crate) fn new(
         services: Arc<Services>,
         metrics_path: Option<&str>,
+        console: bool,
         request_timeout: Duration,
     ) -> Self {
-        let (router, templates) = super::routes(metrics_path).with(Arc::clone(&services));
+        let (router, templates) = super::routes(metrics_path, console).with(Arc::clone(&services));
         Self { router, templates, services, request_timeout }
     }
 
@@ -60,7 +61,8 @@ impl Surface {
         let path = if is_check { check::PATH } else { self.templates.of(request.uri().path()) };
         let is_keyed = !is_check && path.starts_with(keyed::PREFIX);
         let area = quotas::area(request.uri().path());
-        if request.headers().contains_key(AUTHORIZATION) {
+        let headers = request.headers();
+        if headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE) {
             // Only those who may change something have their request's name written down.
             request.extensions_mut().insert(id.clone());
         }

@@ -132,6 +132,21 @@ impl QuotaEventLog for Diary {
         unreachable!("nothing is told")
     }
 
+    async fn before(
+        &self,
+        _: i64,
+        _: u32,
+    ) -> Result<Vec<headgate_quota::LoggedEvent>, RepositoryError> {
+        unreachable!("nothing is told")
+    }
+
+    async fn deliveries(
+        &self,
+        _: &[&str],
+    ) -> Result<Vec<headgate_quota::Delivery>, RepositoryError> {
+        unreachable!("nothing is told")
+    }
+
     async fn undelivered(
         &self,
         _: &str,

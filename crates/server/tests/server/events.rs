@@ -1,7 +1,7 @@
 //! What happens to quotas is told: over REST, as a stream, to webhooks, by one server of several.
 
 mod listed;
-mod receiver;
+pub(crate) mod receiver;
 mod replicas;
 mod startup;
 mod stream;

@@ -64,13 +64,21 @@ impl Server {
         Self { data: Some(data), ..Self::launch(Some(file), &keys).await }
     }
 
+    /// Starts at this address, with the data folder that `keys` name.
+    pub(crate) async fn start_at(address: SocketAddr, keys: &[(&str, &str)]) -> Self {
+        Self::launch_at(address, None, keys).await
+    }
+
     async fn launch(file: Option<&Path>, keys: &[(&str, &str)]) -> Self {
+        Self::launch_at(SocketAddr::from(([127, 0, 0, 1], 0)), file, keys).await
+    }
+
+    async fn launch_at(address: SocketAddr, file: Option<&Path>, keys: &[(&str, &str)]) -> Self {
         let variables = keys.iter().map(|(key, value)| (variable(key), (*value).to_owned()));
         let config = Config::load(file, variables).expect("a configuration that fits");
         let app = App::build(&config).await.expect("a server");
-        let bind = || TcpListener::bind(("127.0.0.1", 0));
-        let rest = bind().await.expect("a free port");
-        let grpc = bind().await.expect("a free port");
+        let rest = TcpListener::bind(address).await.expect("a free port");
+        let grpc = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = rest.local_addr().expect("the listener's address");
         let grpc_address = grpc.local_addr().expect("the listener's address");
         let (shutdown, told) = oneshot::channel();

@@ -6,6 +6,7 @@ mod audit;
 mod auth;
 mod check;
 mod connections;
+mod console;
 mod docs;
 mod envoy;
 mod errors;

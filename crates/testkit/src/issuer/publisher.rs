@@ -16,7 +16,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{runtime, sync::oneshot};
 
-use super::{Answer, State, lock};
+use super::{Answer, State, lock, sign_in};
 
 /// Answers on a thread of its own, so that a test need not run on tokio. Dropping it closes the port.
 pub(super) struct Publisher {
@@ -70,7 +70,10 @@ async fn answer(
     request: Request<Incoming>,
     state: Arc<Mutex<State>>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (status, body) = if request.uri().path() == "/certs" {
+    if request.uri().path() != "/certs" {
+        return Ok(sign_in::answer(request, &state).await);
+    }
+    let (status, body) = {
         let answer = {
             let mut state = lock(&state);
             state.fetches += 1;
@@ -84,8 +87,6 @@ async fn answer(
             Some(answer) => answer,
             None => future::pending().await,
         }
-    } else {
-        (404, String::new())
     };
     let response = Response::builder().status(status).header("content-type", "application/json");
     Ok(response.body(Full::new(body.into())).expect("a response"))

@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use headgate::{ManualClock, Timestamp};
 use headgate_quota::{
-    Backlog, Leadership, LoggedEvent, QuotaEvent, QuotaEventLog, RepositoryError,
+    Backlog, Delivery, Leadership, LoggedEvent, QuotaEvent, QuotaEventLog, RepositoryError,
 };
 use prometheus::Registry;
 use tokio::time::{self, Instant};
@@ -58,6 +58,14 @@ impl QuotaEventLog for Log {
         };
         let all = events.iter().enumerate().map(logged);
         Ok(all.filter(|logged| logged.seq > seq).take(max as usize).collect())
+    }
+
+    async fn before(&self, _: i64, _: u32) -> Result<Vec<LoggedEvent>, RepositoryError> {
+        unreachable!("nobody looks back")
+    }
+
+    async fn deliveries(&self, _: &[&str]) -> Result<Vec<Delivery>, RepositoryError> {
+        unreachable!("nobody asks who has them")
     }
 
     async fn undelivered(

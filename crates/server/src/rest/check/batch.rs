@@ -68,8 +68,9 @@ pub(in crate::rest) async fn check_batch(
         services.check.check_all(&questions).await?
     };
     if !dry_run {
-        for verdict in &verdicts {
+        for (question, verdict) in questions.iter().zip(&verdicts) {
             services.metrics.checks.decided(&verdict.decision, started.elapsed());
+            services.note(question, verdict);
         }
     }
     if services.tracer.is_some() {

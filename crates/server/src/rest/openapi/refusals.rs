@@ -82,6 +82,33 @@ pub(in crate::rest) enum Conflict {
     Exists(Envelope<'static>),
 }
 
+/// What whoever changes a rule that they have seen may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Changed {
+    /// Somebody else changed the rule since it had the tag of `If-Match`.
+    #[response(status = 412)]
+    Changed(Envelope<'static>),
+}
+
+/// What whoever names a service may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum NoSuchService {
+    /// No service of this name has a document.
+    #[response(status = 404)]
+    NoSuchService(Envelope<'static>),
+}
+
+/// What whoever changes a document may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum DocumentChanged {
+    /// The document has another version than `expected_version`.
+    #[response(status = 409)]
+    Changed(Envelope<'static>),
+}
+
 /// What whoever names a quota may be told.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]

@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use headgate::Timestamp;
-use headgate_quota::{Backlog, Leadership, QuotaEventLog};
+use headgate_quota::{Backlog, Delivery, Leadership, QuotaEventLog};
 
 use super::*;
 
@@ -12,6 +12,14 @@ struct Quietly;
 impl QuotaEventLog for Quietly {
     async fn after(&self, _: i64, _: u32) -> Result<Vec<LoggedEvent>, RepositoryError> {
         Ok(Vec::new())
+    }
+
+    async fn before(&self, _: i64, _: u32) -> Result<Vec<LoggedEvent>, RepositoryError> {
+        unreachable!("nobody looks back")
+    }
+
+    async fn deliveries(&self, _: &[&str]) -> Result<Vec<Delivery>, RepositoryError> {
+        unreachable!("nobody delivers")
     }
 
     async fn undelivered(

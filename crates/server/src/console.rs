@@ -1,0 +1,66 @@
+//! The console: what a browser needs beside the API.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`session`] | browsers that have signed in |
+//! | [`hitters`] | who is limited most, in a bounded memory |
+//! | [`pulse`] | what was decided in each of the last seconds, and how store and database are |
+//! | [`oidc`] | those who are on their way to the issuer and back |
+//! | [`preview`] | what a limit would admit, by the engine itself |
+//!
+//! What browsers are answered is in `rest::console`, and the pages are in `assets`.
+
+pub(crate) mod hitters;
+pub(crate) mod oidc;
+pub(crate) mod preview;
+pub(crate) mod pulse;
+pub(crate) mod session;
+
+use std::sync::Arc;
+
+use headgate::{Clock, Timestamp};
+use ring::digest::{SHA256, digest};
+
+use self::{hitters::Hitters, oidc::Oidc, pulse::Pulse, session::Sessions};
+use crate::config::Config;
+
+pub(crate) use self::hitters::Limited;
+
+/// What a browser needs beside the API.
+pub(crate) struct Console {
+    pub(crate) sessions: Sessions,
+    pub(crate) hitters: Hitters,
+    pub(crate) pulse: Pulse,
+    /// How people sign in at the issuer, if they can.
+    pub(crate) oidc: Option<Oidc>,
+    /// When the server started.
+    pub(crate) started_at: Timestamp,
+    /// Names the configuration: another one has another name.
+    pub(crate) config_version: String,
+}
+
+impl Console {
+    pub(crate) fn new(config: &Config, clock: &Arc<dyn Clock>) -> Self {
+        let started_at = clock.now();
+        Self {
+            sessions: Sessions::new(&config.console, Arc::clone(clock)),
+            hitters: Hitters::new(started_at),
+            pulse: Pulse::default(),
+            oidc: Oidc::new(config, clock),
+            started_at,
+            config_version: version(config),
+        }
+    }
+}
+
+/// Secrets are no part of it: they are masked where the configuration is shown.
+fn version(config: &Config) -> String {
+    fingerprint(&config.shown().to_string())
+}
+
+/// Sixteen digits that tell a text from all others that there are likely to be.
+pub(crate) fn fingerprint(text: &str) -> String {
+    let digest = digest(&SHA256, text.as_bytes());
+    let (start, _) = digest.as_ref().split_first_chunk().unwrap_or((&[0; 8], &[]));
+    format!("{:016x}", u64::from_be_bytes(*start))
+}

@@ -1,0 +1,76 @@
+// Which rules are about a subject, and how it stands under each.
+
+import { get, post, withQuery } from "./api.js";
+import { meter } from "./bars.js";
+import { confirm } from "./dialog.js";
+import { announce, h } from "./dom.js";
+import { clear, complain, field, reasonField, select } from "./form.js";
+import { limit, number, time } from "./format.js";
+import { t } from "./messages.js";
+import { link, note } from "./router.js";
+import { SCOPES } from "./rules.js";
+import { badge } from "./table.js";
+
+export const title = () => t("page.explain");
+
+export async function render(content, { parameters, signal, can }) {
+  const scope = select(SCOPES.map((name) => [name, t(`scope.${name}`)]), parameters.get("scope") ?? "user");
+  const identifier = h("input", { type: "text", value: parameters.get("identifier") ?? "", required: true, autocomplete: "off", spellcheck: "false" });
+  const [problem, found] = [h("div", { role: "alert" }), h("div", {})];
+  const look = async () => {
+    const asked = { scope: scope.value, identifier: identifier.value };
+    note(["explain"], asked);
+    clear(form);
+    problem.replaceChildren();
+    try {
+      const seen = await get(withQuery("/api/v1/ratelimit/explain", asked), { signal });
+      found.replaceChildren(...shown(seen, can, look));
+      announce(t("found", { count: number(seen.rules.length) }));
+    } catch (error) {
+      if (signal.aborted) return;
+      found.replaceChildren();
+      complain(form, problem, error);
+    }
+  };
+  const form = h("form", { class: "filters", novalidate: true, on: { submit: (event) => { event.preventDefault(); look(); } } },
+    field("scope", t("scope"), scope), field("identifier", t("identifier"), identifier, t("hint.identifier")),
+    h("button", { class: "primary", type: "submit" }, t("explain.look")));
+  content.append(h("p", { class: "hint" }, t("explain.hint")), form, problem, found);
+  if (identifier.value) await look();
+}
+
+function shown(seen, can, look) {
+  const subject = `${seen.scope}:${seen.identifier}`;
+  return [
+    h("div", { class: "heading-row" }, h("h2", { class: "long" }, subject),
+      can("reset_counters") ? h("button", { type: "button", class: "danger", on: { click: () => reset(seen, look) } }, t("explain.reset")) : null),
+    h("p", { class: "hint" }, t("overview.revision", { revision: number(seen.revision) })),
+    h("ol", { class: "explained" }, seen.rules.map((rule) => one(rule, can))),
+  ];
+}
+
+function one(rule, can) {
+  const name = rule.rule_id && can("read_rules") ? h("a", { href: link(["rules", rule.rule_id]) }, rule.rule_name) : rule.rule_name;
+  const known = rule.remaining !== undefined;
+  const used = rule.used ?? rule.limit - (rule.remaining ?? 0);
+  return h("li", { class: rule.applies ? "card applies" : "card" },
+    h("div", { class: "heading-row" }, h("h3", { class: "long" }, name), badge(t(rule.applies ? "explain.applies" : "explain.idle"), rule.applies ? "good" : "off")),
+    h("p", {}, t(`match.${rule.match}`), rule.identifier_pattern ? [" ", h("code", { class: "long" }, rule.identifier_pattern)] : "", " — ", limit(rule), ", ", t(`algorithm.${rule.algorithm}`)),
+    h("p", { class: "hint" }, rule.why),
+    known ? [meter({ used, limit: rule.limit, label: t("used") }),
+      h("p", {}, t("explain.standing", { used: number(used), remaining: number(rule.remaining) }),
+        rule.reset_at ? [" · ", t("explain.whole"), " ", time(new Date(rule.reset_at * 1000).toISOString())] : "")]
+      : h("p", { class: "hint" }, t("explain.unused")));
+}
+
+async function reset(seen, look) {
+  const reason = reasonField();
+  const done = await confirm({
+    title: t("explain.reset"), text: t("explain.reset_text", { subject: `${seen.scope}:${seen.identifier}` }), body: reason.element, yes: t("reset"), danger: true,
+    act: () => post("/api/v1/ratelimit/reset", { scope: seen.scope, identifier: seen.identifier, reason: reason.input.value }),
+  });
+  if (done) {
+    announce(t("explain.was_reset"));
+    await look();
+  }
+}

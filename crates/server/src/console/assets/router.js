@@ -1,0 +1,33 @@
+// Which page is shown: the part of the address after `#`.
+
+/** The page's path and parameters. */
+export function place() {
+  const [path, query] = location.hash.replace(/^#/, "").split("?");
+  const parts = (path || "/overview").split("/").filter(Boolean).map(decoded);
+  return { parts, parameters: new URLSearchParams(query ?? "") };
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** The address of a page. */
+export function link(parts, parameters = {}) {
+  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value));
+  const text = query.toString();
+  return `#/${parts.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
+}
+
+/** Goes to a page. */
+export function go(parts, parameters) {
+  location.hash = link(parts, parameters);
+}
+
+/** Changes the parameters of the page that is shown, without leaving it. */
+export function note(parts, parameters) {
+  history.replaceState(null, "", link(parts, parameters));
+}

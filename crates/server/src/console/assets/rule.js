@@ -1,0 +1,141 @@
+// One rule: what it says, what that means, and what saving would change.
+
+import { get, post, put, withQuery } from "./api.js";
+import { changed, comparison } from "./diff.js";
+import { announce, h } from "./dom.js";
+import { checkbox, clear, complain, field, notice, said, select } from "./form.js";
+import { time } from "./format.js";
+import { t } from "./messages.js";
+import { plot } from "./preview.js";
+import { go, link } from "./router.js";
+import { RULES, SCOPES } from "./rules.js";
+
+const ALGORITHMS = ["token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_window_counter"];
+const FAIL_MODES = ["open", "closed", "local"];
+const FIELDS = ["name", "scope", "identifier_pattern", "limit", "window_seconds", "algorithm", "burst", "fail_mode", "enabled"];
+const BLANK = { name: null, scope: "user", identifier_pattern: "", limit: 100, window_seconds: 60, algorithm: "token_bucket", burst: null, fail_mode: null, enabled: true };
+
+export const title = ([, id]) => t(id === "new" ? "rules.new" : "rules.one");
+
+export async function render(content, { parts: [, id], signal, can }) {
+  if (id === "new") return edit(content, null, signal, can);
+  try {
+    edit(content, await get(`${RULES}/${encodeURIComponent(id)}`, { signal }), signal, can);
+  } catch (error) {
+    if (!signal.aborted) content.append(notice(said(error)), h("a", { href: link(["rules"]) }, t("rules.back")));
+  }
+}
+
+/** What of a rule can be said. */
+function spec(rule) {
+  return Object.fromEntries(FIELDS.map((name) => [name, rule[name] ?? null]));
+}
+
+function edit(content, rule, signal, can) {
+  const form = h("form", { class: "editor", novalidate: true });
+  const state = { rule, base: rule ? spec(rule) : null, form };
+  const inputs = fields(rule ?? BLANK, !can("write_rules"));
+  const [problem, changes, picture] = [h("div", { role: "alert" }), h("div", { class: "changes" }), plot(signal)];
+  const read = () => reading(inputs);
+  const update = () => {
+    const now = read();
+    picture.show(now);
+    const names = state.base ? changed(state.base, now) : [];
+    if (names.length || !state.base) form.setAttribute("data-unsaved", "");
+    else form.removeAttribute("data-unsaved");
+    changes.replaceChildren(...(state.base && names.length
+      ? [comparison([[t("before"), state.base], [t("after"), now]], names, t("rules.changes"))]
+      : state.base ? [h("p", { class: "hint" }, t("rules.unchanged"))] : []));
+  };
+  const save = h("button", { class: "primary", type: "submit" }, t(rule ? "save" : "create"));
+  const actions = h("div", { class: "actions" }, can("write_rules") ? save : null, h("a", { class: "button", href: link(["rules"]) }, t("rules.back")));
+  form.append(h("div", { class: "columns" }, h("div", {}, Object.values(inputs).map((it) => it.element)), picture.element), changes, problem, actions);
+  form.addEventListener("input", update);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    save.disabled = true;
+    problem.replaceChildren();
+    clear(form);
+    try {
+      await store(state, read());
+      form.removeAttribute("data-unsaved");
+      announce(t("saved"));
+      go(["rules"]);
+    } catch (error) {
+      await refused(error, { state, read, inputs, problem, update });
+    }
+    save.disabled = false;
+  });
+  content.append(rule ? h("p", { class: "hint" }, t("changed"), " ", time(rule.updated_at)) : "", form);
+  update();
+}
+
+/** Saves: a rule that somebody else changed meanwhile is not overwritten. */
+function store({ rule }, now) {
+  if (!rule) return post(RULES, now);
+  return put(`${RULES}/${encodeURIComponent(rule.id)}`, now, { headers: { "if-match": `"${rule.updated_at}"` } });
+}
+
+async function refused(error, editing) {
+  const { state, problem, read } = editing;
+  if (error.status === 412) return conflict(await get(`${RULES}/${encodeURIComponent(state.rule.id)}`), editing);
+  complain(state.form, problem, error);
+  if (error.status !== 409) return;
+  const mine = read();
+  const { rules } = await get(withQuery(RULES, { scope: mine.scope, search: mine.identifier_pattern, page_size: 100 }));
+  const other = rules.find((it) => it.identifier_pattern === mine.identifier_pattern && it.window_seconds === mine.window_seconds && it.id !== state.rule?.id);
+  if (!other) return;
+  const names = changed(spec(other), mine);
+  problem.append(names.length ? comparison([[t("rules.other"), spec(other)], [t("mine"), mine]], names, t("rules.exists")) : "",
+    h("a", { class: "button", href: link(["rules", other.id]) }, t("rules.open_other")));
+}
+
+/** Shows what somebody else made of the rule, beside what it was and what it is to be. */
+function conflict(theirs, { state, read, inputs, problem, update }) {
+  const [was, now, mine] = [state.base, spec(theirs), read()];
+  const names = FIELDS.filter((name) => changed({ x: was[name] }, { x: now[name] }).length || changed({ x: was[name] }, { x: mine[name] }).length);
+  const settle = (values) => {
+    Object.assign(state, { rule: theirs, base: now });
+    Object.entries(values).forEach(([name, value]) => inputs[name].write(value));
+    problem.replaceChildren();
+    update();
+    state.form.querySelector("[name]")?.focus();
+  };
+  problem.replaceChildren(notice(t("rules.conflict")),
+    comparison([[t("seen"), was], [t("theirs"), now], [t("mine"), mine]], names, t("rules.conflict_caption")),
+    h("div", { class: "actions" },
+      h("button", { type: "button", on: { click: () => settle(mine) } }, t("rules.keep_mine")),
+      h("button", { type: "button", on: { click: () => settle(now) } }, t("rules.take_theirs"))));
+}
+
+function fields(rule, disabled) {
+  const text = (name, attributes, hint) => {
+    const input = h("input", { type: "text", autocomplete: "off", spellcheck: "false", value: rule[name] ?? "", disabled, ...attributes });
+    return { element: field(name, t(`field.${name}`), input, hint), read: () => input.value || null, write: (value) => { input.value = value ?? ""; } };
+  };
+  const amount = (name, hint) => {
+    const it = text(name, { type: "number", inputmode: "numeric", min: 1, step: 1 }, hint);
+    return { ...it, read: () => { const given = it.read(); return given === null ? null : Number(given); } };
+  };
+  const choice = (name, choices, hint) => {
+    const input = select(choices, rule[name] ?? "", { disabled });
+    return { element: field(name, t(`field.${name}`), input, hint), read: () => input.value || null, write: (value) => { input.value = value ?? ""; } };
+  };
+  const enabled = checkbox("enabled", t("field.enabled"), rule.enabled);
+  enabled.input.disabled = disabled;
+  return {
+    name: text("name", {}, t("hint.name")),
+    scope: choice("scope", SCOPES.map((name) => [name, t(`scope.${name}`)])),
+    identifier_pattern: text("identifier_pattern", { required: true }, t("hint.pattern")),
+    limit: amount("limit", t("hint.limit")),
+    window_seconds: amount("window_seconds"),
+    algorithm: choice("algorithm", ALGORITHMS.map((name) => [name, t(`algorithm.${name}`)])),
+    burst: amount("burst", t("hint.burst")),
+    fail_mode: choice("fail_mode", [["", t("fail_mode.default")], ...FAIL_MODES.map((name) => [name, t(`fail_mode.${name}`)])], t("hint.fail_mode")),
+    enabled: { element: enabled.element, read: () => enabled.input.checked, write: (value) => { enabled.input.checked = value; } },
+  };
+}
+
+function reading(inputs) {
+  return Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, input.read()]));
+}

@@ -1,0 +1,190 @@
+//! Signing in at the issuer of the tokens: the authorization code flow with PKCE (RFC 7636), as a public client.
+//!
+//! Whoever is on the way to the issuer is known by the `state`, which their browser keeps in a cookie: a code that
+//! somebody else was given is worth nothing here.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE};
+use headgate::{Clock, Timestamp};
+use reqwest::{Url, header::CONTENT_TYPE};
+use ring::{
+    digest::{SHA256, digest},
+    rand::{SecureRandom, SystemRandom},
+};
+use serde::Deserialize;
+use thiserror::Error;
+use tokio::sync::OnceCell;
+
+use crate::{
+    auth::fetch::{self, FetchError},
+    config::{Config, JwksUrl},
+};
+
+/// Where the issuer sends people back to.
+pub(crate) const CALLBACK: &str = "/console/oidc/callback";
+
+/// How long somebody may take at the issuer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The most that are on their way at a time; then the oldest makes room.
+const MAX_ON_THE_WAY: usize = 1024;
+
+/// How people sign in at the issuer.
+pub(crate) struct Oidc {
+    client_id: String,
+    scope: String,
+    issuer: Option<String>,
+    public_url: Option<Url>,
+    named: Option<Endpoints>,
+    discovered: OnceCell<Endpoints>,
+    on_the_way: Mutex<HashMap<String, Way>>,
+    clock: Arc<dyn Clock>,
+}
+
+/// Somebody who is on the way to the issuer and back.
+pub(crate) struct Departure {
+    /// Where to.
+    pub(crate) location: String,
+    /// What they are known by when they come back.
+    pub(crate) state: String,
+}
+
+/// Why nobody came back.
+#[derive(Debug, Error)]
+pub(crate) enum OidcError {
+    #[error("the issuer cannot be asked: {0}")]
+    Client(#[from] reqwest::Error),
+    #[error("the issuer's answer cannot be used: {0}")]
+    Answer(#[from] FetchError),
+    #[error("the issuer's answer is not what was asked for: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    #[error("the issuer's URL is none")]
+    Issuer,
+    #[error("nobody with this state is on the way")]
+    Unknown,
+    #[error("the system gives no random bytes")]
+    NoRandomness,
+}
+
+#[derive(Clone, Deserialize)]
+struct Endpoints {
+    authorization_endpoint: JwksUrl,
+    token_endpoint: JwksUrl,
+}
+
+struct Way {
+    verifier: String,
+    redirect_uri: String,
+    ends_at: Timestamp,
+}
+
+/// What the issuer gives for a code; the first that proves a role counts.
+#[derive(Deserialize)]
+pub(crate) struct Tokens {
+    pub(crate) access_token: String,
+    pub(crate) id_token: Option<String>,
+}
+
+// === impl Oidc ===
+
+impl Oidc {
+    pub(super) fn new(config: &Config, clock: &Arc<dyn Clock>) -> Option<Self> {
+        let oidc = &config.console.oidc;
+        let named = oidc.authorization_endpoint.as_ref().zip(oidc.token_endpoint.as_ref());
+        Some(Self {
+            client_id: oidc.client_id.clone()?,
+            scope: oidc.scope.clone(),
+            issuer: config.auth.issuer.clone(),
+            public_url: config.console.public_url.as_ref().map(|url| url.get().clone()),
+            named: named.map(|(authorization, token)| Endpoints {
+                authorization_endpoint: authorization.clone(),
+                token_endpoint: token.clone(),
+            }),
+            discovered: OnceCell::new(),
+            on_the_way: Mutex::default(),
+            clock: Arc::clone(clock),
+        })
+    }
+
+    /// Sends somebody to the issuer; they come back to `origin`, unless the operator says where.
+    pub(crate) async fn begin(&self, origin: &str) -> Result<Departure, OidcError> {
+        let endpoints = self.endpoints().await?;
+        let (state, verifier) = (secret()?, secret()?);
+        let challenge = URL_SAFE.encode(digest(&SHA256, verifier.as_bytes()));
+        let origin = match &self.public_url {
+            Some(url) => url.as_str().trim_end_matches('/'),
+            None => origin,
+        };
+        let redirect_uri = format!("{origin}{CALLBACK}");
+        let mut location = endpoints.authorization_endpoint.get().clone();
+        location
+            .query_pairs_mut()
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &self.client_id)
+            .append_pair("redirect_uri", &redirect_uri)
+            .append_pair("scope", &self.scope)
+            .append_pair("state", &state)
+            .append_pair("code_challenge", &challenge)
+            .append_pair("code_challenge_method", "S256");
+        self.note(state.clone(), verifier, redirect_uri);
+        Ok(Departure { location: location.into(), state })
+    }
+
+    /// Fetches the tokens of somebody who came back with `code`. Each way is gone once.
+    pub(crate) async fn finish(&self, state: &str, code: &str) -> Result<Tokens, OidcError> {
+        let way = self.on_the_way.lock().unwrap_or_else(PoisonError::into_inner).remove(state);
+        let way = way.filter(|way| self.clock.now() < way.ends_at).ok_or(OidcError::Unknown)?;
+        let url = self.endpoints().await?.token_endpoint.get();
+        let body = form_urlencoded::Serializer::new(String::new())
+            .append_pair("grant_type", "authorization_code")
+            .append_pair("code", code)
+            .append_pair("redirect_uri", &way.redirect_uri)
+            .append_pair("client_id", &self.client_id)
+            .append_pair("code_verifier", &way.verifier)
+            .finish();
+        let request = fetch::client(url)?.post(url.clone()).body(body);
+        let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        Ok(serde_json::from_slice(&fetch::body(request.send().await?).await?)?)
+    }
+
+    fn note(&self, state: String, verifier: String, redirect_uri: String) {
+        let now = self.clock.now();
+        let mut ways = self.on_the_way.lock().unwrap_or_else(PoisonError::into_inner);
+        if ways.len() >= MAX_ON_THE_WAY {
+            ways.retain(|_, way| now < way.ends_at);
+        }
+        if ways.len() >= MAX_ON_THE_WAY {
+            let oldest = ways.iter().min_by_key(|(_, way)| way.ends_at);
+            if let Some(oldest) = oldest.map(|(state, _)| state.clone()) {
+                ways.remove(&oldest);
+            }
+        }
+        ways.insert(state, Way { verifier, redirect_uri, ends_at: now + PATIENCE });
+    }
+
+    /// As the operator says, or else as the issuer says of itself.
+    async fn endpoints(&self) -> Result<&Endpoints, OidcError> {
+        if let Some(named) = &self.named {
+            return Ok(named);
+        }
+        let discover = async || {
+            let issuer = self.issuer.as_deref().ok_or(OidcError::Issuer)?.trim_end_matches('/');
+            let url = format!("{issuer}/.well-known/openid-configuration");
+            let url = Url::parse(&url).map_err(|_| OidcError::Issuer)?;
+            let answer = fetch::client(&url)?.get(url).send().await?;
+            Ok(serde_json::from_slice(&fetch::body(answer).await?)?)
+        };
+        self.discovered.get_or_try_init(discover).await
+    }
+}
+
+fn secret() -> Result<String, OidcError> {
+    let mut secret = [0; 32];
+    SystemRandom::new().fill(&mut secret).map_err(|_| OidcError::NoRandomness)?;
+    Ok(URL_SAFE.encode(secret))
+}

@@ -1,0 +1,132 @@
+//! What a limit would admit, by the engine itself: one subject, two windows of time, two ways of asking.
+
+use std::time::Duration;
+
+use headgate::{Account, Cost, Limit, Timestamp, Verb};
+
+/// How many moments are looked at in each way.
+const STEPS: u64 = 120;
+
+/// How many windows are looked at.
+const WINDOWS: u32 = 2;
+
+/// Who asks for more than the limit gives, by how much: in percent.
+const STEADY_PERCENT: u64 = 125;
+
+/// What a subject would be admitted over two windows.
+#[derive(Debug)]
+pub(crate) struct Preview {
+    /// Of one who takes all there is, as soon as it is there.
+    pub(crate) burst: Vec<Point>,
+    /// Of one who asks evenly, for a quarter more than the limit in each window.
+    pub(crate) steady: Vec<Point>,
+}
+
+/// What was asked for and admitted so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Point {
+    pub(crate) after: Duration,
+    pub(crate) asked: u64,
+    pub(crate) admitted: u64,
+}
+
+/// A subject that never was, at the beginning of a time that is its own.
+struct Subject<'l> {
+    limit: &'l Limit,
+    account: Account,
+    point: Point,
+}
+
+/// Long after the beginning of all time, and a multiple of every window of whole seconds that divides a day.
+const EPOCH: Timestamp = Timestamp::from_micros(86_400_000_000_000);
+
+impl Preview {
+    /// Asks the engine what `limit`, which is about windows of this length, would admit to how many.
+    pub(crate) fn of(limit: &Limit, units: u64, window: Duration) -> Self {
+        let asked = |step: u64| {
+            let whole = u128::from(units) * u128::from(STEADY_PERCENT) * u128::from(WINDOWS);
+            u64::try_from(whole * u128::from(step) / u128::from(STEPS) / 100).unwrap_or(u64::MAX)
+        };
+        Self {
+            burst: walk(limit, window, |_, left| left),
+            steady: walk(limit, window, |point, _| asked(point.0).saturating_sub(point.1)),
+        }
+    }
+}
+
+/// Asks at each step for what `wants` says, given the step with what was asked before, and what is left.
+fn walk(limit: &Limit, window: Duration, wants: impl Fn((u64, u64), u64) -> u64) -> Vec<Point> {
+    let point = Point { after: Duration::ZERO, asked: 0, admitted: 0 };
+    let mut subject = Subject { limit, account: Account::default(), point };
+    let all = window * WINDOWS;
+    let at = |step: u64| Duration::from_micros((all.as_micros() as u64 / STEPS) * step);
+    let step = |step| {
+        let now = EPOCH + at(step);
+        let wanted = wants((step, subject.point.asked), subject.left(now));
+        subject.ask(wanted, now);
+        subject.point.after = at(step);
+        subject.point
+    };
+    (0..=STEPS).map(step).collect()
+}
+
+impl Subject<'_> {
+    fn left(&self, now: Timestamp) -> u64 {
+        self.account.outcome(self.limit, Cost::ONE, now, true).remaining
+    }
+
+    /// Asks for so much, one by one as it were: what is left of it is admitted.
+    fn ask(&mut self, wanted: u64, now: Timestamp) {
+        let granted = wanted.min(self.left(now));
+        self.point.asked = self.point.asked.saturating_add(wanted);
+        let Ok(cost) = Cost::new(granted) else {
+            return;
+        };
+        if self.account.permits(self.limit, Verb::Acquire, cost, now) {
+            self.account.perform(self.limit, Verb::Acquire, cost, now);
+            self.point.admitted += granted;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headgate::Algorithm;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn preview(algorithm: Algorithm, units: u64) -> Preview {
+        Preview::of(&Limit::new(algorithm, units, MINUTE).unwrap(), units, MINUTE)
+    }
+
+    #[test]
+    fn a_bucket_gives_all_at_once_and_then_evenly() {
+        let Preview { burst, steady } = preview(Algorithm::TokenBucket, 60);
+        assert_eq!(burst.len(), 121);
+        assert_eq!(burst[0].admitted, 60);
+        assert_eq!((burst[60].after, burst[60].admitted), (MINUTE, 120));
+        assert_eq!(burst[120].admitted, 180);
+        let last = steady[120];
+        assert_eq!((last.asked, last.admitted >= 140), (150, true), "{last:?}");
+    }
+
+    #[test]
+    fn a_window_gives_all_at_once_and_then_nothing_until_it_is_over() {
+        let Preview { burst, steady } = preview(Algorithm::FixedWindow, 60);
+        assert_eq!((burst[0].admitted, burst[59].admitted), (60, 60));
+        assert_eq!(burst[60].admitted, 120);
+        assert!(steady.iter().all(|point| point.admitted <= point.asked));
+    }
+
+    #[test]
+    fn the_largest_limit_takes_no_longer_than_the_smallest() {
+        for algorithm in [Algorithm::SlidingWindow, Algorithm::SlidingWindowCounter] {
+            let Preview { burst, .. } = preview(algorithm, 10_000);
+            assert!(burst[0].admitted > 0, "{algorithm:?}");
+        }
+        let Preview { burst, .. } = preview(Algorithm::TokenBucket, u64::from(u32::MAX));
+        assert!(burst[0].admitted > 0);
+    }
+}

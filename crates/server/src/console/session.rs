@@ -1,0 +1,176 @@
+//! Browsers that have signed in. Sessions are in this process alone: whoever is sent to another
+//! server signs in there.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE};
+use headgate::{Clock, Timestamp};
+use ring::{
+    digest::{SHA256, SHA256_OUTPUT_LEN, digest},
+    rand::{SecureRandom, SystemRandom},
+};
+
+use crate::{auth::Actor, config::ConsoleConfig};
+
+/// The most sessions at a time; then the one that was not used for longest makes room.
+const MAX_SESSIONS: usize = 1024;
+
+const SECRET_BYTES: usize = 32;
+
+/// The table holds digests: whoever reads the memory of it cannot sign in with that.
+type Digest = [u8; SHA256_OUTPUT_LEN];
+
+/// All sessions of one server.
+pub(crate) struct Sessions {
+    kept: Mutex<HashMap<Digest, Session>>,
+    longest: Duration,
+    idle: Duration,
+    clock: Arc<dyn Clock>,
+}
+
+/// Somebody who has signed in.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    pub(crate) actor: Actor,
+    /// When they must sign in again, whatever they do.
+    pub(crate) ends_at: Timestamp,
+    used_at: Timestamp,
+}
+
+/// There is no randomness to make a secret of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoRandomness;
+
+// === impl Sessions ===
+
+impl Sessions {
+    pub(crate) fn new(config: &ConsoleConfig, clock: Arc<dyn Clock>) -> Self {
+        let (longest, idle) = (config.session_ttl(), config.idle_timeout());
+        Self { kept: Mutex::default(), longest, idle, clock }
+    }
+
+    /// Opens a session that lasts no longer than `until`; gives the secret that it is known by.
+    pub(crate) fn open(
+        &self,
+        actor: Actor,
+        until: Option<Timestamp>,
+    ) -> Result<(String, Session), NoRandomness> {
+        let mut secret = [0; SECRET_BYTES];
+        SystemRandom::new().fill(&mut secret).map_err(|_| NoRandomness)?;
+        let secret = URL_SAFE.encode(secret);
+        let now = self.clock.now();
+        let longest = now + self.longest;
+        let ends_at = until.map_or(longest, |until| until.min(longest));
+        let session = Session { actor, ends_at, used_at: now };
+        let mut kept = self.kept();
+        if kept.len() >= MAX_SESSIONS {
+            kept.retain(|_, session| self.lives(session, now));
+        }
+        if kept.len() >= MAX_SESSIONS {
+            let oldest = kept.iter().min_by_key(|(_, session)| session.used_at);
+            if let Some(oldest) = oldest.map(|(digest, _)| *digest) {
+                kept.remove(&oldest);
+            }
+        }
+        kept.insert(hashed(&secret), session.clone());
+        Ok((secret, session))
+    }
+
+    /// The session that is known by `secret`, if it has not ended. It is in use from now on.
+    pub(crate) fn find(&self, secret: &str) -> Option<Session> {
+        let (digest, now) = (hashed(secret), self.clock.now());
+        let mut kept = self.kept();
+        let session = kept.get_mut(&digest)?;
+        if !self.lives(session, now) {
+            kept.remove(&digest);
+            return None;
+        }
+        session.used_at = now;
+        Some(session.clone())
+    }
+
+    /// Ends the session that is known by `secret`.
+    pub(crate) fn close(&self, secret: &str) {
+        self.kept().remove(&hashed(secret));
+    }
+
+    fn lives(&self, session: &Session, now: Timestamp) -> bool {
+        now < session.ends_at && now < session.used_at + self.idle
+    }
+
+    fn kept(&self) -> MutexGuard<'_, HashMap<Digest, Session>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn hashed(secret: &str) -> Digest {
+    let mut out = Digest::default();
+    out.copy_from_slice(digest(&SHA256, secret.as_bytes()).as_ref());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use headgate::ManualClock;
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn sessions() -> (Sessions, Arc<ManualClock>) {
+        let clock = Arc::new(ManualClock::new(Timestamp::from_micros(1)));
+        let config = ConsoleConfig::default();
+        (Sessions::new(&config, Arc::clone(&clock) as _), clock)
+    }
+
+    #[test]
+    fn a_session_ends_when_nobody_uses_it_and_in_any_case() {
+        let (sessions, clock) = sessions();
+        let (secret, _) = sessions.open(Actor::anonymous(), None).unwrap();
+        for _ in 0..15 {
+            assert!(sessions.find(&secret).is_some());
+            clock.advance(HOUR / 2);
+        }
+        clock.advance(HOUR / 2);
+        assert!(sessions.find(&secret).is_none(), "eight hours are over");
+
+        let (secret, _) = sessions.open(Actor::anonymous(), None).unwrap();
+        clock.advance(HOUR);
+        assert!(sessions.find(&secret).is_none(), "nobody was there for an hour");
+    }
+
+    #[test]
+    fn a_session_does_not_outlive_the_token_that_opened_it() {
+        let (sessions, clock) = sessions();
+        let until = clock.now() + Duration::from_secs(60);
+        let (secret, session) = sessions.open(Actor::anonymous(), Some(until)).unwrap();
+        assert_eq!(session.ends_at, until);
+        clock.advance(Duration::from_secs(59));
+        assert!(sessions.find(&secret).is_some());
+        clock.advance(Duration::from_secs(1));
+        assert!(sessions.find(&secret).is_none());
+    }
+
+    #[test]
+    fn there_are_never_more_than_fit() {
+        let (sessions, clock) = sessions();
+        let (first, _) = sessions.open(Actor::anonymous(), None).unwrap();
+        clock.advance(Duration::from_secs(1));
+        let (second, _) = sessions.open(Actor::anonymous(), None).unwrap();
+        clock.advance(Duration::from_secs(1));
+        sessions.find(&first).unwrap();
+        for _ in 0..MAX_SESSIONS - 1 {
+            clock.advance(Duration::from_millis(1));
+            sessions.open(Actor::anonymous(), None).unwrap();
+        }
+        assert_eq!(sessions.kept().len(), MAX_SESSIONS);
+        assert!(sessions.find(&second).is_none(), "it was not used for longest");
+        assert!(sessions.find(&first).is_some());
+        sessions.close(&first);
+        assert!(sessions.find(&first).is_none());
+    }
+}

@@ -1,0 +1,179 @@
+//! The pages: what this program was built with, and nothing else.
+
+use std::sync::LazyLock;
+
+use axum::{
+    body::Body,
+    extract::Path,
+    http::{
+        HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri,
+        header::{
+            CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
+            REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+        },
+    },
+    response::{IntoResponse, Response},
+};
+
+use crate::{console::fingerprint, rest::error};
+
+/// Only what this server serves is run, shown or asked; nothing stands in the page itself.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+);
+
+/// A file of the console.
+struct Asset {
+    name: &'static str,
+    content_type: &'static str,
+    text: &'static str,
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+const IMAGE: &str = "image/svg+xml";
+
+macro_rules! assets {
+    ($($name:literal $content_type:ident),* $(,)?) => {
+        [$(Asset {
+            name: $name,
+            content_type: $content_type,
+            text: include_str!(concat!("../../console/assets/", $name)),
+        }),*]
+    };
+}
+
+/// The page comes first.
+static ASSETS: &[Asset] = &assets![
+    "console.html" HTML,
+    "console.css" STYLE,
+    "icon.svg" IMAGE,
+    "api.js" SCRIPT,
+    "audit.js" SCRIPT,
+    "bars.js" SCRIPT,
+    "chart.js" SCRIPT,
+    "dialog.js" SCRIPT,
+    "diff.js" SCRIPT,
+    "dom.js" SCRIPT,
+    "en.js" SCRIPT,
+    "events.js" SCRIPT,
+    "explain.js" SCRIPT,
+    "form.js" SCRIPT,
+    "format.js" SCRIPT,
+    "ja.js" SCRIPT,
+    "main.js" SCRIPT,
+    "messages.js" SCRIPT,
+    "overview.js" SCRIPT,
+    "pager.js" SCRIPT,
+    "preview.js" SCRIPT,
+    "quota.js" SCRIPT,
+    "quota_form.js" SCRIPT,
+    "quotas.js" SCRIPT,
+    "router.js" SCRIPT,
+    "rule.js" SCRIPT,
+    "rules.js" SCRIPT,
+    "service.js" SCRIPT,
+    "services.js" SCRIPT,
+    "shell.js" SCRIPT,
+    "signin.js" SCRIPT,
+    "table.js" SCRIPT,
+];
+
+/// What tells one version of each asset from another, in their order.
+static TAGS: LazyLock<Vec<HeaderValue>> =
+    LazyLock::new(|| ASSETS.iter().map(|asset| tag(asset.text)).collect());
+
+pub(super) async fn page(headers: HeaderMap) -> Response {
+    respond(0, &headers)
+}
+
+pub(super) async fn asset(
+    Path(name): Path<String>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    match ASSETS.iter().position(|asset| asset.name == name) {
+        Some(place) => respond(place, &headers),
+        None => error::no_such_route(method, uri).await.into_response(),
+    }
+}
+
+fn respond(place: usize, headers: &HeaderMap) -> Response {
+    let (asset, tag) = (&ASSETS[place], &TAGS[place]);
+    let is_known = headers.get(IF_NONE_MATCH) == Some(tag);
+    let mut response = Response::new(if is_known { Body::empty() } else { Body::from(asset.text) });
+    if is_known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    }
+    let fixed = HeaderValue::from_static;
+    for (name, value) in [
+        (CONTENT_TYPE, fixed(asset.content_type)),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (ETAG, tag.clone()),
+        // It is asked each time whether this is still the version.
+        (CACHE_CONTROL, fixed("no-cache")),
+        (REFERRER_POLICY, fixed("no-referrer")),
+        (X_CONTENT_TYPE_OPTIONS, fixed("nosniff")),
+        (HeaderName::from_static("cross-origin-opener-policy"), fixed("same-origin")),
+    ] {
+        response.headers_mut().insert(name, value);
+    }
+    response
+}
+
+fn tag(text: &str) -> HeaderValue {
+    let tag = format!("\"{}\"", fingerprint(text));
+    HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_asked_of_anybody_else_and_nothing_is_run_that_is_not_a_file() {
+        for Asset { name, text, .. } in ASSETS {
+            let text = text.replace("http://www.w3.org/", "");
+            for elsewhere in ["http:", "https:", "\"//", "url(", "@import", "innerHTML", "eval("] {
+                assert!(!text.contains(elsewhere), "{name} has {elsewhere}");
+            }
+        }
+        let page = ASSETS[0].text;
+        for inline in
+            ["<style", "style=", "<script>", "onclick=", "onload=", "onerror=", "javascript:"]
+        {
+            assert!(!page.contains(inline), "{inline}");
+        }
+        for Asset { name, .. } in &ASSETS[1..] {
+            let used = |other: &Asset| other.text.contains(name);
+            assert!(ASSETS.iter().any(used), "nobody uses {name}");
+        }
+    }
+
+    #[test]
+    fn whatever_is_said_in_english_is_said_in_japanese() {
+        let keys = |name: &str| -> Vec<&'static str> {
+            let asset = ASSETS.iter().find(|asset| asset.name == name).unwrap();
+            asset
+                .text
+                .lines()
+                .filter_map(|line| line.trim().split_once("\": "))
+                .map(|it| it.0)
+                .collect()
+        };
+        let (english, japanese) = (keys("en.js"), keys("ja.js"));
+        assert!(english.len() > 200);
+        for key in english {
+            assert!(japanese.contains(&key), "{key}");
+        }
+    }
+
+    #[test]
+    fn all_of_it_is_small() {
+        let bytes: usize = ASSETS.iter().map(|asset| asset.text.len()).sum();
+        assert!(bytes < 200_000, "{bytes}");
+    }
+}

@@ -1,0 +1,114 @@
+//! `/console/oidc`: to the issuer and back.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    extract::State,
+    http::{
+        HeaderMap, HeaderValue, StatusCode,
+        header::{CACHE_CONTROL, HOST, LOCATION, SET_COOKIE},
+    },
+    response::{IntoResponse, Response},
+};
+use tracing::{info, warn};
+
+use super::{cookie, session};
+use crate::{
+    auth::AuthError,
+    console::oidc::{PATIENCE, Tokens},
+    rest::{
+        error::{self, ApiError},
+        query::Query,
+    },
+    services::Services,
+};
+
+const FAILED: &str = "/console?sign_in=failed";
+
+pub(super) async fn begin(
+    State(services): State<Arc<Services>>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let Some(oidc) = &services.console.oidc else {
+        return Err(missing().await);
+    };
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    let scheme = if cookie::is_secure(&headers) { "https" } else { "http" };
+    match oidc.begin(&format!("{scheme}://{host}")).await {
+        Ok(departure) => {
+            let kept = cookie::set_way(&headers, &departure.state, PATIENCE);
+            Ok(redirect(&departure.location, [kept]))
+        }
+        Err(error) => {
+            warn!(%error, "Cannot send somebody to the issuer: {error}");
+            Ok(redirect(FAILED, []))
+        }
+    }
+}
+
+pub(super) async fn finish(
+    State(services): State<Arc<Services>>,
+    headers: HeaderMap,
+    query: Query,
+) -> Result<Response, ApiError> {
+    let Some(oidc) = &services.console.oidc else {
+        return Err(missing().await);
+    };
+    let reader = query.reader();
+    let forget = cookie::set_way(&headers, "", Duration::ZERO);
+    let (Some(state), Some(code)) = (reader.text("state"), reader.text("code")) else {
+        info!("Somebody came back from the issuer without a code");
+        return Ok(redirect(FAILED, [forget]));
+    };
+    if cookie::read_way(&headers).as_deref() != Some(state) {
+        info!("Somebody came back from the issuer who did not leave from here");
+        return Ok(redirect(FAILED, [forget]));
+    }
+    let tokens = match oidc.finish(state, code).await {
+        Ok(tokens) => tokens,
+        Err(error) => {
+            warn!(%error, "Cannot fetch somebody's tokens from the issuer: {error}");
+            return Ok(redirect(FAILED, [forget]));
+        }
+    };
+    match sign_in(&services, &tokens).await {
+        Ok((actor, until)) => {
+            let (secret, session) = session::open(&services, actor, until)?;
+            let age = Duration::from_micros(session.ends_at.since(services.clock.now()));
+            let kept = cookie::set(&headers, &secret, age);
+            Ok(redirect("/console", [forget, kept]))
+        }
+        Err(refusal) => {
+            info!(%refusal, "The issuer's token opens nothing: {refusal}");
+            Ok(redirect(FAILED, [forget]))
+        }
+    }
+}
+
+/// Who the tokens speak of: roles are in one or the other.
+async fn sign_in(
+    services: &Services,
+    tokens: &Tokens,
+) -> Result<(crate::auth::Actor, Option<headgate::Timestamp>), AuthError> {
+    let first = services.auth.sign_in(tokens.access_token.as_bytes()).await;
+    match (first, &tokens.id_token) {
+        (Err(_), Some(id_token)) => services.auth.sign_in(id_token.as_bytes()).await,
+        (first, _) => first,
+    }
+}
+
+async fn missing() -> ApiError {
+    error::no_such_route(axum::http::Method::GET, axum::http::Uri::from_static("/console/oidc"))
+        .await
+}
+
+fn redirect<const N: usize>(to: &str, cookies: [HeaderValue; N]) -> Response {
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    let headers = response.headers_mut();
+    headers.insert(LOCATION, HeaderValue::try_from(to).unwrap_or(HeaderValue::from_static(FAILED)));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    for cookie in cookies {
+        headers.append(SET_COOKIE, cookie);
+    }
+    response
+}

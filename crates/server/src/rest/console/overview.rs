@@ -1,0 +1,171 @@
+//! `GET /console/overview`: how the server is doing, for those who watch.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{extract::State, response::Response};
+use serde::Serialize;
+
+use crate::{
+    auth::Action,
+    console::{hitters::Hitter, pulse::Beat},
+    masked::Masked,
+    rest::{caller::Caller, error::ApiError, json, query::Query, time},
+    services::Services,
+};
+
+/// How many of those who are limited most are shown.
+const MOST: usize = 10;
+
+/// How the server is doing.
+#[derive(Serialize)]
+struct WireOverview<'a> {
+    now: String,
+    /// After the place that was asked for, the oldest first.
+    beats: Vec<WireBeat>,
+    server: WireServer<'a>,
+    store: WireHealth,
+    database: WireHealth,
+    rules: WireSnapshot,
+    quotas: WireSnapshot,
+    /// Who was limited in the last minutes.
+    limited: Vec<WireHitter>,
+    /// Whether identifiers are hidden from this role.
+    masked: bool,
+}
+
+/// What was decided in one second.
+#[derive(Serialize)]
+struct WireBeat {
+    seq: u64,
+    /// When it ended, in milliseconds.
+    at: u64,
+    /// A second's worth of each.
+    admitted: f64,
+    denied: f64,
+    degraded: f64,
+    /// Microseconds.
+    p50: Option<f64>,
+    p99: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct WireServer<'a> {
+    name: &'a str,
+    version: &'static str,
+    environment: &'a str,
+    started_at: String,
+    config_version: &'a str,
+    store: &'static str,
+}
+
+#[derive(Serialize)]
+struct WireHealth {
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// Which rules or policies are in force.
+#[derive(Serialize)]
+struct WireSnapshot {
+    revision: i64,
+    count: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmed_at: Option<String>,
+}
+
+#[derive(Serialize)]
+struct WireHitter {
+    scope: &'static str,
+    identifier: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule_id: Option<String>,
+    rule_name: String,
+    denied: u64,
+    last_at: String,
+}
+
+pub(super) async fn overview(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    query: Query,
+) -> Result<Response, ApiError> {
+    let actor = caller.actor(Action::Watch).await?;
+    let mut reader = query.reader();
+    let after = reader.parsed("after", || "after must be the seq of a beat".to_owned());
+    reader.finish()?;
+    let masked = !actor.may(Action::SeeSubjects);
+    Ok(json::respond(&WireOverview::of(&services, after.unwrap_or(0), masked)))
+}
+
+// === impl WireOverview ===
+
+impl<'a> WireOverview<'a> {
+    fn of(services: &'a Services, after: u64, masked: bool) -> Self {
+        let (console, now) = (&services.console, services.clock.now());
+        let (rules, policies) = (services.catalog.freshness(), services.quotas.catalog.freshness());
+        let database = rules.error.map(|error| error.to_string());
+        let database = database.or_else(|| policies.error.map(|error| error.to_string()));
+        let snapshot = services.catalog.load();
+        let limited = console.hitters.top(MOST, now);
+        Self {
+            now: time::text(now),
+            beats: console.pulse.after(after).iter().map(WireBeat::from).collect(),
+            server: WireServer {
+                name: &services.about.name,
+                version: env!("CARGO_PKG_VERSION"),
+                environment: &services.about.environment,
+                started_at: time::text(console.started_at),
+                config_version: &console.config_version,
+                store: services.store.name(),
+            },
+            store: console.pulse.store_error().into(),
+            database: database.into(),
+            rules: WireSnapshot {
+                revision: snapshot.revision().0,
+                count: snapshot.len(),
+                confirmed_at: rules.confirmed_at.map(time::text),
+            },
+            quotas: WireSnapshot {
+                revision: services.quotas.catalog.revision().0,
+                count: services.quotas.catalog.len(),
+                confirmed_at: policies.confirmed_at.map(time::text),
+            },
+            limited: limited.into_iter().map(|hitter| WireHitter::of(hitter, masked)).collect(),
+            masked,
+        }
+    }
+}
+
+impl From<Option<String>> for WireHealth {
+    fn from(error: Option<String>) -> Self {
+        Self { ok: error.is_none(), error }
+    }
+}
+
+impl From<&Beat> for WireBeat {
+    fn from(beat: &Beat) -> Self {
+        let second = Duration::from_micros(beat.micros).as_secs_f64();
+        let rate = |count: u64| (count as f64 / second * 10.0).round() / 10.0;
+        let rounded = |micros: f64| (micros * 10.0).round() / 10.0;
+        Self {
+            seq: beat.seq,
+            at: beat.at.as_micros() / 1000,
+            admitted: rate(beat.totals.allowed),
+            denied: rate(beat.totals.denied),
+            degraded: rate(beat.totals.degraded),
+            p50: beat.totals.quantile(0.5).map(rounded),
+            p99: beat.totals.quantile(0.99).map(rounded),
+        }
+    }
+}
+
+// === impl WireHitter ===
+
+impl WireHitter {
+    fn of(hitter: Hitter, masked: bool) -> Self {
+        let Hitter { scope, identifier, rule_id, rule_name, denied, last_at, .. } = hitter;
+        let identifier = if masked { Masked(&identifier).to_string() } else { identifier };
+        Self { scope, identifier, rule_id, rule_name, denied, last_at: time::text(last_at) }
+    }
+}

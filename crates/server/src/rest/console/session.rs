@@ -1,0 +1,135 @@
+//! `/console/session`: signing in and out, and what whoever is signed in may do.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, StatusCode, header::SET_COOKIE},
+    response::{IntoResponse, Response},
+};
+use headgate::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{cookie, is_ours};
+use crate::{
+    auth::{Action, Actor, AuthError, Role},
+    console::session::Session,
+    rest::{
+        check::text,
+        error::{ApiError, Detail},
+        field::Field,
+        json::{self, JsonBody},
+        time,
+    },
+    services::Services,
+};
+
+/// Who wants to sign in.
+#[derive(Debug, Deserialize)]
+#[serde(expecting = "a JSON object", deny_unknown_fields)]
+pub(super) struct WireSignIn<'a> {
+    #[serde(borrow, default)]
+    token: Field<'a>,
+}
+
+/// Who is signed in, and what they may do.
+#[derive(Serialize)]
+struct WireSession<'a> {
+    signed_in: bool,
+    /// Whether there is a session that can be ended; not where everybody may do everything.
+    can_sign_out: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actor: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'static str>,
+    /// The names of what is permitted.
+    can: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ends_at: Option<String>,
+    server: &'a str,
+    environment: &'a str,
+    version: &'static str,
+    /// Whether people can sign in at the issuer.
+    oidc: bool,
+}
+
+pub(super) async fn show(
+    State(services): State<Arc<Services>>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    if services.auth.is_off() {
+        let anonymous = Actor::anonymous();
+        return Ok(told(&services, Some(&anonymous), None));
+    }
+    let Some(secret) = cookie::read(&headers).filter(|_| is_ours(&headers)) else {
+        return Ok(told(&services, None, None));
+    };
+    let session = services.console.sessions.find(&secret);
+    let actor = session.as_ref().map(|session| &session.actor);
+    Ok(told(&services, actor, session.as_ref().map(|session| session.ends_at)))
+}
+
+pub(super) async fn sign_in(
+    State(services): State<Arc<Services>>,
+    headers: HeaderMap,
+    body: JsonBody,
+) -> Result<Response, ApiError> {
+    if !is_ours(&headers) {
+        return Err(AuthError::CrossSite.into());
+    }
+    let wire: WireSignIn<'_> = body.parse()?;
+    let token = text("token", &wire.token).map_err(|wrong| ApiError::Invalid(vec![wrong]))?;
+    let Some(token) = token.map(str::trim).filter(|token| !token.is_empty()) else {
+        let missing = Detail::new("token", "required", "token is required".to_owned());
+        return Err(ApiError::Invalid(vec![missing]));
+    };
+    let (actor, until) = services.auth.sign_in(token.as_bytes()).await?;
+    if let Some(earlier) = cookie::read(&headers) {
+        services.console.sessions.close(&earlier);
+    }
+    let (secret, session) = open(&services, actor, until)?;
+    let mut response = told(&services, Some(&session.actor), Some(session.ends_at));
+    let age = Duration::from_micros(session.ends_at.since(services.clock.now()));
+    response.headers_mut().insert(SET_COOKIE, cookie::set(&headers, &secret, age));
+    Ok(response)
+}
+
+pub(super) async fn sign_out(
+    State(services): State<Arc<Services>>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    if !is_ours(&headers) {
+        return Err(AuthError::CrossSite.into());
+    }
+    if let Some(secret) = cookie::read(&headers) {
+        services.console.sessions.close(&secret);
+    }
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    response.headers_mut().insert(SET_COOKIE, cookie::clear(&headers));
+    Ok(response)
+}
+
+pub(super) fn open(
+    services: &Services,
+    actor: Actor,
+    until: Option<Timestamp>,
+) -> Result<(String, Session), ApiError> {
+    let opened = services.console.sessions.open(actor, until);
+    opened.map_err(|_| ApiError::Internal("the system gives no random bytes".to_owned()))
+}
+
+fn told(services: &Services, actor: Option<&Actor>, ends_at: Option<Timestamp>) -> Response {
+    let permitted = |action: &Action| actor.is_some_and(|actor| actor.may(*action));
+    json::respond(&WireSession {
+        signed_in: actor.is_some(),
+        can_sign_out: ends_at.is_some(),
+        actor: actor.map(|actor| &*actor.name),
+        role: actor.and_then(|actor| actor.role).map(Role::name),
+        can: Action::ALL.iter().filter(|action| permitted(action)).map(|it| it.name()).collect(),
+        ends_at: ends_at.map(time::text),
+        server: &services.about.name,
+        environment: &services.about.environment,
+        version: env!("CARGO_PKG_VERSION"),
+        oidc: services.console.oidc.is_some(),
+    })
+}

@@ -1,0 +1,85 @@
+//! `GET /api/v1/services/{service}/changes`: who changed a document.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use headgate::Timestamp;
+use headgate_service_config::{AuditFilter, ConfigChange};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::{
+    auth::Action,
+    rest::{
+        caller::Caller,
+        error::ApiError,
+        json,
+        openapi::{Failing, NoSuchService, Protected},
+        rules::Named,
+        time,
+    },
+    services::Services,
+};
+
+/// How many changes are shown.
+const MOST: u32 = 50;
+
+/// The newest changes of a document.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ServiceChanges)]
+pub(in crate::rest) struct WireChanges {
+    changes: Vec<WireChange>,
+}
+
+/// One change of a document.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ServiceChange)]
+pub(in crate::rest) struct WireChange {
+    id: i64,
+    #[serde(serialize_with = "time::serialize")]
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    actor: String,
+    action: String,
+    /// Version and document `before` and `after`.
+    #[schema(value_type = Object)]
+    diff: Value,
+    request_id: String,
+}
+
+/// Lists the newest changes of a document, the newest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/services/{service}/changes",
+    tag = "services",
+    operation_id = "list_service_changes",
+    params(("service" = String, Path, description = "The service's name")),
+    security(("token" = [])),
+    responses((status = 200, description = "At most 50 of them", body = WireChanges), NoSuchService, Protected, Failing),
+)]
+pub(in crate::rest) async fn changes(
+    State(services): State<Arc<Services>>,
+    caller: Caller,
+    Named(name): Named,
+) -> Result<Response, ApiError> {
+    caller.may(Action::ReadServices).await?;
+    let target = ConfigChange::target(super::service(&name)?);
+    let filter = AuditFilter { target: Some(target), limit: Some(MOST), ..AuditFilter::default() };
+    let changes = services.documents.changes(&filter).await?;
+    let changes = changes.into_iter().map(WireChange::from).collect();
+    Ok(json::respond(&WireChanges { changes }))
+}
+
+impl From<ConfigChange> for WireChange {
+    fn from(change: ConfigChange) -> Self {
+        Self {
+            id: change.id,
+            at: change.author.at,
+            actor: change.author.actor,
+            action: change.action,
+            diff: change.diff,
+            request_id: change.author.request_id,
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Who has an event, and who does not yet.
+
+use std::{collections::HashMap, sync::Arc};
+
+use headgate::Timestamp;
+use headgate_quota::{LoggedEvent, QuotaEvent, RepositoryError};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::EventDescription;
+use crate::{events::Events, rest::time};
+
+/// An event, and who has it where that was asked for.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ListedEvent)]
+pub(in crate::rest) struct WireEvent {
+    #[serde(flatten)]
+    #[schema(value_type = EventDescription)]
+    event: QuotaEvent,
+    /// Everybody who is told of events by this server's configuration; only with `deliveries=true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    deliveries: Option<Vec<WireDelivery>>,
+}
+
+/// Whether somebody has an event.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EventDelivery)]
+pub(in crate::rest) struct WireDelivery {
+    /// Who: `kafka`, or a webhook by its address.
+    sink: String,
+    delivered: bool,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime)]
+    delivered_at: Option<String>,
+}
+
+/// The events with who has them.
+pub(super) async fn with_deliveries(
+    events: &Events,
+    found: Vec<LoggedEvent>,
+) -> Result<Vec<WireEvent>, RepositoryError> {
+    let log = Arc::clone(events.log());
+    let ids: Vec<&str> = found.iter().map(|logged| logged.event.event_id.as_str()).collect();
+    let noted = if ids.is_empty() { Vec::new() } else { log.deliveries(&ids).await? };
+    let noted: HashMap<(String, String), Timestamp> =
+        noted.into_iter().map(|noted| ((noted.event_id, noted.sink), noted.at)).collect();
+    let delivery = |event_id: &str, receiver: &crate::events::Receiver| {
+        let at = noted.get(&(event_id.to_owned(), receiver.name.clone()));
+        WireDelivery {
+            sink: receiver.shown.clone(),
+            delivered: at.is_some(),
+            delivered_at: at.map(|at| time::text(*at)),
+        }
+    };
+    let event = |logged: LoggedEvent| {
+        let all = events.receivers().iter();
+        let deliveries = all.map(|receiver| delivery(&logged.event.event_id, receiver)).collect();
+        WireEvent { event: logged.event, deliveries: Some(deliveries) }
+    };
+    Ok(found.into_iter().map(event).collect())
+}
+
+/// The events alone.
+pub(super) fn alone(found: Vec<LoggedEvent>) -> Vec<WireEvent> {
+    found.into_iter().map(|logged| WireEvent { event: logged.event, deliveries: None }).collect()
+}

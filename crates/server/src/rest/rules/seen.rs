@@ -1,0 +1,43 @@
+//! Which state of a rule a caller has seen: its `updated_at`, as an entity tag.
+
+use axum::{
+    http::{
+        HeaderMap, HeaderValue,
+        header::{ETAG, IF_MATCH},
+    },
+    response::Response,
+};
+use headgate::Timestamp;
+use headgate_ratelimit::RateLimitRule;
+
+use super::WireRule;
+use crate::rest::{
+    error::{ApiError, Detail},
+    json, time,
+};
+
+/// When the rule that the caller has seen was last changed, if the caller cares.
+pub(super) fn of(headers: &HeaderMap) -> Result<Option<Timestamp>, ApiError> {
+    let Some(value) = headers.get(IF_MATCH) else {
+        return Ok(None);
+    };
+    let text = value.to_str().unwrap_or_default().trim();
+    if text == "*" {
+        return Ok(None);
+    }
+    let seen = time::parse(text.trim_matches('"')).ok_or_else(|| {
+        let message = "If-Match must be the rule's ETag: its updated_at, in quotes".to_owned();
+        ApiError::Invalid(vec![Detail::new("If-Match", "invalid", message)])
+    })?;
+    Ok(Some(seen))
+}
+
+/// A rule, with the tag of its state.
+pub(super) fn tagged(rule: &RateLimitRule) -> Response {
+    let mut response = json::respond(&WireRule::from(rule));
+    let tag = format!("\"{}\"", time::text(rule.updated_at));
+    if let Ok(tag) = HeaderValue::try_from(tag) {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    response
+}

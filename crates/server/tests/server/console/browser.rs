@@ -1,0 +1,144 @@
+//! The console in a real browser: scripts in `browser/` tell the stories, servers here are their stage.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use headgate::{Clock, SystemClock, Timestamp};
+use headgate_persistence::{Database, DatabaseConfig};
+use headgate_service_config::{ServiceConfigRepository, ServiceState};
+use headgate_testkit::{Browser, Issuer, free_port, require};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    process::{Child, ChildStdin, Command},
+    time::timeout,
+};
+
+use super::TOKENS;
+use crate::{events::receiver::Receiver, harness::Server};
+
+/// Longer than any story takes that is not stuck.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// A server that a story can stop and start.
+struct Stage {
+    address: SocketAddr,
+    data: TempDir,
+    keys: Vec<(&'static str, String)>,
+    server: Option<Server>,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_story_of_the_console_comes_true() {
+    let browser = require!(Browser::find());
+    let issuer = Issuer::start();
+    issuer.sign_in_as("sys_operator");
+    let signing_in = vec![
+        ("auth.jwks_url", issuer.url()),
+        ("auth.issuer", issuer.name()),
+        ("console.oidc.client_id", "headgate-console".to_owned()),
+    ];
+    let receiver = Receiver::start(&[]).await;
+    let webhooks = ("webhooks", receiver.config("webhook-secret-0123456789", ""));
+    // One after the other: a browser is much for two cores.
+    for (story, keys) in [
+        ("operate.mjs", vec![webhooks.clone()]),
+        ("roles.mjs", vec![]),
+        ("pages.mjs", vec![webhooks]),
+        ("expired.mjs", vec![("console.session_ttl_seconds", "4".to_owned())]),
+        ("oidc.mjs", signing_in),
+        ("away.mjs", vec![]),
+    ] {
+        let mut stage = Stage::build(keys).await;
+        let told = timeout(PATIENCE, stage.play(&browser, story)).await;
+        let told = told.unwrap_or_else(|_| panic!("{story} did not end within {PATIENCE:?}"));
+        assert!(told.is_ok(), "{story}:\n{}", told.unwrap_err());
+    }
+}
+
+// === impl Stage ===
+
+impl Stage {
+    async fn build(mut keys: Vec<(&'static str, String)>) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        keys.push(("server.data_dir", data.path().to_str().unwrap().to_owned()));
+        keys.push(("auth.tokens", TOKENS.to_owned()));
+        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        let mut stage = Self { address, data, keys, server: None };
+        stage.start().await;
+        stage.populate().await;
+        stage
+    }
+
+    /// Has two instances of a service say what they run on, as they do by themselves.
+    async fn populate(&self) {
+        let target = DatabaseConfig::file(self.data.path().join("headgate.db"));
+        let state = |instance: &str, version, source: &str| ServiceState {
+            service: "relay".to_owned(),
+            instance: instance.to_owned(),
+            version,
+            source: source.to_owned(),
+            seen_at: SystemClock::new().now(),
+        };
+        let states =
+            [state("relay-one", Some(1), "document"), state("relay-two", None, "safe_defaults")];
+        let documents = Database::open(&target).service_configs();
+        documents.report(&states, Timestamp::default()).await.unwrap();
+    }
+
+    async fn start(&mut self) {
+        let keys: Vec<_> = self.keys.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        self.server = Some(Server::start_at(self.address, &keys).await);
+    }
+
+    async fn stop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop().await.unwrap();
+        }
+    }
+
+    /// Runs a script and does what it orders; its output if it fails.
+    async fn play(&mut self, browser: &Browser, story: &str) -> Result<(), String> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/console/browser");
+        let mut command = Command::from(browser.script(&folder.join(story)));
+        command.env("HEADGATE_URL", format!("http://{}", self.address));
+        command.env("HEADGATE_SCREENSHOTS", screenshots(&self.data));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut script = command.kill_on_drop(true).spawn().map_err(|error| error.to_string())?;
+        let mut orders = script.stdin.take().unwrap();
+        let mut lines = BufReader::new(script.stdout.take().unwrap()).lines();
+        let mut said = String::new();
+        while let Ok(Some(line)) = lines.next_line().await {
+            self.obey(&line, &mut orders).await;
+            said = format!("{said}{line}\n");
+        }
+        outcome(script, said).await
+    }
+
+    async fn obey(&mut self, line: &str, orders: &mut ChildStdin) {
+        match line {
+            "@stop" => self.stop().await,
+            "@start" => self.start().await,
+            _ => return,
+        }
+        orders.write_all(b"done\n").await.unwrap();
+    }
+}
+
+async fn outcome(mut script: Child, mut said: String) -> Result<(), String> {
+    let mut errors = script.stderr.take().unwrap();
+    // What cannot be read is not shown.
+    let _ = errors.read_to_string(&mut said).await;
+    let status = script.wait().await.map_err(|error| error.to_string())?;
+    if status.success() { Ok(()) } else { Err(said) }
+}
+
+/// Where pictures of the pages go: to the folder that `HEADGATE_SCREENSHOTS` names, or with the test.
+fn screenshots(data: &TempDir) -> PathBuf {
+    let named = std::env::var_os("HEADGATE_SCREENSHOTS").map(PathBuf::from);
+    named.unwrap_or_else(|| data.path().join("screenshots"))
+}

@@ -1,0 +1,135 @@
+// A browser that notices what must not be: errors, and requests that leave this machine.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import readline from "node:readline";
+
+const require = createRequire(join(process.env.HEADGATE_NODE_MODULES, "x.js"));
+const { chromium } = require("playwright-core");
+const axeSource = require("axe-core").source;
+
+export const URL_BASE = process.env.HEADGATE_URL;
+export const TOKENS = { admin: "admin-token-0123456789", operator: "operator-token-0123456789", auditor: "auditor-token-0123456789" };
+export const WIDE = { width: 1440, height: 900 };
+export const NARROW = { width: 360, height: 740 };
+
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+  // No other machine is found, whoever looks for it.
+  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"];
+
+/** Starts a browser, lets `story` use it, and looks whether anything went wrong unnoticed. */
+export async function browse(story) {
+  const browser = await chromium.launch({ executablePath: process.env.HEADGATE_CHROMIUM, args: FLAGS });
+  const seen = { errors: [], elsewhere: [] };
+  try {
+    await story((options) => open(browser, seen, options));
+  } finally {
+    await browser.close();
+  }
+  assert.deepEqual(seen.elsewhere, [], "requests left this machine");
+  assert.deepEqual(seen.errors, [], "errors in the browser's console");
+}
+
+/** A page of somebody new. */
+async function open(browser, seen, { viewport = WIDE, locale = "en-US", colorScheme = "light", timezoneId = "Asia/Tokyo", storageState } = {}) {
+  const context = await browser.newContext({ viewport, locale, colorScheme, timezoneId, storageState });
+  context.setDefaultTimeout(20_000);
+  context.on("request", (request) => {
+    if (new URL(request.url()).hostname !== "127.0.0.1") seen.elsewhere.push(request.url());
+  });
+  const page = await context.newPage();
+  page.tolerated = [];
+  page.on("pageerror", (error) => seen.errors.push(String(error)));
+  page.on("console", (message) => {
+    const text = message.text();
+    if (message.type() === "error" && !page.tolerated.some((it) => it.test(text))) seen.errors.push(text);
+  });
+  return page;
+}
+
+/** Refusals that a test provokes, which browsers report by themselves. */
+export function tolerate(page, ...statuses) {
+  for (const status of statuses) page.tolerated.push(new RegExp(`Failed to load resource: .*${status}`));
+}
+
+export async function signIn(page, role, hash = "") {
+  await page.goto(`${URL_BASE}/console${hash}`);
+  await page.getByLabel("Token").fill(TOKENS[role]);
+  await page.keyboard.press("Enter");
+  await page.locator("nav.pages").waitFor();
+}
+
+export async function visit(page, hash) {
+  await page.evaluate((to) => { location.hash = to; }, hash);
+}
+
+/** Sends a request as a program does. */
+export async function api(method, path, body, token = TOKENS.admin) {
+  const answer = await fetch(URL_BASE + path, {
+    method,
+    headers: { authorization: `Bearer ${token}`, ...(body ? { "content-type": "application/json" } : {}) },
+    body: body && JSON.stringify(body),
+  });
+  const text = await answer.text();
+  return { status: answer.status, json: text ? JSON.parse(text) : null };
+}
+
+/** Asks whether a user may go on. */
+export async function check(identifier, scope = "user") {
+  return (await api("POST", "/api/v1/ratelimit/check", { scope, identifier })).json.allowed;
+}
+
+/** Waits until `look` gives something. */
+export async function until(what, look) {
+  for (let tries = 0; tries < 200; tries += 1) {
+    const found = await look();
+    if (found) return found;
+    await new Promise((resolve) => { setTimeout(resolve, 50); });
+  }
+  assert.fail(`never came true: ${what}`);
+}
+
+/** Waits until the page asks who this is, and has it ask by pressing `button` if nothing else does; then signs in again. */
+export async function signInAgain(page, role, button) {
+  const dialog = page.getByRole("dialog", { name: "Sign in" });
+  await until("the page asks who this is", async () => {
+    // The page may ask meanwhile, and then there is nothing left to press.
+    if (button && !(await dialog.count())) await button.click({ timeout: 1000 }).catch(() => {});
+    return dialog.count();
+  });
+  await dialog.getByText("Your session has ended.").waitFor();
+  await dialog.getByLabel("Token").fill(TOKENS[role]);
+  await page.keyboard.press("Enter");
+  await dialog.waitFor({ state: "detached" });
+}
+
+/** What axe finds that is serious. */
+export async function accessible(page, where) {
+  await page.evaluate(axeSource);
+  const { passes, violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  assert.ok(passes.length > 10, `axe looked at little: ${where}`);
+  const serious = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
+  assert.deepEqual(serious.map(({ id, nodes }) => [id, nodes.map(({ html, failureSummary }) => [html, failureSummary])]), [], where);
+}
+
+export async function fitsItsWidth(page, where) {
+  const beyond = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  assert.equal(beyond, 0, `${where} is wider than the window`);
+}
+
+const replies = readline.createInterface({ input: process.stdin });
+
+/** Has whoever started this do something, and waits until it is done. */
+export async function order(what) {
+  process.stdout.write(`@${what}\n`);
+  await once(replies, "line");
+}
+
+/** Runs the story of one file. */
+export function run(story) {
+  browse(story).then(() => process.exit(0), (error) => { console.error(error); process.exit(1); });
+}
+
+export { assert };

@@ -1,0 +1,21 @@
+// Signing in at the issuer, and coming back as whom it says.
+
+import { URL_BASE, assert, run } from "./lib.mjs";
+
+run(async (open) => {
+  const page = await open();
+  await page.goto(`${URL_BASE}/console`);
+  await page.getByRole("link", { name: "Sign in with your organisation" }).click();
+  await page.getByText("sys_operator@example.com").waitFor();
+  await page.locator(".tile-value").first().waitFor();
+  const names = (await page.context().cookies()).map(({ name }) => name);
+  assert.deepEqual(names, ["headgate_session"], "nothing stays of the way");
+  await page.getByRole("link", { name: "Rules", exact: true }).click();
+  await page.getByRole("link", { name: "New rule" }).waitFor();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Token").waitFor();
+
+  // Somebody who is sent here with another's code did not leave from here.
+  await page.goto(`${URL_BASE}/console/oidc/callback?code=stolen&state=forged`);
+  await page.getByText("Signing in did not succeed.").waitFor();
+});

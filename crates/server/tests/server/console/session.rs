@@ -1,0 +1,195 @@
+//! Signing in and out, and how little a cookie is worth elsewhere.
+
+use headgate_testkit::Issuer;
+use hyper::Request;
+use serde_json::json;
+
+use super::{SESSION, TOKENS, ask, sign_in};
+use crate::harness::{RULES, Server};
+
+#[tokio::test]
+async fn the_pages_are_files_of_their_own_that_ask_nobody_else() {
+    let server = Server::start(&[]).await;
+    for path in ["/console", "/console/"] {
+        let page = server.get(path).await;
+        assert_eq!(
+            (page.status.as_u16(), page.header("content-type")),
+            (200, "text/html; charset=utf-8")
+        );
+        let policy = page.header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{policy}");
+        assert!(!policy.contains("unsafe"));
+        for name in page.text.split("/console/assets/").skip(1) {
+            let name = name.split('"').next().unwrap();
+            let path = format!("/console/assets/{name}");
+            let asset = server.get(&path).await;
+            assert_eq!(asset.status, 200, "{name}");
+            let known = Request::get(path).header("if-none-match", asset.header("etag"));
+            let again = server.send(known, "").await;
+            assert_eq!((again.status.as_u16(), again.text.len()), (304, 0), "{name}");
+        }
+    }
+    assert_eq!(server.get("/console/assets/../session").await.status, 404);
+    assert_eq!(server.get("/console/assets/nothing.js").await.status, 404);
+}
+
+#[tokio::test]
+async fn there_need_not_be_a_console() {
+    let server = Server::start(&[("console.enabled", "false")]).await;
+    for path in ["/console", SESSION, "/console/overview"] {
+        assert_eq!(server.get(path).await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn every_kind_of_token_opens_a_session_of_its_role() {
+    let issuer = Issuer::start();
+    let server = Server::start(&[("auth.tokens", TOKENS), ("auth.jwks_url", &issuer.url())]).await;
+    let jwt = issuer.token_for("sys_operator");
+    for (token, actor, role, may_delete) in [
+        ("admin-token-0123456789", "root", "sys_admin", true),
+        ("auditor-token-0123456789", "eyes", "sys_auditor", false),
+        (&*jwt, "sys_operator@example.com", "sys_operator", false),
+    ] {
+        let cookie = sign_in(&server, token).await;
+        let session = ask(&server, "GET", SESSION, &cookie, "").await.json();
+        assert_eq!((&session["actor"], &session["role"]), (&json!(actor), &json!(role)));
+        let can = session["can"].as_array().unwrap();
+        assert_eq!(can.contains(&json!("delete_rules")), may_delete, "{session}");
+        assert!(can.contains(&json!("read_rules")));
+        assert_eq!(ask(&server, "GET", RULES, &cookie, "").await.status, 200);
+        let unknown = format!("{RULES}/00000000-0000-0000-0000-000000000000");
+        let deleted = ask(&server, "DELETE", &unknown, &cookie, "").await.status;
+        assert_eq!(deleted, if may_delete { 404 } else { 403 });
+    }
+    let own = Server::start(&[]).await;
+    let cookie = sign_in(&own, own.admin_token.as_deref().unwrap()).await;
+    assert_eq!(ask(&own, "GET", SESSION, &cookie, "").await.json()["actor"], "admin");
+}
+
+#[tokio::test]
+async fn what_proves_nothing_opens_nothing() {
+    let issuer = Issuer::start();
+    let server = Server::start(&[("auth.jwks_url", &issuer.url())]).await;
+    let nobody = issuer.token(json!({"realm_access": {"roles": ["visitor"]}}));
+    let expired = issuer.token(json!({"exp": 1, "realm_access": {"roles": ["sys_admin"]}}));
+    let long = "x".repeat(20_000);
+    for (token, status) in
+        [("", 400), ("wrong", 401), (&*nobody, 403), (&*expired, 401), (&*long, 401)]
+    {
+        let body = json!({ "token": token }).to_string();
+        let reply = ask(&server, "POST", SESSION, "", &body).await;
+        assert_eq!(reply.status, status, "{}", reply.text);
+        assert_eq!(reply.header("set-cookie"), "");
+    }
+    let session = ask(&server, "GET", SESSION, "headgate_session=guessed", "").await.json();
+    assert_eq!((&session["signed_in"], &session["can"]), (&json!(false), &json!([])));
+}
+
+#[tokio::test]
+async fn a_cookie_is_for_the_consoles_own_pages_alone() {
+    let server = Server::start(&[("auth.tokens", TOKENS)]).await;
+    let body = r#"{"token":"admin-token-0123456789"}"#;
+    let request = || Request::post(SESSION).header("content-type", "application/json");
+    let unmarked = server.send(request(), body).await;
+    assert_eq!((unmarked.status.as_u16(), unmarked.header("set-cookie")), (403, ""));
+    let foreign =
+        request().header("x-headgate-console", "1").header("origin", "http://evil.example");
+    assert_eq!(server.send(foreign, body).await.status, 403);
+
+    let secure =
+        request().header("x-headgate-console", "1").header("sec-fetch-site", "same-origin");
+    let secure = server.send(secure.header("origin", "https://gate.example"), body).await;
+    let cookie = secure.header("set-cookie");
+    let attributes = "; Path=/; Max-Age=28800; HttpOnly; SameSite=Strict; Secure";
+    // A second may have passed.
+    let attributes_late = attributes.replace("28800", "28799");
+    assert!(cookie.ends_with(attributes) || cookie.ends_with(&attributes_late), "{cookie}");
+
+    let cookie = cookie.split(';').next().unwrap();
+    let with = |name, value| Request::get(RULES).header("cookie", cookie).header(name, value);
+    for request in [with("accept", "*/*"), with("sec-fetch-site", "same-origin")] {
+        let reply = server.send(request, "").await;
+        assert_eq!(
+            (reply.status.as_u16(), reply.json()["error"]["code"].clone()),
+            (403, json!("SYS_AUTH_CROSS_SITE"))
+        );
+    }
+    let elsewhere = with("x-headgate-console", "1").header("sec-fetch-site", "cross-site");
+    assert_eq!(server.send(elsewhere, "").await.status, 403);
+    // A token beside it is believed as ever.
+    let token = with("authorization", "Bearer auditor-token-0123456789");
+    assert_eq!(server.send(token, "").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_session_ends_when_it_is_left_or_over() {
+    let server = Server::start(&[("auth.tokens", TOKENS)]).await;
+    let cookie = sign_in(&server, "operator-token-0123456789").await;
+    let gone = ask(&server, "DELETE", SESSION, &cookie, "").await;
+    assert_eq!(gone.status, 204);
+    assert!(gone.header("set-cookie").contains("Max-Age=0"));
+    let reply = ask(&server, "GET", RULES, &cookie, "").await;
+    assert_eq!(
+        (reply.status.as_u16(), reply.json()["error"]["code"].clone()),
+        (401, json!("SYS_AUTH_SESSION_ENDED"))
+    );
+}
+
+#[tokio::test]
+async fn the_audit_log_names_who_is_signed_in() {
+    let server = Server::start(&[("auth.tokens", TOKENS)]).await;
+    let cookie = sign_in(&server, "operator-token-0123456789").await;
+    let rule = r#"{"scope":"user","identifier_pattern":"u1","limit":5,"window_seconds":60}"#;
+    let made = ask(&server, "POST", RULES, &cookie, rule).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let audit = ask(&server, "GET", "/api/v1/ratelimit/audit", &cookie, "").await.json();
+    let entry = &audit["entries"][0];
+    assert_eq!((&entry["actor"], &entry["action"]), (&json!("ops"), &json!("rule.create")));
+    assert_eq!(entry["request_id"], made.header("x-request-id"));
+}
+
+#[tokio::test]
+async fn only_who_left_for_the_issuer_from_here_comes_back() {
+    let issuer = Issuer::start();
+    issuer.sign_in_as("sys_auditor");
+    let keys = [
+        ("auth.jwks_url", &*issuer.url()),
+        ("console.oidc.client_id", "console"),
+        ("console.oidc.authorization_endpoint", &*format!("{}/authorize", issuer.name())),
+        ("console.oidc.token_endpoint", &*format!("{}/token", issuer.name())),
+        ("console.public_url", "https://gate.example/"),
+    ];
+    let server = Server::start(&keys).await;
+    assert_eq!(ask(&server, "GET", SESSION, "", "").await.json()["oidc"], true);
+    let left = server.get("/console/oidc").await;
+    assert_eq!(left.status, 303);
+    let location = left.header("location");
+    assert!(
+        location.contains("redirect_uri=https%3A%2F%2Fgate.example%2Fconsole%2Foidc%2Fcallback")
+    );
+    assert!(location.contains("code_challenge_method=S256"), "{location}");
+    let cookie = left.header("set-cookie").split(';').next().unwrap();
+    let state = cookie.split('=').nth(1).unwrap();
+    let back = format!("/console/oidc/callback?code=guessed&state={state}");
+    for cookie in ["", "headgate_sign_in=another", cookie, cookie] {
+        let reply = server.send(Request::get(&back).header("cookie", cookie), "").await;
+        assert_eq!(
+            (reply.status.as_u16(), reply.header("location")),
+            (303, "/console?sign_in=failed")
+        );
+        assert!(!reply.header("set-cookie").contains("headgate_session"));
+    }
+    let without = Server::start(&[]).await;
+    assert_eq!(without.get("/console/oidc").await.status, 404);
+    assert_eq!(without.get("/console/oidc/callback").await.status, 404);
+}
+
+#[tokio::test]
+async fn with_auth_off_nobody_signs_in() {
+    let server = Server::start(&[("auth.mode", "off")]).await;
+    let session = ask(&server, "GET", SESSION, "", "").await.json();
+    assert_eq!((&session["signed_in"], &session["can_sign_out"]), (&json!(true), &json!(false)));
+    assert_eq!(ask(&server, "GET", "/console/overview", "", "").await.status, 200);
+    assert_eq!(ask(&server, "GET", RULES, "headgate_session=old", "").await.status, 200);
+}
