@@ -86,6 +86,10 @@ async fn a_database_without_quotas_gets_them(home: &Home) {
     for table in ["deliveries", "sinks", "events", "increments", "usages", "policies"] {
         console.run(&format!("DROP TABLE quota_{table}")).await;
     }
+    // What came later is not there either.
+    for table in ["service_configs", "audit_logs", "service_states"] {
+        console.run(&format!("DROP TABLE {table}")).await;
+    }
     console.run("DELETE FROM revisions WHERE name = 'quota_policies'").await;
     console.run("DELETE FROM headgate_migrations WHERE version > 1").await;
     database.close().await;
