@@ -153,8 +153,8 @@ fn connect(runtime: &Runtime, port: u16) -> Result<RateLimitServiceClient<Channe
 impl Round {
     fn of(mut samples: Vec<f64>) -> Self {
         samples.sort_by(f64::total_cmp);
-        let at = |share: f64| samples[((samples.len() - 1) as f64 * share) as usize];
-        Self { p50: at(0.5), p99: at(0.99) }
+        let at = |percent: usize| samples[(samples.len() - 1) * percent / 100];
+        Self { p50: at(50), p99: at(99) }
     }
 }
 

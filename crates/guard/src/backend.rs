@@ -75,7 +75,8 @@ impl Backend {
         Self::on(Arc::new(policy))
     }
 
-    /// Counts in `store` as it is.
+    /// Counts in `store` as it is. While it fails, everybody is refused, unless
+    /// [`fail_mode`](Self::fail_mode) is [`FailMode::Open`].
     pub fn on(store: Arc<dyn Store>) -> Self {
         Self::new(Counters::Store(store))
     }
@@ -134,8 +135,9 @@ impl Backend {
     /// What stands for the answer of a store that has none, not even from a failure policy.
     pub(crate) fn without_answer(&self, _error: &StoreError) -> Ruling {
         match self.fail_mode {
-            FailMode::Closed => Err(Refusal::new(Reason::Global, UNKNOWN_WAIT)),
-            FailMode::Open | FailMode::Local => Ok(None),
+            FailMode::Open => Ok(None),
+            // Nobody is here who could decide in its place.
+            FailMode::Closed | FailMode::Local => Err(Refusal::new(Reason::Global, UNKNOWN_WAIT)),
         }
     }
 

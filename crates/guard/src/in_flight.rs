@@ -53,6 +53,11 @@ impl InFlightLimits {
     pub const fn new(per_key: u32, total: u32) -> Self {
         Self { per_key, total }
     }
+
+    /// The bound on all together, without one on each.
+    pub(crate) const fn for_all_alone(self) -> Self {
+        Self { per_key: u32::MAX, total: self.total }
+    }
 }
 
 // === impl InFlight ===

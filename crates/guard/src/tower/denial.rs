@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
-    header::{CONTENT_TYPE, RETRY_AFTER},
+    header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
 };
 
 use super::headers;
@@ -76,6 +76,7 @@ impl<'a> Denial<'a> {
 
     /// Writes how long to wait, and how the limit stands that denied.
     fn write(&self, headers: &mut HeaderMap) {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers::put(headers, RETRY_AFTER, self.denied.retry_after_secs());
         if self.denied.surface == Surface::Grpc {
             let millis = self.denied.retry_after.as_micros().div_ceil(1000) as u64;

@@ -99,7 +99,11 @@ impl Told {
         Self { class: rule.name().into(), window_secs, decision }
     }
 
+    /// A stage further in has said more already: it knows who asked.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
+        if headers::are_written(headers) {
+            return;
+        }
         headers::write(headers, &self.class, self.window_secs, &self.decision);
     }
 }

@@ -12,6 +12,11 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 const IETF: HeaderName = HeaderName::from_static("ratelimit");
 const IETF_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
+/// Whether somebody has written them.
+pub(super) fn are_written(headers: &HeaderMap) -> bool {
+    headers.contains_key(IETF)
+}
+
 /// Writes how somebody stands after `decision` under the limit of `class`.
 pub(super) fn write(headers: &mut HeaderMap, class: &str, window_secs: u64, decision: &Decision) {
     headers.reserve(5);

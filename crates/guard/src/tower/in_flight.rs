@@ -125,7 +125,7 @@ impl<S> InFlightService<S> {
             let key = AddressKey::of(live.client_or_nowhere(request));
             in_flight.open.acquire(&*key, in_flight.limits).map(Some).map_err(|busy| {
                 let refusal = Refusal::new(busy.reason(), UNKNOWN_WAIT);
-                let denied = live.denied(surface(request.headers()), rule, refusal);
+                let denied = live.denied(surface(request), rule, refusal);
                 Box::new(Denial::new(rule.name(), denied).respond(&Standard))
             })
         })

@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use http::{HeaderMap, Request, Response, header::CONTENT_TYPE};
+use http::{Method, Request, Response, Version, header::CONTENT_TYPE};
 use tower_service::Service;
 
 use super::{
@@ -115,7 +115,7 @@ impl<S, R> GuardService<S, R> {
                 match live.judge.admit_quickly(&ask, rules.escalation()) {
                     Quick::Admitted => return Verdict::Admitted(None),
                     Quick::Denied(refusal) => {
-                        return self.deny(live, rule, request.headers(), *refusal);
+                        return self.deny(live, rule, request, *refusal);
                     }
                     Quick::Unknown => {}
                 }
@@ -146,19 +146,19 @@ impl<S, R> GuardService<S, R> {
             }
         };
         match ruling {
-            Some(ruling) => self.conclude(live, rule, asked, ruling, request.headers()),
+            Some(ruling) => self.conclude(live, rule, asked, ruling, request),
             None => Verdict::Unknown(Arc::clone(rules), place, address),
         }
     }
 
     /// What is said about a ruling.
-    fn conclude<B>(
+    fn conclude<A, B>(
         &self,
         live: &Live,
         rule: &Rule,
         asked: Asked,
         ruling: Ruling,
-        headers: &HeaderMap,
+        request: &Request<A>,
     ) -> Verdict<B>
     where
         R: Render<B>,
@@ -169,16 +169,22 @@ impl<S, R> GuardService<S, R> {
                 let told = decision.map(|decision| Box::new(Told::new(rule, asked, decision)));
                 Verdict::Admitted(told)
             }
-            Err(refusal) => self.deny(live, rule, headers, refusal),
+            Err(refusal) => self.deny(live, rule, request, refusal),
         }
     }
 
     #[cold]
-    fn deny<B>(&self, live: &Live, rule: &Rule, headers: &HeaderMap, refusal: Refusal) -> Verdict<B>
+    fn deny<A, B>(
+        &self,
+        live: &Live,
+        rule: &Rule,
+        request: &Request<A>,
+        refusal: Refusal,
+    ) -> Verdict<B>
     where
         R: Render<B>,
     {
-        let denied = live.denied(surface(headers), rule, refusal);
+        let denied = live.denied(surface(request), rule, refusal);
         Verdict::Denied(Box::new(Denial::new(rule.name(), denied).respond(&self.render)))
     }
 
@@ -203,7 +209,7 @@ impl<S, R> GuardService<S, R> {
                 (Asked::about(subject), live.after_auth(&rules, rule, address, subject).await)
             }
         };
-        match self.conclude(&live, rule, asked, ruling, request.headers()) {
+        match self.conclude(&live, rule, asked, ruling, &request) {
             Verdict::Denied(response) => Ok(*response),
             Verdict::Unknown(..) => unreachable!("a ruling is an answer"),
             Verdict::Admitted(told) => {
@@ -229,8 +235,12 @@ impl Asked {
     }
 }
 
-/// What a client speaks who sends these headers.
-pub(super) fn surface(headers: &HeaderMap) -> Surface {
-    let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
-    if content_type.starts_with(b"application/grpc") { Surface::Grpc } else { Surface::Http }
+/// What a client speaks. A header alone proves nothing: whoever sent it would be denied by a status
+/// that says 200.
+pub(super) fn surface<A>(request: &Request<A>) -> Surface {
+    let content_type = request.headers().get(CONTENT_TYPE);
+    let is_grpc = request.version() == Version::HTTP_2
+        && request.method() == Method::POST
+        && content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
+    if is_grpc { Surface::Grpc } else { Surface::Http }
 }

@@ -97,8 +97,9 @@ impl WebSocketLimits {
         &self.messages[kind as usize]
     }
 
+    /// What the process can hold at all stays bounded, whatever is limited.
     pub(super) fn concurrent_in_force(&self) -> InFlightLimits {
-        if self.enabled { self.concurrent } else { InFlightLimits::new(u32::MAX, u32::MAX) }
+        if self.enabled { self.concurrent } else { self.concurrent.for_all_alone() }
     }
 
     pub(super) fn connections_in_force(&self) -> Option<&Allowance> {

@@ -1,7 +1,8 @@
-use std::net::SocketAddr;
+use std::{convert::Infallible, net::SocketAddr};
 
-use headgate_guard::Guard;
-use headgate_guard::Routes;
+use axum::body::Body;
+use headgate_guard::{Guard, Routes};
+use http::{HeaderValue, Method, Request, Response, Version};
 use tokio::net::TcpListener;
 use tonic::{
     Code,
@@ -11,8 +12,9 @@ use tonic::{
     },
 };
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+use tower::{Layer as _, Service as _};
 
-use crate::support::{Server, guard, header, public};
+use crate::support::{Server, guard, header, public, request};
 
 /// A tonic server behind a guard that admits two a minute.
 async fn serve() -> SocketAddr {
@@ -46,13 +48,33 @@ async fn a_call_over_the_limit_is_resource_exhausted_and_says_when_to_come_back(
 }
 
 #[tokio::test]
-async fn the_usual_words_are_those_of_who_asks() {
+async fn a_header_alone_makes_no_call_of_a_request() {
     let server = Server::behind(&guard(1)).await;
     assert_eq!(server.status("/").await, 200);
     let denied = server.get("/", &[("content-type", "application/grpc+proto")]).await;
+    assert_eq!(denied.status(), 429);
+    assert_eq!(header(&denied, "content-type"), "application/json");
+    assert_eq!(header(&denied, "cache-control"), "no-store");
+}
+
+#[tokio::test]
+async fn the_usual_words_are_those_of_who_asks() {
+    let guard = guard(1);
+    let mut service = guard.layer().layer(tower::service_fn(async |_: Request<Body>| {
+        Ok::<_, Infallible>(Response::new(Body::empty()))
+    }));
+    let call = || {
+        let mut request = request();
+        *request.method_mut() = Method::POST;
+        *request.version_mut() = Version::HTTP_2;
+        let grpc = HeaderValue::from_static("application/grpc+proto");
+        request.headers_mut().insert("content-type", grpc);
+        request
+    };
+    assert_eq!(service.call(call()).await.unwrap().status(), 200);
+    let denied = service.call(call()).await.unwrap();
     assert_eq!(denied.status(), 200);
-    assert_eq!(header(&denied, "content-type"), "application/grpc");
-    assert_eq!(header(&denied, "grpc-status"), "8");
-    assert_eq!(header(&denied, "retry-after"), "60");
-    assert!(denied.body().is_empty(), "trailers alone");
+    assert_eq!(denied.headers()["content-type"], "application/grpc");
+    assert_eq!(denied.headers()["grpc-status"], "8");
+    assert_eq!(denied.headers()["retry-after"], "60");
 }

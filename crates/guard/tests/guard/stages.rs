@@ -98,6 +98,18 @@ async fn a_denial_speaks_of_the_limit_that_denied() {
 }
 
 #[tokio::test]
+async fn who_is_admitted_and_who_is_not_hears_of_the_last_stage() {
+    let guard = Guard::builder(policy(), Routes::all("protected"));
+    let server = Server::start(router(&guard.tell_admitted(true).build().unwrap())).await;
+    let policy = r#""protected";q=2;w=60"#;
+    for status in [200, 200, 429] {
+        let answer = server.get("/", &[("x-pubkey", "a")]).await;
+        assert_eq!(answer.status(), status);
+        assert_eq!(header(&answer, "ratelimit-policy"), policy);
+    }
+}
+
+#[tokio::test]
 async fn handlers_can_ask_by_themselves() {
     let guard = guard(Backend::memory());
     let (address, subject) = ("192.0.2.1".parse().unwrap(), Subject::new("a").unwrap());

@@ -164,3 +164,15 @@ async fn limits_change_for_connections_that_are_open() {
     guard.replace(limits().enabled(false));
     assert_eq!(admitted(&connection, &[MessageKind::Req], 9).await, 9);
 }
+
+#[tokio::test]
+async fn all_connections_together_are_bounded_whatever_is_limited() {
+    let limits = WebSocketLimits::new(InFlightLimits::new(1, 2)).enabled(false);
+    let guard = WebSocketGuard::new(limits, Backend::memory());
+    let address = "192.0.2.1".parse().unwrap();
+    let first = guard.connect(address).await.unwrap();
+    let _second = guard.connect(address).await.unwrap();
+    assert_eq!(guard.connect(address).await.unwrap_err().reason, Reason::Capacity);
+    drop(first);
+    guard.connect(address).await.unwrap();
+}
