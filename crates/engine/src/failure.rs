@@ -90,7 +90,9 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
             return Err(error);
         }
         let now = self.clock.now();
-        let closed = batch.checks().iter().any(|check| check.fail_mode() == FailMode::Closed);
+        let denies =
+            |check: &Check<'_>| check.fail_mode() == FailMode::Closed && check.stake().binds();
+        let closed = batch.checks().iter().any(denies);
         // A batch that is denied anyway takes nothing locally either.
         let verb = if closed { Verb::Peek } else { verb };
         let mut local = self.ask_locally(verb, batch).await?.into_iter();

@@ -76,11 +76,12 @@ impl Metrics {
         self.store_up.set(i64::from(up));
     }
 
-    /// All decisions so far, by rules and by keys.
+    /// All decisions so far: by rules, by keys, and for Envoy.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         self.checks.add_to(&mut totals);
         self.keyed.add_to(&mut totals);
+        self.envoy.add_to(&mut totals);
         totals
     }
 

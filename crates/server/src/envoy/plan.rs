@@ -108,12 +108,50 @@ impl Plan {
             let checks = places.iter().map(|i| self.check(&self.asked[*i], &spaces[*i]));
             let batch = Batch::new(checks.collect::<Option<Vec<_>>>().unwrap_or_default())?;
             let verb = if gives_back { Verb::Refund } else { self.verb() };
-            let outcomes: Outcomes = limiter.each(verb, &batch).await?;
+            let outcomes: Outcomes = match limiter.each(verb, &batch).await {
+                // What cannot be given back denies nobody.
+                Err(_) if gives_back => continue,
+                outcomes => outcomes?,
+            };
             for (place, outcome) in places.into_iter().zip(outcomes) {
                 answers[place] = Some(outcome);
             }
         }
+        if self.denied == DeniedConsumes::All {
+            self.use_up(limiter, &spaces, &mut answers).await;
+        }
         Ok(answers)
+    }
+
+    /// Takes what is left where more was wanted: what is charged for after the fact has happened, and the next
+    /// look must see it. It is another call, which only a charge that does not fit costs.
+    async fn use_up(
+        &self,
+        limiter: &Limiter,
+        spaces: &[Space<'_>],
+        answers: &mut [Option<Outcome>],
+    ) {
+        let left = |place: usize| {
+            let outcome = answers[place].filter(|it| !it.allowed && it.degraded.is_none())?;
+            let asked = &self.asked[place];
+            let wanted = asked.units > 0 && !asked.gives_back;
+            (wanted && outcome.remaining > 0).then_some((place, outcome.remaining))
+        };
+        let left: Vec<(usize, u64)> = (0..self.asked.len()).filter_map(left).collect();
+        let checks = left.iter().filter_map(|(place, units)| {
+            let check = self.check_of(&self.asked[*place], &spaces[*place], *units)?;
+            Some(check.with_stake(Stake::Alone))
+        });
+        let Ok(batch) = Batch::new(checks.collect::<Vec<_>>()) else {
+            return;
+        };
+        // The request is denied all the same: who cannot be asked leaves something to the next.
+        let Ok(taken) = limiter.each(Verb::Acquire, &batch).await else {
+            return;
+        };
+        for ((place, _), taken) in left.into_iter().zip(taken) {
+            answers[place] = answers[place].map(|it| Outcome { remaining: taken.remaining, ..it });
+        }
     }
 
     /// Where the request is denied whatever the store says, and shall take nothing, it is only looked at.
@@ -128,14 +166,20 @@ impl Plan {
     }
 
     fn check<'a>(&self, asked: &'a Asked, space: &'a Space<'a>) -> Option<Check<'a>> {
+        let units = if asked.only_looks() { 1 } else { asked.units };
+        self.check_of(asked, space, units)
+    }
+
+    fn check_of<'a>(
+        &self,
+        asked: &'a Asked,
+        space: &'a Space<'a>,
+        units: u64,
+    ) -> Option<Check<'a>> {
         let Amount::Some { limit, .. } = &asked.rule.amount else {
             return None;
         };
-        let units = match asked.units {
-            units if asked.gives_back => units.clamp(1, limit.capacity()),
-            _ if asked.only_looks() => 1,
-            units => units,
-        };
+        let units = if asked.gives_back { units.clamp(1, limit.capacity()) } else { units };
         // Names are made to be keys, and numbers to be costs.
         let key = Key::new(&asked.subject).ok()?.within(space);
         let check = Check::new(key, limit, Cost::new(units).ok()?).ok()?;

@@ -5,7 +5,7 @@ use std::{
 
 use prometheus::{Error, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
-use super::registered;
+use super::{Totals, registered};
 use crate::envoy::Status;
 
 /// What Envoy was answered. Values that callers sent are labels only where the operator asked for it, and only so many.
@@ -40,6 +40,9 @@ pub(crate) struct EnvoySeries {
 
 const OUTCOMES: [&str; 4] = ["within_limit", "near_limit", "over_limit", "shadow_mode"];
 
+/// What becomes of files that have changed: they are in force, or not.
+const LOADS: [&str; 2] = ["loaded", "refused"];
+
 /// More names than these share one, and so do longer ones.
 const MAX_DETAILED: usize = 1000;
 const MAX_NAME_BYTES: usize = 256;
@@ -63,6 +66,16 @@ impl EnvoyNumbers {
             "headgate_envoy_config_loads_total",
             "Times that the Envoy files had changed, by whether they could be used.",
         );
+        let loads = registered(registry, IntCounterVec::new(loads, &["outcome"])?)?;
+        for outcome in LOADS {
+            loads.with_label_values(&[outcome]);
+        }
+        let valid = IntGauge::new(
+            "headgate_envoy_config_valid",
+            "Whether the Envoy files on disk are those in force: 1 or 0.",
+        )?;
+        // Without files there is nothing wrong with them.
+        valid.set(1);
         Ok(Self {
             descriptors,
             unmatched: counter(
@@ -75,16 +88,16 @@ impl EnvoyNumbers {
                 "headgate_envoy_degraded_requests_total",
                 "Envoy's requests that the failure policy decided because the store could not.",
             )?,
-            valid: registered(
-                registry,
-                IntGauge::new(
-                    "headgate_envoy_config_valid",
-                    "Whether the Envoy files on disk are those in force: 1 or 0.",
-                )?,
-            )?,
-            loads: registered(registry, IntCounterVec::new(loads, &["outcome"])?)?,
+            valid: registered(registry, valid)?,
+            loads,
             known: Arc::default(),
         })
+    }
+
+    pub(super) fn add_to(&self, totals: &mut Totals) {
+        totals.allowed += self.allowed.get();
+        totals.denied += self.denied.get();
+        totals.degraded += self.degraded.get();
     }
 
     pub(crate) fn answered(&self, denied: bool, degraded: bool) {
@@ -100,7 +113,7 @@ impl EnvoyNumbers {
     /// Notes whether files that had changed are in force.
     pub(crate) fn loaded(&self, valid: bool) {
         self.valid.set(i64::from(valid));
-        self.loads.with_label_values(&[if valid { "loaded" } else { "refused" }]).inc();
+        self.loads.with_label_values(&[LOADS[usize::from(!valid)]]).inc();
     }
 
     /// The numbers of a rule; `rule` stands in a file.
@@ -130,8 +143,12 @@ impl EnvoyNumbers {
                 let _ = self.descriptors.remove_label_values(&[domain, rule, outcome]);
             }
         }
-        known.rules.retain(|rule| rules.contains(rule));
+        known.rules.clone_from(rules);
         known.detailed.clear();
+        // There is a number from the beginning: what appears with its first event grows by nothing.
+        for (domain, rule) in rules {
+            EnvoySeries::new(&self.descriptors, domain, rule);
+        }
     }
 }
 

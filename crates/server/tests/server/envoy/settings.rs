@@ -1,7 +1,9 @@
 //! What the operator decides for all domains.
 
+use std::slice;
+
 use super::{
-    client::{Client, of},
+    client::{Client, of, taking},
     counted, metric, start,
 };
 
@@ -14,6 +16,20 @@ async fn a_denied_request_takes_nothing_unless_it_shall() {
         for left in left {
             assert_eq!(client.ask("mail", &both).await.each()[1].1, left, "{denied}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_charge_that_does_not_fit_uses_up_what_is_left_where_denials_consume() {
+    let (look, charge) = (taking(0, &[("mailbox", "m1")]), taking(3, &[("mailbox", "m1")]));
+    for (denied, after) in [("none", (false, 1)), ("all", (true, 0))] {
+        let server = start(&[("envoy.denied_consumes", denied)]).await;
+        let client = Client::connect(server.grpc_address).await;
+        let ask = async |it| client.ask("mail", slice::from_ref(it)).await.each()[0];
+        assert_eq!(ask(&charge).await, (false, 1), "{denied}");
+        assert_eq!(ask(&look).await, (false, 1), "{denied}");
+        assert_eq!(ask(&charge).await, (true, after.1), "{denied}");
+        assert_eq!(ask(&look).await, after, "{denied}");
     }
 }
 
