@@ -111,6 +111,11 @@ impl Oidc {
         })
     }
 
+    /// Whether browsers find the server over TLS, as far as the operator says.
+    pub(crate) fn is_found_over_tls(&self) -> bool {
+        self.public_url.as_ref().is_some_and(|url| url.scheme() == "https")
+    }
+
     /// Sends somebody to the issuer; they come back to `origin`, unless the operator says where.
     pub(crate) async fn begin(&self, origin: &str) -> Result<Departure, OidcError> {
         let endpoints = self.endpoints().await?;

@@ -35,7 +35,8 @@ export async function send(method, path, { body, headers, signal } = {}) {
     tell("back");
   }
   if (answer.status === 204) return null;
-  const json = await answer.json().catch(() => null);
+  const json = await answer.json().catch(() => undefined);
+  if (answer.ok && json === undefined) throw gone(signal);
   if (answer.ok) return json;
   const refused = new Refused(answer.status, json?.error);
   if (answer.status === 401 && path !== "/console/session") {
@@ -61,13 +62,17 @@ async function ask(method, path, { body, headers, signal }) {
   try {
     return await fetch(path, options);
   } catch (error) {
-    if (signal?.aborted) throw error;
-    if (!isAway) {
-      isAway = true;
-      tell("away");
-    }
-    throw new Away("the server does not answer");
+    throw signal?.aborted ? error : gone(signal);
   }
+}
+
+/** What to throw where no answer came, or only a part of it. */
+function gone(signal) {
+  if (!signal?.aborted && !isAway) {
+    isAway = true;
+    tell("away");
+  }
+  return new Away("the server does not answer");
 }
 
 export const get = (path, options) => send("GET", path, options);
@@ -102,8 +107,13 @@ export async function watch(look, milliseconds, signal) {
       }
     }
     await new Promise((resolve) => {
-      const timer = setTimeout(resolve, milliseconds);
-      signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
+      const end = () => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", end);
+        resolve();
+      };
+      const timer = setTimeout(end, milliseconds);
+      signal.addEventListener("abort", end);
     });
   }
 }

@@ -10,13 +10,17 @@ import { badge, table } from "./table.js";
 
 const KINDS = ["QUOTA_EXCEEDED", "QUOTA_THRESHOLD_REACHED"];
 
+/** How many are kept before the list begins again with the newest. */
+const MOST = 1000;
+
 export const title = () => t("page.events");
 
 export async function render(content, { signal }) {
   const kind = select([["", t("any")], ...KINDS.map((name) => [name, t(`event.${name}`)])], "");
   const list = h("div", {});
   const more = h("button", { type: "button", hidden: true }, t("events.older"));
-  let older = [];
+  // Newest first. It only grows at its two ends, so that nothing falls between what is new and what is older.
+  let known = [];
   let shownText = "";
   const page = (before) => get(withQuery("/api/v1/events", { order: "newest", before, event_type: kind.value, deliveries: "true", limit: 50 }), { signal });
   const show = (events) => {
@@ -27,20 +31,31 @@ export async function render(content, { signal }) {
   };
   const look = async () => {
     const newest = await page();
-    more.hidden = newest.events.length < 50;
+    if (known.length > MOST) {
+      known = [];
+      delete more.dataset.before;
+    }
+    more.hidden = known.length === 0 && newest.events.length < 50;
     more.dataset.before ||= newest.next;
-    show([...newest.events, ...older.filter((it) => !newest.events.some((one) => one.event_id === it.event_id))]);
+    known = [...newest.events, ...without(known, newest.events)];
+    show(known);
   };
   more.addEventListener("click", async () => {
     const next = await page(more.dataset.before);
-    older = [...older, ...next.events];
+    known = [...known, ...without(next.events, known)];
     more.dataset.before = next.next;
     more.disabled = next.events.length === 0;
     await look();
   });
-  kind.addEventListener("change", () => { older = []; delete more.dataset.before; more.disabled = false; look(); });
+  kind.addEventListener("change", () => { known = []; delete more.dataset.before; more.disabled = false; look(); });
   content.append(h("p", { class: "hint" }, t("events.hint")), h("form", { class: "filters", on: { submit: (event) => event.preventDefault() } }, field("event_type", t("events.kind"), kind)), list, more);
   await watch(look, 2000, signal);
+}
+
+/** Those of `events` that are not among `others`. */
+function without(events, others) {
+  const ids = new Set(others.map((it) => it.event_id));
+  return events.filter((it) => !ids.has(it.event_id));
 }
 
 /** Events with who has them. */

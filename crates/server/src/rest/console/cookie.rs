@@ -36,26 +36,26 @@ fn named(headers: &HeaderMap, wanted: &str) -> Option<String> {
 }
 
 /// Has the browser keep `secret` for so long.
-pub(super) fn set(headers: &HeaderMap, secret: &str, age: Duration) -> HeaderValue {
-    written(headers, secret, age.as_secs())
+pub(super) fn set(secure: bool, secret: &str, age: Duration) -> HeaderValue {
+    written(secure, secret, age.as_secs())
 }
 
 /// Has the browser forget the secret.
-pub(super) fn clear(headers: &HeaderMap) -> HeaderValue {
-    written(headers, "", 0)
+pub(super) fn clear(secure: bool) -> HeaderValue {
+    written(secure, "", 0)
 }
 
 /// Has the browser keep which way it is on. It comes back from another site, so that this cookie is sent then.
-pub(super) fn set_way(headers: &HeaderMap, state: &str, age: Duration) -> HeaderValue {
-    let secure = if is_secure(headers) { "; Secure" } else { "" };
+pub(super) fn set_way(secure: bool, state: &str, age: Duration) -> HeaderValue {
+    let secure = if secure { "; Secure" } else { "" };
     let age = age.as_secs();
     let text =
         format!("{WAY}={state}; Path=/console; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
 }
 
-fn written(headers: &HeaderMap, secret: &str, age: u64) -> HeaderValue {
-    let secure = if is_secure(headers) { "; Secure" } else { "" };
+fn written(secure: bool, secret: &str, age: u64) -> HeaderValue {
+    let secure = if secure { "; Secure" } else { "" };
     let text = format!("{NAME}={secret}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
 }
@@ -75,11 +75,17 @@ mod tests {
 
     #[test]
     fn a_cookie_is_for_this_site_and_no_script() {
-        let mut headers = HeaderMap::new();
         let age = Duration::from_secs(60);
         let expected = "headgate_session=abc; Path=/; Max-Age=60; HttpOnly; SameSite=Strict";
-        assert_eq!(set(&headers, "abc", age), expected);
+        assert_eq!(set(false, "abc", age), expected);
+        assert_eq!(set(true, "abc", age), format!("{expected}; Secure"));
+    }
+
+    #[test]
+    fn whoever_asks_over_tls_is_known_by_what_they_say() {
+        let mut headers = HeaderMap::new();
+        assert!(!is_secure(&headers));
         headers.insert(ORIGIN, HeaderValue::from_static("https://gate.example"));
-        assert_eq!(set(&headers, "abc", age), format!("{expected}; Secure"));
+        assert!(is_secure(&headers));
     }
 }

@@ -33,10 +33,11 @@ pub(super) async fn begin(
         return Err(missing().await);
     };
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
-    let scheme = if cookie::is_secure(&headers) { "https" } else { "http" };
+    let secure = cookie::is_secure(&headers) || oidc.is_found_over_tls();
+    let scheme = if secure { "https" } else { "http" };
     match oidc.begin(&format!("{scheme}://{host}")).await {
         Ok(departure) => {
-            let kept = cookie::set_way(&headers, &departure.state, PATIENCE);
+            let kept = cookie::set_way(secure, &departure.state, PATIENCE);
             Ok(redirect(&departure.location, [kept]))
         }
         Err(error) => {
@@ -55,7 +56,9 @@ pub(super) async fn finish(
         return Err(missing().await);
     };
     let reader = query.reader();
-    let forget = cookie::set_way(&headers, "", Duration::ZERO);
+    // The way back from the issuer says nothing of how it went.
+    let secure = cookie::is_secure(&headers) || oidc.is_found_over_tls();
+    let forget = cookie::set_way(secure, "", Duration::ZERO);
     let (Some(state), Some(code)) = (reader.text("state"), reader.text("code")) else {
         info!("Somebody came back from the issuer without a code");
         return Ok(redirect(FAILED, [forget]));
@@ -75,7 +78,7 @@ pub(super) async fn finish(
         Ok((actor, until)) => {
             let (secret, session) = session::open(&services, actor, until)?;
             let age = Duration::from_micros(session.ends_at.since(services.clock.now()));
-            let kept = cookie::set(&headers, &secret, age);
+            let kept = cookie::set(secure, &secret, age);
             Ok(redirect("/console", [forget, kept]))
         }
         Err(refusal) => {

@@ -90,7 +90,9 @@ pub(super) async fn sign_in(
     let (secret, session) = open(&services, actor, until)?;
     let mut response = told(&services, Some(&session.actor), Some(session.ends_at));
     let age = Duration::from_micros(session.ends_at.since(services.clock.now()));
-    response.headers_mut().insert(SET_COOKIE, cookie::set(&headers, &secret, age));
+    response
+        .headers_mut()
+        .insert(SET_COOKIE, cookie::set(cookie::is_secure(&headers), &secret, age));
     Ok(response)
 }
 
@@ -105,7 +107,7 @@ pub(super) async fn sign_out(
         services.console.sessions.close(&secret);
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
-    response.headers_mut().insert(SET_COOKIE, cookie::clear(&headers));
+    response.headers_mut().insert(SET_COOKIE, cookie::clear(cookie::is_secure(&headers)));
     Ok(response)
 }
 
