@@ -174,5 +174,5 @@ async fn all_connections_together_are_bounded_whatever_is_limited() {
     let _second = guard.connect(address).await.unwrap();
     assert_eq!(guard.connect(address).await.unwrap_err().reason, Reason::Capacity);
     drop(first);
-    guard.connect(address).await.unwrap();
+    let _third = guard.connect(address).await.unwrap();
 }

@@ -3,7 +3,7 @@
 {{- $own := dict
   "app" (dict "name" (include "headgate.name" .) "version" .Chart.AppVersion)
   "server" (dict "host" "0.0.0.0" "port" .Values.container.port "grpc_port" .Values.container.grpcPort "data_dir" "/data")
-  "ratelimit" (dict "replicas" .Values.replicaCount)
+  "ratelimit" (dict "replicas" (ternary .Values.autoscaling.maxReplicas .Values.replicaCount .Values.autoscaling.enabled))
 }}
 {{- $config := mergeOverwrite $own (deepCopy .Values.config) }}
 {{- if .Values.redis.enabled }}

@@ -216,13 +216,17 @@ fn what_is_optional_can_be_had() {
 fn secrets_of_kubernetes_do_as_well_as_vault() {
     let helm = require!(Helm::find());
     let set = "vault.enabled=false,existingSecrets[0].name=db,existingSecrets[0].key=db-password,\
-               existingSecrets[0].configKey=database.password_file";
+               existingSecrets[0].configKey=database.password_file,existingSecrets[1].name=db,\
+               existingSecrets[1].key=redis-password,\
+               existingSecrets[1].configKey=redis.password_file";
     let objects = Objects::of(&helm, "ratelimit", &["--set", set]);
     let pod = &objects.only("Deployment")["spec"]["template"]["spec"];
     assert_eq!(pod["automountServiceAccountToken"], false);
     assert_eq!(pod["volumes"][3]["secret"]["secretName"], "db");
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("db-password"), "hunter2").unwrap();
+    for name in ["db-password", "redis-password"] {
+        fs::write(folder.path().join(name), "hunter2").unwrap();
+    }
     assert_eq!(problems(&objects.config("ratelimit"), folder.path()), Vec::<String>::new());
 }
 

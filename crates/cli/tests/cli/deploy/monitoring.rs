@@ -12,7 +12,11 @@ const PREFIXES: [&str; 5] = ["headgate_", "http_", "grpc_", "kafka_", "rate_limi
 
 /// The exported names; each of a histogram's series too.
 fn exported() -> BTreeSet<String> {
-    let server = Server::start(&[]);
+    let domains = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/server/envoy/domains");
+    let server = Server::start(&[
+        ("HEADGATE__ENVOY__ENABLED", "true"),
+        ("HEADGATE__ENVOY__CONFIG_DIR", domains),
+    ]);
     let text = http(&server, "GET /metrics", &[], "");
     let mut names = BTreeSet::new();
     for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {

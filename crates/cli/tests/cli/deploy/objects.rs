@@ -132,5 +132,12 @@ fn check_mounts(pod: &Value) {
         names.sort();
         names
     };
-    assert_eq!(names(&pod["containers"][0]["volumeMounts"]), names(&pod["volumes"]));
+    let mounts = &pod["containers"][0]["volumeMounts"];
+    assert_eq!(names(mounts), names(&pod["volumes"]));
+    let paths = mounts.as_array().expect("a list").iter().map(|one| one["mountPath"].as_str());
+    let mut paths: Vec<_> = paths.map(|path| path.expect("a path")).collect();
+    paths.sort_unstable();
+    let all = paths.len();
+    paths.dedup();
+    assert_eq!(paths.len(), all, "two volumes in one place: {paths:?}");
 }
