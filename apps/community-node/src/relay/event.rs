@@ -1,5 +1,7 @@
 //! An event that the relay takes: within its bounds, about a topic, signed by its author.
 
+use std::collections::HashSet;
+
 use headgate_service_config::relay::EventLimits;
 use nostr::{
     event::{Event, EventId, Kind},
@@ -22,6 +24,8 @@ pub(crate) const MAX_AGE_SECONDS: Second = 30 * SECONDS_A_DAY;
 pub(crate) struct VerifiedEvent {
     pub(crate) event: Event,
     pub(crate) json: Box<RawValue>,
+    /// Each once: they are asked for much more often than they come.
+    topics: Box<[Box<str>]>,
 }
 
 /// How large events may be.
@@ -86,7 +90,7 @@ impl VerifiedEvent {
 
     /// The topics that it is about.
     pub(crate) fn topics(&self) -> impl Iterator<Item = &str> {
-        topics(&self.event)
+        self.topics.iter().map(|topic| &**topic)
     }
 
     /// Who signed it.
@@ -125,7 +129,9 @@ fn verified(event: Event) -> Result<VerifiedEvent, EventError> {
     event.verify().map_err(|_| EventError::Forged)?;
     // Written anew: fields that no event has are not passed on.
     let json = serde_json::value::to_raw_value(&event).map_err(|_| EventError::Malformed)?;
-    Ok(VerifiedEvent { event, json })
+    let mut named = HashSet::new();
+    let topics = topics(&event).filter(|topic| named.insert(*topic)).map(Box::from).collect();
+    Ok(VerifiedEvent { event, json, topics })
 }
 
 fn topics(event: &Event) -> impl Iterator<Item = &str> {

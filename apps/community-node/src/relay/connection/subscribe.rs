@@ -55,7 +55,7 @@ impl Connection {
         {
             return self.limit(&id, &denied, Kind::Backfill).await;
         }
-        let backfill = self.relay.events.backfill(&queries);
+        let backfill = self.relay.events.backfill(&queries).await;
         for published in &backfill.events {
             self.reply(Reply::Event(id.as_str(), &published.event.json)).await?;
         }
