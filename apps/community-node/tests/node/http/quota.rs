@@ -154,3 +154,29 @@ async fn what_makes_no_sense_costs_nothing_and_a_report_is_kept() {
     let trust = ada.get(&format!("/v1/trust/{bob}")).await;
     assert_eq!(trust.json(), json!({"pubkey": bob, "notes": 0, "reports": 1}));
 }
+
+#[tokio::test]
+async fn a_report_that_is_sent_again_under_its_id_is_kept_once() {
+    let (server, _database) = node!(json!({"report_submits_per_day": 3}));
+    reports_once(&server).await;
+    let file = Server::start().await;
+    let config = json!({"quota": {"report_submits_per_day": 3}});
+    file.configure("user-api", config).await;
+    reports_once(&file).await;
+}
+
+async fn reports_once(server: &Server) {
+    let (ada, bob) = (server.client(1, HERE).await, "2".repeat(64));
+    let spam = json!({"pubkey": bob, "reason": "spam"});
+    let again = (0..5).map(|_| ada.post_as("first", "/v1/reports", &spam));
+    for reply in futures_util::future::join_all(again).await {
+        reply.is(202);
+    }
+    // It is charged, so it is kept: another reason is another report.
+    ada.post_as("first", "/v1/reports", &json!({"pubkey": bob, "reason": "lies"})).await.is(202);
+    ada.post_as("second", "/v1/reports", &spam).await.is(202);
+    ada.post_as("third", "/v1/reports", &spam).await.is_refused(402, "QUOTA_EXCEEDED");
+    ada.post_as("first", "/v1/reports", &spam).await.is(202);
+    let trust = ada.get(&format!("/v1/trust/{bob}")).await;
+    assert_eq!(trust.json()["reports"], 3, "{}", trust.text);
+}
