@@ -19,6 +19,9 @@ const MAX_AHEAD_SECONDS: Second = 900;
 /// An event older than anybody may ask for is not worth keeping.
 pub(crate) const MAX_AGE_SECONDS: Second = 30 * SECONDS_A_DAY;
 
+/// How far the clock of an event that nobody keeps may be from ours: its id is remembered for no longer.
+pub(crate) const EPHEMERAL_SECONDS: Second = 300;
+
 /// An event that was verified, and the JSON that subscribers receive.
 #[derive(Debug)]
 pub(crate) struct VerifiedEvent {
@@ -52,6 +55,8 @@ pub(crate) enum EventError {
     FromTheFuture,
     #[error("invalid: created_at is more than 30 days ago")]
     TooOld,
+    #[error("invalid: an event of this kind must be from the last 5 minutes")]
+    Stale,
     #[error("invalid: id or signature does not match the event")]
     Forged,
 }
@@ -78,13 +83,7 @@ impl VerifiedEvent {
         if topics(&event).next().is_none() {
             return Err(EventError::NoTopic);
         }
-        let created_at = event.created_at.as_secs();
-        if created_at > now.saturating_add(MAX_AHEAD_SECONDS) {
-            return Err(EventError::FromTheFuture);
-        }
-        if created_at < now.saturating_sub(MAX_AGE_SECONDS) {
-            return Err(EventError::TooOld);
-        }
+        check_time(&event, now)?;
         verified(event)
     }
 
@@ -100,8 +99,25 @@ impl VerifiedEvent {
 
     /// Whether nobody keeps it.
     pub(crate) fn is_ephemeral(&self) -> bool {
-        (20_000..30_000).contains(&self.event.kind.as_u16())
+        is_ephemeral(&self.event)
     }
+}
+
+fn is_ephemeral(event: &Event) -> bool {
+    (20_000..30_000).contains(&event.kind.as_u16())
+}
+
+fn check_time(event: &Event, now: Second) -> Result<(), EventError> {
+    let (ahead, age, too_old) = if is_ephemeral(event) {
+        (EPHEMERAL_SECONDS, EPHEMERAL_SECONDS, EventError::Stale)
+    } else {
+        (MAX_AHEAD_SECONDS, MAX_AGE_SECONDS, EventError::TooOld)
+    };
+    let created_at = event.created_at.as_secs();
+    if created_at > now.saturating_add(ahead) {
+        return Err(EventError::FromTheFuture);
+    }
+    if created_at < now.saturating_sub(age) { Err(too_old) } else { Ok(()) }
 }
 
 /// Reads an event within its bounds, whoever may have signed it.

@@ -5,6 +5,7 @@
 //! are lost with the process; a node that is told of them by its neighbours hears of new ones only.
 
 mod kept;
+mod passed;
 mod walk;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -89,7 +90,9 @@ impl Events {
             return Publication::Duplicate;
         }
         let published = Arc::new(Published { event, number: kept.next_number(), source, at });
-        if !published.event.is_ephemeral() {
+        if published.event.is_ephemeral() {
+            kept.pass(&published);
+        } else {
             kept.keep(Arc::clone(&published));
         }
         // Under the lock, so that everybody hears of events in the order of their numbers.
@@ -98,7 +101,7 @@ impl Events {
         Publication::New
     }
 
-    /// Whether an event is kept.
+    /// Whether an event came before.
     pub(crate) fn contains(&self, id: &EventId) -> bool {
         self.kept().contains(id)
     }

@@ -11,6 +11,7 @@ use nostr::event::EventId;
 
 use super::{
     Capacity, Published,
+    passed::Passed,
     walk::{Stretch, Walk},
 };
 use crate::relay::second::Second;
@@ -24,6 +25,7 @@ const TOPIC_BYTES: usize = 128;
 pub(super) struct Kept {
     arrivals: VecDeque<Arc<Published>>,
     ids: HashSet<EventId>,
+    passed: Passed,
     topics: HashMap<Box<str>, BTreeSet<Newest>>,
     capacity: Capacity,
     bytes: usize,
@@ -48,6 +50,7 @@ impl Kept {
         Self {
             arrivals: VecDeque::new(),
             ids: HashSet::new(),
+            passed: Passed::default(),
             topics: HashMap::new(),
             capacity,
             bytes: 0,
@@ -56,7 +59,12 @@ impl Kept {
     }
 
     pub(super) fn contains(&self, id: &EventId) -> bool {
-        self.ids.contains(id)
+        self.ids.contains(id) || self.passed.contains(id)
+    }
+
+    /// Remembers that an event came which is not kept.
+    pub(super) fn pass(&mut self, published: &Published) {
+        self.passed.add(published.event.event.id, published.at);
     }
 
     pub(super) fn next_number(&mut self) -> u64 {
