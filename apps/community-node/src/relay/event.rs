@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use headgate_service_config::relay::EventLimits;
 use nostr::{
     event::{Event, EventId, Kind},
+    filter::SingleLetterTag,
     key::PublicKey,
 };
 use serde::Deserialize;
@@ -29,6 +30,8 @@ pub(crate) struct VerifiedEvent {
     pub(crate) json: Box<RawValue>,
     /// Each once: they are asked for much more often than they come.
     topics: Box<[Box<str>]>,
+    /// Where tags of one letter are among all tags, by letter.
+    letters: Box<[(SingleLetterTag, usize)]>,
 }
 
 /// How large events may be.
@@ -92,6 +95,14 @@ impl VerifiedEvent {
         self.topics.iter().map(|topic| &**topic)
     }
 
+    /// What its tags of one letter say.
+    pub(crate) fn tagged(&self, letter: SingleLetterTag) -> impl Iterator<Item = &str> {
+        let first = self.letters.partition_point(|(other, _)| *other < letter);
+        let of_letter = self.letters[first..].iter().take_while(move |(other, _)| *other == letter);
+        let tags = of_letter.filter_map(|(_, place)| self.event.tags.get(*place));
+        tags.filter_map(|tag| tag.content())
+    }
+
     /// Who signed it.
     pub(crate) fn author(&self) -> &PublicKey {
         &self.event.pubkey
@@ -147,7 +158,11 @@ fn verified(event: Event) -> Result<VerifiedEvent, EventError> {
     let json = serde_json::value::to_raw_value(&event).map_err(|_| EventError::Malformed)?;
     let mut named = HashSet::new();
     let topics = topics(&event).filter(|topic| named.insert(*topic)).map(Box::from).collect();
-    Ok(VerifiedEvent { event, json, topics })
+    let tags = event.tags.iter().enumerate();
+    let letters = tags.filter_map(|(place, tag)| Some((tag.single_letter_tag()?, place)));
+    let mut letters: Box<[_]> = letters.collect();
+    letters.sort_unstable();
+    Ok(VerifiedEvent { event, json, topics, letters })
 }
 
 fn topics(event: &Event) -> impl Iterator<Item = &str> {

@@ -117,14 +117,8 @@ impl Query {
     }
 
     fn matches_tags(&self, event: &VerifiedEvent) -> bool {
-        self.filter.generic_tags.iter().all(|(letter, wanted)| {
-            if *letter == SingleLetterTag::LOWERCASE_T {
-                return event.topics().any(|topic| wanted.contains(topic));
-            }
-            let named =
-                event.event.tags.iter().filter(|tag| tag.single_letter_tag() == Some(*letter));
-            named.filter_map(|tag| tag.content()).any(|value| wanted.contains(value))
-        })
+        let mut lists = self.filter.generic_tags.iter();
+        lists.all(|(letter, wanted)| event.tagged(*letter).any(|value| wanted.contains(value)))
     }
 }
 

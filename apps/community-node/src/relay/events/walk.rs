@@ -12,7 +12,7 @@ use crate::relay::filter::{MAX_LIMIT, Query};
 const MAX_VISITS: usize = 10_000;
 
 /// How many of them are looked at in one step.
-const STEP_VISITS: usize = 500;
+const STEP_VISITS: usize = 250;
 
 /// A walk, as far as it has come.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::relay::samples::{NOW, event, verified};
+use crate::relay::samples::{NOW, event, tagged, verified};
 
 const DAY: Second = SECONDS_A_DAY;
 
@@ -95,6 +95,18 @@ fn all_of_a_filter_must_match_and_search_is_not_offered() {
     assert!(!query(r##"{"#t":["b"]}"##).unwrap().matches(&event));
     assert!(!query(r##"{"#t":["a"],"kinds":[2]}"##).unwrap().matches(&event));
     assert!(!query(r##"{"#t":["a"],"#x":["a"]}"##).unwrap().matches(&event));
+    let mut tags = vec![["t", "a"], ["p", "1"], ["e", "2"], ["p", "3"], ["P", "4"], ["pp", "5"]];
+    for _ in 0..tags.len() {
+        tags.rotate_left(1);
+        let event = verified(&tagged(&tags));
+        for (wanted, is_there) in
+            [("1", true), ("2", false), ("3", true), ("4", false), ("5", false)]
+        {
+            let query = query(&format!(r##"{{"#t":["a"],"#p":["{wanted}","x"]}}"##)).unwrap();
+            assert_eq!(query.matches(&event), is_there, "{wanted} among {tags:?}");
+        }
+        assert!(!query(r##"{"#t":["a"],"#p":["1"],"#e":["1"]}"##).unwrap().matches(&event));
+    }
     let later = format!(r##"{{"#t":["a"],"since":{}}}"##, NOW + 1);
     assert!(!query(&later).unwrap().matches(&event));
 }
