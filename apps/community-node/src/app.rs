@@ -18,7 +18,7 @@ use crate::{
     http::Service,
     metrics::Metrics,
     relay::{Relay, Timing},
-    serve,
+    serve::{self, Room},
 };
 
 /// A node that is ready to listen.
@@ -115,7 +115,8 @@ impl App {
             shutdown.await;
             stop.send_replace(true);
         };
-        serve::serve(listener, routes, stopping).await;
+        let room = Room::new(self.node.config.proxies.clone());
+        serve::serve(listener, routes, room, stopping).await;
         gossip.stop().await;
         Ok(())
     }

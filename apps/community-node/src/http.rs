@@ -22,12 +22,16 @@ mod observe;
 mod request_id;
 mod user;
 
-use std::{io, sync::Arc};
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
 
 use axum::{Router, extract::DefaultBodyLimit, middleware};
 use headgate_guard::{Guard, PolicyError};
 use headgate_quota::Committer;
 use thiserror::Error;
+use tokio::sync::Semaphore;
 
 use self::{
     admin::Sessions,
@@ -39,6 +43,9 @@ use crate::{Node, quota::DailyQuotas, relay::Relay};
 /// The largest request.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 
+/// How many requests look through all notes at the same time; others wait.
+const MAX_READERS: usize = 2;
+
 /// What the routes share.
 pub(crate) struct Http {
     pub(crate) node: Arc<Node>,
@@ -47,6 +54,12 @@ pub(crate) struct Http {
     pub(crate) sessions: Sessions,
     pub(crate) quotas: DailyQuotas,
     pub(crate) library: Arc<dyn Library>,
+    /// How many may read in it at once: reading keeps a core busy.
+    pub(crate) readers: Arc<Semaphore>,
+    /// What logins must be signed for.
+    pub(crate) relay_url: String,
+    /// Held while limits are put in force, so that older ones never come last.
+    pub(crate) limits_turn: Mutex<()>,
 }
 
 /// Why nothing is answered.
@@ -81,9 +94,18 @@ impl Service {
         let tokens = Tokens::new(node.config.token_secret.as_ref()).map_err(HttpError::Random)?;
         let sessions = Sessions::default();
         let library: Arc<dyn Library> = relay.events().clone();
-        let node = Arc::clone(node);
-        let http = Arc::new(Http { node, guard, tokens, sessions, quotas, library });
-        Ok(Self { http, committer })
+        let http = Http {
+            node: Arc::clone(node),
+            guard,
+            tokens,
+            sessions,
+            quotas,
+            library,
+            readers: Arc::new(Semaphore::new(MAX_READERS)),
+            relay_url: relay.url().to_string(),
+            limits_turn: Mutex::default(),
+        };
+        Ok(Self { http: Arc::new(http), committer })
     }
 
     /// The routes.

@@ -1,5 +1,7 @@
 //! What a public key may use in a day. It is kept in the database, by `headgate-quota`.
 
+mod unused;
+
 use std::{
     collections::HashMap,
     fmt::Display,
@@ -18,6 +20,7 @@ use headgate_store_memory::MemoryStore;
 use tokio::{sync::Notify, time};
 use tracing::debug;
 
+use self::unused::Cursor;
 use crate::Node;
 
 /// What is counted by the day.
@@ -131,13 +134,17 @@ impl DailyQuotas {
     async fn keep_house(&self) {
         let house = Housekeeping::new(&self.quotas);
         let mut hours = time::interval(HOUR);
+        let mut cursor = Cursor::default();
         loop {
             hours.tick().await;
             // A database that is away keeps everything until the next hour.
             let closed = house.close_periods().await;
             let pruned = house.prune(&retention(self.quotas.now())).await;
-            if let (Err(error), _) | (_, Err(error)) = (closed.map(drop), pruned.map(drop)) {
-                debug!(%error, "Old quotas are kept for another hour");
+            let deleted = self.delete_unused(&mut cursor).await;
+            for done in [closed.map(drop), pruned.map(drop), deleted.map(drop)] {
+                if let Err(error) = done {
+                    debug!(%error, "Old quotas are kept for another hour");
+                }
             }
         }
     }
@@ -189,7 +196,7 @@ impl DailyQuotas {
         };
         if !fits(&policy, limit) {
             let draft = Draft { limit: limit.cast_signed().into(), ..Draft::default() };
-            let amended = self.manage.amend(&policy.id, &draft, &author(node)).await;
+            let amended = self.manage.amend(&policy.id, &draft, &author(node.clock.now())).await;
             amended.map_err(unavailable)?;
         }
         let mut known = self.known();
@@ -220,7 +227,7 @@ impl DailyQuotas {
             period: QuotaPeriod::Daily.name().to_owned().into(),
             ..Draft::default()
         };
-        match self.manage.create(draft, &author(node)).await {
+        match self.manage.create(draft, &author(node.clock.now())).await {
             // Another request made it in between.
             Err(ManageError::Repository(RepositoryError::Exists { .. })) => {
                 let found = self.find(subject).await?;
@@ -251,9 +258,8 @@ fn fits(policy: &QuotaPolicy, limit: u64) -> bool {
     policy.spec.limit == limit || policy.spec.name != NAME
 }
 
-fn author(node: &Node) -> Author {
-    let (actor, request_id) = ("community-node".to_owned(), String::new());
-    Author { actor, request_id, at: node.clock.now() }
+fn author(at: Timestamp) -> Author {
+    Author { actor: "community-node".to_owned(), request_id: String::new(), at }
 }
 
 fn unavailable(cause: impl Display) -> Refusal {

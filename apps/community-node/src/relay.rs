@@ -106,6 +106,11 @@ impl Relay {
         }
     }
 
+    /// What clients call it, and sign logins for.
+    pub(crate) fn url(&self) -> &RelayUrl {
+        &self.0.url
+    }
+
     /// What is kept, and who hears of what is new.
     pub(crate) fn events(&self) -> &Arc<Events> {
         &self.0.events

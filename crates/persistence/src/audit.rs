@@ -14,6 +14,19 @@ const RECORD: &str = "
         (occurred_at, actor, request_id, action, target, before_state, after_state, reason)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
 
+const RECORD_ONCE: &str = "
+    INSERT INTO audit_log
+        (occurred_at, actor, request_id, action, target, before_state, after_state, reason)
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8
+    WHERE NOT EXISTS (
+        SELECT 1 FROM audit_log
+        WHERE actor = $2 AND request_id = $3 AND action = $4 AND target = $5
+            AND reason IS NOT DISTINCT FROM $8)";
+
+/// Until the transaction ends, nobody else adds an entry of this actor once. SQLite has one writer.
+const TAKE_TURNS: &str =
+    "SELECT pg_advisory_xact_lock(hashtextextended('headgate.audit_once.' || $1, 0))";
+
 const COUNT: &str = "
     SELECT count(*) AS total FROM audit_log
     WHERE ($1 IS NULL OR actor = $1) AND ($2 IS NULL OR action = $2)
@@ -52,9 +65,25 @@ impl AuditLog for Database {
     }
 }
 
+impl Database {
+    /// Adds an entry, unless the same actor said the same of the same in the same request before.
+    pub async fn record_once(&self, entry: &AuditEntry) -> Result<(), RepositoryError> {
+        let mut session = self.writing().await?;
+        if let Session::Postgres(_) = session {
+            session.execute(Statement::new(TAKE_TURNS).bind(&*entry.author.actor)).await?;
+        }
+        session.execute(written(RECORD_ONCE, entry)).await?;
+        Ok(session.commit().await?)
+    }
+}
+
 /// Adds an entry in the transaction of what it tells.
 pub(crate) async fn add(session: &mut Session, entry: &AuditEntry) -> Result<(), Outage> {
-    let statement = Statement::new(RECORD)
+    session.execute(written(RECORD, entry)).await
+}
+
+fn written(sql: &'static str, entry: &AuditEntry) -> Statement {
+    Statement::new(sql)
         .bind(Moment::shown(entry.author.at))
         .bind(&*entry.author.actor)
         .bind(&*entry.author.request_id)
@@ -62,8 +91,7 @@ pub(crate) async fn add(session: &mut Session, entry: &AuditEntry) -> Result<(),
         .bind(&*entry.target)
         .bind(entry.before.as_deref())
         .bind(entry.after.as_deref())
-        .bind(entry.reason.as_deref());
-    session.execute(statement).await
+        .bind(entry.reason.as_deref())
 }
 
 fn filtered(sql: &'static str, filter: &AuditFilter) -> Statement {

@@ -31,7 +31,7 @@ pub(super) struct Topic {
     published: Receiver<Arc<Published>>,
 }
 
-/// The topic was left: peers spoke faster than they were heard, or the gossip has ended.
+/// The topic was left: the gossip has ended, or cannot be reached.
 struct Left;
 
 // === impl Topic ===
@@ -81,8 +81,10 @@ impl Topic {
     async fn hear(&self, event: Option<Result<Event, ApiError>>) -> Result<(), Left> {
         match event {
             Some(Ok(Event::Received(message))) => self.ingest.take(&self.name, &message).await,
-            Some(Ok(Event::NeighborUp(_) | Event::NeighborDown(_))) => {}
-            Some(Ok(Event::Lagged) | Err(_)) | None => return Err(Left),
+            // What was missed when peers spoke faster than they were heard stays missed: whoever left
+            // would miss more.
+            Some(Ok(Event::NeighborUp(_) | Event::NeighborDown(_) | Event::Lagged)) => {}
+            Some(Err(_)) | None => return Err(Left),
         }
         Ok(())
     }

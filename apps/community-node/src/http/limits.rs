@@ -1,6 +1,8 @@
 //! Classes of routes, and what the documents in force mean to them.
 
-use headgate_guard::{Allowance, Class, Denied, Guard, Observer, Policy, PolicyError, Routes};
+use std::sync::PoisonError;
+
+use headgate_guard::{Allowance, Class, Denied, Observer, Policy, PolicyError, Routes};
 use headgate_service_config::{BootstrapDocument, UserApiDocument};
 use prometheus::IntCounterVec;
 use tracing::error;
@@ -86,7 +88,7 @@ pub(super) async fn follow(http: &Http) {
     let node = &http.node;
     let (mut users, mut bootstrap) = (node.user_api.subscribe(), node.bootstrap.subscribe());
     loop {
-        replace(&http.guard, node);
+        replace(http);
         let changed = tokio::select! {
             changed = users.changed() => changed,
             changed = bootstrap.changed() => changed,
@@ -98,8 +100,10 @@ pub(super) async fn follow(http: &Http) {
 }
 
 /// Puts the limits that the documents in force say in force.
-pub(super) fn replace(guard: &Guard, node: &Node) {
-    let replaced = of(node).and_then(|policy| guard.replace(policy));
+pub(super) fn replace(http: &Http) {
+    // Reading and replacing are one step: whoever comes last has read the newest.
+    let _turn = http.limits_turn.lock().unwrap_or_else(PoisonError::into_inner);
+    let replaced = of(&http.node).and_then(|policy| http.guard.replace(policy));
     if let Err(error) = replaced {
         error!(%error, "The limits stay as they are");
     }
@@ -133,6 +137,8 @@ impl Observer for HttpObserver {
 
 #[cfg(test)]
 mod tests {
+    use headgate_guard::Guard;
+
     use super::*;
 
     #[test]

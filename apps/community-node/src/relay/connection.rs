@@ -162,8 +162,15 @@ impl Connection {
     /// Says why a frame makes no sense; too many of them end the connection.
     async fn nonsense(&mut self, reason: &str) -> Result<(), Gone> {
         self.relay.reject(Reason::Invalid, Kind::Invalid);
+        self.count_refused().await?;
+        self.reply(Reply::Notice(reason)).await
+    }
+
+    /// Counts a frame that was refused, before more of it is read: whoever goes on though it is told to
+    /// wait is let go, like whoever talks nonsense.
+    async fn count_refused(&mut self) -> Result<(), Gone> {
         if self.admitted.message(MessageKind::Invalid).await.is_ok() {
-            return self.reply(Reply::Notice(reason)).await;
+            return Ok(());
         }
         self.relay.reject(Reason::RateLimit, Kind::Invalid);
         self.reply(Reply::Notice("rate-limited: too many invalid frames")).await?;

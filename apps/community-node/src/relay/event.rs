@@ -1,8 +1,11 @@
 //! An event that the relay takes: within its bounds, about a topic, signed by its author.
 
+use std::collections::HashSet;
+
 use headgate_service_config::relay::EventLimits;
 use nostr::{
     event::{Event, EventId, Kind},
+    filter::SingleLetterTag,
     key::PublicKey,
 };
 use serde::Deserialize;
@@ -17,11 +20,18 @@ const MAX_AHEAD_SECONDS: Second = 900;
 /// An event older than anybody may ask for is not worth keeping.
 pub(crate) const MAX_AGE_SECONDS: Second = 30 * SECONDS_A_DAY;
 
+/// How far the clock of an event that nobody keeps may be from ours: its id is remembered for no longer.
+pub(crate) const EPHEMERAL_SECONDS: Second = 300;
+
 /// An event that was verified, and the JSON that subscribers receive.
 #[derive(Debug)]
 pub(crate) struct VerifiedEvent {
     pub(crate) event: Event,
     pub(crate) json: Box<RawValue>,
+    /// Each once: they are asked for much more often than they come.
+    topics: Box<[Box<str>]>,
+    /// Where tags of one letter are among all tags, by letter.
+    letters: Box<[(SingleLetterTag, usize)]>,
 }
 
 /// How large events may be.
@@ -48,6 +58,8 @@ pub(crate) enum EventError {
     FromTheFuture,
     #[error("invalid: created_at is more than 30 days ago")]
     TooOld,
+    #[error("invalid: an event of this kind must be from the last 5 minutes")]
+    Stale,
     #[error("invalid: id or signature does not match the event")]
     Forged,
 }
@@ -74,19 +86,21 @@ impl VerifiedEvent {
         if topics(&event).next().is_none() {
             return Err(EventError::NoTopic);
         }
-        let created_at = event.created_at.as_secs();
-        if created_at > now.saturating_add(MAX_AHEAD_SECONDS) {
-            return Err(EventError::FromTheFuture);
-        }
-        if created_at < now.saturating_sub(MAX_AGE_SECONDS) {
-            return Err(EventError::TooOld);
-        }
+        check_time(&event, now)?;
         verified(event)
     }
 
     /// The topics that it is about.
     pub(crate) fn topics(&self) -> impl Iterator<Item = &str> {
-        topics(&self.event)
+        self.topics.iter().map(|topic| &**topic)
+    }
+
+    /// What its tags of one letter say.
+    pub(crate) fn tagged(&self, letter: SingleLetterTag) -> impl Iterator<Item = &str> {
+        let first = self.letters.partition_point(|(other, _)| *other < letter);
+        let of_letter = self.letters[first..].iter().take_while(move |(other, _)| *other == letter);
+        let tags = of_letter.filter_map(|(_, place)| self.event.tags.get(*place));
+        tags.filter_map(|tag| tag.content())
     }
 
     /// Who signed it.
@@ -96,8 +110,25 @@ impl VerifiedEvent {
 
     /// Whether nobody keeps it.
     pub(crate) fn is_ephemeral(&self) -> bool {
-        (20_000..30_000).contains(&self.event.kind.as_u16())
+        is_ephemeral(&self.event)
     }
+}
+
+fn is_ephemeral(event: &Event) -> bool {
+    (20_000..30_000).contains(&event.kind.as_u16())
+}
+
+fn check_time(event: &Event, now: Second) -> Result<(), EventError> {
+    let (ahead, age, too_old) = if is_ephemeral(event) {
+        (EPHEMERAL_SECONDS, EPHEMERAL_SECONDS, EventError::Stale)
+    } else {
+        (MAX_AHEAD_SECONDS, MAX_AGE_SECONDS, EventError::TooOld)
+    };
+    let created_at = event.created_at.as_secs();
+    if created_at > now.saturating_add(ahead) {
+        return Err(EventError::FromTheFuture);
+    }
+    if created_at < now.saturating_sub(age) { Err(too_old) } else { Ok(()) }
 }
 
 /// Reads an event within its bounds, whoever may have signed it.
@@ -125,7 +156,13 @@ fn verified(event: Event) -> Result<VerifiedEvent, EventError> {
     event.verify().map_err(|_| EventError::Forged)?;
     // Written anew: fields that no event has are not passed on.
     let json = serde_json::value::to_raw_value(&event).map_err(|_| EventError::Malformed)?;
-    Ok(VerifiedEvent { event, json })
+    let mut named = HashSet::new();
+    let topics = topics(&event).filter(|topic| named.insert(*topic)).map(Box::from).collect();
+    let tags = event.tags.iter().enumerate();
+    let letters = tags.filter_map(|(place, tag)| Some((tag.single_letter_tag()?, place)));
+    let mut letters: Box<[_]> = letters.collect();
+    letters.sort_unstable();
+    Ok(VerifiedEvent { event, json, topics, letters })
 }
 
 fn topics(event: &Event) -> impl Iterator<Item = &str> {

@@ -5,13 +5,15 @@
 //! are lost with the process; a node that is told of them by its neighbours hears of new ones only.
 
 mod kept;
+mod passed;
+mod walk;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nostr::event::EventId;
-use tokio::sync::broadcast;
+use tokio::{sync::broadcast, task};
 
-use self::kept::Kept;
+use self::{kept::Kept, walk::Walk};
 use super::{event::VerifiedEvent, filter::Query, second::Second};
 
 /// How many events a reader may be behind before it misses some.
@@ -88,7 +90,9 @@ impl Events {
             return Publication::Duplicate;
         }
         let published = Arc::new(Published { event, number: kept.next_number(), source, at });
-        if !published.event.is_ephemeral() {
+        if published.event.is_ephemeral() {
+            kept.pass(&published);
+        } else {
             kept.keep(Arc::clone(&published));
         }
         // Under the lock, so that everybody hears of events in the order of their numbers.
@@ -97,15 +101,26 @@ impl Events {
         Publication::New
     }
 
-    /// Whether an event is kept.
+    /// Whether an event came before.
     pub(crate) fn contains(&self, id: &EventId) -> bool {
         self.kept().contains(id)
     }
 
     /// What is kept of the events that any of `queries` asks for.
-    pub(crate) fn backfill(&self, queries: &[Query]) -> Backfill {
-        let kept = self.kept();
-        Backfill { events: kept.find(queries), up_to: kept.last_number() }
+    pub(crate) async fn backfill(&self, queries: &[Query]) -> Backfill {
+        let up_to = self.kept().last_number();
+        let mut walk = Walk::new(queries, up_to);
+        while self.step(&mut walk) {
+            // Others have their turn between two steps.
+            task::yield_now().await;
+        }
+        Backfill { events: walk.found(), up_to }
+    }
+
+    fn step(&self, walk: &mut Walk<'_>) -> bool {
+        // The lock is let go before anything is compared.
+        let seen = self.kept().step(walk);
+        walk.take(seen)
     }
 
     /// At most `limit` events that are kept, those that came last first.

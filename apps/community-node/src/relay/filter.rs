@@ -2,15 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use nostr::{
-    event::Event,
-    filter::{Filter, MatchEventOptions, SingleLetterTag},
-};
+use nostr::filter::{Filter, MatchEventOptions, SingleLetterTag};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::{
-    event::MAX_AGE_SECONDS,
+    event::{MAX_AGE_SECONDS, VerifiedEvent},
     second::{SECONDS_A_DAY, Second},
 };
 
@@ -31,9 +28,8 @@ const LIVE_SECONDS: Second = 5;
 #[derive(Clone, Debug)]
 pub(crate) struct Query {
     filter: Filter,
-    /// The first second of what is kept that is asked for.
-    pub(crate) since: Second,
-    pub(crate) until: Second,
+    /// The first and the last second of what is kept that is asked for.
+    kept: Option<(Second, Second)>,
     pub(crate) limit: usize,
     live: bool,
 }
@@ -86,7 +82,10 @@ impl Query {
         let (since, until) = window(&filter, now)?;
         let limit = filter.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
         let live = since.saturating_add(LIVE_SECONDS) >= now;
-        Ok(Self { filter, since, until, limit, live })
+        // What costs no backfill reads nothing ahead of the clock, and next to nothing behind it.
+        let kept = if live { (since, until.min(now)) } else { (since, until) };
+        let kept = (since < now).then_some(kept);
+        Ok(Self { filter, kept, limit, live })
     }
 
     /// Whether it asks for events that are kept, and not only for those to come.
@@ -99,9 +98,27 @@ impl Query {
         topics(&self.filter)
     }
 
+    /// The first and the last second of what is kept that it asks for, if it asks for any.
+    pub(crate) fn kept(&self) -> Option<(Second, Second)> {
+        self.kept
+    }
+
+    /// Whether it asks for `event`, which is kept.
+    pub(crate) fn asks_for_kept(&self, event: &VerifiedEvent) -> bool {
+        let at = event.event.created_at.as_secs();
+        self.kept.is_some_and(|(since, until)| (since..=until).contains(&at)) && self.matches(event)
+    }
+
     /// Whether it asks for `event`.
-    pub(crate) fn matches(&self, event: &Event) -> bool {
-        self.filter.match_event(event, MatchEventOptions::new())
+    pub(crate) fn matches(&self, event: &VerifiedEvent) -> bool {
+        // The library would copy all tags of the event for each comparison.
+        let but_tags = MatchEventOptions::new().tags(false);
+        self.filter.match_event(&event.event, but_tags) && self.matches_tags(event)
+    }
+
+    fn matches_tags(&self, event: &VerifiedEvent) -> bool {
+        let mut lists = self.filter.generic_tags.iter();
+        lists.all(|(letter, wanted)| event.tagged(*letter).any(|value| wanted.contains(value)))
     }
 }
 

@@ -25,8 +25,17 @@ pub(crate) fn event(topics: &[&str], at: Second, content: &str) -> Event {
 }
 
 pub(crate) fn of_kind(kind: u16, topics: &[&str], at: Second, content: &str) -> Event {
-    let tags = topics.iter().map(|topic| Tag::parse(["t", topic]).unwrap());
-    let builder = EventBuilder::new(Kind::from(kind), content).tags(tags);
+    let tags: Vec<_> = topics.iter().map(|topic| ["t", topic]).collect();
+    signed(EventBuilder::new(Kind::from(kind), content), &tags, at)
+}
+
+/// An event of now with these tags.
+pub(crate) fn tagged(tags: &[[&str; 2]]) -> Event {
+    signed(EventBuilder::new(Kind::TextNote, ""), tags, NOW)
+}
+
+fn signed(builder: EventBuilder, tags: &[[&str; 2]], at: Second) -> Event {
+    let builder = builder.tags(tags.iter().map(|tag| Tag::parse(*tag).unwrap()));
     builder.custom_created_at(Timestamp::from_secs(at)).finalize(&keys(1)).unwrap()
 }
 

@@ -60,7 +60,7 @@ impl Subscriptions {
         &'s self,
         published: &'s Published,
     ) -> impl Iterator<Item = &'s SubscriptionId> {
-        let event = &published.event.event;
+        let event = &published.event;
         let wanting = self.0.iter().filter(move |(_, subscription)| {
             published.number > subscription.after
                 && subscription.queries.iter().any(|query| query.matches(event))

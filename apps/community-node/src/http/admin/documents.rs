@@ -73,7 +73,7 @@ pub(super) async fn put(
     let kept = node.database.service_configs().put(&update, &author).await.map_err(refused)?;
     node.refresh(&kept.service).await;
     // Whoever reads the answer finds the limits changed.
-    limits::replace(&http.guard, node);
+    limits::replace(&http);
     Ok(Json(document(&kept)))
 }
 

@@ -71,19 +71,18 @@ fn read(event: Value) -> Result<Event, ApiError> {
     if event.kind == Kind::Authentication { Ok(event) } else { Err(invalid()) }
 }
 
-/// Whether an event answers a challenge of ours. The signature is checked last: it costs most.
+/// Whether an event answers a challenge of ours. The signature is checked late: it costs most.
 fn is_answer(http: &Http, event: &Event, now: u64) -> bool {
     let tag = |name: &str| event.tags.iter().find(|tag| tag.kind() == name)?.content();
-    let here = match &http.node.config.public_url {
-        Some(url) => tag("relay").is_some_and(|relay| same_place(relay, url)),
-        None => true,
-    };
+    let here = tag("relay").is_some_and(|relay| same_place(relay, &http.relay_url));
     let fresh = event.created_at.as_secs().abs_diff(now) <= MAX_APART;
-    let Some(challenge) = tag("challenge") else { return false };
+    let challenges = &http.tokens.challenges;
+    let Some(asked) = tag("challenge").and_then(|text| challenges.open(text, &event.pubkey, now))
+    else {
+        return false;
+    };
     // A challenge is used up by whoever could sign it, and by nobody else.
-    here && fresh
-        && event.verify().is_ok()
-        && http.tokens.challenges.accept(challenge, &event.pubkey, now)
+    here && fresh && event.verify().is_ok() && challenges.use_up(&asked, now)
 }
 
 fn same_place(left: &str, right: &str) -> bool {

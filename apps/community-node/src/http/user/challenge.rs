@@ -1,5 +1,6 @@
 //! What is to be signed. Asking costs no memory: only what was signed is remembered, until it would
-//! not be accepted any more.
+//! not be accepted any more. It is remembered by this process: nodes with the same secret accept a
+//! challenge once each.
 
 use std::{
     collections::HashMap,
@@ -17,6 +18,12 @@ pub(super) struct Challenges {
     signer: Signer,
     /// Those that were answered, and until when they would be accepted.
     used: Mutex<HashMap<[u8; RANDOM_BYTES], u64>>,
+}
+
+/// A challenge of ours that was not too late for an answer.
+pub(super) struct Asked {
+    random: [u8; RANDOM_BYTES],
+    expires_at: u64,
 }
 
 /// How long an answer may take, in seconds.
@@ -47,23 +54,24 @@ impl Challenges {
         Ok((self.signer.sign(&bytes), expires_at))
     }
 
-    /// Accepts that `pubkey` has signed `challenge`, once.
-    pub(super) fn accept(&self, challenge: &str, pubkey: &PublicKey, now: u64) -> bool {
-        let Some(bytes) = self.signer.open::<ALL_BYTES>(challenge) else { return false };
+    /// What `challenge` is, if `pubkey` was asked to sign it and is not late.
+    pub(super) fn open(&self, challenge: &str, pubkey: &PublicKey, now: u64) -> Option<Asked> {
+        let bytes = self.signer.open::<ALL_BYTES>(challenge)?;
         let (random, rest) = bytes.split_at(RANDOM_BYTES);
         let (key, time) = rest.split_at(KEY_BYTES);
-        let (Ok(random), Ok(time)) = (random.try_into(), time.try_into()) else { return false };
-        let expires_at = u64::from_be_bytes(time);
-        key == pubkey.as_bytes() && now < expires_at && self.is_first(random, expires_at, now)
+        let expires_at = u64::from_be_bytes(time.try_into().ok()?);
+        let asked = Asked { random: random.try_into().ok()?, expires_at };
+        (key == pubkey.as_bytes() && now < expires_at).then_some(asked)
     }
 
-    fn is_first(&self, random: [u8; RANDOM_BYTES], expires_at: u64, now: u64) -> bool {
+    /// Accepts that a challenge was signed, once.
+    pub(super) fn use_up(&self, asked: &Asked, now: u64) -> bool {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         if used.len() >= MAX_USED {
             used.retain(|_, expires_at| now < *expires_at);
         }
         // Rather nobody signs in than somebody twice.
-        used.len() < MAX_USED && used.insert(random, expires_at).is_none()
+        used.len() < MAX_USED && used.insert(asked.random, asked.expires_at).is_none()
     }
 }
 
@@ -77,12 +85,15 @@ mod tests {
         let [ada, bob] = [1, 2].map(|n| PublicKey::from_slice(&[n; 32]).unwrap());
         let (first, expires_at) = challenges.ask(&ada, 1_000).unwrap();
         assert_eq!(expires_at, 1_600);
-        assert!(!challenges.accept(&first, &bob, 1_000));
-        assert!(!challenges.accept(&first, &ada, 1_600));
-        assert!(challenges.accept(&first, &ada, 1_599));
-        assert!(!challenges.accept(&first, &ada, 1_599), "it was accepted before");
+        assert!(challenges.open(&first, &bob, 1_000).is_none());
+        assert!(challenges.open(&first, &ada, 1_600).is_none());
+        assert!(challenges.open("made up", &ada, 1_000).is_none());
+        let asked = || challenges.open(&first, &ada, 1_599).unwrap();
+        assert!(challenges.use_up(&asked(), 1_599));
+        assert!(!challenges.use_up(&asked(), 1_599), "it was accepted before");
         let (second, _) = challenges.ask(&ada, 1_000).unwrap();
         assert_ne!(first, second);
-        assert!(challenges.accept(&second, &ada, 1_000));
+        let second = challenges.open(&second, &ada, 1_000).unwrap();
+        assert!(challenges.use_up(&second, 1_000));
     }
 }

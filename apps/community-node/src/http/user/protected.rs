@@ -10,6 +10,7 @@ use axum::{Extension, Json, extract::State};
 use nostr::key::PublicKey;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::task;
 
 use self::charge::Charge;
 pub(super) use self::report::report;
@@ -53,13 +54,13 @@ pub(super) async fn search(
     let limit = results(search.limit)?;
     charge.take(&http, Metric::Search, &caller, b"").await?;
 
-    let mut items = Vec::new();
-    read(&http, |note| {
+    let items = read(&http, Vec::new(), move |items, note| {
         if note.content.to_lowercase().contains(&wanted) {
             items.push(shown(note));
         }
         items.len() < limit
     });
+    let items = items.await?;
     Ok(Json(json!({"items": items})))
 }
 
@@ -73,14 +74,13 @@ pub(super) async fn trending(
     let limit = results(page.limit)?;
     charge.take(&http, Metric::Trending, &caller, b"").await?;
 
-    let mut counts: HashMap<String, u64> = HashMap::new();
-    read(&http, |note| {
+    let counts = read(&http, HashMap::<String, u64>::new(), |counts, note| {
         for topic in note.topics {
             *counts.entry((*topic).to_owned()).or_default() += 1;
         }
         true
     });
-    let mut topics = Vec::from_iter(counts);
+    let mut topics = Vec::from_iter(counts.await?);
     topics.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
     let items = topics.iter().take(limit);
     let items: Vec<_> = items.map(|(topic, n)| json!({"topic": topic, "notes": n})).collect();
@@ -97,11 +97,12 @@ pub(super) async fn trust(
     let pubkey = PublicKey::from_hex(&pubkey).map_err(|_| ApiError::INVALID_PUBKEY)?.to_hex();
     charge.take(&http, Metric::Trust, &caller, b"").await?;
 
-    let mut notes = 0_u64;
-    read(&http, |note| {
-        notes += u64::from(note.pubkey == pubkey);
+    let wanted = pubkey.clone();
+    let notes = read(&http, 0_u64, move |notes, note| {
+        *notes += u64::from(note.pubkey == wanted);
         true
     });
+    let notes = notes.await?;
     let reports = report::about(&http, &pubkey).await?;
     Ok(Json(json!({"pubkey": pubkey, "notes": notes, "reports": reports})))
 }
@@ -114,11 +115,25 @@ fn results(limit: Option<usize>) -> Result<usize, ApiError> {
     Err(ApiError::invalid("INVALID_QUERY", format!("limit must be 1 to {MAX_RESULTS}")))
 }
 
-/// Shows the newest notes to `reader` while it wants more.
-fn read(http: &Http, mut reader: impl FnMut(&Note<'_>) -> bool) {
-    http.library.read(&mut |note| {
-        if reader(note) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+/// Shows the newest notes to `reader` while it wants more, beside the threads that answer requests.
+/// It is given what it has gathered so far, beginning with `gathered`.
+async fn read<T: Send + 'static>(
+    http: &Http,
+    mut gathered: T,
+    mut reader: impl FnMut(&mut T, &Note<'_>) -> bool + Send + 'static,
+) -> Result<T, ApiError> {
+    let turn = Arc::clone(&http.readers).acquire_owned().await.map_err(|_| ApiError::INTERNAL)?;
+    let library = Arc::clone(&http.library);
+    let reading = task::spawn_blocking(move || {
+        // Until it has read, though nobody may wait for it any more.
+        let _turn = turn;
+        library.read(&mut |note| {
+            let more = reader(&mut gathered, note);
+            if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        gathered
     });
+    reading.await.map_err(|_| ApiError::INTERNAL)
 }
 
 fn shown(note: &Note<'_>) -> Value {

@@ -51,6 +51,7 @@ impl Connection {
     pub(super) async fn auth(&mut self, frame: &str) -> Result<(), Gone> {
         if let Err(denied) = self.admitted.message(MessageKind::Auth).await {
             self.relay.reject(Reason::RateLimit, Kind::Auth);
+            self.count_refused().await?;
             return self.refuse_auth(frame, &rate_limited(&denied)).await;
         }
         match self.verify(frame) {

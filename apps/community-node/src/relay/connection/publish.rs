@@ -20,6 +20,7 @@ impl Connection {
         self.relay.node.metrics.ws_event.inc();
         if let Err(denied) = self.admitted.message(MessageKind::Event).await {
             self.relay.reject(Reason::RateLimit, Kind::Event);
+            self.count_refused().await?;
             return self.refuse_event(frame, &rate_limited(&denied)).await;
         }
         if self.is_nobody() {

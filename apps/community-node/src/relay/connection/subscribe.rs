@@ -21,6 +21,9 @@ impl Connection {
     pub(super) async fn req(&mut self, frame: &str) -> Result<(), Gone> {
         self.relay.node.metrics.ws_req.inc();
         let admitted = self.admitted.message(MessageKind::Req).await;
+        if admitted.is_err() {
+            self.count_refused().await?;
+        }
         // From here on the frame is read no further than each step needs.
         let parts = parts(frame).unwrap_or_default();
         let id = parts.first().and_then(|id| SubscriptionId::read(id.get()));
@@ -53,9 +56,10 @@ impl Connection {
         let asks_for_the_past = queries.iter().any(Query::is_backfill);
         if asks_for_the_past && let Err(denied) = self.admitted.message(MessageKind::Backfill).await
         {
+            self.count_refused().await?;
             return self.limit(&id, &denied, Kind::Backfill).await;
         }
-        let backfill = self.relay.events.backfill(&queries);
+        let backfill = self.relay.events.backfill(&queries).await;
         for published in &backfill.events {
             self.reply(Reply::Event(id.as_str(), &published.event.json)).await?;
         }

@@ -65,6 +65,16 @@ fn time_is_believed_within_bounds() {
 }
 
 #[test]
+fn what_nobody_keeps_is_believed_for_minutes_only() {
+    let at =
+        |second| VerifiedEvent::read(&of_kind(20_001, &["t"], second, "").as_json(), BOUNDS, NOW);
+    assert!(at(NOW + EPHEMERAL_SECONDS).is_ok());
+    assert_eq!(at(NOW + EPHEMERAL_SECONDS + 1).unwrap_err(), EventError::FromTheFuture);
+    assert!(at(NOW - EPHEMERAL_SECONDS).is_ok());
+    assert_eq!(at(NOW - EPHEMERAL_SECONDS - 1).unwrap_err(), EventError::Stale);
+}
+
+#[test]
 fn some_kinds_are_kept_by_nobody() {
     let ephemeral = |kind| {
         let json = of_kind(kind, &["t"], NOW, "").as_json();

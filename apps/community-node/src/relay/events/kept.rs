@@ -2,17 +2,19 @@
 
 use std::{
     cmp::{Ordering, Reverse},
-    collections::{BTreeSet, HashMap, HashSet, VecDeque},
+    collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque, btree_set},
+    ops::Bound,
     sync::Arc,
 };
 
 use nostr::event::EventId;
 
-use super::{Capacity, Published};
-use crate::relay::{
-    filter::{MAX_LIMIT, Query},
-    second::Second,
+use super::{
+    Capacity, Published,
+    passed::Passed,
+    walk::{Stretch, Walk},
 };
+use crate::relay::second::Second;
 
 /// What an event costs beside its JSON, and each of its topics.
 const OVERHEAD_BYTES: usize = 512;
@@ -23,6 +25,7 @@ const TOPIC_BYTES: usize = 128;
 pub(super) struct Kept {
     arrivals: VecDeque<Arc<Published>>,
     ids: HashSet<EventId>,
+    passed: Passed,
     topics: HashMap<Box<str>, BTreeSet<Newest>>,
     capacity: Capacity,
     bytes: usize,
@@ -31,11 +34,14 @@ pub(super) struct Kept {
 
 /// An event that comes before older ones, and before later ids of the same second.
 #[derive(Clone, Debug)]
-struct Newest {
+pub(super) struct Newest {
     at: Reverse<Second>,
     id: EventId,
     event: Option<Arc<Published>>,
 }
+
+/// Entries of one topic, newest first.
+type Entries<'k> = btree_set::Range<'k, Newest>;
 
 // === impl Kept ===
 
@@ -44,6 +50,7 @@ impl Kept {
         Self {
             arrivals: VecDeque::new(),
             ids: HashSet::new(),
+            passed: Passed::default(),
             topics: HashMap::new(),
             capacity,
             bytes: 0,
@@ -52,7 +59,12 @@ impl Kept {
     }
 
     pub(super) fn contains(&self, id: &EventId) -> bool {
-        self.ids.contains(id)
+        self.ids.contains(id) || self.passed.contains(id)
+    }
+
+    /// Remembers that an event came which is not kept.
+    pub(super) fn pass(&mut self, published: &Published) {
+        self.passed.add(published.event.event.id, published.at);
     }
 
     pub(super) fn next_number(&mut self) -> u64 {
@@ -107,27 +119,39 @@ impl Kept {
         }
     }
 
-    /// What any of `queries` asks for, newest first.
-    pub(super) fn find(&self, queries: &[Query]) -> Vec<Arc<Published>> {
-        let found: BTreeSet<Newest> =
-            queries.iter().flat_map(|query| self.find_one(query)).collect();
-        found.into_iter().filter_map(|entry| entry.event).take(MAX_LIMIT).collect()
+    /// The next events of a walk, newest first, each once.
+    pub(super) fn step(&self, walk: &mut Walk<'_>) -> Vec<Arc<Published>> {
+        let mut entries: Vec<_> =
+            walk.stretches.iter().filter_map(|stretch| self.rest(stretch, walk)).collect();
+        let heads = entries.iter_mut().enumerate();
+        let mut heads: BinaryHeap<_> =
+            heads.filter_map(|(of, entries)| Some(Reverse((entries.next()?, of)))).collect();
+        let (mut seen, mut visited, mut last) = (Vec::new(), 0, None);
+        while visited < walk.step()
+            && let Some(Reverse((entry, of))) = heads.pop()
+        {
+            visited += 1;
+            // An event of several topics comes once for each of them.
+            if last != Some(entry) {
+                seen.extend(entry.event.clone());
+                last = Some(entry);
+            }
+            heads.extend(entries[of].next().map(|next| Reverse((next, of))));
+        }
+        walk.advance(visited, last.map(Newest::place));
+        seen
     }
 
-    fn find_one(&self, query: &Query) -> impl Iterator<Item = Newest> {
-        let newest = Newest::bound(query.until, [0; 32]);
-        let oldest = Newest::bound(query.since, [0xff; 32]);
-        let mut found = BTreeSet::new();
-        // The ends may be the wrong way round: who asks for events to come asks for none of these.
-        if newest <= oldest {
-            for topic in query.topics() {
-                let of_topic = self.topics.get(topic).into_iter();
-                let entries = of_topic.flat_map(|set| set.range(&newest..=&oldest));
-                let matching = entries.filter(|entry| entry.matches(query));
-                found.extend(matching.take(query.limit).cloned());
-            }
+    /// What a walk has not yet seen of one stretch.
+    fn rest<'k>(&'k self, stretch: &Stretch<'_>, walk: &Walk<'_>) -> Option<Entries<'k>> {
+        let last = walk.last.as_ref().filter(|last| **last >= stretch.newest);
+        // The ends may be the wrong way round, and the walk may be past them.
+        if *last.unwrap_or(&stretch.newest) >= stretch.oldest {
+            return None;
         }
-        found.into_iter().take(query.limit)
+        let first = last.map_or(Bound::Included(&stretch.newest), Bound::Excluded);
+        let of_topic = self.topics.get(stretch.topic)?;
+        Some(of_topic.range((first, Bound::Included(&stretch.oldest))))
     }
 }
 
@@ -148,12 +172,13 @@ impl Newest {
     }
 
     /// An end of a range, which is no event.
-    fn bound(at: Second, id: [u8; 32]) -> Self {
+    pub(super) fn bound(at: Second, id: [u8; 32]) -> Self {
         Self { at: Reverse(at), id: EventId::from_byte_array(id), event: None }
     }
 
-    fn matches(&self, query: &Query) -> bool {
-        self.event.as_ref().is_some_and(|published| query.matches(&published.event.event))
+    /// Where it is, without the event itself.
+    fn place(&self) -> Self {
+        Self { event: None, ..self.clone() }
     }
 
     fn key(&self) -> (Reverse<Second>, EventId) {

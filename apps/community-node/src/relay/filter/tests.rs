@@ -1,5 +1,5 @@
 use super::*;
-use crate::relay::samples::{NOW, event};
+use crate::relay::samples::{NOW, event, tagged, verified};
 
 const DAY: Second = SECONDS_A_DAY;
 
@@ -58,10 +58,10 @@ fn time_is_bounded() {
 #[test]
 fn who_names_no_time_gets_the_last_week() {
     let query = query(r##"{"#t":["a"]}"##).unwrap();
-    assert_eq!((query.since, query.until), (NOW - 7 * DAY, Second::MAX));
+    assert_eq!(query.kept(), Some((NOW - 7 * DAY, Second::MAX)));
     assert!(query.is_backfill());
     let before = self::query(&format!(r##"{{"#t":["a"],"until":{}}}"##, NOW - 8 * DAY)).unwrap();
-    assert_eq!((before.since, before.until), (NOW - 15 * DAY, NOW - 8 * DAY));
+    assert_eq!(before.kept(), Some((NOW - 15 * DAY, NOW - 8 * DAY)));
     let long_ago = format!(r##"{{"#t":["a"],"until":{}}}"##, NOW - 24 * DAY);
     assert_eq!(self::query(&long_ago).unwrap_err(), FilterError::TooLongAgo);
 }
@@ -72,6 +72,11 @@ fn who_asks_for_what_is_to_come_asks_for_nothing_that_is_kept() {
     assert!(since(NOW - 6).is_backfill());
     assert!(!since(NOW - 5).is_backfill());
     assert!(!since(NOW + 100).is_backfill());
+    // What costs nothing reads next to nothing.
+    assert_eq!(since(NOW - 6).kept(), Some((NOW - 6, Second::MAX)));
+    assert_eq!(since(NOW - 5).kept(), Some((NOW - 5, NOW)));
+    assert_eq!(since(NOW).kept(), None);
+    assert_eq!(since(NOW + 100).kept(), None);
 }
 
 #[test]
@@ -85,10 +90,23 @@ fn limits_are_clamped() {
 
 #[test]
 fn all_of_a_filter_must_match_and_search_is_not_offered() {
-    let event = event(&["a"], NOW, "hello");
+    let event = verified(&event(&["a"], NOW, "hello"));
     assert!(query(r##"{"#t":["a","b"],"kinds":[1],"search":"x"}"##).unwrap().matches(&event));
     assert!(!query(r##"{"#t":["b"]}"##).unwrap().matches(&event));
     assert!(!query(r##"{"#t":["a"],"kinds":[2]}"##).unwrap().matches(&event));
+    assert!(!query(r##"{"#t":["a"],"#x":["a"]}"##).unwrap().matches(&event));
+    let mut tags = vec![["t", "a"], ["p", "1"], ["e", "2"], ["p", "3"], ["P", "4"], ["pp", "5"]];
+    for _ in 0..tags.len() {
+        tags.rotate_left(1);
+        let event = verified(&tagged(&tags));
+        for (wanted, is_there) in
+            [("1", true), ("2", false), ("3", true), ("4", false), ("5", false)]
+        {
+            let query = query(&format!(r##"{{"#t":["a"],"#p":["{wanted}","x"]}}"##)).unwrap();
+            assert_eq!(query.matches(&event), is_there, "{wanted} among {tags:?}");
+        }
+        assert!(!query(r##"{"#t":["a"],"#p":["1"],"#e":["1"]}"##).unwrap().matches(&event));
+    }
     let later = format!(r##"{{"#t":["a"],"since":{}}}"##, NOW + 1);
     assert!(!query(&later).unwrap().matches(&event));
 }

@@ -1,6 +1,6 @@
 //! How much peers may send.
 
-use nostr_sdk::{JsonUtil as _, Keys};
+use nostr_sdk::{EventBuilder, JsonUtil as _, Keys, Kind, Tag, Timestamp};
 use serde_json::json;
 
 use super::peer::{TestPeer, node_with};
@@ -61,6 +61,29 @@ async fn an_author_has_one_budget_whoever_delivers() {
     let good = note(&quiet, "rust", "heard", node.now());
     peers[0].tell(good.as_json()).await;
     assert_eq!(wire.next().await, json!(["EVENT", "s", good]));
+}
+
+#[tokio::test]
+async fn what_nobody_keeps_is_charged_to_its_author_once_though_peers_repeat_it() {
+    let mut peers = [TestPeer::start().await, TestPeer::start().await];
+    let document = json!({"rate_limit": {"ws": {"event_by_pubkey": 2}}});
+    let node = node_with(&mut peers, document).await;
+    let mut wire = Wire::open(&node).await;
+    wire.ask("s", json!({"#t": ["rust"]})).await;
+    let keys = Keys::generate();
+    let typing = EventBuilder::new(Kind::from(20_001), "").tag(Tag::hashtag("rust"));
+    let typing = typing.custom_created_at(Timestamp::from_secs(node.now()));
+    let typing = typing.sign_with_keys(&keys).unwrap();
+    for peer in &peers {
+        peer.tell(typing.as_json()).await;
+    }
+    node.counted("gossip_received_total 2").await;
+    assert_eq!(wire.next().await, json!(["EVENT", "s", typing]));
+    let good = note(&keys, "rust", "heard", node.now());
+    peers[0].tell(good.as_json()).await;
+    assert_eq!(wire.next().await, json!(["EVENT", "s", good]), "once, and the author has one left");
+    let repeated = wire.publish(&typing).await;
+    assert_eq!(repeated, json!(["OK", typing.id, true, "duplicate"]));
 }
 
 #[tokio::test]

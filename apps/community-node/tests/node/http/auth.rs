@@ -5,7 +5,7 @@ use hyper::Request;
 use nostr::event::Kind;
 use serde_json::json;
 
-use super::harness::{START, Server, answer, keys, sign};
+use super::harness::{START, Server, keys, sign};
 
 const HERE: &str = "198.51.100.1";
 
@@ -41,7 +41,7 @@ async fn only_a_fresh_answer_by_the_right_key_is_accepted_and_only_once() {
     let mut forged = good.clone();
     forged.content = "something else".to_owned();
     let wrong = [
-        answer(&ada, &challenge),
+        sign(&ada, Kind::Authentication, &[signed], START),
         sign(&ada, Kind::Authentication, &[signed, ["relay", "wss://evil.example"]], START),
         sign(&eve, Kind::Authentication, &[signed, relay], START),
         sign(&ada, Kind::Authentication, &[["challenge", "made up"], relay], START),
@@ -55,6 +55,22 @@ async fn only_a_fresh_answer_by_the_right_key_is_accepted_and_only_once() {
     }
     server.verify(&good, HERE).await.is(200);
     server.verify(&good, HERE).await.is_refused(401, "AUTH_FAILED");
+}
+
+#[tokio::test]
+async fn without_a_name_logins_are_signed_for_where_the_node_listens() {
+    let server = Server::start().await;
+    let ada = keys(1);
+    let challenge = server.challenge(&ada, HERE).await;
+    let signed = |relay: &str| {
+        let tags = [["challenge", challenge.as_str()], ["relay", relay]];
+        sign(&ada, Kind::Authentication, &tags, START)
+    };
+    let elsewhere = signed("wss://elsewhere.example/relay");
+    server.verify(&elsewhere, HERE).await.is_refused(401, "AUTH_FAILED");
+    let nowhere = sign(&ada, Kind::Authentication, &[["challenge", &challenge]], START);
+    server.verify(&nowhere, HERE).await.is_refused(401, "AUTH_FAILED");
+    server.verify(&signed(&server.relay_url()), HERE).await.is(200);
 }
 
 #[tokio::test]

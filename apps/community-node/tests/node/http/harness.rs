@@ -186,10 +186,15 @@ impl Server {
         self.post(address, "/v1/auth/verify", &json!({"auth_event_json": event})).await
     }
 
+    /// The event that answers a challenge.
+    pub(crate) fn answer(&self, keys: &Keys, challenge: &str, at: u64) -> Event {
+        let tags = [["challenge", challenge], ["relay", &self.relay_url()]];
+        sign(keys, Kind::Authentication, &tags, at)
+    }
+
     async fn sign_in(&self, keys: &Keys, address: &str, at: u64) -> String {
         let challenge = self.challenge(keys, address).await;
-        let event = sign(keys, Kind::Authentication, &[["challenge", &challenge]], at);
-        let reply = self.verify(&event, address).await;
+        let reply = self.verify(&self.answer(keys, &challenge, at), address).await;
         assert_eq!(reply.status, 200, "{}", reply.text);
         reply.json()["access_token"].as_str().unwrap().to_owned()
     }
@@ -198,11 +203,6 @@ impl Server {
 /// The keys of somebody.
 pub(crate) fn keys(whose: u8) -> Keys {
     Keys::new(SecretKey::from_slice(&[whose; 32]).unwrap())
-}
-
-/// The event that answers a challenge.
-pub(crate) fn answer(keys: &Keys, challenge: &str) -> Event {
-    sign(keys, Kind::Authentication, &[["challenge", challenge]], START)
 }
 
 pub(crate) fn sign(keys: &Keys, kind: Kind, tags: &[[&str; 2]], at: u64) -> Event {
@@ -245,6 +245,12 @@ impl Client<'_> {
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Reply {
         let request = self.request(Request::post(path), &self.address);
         self.server.send(request, &body.to_string()).await
+    }
+
+    /// Sends under a request id.
+    pub(crate) async fn post_as(&self, id: &str, path: &str, body: &Value) -> Reply {
+        let request = self.request(Request::post(path), &self.address);
+        self.server.send(request.header("x-request-id", id), &body.to_string()).await
     }
 
     fn request(&self, request: Builder, address: &str) -> Builder {

@@ -3,7 +3,7 @@
 use hyper::Request;
 use serde_json::json;
 
-use super::harness::{Server, answer, keys};
+use super::harness::{START, Server, keys};
 
 const HINT: &str = "/v1/bootstrap/hints/latest";
 const HERE: &str = "198.51.100.1";
@@ -33,7 +33,7 @@ async fn challenges_and_answers_share_one_strict_limit() {
     server.configure("user-api", json!({"rate_limit": {"auth_per_minute": 2}})).await;
     let keys = keys(1);
     let challenge = server.challenge(&keys, HERE).await;
-    server.verify(&answer(&keys, &challenge), HERE).await.is(200);
+    server.verify(&server.answer(&keys, &challenge, START), HERE).await.is(200);
     server.post(HERE, "/v1/auth/challenge", &json!({})).await.is_limited();
     server.post(HERE, "/v1/auth/verify", &json!({})).await.is_limited();
     server.challenge(&keys, THERE).await;

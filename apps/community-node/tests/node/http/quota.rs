@@ -3,6 +3,7 @@
 use headgate::Timestamp;
 use headgate_testkit::{Postgres, require};
 use serde_json::json;
+use sqlx::{Connection, SqliteConnection};
 
 use super::harness::Server;
 
@@ -153,4 +154,56 @@ async fn what_makes_no_sense_costs_nothing_and_a_report_is_kept() {
     third.is_refused(402, "QUOTA_EXCEEDED");
     let trust = ada.get(&format!("/v1/trust/{bob}")).await;
     assert_eq!(trust.json(), json!({"pubkey": bob, "notes": 0, "reports": 1}));
+}
+
+#[tokio::test]
+async fn a_report_that_is_sent_again_under_its_id_is_kept_once() {
+    let server = Server::start().await;
+    server.configure("user-api", json!({"quota": {"report_submits_per_day": 3}})).await;
+    reports_once(&server).await;
+}
+
+#[tokio::test]
+async fn a_report_that_is_sent_again_under_its_id_is_kept_once_on_postgresql() {
+    let (server, _database) = node!(json!({"report_submits_per_day": 3}));
+    reports_once(&server).await;
+}
+
+#[tokio::test]
+async fn a_report_that_could_not_be_kept_is_kept_when_it_is_sent_again() {
+    let server = Server::start().await;
+    server.configure("user-api", json!({"quota": {"report_submits_per_day": 2}})).await;
+    let (ada, bob) = (server.client(1, HERE).await, "2".repeat(64));
+    let report = |reason: &str| json!({"pubkey": bob, "reason": reason});
+    ada.post_as("first", "/v1/reports", &report("spam")).await.is(202);
+    let url = format!("sqlite://{}", server.file().display());
+    let mut database = SqliteConnection::connect(&url).await.unwrap();
+    let away = "ALTER TABLE audit_log RENAME TO audit_log_away";
+    sqlx::raw_sql(away).execute(&mut database).await.unwrap();
+    let failed = ada.post_as("second", "/v1/reports", &report("lies")).await;
+    assert!(failed.status.is_server_error(), "{}", failed.text);
+    let back = "ALTER TABLE audit_log_away RENAME TO audit_log";
+    sqlx::raw_sql(back).execute(&mut database).await.unwrap();
+    for _ in 0..3 {
+        ada.post_as("second", "/v1/reports", &report("lies")).await.is(202);
+    }
+    ada.post_as("third", "/v1/reports", &report("spam")).await.is_refused(402, "QUOTA_EXCEEDED");
+    let trust = ada.get(&format!("/v1/trust/{bob}")).await;
+    assert_eq!(trust.json()["reports"], 2, "{}", trust.text);
+}
+
+async fn reports_once(server: &Server) {
+    let (ada, bob) = (server.client(1, HERE).await, "2".repeat(64));
+    let spam = json!({"pubkey": bob, "reason": "spam"});
+    let again = (0..5).map(|_| ada.post_as("first", "/v1/reports", &spam));
+    for reply in futures_util::future::join_all(again).await {
+        reply.is(202);
+    }
+    // It is charged, so it is kept: another reason is another report.
+    ada.post_as("first", "/v1/reports", &json!({"pubkey": bob, "reason": "lies"})).await.is(202);
+    ada.post_as("second", "/v1/reports", &spam).await.is(202);
+    ada.post_as("third", "/v1/reports", &spam).await.is_refused(402, "QUOTA_EXCEEDED");
+    ada.post_as("first", "/v1/reports", &spam).await.is(202);
+    let trust = ada.get(&format!("/v1/trust/{bob}")).await;
+    assert_eq!(trust.json()["reports"], 3, "{}", trust.text);
 }

@@ -189,6 +189,36 @@ async fn nonsense_is_limited_and_ends_the_connection() {
 }
 
 #[tokio::test]
+async fn whoever_goes_on_though_it_is_told_to_wait_is_let_go() {
+    let limits = json!({
+        "events_per_minute": 1, "reqs_per_minute": 1, "backfill_by_ip": 1, "invalid_by_ip": 3,
+    });
+    let too_many = json!(["NOTICE", "rate-limited: too many invalid frames"]);
+    let node = Running::on(ws(&limits)).await;
+    let event = note(&Keys::generate(), "rust", "hello", node.now());
+    let mut wire = Wire::open(&node).await;
+    assert_eq!(wire.publish(&event).await[2], true);
+    for _ in 0..3 {
+        let refused = wire.publish(&event).await;
+        assert!(waits(&refused) && refused[0] == "OK", "the connection stays: {refused}");
+    }
+    assert_eq!(wire.publish(&event).await, too_many);
+    assert_eq!(wire.next().await, Value::Null, "the connection is over");
+
+    let node = Running::on(ws(&limits)).await;
+    let mut wire = Wire::open(&node).await;
+    wire.ask("s", about("rust")).await;
+    for _ in 0..3 {
+        wire.send(json!(["REQ", "s", about("rust")])).await;
+        wire.expect("CLOSED").await;
+        wire.expect("NOTICE").await;
+    }
+    wire.send(json!(["REQ", "s", about("rust")])).await;
+    assert_eq!(wire.next().await, too_many);
+    assert_eq!(wire.next().await, Value::Null, "the connection is over");
+}
+
+#[tokio::test]
 async fn attempts_to_sign_in_are_limited() {
     let document = json!({
         "auth": {"mode": "required"}, "rate_limit": {"ws": {"invalid_by_ip": 2}},

@@ -49,7 +49,8 @@ pub(in super::super) async fn report(
         after: None,
         reason: Some(reason),
     };
-    http.node.database.record(&entry).await.map_err(ApiError::database)?;
+    // Whoever asks again under the same id pays nothing, and adds nothing that is there already.
+    http.node.database.record_once(&entry).await.map_err(ApiError::database)?;
     Ok((StatusCode::ACCEPTED, Json(json!({"status": "received"}))))
 }
 

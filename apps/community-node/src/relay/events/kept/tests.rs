@@ -19,7 +19,13 @@ fn find(kept: &Kept, filters: &[&str]) -> Vec<String> {
         .map(|filter| serde_json::value::RawValue::from_string((*filter).to_owned()).unwrap())
         .collect();
     let parts: Vec<_> = raw.iter().map(|raw| &**raw).collect();
-    let found = kept.find(&queries(&parts, NOW).unwrap());
+    let queries = queries(&parts, NOW).unwrap();
+    let mut walk = Walk::new(&queries, kept.last_number());
+    while {
+        let seen = kept.step(&mut walk);
+        walk.take(seen)
+    } {}
+    let found = walk.found();
     found.iter().map(|published| published.event.event.content.clone()).collect()
 }
 
@@ -82,4 +88,49 @@ fn what_came_too_long_ago_is_forgotten() {
     keep(&mut kept, &["a"], NOW, "2", NOW - 9);
     kept.forget_before(NOW - 9);
     assert_eq!(find(&kept, &[r##"{"#t":["a"]}"##]), ["2"]);
+}
+
+#[test]
+fn a_walk_sees_each_event_once_and_ends_though_nothing_is_found() {
+    let mut kept = Kept::new(Capacity { max_events: 100_000, max_bytes: usize::MAX });
+    let topics: Vec<String> = (0..50).map(|n| n.to_string()).collect();
+    let names: Vec<&str> = topics.iter().map(String::as_str).collect();
+    for n in 0..210 {
+        keep(&mut kept, &names, NOW - 10 - n, &n.to_string(), NOW);
+    }
+    let walked = |filter: String| {
+        let raw = serde_json::value::RawValue::from_string(filter).unwrap();
+        let queries = queries(&[&*raw; 10], NOW).unwrap();
+        let mut walk = Walk::new(&queries, kept.last_number());
+        let mut seen = Vec::new();
+        loop {
+            let step = kept.step(&mut walk);
+            seen.extend(step.iter().map(|published| published.number));
+            if !walk.take(step) {
+                return (seen, walk.found().len());
+            }
+        }
+    };
+    // Ten queries about fifty topics: fifty entries for each event, and no more than 10,000.
+    let (seen, found) = walked(format!(r##"{{"#t":{topics:?},"kinds":[2]}}"##));
+    assert_eq!(seen, (1..=200).collect::<Vec<_>>());
+    assert_eq!(found, 0);
+    let (seen, found) = walked(format!(r##"{{"#t":{topics:?},"limit":3}}"##));
+    assert_eq!((seen.len(), found), (5, 3), "no further than the step in which enough is found");
+    let (seen, _) = walked(format!(r##"{{"#t":{topics:?},"since":{NOW}}}"##));
+    assert!(seen.is_empty(), "nothing is looked at for what is to come");
+}
+
+#[test]
+fn what_is_published_during_a_walk_is_not_found_by_it() {
+    let mut kept = Kept::new(ROOMY);
+    keep(&mut kept, &["a"], NOW - 10, "before", NOW);
+    let raw = serde_json::value::RawValue::from_string(r##"{"#t":["a"]}"##.to_owned()).unwrap();
+    let queries = queries(&[&*raw], NOW).unwrap();
+    let mut walk = Walk::new(&queries, kept.last_number());
+    keep(&mut kept, &["a"], NOW - 20, "meanwhile", NOW);
+    let seen = kept.step(&mut walk);
+    assert_eq!(seen.len(), 2);
+    walk.take(seen);
+    assert_eq!(walk.found().len(), 1);
 }

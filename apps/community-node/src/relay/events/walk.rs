@@ -1,0 +1,107 @@
+//! One walk through what is kept, newest first, for all queries of a subscription together.
+//!
+//! It goes in steps, so that what is kept is locked for a moment only, and what was seen is compared
+//! without the lock. How far it goes is bounded whatever is asked for.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{Published, kept::Newest};
+use crate::relay::filter::{MAX_LIMIT, Query};
+
+/// The most entries that are looked at for one subscription. What is found by then is the answer.
+const MAX_VISITS: usize = 10_000;
+
+/// How many of them are looked at in one step.
+const STEP_VISITS: usize = 250;
+
+/// A walk, as far as it has come.
+#[derive(Debug)]
+pub(super) struct Walk<'q> {
+    queries: Vec<Wanted<'q>>,
+    pub(super) stretches: Vec<Stretch<'q>>,
+    /// The last entry that was looked at.
+    pub(super) last: Option<Newest>,
+    visits: usize,
+    found: Vec<Arc<Published>>,
+    /// Events that are published later are not its business.
+    up_to: u64,
+}
+
+/// What one query still wants.
+#[derive(Debug)]
+struct Wanted<'q> {
+    query: &'q Query,
+    left: usize,
+}
+
+/// A stretch of the events of one topic.
+#[derive(Debug)]
+pub(super) struct Stretch<'q> {
+    pub(super) topic: &'q str,
+    pub(super) newest: Newest,
+    pub(super) oldest: Newest,
+}
+
+// === impl Walk ===
+
+impl<'q> Walk<'q> {
+    /// A walk for those of `queries` that ask for something that is kept.
+    pub(super) fn new(queries: &'q [Query], up_to: u64) -> Self {
+        let asking = queries.iter().filter_map(|query| Some((query, query.kept()?)));
+        // Queries often share topics and times: each is walked once.
+        let stretches: BTreeSet<_> = asking
+            .clone()
+            .flat_map(|(query, (since, until))| query.topics().map(move |t| (t, since, until)))
+            .collect();
+        let stretches = stretches.into_iter().map(|(topic, since, until)| Stretch {
+            topic,
+            newest: Newest::bound(until, [0; 32]),
+            oldest: Newest::bound(since, [0xff; 32]),
+        });
+        Self {
+            queries: asking.map(|(query, _)| Wanted { query, left: query.limit }).collect(),
+            stretches: stretches.collect(),
+            last: None,
+            visits: MAX_VISITS,
+            found: Vec::new(),
+            up_to,
+        }
+    }
+
+    /// How many entries may be looked at in the next step.
+    pub(super) fn step(&self) -> usize {
+        self.visits.min(STEP_VISITS)
+    }
+
+    /// Remembers where a step ended, after so many entries.
+    pub(super) fn advance(&mut self, visited: usize, last: Option<Newest>) {
+        self.visits -= visited.min(self.visits);
+        self.last = last.or(self.last.take());
+    }
+
+    /// Takes what is asked for of the events of one step. Whether there may be more.
+    pub(super) fn take(&mut self, seen: Vec<Arc<Published>>) -> bool {
+        let is_over = seen.is_empty() || self.visits == 0;
+        for published in seen.into_iter().filter(|published| published.number <= self.up_to) {
+            let mut is_wanted = false;
+            for wanted in self.queries.iter_mut().filter(|wanted| wanted.left > 0) {
+                if wanted.query.asks_for_kept(&published.event) {
+                    wanted.left -= 1;
+                    is_wanted = true;
+                }
+            }
+            if is_wanted {
+                self.found.push(published);
+            }
+            if self.found.len() == MAX_LIMIT || self.queries.iter().all(|wanted| wanted.left == 0) {
+                return false;
+            }
+        }
+        !is_over
+    }
+
+    /// What was found, newest first.
+    pub(super) fn found(self) -> Vec<Arc<Published>> {
+        self.found
+    }
+}
