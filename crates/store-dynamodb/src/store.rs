@@ -79,7 +79,9 @@ impl DynamoDbStore {
         let mut backoff = Backoff::default();
         loop {
             let tried = match verb {
-                Verb::Reset => self.reset(checks, &names).await,
+                Verb::Reset if checks.iter().all(|check| !check.stake().is_question()) => {
+                    self.reset(checks, &names).await
+                }
                 verb => self.try_once(verb, checks, &names, &mut turn).await,
             };
             match tried {
