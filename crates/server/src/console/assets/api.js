@@ -90,6 +90,11 @@ export function withQuery(path, parameters) {
   return text ? `${path}?${text}` : path;
 }
 
+/** Somebody signs out: nothing more is asked for them. */
+export function leaving() {
+  isSignedOut = true;
+}
+
 /** Somebody is signed in again: what waits for that goes on. */
 export function signedIn() {
   isSignedOut = false;

@@ -1,6 +1,6 @@
 // What stands around every page: where one can go, who is there, and whether the server is.
 
-import { remove, when } from "./api.js";
+import { leaving, remove, when } from "./api.js";
 import { announce, h } from "./dom.js";
 import { LANGUAGES, language, speak, t } from "./messages.js";
 import { select } from "./form.js";
@@ -46,6 +46,7 @@ export function shell(session) {
 
 function who(session) {
   const leave = async () => {
+    leaving();
     await remove("/console/session");
     location.hash = "";
     location.reload();

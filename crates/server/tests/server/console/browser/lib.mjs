@@ -22,11 +22,14 @@ const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-ru
 /** Starts a browser, lets `story` use it, and looks whether anything went wrong unnoticed. */
 export async function browse(story) {
   const browser = await chromium.launch({ executablePath: process.env.HEADGATE_CHROMIUM, args: FLAGS });
-  const seen = { errors: [], elsewhere: [] };
+  const seen = { errors: [], elsewhere: [], refusals: [] };
   try {
     await story((options) => open(browser, seen, options));
   } finally {
     await browser.close();
+  }
+  for (const { status, reported, provoked } of seen.refusals.flatMap((it) => it())) {
+    assert.ok(reported <= provoked, `${reported} answers were ${status}, where ${provoked} were wanted`);
   }
   assert.deepEqual(seen.elsewhere, [], "requests left this machine");
   assert.deepEqual(seen.errors, [], "errors in the browser's console");
@@ -41,17 +44,27 @@ async function open(browser, seen, { viewport = WIDE, locale = "en-US", colorSch
   });
   const page = await context.newPage();
   page.tolerated = [];
+  const reported = new Map();
+  const provoked = new Map();
+  const count = (numbers, status) => numbers.set(status, (numbers.get(status) ?? 0) + 1);
   page.on("pageerror", (error) => seen.errors.push(String(error)));
-  page.on("console", (message) => {
-    const text = message.text();
-    if (message.type() === "error" && !page.tolerated.some((it) => it.test(text))) seen.errors.push(text);
+  page.on("response", (response) => {
+    if (page.tolerated.includes(response.status())) count(provoked, response.status());
   });
+  page.on("console", (message) => {
+    if (message.type() !== "error") return;
+    const refusal = /^Failed to load resource: .* status of (\d+)/.exec(message.text());
+    const isAway = /^Failed to load resource: net::ERR/.test(message.text());
+    if (refusal) count(reported, Number(refusal[1]));
+    else if (!isAway || !page.tolerated.includes("net::ERR")) seen.errors.push(message.text());
+  });
+  seen.refusals.push(() => [...reported].map(([status, times]) => ({ status, reported: times, provoked: provoked.get(status) ?? 0 })));
   return page;
 }
 
-/** Refusals that a test provokes, which browsers report by themselves. */
+/** Refusals that a test provokes from here on, which browsers report by themselves, and perhaps late. */
 export function tolerate(page, ...statuses) {
-  for (const status of statuses) page.tolerated.push(new RegExp(`Failed to load resource: .*${status}`));
+  page.tolerated.push(...statuses);
 }
 
 export async function signIn(page, role, hash = "") {
