@@ -17,6 +17,7 @@ pub struct CompiledRule {
     /// What a key ends in, so that naming a subject allocates nothing.
     key_suffix: String,
     policy: String,
+    policy_name_bytes: usize,
     tally: Arc<Tally>,
 }
 
@@ -28,11 +29,13 @@ impl CompiledRule {
         tally: Arc<Tally>,
     ) -> Result<Self, LimitError> {
         let (spec, limit) = (&rule.spec, rule.spec.engine_limit()?);
+        let (policy, policy_name_bytes) = policy(rule.id, limit.capacity(), spec.window_seconds);
         Ok(Self {
             window_seconds: spec.window_seconds,
             fail_mode: spec.fail_mode.unwrap_or(default_fail_mode),
             key_suffix: key_suffix(spec.window_seconds, spec.algorithm),
-            policy: policy(rule.id, limit.capacity(), spec.window_seconds),
+            policy,
+            policy_name_bytes,
             tally,
             limit,
             rule: Some(rule),
@@ -41,13 +44,16 @@ impl CompiledRule {
 
     /// The rule for those for whom none was written.
     pub(crate) fn of_defaults(defaults: &Defaults, tally: Arc<Tally>) -> Self {
+        let (policy, policy_name_bytes) =
+            policy("default", defaults.limit.capacity(), defaults.window_seconds);
         Self {
             rule: None,
             limit: defaults.limit.clone(),
             window_seconds: defaults.window_seconds,
             fail_mode: defaults.fail_mode,
             key_suffix: key_suffix(defaults.window_seconds, defaults.limit.algorithm()),
-            policy: policy("default", defaults.limit.capacity(), defaults.window_seconds),
+            policy,
+            policy_name_bytes,
             tally,
         }
     }
@@ -82,6 +88,11 @@ impl CompiledRule {
         &self.policy
     }
 
+    /// The name in that, with its quotes.
+    pub fn policy_name(&self) -> &str {
+        &self.policy[..self.policy_name_bytes]
+    }
+
     /// Who decides while the store cannot.
     pub const fn fail_mode(&self) -> FailMode {
         self.fail_mode
@@ -98,9 +109,10 @@ impl CompiledRule {
     }
 }
 
-/// An item of draft-ietf-httpapi-ratelimit-headers-11.
-fn policy(name: impl fmt::Display, limit: u64, window_seconds: u32) -> String {
-    format!("\"{name}\";q={limit};w={window_seconds}")
+/// An item of draft-ietf-httpapi-ratelimit-headers-11, and how long the name in it is.
+fn policy(name: impl fmt::Display, limit: u64, window_seconds: u32) -> (String, usize) {
+    let name = format!("\"{name}\"");
+    (format!("{name};q={limit};w={window_seconds}"), name.len())
 }
 
 /// What the name of a state ends in. Algorithms keep states of different kinds: a rule whose

@@ -25,6 +25,7 @@ mod reset;
 mod routes;
 mod rules;
 mod surface;
+mod text;
 mod time;
 mod usage;
 pub(crate) mod window;

@@ -144,18 +144,13 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// A response with `value` as its body.
 pub(super) fn respond(value: &impl Serialize) -> Response {
-    with(to_bytes(value))
-}
-
-/// A response with this JSON as its body.
-pub(super) fn with(body: Bytes) -> Response {
-    let mut response = Response::new(Body::from(body));
+    let mut response = Response::new(Body::from(to_bytes(value)));
     response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
     response
 }
 
 /// `value` as JSON that takes one allocation, if it is as short as most answers.
-fn to_bytes(value: &impl Serialize) -> Bytes {
+pub(super) fn to_bytes(value: &impl Serialize) -> Bytes {
     const USUAL_BYTES: usize = 256;
     let mut usual = [0; USUAL_BYTES];
     let mut left = &mut usual[..];

@@ -1,13 +1,12 @@
 //! What every answer about a limit says in its headers: `X-RateLimit-*`, `Retry-After`, and the fields of
 //! draft-ietf-httpapi-ratelimit-headers-11.
 
+use super::text::Text;
+use crate::quotas::seconds_until;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header::RETRY_AFTER};
 use headgate::Decision;
 use headgate_quota::QuotaUsage;
 use headgate_ratelimit::{CompiledRule, KeyedAlgorithm};
-use smallvec::SmallVec;
-
-use crate::quotas::seconds_until;
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -15,8 +14,8 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 const IETF: HeaderName = HeaderName::from_static("ratelimit");
 const IETF_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// As many as an answer has beside its content's type: growing would move them.
-const HEADERS: usize = 9;
+/// As many as an answer has: growing would move them.
+pub(super) const HEADERS: usize = 10;
 
 /// What a decision was made by.
 #[derive(Clone, Copy, Debug)]
@@ -26,12 +25,11 @@ pub(super) enum Policy<'a> {
     Algorithm(KeyedAlgorithm, u64),
 }
 
-/// A header's text, which is copied when it is complete: no UUID with two numbers is longer.
-type Text = SmallVec<[u8; 96]>;
+/// No UUID with two numbers and their names is longer.
+type Item = Text<96>;
 
 /// Writes how the subject stands after `decision`.
 pub(super) fn write(headers: &mut HeaderMap, decision: &Decision, policy: Policy<'_>) {
-    headers.reserve(HEADERS);
     let mut digits = itoa::Buffer::new();
     put(headers, LIMIT, digits.format(decision.limit).as_bytes());
     put(headers, REMAINING, digits.format(decision.remaining).as_bytes());
@@ -43,11 +41,11 @@ pub(super) fn write(headers: &mut HeaderMap, decision: &Decision, policy: Policy
         }
         policy => {
             let parameters = [(";q=", decision.limit), (";w=", policy.window_seconds())];
-            put(headers, IETF_POLICY, &policy.item(parameters));
+            put(headers, IETF_POLICY, policy.item(parameters).as_bytes());
         }
     }
     let parameters = [(";r=", decision.remaining), (";t=", decision.reset_after_secs())];
-    put(headers, IETF, &policy.item(parameters));
+    put(headers, IETF, policy.item(parameters).as_bytes());
 }
 
 /// Writes how a quota stands.
@@ -91,25 +89,20 @@ impl Policy<'_> {
         }
     }
 
-    /// A structured field with one item: the policy's name, and parameters. Numbers are written without
-    /// the formatter, which costs more than the rest together.
-    fn item(self, parameters: [(&str, u64); 2]) -> Text {
-        let mut text = Text::new();
+    /// A structured field with one item: the policy's name, and parameters.
+    fn item(self, parameters: [(&str, u64); 2]) -> Item {
+        let mut text = Item::new();
         match self {
-            Self::Rule(rule) => {
-                let name = rule.policy().split(';').next().unwrap_or_default();
-                text.extend_from_slice(name.as_bytes());
-            }
+            Self::Rule(rule) => text.push(rule.policy_name()),
             Self::Algorithm(algorithm, _) => {
-                text.push(b'"');
-                text.extend_from_slice(algorithm.engine().name().as_bytes());
-                text.push(b'"');
+                text.push("\"");
+                text.push(algorithm.engine().name());
+                text.push("\"");
             }
         }
-        let mut digits = itoa::Buffer::new();
         for (name, value) in parameters {
-            text.extend_from_slice(name.as_bytes());
-            text.extend_from_slice(digits.format(value).as_bytes());
+            text.push(name);
+            text.push_number(value);
         }
         text
     }

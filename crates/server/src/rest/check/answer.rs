@@ -1,13 +1,16 @@
 //! From a decision to what the caller reads.
 
-use axum::{body::Bytes, response::Response};
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, header::CONTENT_TYPE},
+    response::Response,
+};
 use headgate::Decision;
 use headgate_ratelimit::{
     CompiledRule,
     usecase::{Question, Verdict},
 };
 use serde::Serialize;
-use smallvec::SmallVec;
 use utoipa::ToSchema;
 
 use crate::{
@@ -15,6 +18,7 @@ use crate::{
     rest::{
         json,
         limit_headers::{self, Policy},
+        text::Text,
     },
 };
 
@@ -57,20 +61,19 @@ impl<'a> WireAnswer<'a> {
     /// The same as its serialization where there is no reason. Almost every answer is this one: a
     /// serializer would take longer for it than the decision did.
     fn numbers(&self) -> Bytes {
-        let mut text = SmallVec::<[u8; 160]>::new();
-        let mut digits = itoa::Buffer::new();
-        text.extend_from_slice(b"{\"allowed\":");
-        text.extend_from_slice(if self.allowed { b"true" } else { b"false" });
+        let mut text = Text::<160>::new();
+        text.push(r#"{"allowed":"#);
+        text.push(if self.allowed { "true" } else { "false" });
         for (field, number) in [
-            (&b",\"remaining\":"[..], self.remaining),
-            (b",\"reset_at\":", self.reset_at),
-            (b",\"limit\":", self.limit),
+            (r#","remaining":"#, self.remaining),
+            (r#","reset_at":"#, self.reset_at),
+            (r#","limit":"#, self.limit),
         ] {
-            text.extend_from_slice(field);
-            text.extend_from_slice(digits.format(number).as_bytes());
+            text.push(field);
+            text.push_number(number);
         }
-        text.extend_from_slice(b",\"reason\":\"\"}");
-        Bytes::copy_from_slice(&text)
+        text.push(r#","reason":""}"#);
+        Bytes::copy_from_slice(text.as_bytes())
     }
 }
 
@@ -83,12 +86,16 @@ impl<'a> Answer<'a> {
 
 impl From<Answer<'_>> for Response {
     fn from(Answer { body, decision, rule }: Answer<'_>) -> Self {
-        let mut response = match body.reason {
-            Reason::None => json::with(body.numbers()),
-            _ => json::respond(&body),
+        let text = match body.reason {
+            Reason::None => body.numbers(),
+            _ => json::to_bytes(&body),
         };
-        limit_headers::write(response.headers_mut(), decision, Policy::Rule(rule));
-        limit_headers::write_retry(response.headers_mut(), decision);
+        let mut headers = HeaderMap::with_capacity(limit_headers::HEADERS);
+        headers.insert(CONTENT_TYPE, json::CONTENT_TYPE);
+        limit_headers::write(&mut headers, decision, Policy::Rule(rule));
+        limit_headers::write_retry(&mut headers, decision);
+        let mut response = Self::new(Body::from(text));
+        *response.headers_mut() = headers;
         response
     }
 }

@@ -107,6 +107,7 @@ fn write_headers(
 ) {
     let KeyedVerdict { decision, limit } = verdict;
     let policy = Policy::Algorithm(question.algorithm, limit.window_seconds());
+    response.headers_mut().reserve(limit_headers::HEADERS);
     limit_headers::write(response.headers_mut(), decision, policy);
     if let Some(mode) = decision.degraded {
         response.headers_mut().insert(DEGRADED, HeaderValue::from_static(mode.name()));

@@ -1,0 +1,44 @@
+//! Short texts that are written often, and copied when they are complete.
+
+/// At most `N` bytes. Whoever makes one knows that its parts fit: one that does not is left out.
+pub(super) struct Text<const N: usize> {
+    bytes: [u8; N],
+    written: usize,
+}
+
+impl<const N: usize> Text<N> {
+    pub(super) const fn new() -> Self {
+        Self { bytes: [0; N], written: 0 }
+    }
+
+    pub(super) fn push(&mut self, part: &str) {
+        let end = self.written + part.len();
+        if let Some(room) = self.bytes.get_mut(self.written..end) {
+            room.copy_from_slice(part.as_bytes());
+            self.written = end;
+        }
+    }
+
+    /// A number, without the formatter, which costs more than the rest together.
+    pub(super) fn push_number(&mut self, number: u64) {
+        self.push(itoa::Buffer::new().format(number));
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.written]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_left_out() {
+        let mut text = Text::<8>::new();
+        text.push("limit=");
+        text.push_number(100);
+        text.push_number(10);
+        assert_eq!(text.as_bytes(), b"limit=10");
+    }
+}
