@@ -16,7 +16,7 @@ use std::{
 
 use headgate::{
     Batch, Breaker, Check, Cost, FailMode, FailurePolicy, Key, LeaseId, Limit, Limiter,
-    ManualClock, Outcome, Store, StoreError, StoreFuture, Timestamp, Verb,
+    ManualClock, Outcome, Stake, Store, StoreError, StoreFuture, Timestamp, Verb,
 };
 use headgate_store_memory::MemoryStore;
 
@@ -155,6 +155,24 @@ fn in_a_batch_the_strictest_failure_mode_decides_and_nothing_is_taken_locally() 
     let outcomes = at_once(policy.apply(Verb::Acquire, &batch.unwrap())).unwrap();
     assert_eq!(outcomes.iter().map(|o| o.allowed).collect::<Vec<_>>(), [true, true, false]);
     assert_eq!(acquire(&policy, &limit, FailMode::Local).unwrap().remaining, 3, "the first taken");
+}
+
+#[test]
+fn a_closed_limit_that_stops_nobody_does_not_lift_the_local_ones() {
+    let (primary, policy) = policy(2);
+    primary.down.store(true, Relaxed);
+    let limit = limit();
+    let check =
+        |key, mode| Check::new(Key::new(key).unwrap(), &limit, Cost::ONE).unwrap().or_else(mode);
+    let local = check("local", FailMode::Local);
+    let aside = check("closed", FailMode::Closed).with_stake(Stake::Aside);
+    let batch = Batch::new([local, aside]).unwrap();
+    let mut admitted = Vec::new();
+    for _ in 0..3 {
+        admitted.push(at_once(policy.apply(Verb::Acquire, &batch)).unwrap()[0].allowed);
+    }
+    // Its half of the limit, and no more.
+    assert_eq!(admitted, [true, true, false]);
 }
 
 #[test]
