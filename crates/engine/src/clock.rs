@@ -41,6 +41,8 @@ pub struct SystemClock {
     counter: quanta::Clock,
     /// What the counter showed at first.
     origin: u64,
+    /// What a tick of the counter is of a microsecond, times 2^64.
+    tick: u64,
     /// Wall-clock microseconds at `origin`, as last seen.
     anchor: AtomicI64,
     /// Counter microseconds at which the wall clock is looked at again.
@@ -59,8 +61,9 @@ impl SystemClock {
         let counter = quanta::Clock::new();
         let origin = counter.raw();
         Self {
-            counter,
             origin,
+            tick: tick_of(&counter),
+            counter,
             anchor: AtomicI64::new(wall_micros()),
             look_again_at: AtomicU64::new(REANCHOR_EVERY),
         }
@@ -86,12 +89,20 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     #[inline]
     fn now(&self) -> Timestamp {
-        let elapsed = self.counter.delta_as_nanos(self.origin, self.counter.raw()) / 1_000;
+        let ticks = self.counter.raw().saturating_sub(self.origin);
+        let elapsed = ((u128::from(ticks) * u128::from(self.tick)) >> 64) as u64;
         if elapsed >= self.look_again_at.load(Relaxed) {
             self.look_at_wall_clock(elapsed);
         }
-        Timestamp::from_micros(self.anchor.load(Relaxed).saturating_add_unsigned(elapsed) as u64)
+        Timestamp::from_micros(self.anchor.load(Relaxed).wrapping_add_unsigned(elapsed) as u64)
     }
+}
+
+/// See [`SystemClock::tick`]. Counters count several times in a microsecond.
+fn tick_of(counter: &quanta::Clock) -> u64 {
+    const TICKS: u32 = 40;
+    let nanos = counter.delta_as_nanos(0, 1 << TICKS);
+    u64::try_from((u128::from(nanos) << (64 - TICKS)) / 1_000).unwrap_or(u64::MAX)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]

@@ -67,14 +67,12 @@ impl<'a> Key<'a> {
         if bytes.len() > Self::MAX_BYTES {
             return Err(KeyError::TooLong(bytes.len()));
         }
-        // Looks at every byte without stopping at the first bad one: that goes several at a time.
-        let mut bad = false;
-        let mut i = 0;
-        while i < bytes.len() {
-            bad |= is_bad(bytes[i]);
-            i += 1;
+        if is_suspicious(bytes)
+            && let Some(error) = first_bad(bytes)
+        {
+            return Err(error);
         }
-        if bad { Err(first_bad(bytes)) } else { Ok(Self { subject, space: &Space::EMPTY }) }
+        Ok(Self { subject, space: &Space::EMPTY })
     }
 
     /// The key of a subject that arrived as bytes.
@@ -94,6 +92,11 @@ impl<'a> Key<'a> {
     /// The subject alone.
     pub const fn subject(&self) -> &'a str {
         self.subject
+    }
+
+    /// The space that the subject is in.
+    pub const fn space(&self) -> &'a Space<'a> {
+        self.space
     }
 
     /// Prefix, subject and suffix.
@@ -127,22 +130,52 @@ impl<'a> Space<'a> {
     pub const fn new(prefix: &'a str, suffix: &'a str) -> Self {
         Self { prefix, suffix }
     }
+
+    /// Whether nothing stands before a subject, and nothing after.
+    pub const fn is_empty(&self) -> bool {
+        self.prefix.is_empty() && self.suffix.is_empty()
+    }
+
+    /// What stands before a subject, and what after.
+    pub const fn parts(&self) -> [&'a str; 2] {
+        [self.prefix, self.suffix]
+    }
 }
 
-const fn is_bad(byte: u8) -> bool {
-    matches!(byte, 0..=0x1f | 0x7f | b'{' | b'}')
+/// Whether any byte may be a bad one. Looks at eight at a time, and so takes `|` and `~`, which
+/// stand among the bad ones, for suspicious too.
+const fn is_suspicious(bytes: &[u8]) -> bool {
+    let Some(last) = bytes.last_chunk() else {
+        return first_bad(bytes).is_some();
+    };
+    let mut suspicious = suspects(*last);
+    let mut rest = bytes;
+    while let Some((eight, behind)) = rest.split_first_chunk() {
+        suspicious |= suspects(*eight);
+        rest = behind;
+    }
+    suspicious != 0
 }
 
-#[cold]
-const fn first_bad(bytes: &[u8]) -> KeyError {
-    let mut i = 0;
-    while !is_bad(bytes[i]) {
-        i += 1;
+/// The highest bits of the bytes that may be bad.
+const fn suspects(eight: [u8; 8]) -> u64 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let eight = u64::from_le_bytes(eight);
+    let below_space = eight.wrapping_sub(EACH * 0x20);
+    let from_brace = (eight & (EACH * 0x7f)) + EACH * (0x80 - b'{' as u64);
+    // Bytes from 0x80 on belong to characters beyond ASCII, all of them good.
+    (below_space | from_brace) & !eight & (EACH * 0x80)
+}
+
+const fn first_bad(mut bytes: &[u8]) -> Option<KeyError> {
+    while let [byte, rest @ ..] = bytes {
+        match byte {
+            b'{' | b'}' => return Some(KeyError::Brace),
+            0..=0x1f | 0x7f => return Some(KeyError::Control(*byte)),
+            _ => bytes = rest,
+        }
     }
-    match bytes[i] {
-        b'{' | b'}' => KeyError::Brace,
-        byte => KeyError::Control(byte),
-    }
+    None
 }
 
 // === impl OwnedKey ===
@@ -181,8 +214,30 @@ mod tests {
     }
 
     #[test]
+    fn a_bad_byte_is_found_wherever_it_stands_and_among_any_others() {
+        for length in 1..40 {
+            for at in 0..length {
+                for byte in 0..0x80 {
+                    for around in *b" ~|\x80" {
+                        let mut bytes = vec![around; length];
+                        bytes[at] = byte;
+                        let expected = match byte {
+                            b'{' | b'}' => Some(KeyError::Brace),
+                            0..0x20 | 0x7f => Some(KeyError::Control(byte)),
+                            _ => None,
+                        };
+                        let found = if is_suspicious(&bytes) { first_bad(&bytes) } else { None };
+                        assert_eq!(found, expected, "{bytes:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn any_other_text_is_a_key() {
-        for subject in ["u1", "/api/v1/orders", "ユーザー", "a b:c*", &"x".repeat(512)] {
+        for subject in ["u1", "/api/v1/orders", "ユーザー", "a b:c*", "a|b", "~", &"x".repeat(512)]
+        {
             assert_eq!(Key::new(subject).map(|key| key.to_string()).as_deref(), Ok(subject));
         }
     }

@@ -30,7 +30,8 @@ pub type Outcomes = SmallVec<[Outcome; 2]>;
 
 impl Outcome {
     /// The answer that a subject's state after the decision gives.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a fifth of a decision is calling the parts of it")]
     pub fn of<M: Meter>(
         meter: &M,
         state: &M::State,

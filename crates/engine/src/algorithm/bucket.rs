@@ -20,8 +20,10 @@ pub struct Bucket {
     interval: (u64, u32),
     /// in how many all of them do;
     fill: (u64, u32),
-    /// 2^64 / window.
+    /// 2^64 / window;
     reciprocal: u64,
+    /// all of its grains, where 64 bits hold them with room to spare.
+    most_if_small: Option<u64>,
 }
 
 /// When the bucket is whole again: `full_at` plus `fraction / rate` microseconds.
@@ -42,8 +44,10 @@ impl Bucket {
     /// `rate` and `burst` are at least 1.
     pub(crate) fn new(rate: u32, window: u64, burst: u32) -> Self {
         let interval = div_rem(window.into(), rate);
-        let fill = div_rem(u128::from(burst) * u128::from(window), rate);
-        Self { rate, window, burst, interval, fill, reciprocal: u64::MAX / window }
+        let most = u128::from(burst) * u128::from(window);
+        let fill = div_rem(most, rate);
+        let most_if_small = u64::try_from(most).ok().filter(|most| *most < u64::MAX / 2);
+        Self { rate, window, burst, interval, fill, reciprocal: u64::MAX / window, most_if_small }
     }
 
     /// Tokens that flow back every window.
@@ -79,13 +83,21 @@ impl Bucket {
     }
 
     #[inline]
-    fn whole_tokens(&self, grains: u128) -> u64 {
-        let Ok(grains) = u64::try_from(grains) else {
-            return (grains / u128::from(self.window)) as u64;
-        };
+    fn whole_tokens(&self, grains: u64) -> u64 {
         // The reciprocal is rounded down, so this is right or one too few.
         let tokens = ((u128::from(grains) * u128::from(self.reciprocal)) >> 64) as u64;
         tokens + u64::from(grains - tokens * self.window >= self.window)
+    }
+
+    /// The state after `cost` was taken or refused, by the grain: any cost, from any rate.
+    #[inline(never)]
+    fn admitted(&self, mut state: State, cost: Cost, now: Timestamp) -> (State, bool) {
+        let wanted = state.debt(now) + self.grains(cost.get());
+        if wanted > self.most() {
+            self.adopt(&mut state, now);
+            return (state, false);
+        }
+        (self.owing(wanted, now), true)
     }
 
     /// The state after one more token was taken at this bucket's rate.
@@ -140,18 +152,19 @@ impl Meter for Bucket {
 
     #[inline]
     fn admit(&self, state: &mut State, cost: Cost, now: Timestamp) -> bool {
-        let wanted = state.debt(now) + self.grains(cost.get());
-        if wanted > self.most() {
-            self.adopt(state, now);
-            return false;
-        }
         let same_rate = state.rate == self.rate || state.full_at < now.as_micros();
-        *state = if cost == Cost::ONE && same_rate {
-            self.one_more(state, now)
-        } else {
-            self.owing(wanted, now)
-        };
-        true
+        if cost == Cost::ONE && same_rate {
+            // By when it would be whole again: that multiplies nothing.
+            let next = self.one_more(state, now);
+            let allowed = (next.full_at - now.as_micros(), next.fraction) <= self.fill;
+            if allowed {
+                *state = next;
+            }
+            return allowed;
+        }
+        let allowed;
+        (*state, allowed) = self.admitted(*state, cost, now);
+        allowed
     }
 
     fn admits(&self, state: &State, cost: Cost, now: Timestamp) -> bool {
@@ -173,7 +186,18 @@ impl Meter for Bucket {
 
     #[inline]
     fn remaining(&self, state: &State, now: Timestamp) -> u64 {
-        self.whole_tokens(self.most().saturating_sub(state.debt(now)))
+        let Some(owed) = state.full_at.checked_sub(now.as_micros()) else {
+            return u64::from(self.burst);
+        };
+        match self.most_if_small {
+            Some(most) if state.rate == self.rate => {
+                // Beyond the time that it takes to fill there is nothing left, however much beyond.
+                let owed = owed.min(self.fill.0 + 1);
+                let debt = owed * u64::from(self.rate) + u64::from(state.fraction);
+                self.whole_tokens(most.saturating_sub(debt))
+            }
+            _ => div_floor(self.most().saturating_sub(state.debt(now)), self.window),
+        }
     }
 
     #[inline]
@@ -216,4 +240,55 @@ fn div_rem(grains: u128, by: u32) -> (u64, u32) {
 fn div_ceil(grains: u128, by: u32) -> u64 {
     let (quotient, remainder) = div_rem(grains, by);
     quotient + u64::from(remainder > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_micros(1_000_000_000_000_000);
+
+    /// Any bucket that is filled within a year, from one that 64 bits count to one that they do not.
+    fn bucket() -> impl Strategy<Value = Bucket> {
+        const YEAR: u64 = 31_000_000_000_000;
+        let number = || prop_oneof![1..200_u32, any::<u32>().prop_map(|n| n.max(1))];
+        let window = prop_oneof![1..200_u64, 1..YEAR];
+        (number(), window, number()).prop_map(|(rate, window, burst)| {
+            let most = u128::from(YEAR) * u128::from(rate) / u128::from(window);
+            Bucket::new(rate, window, burst.min(u32::try_from(most).unwrap_or(u32::MAX)))
+        })
+    }
+
+    /// A state of that bucket's rate, about where it runs dry, or anywhere.
+    fn state(bucket: Bucket) -> impl Strategy<Value = State> {
+        let dry = bucket.fill.0.saturating_sub(bucket.interval.0);
+        let owed = prop_oneof![
+            0..=bucket.fill.0.saturating_mul(2),
+            dry.saturating_sub(2)..=dry.saturating_add(2),
+            Just(bucket.fill.0),
+        ];
+        (owed, 0..bucket.rate, 0..=1_u64).prop_map(move |(owed, fraction, before)| State {
+            full_at: NOW.as_micros() + owed - before,
+            fraction,
+            rate: bucket.rate,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn one_token_by_the_clock_is_one_token_by_the_grain(
+            (bucket, state) in bucket().prop_flat_map(|bucket| (Just(bucket), state(bucket)))
+        ) {
+            let mut taken = state;
+            let allowed = bucket.admit(&mut taken, Cost::ONE, NOW);
+            let (by_grain, allowed_by_grain) = bucket.admitted(state, Cost::ONE, NOW);
+            prop_assert_eq!(allowed, allowed_by_grain);
+            prop_assert_eq!(taken.debt(NOW), by_grain.debt(NOW));
+
+            let left = bucket.most().saturating_sub(state.debt(NOW)) / u128::from(bucket.window);
+            prop_assert_eq!(u128::from(bucket.remaining(&state, NOW)), left);
+        }
+    }
 }
