@@ -1,29 +1,35 @@
 //! Subjects as 64-bit numbers that nobody outside can predict.
 
-use std::{
-    collections::hash_map::RandomState,
-    hash::{BuildHasher, Hasher},
-    num::NonZeroU64,
-};
+use std::{collections::hash_map::RandomState, hash::BuildHasher, num::NonZeroU64};
 
-use headgate::{Key, Limit, algorithm::Period, limit::Rule};
-use siphasher::sip::SipHasher13;
+use headgate::{
+    Key, Limit, Space,
+    algorithm::{Bucket, Period},
+    limit::Rule,
+};
+use polymur_hash::PolymurHash;
 
 use crate::Numbered;
 
 /// A keyed hash of a key, its algorithm and its window.
 ///
-/// Two subjects share one with probability 2^-64; the key of the hash (`SipHash`)
-/// is secret and new in every process, so that nobody can look for two that do.
-/// The limit's number is no part of it: a changed limit finds the same state.
+/// The hash is a universal one (`PolymurHash`): of any two subjects that somebody thinks of without
+/// knowing its secret, at most n in 2^60 secrets give both the same fingerprint, n being the longer
+/// one's bytes. The secret is new in every store and nothing that depends on it leaves the store, so
+/// that nobody can look for two that collide. The limit's number is no part of it: a changed limit
+/// finds the same state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Fingerprint(NonZeroU64);
 
+/// The algorithm and the window as one number: the shape of the state they need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Shape(u64);
+
 /// Makes fingerprints under one secret.
 pub(crate) struct Fingerprints {
-    secret: (u64, u64),
+    keys: PolymurHash,
     /// Subjects by number have a secret of their own, and so nothing in common with those by key.
-    secret_of_numbers: (u64, u64),
+    numbers: PolymurHash,
 }
 
 impl Fingerprint {
@@ -33,32 +39,32 @@ impl Fingerprint {
 }
 
 impl Fingerprints {
-    #[inline]
-    pub(crate) fn of(&self, key: Key<'_>, limit: &Limit) -> Fingerprint {
-        // The shape goes into the key of the hash: hashing it as well would cost another round.
-        let mut hasher = SipHasher13::new_with_keys(self.secret.0 ^ shape(limit), self.secret.1);
-        let hash = match key.parts() {
-            ["", subject, ""] => hasher.hash(subject.as_bytes()),
-            parts => {
-                for part in parts {
-                    hasher.write(part.as_bytes());
-                }
-                hasher.finish()
-            }
-        };
-        Fingerprint::from(hash)
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a fifth of a decision is calling the parts of it")]
+    pub(crate) fn of(&self, key: Key<'_>, shape: Shape) -> Fingerprint {
+        let space = key.space();
+        let tweak = if space.is_empty() { shape.0 } else { self.tweak(space, shape) };
+        Fingerprint::from(self.keys.hash_with_tweak(key.subject(), tweak))
+    }
+
+    /// What makes subjects of this space other ones than those of the next.
+    fn tweak(&self, space: &Space<'_>, shape: Shape) -> u64 {
+        let [prefix, suffix] = space.parts();
+        let hash = self.keys.hash_with_tweak(prefix, shape.0);
+        self.keys.hash_with_tweak(suffix, hash >> TWEAK_SHIFT) >> TWEAK_SHIFT
     }
 
     #[inline]
-    pub(crate) fn of_number(&self, subject: Numbered, limit: &Limit) -> Fingerprint {
-        let (first, second) = self.secret_of_numbers;
-        let hasher = SipHasher13::new_with_keys(first ^ shape(limit), second);
+    pub(crate) fn of_number(&self, subject: Numbered, shape: Shape) -> Fingerprint {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&subject.space.to_le_bytes());
         bytes[8..].copy_from_slice(&subject.number.to_le_bytes());
-        Fingerprint::from(hasher.hash(&bytes))
+        Fingerprint::from(self.numbers.hash_with_tweak(bytes, shape.0))
     }
 }
+
+/// A tweak is added to a number of 61 bits: it needs room.
+const TWEAK_SHIFT: u32 = 2;
 
 impl From<u64> for Fingerprint {
     #[inline]
@@ -71,25 +77,39 @@ impl Default for Fingerprints {
     /// Under a secret of its own, from the operating system's randomness.
     fn default() -> Self {
         let random = RandomState::new();
-        Self {
-            secret: (random.hash_one(0_u8), random.hash_one(1_u8)),
-            secret_of_numbers: (random.hash_one(2_u8), random.hash_one(3_u8)),
-        }
+        let secret =
+            |n: u8| PolymurHash::from_u64x2_seed(random.hash_one([0, n]), random.hash_one([1, n]));
+        Self { keys: secret(0), numbers: secret(1) }
     }
 }
 
-/// The algorithm and the window as one number: the shape of the state they need.
-pub(crate) const fn shape(limit: &Limit) -> u64 {
-    let (tag, window) = match limit.rule() {
-        Rule::TokenBucket(bucket) => (0, bucket.window()),
-        Rule::LeakyBucket(bucket) => (1, bucket.window()),
-        Rule::SlidingWindow(window) => (2, window.window()),
-        Rule::SlidingWindowCounter(window) => (3, window.window()),
-        Rule::FixedWindow(window) => (4, window.window()),
-        Rule::Calendar(calendar) => match calendar.period() {
-            Period::Day => (5, 0),
-            Period::Month => (6, 0),
-        },
-    };
-    window << 3 | tag
+impl Shape {
+    #[inline]
+    pub(crate) const fn of(limit: &Limit) -> Self {
+        match limit.rule() {
+            Rule::TokenBucket(bucket) => Self::new(0, bucket.window()),
+            Rule::LeakyBucket(bucket) => Self::new(1, bucket.window()),
+            Rule::SlidingWindow(window) => Self::new(2, window.window()),
+            Rule::SlidingWindowCounter(window) => Self::new(3, window.window()),
+            Rule::FixedWindow(window) => Self::new(4, window.window()),
+            Rule::Calendar(calendar) => match calendar.period() {
+                Period::Day => Self::new(5, 0),
+                Period::Month => Self::new(6, 0),
+            },
+        }
+    }
+
+    /// That of a bucket, and the bucket: almost everybody has one.
+    #[inline]
+    pub(crate) const fn of_bucket(limit: &Limit) -> Option<(&Bucket, Self)> {
+        match limit.rule() {
+            Rule::TokenBucket(bucket) => Some((bucket, Self::new(0, bucket.window()))),
+            Rule::LeakyBucket(bucket) => Some((bucket, Self::new(1, bucket.window()))),
+            _ => None,
+        }
+    }
+
+    const fn new(algorithm: u64, window: u64) -> Self {
+        Self(window << 3 | algorithm)
+    }
 }

@@ -1,8 +1,8 @@
 //! Subjects that are numbers already, such as addresses.
 
-use headgate::{Check, CheckError, Clock, Cost, Key, Limit, Outcome, Verb, limit::Rule};
+use headgate::{Check, CheckError, Clock, Cost, Key, Limit, Outcome, Verb, algorithm::Meter};
 
-use crate::MemoryStore;
+use crate::{MemoryStore, fingerprint::Shape};
 
 /// A subject that is known by a number, which costs less to find than one with a key. It is never
 /// the same as one with a key.
@@ -29,12 +29,12 @@ impl<C: Clock> MemoryStore<C> {
         limit: &Limit,
         cost: Cost,
     ) -> Result<Outcome, CheckError> {
-        if let Rule::TokenBucket(meter) | Rule::LeakyBucket(meter) = limit.rule()
-            && cost.get() <= limit.capacity()
-            && let fingerprint = self.fingerprints.of_number(subject, limit)
-            && let Some(outcome) = self.acquire_at(meter, fingerprint, cost)
+        if let Some((bucket, shape)) = Shape::of_bucket(limit)
+            && cost.get() <= bucket.capacity()
+            && let Some(taken) =
+                self.take(bucket, self.fingerprints.of_number(subject, shape), cost)
         {
-            return Ok(outcome);
+            return Ok(taken.outcome(bucket, cost));
         }
         self.acquire_numbered_slowly(subject, limit, cost)
     }
@@ -48,7 +48,7 @@ impl<C: Clock> MemoryStore<C> {
         cost: Cost,
     ) -> Result<Outcome, CheckError> {
         let check = Check::new(NO_KEY, limit, cost)?;
-        let fingerprint = self.fingerprints.of_number(subject, limit);
+        let fingerprint = self.fingerprints.of_number(subject, Shape::of(limit));
         Ok(self.apply_to(Verb::Acquire, &[check], &[fingerprint])[0])
     }
 }

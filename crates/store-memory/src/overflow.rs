@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use headgate::{Account, Limit, Timestamp};
 
-use crate::fingerprint::shape;
+use crate::fingerprint::Shape;
 
 /// One account for every limit: together, all newcomers get what one subject would.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(crate) struct Overflow {
 /// two newcomers in one batch must not wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Share {
-    shape: u64,
+    shape: Shape,
     capacity: u64,
     place: usize,
 }
@@ -35,7 +35,7 @@ impl Overflow {
 
     /// The share of `limit` at `place` in a batch.
     pub(crate) fn share(&self, limit: &Limit, place: usize) -> Share {
-        let share = Share { shape: shape(limit), capacity: limit.capacity(), place };
+        let share = Share { shape: Shape::of(limit), capacity: limit.capacity(), place };
         if self.accounts.len() < Self::MAX_SHARES || self.accounts.contains_key(&share) {
             share
         } else {

@@ -1,10 +1,10 @@
 //! Picks shards and locks them in order.
 
-use std::{fmt, thread};
+use std::{fmt, hint, thread};
 
 use headgate::{
     Account, Batch, Check, CheckError, Clock, Cost, Key, Limit, Outcome, Outcomes, Store,
-    StoreFuture, SystemClock, Timestamp, Verb, limit::Rule,
+    StoreFuture, SystemClock, Timestamp, Verb, algorithm::Meter, limit::Rule,
 };
 use smallvec::SmallVec;
 use spin::{
@@ -13,7 +13,7 @@ use spin::{
 };
 
 use crate::{
-    fingerprint::{Fingerprint, Fingerprints},
+    fingerprint::{Fingerprint, Fingerprints, Shape},
     overflow::{Overflow, Share},
     shard::Shard,
     slot::Compact,
@@ -44,6 +44,14 @@ type Guard<'a, T> = SpinMutexGuard<'a, T, Yield>;
 #[repr(align(128))]
 struct Line<T>(T);
 
+/// How a subject stands after a decision. What that means for the caller is nobody else's
+/// business: it is worked out when the lock is free again.
+pub(crate) struct Taken<S> {
+    state: S,
+    allowed: bool,
+    now: Timestamp,
+}
+
 /// Where a check's account is kept.
 #[derive(Clone, Copy)]
 enum Home {
@@ -73,15 +81,19 @@ impl<C: Clock> MemoryStore<C> {
     /// Takes `cost` from `key`'s allowance if it fits: the direct call for embedding.
     #[inline]
     pub fn acquire(&self, key: Key<'_>, limit: &Limit, cost: Cost) -> Result<Outcome, CheckError> {
-        if cost.get() <= limit.capacity()
-            && let Some(outcome) = self.acquire_quickly(key, limit, cost)
+        if let Some((bucket, shape)) = Shape::of_bucket(limit)
+            && cost.get() <= bucket.capacity()
+            && let Some(taken) = self.take(bucket, self.fingerprints.of(key, shape), cost)
         {
-            return Ok(outcome);
+            return Ok(taken.outcome(bucket, cost));
         }
-        self.acquire_slowly(key, limit, cost)
+        // Taken apart and put together again, so that the short way's answer stays in registers.
+        let outcome = self.acquire_slowly(key, limit, cost)?;
+        Ok(outcome)
     }
 
     /// The long way, which also says what is wrong with a check.
+    #[inline(never)]
     fn acquire_slowly(
         &self,
         key: Key<'_>,
@@ -89,63 +101,50 @@ impl<C: Clock> MemoryStore<C> {
         cost: Cost,
     ) -> Result<Outcome, CheckError> {
         let check = Check::new(key, limit, cost)?;
-        Ok(self.apply_now(Verb::Acquire, &check.into())[0])
+        let known = self.acquire_quickly(&check);
+        Ok(known.unwrap_or_else(|| self.apply_now(Verb::Acquire, &check.into())[0]))
     }
 
     /// The short way, for limits whose states have a fixed size.
     #[inline]
-    fn acquire_quickly(&self, key: Key<'_>, limit: &Limit, cost: Cost) -> Option<Outcome> {
-        match limit.rule() {
-            Rule::TokenBucket(meter) | Rule::LeakyBucket(meter) => {
-                self.acquire_by(meter, key, limit, cost)
-            }
-            _ => self.acquire_otherwise(key, limit, cost),
+    fn acquire_quickly(&self, check: &Check<'_>) -> Option<Outcome> {
+        match check.limit().rule() {
+            Rule::TokenBucket(meter) | Rule::LeakyBucket(meter) => self.acquire_by(meter, check),
+            Rule::FixedWindow(meter) => self.acquire_by(meter, check),
+            Rule::SlidingWindowCounter(meter) => self.acquire_by(meter, check),
+            Rule::Calendar(meter) => self.acquire_by(meter, check),
+            Rule::SlidingWindow(_) => None,
         }
     }
 
-    /// Apart, so that buckets, which almost everybody has, are decided in a few instructions.
-    #[inline(never)]
-    fn acquire_otherwise(&self, key: Key<'_>, limit: &Limit, cost: Cost) -> Option<Outcome> {
-        match limit.rule() {
-            Rule::FixedWindow(meter) => self.acquire_by(meter, key, limit, cost),
-            Rule::SlidingWindowCounter(meter) => self.acquire_by(meter, key, limit, cost),
-            Rule::Calendar(meter) => self.acquire_by(meter, key, limit, cost),
-            _ => None,
-        }
+    fn acquire_by<M: Compact>(&self, meter: &M, check: &Check<'_>) -> Option<Outcome> {
+        let fingerprint = self.fingerprints.of(check.key(), Shape::of(check.limit()));
+        let taken = self.take(meter, fingerprint, check.cost())?;
+        Some(taken.outcome(meter, check.cost()))
     }
 
-    #[inline]
-    fn acquire_by<M: Compact>(
-        &self,
-        meter: &M,
-        key: Key<'_>,
-        limit: &Limit,
-        cost: Cost,
-    ) -> Option<Outcome> {
-        self.acquire_at(meter, self.fingerprints.of(key, limit), cost)
-    }
-
-    #[inline]
-    pub(crate) fn acquire_at<M: Compact>(
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a fifth of a decision is calling the parts of it")]
+    pub(crate) fn take<M: Compact>(
         &self,
         meter: &M,
         fingerprint: Fingerprint,
         cost: Cost,
-    ) -> Option<Outcome> {
+    ) -> Option<Taken<M::State>> {
         let clock = self.clock.now();
-        let mut shard = self.shards[self.shard_of(fingerprint)].0.lock();
+        let mut shard = lock(&self.shards[self.shard_of(fingerprint)].0);
         let now = shard.tick(clock);
         let (state, allowed) = shard.acquire(meter, fingerprint, cost, now)?;
-        drop(shard);
-        // What the state means for the caller is nobody else's business: others need not wait for it.
-        Some(Outcome::of(meter, &state, cost, now, allowed))
+        Some(Taken { state, allowed, now })
     }
 
     /// Does `verb` to every check of `batch`, all or nothing, without waiting for anything.
     pub fn apply_now(&self, verb: Verb, batch: &Batch<'_>) -> Outcomes {
         let checks = batch.checks();
-        let fingerprints: SmallVec<[Fingerprint; 2]> =
-            checks.iter().map(|check| self.fingerprints.of(check.key(), check.limit())).collect();
+        let fingerprints: SmallVec<[Fingerprint; 2]> = checks
+            .iter()
+            .map(|check| self.fingerprints.of(check.key(), Shape::of(check.limit())))
+            .collect();
         self.apply_to(verb, checks, &fingerprints)
     }
 
@@ -211,9 +210,7 @@ impl<C: Clock> MemoryStore<C> {
 impl<C: Clock> Store for MemoryStore<C> {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
         let known = match (verb, batch.checks()) {
-            (Verb::Acquire, [check]) if !check.stake().is_question() => {
-                self.acquire_quickly(check.key(), check.limit(), check.cost())
-            }
+            (Verb::Acquire, [check]) if !check.stake().is_question() => self.acquire_quickly(check),
             _ => None,
         };
         let outcomes = known.map(|outcome| Outcomes::from_iter([outcome]));
@@ -224,6 +221,15 @@ impl<C: Clock> Store for MemoryStore<C> {
 impl<C> fmt::Debug for MemoryStore<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStore").field("shards", &self.shards.len()).finish_non_exhaustive()
+    }
+}
+
+// === impl Taken ===
+
+impl<S> Taken<S> {
+    #[inline]
+    pub(crate) fn outcome<M: Meter<State = S>>(&self, meter: &M, cost: Cost) -> Outcome {
+        Outcome::of(meter, &self.state, cost, self.now, self.allowed)
     }
 }
 
@@ -257,6 +263,26 @@ impl<C: Clock> Builder<C> {
             overflow: Mutex::default(),
         }
     }
+}
+
+/// Whoever holds the lock is almost done: waiting a moment is cheaper than to yield.
+#[inline]
+fn lock<T>(mutex: &Mutex<T>) -> Guard<'_, T> {
+    mutex.try_lock().unwrap_or_else(|| wait_for(mutex))
+}
+
+#[cold]
+fn wait_for<T>(mutex: &Mutex<T>) -> Guard<'_, T> {
+    const MOMENTS: usize = 1;
+    for _ in 0..MOMENTS {
+        hint::spin_loop();
+        if !mutex.is_locked()
+            && let Some(guard) = mutex.try_lock()
+        {
+            return guard;
+        }
+    }
+    mutex.lock()
 }
 
 // === Locked ===

@@ -33,6 +33,17 @@ impl Table {
 
     #[inline]
     pub(crate) fn get_mut(&mut self, fingerprint: Fingerprint) -> Option<&mut Packed> {
+        let (wanted, home) = (fingerprint.get(), self.home(fingerprint.get()));
+        // The first few at once: their cache lines arrive together, and no branch is mispredicted.
+        if let Some(few) = self.slots.get(home..).and_then(|slots| slots.first_chunk::<4>()) {
+            let mut at = 4;
+            for i in (0..4).rev() {
+                at = if few[i].fingerprint == wanted { i } else { at };
+            }
+            if at < 4 {
+                return Some(&mut self.slots[home + at].packed);
+            }
+        }
         let i = self.find(fingerprint).ok()?;
         Some(&mut self.slots[i].packed)
     }
@@ -84,20 +95,10 @@ impl Table {
     }
 
     /// Where the fingerprint is, or else where it belongs.
-    #[inline]
+    #[inline(never)]
     fn find(&self, fingerprint: Fingerprint) -> Result<usize, usize> {
         let wanted = fingerprint.get();
         let home = self.home(wanted);
-        // The first few at once: their cache lines arrive together, and no branch is mispredicted.
-        if let Some(few) = self.slots.get(home..).and_then(|slots| slots.first_chunk::<4>()) {
-            let mut at = 4;
-            for i in (0..4).rev() {
-                at = if few[i].fingerprint == wanted { i } else { at };
-            }
-            if at < 4 {
-                return Ok(home + at);
-            }
-        }
         for (i, slot) in self.slots.iter().enumerate().skip(home) {
             if slot.fingerprint == wanted {
                 return Ok(i);
