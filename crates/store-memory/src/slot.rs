@@ -53,6 +53,11 @@ impl Packed {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) const fn until(until: u64) -> Self {
+        Self { until, counts: 0 }
+    }
+
     /// Whether the state is that of a subject never seen.
     #[inline]
     pub(crate) const fn is_spent(self, now: u64) -> bool {

@@ -16,11 +16,16 @@ pub(crate) struct Table {
     /// How many of the slots are somebody's home; the rest catches what is pushed off the end.
     homes: u32,
     len: u32,
+    /// When it was last rebuilt, in microseconds.
+    rebuilt_at: u64,
 }
 
 impl Table {
     const MIN_HOMES: usize = 16;
     const SPARE: usize = 8;
+
+    /// Within so many microseconds of a rebuild, the next one drops nothing.
+    const SOON: u64 = 1_000_000;
 
     pub(crate) const fn len(&self) -> usize {
         self.len as usize
@@ -48,7 +53,7 @@ impl Table {
         Some(&mut self.slots[i].packed)
     }
 
-    /// Adds a fingerprint that is not there yet. Spent states make room before more is taken.
+    /// Adds a fingerprint that is not there yet.
     pub(crate) fn insert(&mut self, fingerprint: Fingerprint, packed: Packed, now: u64) {
         // Beyond four in five, searches get long.
         if u64::from(self.len) * 5 >= u64::from(self.homes) * 4 {
@@ -123,14 +128,17 @@ impl Table {
         self.len -= 1;
     }
 
-    /// Copies what is not spent into a table half as large again as it must be.
+    /// Copies what is not spent into a table half as large again as it must be. A table that fills
+    /// quickly keeps its spent states too: those who come again find their places, and what is
+    /// added within a second is little.
     fn rebuild(&mut self, now: u64) {
-        let live = |slot: &&Slot| slot.fingerprint != 0 && !slot.packed.is_spent(now);
-        let len = self.slots.iter().filter(live).count();
+        let soon = now < self.rebuilt_at + Self::SOON;
+        let kept = |slot: &&Slot| slot.fingerprint != 0 && (soon || !slot.packed.is_spent(now));
+        let len = self.slots.iter().filter(kept).count();
         let homes = (len * 15 / 8).max(Self::MIN_HOMES);
         let slots = Vec::with_capacity(homes + Self::SPARE);
-        let mut grown = Self { slots, homes: homes as u32, len: len as u32 };
-        for slot in self.slots.iter().filter(live) {
+        let mut grown = Self { slots, homes: homes as u32, len: len as u32, rebuilt_at: now };
+        for slot in self.slots.iter().filter(kept) {
             let home = grown.home(slot.fingerprint);
             if grown.slots.len() < home {
                 grown.slots.resize(home, Slot::default());
@@ -140,5 +148,32 @@ impl Table {
         let all = grown.slots.len().max(homes + Self::SPARE);
         grown.slots.resize(all, Slot::default());
         *self = grown;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Adds so many subjects at `now`, all spent a microsecond later.
+    fn fill(table: &mut Table, from: u64, count: u64, now: u64) {
+        for i in from..from + count {
+            let fingerprint = Fingerprint::from((i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            table.insert(fingerprint, Packed::until(now), now);
+        }
+    }
+
+    #[test]
+    fn a_table_that_fills_quickly_keeps_the_spent_and_one_that_fills_slowly_drops_them() {
+        let mut table = Table::default();
+        fill(&mut table, 0, 1_000, Table::SOON);
+        let quickly = 2 * Table::SOON - 1;
+        fill(&mut table, 1_000, 1_000, quickly);
+        assert_eq!(table.len(), 2_000, "all spent, and none dropped");
+
+        let slowly = quickly + Table::SOON;
+        let room = u64::from(table.homes) * 4 / 5 - 2_000;
+        fill(&mut table, 2_000, room + 2, slowly);
+        assert!(table.len() < 2_000, "{} are left of those that were spent", table.len());
     }
 }
