@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use headgate::{Batch, Check, Cost, Decision, Key, Outcome, Verb};
-use headgate_store_memory::Numbered;
+use headgate::{Batch, Check, Cost, Decision, Key, Limit, Outcome, Verb};
+use headgate_store_memory::{MemoryStore, Numbered};
 use smallvec::SmallVec;
 
 use crate::{
@@ -43,6 +43,12 @@ pub(crate) struct AskOfAddress<'a> {
     pub(crate) allowance: &'a Allowance,
 }
 
+/// A limit that is counted in memory, and whose offenders get no penalty.
+pub(crate) struct QuickLimit<'a> {
+    memory: &'a MemoryStore,
+    limit: &'a Limit,
+}
+
 /// What becomes of somebody who need not be told more.
 pub(crate) enum Quick {
     Admitted,
@@ -74,26 +80,17 @@ impl Judge {
         &self.backend
     }
 
-    /// Takes one for an address in memory, as quickly as that can be done: without a key's text,
+    /// Where one can be taken for an address as quickly as that can be done: without a key's text,
     /// without a word more than is asked for.
     #[inline]
-    pub(crate) fn admit_quickly(
-        &self,
-        ask: &AskOfAddress<'_>,
+    pub(crate) fn quick<'a>(
+        &'a self,
+        allowance: &'a Allowance,
         escalation: Option<&Escalation>,
-    ) -> Quick {
-        let (Counters::Memory(memory), Some(limit)) =
-            (self.backend.counters(), ask.allowance.limit())
-        else {
-            return Quick::Unknown;
-        };
-        if escalation.is_some() {
-            return Quick::Unknown;
-        }
-        match memory.acquire_numbered(ask.subject(), limit, Cost::ONE) {
-            Ok(outcome) if outcome.allowed => Quick::Admitted,
-            Ok(outcome) => Quick::Denied(Box::new(ask.refusal(outcome))),
-            Err(_) => Quick::Unknown,
+    ) -> Option<QuickLimit<'a>> {
+        match (self.backend.counters(), allowance.limit(), escalation) {
+            (Counters::Memory(memory), Some(limit), None) => Some(QuickLimit { memory, limit }),
+            _ => None,
         }
     }
 
@@ -226,6 +223,19 @@ impl Judge {
             decision: Some(decision),
             window_secs: decider.map_or(0, |ask| ask.allowance.window_secs()),
         })
+    }
+}
+
+// === impl QuickLimit ===
+
+impl QuickLimit<'_> {
+    #[inline]
+    pub(crate) fn take(&self, ask: &AskOfAddress<'_>) -> Quick {
+        match self.memory.acquire_numbered(ask.subject(), self.limit, Cost::ONE) {
+            Ok(outcome) if outcome.allowed => Quick::Admitted,
+            Ok(outcome) => Quick::Denied(Box::new(ask.refusal(outcome))),
+            Err(_) => Quick::Unknown,
+        }
     }
 }
 

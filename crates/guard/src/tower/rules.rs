@@ -180,6 +180,11 @@ impl Counted {
     }
 
     #[inline]
+    pub(super) const fn allowance(&self) -> &Allowance {
+        &self.allowance
+    }
+
+    #[inline]
     pub(super) fn ask_of<'a>(&'a self, address: &'a IpAddr) -> AskOfAddress<'a> {
         let Self { prefix, space, allowance } = self;
         AskOfAddress { prefix, space: *space, address, allowance }

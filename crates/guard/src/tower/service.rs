@@ -57,21 +57,40 @@ where
 
     #[inline]
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        match self.verdict(&request) {
-            Verdict::Admitted(told) => ResponseFuture::inner(self.inner.call(request), told),
+        match self.admit_quickly(&request) {
+            Quick::Admitted => ResponseFuture::inner(self.inner.call(request), None),
             // Apart, so that a request that is admitted is moved once.
-            otherwise => self.otherwise(otherwise, request),
+            otherwise => self.call_at_length(otherwise, request),
         }
     }
 }
 
 impl<S, R> GuardService<S, R> {
-    /// Denies, or asks the store before the service.
+    /// The way of almost everybody, which says no word more than it is asked for.
+    #[inline]
+    fn admit_quickly<A>(&self, request: &Request<A>) -> Quick {
+        let live = &*self.snapshot.live;
+        if live.tell_admitted || !matches!(self.stage, Stage::BeforeAuth) {
+            return Quick::Unknown;
+        }
+        self.snapshot.with_rules(|rules| {
+            let counted = rules.rule_for(request).and_then(|(_, rule)| rule.by_address.as_ref());
+            let Some(counted) = counted else {
+                return Quick::Admitted;
+            };
+            let Some(limit) = live.judge.quick(counted.allowance(), rules.escalation()) else {
+                return Quick::Unknown;
+            };
+            limit.take(&counted.ask_of(&live.client_or_nowhere(request)))
+        })
+    }
+
+    /// Denies, or tells more, or asks the store before the service.
     #[cold]
     #[inline(never)]
-    fn otherwise<A, B>(
+    fn call_at_length<A, B>(
         &mut self,
-        verdict: Verdict<B>,
+        quick: Quick,
         request: Request<A>,
     ) -> ResponseFuture<S::Future, B, S::Error>
     where
@@ -81,7 +100,7 @@ impl<S, R> GuardService<S, R> {
         A: Send + 'static,
         B: Send + 'static,
     {
-        match verdict {
+        match self.verdict(quick, &request) {
             Verdict::Admitted(told) => ResponseFuture::inner(self.inner.call(request), told),
             Verdict::Denied(response) => ResponseFuture::denied(response),
             Verdict::Unknown(rules, place, address) => {
@@ -96,8 +115,7 @@ impl<S, R> GuardService<S, R> {
 }
 
 impl<S, R> GuardService<S, R> {
-    #[inline]
-    fn verdict<A, B>(&self, request: &Request<A>) -> Verdict<B>
+    fn verdict<A, B>(&self, quick: Quick, request: &Request<A>) -> Verdict<B>
     where
         R: Render<B>,
     {
@@ -106,26 +124,15 @@ impl<S, R> GuardService<S, R> {
             let Some((place, rule)) = rules.rule_for(request) else {
                 return Verdict::Admitted(None);
             };
-            let address = live.client_or_nowhere(request);
-            if let (Stage::BeforeAuth, false) = (&self.stage, live.tell_admitted) {
-                let Some(counted) = &rule.by_address else {
-                    return Verdict::Admitted(None);
-                };
-                let ask = counted.ask_of(&address);
-                match live.judge.admit_quickly(&ask, rules.escalation()) {
-                    Quick::Admitted => return Verdict::Admitted(None),
-                    Quick::Denied(refusal) => {
-                        return self.deny(live, rule, request, *refusal);
-                    }
-                    Quick::Unknown => {}
-                }
+            if let Quick::Denied(refusal) = quick {
+                return self.deny(live, rule, request, *refusal);
             }
+            let address = live.client_or_nowhere(request);
             self.rule_at_length(live, rules, place, address, request)
         })
     }
 
     /// The way of those who are not admitted at once or want to be told more.
-    #[inline(never)]
     fn rule_at_length<A, B>(
         &self,
         live: &Live,
