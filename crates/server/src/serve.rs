@@ -1,9 +1,17 @@
 //! Connections: accepting them, and letting them finish.
 
+mod beside;
 mod silence;
 
 use std::{
-    convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Weak, time::Duration,
+    convert::Infallible,
+    future::{Future, poll_fn},
+    io,
+    net::SocketAddr,
+    pin::pin,
+    sync::Weak,
+    task::Poll,
+    time::Duration,
 };
 
 use axum::{
@@ -17,19 +25,17 @@ use hyper::{
 };
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{
-        conn::auto,
-        graceful::{GracefulShutdown, Watcher},
-    },
+    server::conn::auto,
 };
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::watch,
     task::JoinSet,
     time,
 };
 use tracing::{debug, warn};
 
-use self::silence::Activity;
+use self::{beside::Beside, silence::Activity};
 use crate::workers::Workers;
 
 /// How often an HTTP/2 peer must show that it is there.
@@ -91,7 +97,8 @@ where
     B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
 {
     let http = http();
-    let graceful = GracefulShutdown::new();
+    // Connections hold receivers: when the last of them is gone, all have finished.
+    let (closing, _) = watch::channel(());
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
@@ -103,12 +110,12 @@ where
         };
         let answer = answer.clone();
         let answer = move |request| answer(request, peer);
-        let connection = attend(stream, http.clone(), answer, graceful.watcher(), patience.idle);
+        let connection = attend(stream, http.clone(), answer, closing.subscribe(), patience.idle);
         connections.spawn_on(connection, workers.next());
     }
     // From here on connecting is refused, so that balancers go elsewhere.
     drop(listener);
-    drain(graceful, connections, patience.drain).await
+    drain(closing, connections, patience.drain).await
 }
 
 /// Sees a connection to its end, or ends it when it has been silent for too long.
@@ -116,7 +123,7 @@ async fn attend<A, F, B>(
     stream: std::net::TcpStream,
     http: auto::Builder<TokioExecutor>,
     answer: A,
-    watcher: Watcher,
+    mut closing: watch::Receiver<()>,
     idle: Duration,
 ) where
     A: Fn(Request<Incoming>) -> F + Sync,
@@ -141,19 +148,29 @@ async fn attend<A, F, B>(
             Ok::<_, Infallible>(answer)
         })
     });
-    let connection = watcher.watch(http.serve_connection(stream, service));
-    let end = tokio::select! {
-        biased;
-        end = connection => end,
-        () = activity.silence(idle) => return,
-    };
+    let mut connection = pin!(http.serve_connection(stream, service));
+    let mut closed = Beside::new(closing.changed());
+    let mut silent = Beside::new(activity.silence(idle));
+    let mut is_closing = false;
+    let end = poll_fn(|context| {
+        if !is_closing && closed.poll(context).is_ready() {
+            is_closing = true;
+            connection.as_mut().graceful_shutdown();
+        }
+        if let Poll::Ready(end) = connection.as_mut().poll(context) {
+            return Poll::Ready(end);
+        }
+        silent.poll(context).map(Ok)
+    });
+    let end = end.await;
     if let Err(error) = end {
         debug!(%error, "A connection broke");
     }
 }
 
-async fn drain(graceful: GracefulShutdown, mut live: JoinSet<()>, patience: Duration) -> Drain {
-    if time::timeout(patience, graceful.shutdown()).await.is_ok() {
+async fn drain(closing: watch::Sender<()>, mut live: JoinSet<()>, patience: Duration) -> Drain {
+    closing.send_replace(());
+    if time::timeout(patience, closing.closed()).await.is_ok() {
         return Drain::Complete;
     }
     while live.try_join_next().is_some() {}

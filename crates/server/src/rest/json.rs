@@ -37,7 +37,11 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
             }
             Some(_) => {}
         }
-        match serde_json::from_slice(&self.0) {
+        // As a text at once: otherwise each string in it is looked through by itself.
+        let Ok(text) = str::from_utf8(&self.0) else {
+            return wrong("the body is not valid JSON: it is not UTF-8".to_owned());
+        };
+        match serde_json::from_str(text) {
             Ok(object) => Ok(object),
             Err(error) if error.is_data() => wrong(format!("the body does not fit: {error}")),
             Err(error) => wrong(format!("the body is not valid JSON: {error}")),
@@ -46,14 +50,12 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
 }
 
 impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
-    /// Whether what `headers` announce is taken in.
-    pub(super) fn announced(headers: &HeaderMap) -> Result<(), ApiError> {
-        if !is_json(headers) {
+    /// Whether what the head of `request` announces is taken in.
+    pub(super) fn announced<B: HttpBody>(request: &Request<B>) -> Result<(), ApiError> {
+        if !is_json(request.headers()) {
             return Err(ApiError::NotJson);
         }
-        let announced = headers.get(header::CONTENT_LENGTH);
-        let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
-        if announced.is_some_and(|length: u64| length > MAX_BYTES as u64) {
+        if request.body().size_hint().lower() > MAX_BYTES as u64 {
             return Err(ApiError::TooLarge(MAX_BYTES));
         }
         Ok(())
@@ -107,7 +109,7 @@ impl<S: Sync, const MAX_BYTES: usize> FromRequest<S> for JsonBody<MAX_BYTES> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
-        Self::announced(request.headers())?;
+        Self::announced(&request)?;
         Self::read(request.into_body()).await
     }
 }
@@ -119,7 +121,7 @@ impl<S: Sync, const MAX_BYTES: usize> OptionalFromRequest<S> for JsonBody<MAX_BY
     async fn from_request(request: Request, _: &S) -> Result<Option<Self>, ApiError> {
         let unnamed = !request.headers().contains_key(header::CONTENT_TYPE);
         if !unnamed {
-            Self::announced(request.headers())?;
+            Self::announced(&request)?;
         }
         let body = Self::read(request.into_body()).await?;
         match body.0.trim_ascii().is_empty() {

@@ -1,6 +1,13 @@
 //! What happens around every request: its id, its time limit, its log line, its numbers.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    net::SocketAddr,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -8,14 +15,14 @@ use axum::{
     extract::State,
     http::{
         Method, Request,
-        header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, COOKIE},
+        header::{CACHE_CONTROL, CONTENT_LENGTH},
     },
     response::{IntoResponse, Response},
 };
 use hyper::{body::Incoming, service::Service};
 use hyper_util::service::TowerToHyperService;
-use tokio::time::{self, Instant};
-use tracing::{debug, error, field::display, info};
+use tokio::time::{self, Instant, error::Elapsed};
+use tracing::{Level, debug, enabled, error, field::display, info};
 
 use super::{
     check, client::Peer, error::ApiError, json::JsonBody, keyed, quotas, routes::Templates,
@@ -51,7 +58,7 @@ impl Surface {
     /// Answers a request that came from `peer`.
     pub(crate) async fn answer(
         self: Arc<Self>,
-        mut request: Request<Incoming>,
+        request: Request<Incoming>,
         peer: SocketAddr,
     ) -> Response {
         let started = Instant::now();
@@ -61,32 +68,27 @@ impl Surface {
         let path = if is_check { check::PATH } else { self.templates.of(request.uri().path()) };
         let is_keyed = !is_check && path.starts_with(keyed::PREFIX);
         let area = quotas::area(request.uri().path());
-        let headers = request.headers();
-        if headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE) {
-            // Only those who may change something have their request's name written down.
-            request.extensions_mut().insert(id.clone());
-        }
-
         let span = self.services.tracer.as_ref().map(|tracer| {
             let route = (path != Templates::UNMATCHED).then_some(path);
             tracer.http(request.headers(), method, route, &id)
         });
 
         let deadline = started + self.request_timeout;
-        let answering = async {
-            match method {
-                _ if is_check => time::timeout_at(deadline, self.check(request)).await,
-                "GET" | "POST" if path == keyed::check::PATH => {
-                    time::timeout_at(deadline, self.check_key(request, peer)).await
+        let answered = {
+            // Where they stand they stay: the future of a check is large, and would be moved with
+            // every request.
+            let answering = pin!(async {
+                match method {
+                    _ if is_check => in_time(deadline, pin!(self.check(request))).await,
+                    "GET" | "POST" if path == keyed::check::PATH => {
+                        in_time(deadline, pin!(self.check_key(request, peer))).await
+                    }
+                    _ => in_time(deadline, Box::pin(self.route(request, peer, id.clone()))).await,
                 }
-                // Boxed, so that the future of a check stays small: it is moved with every request.
-                _ => time::timeout_at(deadline, Box::pin(self.route(request, peer))).await,
-            }
+            });
+            within(span.as_ref(), answering).await
         };
-        let mut response = match within(span.as_ref(), answering).await {
-            Ok(response) => response,
-            Err(_) => late(path).into_response(),
-        };
+        let mut response = answered.unwrap_or_else(|_| late(path).into_response());
 
         let took = started.elapsed();
         log((area, &id), span.as_ref(), method, path, &response, took);
@@ -111,8 +113,14 @@ impl Surface {
 }
 
 impl Surface {
-    async fn route(&self, mut request: Request<Incoming>, peer: SocketAddr) -> Response {
+    async fn route(
+        &self,
+        mut request: Request<Incoming>,
+        peer: SocketAddr,
+        id: RequestId,
+    ) -> Response {
         request.extensions_mut().insert(Peer(peer));
+        request.extensions_mut().insert(id);
         match self.router.call(request).await {
             Ok(response) => response,
             Err(never) => match never {},
@@ -128,7 +136,7 @@ impl Surface {
     }
 
     async fn decide(&self, request: Request<Incoming>) -> Result<Response, ApiError> {
-        <JsonBody>::announced(request.headers())?;
+        <JsonBody>::announced(&request)?;
         let body = JsonBody::read(request.into_body()).await?;
         check::check(State(Arc::clone(&self.services)), body).await
     }
@@ -138,6 +146,18 @@ impl Surface {
         let (head, _) = request.into_parts();
         let answer = keyed::check::check(&self.services, &head, Some(Peer(peer))).await;
         answer.into_response()
+    }
+}
+
+/// Waits for an answer until `deadline`. One that is there at once, as most are, sets no timer.
+async fn in_time<F: Future + Unpin>(
+    deadline: Instant,
+    mut answer: F,
+) -> Result<F::Output, Elapsed> {
+    let at_once = poll_fn(|context| Poll::Ready(Pin::new(&mut answer).poll(context))).await;
+    match at_once {
+        Poll::Ready(answer) => Ok(answer),
+        Poll::Pending => time::timeout_at(deadline, answer).await,
     }
 }
 
@@ -160,10 +180,14 @@ fn log(
     response: &Response,
     took: Duration,
 ) {
+    let refusal = response.extensions().get::<ApiError>();
+    if refusal.is_none() && !enabled!(Level::DEBUG) {
+        return;
+    }
     let trace_id = span.map(Span::trace_id).map(display);
     let (request_id, status) = (id.as_str(), response.status().as_u16());
     let took_us = took.as_micros() as u64;
-    match response.extensions().get::<ApiError>() {
+    match refusal {
         None => {
             debug!(request_id, trace_id, method, path, status, took_us, "Answered {request_id}");
         }
