@@ -135,11 +135,6 @@ impl<'a> Space<'a> {
     pub const fn is_empty(&self) -> bool {
         self.prefix.is_empty() && self.suffix.is_empty()
     }
-
-    /// What stands before a subject, and what after.
-    pub const fn parts(&self) -> [&'a str; 2] {
-        [self.prefix, self.suffix]
-    }
 }
 
 /// Whether any byte may be a bad one. Looks at eight at a time, and so takes `|` and `~`, which

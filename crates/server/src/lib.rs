@@ -30,6 +30,7 @@ mod cron;
 pub mod envoy;
 mod events;
 mod grpc;
+mod in_time;
 mod masked;
 mod metrics;
 mod outage_log;

@@ -3,7 +3,7 @@
 use std::{collections::hash_map::RandomState, hash::BuildHasher, num::NonZeroU64};
 
 use headgate::{
-    Key, Limit, Space,
+    Key, Limit,
     algorithm::{Bucket, Period},
     limit::Rule,
 };
@@ -21,7 +21,8 @@ use crate::Numbered;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Fingerprint(NonZeroU64);
 
-/// The algorithm and the window as one number: the shape of the state they need.
+/// The algorithm and the window as one number, the shape of the state they need: of fewer than 62
+/// bits, because a hash adds it to a number of 61.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Shape(u64);
 
@@ -42,16 +43,26 @@ impl Fingerprints {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a fifth of a decision is calling the parts of it")]
     pub(crate) fn of(&self, key: Key<'_>, shape: Shape) -> Fingerprint {
-        let space = key.space();
-        let tweak = if space.is_empty() { shape.0 } else { self.tweak(space, shape) };
-        Fingerprint::from(self.keys.hash_with_tweak(key.subject(), tweak))
+        if key.space().is_empty() {
+            return Fingerprint::from(self.keys.hash_with_tweak(key.subject(), shape.0));
+        }
+        self.of_parts(key.parts(), shape)
     }
 
-    /// What makes subjects of this space other ones than those of the next.
-    fn tweak(&self, space: &Space<'_>, shape: Shape) -> u64 {
-        let [prefix, suffix] = space.parts();
-        let hash = self.keys.hash_with_tweak(prefix, shape.0);
-        self.keys.hash_with_tweak(suffix, hash >> TWEAK_SHIFT) >> TWEAK_SHIFT
+    /// A key is its text, however that is divided into parts.
+    fn of_parts(&self, parts: [&str; 3], shape: Shape) -> Fingerprint {
+        let mut bytes = [0; 128];
+        let mut rest = &mut bytes[..];
+        for part in parts {
+            let Some((place, behind)) = rest.split_at_mut_checked(part.len()) else {
+                return Fingerprint::from(self.keys.hash_with_tweak(parts.concat(), shape.0));
+            };
+            place.copy_from_slice(part.as_bytes());
+            rest = behind;
+        }
+        let unused = rest.len();
+        let text = &bytes[..bytes.len() - unused];
+        Fingerprint::from(self.keys.hash_with_tweak(text, shape.0))
     }
 
     #[inline]
@@ -62,9 +73,6 @@ impl Fingerprints {
         Fingerprint::from(self.numbers.hash_with_tweak(bytes, shape.0))
     }
 }
-
-/// A tweak is added to a number of 61 bits: it needs room.
-const TWEAK_SHIFT: u32 = 2;
 
 impl From<u64> for Fingerprint {
     #[inline]

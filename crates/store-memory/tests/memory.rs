@@ -12,8 +12,8 @@ use std::{
 };
 
 use headgate::{
-    Algorithm, Batch, Check, Cost, Key, LeaseId, Limit, ManualClock, Outcome, Store, Timestamp,
-    Verb,
+    Algorithm, Batch, Check, Cost, Key, LeaseId, Limit, ManualClock, Outcome, Space, Store,
+    Timestamp, Verb,
 };
 use headgate_store_conformance::{Fixture, golden, suite};
 use headgate_store_memory::{MemoryStore, Numbered};
@@ -238,5 +238,22 @@ fn subjects_by_number_are_counted_as_those_by_key_are_and_apart_from_them() {
         assert!(acquire(2, 7).allowed && acquire(1, 8).allowed, "{algorithm}");
         assert!(!acquire(1, 9).allowed && !acquire(1, 7).allowed, "{algorithm}");
         assert!(memory.store.overflowed() >= 3, "{algorithm}");
+    }
+}
+
+#[test]
+fn a_subject_is_known_by_its_text_however_it_is_divided() {
+    let memory = InMemory::with_capacity(100);
+    let cooldown = Limit::cooldown(Duration::from_secs(60)).unwrap();
+    let long = "x".repeat(300);
+    let texts = ["ratelimit:user:u1:60".to_owned(), format!("ratelimit:{long}:60")];
+    for text in &texts {
+        for cut in 0..=10 {
+            let space = Space::new(&text[..cut], &text[text.len() - cut / 5..]);
+            let key = Key::new(&text[cut..text.len() - cut / 5]).unwrap().within(&space);
+            assert_eq!(key.to_string(), *text);
+            let outcome = memory.store.acquire(key, &cooldown, Cost::ONE).unwrap();
+            assert_eq!(outcome.allowed, cut == 0, "{key}");
+        }
     }
 }

@@ -132,6 +132,9 @@ impl CheckRateLimit {
         if stack.is_empty() {
             return self.exempt(&snapshot, question);
         }
+        if let [rule] = stack[..] {
+            return self.decide_by(rule, verb, question).await;
+        }
         let spaces: SmallVec<[Space<'_>; 2]> =
             stack.iter().map(|rule| rule.space(question.scope)).collect();
         let checks = stack.iter().zip(&spaces).map(|(rule, space)| {
@@ -141,6 +144,19 @@ impl CheckRateLimit {
         let checks = checks.collect::<Result<SmallVec<[_; 2]>, CheckError>>()?;
         let outcomes = self.limiter.each(verb, &Batch::new(checks)?).await?;
         Ok(Verdict::of(&stack, &outcomes))
+    }
+
+    /// As almost everywhere: one rule decides.
+    async fn decide_by(
+        &self,
+        rule: &Arc<CompiledRule>,
+        verb: Verb,
+        question: &Question<'_>,
+    ) -> Result<Verdict, CheckError> {
+        let space = rule.space(question.scope);
+        let check = Check::new(question.subject.within(&space), rule.limit(), question.cost)?;
+        let outcomes = self.limiter.each(verb, &check.or_else(rule.fail_mode()).into()).await?;
+        Ok(Verdict { decision: outcomes[0].into(), rule: Arc::clone(rule) })
     }
 
     async fn decide_all(

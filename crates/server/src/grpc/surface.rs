@@ -5,10 +5,7 @@ use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, time::Durati
 use axum::http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use tokio::{
-    sync::watch,
-    time::{self, Instant},
-};
+use tokio::sync::watch;
 use tonic::{Code, Status, body::Body};
 use tonic_health::pb::health_server::HealthServer;
 use tower_service::Service;
@@ -32,6 +29,7 @@ use super::{
 };
 use crate::{
     area::Area,
+    in_time::in_time,
     metrics::Handled,
     request_id::{self, RequestId},
     services::Services,
@@ -93,7 +91,7 @@ impl Grpc {
     }
 
     pub(crate) async fn answer(&self, mut request: Request<Incoming>) -> Response<Body> {
-        let started = Instant::now();
+        let started = self.services.clock.now();
         let id = RequestId::of(request.headers());
         let Some(dialect) = Dialect::of(&request) else {
             return with_id(not_grpc(), id);
@@ -110,7 +108,7 @@ impl Grpc {
             Some(place) => within(span.as_ref(), self.call(place, request)).await,
         };
 
-        let took = started.elapsed();
+        let took = self.services.since(started);
         let refusal = response.extensions_mut().remove::<Status>();
         let refusal = refusal.map(|status| CallError::of(&status));
         let area = called.map_or(Area::RateLimit, Method::area);
@@ -131,7 +129,7 @@ impl Grpc {
         let patience = deadline::of(request.headers());
         let patience =
             patience.map_or(self.request_timeout, |asked| asked.min(self.request_timeout));
-        match time::timeout(patience, (self.answerers[place])(request)).await {
+        match in_time(patience, (self.answerers[place])(request)).await {
             Ok(Ok(response)) => response,
             Err(_) => Status::from(CallError::TimedOut).into_http(),
         }

@@ -1,13 +1,6 @@
 //! What happens around every request: its id, its time limit, its log line, its numbers.
 
-use std::{
-    future::poll_fn,
-    net::SocketAddr,
-    pin::{Pin, pin},
-    sync::Arc,
-    task::Poll,
-    time::Duration,
-};
+use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -21,7 +14,6 @@ use axum::{
 };
 use hyper::{body::Incoming, service::Service};
 use hyper_util::service::TowerToHyperService;
-use tokio::time::{self, Instant, error::Elapsed};
 use tracing::{Level, debug, enabled, error, field::display, info};
 
 use super::{
@@ -29,6 +21,7 @@ use super::{
 };
 use crate::{
     area::Area,
+    in_time::in_time,
     metrics::Answered,
     quotas::QuotaRefusal,
     request_id::{self, RequestId},
@@ -61,7 +54,7 @@ impl Surface {
         request: Request<Incoming>,
         peer: SocketAddr,
     ) -> Response {
-        let started = Instant::now();
+        let started = self.services.clock.now();
         let id = RequestId::of(request.headers());
         let method = bounded(request.method());
         let is_check = request.method() == Method::POST && request.uri().path() == check::PATH;
@@ -73,24 +66,29 @@ impl Surface {
             tracer.http(request.headers(), method, route, &id)
         });
 
-        let deadline = started + self.request_timeout;
         let answered = {
             // Where they stand they stay: the future of a check is large, and would be moved with
             // every request.
             let answering = pin!(async {
                 match method {
-                    _ if is_check => in_time(deadline, pin!(self.check(request))).await,
+                    _ if is_check => in_time(self.request_timeout, pin!(self.check(request))).await,
                     "GET" | "POST" if path == keyed::check::PATH => {
-                        in_time(deadline, pin!(self.check_key(request, peer))).await
+                        in_time(self.request_timeout, pin!(self.check_key(request, peer))).await
                     }
-                    _ => in_time(deadline, Box::pin(self.route(request, peer, id.clone()))).await,
+                    _ => {
+                        in_time(
+                            self.request_timeout,
+                            Box::pin(self.route(request, peer, id.clone())),
+                        )
+                        .await
+                    }
                 }
             });
             within(span.as_ref(), answering).await
         };
         let mut response = answered.unwrap_or_else(|_| late(path).into_response());
 
-        let took = started.elapsed();
+        let took = self.services.since(started);
         log((area, &id), span.as_ref(), method, path, &response, took);
         let status = response.status();
         if let Some(span) = span {
@@ -146,18 +144,6 @@ impl Surface {
         let (head, _) = request.into_parts();
         let answer = keyed::check::check(&self.services, &head, Some(Peer(peer))).await;
         answer.into_response()
-    }
-}
-
-/// Waits for an answer until `deadline`. One that is there at once, as most are, sets no timer.
-async fn in_time<F: Future + Unpin>(
-    deadline: Instant,
-    mut answer: F,
-) -> Result<F::Output, Elapsed> {
-    let at_once = poll_fn(|context| Poll::Ready(Pin::new(&mut answer).poll(context))).await;
-    match at_once {
-        Poll::Ready(answer) => Ok(answer),
-        Poll::Pending => time::timeout_at(deadline, answer).await,
     }
 }
 

@@ -85,10 +85,10 @@ mod tests {
     #[tokio::test]
     async fn it_is_polled_once_and_then_when_it_was_woken() {
         let polls = AtomicUsize::new(0);
-        let (ring, mut rung) = oneshot::channel::<()>();
+        let (ring, mut bell) = oneshot::channel::<()>();
         let mut beside = Beside::new(poll_fn(|context| {
             polls.fetch_add(1, Ordering::Relaxed);
-            Pin::new(&mut rung).poll(context)
+            Pin::new(&mut bell).poll(context)
         }));
 
         for _ in 0..5 {
@@ -115,8 +115,8 @@ mod tests {
             }
         }
         let counts = [(); 2].map(|()| Arc::new(Count(AtomicUsize::new(0))));
-        let (ring, rung) = oneshot::channel::<()>();
-        let mut beside = Beside::new(rung);
+        let (ring, bell) = oneshot::channel::<()>();
+        let mut beside = Beside::new(bell);
         for count in &counts {
             let waker = Waker::from(Arc::clone(count));
             assert!(beside.poll(&Context::from_waker(&waker)).is_pending());

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use super::{answer::WireAnswer, question::WireQuestion};
@@ -61,7 +60,7 @@ pub(in crate::rest) async fn check_batch(
     let wire: WireBatch<'_> = body.parse()?;
     let (questions, dry_run) = wire.validate()?;
 
-    let started = Instant::now();
+    let started = services.clock.now();
     let verdicts = if dry_run {
         services.check.peek_all(&questions).await?
     } else {
@@ -69,7 +68,7 @@ pub(in crate::rest) async fn check_batch(
     };
     if !dry_run {
         for (question, verdict) in questions.iter().zip(&verdicts) {
-            services.metrics.checks.decided(&verdict.decision, started.elapsed());
+            services.metrics.checks.decided(&verdict.decision, services.since(started));
             services.note(question, verdict);
         }
     }
