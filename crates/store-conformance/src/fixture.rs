@@ -19,6 +19,11 @@ pub trait Fixture {
         true
     }
 
+    /// Whether a reservation of several keys is committed and cancelled as a whole, or key by key.
+    fn settles_as_a_whole(&self) -> bool {
+        true
+    }
+
     /// What keys begin with, so that those of one batch can share a node.
     fn key_prefix(&self) -> &'static str {
         ""
