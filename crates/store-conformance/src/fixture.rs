@@ -19,8 +19,8 @@ pub trait Fixture {
         true
     }
 
-    /// Whether a reservation of several keys is committed and cancelled as a whole, or key by key.
-    fn settles_as_a_whole(&self) -> bool {
+    /// Whether one place decides a batch at one moment: the nodes of a cluster do not.
+    fn decides_at_once(&self) -> bool {
         true
     }
 

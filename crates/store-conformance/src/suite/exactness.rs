@@ -27,6 +27,11 @@ pub fn agrees_with_the_model(
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let settable = fixture().set_time(START);
     let strategy = if settable { Scenario::any().boxed() } else { Scenario::quick().boxed() };
+    let strategy = if fixture().decides_at_once() {
+        strategy
+    } else {
+        strategy.prop_map(Scenario::over_several_places).boxed()
+    };
     let outcome = TestRunner::new(config)
         .run(&strategy, |scenario| block_on(play(&*fixture(), &scenario, settable).boxed_local()));
     if let Err(error) = outcome {
@@ -43,10 +48,7 @@ async fn play(fixture: &dyn Fixture, scenario: &Scenario, settable: bool) -> Tes
     for (i, step) in scenario.steps.iter().enumerate() {
         now = now.plus(step.pause);
         fixture.set_time(now);
-        let mut checks = scenario.checks(step, &space, &names);
-        if matches!(step.verb, Verb::Commit(_) | Verb::Cancel(_)) && !fixture.settles_as_a_whole() {
-            checks.truncate(1);
-        }
+        let checks = scenario.checks(step, &space, &names);
         let batch = Batch::new(checks.iter().copied()).map_err(failure)?;
         let answered = fixture.store().apply(step.verb, &batch).await;
         if !checks.iter().all(|check| fixture.claims(check.limit())) {
