@@ -41,7 +41,8 @@ struct Log {
 }
 
 impl Load {
-    const CALLERS: usize = 8;
+    /// Each waits for one answer at a time: so many may come late.
+    pub(crate) const CALLERS: u64 = 8;
 
     /// Begins to ask for `keys`, each of which has `limit` units and gets none back.
     pub(crate) fn start(
@@ -103,7 +104,11 @@ impl Log {
 impl Told {
     /// How many answers there were about `key`.
     pub(crate) fn answers(&self, key: &str) -> u64 {
-        self.admissions(key) + self.denied.get(key).copied().unwrap_or(0)
+        self.admissions(key) + self.denials(key)
+    }
+
+    pub(crate) fn denials(&self, key: &str) -> u64 {
+        self.denied.get(key).copied().unwrap_or(0)
     }
 
     pub(crate) fn admissions(&self, key: &str) -> u64 {
