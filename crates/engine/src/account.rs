@@ -1,5 +1,7 @@
 //! One subject's state under one limit, together with its pending reservations.
 
+use std::time::Duration;
+
 use crate::{
     Check, Cost, Lease, LeaseId, Limit, Outcome, Stake, State, Timestamp, Verb, algorithm::Taken,
 };
@@ -98,10 +100,16 @@ impl Account {
         let mut state = self.state.clone();
         let mut leases = self.leases.clone();
         leases.sort_unstable_by_key(|lease| lease.expires_at);
+        // The limit has room: too many reservations are in the way.
+        let crowded =
+            !allowed && outcome.retry_after.is_zero() && leases.len() >= Lease::MAX_PENDING;
+        if crowded {
+            outcome.retry_after = Duration::from_micros(leases[0].expires_at.since(now));
+        }
         for lease in leases {
             let then = lease.expires_at;
             limit.give_back(&mut state, lease.cost, Taken::At(lease.taken_at), then);
-            let after = |micros| std::time::Duration::from_micros(then.since(now) + micros);
+            let after = |micros| Duration::from_micros(then.since(now) + micros);
             outcome.reset_after = outcome.reset_after.min(after(limit.reset_after(&state, then)));
             let retry = after(limit.retry_after(&state, cost, then));
             outcome.retry_after = outcome.retry_after.min(retry);

@@ -1,9 +1,13 @@
 //! What is asked of a store in one call: several limits, all or nothing.
 
+mod owned;
+
 use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::{Cost, FailMode, Key, Limit, Stake};
+
+pub use owned::OwnedBatch;
 
 /// One limit to consult: may the subject `key` take `cost` under `limit`?
 #[derive(Clone, Copy, Debug)]
@@ -55,12 +59,7 @@ impl<'a> Check<'a> {
         if cost.get() > capacity {
             return Err(CheckError::CostAboveLimit { cost, capacity });
         }
-        Ok(Self::trusted(key, limit, cost))
-    }
-
-    /// A check that was validated when its reservation was made.
-    pub(crate) const fn trusted(key: Key<'a>, limit: &'a Limit, cost: Cost) -> Self {
-        Self { key, limit, cost, fail_mode: FailMode::Open, stake: Stake::Shared }
+        Ok(Self { key, limit, cost, fail_mode: FailMode::Open, stake: Stake::Shared })
     }
 
     /// What to answer when the store cannot; [`FailMode::Open`] unless said.
@@ -123,11 +122,6 @@ impl<'a> Batch<'a> {
             }
         }
         Ok(Self(checks))
-    }
-
-    /// A batch that was validated when its reservation was made.
-    pub(crate) fn trusted(checks: impl IntoIterator<Item = Check<'a>>) -> Self {
-        Self(checks.into_iter().collect())
     }
 
     /// The checks, in order.

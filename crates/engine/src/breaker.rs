@@ -61,10 +61,10 @@ impl<S: Store, C: Clock> Breaker<S, C> {
         }
         let now = self.clock.now();
         let due = self.try_again_at.load(Relaxed);
-        let claim = || {
-            self.try_again_at.compare_exchange(due, self.next_try(now), Relaxed, Relaxed).is_ok()
-        };
-        now.as_micros() >= due && claim()
+        let next = self.next_try(now);
+        // A time further off than a pause was told by a clock that has been set back since.
+        let is_due = now.as_micros() >= due || due > next;
+        is_due && self.try_again_at.compare_exchange(due, next, Relaxed, Relaxed).is_ok()
     }
 
     fn record(&self, failed: bool) {

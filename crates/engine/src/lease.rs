@@ -47,7 +47,8 @@ impl fmt::Display for LeaseId {
 }
 
 impl Lease {
-    /// How many reservations may be pending on one key at a time.
+    /// How many reservations may be pending on one key at a time. One more is refused until the first of
+    /// them ends, and told to come back when it runs out, however much room its limit has.
     pub const MAX_PENDING: usize = 128;
 
     /// The longest a reservation may wait for its commit.

@@ -60,7 +60,7 @@ pub mod timestamp;
 
 pub use account::Account;
 pub use algorithm::Algorithm;
-pub use batch::{Batch, BatchError, Check, CheckError};
+pub use batch::{Batch, BatchError, Check, CheckError, OwnedBatch};
 pub use breaker::Breaker;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use cost::{Cost, CostError};

@@ -4,10 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use thiserror::Error;
 
-use crate::{
-    Batch, Check, Cost, Decision, FailMode, Lease, LeaseId, Limit, Outcomes, OwnedKey, Space,
-    Store, StoreError, Verb,
-};
+use crate::{Batch, Decision, Lease, LeaseId, Outcomes, OwnedBatch, Store, StoreError, Verb};
 
 /// Asks a store, and folds its answers into one decision.
 #[derive(Clone)]
@@ -20,15 +17,7 @@ pub struct Limiter {
 #[must_use = "a reservation that is not committed expires"]
 pub struct Reservation {
     id: LeaseId,
-    held: Vec<Held>,
-}
-
-#[derive(Clone, Debug)]
-struct Held {
-    key: OwnedKey,
-    limit: Limit,
-    cost: Cost,
-    fail_mode: FailMode,
+    held: OwnedBatch,
 }
 
 /// Why nothing was reserved.
@@ -76,7 +65,7 @@ impl Limiter {
         if !decision.allowed {
             return Err(ReserveError::Denied(decision));
         }
-        Ok((Reservation::of(id, batch), decision))
+        Ok((Reservation { id, held: batch.to_owned() }, decision))
     }
 
     /// Keeps what was reserved; `false` when the lease had run out.
@@ -105,8 +94,8 @@ impl Limiter {
     }
 
     async fn settle(&self, verb: Verb, reservation: &Reservation) -> Result<bool, StoreError> {
-        let spaces = reservation.spaces();
-        Ok(self.apply(verb, &reservation.batch(&spaces)).await?.allowed)
+        let spaces = reservation.held.spaces();
+        Ok(self.apply(verb, &reservation.held.as_batch(&spaces)).await?.allowed)
     }
 
     async fn apply(&self, verb: Verb, batch: &Batch<'_>) -> Result<Decision, StoreError> {
@@ -117,30 +106,5 @@ impl Limiter {
 impl std::fmt::Debug for Limiter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Limiter").finish_non_exhaustive()
-    }
-}
-
-// === impl Reservation ===
-
-impl Reservation {
-    fn of(id: LeaseId, batch: &Batch<'_>) -> Self {
-        let hold = |check: &Check<'_>| Held {
-            key: check.key().to_owned(),
-            limit: check.limit().clone(),
-            cost: check.cost(),
-            fail_mode: check.fail_mode(),
-        };
-        Self { id, held: batch.checks().iter().map(hold).collect() }
-    }
-
-    fn spaces(&self) -> Vec<Space<'_>> {
-        self.held.iter().map(|held| held.key.space()).collect()
-    }
-
-    fn batch<'a>(&'a self, spaces: &'a [Space<'a>]) -> Batch<'a> {
-        Batch::trusted(self.held.iter().zip(spaces).map(|(held, space)| {
-            let key = held.key.as_key(space);
-            Check::trusted(key, &held.limit, held.cost).or_else(held.fail_mode)
-        }))
     }
 }

@@ -98,6 +98,37 @@ fn a_breaker_leaves_a_failing_store_alone_and_tries_again_after_a_pause() {
 }
 
 #[test]
+fn a_breaker_tries_again_when_the_clock_was_set_back() {
+    let clock = Arc::new(ManualClock::new(START));
+    let store = Fragile::new(&clock);
+    let pause = Duration::from_millis(500);
+    let breaker = Breaker::new(Arc::clone(&store), Arc::clone(&clock)).with(1, pause);
+    let limit = limit();
+    let ask = || acquire(&breaker, &limit, FailMode::Open);
+    store.down.store(true, Relaxed);
+    assert!(ask().is_err() && breaker.is_open());
+    let asked = store.asked.load(Relaxed);
+
+    // By less than a pause: what is due stays due. By more: nobody knows for how long it has been open.
+    let set_back =
+        |millis: u64| clock.set(Timestamp::from_micros(START.as_micros() - millis * 1_000));
+    clock.set(START + Duration::from_millis(400));
+    assert!(matches!(ask(), Err(StoreError::BreakerOpen)));
+    set_back(0);
+    assert!(matches!(ask(), Err(StoreError::BreakerOpen)));
+    assert_eq!(store.asked.load(Relaxed), asked);
+    set_back(3_600_000);
+    for _ in 0..100 {
+        assert!(ask().is_err());
+    }
+    assert_eq!(store.asked.load(Relaxed), asked + 1, "one tries, and then there is a pause again");
+    clock.advance(pause);
+    store.down.store(false, Relaxed);
+    assert!(ask().is_ok());
+    assert!(!breaker.is_open());
+}
+
+#[test]
 fn a_breaker_does_not_mind_one_bad_key() {
     struct Corrupt;
     impl Store for Corrupt {

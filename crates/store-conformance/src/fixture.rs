@@ -19,6 +19,11 @@ pub trait Fixture {
         true
     }
 
+    /// Whether one place decides a batch at one moment: the nodes of a cluster do not.
+    fn decides_at_once(&self) -> bool {
+        true
+    }
+
     /// What keys begin with, so that those of one batch can share a node.
     fn key_prefix(&self) -> &'static str {
         ""

@@ -1,6 +1,6 @@
 //! Random traffic: subjects, their limits, and what is done to them when.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use headgate::{
     Algorithm, Check, Cost, Key, LeaseId, Limit, Space, Stake, Verb, algorithm::Period,
@@ -65,6 +65,31 @@ impl Scenario {
     pub(crate) fn quick() -> impl Strategy<Value = Self> {
         let windows = select(vec![2, 10, 50]).prop_map(Duration::from_millis);
         Self::over(windows.boxed(), Just(0).boxed())
+    }
+
+    /// The same traffic without what places that decide by themselves cannot know of each other: what a batch
+    /// took in vain is given back a moment later, by its name, and under the limit of that moment; and
+    /// reservations end place by place.
+    pub(crate) fn over_several_places(mut self) -> Self {
+        let mut names = HashMap::new();
+        for (i, step) in self.steps.iter_mut().enumerate() {
+            match &mut step.verb {
+                Verb::Reserve { id, .. } => {
+                    let own = LeaseId::from(100 + i as u64);
+                    names.insert(*id, own);
+                    *id = own;
+                }
+                Verb::Commit(id) | Verb::Cancel(id) => {
+                    *id = names.get(id).copied().unwrap_or(*id);
+                    step.parts.truncate(1);
+                }
+                Verb::Peek | Verb::Acquire | Verb::Refund | Verb::Reset => {}
+            }
+            for part in &mut step.parts {
+                part.limit = 0;
+            }
+        }
+        self
     }
 
     fn over(

@@ -87,6 +87,12 @@ fn stands_still_when_its_clock_steps_back() {
 }
 
 #[test]
+fn refuses_one_reservation_too_many_until_another_ends() {
+    let fixture = InMemory::with_capacity(100_000);
+    at_once(suite::refuses_one_reservation_too_many_until_another_ends(&fixture));
+}
+
+#[test]
 fn threads_never_get_more_than_the_limit() {
     let store = MemoryStore::default();
     suite::never_admits_more_than_the_limit(4, |shot| {

@@ -31,11 +31,20 @@ impl Call {
             Verb::Refund => ("refund", None, None),
             Verb::Reset => ("reset", None, None),
         };
-        let mut args = Vec::with_capacity(3 + 5 * checks.len());
-        args.push(name.to_owned());
-        args.push(id.map_or_else(String::new, |id| id.to_string()));
+        let id = id.map_or_else(String::new, |id| id.to_string());
         let lease = lease.map_or_else(String::new, |lease| lease.as_micros().to_string());
-        args.push(lease + &stakes(checks));
+        Self::of([name.to_owned(), id, lease + &stakes(checks)], checks, now)
+    }
+
+    /// The call that gives back what `checks` took, each at its time.
+    pub(crate) fn undo(checks: &[Check<'_>], taken: &[Timestamp], now: Timestamp) -> Self {
+        let taken: Vec<String> = taken.iter().map(|at| at.as_micros().to_string()).collect();
+        Self::of(["undo".to_owned(), taken.join(","), String::new()], checks, now)
+    }
+
+    fn of(head: [String; 3], checks: &[Check<'_>], now: Timestamp) -> Self {
+        let mut args = Vec::with_capacity(3 + 5 * checks.len());
+        args.extend(head);
         for check in checks {
             args.push(check.limit().algorithm().name().to_owned());
             args.push(check.cost().to_string());

@@ -5,7 +5,9 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `store` | [`RedisStore`]: one call where keys share a node, reserve and confirm where not |
+//! | `store` | [`RedisStore`]: one call where keys share a node, one for each slot where not |
+//! | `spread`, `group` | a batch over several slots of a cluster, and its parts |
+//! | `caller` | one script call, from checks to outcomes |
 //! | `call` | a verb and a batch as a script call, and its answer as outcomes |
 //! | `script` | the Lua files, put together |
 //! | `link` | connections that come back by themselves |
@@ -31,10 +33,13 @@
 //! ```
 
 pub mod call;
+mod caller;
 mod client;
 mod config;
+mod group;
 mod link;
 mod script;
+mod spread;
 mod store;
 
 pub use config::{ConfigError, RedisConfig};

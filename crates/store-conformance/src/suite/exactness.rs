@@ -27,6 +27,11 @@ pub fn agrees_with_the_model(
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let settable = fixture().set_time(START);
     let strategy = if settable { Scenario::any().boxed() } else { Scenario::quick().boxed() };
+    let strategy = if fixture().decides_at_once() {
+        strategy
+    } else {
+        strategy.prop_map(Scenario::over_several_places).boxed()
+    };
     let outcome = TestRunner::new(config)
         .run(&strategy, |scenario| block_on(play(&*fixture(), &scenario, settable).boxed_local()));
     if let Err(error) = outcome {

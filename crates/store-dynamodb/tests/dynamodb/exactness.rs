@@ -74,6 +74,14 @@ fn stands_still_when_its_clock_steps_back() {
 }
 
 #[test]
+fn refuses_one_reservation_too_many_until_another_ends() {
+    let server = require!(DynamoDb::shared());
+    let runtime = runtime();
+    let fixture = OnDynamoDb::at_our_time(&runtime, &server);
+    runtime.block_on(suite::refuses_one_reservation_too_many_until_another_ends(&*fixture));
+}
+
+#[test]
 fn two_clients_never_get_more_than_the_limit() {
     let server = require!(DynamoDb::shared());
     let runtime = runtime();

@@ -1,7 +1,8 @@
 -- Does one verb to several keys, all or nothing, in one go.
 -- KEYS     the keys
--- ARGV[1]  verb: peek, acquire, reserve, commit, cancel, refund, reset
--- ARGV[2]  lease id
+-- ARGV[1]  verb: peek, acquire, reserve, commit, cancel, refund, reset; or undo, which gives back what an
+--          acquisition took of every key
+-- ARGV[2]  lease id; to undo, when it was taken, for every key, with commas
 -- ARGV[3]  lease in microseconds; then, where not all checks share, ';' and a letter for every key:
 --          s  takes with the others, or none does      l  is only asked; its refusal stops the others
 --          a  takes if it fits and the others do       o  takes if it fits, whatever the others say
@@ -62,6 +63,8 @@ local function perform(meter, s, cost)
     meter.give(s, l.cost, l.taken)
   elseif verb == 'refund' then
     meter.give(s, cost)
+  elseif verb == 'undo' then
+    meter.give(s, cost, s.taken)
   end
 end
 
@@ -82,6 +85,14 @@ for i = 1, #KEYS do
   s.meter, s.cost = meters[ARGV[at + 1]], tonumber(ARGV[at + 2])
   s.stake = stakes == '' and 's' or string.sub(stakes, i, i)
   states[i] = s
+end
+
+if verb == 'undo' then
+  local i = 0
+  for taken in string.gmatch(id, '%d+') do
+    i = i + 1
+    states[i].taken = tonumber(taken)
+  end
 end
 
 local all = true

@@ -2,14 +2,19 @@
 
 use std::{rc::Rc, sync::Arc, time::Duration};
 
-use headgate::{Limit, Verb};
+use futures_util::FutureExt;
+use headgate::{Algorithm, Batch, Check, Cost, Key, Limit, Space, Stake, Store, StoreError, Verb};
 use headgate_store_conformance::suite;
-use headgate_testkit::{RedisCluster, require};
+use headgate_store_redis::{RedisConfig, RedisStore};
+use headgate_testkit::{Redis, RedisCluster, require, wait_until};
 use tokio::task::JoinSet;
 
-use crate::support::{
-    OnRedis, acquire, acquire_eventually, apply, clients_never_get_more_than_the_limit,
-    cluster_store, per_minute, runtime,
+use crate::{
+    load::Load,
+    support::{
+        OnRedis, PATIENCE, acquire, apply, clients_never_get_more_than_the_limit, cluster_store,
+        per_minute, runtime,
+    },
 };
 
 /// Braces put all keys of a scenario on one node.
@@ -23,6 +28,8 @@ fn agrees_with_the_model_and_never_gives_two_clients_more_than_the_limit() {
     let cluster = require!(RedisCluster::start(3, 0));
     let runtime = runtime();
     let fixture = OnRedis::on_its_own_time(cluster_store(&runtime, &cluster.urls()), ONE_NODE);
+    suite::agrees_with_the_model(|| Rc::clone(&fixture), 64, |scenario| runtime.block_on(scenario));
+    let fixture = OnRedis::spread_over_slots(cluster_store(&runtime, &cluster.urls()));
     suite::agrees_with_the_model(|| Rc::clone(&fixture), 64, |scenario| runtime.block_on(scenario));
 
     let stores =
@@ -75,6 +82,87 @@ fn a_batch_over_several_nodes_is_all_or_nothing() {
     });
 }
 
+/// Has clients ask 400 times at once; says how many were admitted.
+async fn four_hundred_at_once(
+    clients: &[Arc<RedisStore>],
+    keys: [&'static str; 2],
+    limit: &Limit,
+) -> u64 {
+    let mut callers = JoinSet::new();
+    for i in 0..400 {
+        let (store, limit) = (Arc::clone(&clients[i % clients.len()]), limit.clone());
+        callers.spawn(async move { apply(&*store, Verb::Acquire, &keys, &limit).await.unwrap() });
+    }
+    let answers = callers.join_all().await;
+    answers.iter().filter(|outcomes| outcomes.iter().all(|outcome| outcome.allowed)).count() as u64
+}
+
+#[test]
+fn four_hundred_at_once_over_two_nodes_get_what_there_is_and_no_more() {
+    let cluster = require!(RedisCluster::start(3, 0));
+    let runtime = runtime();
+    let clients = [(); 2].map(|()| Arc::new(cluster_store(&runtime, &cluster.urls())));
+    let a_year = Duration::from_hours(24 * 366);
+    runtime.block_on(async {
+        for algorithm in Algorithm::ALL.into_iter().filter(|one| *one != Algorithm::Calendar) {
+            let keys = ["bar", "a"].map(|key| &*format!("{key}:{algorithm}").leak());
+            let left = async |limit: &Limit| {
+                let outcomes = apply(&*clients[0], Verb::Peek, &keys, limit).await.unwrap();
+                [outcomes[0].remaining, outcomes[1].remaining]
+            };
+            // There is room for all: nobody is denied because of the others.
+            let limit = Limit::new(algorithm, 10_000, a_year).unwrap();
+            assert_eq!(four_hundred_at_once(&clients, keys, &limit).await, 400, "{algorithm}");
+            assert_eq!(left(&limit).await, [9_600; 2], "{algorithm}");
+
+            // There is room for 50 more. Those of one client reach both nodes in about the same order; of two
+            // clients, one may be first here and the other there.
+            let limit = Limit::new(algorithm, 450, a_year).unwrap();
+            let first = four_hundred_at_once(&clients[..1], keys, &limit).await;
+            assert!((25..=50).contains(&first), "{algorithm}: {first} of 50");
+            assert_eq!(left(&limit).await, [50 - first; 2], "{algorithm}");
+            let then = four_hundred_at_once(&clients, keys, &limit).await;
+            assert!(first + then <= 50, "{algorithm}: {first} and {then} of 50");
+            assert_eq!(left(&limit).await, [50 - first - then; 2], "{algorithm}");
+        }
+    });
+}
+
+#[test]
+fn what_was_taken_in_vain_comes_back_although_the_caller_hung_up() {
+    const CALLS: u64 = 100;
+    let cluster = require!(RedisCluster::start(3, 0));
+    let runtime = runtime();
+    let store = cluster_store(&runtime, &cluster.urls());
+    let limit = Limit::fixed_window(1_000, Duration::from_hours(24 * 366)).unwrap();
+    let once = Limit::cooldown(Duration::from_hours(24)).unwrap();
+    // In one slot, so that whoever is counted has taken of what all share.
+    let space = Space::new("{all}", "");
+    let [shared, counted] =
+        ["shared", "counted"].map(|name| Key::new(name).unwrap().within(&space));
+    let [shared, counted] =
+        [shared, counted].map(|key| Check::new(key, &limit, Cost::ONE).unwrap());
+    let own = Check::new(Key::new("own").unwrap(), &once, Cost::ONE).unwrap();
+    let batch = Batch::new([shared, counted.with_stake(Stake::Alone), own]).unwrap();
+    let left =
+        async |check| store.apply(Verb::Peek, &Batch::from(check)).await.unwrap()[0].remaining;
+    runtime.block_on(async {
+        assert!(acquire(&store, "own", &once).await.unwrap()[0].allowed);
+        for _ in 0..CALLS {
+            assert!(
+                store.apply(Verb::Acquire, &batch).now_or_never().is_none(),
+                "it waits for Redis"
+            );
+        }
+        let all_back = async {
+            while left(counted).await != 1_000 - CALLS || left(shared).await != 1_000 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, all_back).await.expect("all is given back");
+    });
+}
+
 #[test]
 fn scripts_are_loaded_where_they_are_missing() {
     let cluster = require!(RedisCluster::start(3, 0));
@@ -93,36 +181,54 @@ fn scripts_are_loaded_where_they_are_missing() {
     });
 }
 
+/// How far a node's copy of the data has come.
+fn replicated(node: &Redis) -> u64 {
+    let info = node.cli(&["INFO", "replication"]);
+    let offset = info.lines().find_map(|line| line.strip_prefix("master_repl_offset:"));
+    offset.unwrap().trim().parse().unwrap()
+}
+
 #[test]
 fn a_failover_under_load_is_survived() {
+    const LIMIT: u64 = 5_000;
+    let [lost, kept, kept_too] = THREE_NODES;
     let cluster = require!(RedisCluster::start(3, 1));
     let runtime = runtime();
-    let store = Arc::new(cluster_store(&runtime, &cluster.urls()));
-    let limit = Limit::fixed_window(1_000_000, Duration::from_hours(24 * 366)).unwrap();
-    let load = runtime.spawn({
-        let (store, limit) = (Arc::clone(&store), limit.clone());
-        async move {
-            let mut admitted = 0_u64;
-            for i in 0.. {
-                // Errors are the failure policy's to answer; admissions must be real.
-                if let Ok(outcomes) = acquire(&*store, &format!("load:{}", i % 50), &limit).await {
-                    admitted += u64::from(outcomes[0].allowed);
-                }
-                if i > 2_000 && i % 50 == 0 && Arc::strong_count(&store) == 1 {
-                    break;
-                }
-                tokio::task::yield_now().await;
-            }
-            admitted
-        }
-    });
+    let load = {
+        let _guard = runtime.enter();
+        let config = RedisConfig::cluster(&cluster.urls()).unwrap().timeout(Duration::from_secs(1));
+        Load::start(&runtime, RedisStore::connect(config), &THREE_NODES, LIMIT)
+    };
+    load.until("calls are answered", |told| told.admissions(lost) > 200);
+    // What was given by now will be known to the replica when its master dies.
+    let safe = load.so_far(|told| told.admitted[lost].iter().max().copied());
+    let offset = replicated(cluster.node(0));
+    assert!(wait_until(PATIENCE, || replicated(cluster.node(3)) >= offset), "the replica follows");
     cluster.kill_master(0);
+    load.until("calls fail", |told| !told.errors.is_empty());
     cluster.wait_for_failover();
-    runtime.block_on(async {
-        for key in THREE_NODES {
-            assert!(acquire_eventually(&*store, key, &limit).await[0].allowed, "{key}");
-        }
-        drop(store);
-        assert!(load.await.unwrap() > 0);
+    let before = THREE_NODES.map(|key| load.so_far(|told| told.answers(key)));
+    load.until("every node answers again", |told| {
+        THREE_NODES
+            .iter()
+            .zip(before)
+            .all(|(key, before)| told.answers(key) > before + Load::CALLERS)
     });
+    load.until("limits are reached", |told| {
+        THREE_NODES.iter().all(|key| told.denied.contains_key(key))
+    });
+    let told = load.stop(&runtime);
+
+    // Replicas hear of a decision after the caller does: what only the dead master knew is given once
+    // more by its successor. Nothing else is, and nothing at all on the other nodes.
+    for key in [kept, kept_too] {
+        assert_eq!(told.given(key, 1).len() as u64, told.admissions(key), "{key}");
+    }
+    let again = told.given(lost, 2);
+    assert_eq!(told.given(lost, 1).len() + 2 * again.len(), told.admissions(lost) as usize);
+    assert!(again.first().copied() > safe || again.is_empty(), "{safe:?} {again:?}");
+    for key in THREE_NODES {
+        assert!(told.admitted[key].iter().all(|unit| (1..=LIMIT).contains(unit)), "{key}");
+    }
+    assert!(told.errors.iter().all(StoreError::is_outage), "{:?}", told.errors);
 }

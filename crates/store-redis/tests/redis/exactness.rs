@@ -17,7 +17,7 @@ const START: u64 = 1_772_928_000_000_000;
 /// Redis under a clock that the test sets.
 fn at_our_time(runtime: &tokio::runtime::Runtime, redis: Redis) -> impl Fn() -> Rc<dyn Fixture> {
     let store = store(runtime, &redis.url());
-    let fixture = OnRedis { store, clock: Some(Arc::new(redis)), key_prefix: "" };
+    let fixture = OnRedis { store, clock: Some(Arc::new(redis)), key_prefix: "", is_spread: false };
     let fixture: Rc<dyn Fixture> = Rc::new(fixture);
     move || Rc::clone(&fixture)
 }
@@ -55,6 +55,14 @@ fn stands_still_when_its_clock_steps_back() {
     let runtime = runtime();
     let fixture = at_our_time(&runtime, redis);
     runtime.block_on(suite::stands_still_when_its_clock_steps_back(&*fixture()));
+}
+
+#[test]
+fn refuses_one_reservation_too_many_until_another_ends() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let fixture = OnRedis::on_its_own_time(store(&runtime, &redis.url()), "");
+    runtime.block_on(suite::refuses_one_reservation_too_many_until_another_ends(&*fixture));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod cluster;
 mod exactness;
 mod layout;
+mod load;
 mod outage;
 mod sentinel;
 mod support;

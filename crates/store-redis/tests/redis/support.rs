@@ -33,11 +33,18 @@ pub(crate) struct OnRedis {
     /// Where the clock can be set.
     pub(crate) clock: Option<Arc<Redis>>,
     pub(crate) key_prefix: &'static str,
+    /// Whether keys of one batch are in different slots.
+    pub(crate) is_spread: bool,
 }
 
 impl OnRedis {
     pub(crate) fn on_its_own_time(store: RedisStore, key_prefix: &'static str) -> Rc<dyn Fixture> {
-        Rc::new(Self { store, clock: None, key_prefix })
+        Rc::new(Self { store, clock: None, key_prefix, is_spread: false })
+    }
+
+    /// In a cluster, with every key in a slot of its own.
+    pub(crate) fn spread_over_slots(store: RedisStore) -> Rc<dyn Fixture> {
+        Rc::new(Self { store, clock: None, key_prefix: "", is_spread: true })
     }
 }
 
@@ -52,6 +59,10 @@ impl Fixture for OnRedis {
         };
         redis.clock().set(now.as_micros());
         true
+    }
+
+    fn decides_at_once(&self) -> bool {
+        !self.is_spread
     }
 
     fn key_prefix(&self) -> &'static str {

@@ -1,0 +1,72 @@
+//! A batch for what outlives a request.
+
+use super::{Batch, Check};
+use crate::{Cost, FailMode, Limit, OwnedKey, Space, Stake};
+
+/// A [`Batch`] that owns its parts, for what outlives a request.
+#[derive(Clone, Debug)]
+pub struct OwnedBatch(Vec<OwnedCheck>);
+
+#[derive(Clone, Debug)]
+struct OwnedCheck {
+    key: OwnedKey,
+    limit: Limit,
+    cost: Cost,
+    fail_mode: FailMode,
+    stake: Stake,
+}
+
+impl Batch<'_> {
+    /// A copy that owns its parts.
+    pub fn to_owned(&self) -> OwnedBatch {
+        let own = |check: &Check<'_>| OwnedCheck {
+            key: check.key.to_owned(),
+            limit: check.limit.clone(),
+            cost: check.cost,
+            fail_mode: check.fail_mode,
+            stake: check.stake,
+        };
+        OwnedBatch(self.0.iter().map(own).collect())
+    }
+}
+
+impl OwnedBatch {
+    /// The spaces that its keys are in, in order.
+    pub fn spaces(&self) -> Vec<Space<'_>> {
+        self.0.iter().map(|check| check.key.space()).collect()
+    }
+
+    /// The borrowed form; `spaces` are this batch's [`spaces`](Self::spaces).
+    pub fn as_batch<'a>(&'a self, spaces: &'a [Space<'a>]) -> Batch<'a> {
+        // What was a batch is one: its costs and its keys need no second look.
+        let checks = self.0.iter().zip(spaces).map(|(check, space)| Check {
+            key: check.key.as_key(space),
+            limit: &check.limit,
+            cost: check.cost,
+            fail_mode: check.fail_mode,
+            stake: check.stake,
+        });
+        Batch(checks.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Key;
+
+    #[test]
+    fn an_owned_batch_asks_what_the_batch_asked() {
+        let limit = Limit::token_bucket(5, Duration::from_secs(1)).unwrap();
+        let space = Space::new("a:", ":60");
+        let check = |name| Check::new(Key::new(name).unwrap(), &limit, Cost::new(2).unwrap());
+        let plain = check("plain").unwrap();
+        let special = check("special").unwrap().or_else(FailMode::Closed).with_stake(Stake::Aside);
+        let special = Check { key: special.key.within(&space), ..special };
+        let batch = Batch::new([plain, special]).unwrap();
+        let owned = batch.to_owned();
+        assert_eq!(format!("{:?}", owned.as_batch(&owned.spaces())), format!("{batch:?}"));
+    }
+}

@@ -1,0 +1,53 @@
+//! What waits for its commit is bounded, and says so.
+
+use std::time::Duration;
+
+use headgate::{Algorithm, Batch, Check, Cost, Key, Lease, LeaseId, Limit, Outcome, Space, Verb};
+
+use crate::{Fixture, fixture::next_scenario};
+
+const LIMIT: u64 = 1_000;
+const LEASE: Duration = Duration::from_mins(10);
+
+/// Reserves as often as reservations may be pending on one key: the next one is refused though the
+/// limit has room, is told when the first of them runs out, and is admitted once one has ended.
+pub async fn refuses_one_reservation_too_many_until_another_ends(fixture: &dyn Fixture) {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow] {
+        let limit = Limit::new(algorithm, LIMIT, Duration::from_hours(24));
+        let limit = limit.unwrap_or_else(|error| panic!("{error}"));
+        let prefix = format!("{}crowd:{algorithm}:", fixture.key_prefix());
+        let (space, name) = (Space::new(&prefix, ""), next_scenario().to_string());
+        let ask = async |verb| ask(fixture, verb, &name, &space, &limit).await;
+        let reserve = |id: u64| Verb::Reserve { id: LeaseId::from(id), lease: LEASE };
+
+        let first = ask(reserve(1)).await;
+        for id in 2..=Lease::MAX_PENDING as u64 {
+            assert!(ask(reserve(id)).await.allowed, "{algorithm} {id}");
+        }
+        let refused = ask(reserve(1_000)).await;
+        assert!(!refused.allowed, "{algorithm} {refused:?}");
+        assert_eq!(refused.remaining, LIMIT - Lease::MAX_PENDING as u64, "{algorithm}");
+        assert_eq!(refused.at + refused.retry_after, first.at + LEASE, "{algorithm}");
+        assert!(
+            ask(Verb::Acquire).await.allowed,
+            "{algorithm}: there is room for what does not wait"
+        );
+
+        assert!(ask(Verb::Commit(LeaseId::from(7))).await.allowed, "{algorithm}");
+        assert!(ask(reserve(1_000)).await.allowed, "{algorithm}");
+        assert!(!ask(reserve(1_001)).await.allowed, "{algorithm}");
+    }
+}
+
+async fn ask(
+    fixture: &dyn Fixture,
+    verb: Verb,
+    name: &str,
+    space: &Space<'_>,
+    limit: &Limit,
+) -> Outcome {
+    let key = Key::new(name).unwrap_or_else(|error| panic!("{error}")).within(space);
+    let check = Check::new(key, limit, Cost::ONE).unwrap_or_else(|error| panic!("{error}"));
+    let answer = fixture.store().apply(verb, &Batch::from(check)).await;
+    answer.unwrap_or_else(|error| panic!("{limit:?}: {error}"))[0]
+}
