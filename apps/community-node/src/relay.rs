@@ -11,6 +11,7 @@
 //! | `event`, `filter` | what may be published and asked for, within bounds |
 //! | `events` | what is kept, and who hears of what is new |
 //! | `subscriptions` | what one client wants to hear of |
+//! | `footprint` | what all that takes in memory |
 //! | `challenge`, `patience` | who the client is, and how long it may be nobody |
 //! | `limits` | what the document in force means to the guards |
 
@@ -22,6 +23,7 @@ pub(crate) mod second;
 mod challenge;
 mod connection;
 mod filter;
+mod footprint;
 mod frame;
 mod patience;
 mod reply;

@@ -38,17 +38,13 @@ impl Connection {
             return self.refuse(&id, "auth-required: missing auth").await;
         }
         match queries(&parts[1..], self.relay.node.seconds()) {
-            Ok(queries) => self.subscribe(id, queries, frame.len()).await,
+            Ok(queries) => self.subscribe(id, queries).await,
             Err(error) => self.nonsense(&error.to_string()).await,
         }
     }
 
-    async fn subscribe(
-        &mut self,
-        id: SubscriptionId,
-        queries: Vec<Query>,
-        bytes: usize,
-    ) -> Result<(), Gone> {
+    async fn subscribe(&mut self, id: SubscriptionId, queries: Vec<Query>) -> Result<(), Gone> {
+        let bytes = queries.iter().map(Query::footprint).sum();
         if !self.subscriptions.has_room_for(&id, bytes) {
             self.relay.reject(Reason::Restricted, Kind::Req);
             return self.refuse(&id, "restricted: too many subscriptions").await;
