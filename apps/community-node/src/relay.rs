@@ -13,6 +13,7 @@
 //! | `subscriptions` | what one client wants to hear of |
 //! | `footprint` | what all that takes in memory |
 //! | `challenge`, `patience` | who the client is, and how long it may be nobody |
+//! | `refusals` | how often it is told to wait |
 //! | `limits` | what the document in force means to the guards |
 
 pub(crate) mod event;
@@ -26,6 +27,7 @@ mod filter;
 mod footprint;
 mod frame;
 mod patience;
+mod refusals;
 mod reply;
 #[cfg(test)]
 mod samples;
