@@ -37,6 +37,8 @@ pub(super) struct Connection {
     refusals: Refusals,
     live: broadcast::Receiver<Arc<Published>>,
     heard_at: Instant,
+    /// How often it was asked whether it is there and did not answer.
+    pings: u32,
 }
 
 /// The connection is over: the client has gone, was too slow, or was told to go.
@@ -69,6 +71,7 @@ impl Connection {
             patience: Patience::new(relay.node.seconds()),
             live: relay.events.listen(),
             heard_at: Instant::now(),
+            pings: 0,
             challenge: None,
             subscriptions: Subscriptions::default(),
             refusals: Refusals::default(),
@@ -125,6 +128,10 @@ impl Connection {
         match message {
             Message::Text(text) => self.frame(text.as_str()).await,
             Message::Binary(_) => self.nonsense("unsupported: binary message").await,
+            Message::Pong(_) if self.pings > 0 => {
+                self.pings -= 1;
+                Ok(())
+            }
             Message::Ping(_) | Message::Pong(_) => self.count_other().await.map(|_| ()),
             Message::Close(_) => Err(Gone),
         }
@@ -151,6 +158,7 @@ impl Connection {
             return Err(Gone);
         }
         if silent >= self.relay.timing.ping {
+            self.pings = self.pings.saturating_add(1);
             self.send(Message::Ping(Vec::new().into())).await?;
         }
         self.ask_who_it_is().await

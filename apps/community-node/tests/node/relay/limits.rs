@@ -1,8 +1,6 @@
 //! How often clients may do what.
 
-use std::time::Duration;
-
-use nostr_sdk::{JsonUtil as _, Keys};
+use nostr_sdk::Keys;
 use serde_json::{Value, json};
 
 use super::{
@@ -10,16 +8,16 @@ use super::{
     wire::Wire,
 };
 
-fn ws(limits: &Value) -> Value {
+pub(super) fn ws(limits: &Value) -> Value {
     json!({"rate_limit": {"ws": limits}})
 }
 
-fn about(topic: &str) -> Value {
+pub(super) fn about(topic: &str) -> Value {
     json!({"#t": [topic]})
 }
 
 /// Whether a frame says that somebody has to wait.
-fn waits(frame: &Value) -> bool {
+pub(super) fn waits(frame: &Value) -> bool {
     let reason = frame.as_array().and_then(|frame| frame.last()).and_then(Value::as_str);
     reason.is_some_and(|reason| reason.starts_with("rate-limited: "))
 }
@@ -62,7 +60,7 @@ async fn one_subscription_a_minute() {
 }
 
 /// Few of everything, and no more nonsense than a document without numbers allows.
-fn few() -> Value {
+pub(super) fn few() -> Value {
     ws(&json!({"events_per_minute": 3, "reqs_per_minute": 3, "invalid_by_ip": 30}))
 }
 
@@ -94,23 +92,6 @@ async fn events_and_subscriptions_do_not_slow_each_other() {
         let answer = wire.publish(&note(&keys, "rust", &n.to_string(), node.now())).await;
         assert_eq!(answer[2], true, "{answer}");
     }
-}
-
-#[tokio::test]
-async fn whoever_floods_takes_nothing_from_its_neighbours_but_what_it_floods_with() {
-    let node = Running::on(few()).await;
-    let keys = Keys::generate();
-    let (mut loud, mut quiet) = (Wire::open(&node).await, Wire::open(&node).await);
-    quiet.ask("s", about("rust")).await;
-    for n in 0..50 {
-        loud.publish(&note(&keys, "wasm", &n.to_string(), node.now())).await;
-    }
-    let event = note(&keys, "rust", "1", node.now());
-    assert!(waits(&quiet.publish(&event).await), "they are one address");
-    quiet.ask("t", about("rust")).await;
-    node.clock.advance(Duration::from_secs(60));
-    assert_eq!(loud.publish(&event).await[2], true);
-    assert_eq!(quiet.expect("EVENT").await[2]["id"], json!(event.id), "it is still there");
 }
 
 #[tokio::test]
@@ -210,59 +191,6 @@ async fn nonsense_is_limited_and_ends_the_connection() {
     let mut wire = Wire::open(&node).await;
     wire.send_text("nonsense").await;
     assert_eq!(wire.next().await[1], "rate-limited: too many invalid frames");
-}
-
-#[tokio::test]
-async fn whoever_goes_on_though_it_is_told_to_wait_is_not_heard_and_stays() {
-    let node = Running::on(few()).await;
-    let event = note(&Keys::generate(), "rust", "hello", node.now());
-    let mut wire = Wire::open(&node).await;
-    let frame = format!(r#"["EVENT",{}]"#, event.as_json());
-    for _ in 0..203 {
-        wire.send_text(&frame).await;
-    }
-    for n in 0..123 {
-        let answer = wire.expect("OK").await;
-        assert_eq!(answer[2], n < 3, "{answer}");
-    }
-    let last_word = "rate-limited: too many frames that have to wait: more are dropped";
-    assert_eq!(wire.next().await, json!(["NOTICE", last_word]));
-    assert_eq!(wire.ask("s", about("rust")).await.len(), 1, "nothing more is said of events");
-    node.counted(r#"ingest_rejected_total{kind="event",reason="ratelimit",service="relay"} 200"#)
-        .await;
-    node.clock.advance(Duration::from_secs(60));
-    assert_eq!(wire.publish(&event).await[3], "duplicate", "its time has come");
-
-    let node = Running::on(few()).await;
-    let mut wire = Wire::open(&node).await;
-    for _ in 0..203 {
-        wire.send(json!(["REQ", "s", about("none")])).await;
-    }
-    for n in 0..123 {
-        wire.expect(if n < 3 { "EOSE" } else { "CLOSED" }).await;
-        if n >= 3 {
-            wire.expect("NOTICE").await;
-        }
-    }
-    assert_eq!(wire.next().await, json!(["NOTICE", last_word]));
-    assert_eq!(wire.publish(&event).await[2], true, "nothing more is said of subscriptions");
-}
-
-#[tokio::test]
-async fn closing_too_often_is_no_nonsense_either() {
-    let node = Running::on(ws(&json!({"reqs_per_minute": 1, "invalid_by_ip": 1}))).await;
-    let mut wire = Wire::open(&node).await;
-    wire.ask("s", about("rust")).await;
-    for n in 0..10 {
-        wire.send(json!(["CLOSE", "s"])).await;
-        if n >= 2 {
-            assert!(waits(&wire.expect("NOTICE").await));
-        }
-    }
-    node.counted(r#"ingest_rejected_total{kind="other",reason="ratelimit",service="relay"} 8"#)
-        .await;
-    let event = note(&Keys::generate(), "rust", "1", node.now());
-    assert_eq!(wire.publish(&event).await[2], true);
 }
 
 #[tokio::test]
