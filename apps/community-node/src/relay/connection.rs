@@ -35,6 +35,8 @@ pub(super) struct Connection {
     patience: Patience,
     subscriptions: Subscriptions,
     refusals: Refusals,
+    /// A `REQ` was counted that came to nothing: the next one is not counted again.
+    req_in_hand: bool,
     live: broadcast::Receiver<Arc<Published>>,
     heard_at: Instant,
     /// How often it was asked whether it is there and did not answer.
@@ -75,6 +77,7 @@ impl Connection {
             challenge: None,
             subscriptions: Subscriptions::default(),
             refusals: Refusals::default(),
+            req_in_hand: false,
             socket,
             admitted,
             relay,

@@ -1,5 +1,7 @@
 //! What the client asks for.
 
+use std::mem;
+
 use headgate_guard::MessageKind;
 
 use super::{Connection, Entry, Gone};
@@ -20,7 +22,7 @@ impl Connection {
     /// Answers `REQ`.
     pub(super) async fn req(&mut self, frame: &str) -> Result<(), Gone> {
         self.relay.node.metrics.ws_req.inc();
-        let entry = self.enter(MessageKind::Req).await?;
+        let entry = self.enter_req().await?;
         if matches!(entry, Entry::Dropped) {
             return Ok(());
         }
@@ -43,6 +45,13 @@ impl Connection {
         }
     }
 
+    async fn enter_req(&mut self) -> Result<Entry, Gone> {
+        if mem::take(&mut self.req_in_hand) {
+            return Ok(Entry::Admitted);
+        }
+        self.enter(MessageKind::Req).await
+    }
+
     async fn subscribe(&mut self, id: SubscriptionId, queries: Vec<Query>) -> Result<(), Gone> {
         let bytes = queries.iter().map(Query::footprint).sum();
         if !self.subscriptions.has_room_for(&id, bytes) {
@@ -53,7 +62,12 @@ impl Connection {
         if asks_for_the_past {
             match self.enter(MessageKind::Backfill).await? {
                 Entry::Admitted => {}
-                Entry::Refused(reason) => return self.limit(&id, &reason).await,
+                Entry::Refused(reason) => {
+                    // What is refused takes nothing. Beyond the budget of answers it does, so that
+                    // no more than that is read for nothing.
+                    self.req_in_hand = true;
+                    return self.limit(&id, &reason).await;
+                }
                 Entry::Dropped => return Ok(()),
             }
         }

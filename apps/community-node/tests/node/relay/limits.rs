@@ -109,6 +109,30 @@ async fn asking_for_the_past_is_dearer_than_asking_for_what_is_to_come() {
 }
 
 #[tokio::test]
+async fn the_past_that_is_refused_takes_nothing_from_what_is_to_come() {
+    let limits = json!({"reqs_per_minute": 10, "backfill_by_ip": 2, "invalid_by_ip": 30});
+    let node = Running::on(ws(&limits)).await;
+    let (mut wire, mut other) = (Wire::open(&node).await, Wire::open(&node).await);
+    for n in 0..40 {
+        wire.send(json!(["REQ", "past", about("rust")])).await;
+        wire.expect(if n < 2 { "EOSE" } else { "CLOSED" }).await;
+        if n >= 2 {
+            wire.expect("NOTICE").await;
+        }
+    }
+    let to_come = json!({"#t": ["rust"], "since": node.now()});
+    for n in 0..7 {
+        other.ask(&n.to_string(), to_come.clone()).await;
+    }
+    // The tenth is in the hands of the one that was refused.
+    other.send(json!(["REQ", "more", to_come])).await;
+    assert!(waits(&other.expect("CLOSED").await));
+    wire.ask("to come", to_come.clone()).await;
+    wire.send(json!(["REQ", "more", to_come])).await;
+    assert!(waits(&wire.expect("CLOSED").await));
+}
+
+#[tokio::test]
 async fn an_address_has_one_budget_for_all_of_its_connections() {
     let node = Running::on(ws(&json!({"events_per_minute": 2}))).await;
     let keys = [Keys::generate(), Keys::generate(), Keys::generate()];
@@ -233,7 +257,7 @@ async fn another_document_counts_for_connections_that_are_open() {
 }
 
 /// The document is put in force by another task.
-async fn until_taken(wire: &mut Wire, event: &nostr_sdk::Event, taken: &Value) {
+pub(super) async fn until_taken(wire: &mut Wire, event: &nostr_sdk::Event, taken: &Value) {
     for _ in 0..1_000 {
         if wire.publish(event).await[2] == *taken {
             return;
