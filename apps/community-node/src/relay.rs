@@ -92,7 +92,7 @@ impl Relay {
         })))
     }
 
-    /// Its routes. They get the address of the client's socket as
+    /// Its routes: whoever opens a connection is limited by their own guard. They get the address of the client's socket as
     /// [`ConnectInfo<SocketAddr>`](axum::extract::ConnectInfo), and who that stands for from
     /// [`Config::proxies`](crate::Config::proxies).
     pub fn router(&self) -> Router {
