@@ -15,7 +15,7 @@
 
 mod admin;
 mod body;
-mod error;
+pub(crate) mod error;
 mod health;
 mod limits;
 mod observe;
@@ -27,7 +27,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use axum::{Router, extract::DefaultBodyLimit, middleware};
+use axum::{Router, extract::DefaultBodyLimit, middleware, routing::MethodRouter};
 use headgate_guard::{Guard, PolicyError};
 use headgate_quota::Committer;
 use thiserror::Error;
@@ -116,6 +116,8 @@ impl Service {
             .merge(user::router(http))
             .merge(admin::router(http))
             .merge(health::router(http))
+            // The relay answers GET itself; all else is a request like any other.
+            .route("/relay", MethodRouter::new().fallback(error::method_not_allowed))
             .fallback(error::not_found)
             .method_not_allowed_fallback(error::method_not_allowed)
             .layer(DefaultBodyLimit::max(MAX_BYTES))

@@ -76,6 +76,8 @@ pub enum Kind {
     Auth,
     /// A frame that makes no sense.
     Invalid,
+    /// Any other frame.
+    Other,
     /// A message of a peer.
     Gossip,
     /// A message of a peer, because of who wrote it.
@@ -114,6 +116,7 @@ impl Kind {
             Self::Backfill => "backfill",
             Self::Auth => "auth",
             Self::Invalid => "invalid",
+            Self::Other => "other",
             Self::Gossip => "gossip",
             Self::GossipAuthor => "gossip_author",
         }

@@ -11,7 +11,9 @@
 //! | `event`, `filter` | what may be published and asked for, within bounds |
 //! | `events` | what is kept, and who hears of what is new |
 //! | `subscriptions` | what one client wants to hear of |
+//! | `footprint` | what all that takes in memory |
 //! | `challenge`, `patience` | who the client is, and how long it may be nobody |
+//! | `refusals` | how often it is told to wait |
 //! | `limits` | what the document in force means to the guards |
 
 pub(crate) mod event;
@@ -22,8 +24,10 @@ pub(crate) mod second;
 mod challenge;
 mod connection;
 mod filter;
+mod footprint;
 mod frame;
 mod patience;
+mod refusals;
 mod reply;
 #[cfg(test)]
 mod samples;
@@ -88,7 +92,7 @@ impl Relay {
         })))
     }
 
-    /// Its routes. They get the address of the client's socket as
+    /// Its routes: whoever opens a connection is limited by their own guard. They get the address of the client's socket as
     /// [`ConnectInfo<SocketAddr>`](axum::extract::ConnectInfo), and who that stands for from
     /// [`Config::proxies`](crate::Config::proxies).
     pub fn router(&self) -> Router {

@@ -14,8 +14,14 @@ use tokio::{
 };
 
 use super::{
-    Inner, Relay, challenge::Challenge, events::Published, frame::FrameKind, patience::Patience,
-    reply::Reply, subscriptions::Subscriptions,
+    Inner, Relay,
+    challenge::Challenge,
+    events::Published,
+    frame::FrameKind,
+    patience::Patience,
+    refusals::{Answer, Refusals},
+    reply::Reply,
+    subscriptions::Subscriptions,
 };
 use crate::metrics::{Kind, Reason};
 
@@ -28,12 +34,25 @@ pub(super) struct Connection {
     challenge: Option<Challenge>,
     patience: Patience,
     subscriptions: Subscriptions,
+    refusals: Refusals,
+    /// A `REQ` was counted that came to nothing: the next one is not counted again.
+    req_in_hand: bool,
     live: broadcast::Receiver<Arc<Published>>,
     heard_at: Instant,
+    /// How often it was asked whether it is there and did not answer.
+    pings: u32,
 }
 
 /// The connection is over: the client has gone, was too slow, or was told to go.
 struct Gone;
+
+/// Whether a frame is answered.
+enum Entry {
+    Admitted,
+    /// It is told this.
+    Refused(String),
+    Dropped,
+}
 
 /// What happened next.
 enum Next {
@@ -54,8 +73,11 @@ impl Connection {
             patience: Patience::new(relay.node.seconds()),
             live: relay.events.listen(),
             heard_at: Instant::now(),
+            pings: 0,
             challenge: None,
             subscriptions: Subscriptions::default(),
+            refusals: Refusals::default(),
+            req_in_hand: false,
             socket,
             admitted,
             relay,
@@ -109,7 +131,11 @@ impl Connection {
         match message {
             Message::Text(text) => self.frame(text.as_str()).await,
             Message::Binary(_) => self.nonsense("unsupported: binary message").await,
-            Message::Ping(_) | Message::Pong(_) => self.count_other().await,
+            Message::Pong(_) if self.pings > 0 => {
+                self.pings -= 1;
+                Ok(())
+            }
+            Message::Ping(_) | Message::Pong(_) => self.count_other().await.map(|_| ()),
             Message::Close(_) => Err(Gone),
         }
     }
@@ -135,6 +161,7 @@ impl Connection {
             return Err(Gone);
         }
         if silent >= self.relay.timing.ping {
+            self.pings = self.pings.saturating_add(1);
             self.send(Message::Ping(Vec::new().into())).await?;
         }
         self.ask_who_it_is().await
@@ -151,26 +178,40 @@ impl Connection {
         Ok(())
     }
 
-    /// Counts a frame that costs next to nothing; too many of them are nonsense.
-    async fn count_other(&mut self) -> Result<(), Gone> {
-        match self.admitted.message(MessageKind::Other).await {
-            Ok(()) => Ok(()),
-            Err(denied) => self.nonsense(&rate_limited(&denied)).await,
+    /// Counts a frame of `kind`, before more of it is read. Being over a limit is no nonsense: whoever
+    /// is told to wait stays, and is slowed in nothing else.
+    async fn enter(&mut self, kind: MessageKind) -> Result<Entry, Gone> {
+        let now = self.relay.node.clock.now();
+        if self.refusals.is_deaf_to(kind, now) {
+            self.relay.reject(Reason::RateLimit, counted_as(kind));
+            return Ok(Entry::Dropped);
+        }
+        let Err(denied) = self.admitted.message(kind).await else {
+            return Ok(Entry::Admitted);
+        };
+        self.relay.reject(Reason::RateLimit, counted_as(kind));
+        match self.refusals.answer(kind, denied.retry_after, now) {
+            Answer::Reason => return Ok(Entry::Refused(rate_limited(&denied))),
+            Answer::LastWord => self.reply(Reply::Notice(LAST_WORD)).await?,
+            Answer::Silence => {}
+        }
+        Ok(Entry::Dropped)
+    }
+
+    /// Counts a frame that costs next to nothing. Whether it is to be read.
+    async fn count_other(&mut self) -> Result<bool, Gone> {
+        match self.enter(MessageKind::Other).await? {
+            Entry::Admitted => Ok(true),
+            Entry::Refused(reason) => self.reply(Reply::Notice(&reason)).await.map(|()| true),
+            Entry::Dropped => Ok(false),
         }
     }
 
     /// Says why a frame makes no sense; too many of them end the connection.
     async fn nonsense(&mut self, reason: &str) -> Result<(), Gone> {
         self.relay.reject(Reason::Invalid, Kind::Invalid);
-        self.count_refused().await?;
-        self.reply(Reply::Notice(reason)).await
-    }
-
-    /// Counts a frame that was refused, before more of it is read: whoever goes on though it is told to
-    /// wait is let go, like whoever talks nonsense.
-    async fn count_refused(&mut self) -> Result<(), Gone> {
         if self.admitted.message(MessageKind::Invalid).await.is_ok() {
-            return Ok(());
+            return self.reply(Reply::Notice(reason)).await;
         }
         self.relay.reject(Reason::RateLimit, Kind::Invalid);
         self.reply(Reply::Notice("rate-limited: too many invalid frames")).await?;
@@ -193,6 +234,20 @@ impl Drop for Connection {
         if self.admitted.subject().is_none() {
             metrics.ws_unauthenticated_connections.dec();
         }
+    }
+}
+
+/// What somebody is told who was told to wait too often.
+const LAST_WORD: &str = "rate-limited: too many frames that have to wait: more are dropped";
+
+const fn counted_as(kind: MessageKind) -> Kind {
+    match kind {
+        MessageKind::Event => Kind::Event,
+        MessageKind::Req => Kind::Req,
+        MessageKind::Backfill => Kind::Backfill,
+        MessageKind::Auth => Kind::Auth,
+        MessageKind::Invalid => Kind::Invalid,
+        MessageKind::Other => Kind::Other,
     }
 }
 

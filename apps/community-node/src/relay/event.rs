@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use headgate_service_config::relay::EventLimits;
 use nostr::{
-    event::{Event, EventId, Kind},
+    event::{Event, EventId, Kind, Tags},
     filter::SingleLetterTag,
     key::PublicKey,
 };
@@ -12,7 +12,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use super::second::{SECONDS_A_DAY, Second};
+use super::{
+    footprint,
+    second::{SECONDS_A_DAY, Second},
+};
 
 /// How far an event's clock may be ahead of ours.
 const MAX_AHEAD_SECONDS: Second = 900;
@@ -26,13 +29,16 @@ pub(crate) const EPHEMERAL_SECONDS: Second = 300;
 /// An event that was verified, and the JSON that subscribers receive.
 #[derive(Debug)]
 pub(crate) struct VerifiedEvent {
+    /// Without its tags, which take many times what they are as JSON.
     pub(crate) event: Event,
     pub(crate) json: Box<RawValue>,
     /// Each once: they are asked for much more often than they come.
     topics: Box<[Box<str>]>,
-    /// Where tags of one letter are among all tags, by letter.
-    letters: Box<[(SingleLetterTag, usize)]>,
+    /// What its tags of one letter say, by letter.
+    letters: Box<[Letter]>,
 }
+
+type Letter = (SingleLetterTag, Box<str>);
 
 /// How large events may be.
 #[derive(Clone, Copy, Debug)]
@@ -99,8 +105,19 @@ impl VerifiedEvent {
     pub(crate) fn tagged(&self, letter: SingleLetterTag) -> impl Iterator<Item = &str> {
         let first = self.letters.partition_point(|(other, _)| *other < letter);
         let of_letter = self.letters[first..].iter().take_while(move |(other, _)| *other == letter);
-        let tags = of_letter.filter_map(|(_, place)| self.event.tags.get(*place));
-        tags.filter_map(|tag| tag.content())
+        of_letter.map(|(_, value)| &**value)
+    }
+
+    /// What it takes in memory, beside itself.
+    pub(crate) fn footprint(&self) -> usize {
+        let topics: usize = self.topics().map(footprint::text).sum();
+        let letters: usize = self.letters.iter().map(|(_, value)| footprint::text(value)).sum();
+        footprint::text(self.json.get())
+            + footprint::text(&self.event.content)
+            + footprint::list::<Box<str>>(self.topics.len())
+            + footprint::list::<Letter>(self.letters.len())
+            + topics
+            + letters
     }
 
     /// Who signed it.
@@ -152,16 +169,19 @@ pub(crate) fn claimed_id(json: &str) -> Option<EventId> {
     serde_json::from_str::<Claim>(json).ok().map(|claim| claim.id)
 }
 
-fn verified(event: Event) -> Result<VerifiedEvent, EventError> {
+fn verified(mut event: Event) -> Result<VerifiedEvent, EventError> {
     event.verify().map_err(|_| EventError::Forged)?;
     // Written anew: fields that no event has are not passed on.
     let json = serde_json::value::to_raw_value(&event).map_err(|_| EventError::Malformed)?;
     let mut named = HashSet::new();
     let topics = topics(&event).filter(|topic| named.insert(*topic)).map(Box::from).collect();
-    let tags = event.tags.iter().enumerate();
-    let letters = tags.filter_map(|(place, tag)| Some((tag.single_letter_tag()?, place)));
-    let mut letters: Box<[_]> = letters.collect();
+    let letters = event.tags.iter().filter_map(|tag| {
+        let letter = tag.single_letter_tag()?;
+        Some((letter, tag.content()?.into()))
+    });
+    let mut letters: Box<[Letter]> = letters.collect();
     letters.sort_unstable();
+    event.tags = Tags::new();
     Ok(VerifiedEvent { event, json, topics, letters })
 }
 

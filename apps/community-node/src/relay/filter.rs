@@ -2,12 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use nostr::filter::{Filter, MatchEventOptions, SingleLetterTag};
+use nostr::{
+    event::{EventId, Kind},
+    filter::{Filter, MatchEventOptions, SingleLetterTag},
+    key::PublicKey,
+};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::{
     event::{MAX_AGE_SECONDS, VerifiedEvent},
+    footprint,
     second::{SECONDS_A_DAY, Second},
 };
 
@@ -33,6 +38,9 @@ pub(crate) struct Query {
     pub(crate) limit: usize,
     live: bool,
 }
+
+/// What a filter asks for of the tags of one letter.
+type TagValues = (SingleLetterTag, BTreeSet<String>);
 
 /// Why a subscription cannot be. The texts are stable: clients may compare them.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -96,6 +104,21 @@ impl Query {
     /// The topics that it asks for.
     pub(crate) fn topics(&self) -> impl Iterator<Item = &str> {
         topics(&self.filter)
+    }
+
+    /// What it takes in memory.
+    pub(crate) fn footprint(&self) -> usize {
+        let filter = &self.filter;
+        let tags = filter.generic_tags.values().map(|values| {
+            let texts: usize = values.iter().map(|value| footprint::text(value)).sum();
+            footprint::tree::<String>(values.len()) + texts
+        });
+        footprint::list::<Self>(1)
+            + filter.ids.as_ref().map_or(0, |ids| footprint::tree::<EventId>(ids.len()))
+            + filter.authors.as_ref().map_or(0, |keys| footprint::tree::<PublicKey>(keys.len()))
+            + filter.kinds.as_ref().map_or(0, |kinds| footprint::tree::<Kind>(kinds.len()))
+            + footprint::tree::<TagValues>(filter.generic_tags.len())
+            + tags.sum::<usize>()
     }
 
     /// The first and the last second of what is kept that it asks for, if it asks for any.

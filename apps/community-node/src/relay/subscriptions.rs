@@ -6,7 +6,7 @@ use super::{events::Published, filter::Query};
 
 /// The most subscriptions of one connection.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 20;
-/// The most bytes of the frames that opened them, which is about what they take in memory.
+/// The most bytes that they take in memory.
 const MAX_BYTES: usize = 262_144;
 /// The longest name of a subscription, in bytes.
 const MAX_ID_BYTES: usize = 64;
@@ -30,7 +30,7 @@ struct Subscription {
 // === impl Subscriptions ===
 
 impl Subscriptions {
-    /// Whether there is room for `id`, whose frame has so many bytes; one of the same name is replaced.
+    /// Whether there is room for `id`, which takes so many bytes; one of the same name is replaced.
     pub(crate) fn has_room_for(&self, id: &SubscriptionId, bytes: usize) -> bool {
         let others = self.0.iter().filter(|(other, _)| *other != id);
         let (count, held) = others.fold((0, 0), |(count, held), (_, subscription)| {
@@ -39,7 +39,7 @@ impl Subscriptions {
         count < MAX_SUBSCRIPTIONS && held + bytes <= MAX_BYTES
     }
 
-    /// Wants to hear of what `queries`, from a frame of so many bytes, ask for and was published after the event `after`.
+    /// Wants to hear of what `queries`, which take so many bytes, ask for and was published after the event `after`.
     pub(crate) fn open(
         &mut self,
         id: SubscriptionId,

@@ -3,16 +3,17 @@
 use std::net::SocketAddr;
 
 use axum::{
-    Json,
     extract::{ConnectInfo, State, WebSocketUpgrade, ws::rejection::WebSocketUpgradeRejection},
-    http::{HeaderMap, StatusCode, header::RETRY_AFTER},
+    http::HeaderMap,
     response::{IntoResponse, Response},
 };
-use headgate_guard::Denied;
-use serde_json::json;
+use headgate_guard::Denial;
 
-use super::{Relay, connection::Connection};
-use crate::metrics::{Kind, Reason};
+use super::{Relay, SERVICE, connection::Connection};
+use crate::{
+    http::error::ApiError,
+    metrics::{Kind, Reason},
+};
 
 /// What a frame may have beside the largest event, and what ten filters need.
 const FRAME_BYTES: usize = 65_536;
@@ -32,12 +33,12 @@ pub(super) async fn upgrade(
         Ok(admitted) => admitted,
         Err(denied) => {
             relay.0.reject(Reason::RateLimit, Kind::Connection);
-            return too_many(&denied);
+            return Denial::new(SERVICE, denied).response();
         }
     };
     let upgrade = match upgrade {
         Ok(upgrade) => upgrade,
-        Err(rejection) => return rejection.into_response(),
+        Err(rejection) => return no_upgrade(&rejection).into_response(),
     };
     let largest = relay.0.node.relay.with(|document| document.limits.max_event_bytes);
     let largest = usize::try_from(largest).unwrap_or(usize::MAX).saturating_add(FRAME_BYTES);
@@ -49,8 +50,7 @@ pub(super) async fn upgrade(
         .on_upgrade(move |socket| Connection::new(relay, socket, admitted).run())
 }
 
-fn too_many(denied: &Denied) -> Response {
-    let body = json!({"code": "RATE_LIMITED", "message": "rate limited", "details": null});
-    let retry_after = [(RETRY_AFTER, denied.retry_after_secs().to_string())];
-    (StatusCode::TOO_MANY_REQUESTS, retry_after, Json(body)).into_response()
+fn no_upgrade(rejection: &WebSocketUpgradeRejection) -> ApiError {
+    let message = "this is a relay: it is spoken to over WebSocket";
+    ApiError::new(rejection.status(), "UPGRADE_REQUIRED", message)
 }

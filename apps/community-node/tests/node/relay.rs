@@ -8,5 +8,6 @@ pub(crate) mod harness;
 mod limits;
 mod live;
 mod numbers;
+mod overload;
 mod slow;
 pub(crate) mod wire;

@@ -3,7 +3,7 @@
 use headgate_guard::{MessageKind, Subject};
 use nostr::key::PublicKey;
 
-use super::{Connection, Gone, rate_limited};
+use super::{Connection, Entry, Gone};
 use crate::{
     metrics::{Kind, Reason},
     relay::{
@@ -49,10 +49,10 @@ impl Connection {
 
     /// Answers `AUTH`.
     pub(super) async fn auth(&mut self, frame: &str) -> Result<(), Gone> {
-        if let Err(denied) = self.admitted.message(MessageKind::Auth).await {
-            self.relay.reject(Reason::RateLimit, Kind::Auth);
-            self.count_refused().await?;
-            return self.refuse_auth(frame, &rate_limited(&denied)).await;
+        match self.enter(MessageKind::Auth).await? {
+            Entry::Admitted => {}
+            Entry::Refused(reason) => return self.refuse_auth(frame, &reason).await,
+            Entry::Dropped => return Ok(()),
         }
         match self.verify(frame) {
             Ok(pubkey) => {

@@ -2,7 +2,7 @@
 
 use headgate_guard::MessageKind;
 
-use super::{Connection, Gone, rate_limited};
+use super::{Connection, Entry, Gone};
 use crate::{
     metrics::{Kind, Reason},
     relay::{
@@ -18,10 +18,10 @@ impl Connection {
     /// Answers `EVENT`.
     pub(super) async fn event(&mut self, frame: &str) -> Result<(), Gone> {
         self.relay.node.metrics.ws_event.inc();
-        if let Err(denied) = self.admitted.message(MessageKind::Event).await {
-            self.relay.reject(Reason::RateLimit, Kind::Event);
-            self.count_refused().await?;
-            return self.refuse_event(frame, &rate_limited(&denied)).await;
+        match self.enter(MessageKind::Event).await? {
+            Entry::Admitted => {}
+            Entry::Refused(reason) => return self.refuse_event(frame, &reason).await,
+            Entry::Dropped => return Ok(()),
         }
         if self.is_nobody() {
             self.relay.reject(Reason::Auth, Kind::Event);

@@ -1,8 +1,10 @@
 //! What the client asks for.
 
-use headgate_guard::{Denied, MessageKind};
+use std::mem;
 
-use super::{Connection, Gone, rate_limited};
+use headgate_guard::MessageKind;
+
+use super::{Connection, Entry, Gone};
 use crate::{
     metrics::{Kind, Reason},
     relay::{
@@ -20,9 +22,9 @@ impl Connection {
     /// Answers `REQ`.
     pub(super) async fn req(&mut self, frame: &str) -> Result<(), Gone> {
         self.relay.node.metrics.ws_req.inc();
-        let admitted = self.admitted.message(MessageKind::Req).await;
-        if admitted.is_err() {
-            self.count_refused().await?;
+        let entry = self.enter_req().await?;
+        if matches!(entry, Entry::Dropped) {
+            return Ok(());
         }
         // From here on the frame is read no further than each step needs.
         let parts = parts(frame).unwrap_or_default();
@@ -30,34 +32,44 @@ impl Connection {
         let Some(id) = id else {
             return self.nonsense(NO_NAME).await;
         };
-        if let Err(denied) = admitted {
-            return self.limit(&id, &denied, Kind::Req).await;
+        if let Entry::Refused(reason) = entry {
+            return self.limit(&id, &reason).await;
         }
         if self.is_nobody() {
             self.relay.reject(Reason::Auth, Kind::Req);
             return self.refuse(&id, "auth-required: missing auth").await;
         }
         match queries(&parts[1..], self.relay.node.seconds()) {
-            Ok(queries) => self.subscribe(id, queries, frame.len()).await,
+            Ok(queries) => self.subscribe(id, queries).await,
             Err(error) => self.nonsense(&error.to_string()).await,
         }
     }
 
-    async fn subscribe(
-        &mut self,
-        id: SubscriptionId,
-        queries: Vec<Query>,
-        bytes: usize,
-    ) -> Result<(), Gone> {
+    async fn enter_req(&mut self) -> Result<Entry, Gone> {
+        if mem::take(&mut self.req_in_hand) {
+            return Ok(Entry::Admitted);
+        }
+        self.enter(MessageKind::Req).await
+    }
+
+    async fn subscribe(&mut self, id: SubscriptionId, queries: Vec<Query>) -> Result<(), Gone> {
+        let bytes = queries.iter().map(Query::footprint).sum();
         if !self.subscriptions.has_room_for(&id, bytes) {
             self.relay.reject(Reason::Restricted, Kind::Req);
             return self.refuse(&id, "restricted: too many subscriptions").await;
         }
         let asks_for_the_past = queries.iter().any(Query::is_backfill);
-        if asks_for_the_past && let Err(denied) = self.admitted.message(MessageKind::Backfill).await
-        {
-            self.count_refused().await?;
-            return self.limit(&id, &denied, Kind::Backfill).await;
+        if asks_for_the_past {
+            match self.enter(MessageKind::Backfill).await? {
+                Entry::Admitted => {}
+                Entry::Refused(reason) => {
+                    // What is refused takes nothing. Beyond the budget of answers it does, so that
+                    // no more than that is read for nothing.
+                    self.req_in_hand = true;
+                    return self.limit(&id, &reason).await;
+                }
+                Entry::Dropped => return Ok(()),
+            }
         }
         let backfill = self.relay.events.backfill(&queries).await;
         for published in &backfill.events {
@@ -70,7 +82,9 @@ impl Connection {
 
     /// Answers `CLOSE`, to which nothing is said.
     pub(super) async fn close(&mut self, frame: &str) -> Result<(), Gone> {
-        self.count_other().await?;
+        if !self.count_other().await? {
+            return Ok(());
+        }
         let parts = parts(frame).unwrap_or_default();
         match parts.first().and_then(|id| SubscriptionId::read(id.get())) {
             Some(id) => {
@@ -81,16 +95,9 @@ impl Connection {
         }
     }
 
-    async fn limit(
-        &mut self,
-        id: &SubscriptionId,
-        denied: &Denied,
-        kind: Kind,
-    ) -> Result<(), Gone> {
-        self.relay.reject(Reason::RateLimit, kind);
-        let reason = rate_limited(denied);
-        self.refuse(id, &reason).await?;
-        self.reply(Reply::Notice(&reason)).await
+    async fn limit(&mut self, id: &SubscriptionId, reason: &str) -> Result<(), Gone> {
+        self.refuse(id, reason).await?;
+        self.reply(Reply::Notice(reason)).await
     }
 
     /// Says that there is no such subscription, and sees to it.

@@ -3,6 +3,7 @@
 use std::{
     cmp::{Ordering, Reverse},
     collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque, btree_set},
+    mem::size_of,
     ops::Bound,
     sync::Arc,
 };
@@ -14,11 +15,10 @@ use super::{
     passed::Passed,
     walk::{Stretch, Walk},
 };
-use crate::relay::second::Second;
+use crate::relay::{footprint, second::Second};
 
-/// What an event costs beside its JSON, and each of its topics.
-const OVERHEAD_BYTES: usize = 512;
-const TOPIC_BYTES: usize = 128;
+/// The least number of topics that there is always room for.
+const FEW_TOPICS: usize = 1_024;
 
 /// Events in the order in which they came, and by topic newest first.
 #[derive(Debug)]
@@ -85,8 +85,13 @@ impl Kept {
         self.bytes += cost(&published);
         self.ids.insert(published.event.event.id);
         for topic in published.event.topics() {
-            let of_topic = self.topics.entry(topic.into()).or_default();
-            of_topic.insert(Newest::of(&published));
+            if !self.topics.contains_key(topic) {
+                self.bytes += topic_cost(topic);
+                self.topics.insert(topic.into(), BTreeSet::new());
+            }
+            if let Some(of_topic) = self.topics.get_mut(topic) {
+                of_topic.insert(Newest::of(&published));
+            }
         }
         self.arrivals.push_back(published);
         while self.arrivals.len() > self.capacity.max_events || self.bytes > self.capacity.max_bytes
@@ -114,8 +119,13 @@ impl Kept {
                 of_topic.remove(&entry);
                 if of_topic.is_empty() {
                     self.topics.remove(topic);
+                    self.bytes -= topic_cost(topic);
                 }
             }
+        }
+        // A table gives nothing back by itself.
+        if self.topics.capacity() / 4 > self.topics.len().max(FEW_TOPICS) {
+            self.topics.shrink_to(2 * self.topics.len());
         }
     }
 
@@ -155,11 +165,20 @@ impl Kept {
     }
 }
 
+/// What an event takes in memory: itself, and its places among the others.
 fn cost(published: &Published) -> usize {
-    // Once as JSON, and once as it was read.
-    2 * published.event.json.get().len()
-        + OVERHEAD_BYTES
-        + TOPIC_BYTES * published.event.topics().count()
+    footprint::list::<Published>(1)
+        + 2 * size_of::<Arc<Published>>()
+        + footprint::slot::<EventId>()
+        + footprint::leaf::<Newest>() * published.event.topics().count()
+        + published.event.footprint()
+}
+
+/// What a topic takes in memory, however many events are about it.
+fn topic_cost(topic: &str) -> usize {
+    footprint::slot::<(Box<str>, BTreeSet<Newest>)>()
+        + footprint::text(topic)
+        + footprint::tree::<Newest>(1)
 }
 
 // === impl Newest ===

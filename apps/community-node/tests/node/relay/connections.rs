@@ -20,6 +20,9 @@ async fn one_connection_a_minute() {
     let retry_after: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=60).contains(&retry_after), "{retry_after}");
     assert_eq!(refused.headers()["content-type"], "application/json");
+    assert_eq!(refused.headers()["cache-control"], "no-store");
+    assert_eq!(refused.headers()["ratelimit-policy"], "\"relay\";q=1;w=60");
+    assert!(refused.headers()["ratelimit"].to_str().unwrap().starts_with("\"relay\";r=0;t="));
     let body: Value = serde_json::from_slice(refused.body().as_deref().unwrap()).unwrap();
     assert_eq!(body, json!({"code": "RATE_LIMITED", "message": "rate limited", "details": null}));
     node.counted(r#"ingest_rejected_total{kind="conn",reason="ratelimit",service="relay"} 1"#)
@@ -105,20 +108,40 @@ async fn without_a_trusted_proxy_pretending_gains_nothing() {
 async fn a_request_that_is_no_upgrade_holds_no_place() {
     let node = Running::on(ws(&json!({"concurrent_by_ip": 1}))).await;
     for _ in 0..3 {
-        let status = plain_get(&node).await;
+        let answer = plain(&node, "GET").await;
+        let status = answer.lines().next().unwrap();
         assert!(status.contains("400") || status.contains("426"), "{status}");
+        assert!(answer.contains(r#""code":"UPGRADE_REQUIRED""#), "{answer}");
     }
     let _wire = Wire::open(&node).await;
-    assert!(plain_get(&node).await.contains("429"));
+    assert!(plain(&node, "GET").await.starts_with("HTTP/1.1 429"));
 }
 
-async fn plain_get(node: &Running) -> String {
+#[tokio::test]
+async fn any_other_method_is_a_request_like_any_other() {
+    let node = Running::on(json!({})).await;
+    let answer = plain(&node, "POST").await;
+    assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
+    assert!(answer.contains("\r\nx-request-id: req_"), "{answer}");
+    assert!(answer.contains(r#""code":"METHOD_NOT_ALLOWED""#), "{answer}");
+    let mut answers = vec![answer];
+    while answers.len() < 200 && !answers[answers.len() - 1].starts_with("HTTP/1.1 429") {
+        answers.push(plain(&node, "BREW").await);
+    }
+    let last = answers.pop().unwrap();
+    assert!(last.starts_with("HTTP/1.1 429") && last.contains("RATE_LIMITED"), "{last}");
+    let labels = r#"method="OTHER",route="/relay",service="node",status="405""#;
+    node.counted(&format!("http_requests_total{{{labels}}} {}", answers.len() - 1)).await;
+    let _wire = Wire::open(&node).await;
+}
+
+async fn plain(node: &Running, method: &str) -> String {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     let mut socket = tokio::net::TcpStream::connect(node.address).await.unwrap();
-    let request = "GET /relay HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n";
+    let request = format!("{method} /relay HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n");
     socket.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     socket.read_to_string(&mut answer).await.unwrap();
-    answer.lines().next().unwrap().to_owned()
+    answer
 }

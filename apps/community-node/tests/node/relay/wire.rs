@@ -82,6 +82,13 @@ impl Wire {
         }
     }
 
+    /// Waits until the relay asks whether it is there, and says so.
+    pub(crate) async fn pinged(&mut self) {
+        let message = time::timeout(SOON, self.0.next()).await.expect("it is asked");
+        assert!(matches!(message, Some(Ok(Message::Ping(_)))), "{message:?}");
+        self.0.flush().await.unwrap();
+    }
+
     /// The next frame, which is of this kind.
     pub(crate) async fn expect(&mut self, kind: &str) -> Value {
         let frame = self.next().await;

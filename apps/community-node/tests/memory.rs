@@ -1,0 +1,122 @@
+//! What the relay keeps takes no more memory than it says, whatever shape it has.
+//!
+//! Alone in its program, because memory is counted of the whole process.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[allow(dead_code, reason = "the tests of the node need more of it")]
+#[path = "node/relay/harness.rs"]
+mod harness;
+#[allow(dead_code, reason = "the tests of the node need more of it")]
+#[path = "node/relay/wire.rs"]
+mod wire;
+
+use std::alloc::System;
+
+use nostr_sdk::{Event, EventBuilder, JsonUtil as _, Keys, Tag, Timestamp};
+use serde_json::{Value, json};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+use self::{harness::Running, wire::Wire};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// What all events take together.
+const EVENT_BYTES: usize = 128 << 20;
+/// What the subscriptions of one connection take.
+const SUBSCRIPTION_BYTES: usize = 256 << 10;
+/// Buffers of sockets, and whatever else comes and goes.
+const ASIDE_BYTES: usize = 1 << 20;
+
+/// How many frames are on their way at once.
+const ON_THEIR_WAY: u64 = 20;
+
+fn grown(region: &Region<'_, System>) -> usize {
+    let change = region.change();
+    change.bytes_allocated.saturating_sub(change.bytes_deallocated)
+}
+
+/// An event of one short topic and one tag of very many texts, all of them empty.
+fn many_texts(keys: &Keys, n: u64, at: u64) -> Event {
+    let mut texts = vec![""; 10_000];
+    texts[0] = "x";
+    let tags = [Tag::hashtag("rust"), Tag::parse(texts).unwrap()];
+    signed(keys, tags, n, at)
+}
+
+/// An event of as many topics as there may be, which nobody else names.
+fn many_topics(keys: &Keys, n: u64, at: u64) -> Event {
+    signed(keys, (0..200).map(|topic| Tag::hashtag(format!("{n}-{topic}"))), n, at)
+}
+
+fn signed(keys: &Keys, tags: impl IntoIterator<Item = Tag>, n: u64, at: u64) -> Event {
+    let builder = EventBuilder::text_note(n.to_string()).tags(tags);
+    builder.custom_created_at(Timestamp::from_secs(at)).sign_with_keys(keys).unwrap()
+}
+
+#[tokio::test]
+async fn what_is_kept_takes_no_more_memory_than_is_said() {
+    let node = Running::on(json!({})).await;
+    let keys = Keys::generate();
+    let region = Region::new(ALLOCATOR);
+    // More than there would be room for if they were kept as they are read, or topics cost nothing.
+    publish(&node, &region, 400, |n| many_texts(&keys, n, node.now())).await;
+    publish(&node, &region, 1_100, |n| many_topics(&keys, n, node.now())).await;
+    assert!(grown(&region) > EVENT_BYTES / 2, "much is kept: {}", grown(&region));
+    drop(node);
+
+    let node = Running::on(json!({})).await;
+    subscribe(&node, 10).await;
+}
+
+async fn publish(
+    node: &Running,
+    region: &Region<'_, System>,
+    count: u64,
+    event: impl Fn(u64) -> Event,
+) {
+    let mut wire = Wire::open(node).await;
+    for first in (0..count).step_by(ON_THEIR_WAY as usize) {
+        for n in first..first + ON_THEIR_WAY {
+            wire.send_text(&format!(r#"["EVENT",{}]"#, event(n).as_json())).await;
+        }
+        for _ in 0..ON_THEIR_WAY {
+            let answer = wire.next().await;
+            assert_eq!(answer[2], true, "{answer}");
+        }
+        let grown = grown(region);
+        assert!(grown < EVENT_BYTES + ASIDE_BYTES, "{grown} bytes after {first} events");
+    }
+}
+
+/// Opens as many subscriptions as there may be on each of `count` connections, with short values.
+async fn subscribe(node: &Running, count: usize) {
+    let mut open = Vec::new();
+    for _ in 0..count {
+        let mut wire = Wire::open(node).await;
+        wire.ask("s", json!({"#t": ["rust"]})).await;
+        open.push(wire);
+    }
+    let values: Vec<String> = (10..100).chain(110..220).map(|n| n.to_string()).collect();
+    let mut request = vec![json!("REQ"), Value::Null];
+    request.extend(vec![json!({"#t": values}); 6]);
+    let region = Region::new(ALLOCATOR);
+    let mut opened = 0;
+    for wire in &mut open {
+        for n in 0..20 {
+            request[1] = json!(format!("s{n}"));
+            wire.send(Value::Array(request.clone())).await;
+            let answer = wire.next().await;
+            if answer[0] == "CLOSED" {
+                assert_eq!(answer[2], "restricted: too many subscriptions");
+                break;
+            }
+            assert_eq!(answer[0], "EOSE", "{answer}");
+            opened += 1;
+        }
+    }
+    assert!(opened >= 2 * count, "some are opened: {opened}");
+    let grown = grown(&region);
+    assert!(grown < count * SUBSCRIPTION_BYTES + ASIDE_BYTES, "{grown} bytes by {opened}");
+}
