@@ -26,3 +26,4 @@ mod replicas;
 mod rules;
 mod schemathesis;
 mod subjects;
+mod times;
