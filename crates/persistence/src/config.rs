@@ -241,7 +241,7 @@ impl fmt::Debug for DatabaseConfig {
             .field("connect_timeout", &self.connect_timeout)
             .field("max_lifetime", &self.max_lifetime)
             .field("schema", &self.schema)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
