@@ -58,6 +58,7 @@ pub(crate) struct Client {
     server: Server,
     area: &'static str,
     token: Option<Token>,
+    patience: Duration,
 }
 
 /// What a server said when it did what it was asked.
@@ -76,8 +77,8 @@ pub(crate) enum ClientError {
          Start one with `headgate serve`, or name another with --server or HEADGATE_SERVER"
     )]
     Unreachable { server: Server, cause: String },
-    #[error("{server} did not answer within {} s", TIMEOUT.as_secs())]
-    TimedOut { server: Server },
+    #[error("{server} did not answer within {} s", patience.as_secs())]
+    TimedOut { server: Server, patience: Duration },
     #[error("{server} does not answer like a headgate server: {cause}")]
     Garbled { server: Server, cause: String },
     #[error(transparent)]
@@ -99,11 +100,26 @@ impl Asking {
     /// Whoever answers about an area, by its name in paths.
     pub(crate) fn connect_to(&self, area: &'static str) -> Result<Client, ClientError> {
         let token = self.token.find(&self.server)?;
+        self.client(area, token, TIMEOUT)
+    }
+
+    /// Asks whether the server answers, in nobody's name, for at most so long.
+    pub(crate) fn health(&self, patience: Duration) -> Result<Reply, ClientError> {
+        let client = self.client("", None, patience)?;
+        client.exchange(client.http.get(self.server.health()))
+    }
+
+    fn client(
+        &self,
+        area: &'static str,
+        token: Option<Token>,
+        patience: Duration,
+    ) -> Result<Client, ClientError> {
         // Fails if it is there already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = reqwest::Client::builder()
-            .timeout(TIMEOUT)
-            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(patience)
+            .connect_timeout(CONNECT_TIMEOUT.min(patience))
             // A token is for the server that was named, not for one it points to.
             .redirect(Policy::none());
         let builder = if self.server.is_secured() {
@@ -117,7 +133,7 @@ impl Asking {
         let http = builder.build().map_err(|error| start(&error))?;
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| start(&error))?;
-        Ok(Client { http, runtime, server: self.server.clone(), area, token })
+        Ok(Client { http, runtime, server: self.server.clone(), area, token, patience })
     }
 }
 
@@ -195,7 +211,7 @@ impl Client {
         if error.is_connect() {
             ClientError::Unreachable { server, cause: root(error) }
         } else if error.is_timeout() {
-            ClientError::TimedOut { server }
+            ClientError::TimedOut { server, patience: self.patience }
         } else {
             ClientError::Garbled { server, cause: root(error) }
         }

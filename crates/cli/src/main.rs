@@ -8,6 +8,7 @@ mod config;
 mod environment;
 mod explain;
 mod failure;
+mod health;
 mod import;
 mod moment;
 mod output;
@@ -41,6 +42,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Serve),
+    Health(health::Health),
     Check(check::Check),
     Usage(usage::Usage),
     Explain(explain::Explain),
@@ -77,6 +79,7 @@ impl Command {
     fn run(self) -> Result<ExitCode, Failure> {
         match self {
             Self::Serve(serve) => Ok(serve.run()?),
+            Self::Health(health) => health.run(),
             Self::Check(check) => check.run(),
             Self::Usage(usage) => usage.run(),
             Self::Explain(explain) => explain.run(),

@@ -5,7 +5,13 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Deserialize;
 
-use crate::{client::Asking, failure::Failure, moment::Moment, table, window::Window};
+use crate::{
+    client::{Asking, Client, ClientError},
+    failure::Failure,
+    moment::Moment,
+    table,
+    window::Window,
+};
 
 /// Show how much of a rule's allowance is used.
 #[derive(Debug, Args)]
@@ -32,21 +38,46 @@ struct Standing {
     reset_at: Option<Moment>,
 }
 
+#[derive(Deserialize)]
+struct Subjects {
+    identifier_pattern: String,
+}
+
+/// Many subjects share a pattern, and each has its own usage.
+const WHOSE: &str = "(give --identifier)";
+/// Nothing is used, or the store is away: the server leaves out the same.
+const NOTHING_KNOWN: &str = "-";
+
+// === impl Usage ===
+
 impl Usage {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let mut query = vec![("rule_id", self.rule_id.as_str())];
         query.extend(self.identifier.as_deref().map(|identifier| ("identifier", identifier)));
-        let reply = self.asking.connect()?.get(&["usage"], &query)?;
-        let fields = reply.json::<Standing>()?.fields();
+        let client = self.asking.connect()?;
+        let reply = client.get(&["usage"], &query)?;
+        let standing: Standing = reply.json()?;
+        let missing = self.missing(&client, &standing)?;
+        let fields = standing.fields(missing);
         self.asking.output.print(&reply, |out| table::write_fields(out, &fields))?;
         Ok(ExitCode::SUCCESS)
     }
+
+    /// What is said where the server says nothing.
+    fn missing(&self, client: &Client, standing: &Standing) -> Result<&'static str, ClientError> {
+        if standing.used.is_some() || self.identifier.is_some() {
+            return Ok(NOTHING_KNOWN);
+        }
+        let rule: Subjects = client.get(&["rules", &standing.rule_id], &[])?.json()?;
+        Ok(if rule.identifier_pattern.ends_with('*') { WHOSE } else { NOTHING_KNOWN })
+    }
 }
 
+// === impl Standing ===
+
 impl Standing {
-    fn fields(self) -> Vec<(&'static str, String)> {
-        // Many subjects share a pattern, and each has its own usage.
-        let unknown = || "(give --identifier)".to_owned();
+    fn fields(self, missing: &str) -> Vec<(&'static str, String)> {
+        let unknown = || missing.to_owned();
         vec![
             ("rule", self.rule_id),
             ("name", self.rule_name),

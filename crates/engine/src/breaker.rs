@@ -1,7 +1,10 @@
 //! A store that leaves a failing store alone, so that an outage costs no time-outs.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::{
+    fmt,
+    sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+    time::Duration,
+};
 
 use crate::{Batch, Clock, Store, StoreError, StoreFuture, Timestamp, Verb};
 
@@ -17,7 +20,11 @@ pub struct Breaker<S, C> {
     failures: AtomicU32,
     /// When the next call may try a store that is being left alone, in microseconds.
     try_again_at: AtomicU64,
+    observer: Observer,
 }
+
+/// Who is told how long calls take, if anybody is.
+struct Observer(Option<Box<dyn Fn(Duration) + Send + Sync>>);
 
 impl<S: Store, C: Clock> Breaker<S, C> {
     /// Failures in a row after which the store is left alone.
@@ -35,6 +42,7 @@ impl<S: Store, C: Clock> Breaker<S, C> {
             pause: Self::PAUSE,
             failures: AtomicU32::new(0),
             try_again_at: AtomicU64::new(0),
+            observer: Observer(None),
         }
     }
 
@@ -42,6 +50,12 @@ impl<S: Store, C: Clock> Breaker<S, C> {
     #[must_use]
     pub fn with(self, tolerance: u32, pause: Duration) -> Self {
         Self { tolerance, pause, ..self }
+    }
+
+    /// With somebody who is told how long each call takes that reaches the store, failed ones included.
+    #[must_use]
+    pub fn observed(self, observer: impl Fn(Duration) + Send + Sync + 'static) -> Self {
+        Self { observer: Observer(Some(Box::new(observer))), ..self }
     }
 
     /// The store behind the breaker.
@@ -91,9 +105,21 @@ impl<S: Store, C: Clock> Store for Breaker<S, C> {
         if !self.admits() {
             return StoreFuture::ready(Err(StoreError::BreakerOpen));
         }
-        self.inner.apply(verb, batch).map(|answer| {
+        let observed = self.observer.0.as_ref().map(|observer| (observer, self.clock.now()));
+        self.inner.apply(verb, batch).map(move |answer| {
+            if let Some((observer, began)) = observed {
+                observer(Duration::from_micros(self.clock.now().since(began)));
+            }
             self.record(answer.as_ref().is_err_and(StoreError::is_outage));
             answer
         })
+    }
+}
+
+// === impl Observer ===
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Observer").field(&self.0.is_some()).finish()
     }
 }

@@ -7,7 +7,7 @@ use std::{
     num::NonZeroU32,
     pin::pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
     },
     task::{Context, Poll, Waker},
@@ -241,4 +241,37 @@ fn a_limiter_reserves_commits_and_cancels() {
     assert!(at_once(limiter.check(&batch)).unwrap().allowed, "the lease ran out");
     assert!(!at_once(limiter.commit(forgotten)).unwrap());
     assert!(at_once(limiter.reserve(&batch, Duration::ZERO)).is_err());
+}
+
+#[test]
+fn a_breaker_tells_how_long_the_store_took_and_nothing_of_what_it_answered_itself() {
+    struct Slow(Arc<Fragile>, Arc<ManualClock>);
+    impl Store for Slow {
+        fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
+            StoreFuture::pending(async move {
+                self.1.advance(Duration::from_millis(7));
+                self.0.apply(verb, batch).await
+            })
+        }
+    }
+
+    let clock = Arc::new(ManualClock::new(START));
+    let store = Fragile::new(&clock);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&told);
+    let breaker = Breaker::new(Slow(Arc::clone(&store), Arc::clone(&clock)), Arc::clone(&clock))
+        .with(2, Duration::from_secs(60))
+        .observed(move |took| heard.lock().unwrap().push(took));
+    let limit = limit();
+    let checks =
+        ["a", "b", "c"].map(|name| Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap());
+    at_once(breaker.apply(Verb::Acquire, &Batch::new(checks).unwrap())).unwrap();
+    let once = Duration::from_millis(7);
+    assert_eq!(*told.lock().unwrap(), [once], "a batch is one call");
+
+    store.down.store(true, Relaxed);
+    for _ in 0..5 {
+        assert!(acquire(&breaker, &limit, FailMode::Open).is_err());
+    }
+    assert_eq!(*told.lock().unwrap(), [once; 3], "two that failed, and none that was not made");
 }

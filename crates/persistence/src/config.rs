@@ -9,6 +9,8 @@ use thiserror::Error;
 #[derive(Clone)]
 pub struct DatabaseConfig {
     pub(crate) place: Place,
+    /// Whether the URL says with which password.
+    has_password: bool,
     pub(crate) max_connections: u32,
     pub(crate) min_connections: u32,
     pub(crate) connect_timeout: Duration,
@@ -98,7 +100,7 @@ impl DatabaseConfig {
             Some(("sqlite", path)) => sqlite_place(path)?,
             _ => return Err(ConfigError::Scheme),
         };
-        Ok(Self::new(place))
+        Ok(Self { has_password: names_password(url), ..Self::new(place) })
     }
 
     /// The SQLite database in this file.
@@ -128,6 +130,7 @@ impl DatabaseConfig {
     fn new(place: Place) -> Self {
         Self {
             place,
+            has_password: false,
             max_connections: 10,
             min_connections: 0,
             connect_timeout: Duration::from_secs(5),
@@ -136,9 +139,13 @@ impl DatabaseConfig {
         }
     }
 
-    /// The same database with this password; a file asks for none.
+    /// The same database, with this password if its URL has none; an empty one is none, and a
+    /// file asks for none.
     #[must_use]
-    pub fn password(self, password: &str) -> Self {
+    pub fn password_if_missing(self, password: &str) -> Self {
+        if self.has_password || password.is_empty() {
+            return self;
+        }
         let place = match self.place {
             Place::Postgres(options) => Place::Postgres(Box::new(options.password(password))),
             other => other,
@@ -197,6 +204,18 @@ fn postgres_place(url: &str) -> Result<Place, ConfigError> {
     Ok(Place::Postgres(Box::new(options)))
 }
 
+/// Whether a PostgreSQL URL holds a password. The driver does not tell, and may have one from the
+/// environment.
+fn names_password(url: &str) -> bool {
+    let (address, query) = url.split_once('?').unwrap_or((url, ""));
+    let authority = address.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = authority.split('/').next().unwrap_or_default();
+    let login = authority.rsplit_once('@').map_or("", |(login, _)| login);
+    let in_login = login.split_once(':').is_some_and(|(_, password)| !password.is_empty());
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    in_login || pairs.any(|(key, value)| key == "password" && !value.is_empty())
+}
+
 fn sqlite_place(path: &str) -> Result<Place, ConfigError> {
     match path.strip_prefix("//").unwrap_or(path) {
         ":memory:" => Ok(Place::Memory),
@@ -222,7 +241,7 @@ impl fmt::Debug for DatabaseConfig {
             .field("connect_timeout", &self.connect_timeout)
             .field("max_lifetime", &self.max_lifetime)
             .field("schema", &self.schema)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

@@ -11,7 +11,8 @@ use crate::{
     migrations,
     outage::Outage,
     postgres,
-    session::{ANSWER_TIMEOUT, Session},
+    query::QueryObserver,
+    session::{ANSWER_TIMEOUT, Observed, Observer, Session},
     sqlite,
     statement::Statement,
 };
@@ -23,6 +24,7 @@ pub struct Database(Arc<Inner>);
 struct Inner {
     pool: Pool,
     connect_timeout: Duration,
+    observer: Observer,
 }
 
 /// The connections to either database.
@@ -41,6 +43,19 @@ impl Database {
     ///
     /// Outside a Tokio runtime.
     pub fn open(config: &DatabaseConfig) -> Self {
+        Self::connect(config, None)
+    }
+
+    /// The same, and `observer` is told how long each statement takes.
+    ///
+    /// # Panics
+    ///
+    /// Outside a Tokio runtime.
+    pub fn open_observed(config: &DatabaseConfig, observer: Arc<dyn QueryObserver>) -> Self {
+        Self::connect(config, Some(observer))
+    }
+
+    fn connect(config: &DatabaseConfig, observer: Observer) -> Self {
         let pool = match &config.place {
             Place::Postgres(options) => Pool::Postgres {
                 pool: postgres::open(options, config),
@@ -52,7 +67,7 @@ impl Database {
             }
             Place::Memory => Pool::Sqlite { pool: sqlite::open_in_memory(config), file: None },
         };
-        Self(Arc::new(Inner { pool, connect_timeout: config.connect_timeout }))
+        Self(Arc::new(Inner { pool, connect_timeout: config.connect_timeout, observer }))
     }
 
     /// Makes what is missing of schemas and tables. Must have succeeded once before anything is
@@ -106,18 +121,21 @@ impl Database {
         on_postgres: &'static str,
         on_sqlite: &'static str,
     ) -> Result<Session, Outage> {
+        let observer = self.0.observer.clone();
         let begun = async {
-            match self.pool() {
+            Ok(match self.pool() {
                 Pool::Postgres { pool, .. } => {
-                    pool.begin_with(on_postgres).await.map(Session::Postgres)
+                    Session::Postgres(Observed::new(pool.begin_with(on_postgres).await?, observer))
                 }
-                Pool::Sqlite { pool, .. } => pool.begin_with(on_sqlite).await.map(Session::Sqlite),
-            }
+                Pool::Sqlite { pool, .. } => {
+                    Session::Sqlite(Observed::new(pool.begin_with(on_sqlite).await?, observer))
+                }
+            })
         };
         // The pool bounds how long it takes to connect.
         let begun = timeout(self.0.connect_timeout + ANSWER_TIMEOUT, begun).await;
         let begun = begun.map_err(|_| Outage::NoAnswer(ANSWER_TIMEOUT))?;
-        begun.map_err(|error| self.explained(error.into()))
+        begun.map_err(|error: sqlx::Error| self.explained(error.into()))
     }
 
     /// The pool only says that it waited too long.

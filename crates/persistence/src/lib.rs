@@ -12,6 +12,7 @@
 //! | `service_configs` | [`ServiceConfigDatabase`]: service documents, their audit log, and who runs on what |
 //! | `session` | a transaction on either database, every statement bounded in time |
 //! | `statement`, `value`, `moment`, `row` | what goes to the database and what comes back |
+//! | `query` | [`QueryObserver`]: who is told how long statements take |
 //! | `postgres`, `listener`, `sqlite` | how each is connected to, and how PostgreSQL tells of changes |
 //! | `migrations` | the tables, versioned; the SQL is in `migrations/` |
 //! | `outage` | why the database does not answer, without what it was given to log in |
@@ -44,6 +45,7 @@ mod migrations;
 mod moment;
 mod outage;
 mod postgres;
+mod query;
 mod quotas;
 mod row;
 mod rules;
@@ -55,5 +57,6 @@ mod value;
 
 pub use config::{ConfigError, DatabaseConfig, PostgresParts};
 pub use database::Database;
+pub use query::{Query, QueryObserver};
 pub use quotas::QuotaDatabase;
 pub use service_configs::ServiceConfigDatabase;

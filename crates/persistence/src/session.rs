@@ -1,11 +1,16 @@
 //! A transaction on either database, every statement bounded in time.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use sqlx::{Postgres, Sqlite, Transaction};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use crate::{outage::Outage, row::Row, statement::Statement};
+use crate::{
+    outage::Outage,
+    query::{Query, QueryObserver},
+    row::Row,
+    statement::Statement,
+};
 
 /// How long the database may work on a statement before it gives up by itself.
 pub(crate) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -15,28 +20,44 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// A transaction. Unless committed, nothing of it happened.
 pub(crate) enum Session {
-    Postgres(Transaction<'static, Postgres>),
-    Sqlite(Transaction<'static, Sqlite>),
+    Postgres(Observed<Transaction<'static, Postgres>>),
+    Sqlite(Observed<Transaction<'static, Sqlite>>),
 }
+
+/// A transaction, and who is told how long its statements take.
+pub(crate) struct Observed<T> {
+    transaction: T,
+    observer: Observer,
+}
+
+/// Who is told how long statements take, if anybody is.
+pub(crate) type Observer = Option<Arc<dyn QueryObserver>>;
 
 // === impl Session ===
 
 impl Session {
     /// Runs a statement and gives its rows.
     pub(crate) async fn rows(&mut self, statement: Statement) -> Result<Vec<Row>, Outage> {
-        answered(async {
+        let (sql, began) = (statement.sql(), Instant::now());
+        let answer = answered(async {
             match self {
-                Self::Postgres(transaction) => {
-                    let rows = statement.for_postgres().fetch_all(&mut **transaction).await?;
+                Self::Postgres(session) => {
+                    let connection = &mut *session.transaction;
+                    let rows = statement.for_postgres().fetch_all(connection).await?;
                     Ok(rows.into_iter().map(Row::Postgres).collect())
                 }
-                Self::Sqlite(transaction) => {
-                    let rows = statement.for_sqlite().fetch_all(&mut **transaction).await?;
+                Self::Sqlite(session) => {
+                    let connection = &mut *session.transaction;
+                    let rows = statement.for_sqlite().fetch_all(connection).await?;
                     Ok(rows.into_iter().map(Row::Sqlite).collect())
                 }
             }
         })
-        .await
+        .await;
+        if let Some(observer) = self.observer() {
+            observer.answered(Query::of(sql), began.elapsed());
+        }
+        answer
     }
 
     /// Runs a statement and gives its first row.
@@ -57,13 +78,33 @@ impl Session {
 
     /// Makes it all so.
     pub(crate) async fn commit(self) -> Result<(), Outage> {
-        answered(async {
+        let (observer, began) = (self.observer().clone(), Instant::now());
+        let answer = answered(async {
             match self {
-                Self::Postgres(transaction) => transaction.commit().await,
-                Self::Sqlite(transaction) => transaction.commit().await,
+                Self::Postgres(session) => session.transaction.commit().await,
+                Self::Sqlite(session) => session.transaction.commit().await,
             }
         })
-        .await
+        .await;
+        if let Some(observer) = observer {
+            observer.answered(Query::COMMIT, began.elapsed());
+        }
+        answer
+    }
+
+    const fn observer(&self) -> &Observer {
+        match self {
+            Self::Postgres(session) => &session.observer,
+            Self::Sqlite(session) => &session.observer,
+        }
+    }
+}
+
+// === impl Observed ===
+
+impl<T> Observed<T> {
+    pub(crate) const fn new(transaction: T, observer: Observer) -> Self {
+        Self { transaction, observer }
     }
 }
 

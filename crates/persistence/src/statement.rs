@@ -30,6 +30,11 @@ impl Statement {
         self
     }
 
+    /// Its words, whose verb and tables are the same on either.
+    pub(crate) const fn sql(&self) -> &'static str {
+        self.on_postgres
+    }
+
     pub(crate) fn for_postgres(self) -> Query<'static, Postgres, PgArguments> {
         let query = sqlx::query(self.on_postgres);
         self.values.into_iter().fold(query, |query, value| match value {

@@ -27,7 +27,7 @@ use crate::{
     rest::Surface,
     serve::{self, Drain, Patience},
     services::Services,
-    stores::Stores,
+    stores::{OpenError, Stores},
     telemetry::{Tracer, TracerError},
     workers::Workers,
 };
@@ -89,6 +89,15 @@ pub enum BuildError {
     AdminToken(io::Error),
 }
 
+impl From<OpenError> for BuildError {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Config(problem) => Self::Config(problem),
+            OpenError::Metrics(error) => Self::Metrics(error),
+        }
+    }
+}
+
 /// How long a delivery that has begun may take once the server stops.
 const LAST_DELIVERY: Duration = Duration::from_secs(5);
 
@@ -100,14 +109,16 @@ impl App {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let defaults = config.ratelimit.defaults()?;
         let workers = Workers::start(config.server.workers()).map_err(BuildError::Workers)?;
-        let Stores { limiter, probe, memory, kind, counters } = {
+        let stores = {
             let _on_a_worker = workers.enter();
-            Stores::open(config, &defaults.limit, Arc::clone(&clock)).map_err(BuildError::Config)?
+            Stores::open(config, &defaults.limit, Arc::clone(&clock))?
         };
-        let target = config.database.target(&config.server.data_dir);
-        let database = Arc::new(Database::open(&target.map_err(BuildError::Config)?));
         let catalog = Arc::new(Catalog::new(defaults, Arc::clone(&clock))?);
-        let metrics = Metrics::new(config, kind, memory, Arc::clone(&catalog))?;
+        let metrics = Metrics::new(config, &stores, Arc::clone(&catalog))?;
+        let Stores { limiter, probe, kind, counters, .. } = stores;
+        let target = config.database.target(&config.server.data_dir).map_err(BuildError::Config)?;
+        let queries = Arc::new(metrics.queries.clone());
+        let database = Arc::new(Database::open_observed(&target, queries));
         let events = Events::new(Arc::new(database.quotas()));
         let ledger: Arc<dyn QuotaLedger> = Arc::new(database.quotas());
         let event_tasks = events.tasks(config, &metrics.events, &ledger, &clock);

@@ -7,29 +7,35 @@ mod envoy;
 mod events;
 mod keyed;
 mod memory;
+mod queries;
 mod quotas;
 mod requests;
 mod rules;
+mod store;
 mod totals;
 
 use std::{collections::HashMap, sync::Arc};
 
 use headgate_ratelimit::Catalog;
-use headgate_store_memory::MemoryStore;
 use prometheus::{Error, IntGauge, Opts, Registry, TextEncoder, core::Collector};
 
 use self::{
     calls::Calls, checks::Checks, keyed::Keyed, memory::MemoryCollector, requests::Requests,
     rules::RulesCollector,
 };
-use crate::{config::Config, stores::StoreKind};
+use crate::{
+    config::Config,
+    stores::{StoreKind, Stores},
+};
 
 pub(crate) use self::{
     calls::Handled,
     envoy::{EnvoyNumbers, EnvoySeries},
     events::{EventNumbers, SinkNumbers},
+    queries::Queries,
     quotas::QuotaNumbers,
     requests::Answered,
+    store::durations as store_durations,
     totals::Totals,
 };
 
@@ -41,6 +47,7 @@ pub(crate) struct Metrics {
     pub(crate) envoy: EnvoyNumbers,
     pub(crate) events: EventNumbers,
     pub(crate) keyed: Keyed,
+    pub(crate) queries: Queries,
     pub(crate) quotas: QuotaNumbers,
     pub(crate) requests: Requests,
     store_up: IntGauge,
@@ -49,25 +56,26 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn new(
         config: &Config,
-        store: StoreKind,
-        memory: Arc<MemoryStore>,
+        stores: &Stores,
         catalog: Arc<Catalog>,
     ) -> Result<Self, Error> {
         let service = HashMap::from([("service".to_owned(), config.app.name.clone())]);
         let registry = Registry::new_custom(None, Some(service))?;
         let capacity = config.memory.capacity.get();
-        registry.register(Box::new(MemoryCollector::new(memory, capacity)?))?;
+        registry.register(Box::new(MemoryCollector::new(Arc::clone(&stores.memory), capacity)?))?;
         registry.register(Box::new(RulesCollector::new(catalog)?))?;
         registered(&registry, build_info(config)?)?;
+        registered(&registry, stores.durations.clone())?;
         Ok(Self {
             calls: Calls::new(&registry)?,
             checks: Checks::new(&registry)?,
             envoy: EnvoyNumbers::new(&registry)?,
             events: EventNumbers::new(&registry, &config.kafka)?,
             keyed: Keyed::new(&registry, &config.app.name)?,
+            queries: Queries::new(&registry)?,
             quotas: QuotaNumbers::new(&registry)?,
             requests: Requests::new(&registry)?,
-            store_up: registered(&registry, store_up(store)?)?,
+            store_up: registered(&registry, store_up(stores.kind)?)?,
             registry,
         })
     }

@@ -8,9 +8,13 @@ use headgate::{
 };
 use headgate_store_memory::MemoryStore;
 use headgate_store_redis::RedisStore;
+use prometheus::Histogram;
 use thiserror::Error;
 
-use crate::config::{Config, Problem};
+use crate::{
+    config::{Config, Problem},
+    metrics,
+};
 
 /// The stores of one server.
 pub(crate) struct Stores {
@@ -24,6 +28,17 @@ pub(crate) struct Stores {
     pub(crate) kind: StoreKind,
     /// Where quotas are counted.
     pub(crate) counters: Counters,
+    /// How long calls took that left the process.
+    pub(crate) durations: Histogram,
+}
+
+/// Why there are no stores.
+#[derive(Debug, Error)]
+pub(crate) enum OpenError {
+    #[error("{0}")]
+    Config(Problem),
+    #[error(transparent)]
+    Metrics(#[from] prometheus::Error),
 }
 
 /// Where quotas are counted: in the same store, whose failures nobody answers for.
@@ -78,10 +93,10 @@ impl Stores {
         config: &Config,
         limit: &Limit,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, OpenError> {
         let capacity = config.memory.capacity.get() as usize;
         let memory = Arc::new(MemoryStore::builder().capacity(capacity).build());
-        let Some(target) = config.redis.target()? else {
+        let Some(target) = config.redis.target().map_err(OpenError::Config)? else {
             let probe = Probe::new(Arc::clone(&memory), limit);
             return Ok(Self {
                 limiter: Limiter::new(Arc::clone(&memory)),
@@ -89,15 +104,20 @@ impl Stores {
                 probe,
                 memory,
                 kind: StoreKind::Memory,
+                durations: metrics::store_durations(StoreKind::Memory)?,
             });
         };
-        let redis = Arc::new(Breaker::new(RedisStore::connect(target), Arc::clone(&clock)));
+        let durations = metrics::store_durations(StoreKind::Redis)?;
+        let times = durations.clone();
+        let redis = Breaker::new(RedisStore::connect(target), Arc::clone(&clock))
+            .observed(move |took| times.observe(took.as_secs_f64()));
+        let redis = Arc::new(redis);
         let probe = Probe::new(Arc::clone(&redis), limit);
         let counters = Counters::new(Arc::clone(&redis) as _, true, &probe);
         let replicas = config.ratelimit.replicas();
         let policy = FailurePolicy::new(redis, Arc::clone(&memory), replicas, clock);
         let limiter = Limiter::new(policy);
-        Ok(Self { limiter, probe, memory, kind: StoreKind::Redis, counters })
+        Ok(Self { limiter, probe, memory, kind: StoreKind::Redis, counters, durations })
     }
 }
 

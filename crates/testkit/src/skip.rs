@@ -109,6 +109,13 @@ mod tests {
     }
 
     #[test]
+    fn continuous_integration_says_that_it_is_that() {
+        let run = include_str!("../../../.ci/run");
+        let set = run.find("\nexport CI=true\n").expect("CI=true for every command");
+        assert!(run.find("\nmake ").is_some_and(|make| set < make), "{run}");
+    }
+
+    #[test]
     fn names_the_test_behind_an_async_body() {
         assert_eq!(test_name("conformance::on_redis::here"), "conformance::on_redis");
         assert_eq!(test_name("conformance::on_redis::{{closure}}::here"), "conformance::on_redis");

@@ -24,6 +24,13 @@ impl Server {
         url
     }
 
+    /// Where it says that it is there.
+    pub(super) fn health(&self) -> Url {
+        let mut url = self.0.clone();
+        url.set_path("healthz");
+        url
+    }
+
     /// Whether it is asked over TLS.
     pub(super) fn is_secured(&self) -> bool {
         self.0.scheme() == "https"

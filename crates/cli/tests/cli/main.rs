@@ -8,6 +8,7 @@ mod config;
 mod deploy;
 mod export;
 mod harness;
+mod health;
 mod https;
 mod import;
 mod keyed;

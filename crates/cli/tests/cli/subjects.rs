@@ -42,6 +42,25 @@ fn usage_is_of_a_rule_and_a_subject() {
 }
 
 #[test]
+fn whose_usage_is_asked_only_where_that_is_not_known() {
+    let (server, pattern) = server();
+    let exact =
+        create(&server, &["--scope", "user", "--pattern", "x", "--limit", "3", "--window", "1h"]);
+    let told = |arguments: &[&str]| {
+        let output = server.run(&[&["usage"], arguments].concat());
+        let lines = printed(&output).lines().skip(5).map(str::to_owned).collect::<Vec<_>>();
+        lines.join("\n")
+    };
+    let nothing = "used         -\nremaining    -\nreset at     -";
+    assert_eq!(told(&[&exact]), nothing);
+    assert_eq!(told(&[&exact, "--identifier", "x"]), nothing);
+    assert_eq!(told(&[&pattern, "--identifier", "u9"]), nothing);
+    assert!(told(&[&pattern]).starts_with("used         (give --identifier)\n"));
+    printed(&server.run(&["check", "user", "x"]));
+    assert!(told(&[&exact]).starts_with("used         1\nremaining    2\n"));
+}
+
+#[test]
 fn a_check_can_cost_more_or_nothing() {
     let (server, _) = server();
     let remaining = |options: &[&str]| {

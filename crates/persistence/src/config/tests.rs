@@ -24,6 +24,30 @@ fn a_url_and_its_parts_name_the_same_database() {
 }
 
 #[test]
+fn a_password_beside_the_url_completes_one_that_has_none() {
+    let words = |url: &str, password: &str| {
+        let config = DatabaseConfig::from_url(url).unwrap().password_if_missing(password);
+        format!("{:?}", postgres(&config))
+    };
+    let complete = words("postgres://me:own@host/db", "");
+    assert!(complete.contains("own"), "{complete}");
+    for url in ["postgres://me:own@host/db", "postgres://me@host/db?password=own"] {
+        assert_eq!(words(url, "beside"), complete, "{url}");
+    }
+    for url in
+        ["postgres://me@host/db", "postgres://me:@host/db", "postgres://me@host/db?password="]
+    {
+        assert_eq!(words(url, "own"), complete, "{url}");
+        assert_eq!(
+            words(url, ""),
+            format!("{:?}", postgres(&DatabaseConfig::from_url(url).unwrap()))
+        );
+    }
+    let port = words("postgres://host:5433/db", "beside");
+    assert!(port.contains("beside"), "{port}");
+}
+
+#[test]
 fn a_sqlite_url_names_a_file_from_here_or_from_the_root() {
     for (url, path) in [
         ("sqlite://data/headgate.db", "data/headgate.db"),

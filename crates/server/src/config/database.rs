@@ -53,7 +53,7 @@ impl DatabaseConfig {
         }?;
         let target = match (&self.url, &self.password) {
             // A URL with the password left out takes the one that is given beside it.
-            (Some(_), Some(password)) => target.password(password.expose()),
+            (Some(_), Some(password)) => target.password_if_missing(password.expose()),
             _ => target,
         };
         let target = target

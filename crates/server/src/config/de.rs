@@ -82,6 +82,7 @@ impl<'de> Deserializer<'de> for Node {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         match self.value {
+            Value::Null => visitor.visit_unit(),
             Value::Text(text) => visitor.visit_string(text),
             Value::List(items) => visitor.visit_seq(SeqDeserializer::new(items.into_iter())),
             Value::Map(entries) => visitor.visit_map(MapDeserializer::new(entries.into_iter())),
@@ -110,7 +111,7 @@ impl<'de> Deserializer<'de> for Node {
         visitor.visit_seq(SeqDeserializer::new(text.split(',').map(item)))
     }
 
-    /// A key that is there has a value: null was left out when the file was read.
+    /// A key that is known and there has a value: null was left out with the section it is in.
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         visitor.visit_some(self)
     }
@@ -123,15 +124,20 @@ impl<'de> Deserializer<'de> for Node {
         visitor.visit_newtype_struct(self)
     }
 
-    /// Serde would read a list as a section whose keys were left out.
+    /// Null leaves a key at its default, but only a key that there is.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        known: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Mismatch> {
         match self.value {
+            // Serde would read it as a section whose keys were left out.
             Value::List(_) => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
+            Value::Map(mut entries) => {
+                entries.retain(|key, node| !(node.is_null() && known.contains(&key.as_str())));
+                visitor.visit_map(MapDeserializer::new(entries.into_iter()))
+            }
             _ => self.deserialize_any(visitor),
         }
     }

@@ -63,11 +63,12 @@ pub(super) fn resolve(tree: &mut Node) -> Vec<Problem> {
 
 fn read(tree: &mut Node, secret: &str) -> Result<(), Problem> {
     let file_key = format!("{secret}_file");
-    let Some(node) = tree.remove(&file_key) else {
+    let Some(node) = tree.remove(&file_key).filter(|node| !node.is_null()) else {
         return Ok(());
     };
     let problem = |message| Problem::new(&file_key, message).from(&node.origin);
-    match tree.get(secret).map(|plain| (&plain.origin, &node.origin)) {
+    let plain = tree.get(secret).filter(|plain| !plain.is_null());
+    match plain.map(|plain| (&plain.origin, &node.origin)) {
         // What the environment says overrides the file, in either form.
         Some((Origin::Variable(_), Origin::File { .. })) => return Ok(()),
         None | Some((Origin::File { .. }, Origin::Variable(_))) => {}

@@ -1,3 +1,5 @@
+mod null;
+
 use std::{fs, path::PathBuf};
 
 use super::*;
@@ -183,14 +185,6 @@ fn a_list_in_a_variable_has_commas() {
     let urls = config.redis.urls.unwrap();
     let urls: Vec<&str> = urls.iter().map(Secret::expose).collect();
     assert_eq!(urls, ["redis://a:1", "redis://b:2"]);
-}
-
-#[test]
-fn null_leaves_a_key_at_its_default() {
-    let config = load("redis:\nserver:\n  port: ~\n  host: null\n", &[]).unwrap();
-    assert_eq!(config.server.address().to_string(), "127.0.0.1:8080");
-    assert!(load("", &[]).is_ok());
-    assert!(load("---\n# nothing\n", &[]).is_ok());
 }
 
 #[test]

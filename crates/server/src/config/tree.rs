@@ -14,6 +14,8 @@ pub(super) struct Node {
 /// A value as it was written.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
+    /// Nothing: it leaves its key at the default, if there is such a key.
+    Null,
     Text(String),
     List(Vec<Node>),
     Map(BTreeMap<String, Node>),
@@ -68,6 +70,10 @@ impl Node {
         let mut section = self;
         let mut names = key.split('.').peekable();
         while let Some(name) = names.next() {
+            // A section that says nothing has room for everything.
+            if section.is_null() {
+                section.value = Value::default();
+            }
             let Value::Map(entries) = &mut section.value else {
                 let message = "a value was given where a section is expected";
                 return Err(Problem::new(key, message).from(&node.origin));
@@ -81,24 +87,29 @@ impl Node {
         Ok(())
     }
 
+    /// Whether it says nothing.
+    pub(super) const fn is_null(&self) -> bool {
+        matches!(self.value, Value::Null)
+    }
+
     fn items(&self) -> &[Self] {
         match &self.value {
             Value::List(items) => items,
-            Value::Text(_) | Value::Map(_) => &[],
+            _ => &[],
         }
     }
 
     fn entries(&self) -> Option<&BTreeMap<String, Self>> {
         match &self.value {
             Value::Map(entries) => Some(entries),
-            Value::Text(_) | Value::List(_) => None,
+            _ => None,
         }
     }
 
     fn entries_mut(&mut self) -> Option<&mut BTreeMap<String, Self>> {
         match &mut self.value {
             Value::Map(entries) => Some(entries),
-            Value::Text(_) | Value::List(_) => None,
+            _ => None,
         }
     }
 }

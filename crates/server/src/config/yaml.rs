@@ -65,33 +65,32 @@ impl<'t> Reader<'t> {
                 _ => {}
             }
         }
-        Ok(document.flatten().unwrap_or_default())
+        Ok(document.filter(|document| !document.is_null()).unwrap_or_default())
     }
 
-    /// A value; `None` for null, which leaves a key at its default.
-    fn value(&mut self) -> Result<Option<Node>, ScanError> {
+    fn value(&mut self) -> Result<Node, ScanError> {
         let Some((event, span)) = self.next()? else {
-            return Ok(None);
+            return Ok(Node { value: Value::Null, origin: Origin::Default });
         };
         if self.depth == MAX_DEPTH {
             return Err(wrong(span, "nested too deeply"));
         }
         self.depth += 1;
         let value = match event {
-            Event::Scalar(text, ScalarStyle::Plain, ..) if is_null(&text) => None,
-            Event::Scalar(text, ..) => Some(Value::Text(text.into_owned())),
-            Event::SequenceStart(..) => Some(Value::List(self.list()?)),
-            Event::MappingStart(..) => Some(Value::Map(self.section()?)),
+            Event::Scalar(text, ScalarStyle::Plain, ..) if is_null(&text) => Value::Null,
+            Event::Scalar(text, ..) => Value::Text(text.into_owned()),
+            Event::SequenceStart(..) => Value::List(self.list()?),
+            Event::MappingStart(..) => Value::Map(self.section()?),
             _ => return Err(wrong(span, "anchors and aliases are not understood here")),
         };
         self.depth -= 1;
-        Ok(value.map(|value| Node { value, origin: self.origin(span) }))
+        Ok(Node { value, origin: self.origin(span) })
     }
 
     fn list(&mut self) -> Result<Vec<Node>, ScanError> {
         let mut items = Vec::new();
         while !matches!(self.events.peek(), Some(Ok((Event::SequenceEnd, _)))) {
-            items.extend(self.value()?);
+            items.extend(Some(self.value()?).filter(|item| !item.is_null()));
         }
         self.next()?;
         Ok(items)
@@ -107,11 +106,12 @@ impl<'t> Reader<'t> {
             };
             // Where the key stands is where people look for the value.
             let origin = self.origin(span);
-            let value = self.value()?.map(|node| Node { origin, ..node });
+            let value = Node { origin, ..self.value()? };
             if entries.contains_key(&key) {
                 return Err(wrong(span, &format!("{key:?} stands here twice")));
             }
-            entries.extend(value.map(|value| (key, value)));
+            // Also null: whether there is such a key is not known yet.
+            entries.insert(key, value);
         }
         Ok(entries)
     }

@@ -3,13 +3,17 @@
 use hyper::Request;
 use serde_json::json;
 
-use crate::harness::{RULES, Server};
+use crate::{
+    backend::{Backend, on_both_backends},
+    harness::RULES,
+};
 
 const AUDIT: &str = "/api/v1/ratelimit/audit";
 
-#[tokio::test]
-async fn every_change_is_on_record() {
-    let server = Server::start(&[]).await;
+on_both_backends!(every_change_is_on_record,);
+
+async fn every_change_is_on_record(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let token = server.admin_token.clone().unwrap();
     let named = |method: &str, path: &str, id: &str| {
         Request::builder()

@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
-use crate::harness::{CHECK, RULES, Server};
+use crate::{
+    backend::{Backend, on_both_backends},
+    harness::{CHECK, RULES},
+};
 
 /// Every protected request, with the least role that may make it.
 fn protected() -> Vec<(&'static str, String, String, usize)> {
@@ -33,20 +36,22 @@ const TOKENS: [&str; 3] = [
     "admin-token-0123456789abcdef0123456789ab",
 ];
 
-#[tokio::test]
-async fn each_role_may_do_what_the_table_says_and_no_more() {
+on_both_backends!(
+    each_role_may_do_what_the_table_says_and_no_more,
+    nobody_gets_in_without_a_token_or_with_a_wrong_one,
+    checks_health_and_metrics_are_open,
+    with_authentication_off_everybody_may_do_everything,
+);
+
+async fn each_role_may_do_what_the_table_says_and_no_more(backend: &Backend) {
     let folder = tempfile::tempdir().unwrap();
-    let mut config = "auth:\n  tokens:\n".to_owned();
-    for (role, token) in ROLES.iter().zip(TOKENS) {
+    let named = ROLES.iter().zip(TOKENS).map(|(role, token)| {
         let file = folder.path().join(role);
         std::fs::write(&file, token).unwrap();
-        let token =
-            format!("    - {{name: the-{role}, role: {role}, token_file: {}}}\n", file.display());
-        config.push_str(&token);
-    }
-    let file = folder.path().join("config.yaml");
-    std::fs::write(&file, config).unwrap();
-    let server = Server::start_with_file(&file, &[]).await;
+        format!("{{name: the-{role}, role: {role}, token_file: {}}}", file.display())
+    });
+    let tokens = format!("[{}]", named.collect::<Vec<_>>().join(", "));
+    let server = backend.serve(&[("auth.tokens", &tokens)]).await;
     for (method, path, body, least) in protected() {
         for (rank, token) in TOKENS.iter().enumerate() {
             let reply = server.with_token(Some(token), method, &path, &body).await;
@@ -62,9 +67,8 @@ async fn each_role_may_do_what_the_table_says_and_no_more() {
     assert_eq!(body["entries"][0]["actor"], "the-sys_admin", "{body}");
 }
 
-#[tokio::test]
-async fn nobody_gets_in_without_a_token_or_with_a_wrong_one() {
-    let server = Server::start(&[]).await;
+async fn nobody_gets_in_without_a_token_or_with_a_wrong_one(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     for (method, path, body, _) in protected() {
         let missing = server.with_token(None, method, &path, &body).await;
         assert_eq!(missing.status, 401, "{method} {path}");
@@ -78,9 +82,8 @@ async fn nobody_gets_in_without_a_token_or_with_a_wrong_one() {
     }
 }
 
-#[tokio::test]
-async fn checks_health_and_metrics_are_open() {
-    let server = Server::start(&[]).await;
+async fn checks_health_and_metrics_are_open(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     assert_eq!(server.check_user("u1").await.status, 200);
     let body = json!({"checks": [{"scope": "user", "identifier": "u1"}]}).to_string();
     assert_eq!(server.post(&format!("{CHECK}/batch"), &body).await.status, 200);
@@ -89,9 +92,8 @@ async fn checks_health_and_metrics_are_open() {
     }
 }
 
-#[tokio::test]
-async fn with_authentication_off_everybody_may_do_everything() {
-    let server = Server::start(&[("auth.mode", "off")]).await;
+async fn with_authentication_off_everybody_may_do_everything(backend: &Backend) {
+    let server = backend.serve(&[("auth.mode", "off")]).await;
     assert_eq!(server.admin_token, None);
     assert_eq!(server.with_token(None, "GET", RULES, "").await.status, 200);
 }

@@ -3,14 +3,24 @@
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::harness::{CHECK, Server};
+use crate::{
+    backend::{Backend, on_both_backends},
+    harness::CHECK,
+};
 
 /// So long that nothing refills while a test runs.
 const FOREVER: (&str, &str) = ("ratelimit.default_window_seconds", "8640000");
 
-#[tokio::test]
-async fn the_default_rule_allows_a_hundred_a_minute() {
-    let server = Server::start(&[]).await;
+on_both_backends!(
+    the_default_rule_allows_a_hundred_a_minute,
+    a_denial_says_why_and_when,
+    subjects_and_scopes_have_allowances_of_their_own,
+    a_window_selects_the_rule_and_opens_no_bucket,
+    of_400_at_once_exactly_50_are_admitted,
+);
+
+async fn the_default_rule_allows_a_hundred_a_minute(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let reply = server.check_user("u1").await;
     let mut body = reply.json();
     let reset_at = body["reset_at"].take().as_u64().unwrap();
@@ -26,13 +36,10 @@ async fn the_default_rule_allows_a_hundred_a_minute() {
     assert_eq!(reply.header("retry-after"), "");
 }
 
-#[tokio::test]
-async fn a_denial_says_why_and_when() {
-    let server = Server::start(&[
-        ("ratelimit.default_limit", "2"),
-        ("ratelimit.default_window_seconds", "7200"),
-    ])
-    .await;
+async fn a_denial_says_why_and_when(backend: &Backend) {
+    let server = backend
+        .serve(&[("ratelimit.default_limit", "2"), ("ratelimit.default_window_seconds", "7200")])
+        .await;
     server.check_user("u1").await;
     let last = server.check_user("u1").await;
     assert_eq!(last.json()["remaining"], 0);
@@ -54,9 +61,8 @@ async fn a_denial_says_why_and_when() {
     assert_eq!(last.header("x-ratelimit-reset"), reset_at.to_string());
 }
 
-#[tokio::test]
-async fn subjects_and_scopes_have_allowances_of_their_own() {
-    let server = Server::start(&[("ratelimit.default_limit", "1"), FOREVER]).await;
+async fn subjects_and_scopes_have_allowances_of_their_own(backend: &Backend) {
+    let server = backend.serve(&[("ratelimit.default_limit", "1"), FOREVER]).await;
     for scope in ["service", "user", "endpoint"] {
         for identifier in ["a", "/api/v1/orders", "ユーザー \\\"quoted\\\""] {
             let body = format!(r#"{{"scope":"{scope}","identifier":"{identifier}"}}"#);
@@ -68,9 +74,8 @@ async fn subjects_and_scopes_have_allowances_of_their_own() {
     }
 }
 
-#[tokio::test]
-async fn a_window_selects_the_rule_and_opens_no_bucket() {
-    let server = Server::start(&[("ratelimit.default_limit", "7")]).await;
+async fn a_window_selects_the_rule_and_opens_no_bucket(backend: &Backend) {
+    let server = backend.serve(&[("ratelimit.default_limit", "7")]).await;
     let mut remaining = 7;
     for window in [r#""60s""#, r#""1m""#, r#""60""#, "60", "null"] {
         let body = format!(r#"{{"scope":"user","identifier":"u1","window":{window}}}"#);
@@ -80,9 +85,8 @@ async fn a_window_selects_the_rule_and_opens_no_bucket() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn of_400_at_once_exactly_50_are_admitted() {
-    let server = Server::start(&[("ratelimit.default_limit", "50"), FOREVER]).await;
+async fn of_400_at_once_exactly_50_are_admitted(backend: &Backend) {
+    let server = backend.serve(&[("ratelimit.default_limit", "50"), FOREVER]).await;
     let replies = join_all((0..400).map(|_| server.check_user("u1"))).await;
     let admitted = replies.iter().filter(|reply| reply.json()["allowed"] == true).count();
     assert_eq!(admitted, 50);

@@ -83,7 +83,7 @@ async fn every_metric_is_documented() {
         .iter()
         .map(|row| code(row[0]).to_owned())
         .filter(|name| {
-            ["headgate_", "http_", "grpc_", "rate_limiter_", "kafka_"]
+            ["headgate_", "http_", "grpc_", "rate_limiter_", "kafka_", "db_"]
                 .iter()
                 .any(|own| name.starts_with(own))
         })

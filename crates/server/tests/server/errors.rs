@@ -7,7 +7,10 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::harness::{CHECK, Reply, Server};
+use crate::{
+    backend::{Backend, on_both_backends},
+    harness::{CHECK, Reply, Server},
+};
 
 /// Checks the envelope, and gives what is in it without the request's id.
 fn refused(reply: &Reply, status: u16) -> Value {
@@ -26,9 +29,14 @@ fn refused(reply: &Reply, status: u16) -> Value {
     body["error"].take()
 }
 
-#[tokio::test]
-async fn all_bad_fields_are_told_at_once() {
-    let server = Server::start(&[]).await;
+on_both_backends!(
+    all_bad_fields_are_told_at_once,
+    identifiers_that_cannot_be_kept_are_refused,
+    a_request_that_takes_too_long_is_ended,
+);
+
+async fn all_bad_fields_are_told_at_once(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let scope =
         json!({"field": "scope", "message": "scope must be one of: service, user, endpoint"});
     let cases = [
@@ -79,9 +87,8 @@ async fn all_bad_fields_are_told_at_once() {
     }
 }
 
-#[tokio::test]
-async fn identifiers_that_cannot_be_kept_are_refused() {
-    let server = Server::start(&[]).await;
+async fn identifiers_that_cannot_be_kept_are_refused(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let cases = [
         ("a\nb", "identifier must not contain control characters (found byte 0x0a)"),
         ("a\0b", "identifier must not contain control characters (found byte 0x00)"),
@@ -191,9 +198,8 @@ async fn a_wrong_method_is_told_the_right_one() {
     assert_eq!((head.status.as_u16(), head.text.as_str()), (405, ""));
 }
 
-#[tokio::test]
-async fn a_request_that_takes_too_long_is_ended() {
-    let server = Server::start(&[("server.request_timeout_seconds", "1")]).await;
+async fn a_request_that_takes_too_long_is_ended(backend: &Backend) {
+    let server = backend.serve(&[("server.request_timeout_seconds", "1")]).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let head = format!(
         "POST {CHECK} HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\n\

@@ -3,11 +3,15 @@
 use hyper::Request;
 use serde_json::json;
 
-use crate::harness::{CHECK, Server};
+use crate::{
+    backend::{Backend, on_both_backends},
+    harness::{CHECK, Server},
+};
 
-#[tokio::test]
-async fn a_server_on_memory_is_alive_and_ready() {
-    let server = Server::start(&[]).await;
+on_both_backends!(a_server_is_alive_and_ready);
+
+async fn a_server_is_alive_and_ready(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let live = server.get("/healthz").await;
     assert_eq!((live.status.as_u16(), live.json()), (200, json!({"status": "ok"})));
     let ready = server.get("/readyz").await;

@@ -4,6 +4,7 @@
 
 mod audit;
 mod auth;
+mod backend;
 mod check;
 mod connections;
 mod console;
@@ -17,6 +18,7 @@ mod harness;
 mod health;
 mod keyed;
 mod kong;
+mod load;
 mod openapi;
 mod quotas;
 mod redis;
@@ -24,3 +26,4 @@ mod replicas;
 mod rules;
 mod schemathesis;
 mod subjects;
+mod times;

@@ -1,9 +1,12 @@
-//! `/api/v1/ratelimit/rules`, on the embedded default and on PostgreSQL.
+//! `/api/v1/ratelimit/rules`, on the embedded default and on PostgreSQL with Redis.
 
 use headgate_testkit::{Postgres, require};
 use serde_json::{Value, json};
 
-use crate::harness::{RULES, Reply, Server};
+use crate::{
+    backend::{Backend, on_both_backends},
+    harness::{RULES, Reply, Server},
+};
 
 const UNKNOWN: &str = "550e8400-e29b-41d4-a716-446655440000";
 
@@ -33,6 +36,15 @@ fn details(reply: &Reply) -> Vec<(String, String)> {
     let details = body["error"]["details"].as_array().unwrap();
     details.iter().map(|detail| (text(&detail["field"]), text(&detail["message"]))).collect()
 }
+
+on_both_backends!(
+    rules_are_made_listed_changed_and_deleted,
+    every_bad_field_is_named_at_once,
+    a_page_that_cannot_be_is_refused,
+    what_is_no_id_is_no_rules,
+    an_update_keeps_the_optional_fields_it_leaves_out,
+    a_list_of_rules_is_applied_as_a_whole_or_not_at_all,
+);
 
 async fn a_rule_lives_from_creation_to_deletion(server: &Server) {
     let created = server.admin("POST", RULES, &rule("user", "*", 100, 60).to_string()).await;
@@ -122,28 +134,19 @@ async fn no_two_rules_are_about_the_same(server: &Server) {
     assert_eq!(error(&moved), expected);
 }
 
-#[tokio::test]
-async fn rules_on_sqlite() {
-    let server = Server::start(&[]).await;
+async fn rules_are_made_listed_changed_and_deleted(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     a_rule_lives_from_creation_to_deletion(&server).await;
     rules_are_listed_in_pages(&server).await;
     no_two_rules_are_about_the_same(&server).await;
+    if let Backend::PostgresAndRedis(database, _) = backend {
+        let kept = database.psql("SELECT count(*) FROM ratelimit.rate_limit_rules");
+        assert_eq!(kept.trim(), "27");
+    }
 }
 
-#[tokio::test]
-async fn rules_on_postgres() {
-    let postgres = require!(Postgres::shared());
-    let server = Server::start(&[("database.url", postgres.url())]).await;
-    a_rule_lives_from_creation_to_deletion(&server).await;
-    rules_are_listed_in_pages(&server).await;
-    no_two_rules_are_about_the_same(&server).await;
-    let kept = postgres.psql("SELECT count(*) FROM ratelimit.rate_limit_rules");
-    assert_eq!(kept.trim(), "27");
-}
-
-#[tokio::test]
-async fn every_bad_field_is_named_at_once() {
-    let server = Server::start(&[]).await;
+async fn every_bad_field_is_named_at_once(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let reply = server.admin("POST", RULES, &rule("user", "*", 0, 0).to_string()).await;
     let message = "validation failed".to_owned();
     assert_eq!(error(&reply), (400, "SYS_RATELIMIT_VALIDATION_ERROR".to_owned(), message));
@@ -173,9 +176,8 @@ async fn every_bad_field_is_named_at_once() {
     assert_eq!(messages, expected);
 }
 
-#[tokio::test]
-async fn a_page_that_cannot_be_is_refused() {
-    let server = Server::start(&[]).await;
+async fn a_page_that_cannot_be_is_refused(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let reply = server
         .admin("GET", &format!("{RULES}?page=0&page_size=101&scope=x&enabled_only=maybe"), "")
         .await;
@@ -188,18 +190,16 @@ async fn a_page_that_cannot_be_is_refused() {
     }
 }
 
-#[tokio::test]
-async fn what_is_no_id_is_no_rules() {
-    let server = Server::start(&[]).await;
+async fn what_is_no_id_is_no_rules(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     for id in [UNKNOWN, "nonsense"] {
         let reply = server.admin("GET", &format!("{RULES}/{id}"), "").await;
         assert_eq!(error(&reply).2, format!("rule not found: {id}"));
     }
 }
 
-#[tokio::test]
-async fn an_update_keeps_the_optional_fields_it_leaves_out() {
-    let server = Server::start(&[]).await;
+async fn an_update_keeps_the_optional_fields_it_leaves_out(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let mut full = rule("user", "*", 10, 60);
     full["name"] = json!("everybody");
     full["algorithm"] = json!("leaky_bucket");
@@ -221,9 +221,8 @@ async fn an_update_keeps_the_optional_fields_it_leaves_out() {
     assert_eq!(dropped.get("burst"), None);
 }
 
-#[tokio::test]
-async fn a_list_of_rules_is_applied_as_a_whole_or_not_at_all() {
-    let server = Server::start(&[]).await;
+async fn a_list_of_rules_is_applied_as_a_whole_or_not_at_all(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     server.create_rule(&rule("user", "old", 1, 60)).await;
     server.create_rule(&rule("user", "kept", 1, 60)).await;
     let list = |prune: bool, dry_run: bool| {

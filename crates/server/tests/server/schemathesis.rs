@@ -2,7 +2,7 @@
 
 use headgate_testkit::{Schemathesis, require};
 
-use crate::harness::Server;
+use crate::{backend::Backend, harness::Server};
 
 /// What of all that Schemathesis can look for is not looked for:
 /// - `positive_data_acceptance`: whether a request fits also depends on the rules that there
@@ -12,8 +12,7 @@ use crate::harness::Server;
 const NOT_CHECKED: &str = "positive_data_acceptance,negative_data_rejection";
 
 /// Runs Schemathesis over the whole document, as the administrator.
-async fn run(schemathesis: Schemathesis, more: &[&'static str]) {
-    let server = Server::start(&[]).await;
+async fn run(schemathesis: Schemathesis, server: Server, more: &[&'static str]) {
     let token = server.admin_token.as_deref().expect("a first start");
     let document = format!("http://{}/api-docs/openapi.json", server.address);
     let authorization = format!("Authorization: Bearer {token}");
@@ -34,7 +33,18 @@ async fn no_answer_is_one_that_is_not_described() {
     let schemathesis = require!(Schemathesis::find());
     let phases = ["--phases", "examples,coverage,fuzzing,stateful", "--max-examples", "25"];
     let checks = ["--checks", "all", "--exclude-checks", NOT_CHECKED];
-    run(schemathesis, &[phases, checks].concat()).await;
+    run(schemathesis, Server::start(&[]).await, &[phases, checks].concat()).await;
+}
+
+/// The surface is the same, and the statements and scripts are not: what the document has examples
+/// and bounds of is tried once more, and what is left to chance is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn nor_is_one_on_postgres_and_redis() {
+    let schemathesis = require!(Schemathesis::find());
+    let backend = require!(Backend::postgres_and_redis());
+    let phases = ["--phases", "examples,coverage,stateful", "--max-examples", "5"];
+    let checks = ["--checks", "all", "--exclude-checks", NOT_CHECKED];
+    run(schemathesis, backend.serve(&[]).await, &[phases, checks].concat()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,5 +53,6 @@ async fn no_body_is_taken_that_the_description_forbids() {
     let phases = ["--phases", "coverage,fuzzing", "--max-examples", "25", "--mode", "negative"];
     let checks = ["--checks", "negative_data_rejection"];
     let with_a_body = ["--include-method", "POST", "--include-method", "PUT"];
-    run(schemathesis, &[&phases[..], &checks, &with_a_body].concat()).await;
+    let server = Server::start(&[]).await;
+    run(schemathesis, server, &[&phases[..], &checks, &with_a_body].concat()).await;
 }

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{CHECK, RULES, Server};
+use crate::{
+    backend::{Backend, on_both_backends},
+    harness::{CHECK, RULES},
+};
 
 /// So long that nothing refills while a test runs.
 const FOREVER: i64 = 8_640_000;
@@ -11,9 +14,23 @@ fn rule(scope: &str, pattern: &str, limit: i64, window: i64) -> Value {
     json!({"scope": scope, "identifier_pattern": pattern, "limit": limit, "window_seconds": window})
 }
 
-#[tokio::test]
-async fn the_closest_rule_decides_and_else_the_default() {
-    let server = Server::start(&[("ratelimit.default_limit", "7")]).await;
+on_both_backends!(
+    the_closest_rule_decides_and_else_the_default,
+    windows_stack_and_all_must_admit,
+    a_changed_limit_acts_on_the_next_check_and_gives_nothing_anew,
+    a_disabled_rule_admits_and_counts_nothing,
+    a_cost_takes_so_many_and_a_dry_run_none,
+    every_algorithm_can_be_chosen,
+    usage_is_shown_where_there_is_any,
+    a_reset_gives_everything_back,
+    what_matches_is_explained,
+    a_batch_is_admitted_as_a_whole_or_takes_nothing,
+    decisions_are_counted_by_rule,
+    the_headers_are_those_of_the_draft,
+);
+
+async fn the_closest_rule_decides_and_else_the_default(backend: &Backend) {
+    let server = backend.serve(&[("ratelimit.default_limit", "7")]).await;
     for (pattern, limit) in [("*", 1), ("ip:*", 2), ("ip:10.*", 3), ("ip:10.0.0.1", 4)] {
         server.create_rule(&rule("user", pattern, limit, 60)).await;
     }
@@ -25,9 +42,8 @@ async fn the_closest_rule_decides_and_else_the_default() {
     assert_eq!(server.post(CHECK, &body).await.json()["limit"], 7);
 }
 
-#[tokio::test]
-async fn windows_stack_and_all_must_admit() {
-    let server = Server::start(&[]).await;
+async fn windows_stack_and_all_must_admit(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     server.create_rule(&rule("user", "u1", 5, FOREVER)).await;
     server.create_rule(&rule("user", "u1", 2, FOREVER + 1)).await;
     for left in [1, 0] {
@@ -48,9 +64,8 @@ async fn windows_stack_and_all_must_admit() {
     );
 }
 
-#[tokio::test]
-async fn a_changed_limit_acts_on_the_next_check_and_gives_nothing_anew() {
-    let server = Server::start(&[]).await;
+async fn a_changed_limit_acts_on_the_next_check_and_gives_nothing_anew(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let id = server.create_rule(&rule("user", "u1", 10, FOREVER)).await;
     let path = format!("{RULES}/{id}");
     for _ in 0..4 {
@@ -64,9 +79,8 @@ async fn a_changed_limit_acts_on_the_next_check_and_gives_nothing_anew() {
     assert_eq!(server.check_user("u1").await.json()["remaining"], 0);
 }
 
-#[tokio::test]
-async fn a_disabled_rule_admits_and_counts_nothing() {
-    let server = Server::start(&[]).await;
+async fn a_disabled_rule_admits_and_counts_nothing(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let mut off = rule("user", "u1", 1, FOREVER);
     off["enabled"] = json!(false);
     let id = server.create_rule(&off).await;
@@ -84,9 +98,8 @@ async fn a_disabled_rule_admits_and_counts_nothing() {
     assert_eq!(server.check_user("u1").await.json()["remaining"], 0);
 }
 
-#[tokio::test]
-async fn a_cost_takes_so_many_and_a_dry_run_none() {
-    let server = Server::start(&[]).await;
+async fn a_cost_takes_so_many_and_a_dry_run_none(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     server.create_rule(&rule("user", "*", 10, FOREVER)).await;
     let ask = async |extra: Value| {
         let mut body = json!({"scope": "user", "identifier": "u1"});
@@ -108,9 +121,8 @@ async fn a_cost_takes_so_many_and_a_dry_run_none() {
     }
 }
 
-#[tokio::test]
-async fn every_algorithm_can_be_chosen() {
-    let server = Server::start(&[]).await;
+async fn every_algorithm_can_be_chosen(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let algorithms = [
         "token_bucket",
         "leaky_bucket",
@@ -130,9 +142,8 @@ async fn every_algorithm_can_be_chosen() {
     }
 }
 
-#[tokio::test]
-async fn usage_is_shown_where_there_is_any() {
-    let server = Server::start(&[]).await;
+async fn usage_is_shown_where_there_is_any(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let mut named = rule("user", "u1", 10, FOREVER);
     named["name"] = json!("user-global");
     let exact = server.create_rule(&named).await;
@@ -169,9 +180,8 @@ async fn usage_is_shown_where_there_is_any() {
     assert_eq!(body["error"]["message"], format!("rule not found: {unknown}"));
 }
 
-#[tokio::test]
-async fn a_reset_gives_everything_back() {
-    let server = Server::start(&[]).await;
+async fn a_reset_gives_everything_back(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     server.create_rule(&rule("user", "u1", 1, FOREVER)).await;
     let mut log = rule("user", "u1", 1, 86_400);
     log["algorithm"] = json!("sliding_window");
@@ -191,9 +201,8 @@ async fn a_reset_gives_everything_back() {
     assert_eq!(wrong["error"]["details"][0]["message"], message);
 }
 
-#[tokio::test]
-async fn what_matches_is_explained() {
-    let server = Server::start(&[]).await;
+async fn what_matches_is_explained(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     server.create_rule(&rule("user", "ip:*", 5, FOREVER)).await;
     server.create_rule(&rule("user", "*", 9, 60)).await;
     server.check_user("ip:1").await;
@@ -211,9 +220,8 @@ async fn what_matches_is_explained() {
     assert_eq!(wrong["error"]["details"].as_array().unwrap().len(), 2, "{wrong}");
 }
 
-#[tokio::test]
-async fn a_batch_is_admitted_as_a_whole_or_takes_nothing() {
-    let server = Server::start(&[]).await;
+async fn a_batch_is_admitted_as_a_whole_or_takes_nothing(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     server.create_rule(&rule("user", "*", 2, FOREVER)).await;
     server.create_rule(&rule("endpoint", "*", 3, FOREVER)).await;
     let batch = async |checks: Value, dry_run: bool| {
@@ -271,9 +279,8 @@ async fn a_batch_is_admitted_as_a_whole_or_takes_nothing() {
     assert_eq!(batch(json!(hundred), false).await.json()["allowed"], true);
 }
 
-#[tokio::test]
-async fn decisions_are_counted_by_rule() {
-    let server = Server::start(&[]).await;
+async fn decisions_are_counted_by_rule(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let id = server.create_rule(&rule("user", "u1", 1, FOREVER)).await;
     for subject in ["u1", "u1", "somebody"] {
         server.check_user(subject).await;
@@ -295,9 +302,8 @@ async fn decisions_are_counted_by_rule() {
     }
 }
 
-#[tokio::test]
-async fn the_headers_are_those_of_the_draft() {
-    let server = Server::start(&[]).await;
+async fn the_headers_are_those_of_the_draft(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let id = server.create_rule(&rule("user", "u1", 4, 3600)).await;
     let reply = server.check_user("u1").await;
     assert_eq!(reply.header("ratelimit-policy"), format!("\"{id}\";q=4;w=3600"));

@@ -2,10 +2,10 @@
 
 use std::{fs, process::Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{path, read, yaml};
-use crate::harness::headgate;
+use crate::harness::{Server, headgate};
 
 fn services() -> Value {
     yaml::document(&read("compose.yaml"))["services"].clone()
@@ -60,6 +60,18 @@ fn the_server_accepts_what_it_is_told() {
         .filter(|it| cfg!(feature = "kafka") || !it.contains("built without Kafka"))
         .collect();
     assert!(problems.is_empty() && told.lines().count() < 3, "{told}");
+}
+
+#[test]
+fn the_server_is_asked_whether_it_answers_and_nothing_else() {
+    let services = services();
+    let watch = &services["headgate"]["healthcheck"];
+    assert_eq!(watch["test"], json!(["CMD", "/usr/local/bin/headgate", "health"]));
+    // The command gives up by itself, so that the container's log says why.
+    assert_eq!(watch["timeout"], "3s");
+    let server = Server::start(&[]);
+    let command = watch["test"][2].as_str().unwrap();
+    assert!(server.run(&[command]).status.success());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::{read, yaml};
 use crate::harness::{Server, http};
 
 /// What ours are called.
-const PREFIXES: [&str; 5] = ["headgate_", "http_", "grpc_", "kafka_", "rate_limiter_"];
+const PREFIXES: [&str; 6] = ["headgate_", "http_", "grpc_", "kafka_", "rate_limiter_", "db_"];
 
 /// The exported names; each of a histogram's series too.
 fn exported() -> BTreeSet<String> {

@@ -7,7 +7,10 @@ use super::client::{
     CheckRateLimitRequest, CheckRateLimitResponse, Client, CreateRuleRequest, FOREVER,
     assert_invalid, assert_told, connect, create, rule_of,
 };
-use crate::harness::Server;
+use crate::{
+    backend::{Backend, on_both_backends},
+    harness::Server,
+};
 
 fn ask(rule_id: &str, subject: &str) -> CheckRateLimitRequest {
     CheckRateLimitRequest {
@@ -26,9 +29,19 @@ async fn rule(server: &Server, client: &Client, key: &str, limit: i64, window_se
     create(client, token, CreateRuleRequest { limit, window_secs, ..rule_of(key) }).await.id
 }
 
-#[tokio::test]
-async fn a_scope_is_decided_by_the_default_rule_where_none_was_written() {
-    let server = Server::start(&[]).await;
+on_both_backends!(
+    a_scope_is_decided_by_the_default_rule_where_none_was_written,
+    a_denial_is_an_answer_that_says_why_and_when,
+    a_rule_can_be_asked_by_its_id,
+    what_is_no_rule_is_not_found,
+    all_bad_fields_of_a_check_are_told_at_once,
+    a_check_takes_its_cost_and_a_dry_run_nothing,
+    a_window_selects_the_rule_and_opens_no_bucket,
+    of_400_at_once_exactly_50_are_admitted,
+);
+
+async fn a_scope_is_decided_by_the_default_rule_where_none_was_written(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let client = connect(server.grpc_address).await;
     let answer = check(&client, ask("user", "u1")).await;
     assert!(answer.reset_at > 1_700_000_000, "{answer:?}");
@@ -42,13 +55,10 @@ async fn a_scope_is_decided_by_the_default_rule_where_none_was_written() {
     assert_eq!(answer, expected);
 }
 
-#[tokio::test]
-async fn a_denial_is_an_answer_that_says_why_and_when() {
-    let server = Server::start(&[
-        ("ratelimit.default_limit", "2"),
-        ("ratelimit.default_window_seconds", "7200"),
-    ])
-    .await;
+async fn a_denial_is_an_answer_that_says_why_and_when(backend: &Backend) {
+    let server = backend
+        .serve(&[("ratelimit.default_limit", "2"), ("ratelimit.default_window_seconds", "7200")])
+        .await;
     let client = connect(server.grpc_address).await;
     assert!(check(&client, ask("user", "u1")).await.allowed);
     // REST and gRPC count together.
@@ -63,9 +73,8 @@ async fn a_denial_is_an_answer_that_says_why_and_when() {
     assert_eq!(server.check_user("u1").await.json()["reason"], denied.reason.as_str());
 }
 
-#[tokio::test]
-async fn a_rule_can_be_asked_by_its_id() {
-    let server = Server::start(&[]).await;
+async fn a_rule_can_be_asked_by_its_id(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let client = connect(server.grpc_address).await;
     let id = rule(&server, &client, "user:vip-*", 1, FOREVER).await;
 
@@ -84,9 +93,8 @@ async fn a_rule_can_be_asked_by_its_id() {
     assert_invalid(&other, &[("subject", &message)]);
 }
 
-#[tokio::test]
-async fn what_is_no_rule_is_not_found() {
-    let server = Server::start(&[]).await;
+async fn what_is_no_rule_is_not_found(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let client = connect(server.grpc_address).await;
     for id in ["8d9b1c52-7a3e-4f0e-9a34-0c8d5a2f6b11", "planet", "User"] {
         let status = client.clone().check_rate_limit(ask(id, "u1")).await.unwrap_err();
@@ -95,9 +103,8 @@ async fn what_is_no_rule_is_not_found() {
     }
 }
 
-#[tokio::test]
-async fn all_bad_fields_of_a_check_are_told_at_once() {
-    let server = Server::start(&[]).await;
+async fn all_bad_fields_of_a_check_are_told_at_once(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let client = connect(server.grpc_address).await;
     let nothing = client.clone().check_rate_limit(CheckRateLimitRequest::default()).await;
     assert_invalid(
@@ -119,9 +126,8 @@ async fn all_bad_fields_of_a_check_are_told_at_once() {
     assert_eq!(never.code(), Code::InvalidArgument);
 }
 
-#[tokio::test]
-async fn a_check_takes_its_cost_and_a_dry_run_nothing() {
-    let server = Server::start(&[("ratelimit.default_window_seconds", "31000000")]).await;
+async fn a_check_takes_its_cost_and_a_dry_run_nothing(backend: &Backend) {
+    let server = backend.serve(&[("ratelimit.default_window_seconds", "31000000")]).await;
     let client = connect(server.grpc_address).await;
     let costly = CheckRateLimitRequest { cost: 60, ..ask("service", "s1") };
     let dry = CheckRateLimitRequest { dry_run: true, ..costly.clone() };
@@ -132,9 +138,8 @@ async fn a_check_takes_its_cost_and_a_dry_run_nothing() {
     assert_eq!(check(&client, ask("service", "s1")).await.remaining, 39);
 }
 
-#[tokio::test]
-async fn a_window_selects_the_rule_and_opens_no_bucket() {
-    let server = Server::start(&[]).await;
+async fn a_window_selects_the_rule_and_opens_no_bucket(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let client = connect(server.grpc_address).await;
     let minute = rule(&server, &client, "endpoint:/a", 5, 60).await;
     let hour = rule(&server, &client, "endpoint:/a", 50, 3600).await;
@@ -167,9 +172,8 @@ async fn a_check_that_no_store_decided_says_so() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn of_400_at_once_exactly_50_are_admitted() {
-    let server = Server::start(&[]).await;
+async fn of_400_at_once_exactly_50_are_admitted(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let client = connect(server.grpc_address).await;
     rule(&server, &client, "user:u1", 50, FOREVER).await;
     let answers = join_all((0..400).map(|_| check(&client, ask("user", "u1")))).await;

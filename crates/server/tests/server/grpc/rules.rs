@@ -7,10 +7,23 @@ use super::client::{
     Pagination, RateLimitRule, UpdateRuleRequest, assert_invalid, assert_told, by, connect, create,
     rule_of,
 };
-use crate::harness::Server;
+use crate::{
+    backend::{Backend, on_both_backends},
+    harness::Server,
+};
 
-async fn start() -> (Server, Client, String) {
-    let server = Server::start(&[]).await;
+on_both_backends!(
+    a_rule_is_its_key_and_its_numbers,
+    a_rule_says_everything_that_it_was_told,
+    everything_that_is_wrong_with_a_rule_is_told_at_once,
+    the_same_rule_exists_once,
+    an_update_keeps_what_was_left_out,
+    a_deleted_rule_is_gone,
+    rules_are_listed_by_pages,
+);
+
+async fn start(backend: &Backend) -> (Server, Client, String) {
+    let server = backend.serve(&[]).await;
     let client = connect(server.grpc_address).await;
     let token = server.admin_token.clone().unwrap();
     (server, client, token)
@@ -28,9 +41,8 @@ async fn list(client: &Client, token: &str, wanted: ListRulesRequest) -> (Vec<St
     (keys, answer.pagination.expect("a pagination"))
 }
 
-#[tokio::test]
-async fn a_rule_is_its_key_and_its_numbers() {
-    let (_server, client, token) = start().await;
+async fn a_rule_is_its_key_and_its_numbers(backend: &Backend) {
+    let (_server, client, token) = start(backend).await;
     let made = create(&client, &token, rule_of("endpoint:/api:v1/*")).await;
     let expected = RateLimitRule {
         id: made.id.clone(),
@@ -52,9 +64,8 @@ async fn a_rule_is_its_key_and_its_numbers() {
     assert_eq!(get(&client, &token, &made.id).await.unwrap(), made);
 }
 
-#[tokio::test]
-async fn a_rule_says_everything_that_it_was_told() {
-    let (server, client, token) = start().await;
+async fn a_rule_says_everything_that_it_was_told(backend: &Backend) {
+    let (server, client, token) = start(backend).await;
     let full = CreateRuleRequest {
         name: "the whole staff".to_owned(),
         window_secs: 3600,
@@ -77,9 +88,8 @@ async fn a_rule_says_everything_that_it_was_told() {
     assert_eq!(shown["identifier_pattern"], "staff-*");
 }
 
-#[tokio::test]
-async fn everything_that_is_wrong_with_a_rule_is_told_at_once() {
-    let (_server, client, token) = start().await;
+async fn everything_that_is_wrong_with_a_rule_is_told_at_once(backend: &Backend) {
+    let (_server, client, token) = start(backend).await;
     let numbers = [
         ("limit", "limit must be greater than 0"),
         ("window_secs", "window_seconds must be greater than 0"),
@@ -133,9 +143,8 @@ async fn everything_that_is_wrong_with_a_rule_is_told_at_once() {
     }
 }
 
-#[tokio::test]
-async fn the_same_rule_exists_once() {
-    let (_server, client, token) = start().await;
+async fn the_same_rule_exists_once(backend: &Backend) {
+    let (_server, client, token) = start(backend).await;
     create(&client, &token, rule_of("user:u1")).await;
     let status = client.clone().create_rule(by(&token, rule_of("user:u1"))).await.unwrap_err();
     let message = "a rule for user:u1 with a window of 31000000 seconds already exists";
@@ -144,9 +153,8 @@ async fn the_same_rule_exists_once() {
     create(&client, &token, other).await;
 }
 
-#[tokio::test]
-async fn an_update_keeps_what_was_left_out() {
-    let (_server, client, token) = start().await;
+async fn an_update_keeps_what_was_left_out(backend: &Backend) {
+    let (_server, client, token) = start(backend).await;
     let full = CreateRuleRequest {
         name: "old".into(),
         window_secs: 3600,
@@ -187,9 +195,8 @@ async fn an_update_keeps_what_was_left_out() {
     assert_invalid(&update(wrong).await.unwrap_err(), &fields);
 }
 
-#[tokio::test]
-async fn a_deleted_rule_is_gone() {
-    let (_server, client, token) = start().await;
+async fn a_deleted_rule_is_gone(backend: &Backend) {
+    let (_server, client, token) = start(backend).await;
     let made = create(&client, &token, rule_of("user:u1")).await;
     let delete = |rule_id: String| {
         let mut client = client.clone();
@@ -208,9 +215,8 @@ async fn a_deleted_rule_is_gone() {
     assert_invalid(&empty, &[("rule_id", "rule_id is required")]);
 }
 
-#[tokio::test]
-async fn rules_are_listed_by_pages() {
-    let (_server, client, token) = start().await;
+async fn rules_are_listed_by_pages(backend: &Backend) {
+    let (_server, client, token) = start(backend).await;
     for key in ["user:a", "user:b", "user:c", "service:d"] {
         create(&client, &token, rule_of(key)).await;
     }

@@ -6,7 +6,9 @@ use super::client::{
     CheckRateLimitRequest, Client, CreateRuleRequest, FOREVER, GetUsageRequest, GetUsageResponse,
     ResetLimitRequest, assert_invalid, assert_told, by, connect, create, rule_of,
 };
-use crate::harness::Server;
+use crate::backend::{Backend, on_both_backends};
+
+on_both_backends!(usage_is_shown_of_those_who_used_something, a_reset_gives_everything_back,);
 
 async fn take(client: &Client, scope: &str, subject: &str) -> bool {
     let request = CheckRateLimitRequest {
@@ -17,9 +19,8 @@ async fn take(client: &Client, scope: &str, subject: &str) -> bool {
     client.clone().check_rate_limit(request).await.unwrap().into_inner().allowed
 }
 
-#[tokio::test]
-async fn usage_is_shown_of_those_who_used_something() {
-    let server = Server::start(&[]).await;
+async fn usage_is_shown_of_those_who_used_something(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let client = connect(server.grpc_address).await;
     let token = server.admin_token.clone().unwrap();
     let exact = create(&client, &token, rule_of("user:u1")).await;
@@ -59,9 +60,8 @@ async fn usage_is_shown_of_those_who_used_something() {
     assert_told(&unknown, Code::NotFound, "SYS_RATELIMIT_RULE_NOT_FOUND", message);
 }
 
-#[tokio::test]
-async fn a_reset_gives_everything_back() {
-    let server = Server::start(&[]).await;
+async fn a_reset_gives_everything_back(backend: &Backend) {
+    let server = backend.serve(&[]).await;
     let client = connect(server.grpc_address).await;
     let token = server.admin_token.clone().unwrap();
     let one = CreateRuleRequest { limit: 1, ..rule_of("user:*") };

@@ -1,0 +1,90 @@
+//! What can be counted of a statement: what it does and to which table, never its values.
+
+use std::time::Duration;
+
+/// A statement as it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Query {
+    /// `select`, `insert`, `update`, `delete` or `commit`; `other` where it is none of them.
+    pub name: &'static str,
+    /// The table that it is about, the first where there are several; empty where there is none.
+    pub table: &'static str,
+}
+
+/// Is told of every statement that a database has answered, or failed to.
+pub trait QueryObserver: Send + Sync {
+    /// The statement took so long.
+    fn answered(&self, query: Query, took: Duration);
+}
+
+/// Every table that there is.
+const TABLES: [&str; 12] = [
+    "audit_log",
+    "audit_logs",
+    "quota_deliveries",
+    "quota_events",
+    "quota_increments",
+    "quota_policies",
+    "quota_sinks",
+    "quota_usages",
+    "rate_limit_rules",
+    "revisions",
+    "service_configs",
+    "service_states",
+];
+
+const VERBS: [&str; 4] = ["select", "insert", "update", "delete"];
+
+// === impl Query ===
+
+impl Query {
+    /// The end of a transaction that is to be kept.
+    pub(crate) const COMMIT: Self = Self { name: "commit", table: "" };
+
+    pub(crate) fn of(sql: &str) -> Self {
+        let mut words = sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let verb = words.find(|word| !word.is_empty()).unwrap_or_default();
+        let name = VERBS.into_iter().find(|known| known.eq_ignore_ascii_case(verb));
+        let table = words.find_map(|word| TABLES.into_iter().find(|table| *table == word));
+        Self { name: name.unwrap_or("other"), table: table.unwrap_or_default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_is_known_by_its_verb_and_its_first_table() {
+        for (sql, name, table) in [
+            ("SELECT revision FROM revisions WHERE name = 'quota_policies'", "select", "revisions"),
+            ("\n    INSERT INTO audit_log (actor) VALUES ($1)", "insert", "audit_log"),
+            ("UPDATE quota_usages AS u SET used = 0", "update", "quota_usages"),
+            ("DELETE FROM quota_events WHERE seq IN (SELECT 1)", "delete", "quota_events"),
+            (
+                "SELECT k.id FROM json_each($1) AS k JOIN quota_policies p ON true",
+                "select",
+                "quota_policies",
+            ),
+            ("SELECT pg_notify($1, $2)", "select", ""),
+            ("SELECT 1", "select", ""),
+            ("VACUUM", "other", ""),
+            ("", "other", ""),
+        ] {
+            assert_eq!(Query::of(sql), Query { name, table }, "{sql}");
+        }
+    }
+
+    #[test]
+    fn every_table_that_is_made_is_known() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/sqlite");
+        let mut made: Vec<String> = Vec::new();
+        for file in std::fs::read_dir(folder).unwrap() {
+            let sql = std::fs::read_to_string(file.unwrap().path()).unwrap();
+            let tables = sql.split("CREATE TABLE ").skip(1);
+            made.extend(tables.map(|rest| rest.split([' ', '(']).next().unwrap().to_owned()));
+        }
+        made.sort();
+        assert_eq!(made, TABLES);
+    }
+}

@@ -1,0 +1,159 @@
+//! Redis goes while many ask: what each of them is told, and how long that takes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use headgate_testkit::{Redis, require};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::{
+    harness::Server,
+    redis::{PATIENT, ready},
+};
+
+/// Nobody comes near it, also not near a part of it.
+const UNLIMITED: (&str, &str) = ("ratelimit.default_limit", "4000000000");
+
+const OPEN: &str = "redis unavailable, fail-open";
+const CLOSED: &str = "redis unavailable, fail-closed";
+
+/// What the clients of a while saw.
+#[derive(Default)]
+struct Seen {
+    took: Vec<Duration>,
+    /// By subject: whether it was allowed, and why.
+    answers: BTreeMap<&'static str, BTreeSet<(bool, String)>>,
+}
+
+/// Eight clients ask for `time`, each as soon as it has its answer, about each subject in turn.
+async fn load(server: &Server, subjects: &[&'static str], time: Duration) -> Seen {
+    let client = async || {
+        let (began, mut seen) = (Instant::now(), Seen::default());
+        for subject in subjects.iter().cycle() {
+            if began.elapsed() >= time {
+                break;
+            }
+            let asked = Instant::now();
+            let reply = server.check_user(subject).await;
+            seen.took.push(asked.elapsed());
+            assert_eq!(reply.status, 200, "{}", reply.text);
+            let body = reply.json();
+            let reason = body["reason"].as_str().unwrap().to_owned();
+            let answer = (body["allowed"].as_bool().unwrap(), reason);
+            seen.answers.entry(subject).or_default().insert(answer);
+        }
+        seen
+    };
+    let mut all = Seen::default();
+    for seen in join_all((0..8).map(|_| client())).await {
+        all.took.extend(seen.took);
+        for (subject, answers) in seen.answers {
+            all.answers.entry(subject).or_default().extend(answers);
+        }
+    }
+    all.took.sort();
+    all
+}
+
+/// Makes a rule for a subject that says who answers in the store's place.
+async fn create_rule(server: &Server, mode: &str) {
+    let (limit, window) = (4_000_000_000_u64, 60);
+    let rule = json!({
+        "scope": "user", "identifier_pattern": mode, "limit": limit, "window_seconds": window,
+        "fail_mode": mode,
+    });
+    server.create_rule(&rule).await;
+}
+
+// === impl Seen ===
+
+impl Seen {
+    fn p99(&self) -> Duration {
+        self.took[self.took.len() * 99 / 100]
+    }
+
+    /// Sees to it that a subject got the answers of a store that is there, and these in its place,
+    /// and no others.
+    fn assert_only(&self, subject: &str, in_its_place: Option<(bool, &str)>) {
+        let owned = |(allowed, reason): (bool, &str)| (allowed, reason.to_owned());
+        let normal = owned((true, ""));
+        let mut answers = self.answers[subject].clone();
+        answers.remove(&normal);
+        let expected: BTreeSet<_> = in_its_place.map(owned).into_iter().collect();
+        assert_eq!(answers, expected, "{subject}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_killed_under_load_costs_no_client_an_error_and_little_time() {
+    let redis = require!(Redis::start());
+    let url = redis.url();
+    let keys = [("redis.url", url.as_str()), UNLIMITED, PATIENT];
+    let server = Server::start(&keys).await;
+    let strict = Server::start(&[&keys[..], &[("ratelimit.fail_open", "false")]].concat()).await;
+    ready(&server).await;
+    ready(&strict).await;
+    for mode in ["open", "closed", "local"] {
+        create_rule(&server, mode).await;
+    }
+    create_rule(&strict, "open").await;
+    let (subjects, strict_subjects) = (["u1", "open", "closed", "local"], ["u1", "open"]);
+    let both = async |time: Duration| {
+        tokio::join!(load(&server, &subjects, time), load(&strict, &strict_subjects, time))
+    };
+
+    let (normal, strict_normal) = both(Duration::from_secs(2)).await;
+    for subject in subjects {
+        normal.assert_only(subject, None);
+    }
+    for subject in strict_subjects {
+        strict_normal.assert_only(subject, None);
+    }
+
+    let killing = async {
+        tokio::task::yield_now().await;
+        redis.kill();
+    };
+    let ((outage, strict_outage), ()) = tokio::join!(both(Duration::from_secs(3)), killing);
+    // The rule's own mode decides, and where it has none the configured one.
+    outage.assert_only("u1", Some((true, OPEN)));
+    outage.assert_only("open", Some((true, OPEN)));
+    outage.assert_only("closed", Some((false, CLOSED)));
+    // Decided here, by a part of the limit that nobody uses up: nothing is to be said.
+    outage.assert_only("local", None);
+    strict_outage.assert_only("u1", Some((false, CLOSED)));
+    strict_outage.assert_only("open", Some((true, OPEN)));
+    // A busy machine may take 10 ms for anything. One that waited for the store would take the
+    // time-out, which is 100 ms unless configured and 30 s here.
+    let most = (3 * normal.p99()).max(Duration::from_millis(10));
+    assert!(outage.p99() <= most, "{:?} in the outage, {:?} before", outage.p99(), normal.p99());
+
+    redis.restart();
+    let back = Instant::now();
+    while server.check_user("u1").await.json()["reason"] != "" {
+        assert!(back.elapsed() < Duration::from_secs(5), "it has not recovered");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_hangs_under_load_costs_the_first_few_a_time_out_and_nobody_else() {
+    const TIMEOUT: Duration = Duration::from_millis(500);
+    let redis = require!(Redis::start());
+    let url = redis.url();
+    let keys = [("redis.url", url.as_str()), ("redis.timeout_ms", "500"), UNLIMITED];
+    let server = Server::start(&keys).await;
+    ready(&server).await;
+    create_rule(&server, "closed").await;
+    redis.pause();
+    let outage = load(&server, &["u1", "closed"], Duration::from_secs(4)).await;
+    redis.resume();
+    outage.assert_only("u1", Some((true, OPEN)));
+    outage.assert_only("closed", Some((false, CLOSED)));
+    let slow = outage.took.iter().filter(|took| **took >= TIMEOUT / 2).count();
+    // Those who asked before it was noticed, and then one in half a second.
+    assert!((1..=8 + 2 * 4 + 2).contains(&slow), "{slow} of {}", outage.took.len());
+}
