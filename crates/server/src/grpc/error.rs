@@ -220,7 +220,7 @@ impl From<ManageError> for CallError {
                 Self::Invalid(errors.into_iter().map(Violation::from).collect())
             }
             // Lists of rules are REST's alone.
-            ManageError::InvalidAt { .. } | ManageError::Twice(..) => {
+            ManageError::InvalidAt(_) | ManageError::Twice(..) => {
                 Self::Internal(error.to_string())
             }
         }

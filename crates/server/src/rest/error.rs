@@ -5,6 +5,7 @@
 //! error along; `surface`, which knows the request's id, writes the envelope.
 
 mod detail;
+mod rules;
 
 use std::borrow::Cow;
 
@@ -14,7 +15,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use headgate::StoreError;
-use headgate_ratelimit::{RepositoryError, usecase::ManageError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -262,33 +262,5 @@ impl IntoResponse for ApiError {
 impl From<AuthError> for ApiError {
     fn from(error: AuthError) -> Self {
         Self::Auth(error)
-    }
-}
-
-impl From<RepositoryError> for ApiError {
-    fn from(error: RepositoryError) -> Self {
-        match error {
-            RepositoryError::NotFound(id) => Self::NoSuchRule(id.to_string()),
-            RepositoryError::Exists { .. } => Self::RuleExists(error.to_string()),
-            RepositoryError::Changed(_) => Self::RuleChanged(error.to_string()),
-            RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
-            RepositoryError::Corrupt(_) => Self::Internal(error.to_string()),
-        }
-    }
-}
-
-impl From<ManageError> for ApiError {
-    fn from(error: ManageError) -> Self {
-        let message = error.to_string();
-        let details = match error {
-            ManageError::Repository(error) => return error.into(),
-            ManageError::Invalid(errors) => errors.into_iter().map(Detail::from).collect(),
-            ManageError::InvalidAt { index, errors } => {
-                let within = |error| Detail::from(error).within("rules", index);
-                errors.into_iter().map(within).collect()
-            }
-            ManageError::Twice(..) => vec![Detail::new("rules", "duplicate", message)],
-        };
-        Self::Invalid(details)
     }
 }

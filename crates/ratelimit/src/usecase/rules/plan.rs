@@ -1,0 +1,82 @@
+//! From a list of rules to what has to change.
+
+use std::collections::{HashMap, HashSet};
+
+use super::ManageError;
+use crate::{Draft, Pattern, RateLimitRule, RuleChange, RuleSpec, Scope};
+
+/// What has to change so that the rules are those of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Rules that are new.
+    pub created: Vec<RuleSpec>,
+    /// Rules that say something else: as they are, and as they are to be.
+    pub updated: Vec<(RateLimitRule, RuleSpec)>,
+    /// Rules that are not on the list.
+    pub deleted: Vec<RateLimitRule>,
+    /// How many stay as they are.
+    pub unchanged: usize,
+}
+
+/// What every draft says, or everything that is wrong with any of them.
+pub(super) fn validated(drafts: Vec<Draft>) -> Result<Vec<RuleSpec>, ManageError> {
+    let (mut specs, mut wrong) = (Vec::with_capacity(drafts.len()), Vec::new());
+    for (index, draft) in drafts.into_iter().enumerate() {
+        match draft.validate(None) {
+            Ok(spec) => specs.push(spec),
+            Err(errors) => wrong.extend(errors.into_iter().map(|error| (index, error))),
+        }
+    }
+    if wrong.is_empty() { Ok(specs) } else { Err(ManageError::InvalidAt(wrong)) }
+}
+
+// === impl Plan ===
+
+impl Plan {
+    pub(super) fn new(
+        present: Vec<RateLimitRule>,
+        wanted: Vec<RuleSpec>,
+        prune: bool,
+    ) -> Result<Self, ManageError> {
+        let mut listed = HashSet::new();
+        for spec in &wanted {
+            if !listed.insert(spec.identity()) {
+                return Err(ManageError::Twice(spec.key(), spec.window_seconds));
+            }
+        }
+        let mut plan = Self::default();
+        let mut present: HashMap<(Scope, Pattern, u32), RateLimitRule> =
+            present.into_iter().map(|rule| (owned(rule.spec.identity()), rule)).collect();
+        for spec in wanted {
+            match present.remove(&owned(spec.identity())) {
+                None => plan.created.push(spec),
+                Some(rule) if rule.spec == spec => plan.unchanged += 1,
+                Some(rule) => plan.updated.push((rule, spec)),
+            }
+        }
+        if prune {
+            plan.deleted = present.into_values().collect();
+            plan.deleted.sort_by(|a, b| a.spec.identity().cmp(&b.spec.identity()));
+        } else {
+            plan.unchanged += present.len();
+        }
+        Ok(plan)
+    }
+
+    /// Whether nothing has to change.
+    pub const fn is_empty(&self) -> bool {
+        self.created.is_empty() && self.updated.is_empty() && self.deleted.is_empty()
+    }
+
+    pub(super) fn changes(&self) -> Vec<RuleChange> {
+        let deleted = self.deleted.iter().map(|rule| RuleChange::Delete(rule.id));
+        let updated =
+            self.updated.iter().map(|(rule, spec)| RuleChange::Update(rule.id, spec.clone()));
+        let created = self.created.iter().cloned().map(RuleChange::Create);
+        deleted.chain(updated).chain(created).collect()
+    }
+}
+
+fn owned((scope, pattern, window): (Scope, &Pattern, u32)) -> (Scope, Pattern, u32) {
+    (scope, pattern.clone(), window)
+}
