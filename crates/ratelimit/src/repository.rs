@@ -17,6 +17,7 @@ use crate::{Pattern, RateLimitRule, RuleId, RuleSpec, Scope};
 /// - [`write`](Self::write) is atomic: all changes are made, recorded in the audit log and
 ///   followed by a new revision, or none is.
 /// - No two rules have the same scope, pattern and window, whoever writes at the same time.
+/// - No rule comes to a scope and pattern that have [`RateLimitRule::MAX_WINDOWS`] already.
 /// - Two different sets of rules never have the same revision.
 /// - A rule that is changed has a later `updated_at` than before, whatever the clock says.
 #[async_trait]
@@ -87,6 +88,17 @@ pub enum RepositoryError {
         pattern: Pattern,
         /// The window of both.
         window_seconds: u32,
+    },
+    /// As many rules have the same scope and pattern as may.
+    #[error(
+        "{scope}:{pattern} may have at most {max} windows, since all must admit every check: delete a rule of it first",
+        max = RateLimitRule::MAX_WINDOWS
+    )]
+    Crowded {
+        /// The scope of all.
+        scope: Scope,
+        /// The pattern of all.
+        pattern: Pattern,
     },
     /// There is no such rule.
     #[error("rule not found: {0}")]

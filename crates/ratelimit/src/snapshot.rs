@@ -29,6 +29,7 @@ pub struct Snapshot {
     scopes: [Table; Scope::ALL.len()],
     default: [Arc<CompiledRule>; 1],
     by_id: HashMap<RuleId, Arc<CompiledRule>>,
+    left_out: Vec<RuleId>,
 }
 
 /// The rules that apply to one subject together: every one must admit.
@@ -87,11 +88,14 @@ impl Snapshot {
             sorted.insert(place, compiled);
         }
         let mut scopes: [Table; Scope::ALL.len()] = Default::default();
-        for ((scope, ..), compiled) in sorted {
-            scopes[scope as usize].add(compiled);
+        let mut left_out = Vec::new();
+        for ((scope, _, id), compiled) in sorted {
+            if !scopes[scope as usize].add(compiled) {
+                left_out.push(id);
+            }
         }
         let default = CompiledRule::of_defaults(defaults, default_tally.unwrap_or_default());
-        Ok(Self { revision, scopes, default: [Arc::new(default)], by_id })
+        Ok(Self { revision, scopes, default: [Arc::new(default)], by_id, left_out })
     }
 
     /// Which set of rules it is.
@@ -112,6 +116,12 @@ impl Snapshot {
     /// Every rule, the default rule last.
     pub fn rules(&self) -> impl Iterator<Item = &Arc<CompiledRule>> {
         self.by_id.values().chain(&self.default)
+    }
+
+    /// The rules that decide nothing since there are [`RateLimitRule::MAX_WINDOWS`] shorter windows of the same scope
+    /// and pattern: they were written when nobody counted them.
+    pub fn left_out(&self) -> &[RuleId] {
+        &self.left_out
     }
 
     /// The rule with this id.
@@ -192,7 +202,8 @@ impl Level {
 // === impl Table ===
 
 impl Table {
-    fn add(&mut self, compiled: Arc<CompiledRule>) {
+    /// Says whether there was room.
+    fn add(&mut self, compiled: Arc<CompiledRule>) -> bool {
         let pattern = compiled.rule().map_or(&Pattern::Any, |rule| &rule.spec.identifier_pattern);
         let stack = match pattern {
             Pattern::Exact(exact) => self.exact.entry(exact.clone()).or_default(),
@@ -205,7 +216,11 @@ impl Table {
             }
             Pattern::Any => &mut self.any,
         };
-        stack.push(compiled);
+        let has_room = stack.len() < RateLimitRule::MAX_WINDOWS;
+        if has_room {
+            stack.push(compiled);
+        }
+        has_room
     }
 
     /// The rules whose prefix `identifier` has, the longest prefix first.

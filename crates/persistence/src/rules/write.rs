@@ -1,10 +1,11 @@
 //! Changes of the rules: all of one call are made, recorded and followed by a revision, or none.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use headgate::Timestamp;
 use headgate_ratelimit::{
-    AuditEntry, Author, RateLimitRule, RepositoryError, RuleChange, RuleId, RuleSpec,
+    AuditEntry, Author, Pattern, RateLimitRule, RepositoryError, RuleChange, RuleId, RuleSpec,
+    Scope,
 };
 
 use super::{find, read_revision, record};
@@ -35,6 +36,11 @@ const UPDATE: &str = "
 /// The constraint that asks for rules to differ.
 const IDENTITY: &str = "rate_limit_rules_identity";
 
+/// Whoever has more windows than may be.
+const CROWDED: &str = "
+    SELECT scope, identifier_pattern FROM rate_limit_rules
+    GROUP BY scope, identifier_pattern HAVING count(*) > $1";
+
 const DELETE: &str = "DELETE FROM rate_limit_rules WHERE id = $1";
 
 /// Times are shown in milliseconds.
@@ -47,6 +53,8 @@ pub(super) struct Writer<'a> {
     now: Timestamp,
     /// The rules that the changes name, as they are by now.
     present: HashMap<RuleId, RateLimitRule>,
+    /// Whom there are more rules about than before, unless others were taken away.
+    grown: HashSet<(Scope, Pattern)>,
 }
 
 // === impl Writer ===
@@ -70,7 +78,7 @@ impl<'a> Writer<'a> {
             }
         }
         let now = Moment::shown(author.at);
-        Ok(Self { session, author, now, present })
+        Ok(Self { session, author, now, present, grown: HashSet::new() })
     }
 
     /// Makes the changes in their order and gives the rules as they are then.
@@ -85,6 +93,7 @@ impl<'a> Writer<'a> {
         for change in changes {
             rules.push(self.change(change).await?);
         }
+        self.refuse_crowds().await?;
         if let Session::Postgres(_) = self.session {
             let notify = Statement::new(listener::NOTIFY).bind(listener::RULES).bind("");
             self.session.execute(notify).await?;
@@ -100,6 +109,30 @@ impl<'a> Writer<'a> {
             self.session.execute(Statement::new(PARK).bind(*id)).await?;
         }
         Ok(())
+    }
+
+    /// Looks at all rules as they are to be. Who was crowded before there was a bound may stay so.
+    async fn refuse_crowds(&mut self) -> Result<(), RepositoryError> {
+        if self.grown.is_empty() {
+            return Ok(());
+        }
+        let most = RateLimitRule::MAX_WINDOWS as i64;
+        for row in self.session.rows(Statement::new(CROWDED).bind(most)).await? {
+            let text = |column| row.get::<String>(column).map_err(Outage::Sql);
+            let (scope, pattern) = (text("scope")?, text("identifier_pattern")?);
+            let is_crowd = |(of, about): &&(Scope, Pattern)| {
+                of.name() == scope && about.to_string() == pattern
+            };
+            if let Some((scope, pattern)) = self.grown.iter().find(is_crowd) {
+                return Err(RepositoryError::Crowded { scope: *scope, pattern: pattern.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that a rule comes to those that `spec` is about.
+    fn grows(&mut self, spec: &RuleSpec) {
+        self.grown.insert((spec.scope, spec.identifier_pattern.clone()));
     }
 
     async fn change(&mut self, change: &RuleChange) -> Result<RateLimitRule, RepositoryError> {
@@ -120,6 +153,7 @@ impl<'a> Writer<'a> {
         let (id, now) = (RuleId::random(), self.now);
         let rule = RateLimitRule { id, spec: spec.clone(), created_at: now, updated_at: now };
         self.put(CREATE, &rule).await?;
+        self.grows(spec);
         self.record("rule.create", id, None, Some(spec)).await?;
         Ok(rule)
     }
@@ -134,6 +168,9 @@ impl<'a> Writer<'a> {
         let updated_at = self.now.max(before.updated_at.plus(SHOWN_TICK));
         let rule = RateLimitRule { spec: spec.clone(), updated_at, ..before };
         self.put(UPDATE, &rule).await?;
+        if before.spec.key() != spec.key() {
+            self.grows(spec);
+        }
         self.record("rule.update", id, Some(&before.spec), Some(spec)).await?;
         self.present.insert(id, rule.clone());
         Ok(rule)

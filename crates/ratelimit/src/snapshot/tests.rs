@@ -93,3 +93,15 @@ fn every_state_of_a_subject_has_a_name() {
     assert_eq!(names.len(), 15);
     assert!(names.contains(&":60") && names.contains(&":10:sliding_window"), "{names:?}");
 }
+
+#[test]
+fn of_more_windows_than_may_be_the_shortest_decide() {
+    let rules: Vec<RateLimitRule> =
+        (1..=10).rev().map(|window| rule("user", "u1", window)).collect();
+    let longest: Vec<RuleId> = rules[..2].iter().rev().map(|rule| rule.id).collect();
+    let snapshot = snapshot(rules, None);
+    let windows: Vec<u32> = snapshot.matching(Scope::User, "u1").windows().collect();
+    assert_eq!(windows, [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(snapshot.left_out(), longest);
+    assert_eq!(snapshot.len(), 10);
+}

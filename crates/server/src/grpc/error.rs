@@ -206,6 +206,7 @@ impl From<RepositoryError> for CallError {
             RepositoryError::Exists { .. } | RepositoryError::Changed(_) => {
                 Self::RuleExists(error.to_string())
             }
+            RepositoryError::Crowded { .. } => Self::field("window_secs", error.to_string()),
             RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
             RepositoryError::Corrupt(_) => Self::Internal(error.to_string()),
         }
@@ -220,9 +221,7 @@ impl From<ManageError> for CallError {
                 Self::Invalid(errors.into_iter().map(Violation::from).collect())
             }
             // Lists of rules are REST's alone.
-            ManageError::InvalidAt(_) | ManageError::Twice(..) => {
-                Self::Internal(error.to_string())
-            }
+            ManageError::InvalidAt(_) | ManageError::Twice(..) => Self::Internal(error.to_string()),
         }
     }
 }

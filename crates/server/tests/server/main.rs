@@ -25,3 +25,4 @@ mod rule_lists;
 mod rules;
 mod schemathesis;
 mod subjects;
+mod windows;

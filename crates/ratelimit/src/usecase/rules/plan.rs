@@ -3,7 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::ManageError;
-use crate::{Draft, Pattern, RateLimitRule, RuleChange, RuleSpec, Scope};
+use crate::{
+    Draft, FieldError, Pattern, RateLimitRule, RepositoryError, RuleChange, RuleSpec, Scope,
+};
 
 /// What has to change so that the rules are those of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +46,7 @@ impl Plan {
                 return Err(ManageError::Twice(spec.key(), spec.window_seconds));
             }
         }
+        refuse_crowds(&present, &wanted, prune)?;
         let mut plan = Self::default();
         let mut present: HashMap<(Scope, Pattern, u32), RateLimitRule> =
             present.into_iter().map(|rule| (owned(rule.spec.identity()), rule)).collect();
@@ -75,6 +78,40 @@ impl Plan {
         let created = self.created.iter().cloned().map(RuleChange::Create);
         deleted.chain(updated).chain(created).collect()
     }
+}
+
+/// Finds whoever would have more windows than may be, and names as many new rules as are too many. Those who had them
+/// before may keep them.
+fn refuse_crowds(
+    present: &[RateLimitRule],
+    wanted: &[RuleSpec],
+    prune: bool,
+) -> Result<(), ManageError> {
+    let about = |spec: &RuleSpec| (spec.scope, spec.identifier_pattern.clone());
+    let known: HashSet<_> = present.iter().map(|rule| owned(rule.spec.identity())).collect();
+    let is_new = |spec: &RuleSpec| !known.contains(&owned(spec.identity()));
+    let stay = present.iter().map(|rule| &rule.spec).filter(|_| !prune);
+    let come = wanted.iter().filter(|spec| prune || is_new(spec));
+    let mut windows: HashMap<(Scope, Pattern), usize> = HashMap::new();
+    for spec in stay.chain(come) {
+        *windows.entry(about(spec)).or_default() += 1;
+    }
+    let mut wrong = Vec::new();
+    for (index, spec) in wanted.iter().enumerate().rev().filter(|(_, spec)| is_new(spec)) {
+        let windows = windows.entry(about(spec)).or_default();
+        if *windows > RateLimitRule::MAX_WINDOWS {
+            *windows -= 1;
+            wrong.push((index, crowded(spec)));
+        }
+    }
+    wrong.reverse();
+    if wrong.is_empty() { Ok(()) } else { Err(ManageError::InvalidAt(wrong)) }
+}
+
+fn crowded(spec: &RuleSpec) -> FieldError {
+    let (scope, pattern, _) = spec.identity();
+    let message = RepositoryError::Crowded { scope, pattern: pattern.clone() }.to_string();
+    FieldError { field: "window_seconds", reason: "too_many", message }
 }
 
 fn owned((scope, pattern, window): (Scope, &Pattern, u32)) -> (Scope, Pattern, u32) {

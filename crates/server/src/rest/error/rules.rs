@@ -12,6 +12,9 @@ impl From<RepositoryError> for ApiError {
         match error {
             RepositoryError::NotFound(id) => Self::NoSuchRule(id.to_string()),
             RepositoryError::Exists { .. } => Self::RuleExists(error.to_string()),
+            RepositoryError::Crowded { .. } => {
+                Self::Invalid(vec![Detail::new("window_seconds", "too_many", error.to_string())])
+            }
             RepositoryError::Changed(_) => Self::RuleChanged(error.to_string()),
             RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
             RepositoryError::Corrupt(_) => Self::Internal(error.to_string()),
