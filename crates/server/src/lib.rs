@@ -37,6 +37,7 @@ mod quotas;
 mod reason;
 mod refresher;
 mod request_id;
+mod resets;
 mod rest;
 mod scheduler;
 mod serve;

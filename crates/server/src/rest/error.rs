@@ -71,6 +71,8 @@ pub(super) enum ApiError {
     NoDatabase(String),
     /// The store cannot be reached; the log says why.
     NoStore(String),
+    /// The store did not say whether it reset a counter; the log says why.
+    ResetUnconfirmed(String),
     /// Something of ours failed; the log says what.
     Internal(String),
 }
@@ -133,9 +135,10 @@ impl ApiError {
             Self::NoSuchMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Quota(refusal) => quotas::status(refusal),
             Self::TimedOut => StatusCode::REQUEST_TIMEOUT,
-            Self::NoDatabase(_) | Self::NoStore(_) | Self::TooManyStreams => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::NoDatabase(_)
+            | Self::NoStore(_)
+            | Self::ResetUnconfirmed(_)
+            | Self::TooManyStreams => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -156,7 +159,7 @@ impl ApiError {
             Self::NoSuchService(_) => "SYS_SERVICE_NOT_FOUND",
             Self::DocumentChanged(_) => "SYS_SERVICE_VERSION_MISMATCH",
             Self::NoDatabase(_) => code!(area, "DATABASE_UNAVAILABLE"),
-            Self::NoStore(_) => code!(area, "STORE_UNAVAILABLE"),
+            Self::NoStore(_) | Self::ResetUnconfirmed(_) => code!(area, "STORE_UNAVAILABLE"),
             Self::NoSuchRoute(_) => code!(area, "NOT_FOUND"),
             Self::NoSuchMethod(_) => code!(area, "METHOD_NOT_ALLOWED"),
             Self::TimedOut => code!(area, "TIMEOUT"),
@@ -193,6 +196,10 @@ impl ApiError {
                 "the store of counters cannot be reached: nothing was changed, try again later"
                     .into()
             }
+            Self::ResetUnconfirmed(_) => {
+                "the store of counters did not answer: the counter may or may not have been reset, ask again"
+                    .into()
+            }
             Self::TimedOut => "the request took too long".into(),
             Self::TooManyStreams => "too many follow events already: list them".into(),
             Self::Internal(_) => "internal error".into(),
@@ -219,7 +226,10 @@ impl ApiError {
     /// What failed inside, if something did.
     pub(super) fn cause(&self) -> Option<&str> {
         match self {
-            Self::NoDatabase(cause) | Self::NoStore(cause) | Self::Internal(cause) => Some(cause),
+            Self::NoDatabase(cause)
+            | Self::NoStore(cause)
+            | Self::ResetUnconfirmed(cause)
+            | Self::Internal(cause) => Some(cause),
             Self::Quota(refusal) => refusal.cause(),
             _ => None,
         }

@@ -21,6 +21,7 @@ mod openapi;
 mod quotas;
 mod redis;
 mod replicas;
+mod resets;
 mod rule_lists;
 mod rules;
 mod schemathesis;

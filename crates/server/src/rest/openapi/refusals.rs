@@ -59,7 +59,7 @@ pub(in crate::rest) enum Failing {
     /// Something of the server's own failed; its log says what.
     #[response(status = 500)]
     Failed(Envelope<'static>),
-    /// The database or the store does not answer; nothing was changed.
+    /// The database or the store does not answer; nothing was changed, unless `message` says that nobody knows.
     #[response(status = 503)]
     Unavailable(Envelope<'static>),
 }
