@@ -13,6 +13,7 @@ mod import;
 mod keyed;
 mod quota;
 mod quota_chaos;
+mod request_id;
 mod rules;
 mod serve;
 mod subjects;

@@ -8,7 +8,7 @@ use axum::{
     extract::State,
     http::{
         Method, Request,
-        header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, COOKIE},
+        header::{CACHE_CONTROL, CONTENT_LENGTH},
     },
     response::{IntoResponse, Response},
 };
@@ -51,7 +51,7 @@ impl Surface {
     /// Answers a request that came from `peer`.
     pub(crate) async fn answer(
         self: Arc<Self>,
-        mut request: Request<Incoming>,
+        request: Request<Incoming>,
         peer: SocketAddr,
     ) -> Response {
         let started = Instant::now();
@@ -61,11 +61,6 @@ impl Surface {
         let path = if is_check { check::PATH } else { self.templates.of(request.uri().path()) };
         let is_keyed = !is_check && path.starts_with(keyed::PREFIX);
         let area = quotas::area(request.uri().path());
-        let headers = request.headers();
-        if headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE) {
-            // Only those who may change something have their request's name written down.
-            request.extensions_mut().insert(id.clone());
-        }
 
         let span = self.services.tracer.as_ref().map(|tracer| {
             let route = (path != Templates::UNMATCHED).then_some(path);
@@ -80,7 +75,7 @@ impl Surface {
                     time::timeout_at(deadline, self.check_key(request, peer)).await
                 }
                 // Boxed, so that the future of a check stays small: it is moved with every request.
-                _ => time::timeout_at(deadline, Box::pin(self.route(request, peer))).await,
+                _ => time::timeout_at(deadline, Box::pin(self.route(request, peer, &id))).await,
             }
         };
         let mut response = match within(span.as_ref(), answering).await {
@@ -111,8 +106,15 @@ impl Surface {
 }
 
 impl Surface {
-    async fn route(&self, mut request: Request<Incoming>, peer: SocketAddr) -> Response {
+    async fn route(
+        &self,
+        mut request: Request<Incoming>,
+        peer: SocketAddr,
+        id: &RequestId,
+    ) -> Response {
         request.extensions_mut().insert(Peer(peer));
+        // Who changes something has the request's name written down.
+        request.extensions_mut().insert(id.clone());
         match self.router.call(request).await {
             Ok(response) => response,
             Err(never) => match never {},
