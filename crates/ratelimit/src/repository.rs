@@ -45,6 +45,14 @@ pub trait RateLimitRuleRepository: Send + Sync {
         author: &Author,
     ) -> Result<Vec<RateLimitRule>, RepositoryError>;
 
+    /// The same, if the rules are those of `seen`: nobody changed any since they were looked at.
+    async fn write_seen(
+        &self,
+        changes: &[RuleChange],
+        seen: Revision,
+        author: &Author,
+    ) -> Result<Vec<RateLimitRule>, RepositoryError>;
+
     /// Wakes `changed` whenever somebody has written; returns when it cannot any more.
     /// Where nobody can be heard it never returns, and never wakes.
     async fn listen(&self, changed: &Notify) -> RepositoryError;
@@ -106,6 +114,14 @@ pub enum RepositoryError {
     /// Somebody else changed the rule since it was seen.
     #[error("rule {0} was changed meanwhile: read it again, and decide again")]
     Changed(RuleId),
+    /// Somebody else changed rules since they were seen.
+    #[error("the rules were changed meanwhile (revision {}, not {}): look again what would change, and decide again", now.0, seen.0)]
+    Moved {
+        /// Which ones were seen.
+        seen: Revision,
+        /// Which ones there are.
+        now: Revision,
+    },
     /// What is kept makes no sense.
     #[error("the database holds something that is no rule: {0}")]
     Corrupt(String),

@@ -11,6 +11,7 @@ mod harness;
 mod https;
 mod import;
 mod keyed;
+mod meanwhile;
 mod quota;
 mod quota_chaos;
 mod request_id;

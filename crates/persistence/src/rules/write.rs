@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use headgate::Timestamp;
 use headgate_ratelimit::{
-    AuditEntry, Author, Pattern, RateLimitRule, RepositoryError, RuleChange, RuleId, RuleSpec,
-    Scope,
+    AuditEntry, Author, Pattern, RateLimitRule, RepositoryError, Revision, RuleChange, RuleId,
+    RuleSpec, Scope,
 };
 
 use super::{find, read_revision, record};
@@ -60,25 +60,33 @@ pub(super) struct Writer<'a> {
 // === impl Writer ===
 
 impl<'a> Writer<'a> {
-    /// Waits for its turn and looks up the rules that `changes` name.
+    /// Waits for its turn; by then the rules must be those of `seen`, if somebody has seen them.
     pub(super) async fn begin(
         mut session: Session,
-        changes: &[RuleChange],
+        seen: Option<Revision>,
         author: &'a Author,
     ) -> Result<Self, RepositoryError> {
-        read_revision(session.row(Statement::new(NEXT_REVISION)).await?)?;
-        let mut present = HashMap::new();
+        let next = read_revision(session.row(Statement::new(NEXT_REVISION)).await?)?;
+        let now = Revision(next.0 - 1);
+        if let Some(seen) = seen.filter(|seen| *seen != now) {
+            return Err(RepositoryError::Moved { seen, now });
+        }
+        let now = Moment::shown(author.at);
+        Ok(Self { session, author, now, present: HashMap::new(), grown: HashSet::new() })
+    }
+
+    /// Looks up the rules that `changes` name.
+    async fn look_up(&mut self, changes: &[RuleChange]) -> Result<(), RepositoryError> {
         for change in changes {
             if let RuleChange::Update(id, _)
             | RuleChange::UpdateSeen(id, _, _)
             | RuleChange::Delete(id) = change
             {
-                let rule = find(&mut session, *id).await?;
-                present.insert(*id, rule.ok_or(RepositoryError::NotFound(*id))?);
+                let rule = find(&mut self.session, *id).await?;
+                self.present.insert(*id, rule.ok_or(RepositoryError::NotFound(*id))?);
             }
         }
-        let now = Moment::shown(author.at);
-        Ok(Self { session, author, now, present, grown: HashSet::new() })
+        Ok(())
     }
 
     /// Makes the changes in their order and gives the rules as they are then.
@@ -86,6 +94,7 @@ impl<'a> Writer<'a> {
         mut self,
         changes: &[RuleChange],
     ) -> Result<Vec<RateLimitRule>, RepositoryError> {
+        self.look_up(changes).await?;
         if changes.len() > 1 {
             self.park().await?;
         }

@@ -97,15 +97,16 @@ impl ManageRules {
     /// What would have to change so that the rules are those of `drafts`; rules that are not
     /// among them stay unless they are to be pruned.
     pub async fn plan(&self, drafts: Vec<Draft>, prune: bool) -> Result<Plan, ManageError> {
-        let (_, present) = self.repository.load().await?;
-        Plan::new(present, plan::validated(drafts)?, prune)
+        let (revision, present) = self.repository.load().await?;
+        Plan::new(revision, present, plan::validated(drafts)?, prune)
     }
 
-    /// Does what was planned, all or nothing.
+    /// Does what was planned, all or nothing; and nothing if the rules are not those that it was planned for any more.
     pub async fn carry_out(&self, plan: &Plan, by: &Author) -> Result<(), ManageError> {
         let changes = plan.changes();
         if !changes.is_empty() {
-            self.write(&changes, by).await?;
+            self.repository.write_seen(&changes, plan.revision, by).await?;
+            self.refresh().await;
         }
         Ok(())
     }
@@ -126,9 +127,13 @@ impl ManageRules {
         by: &Author,
     ) -> Result<Vec<RateLimitRule>, ManageError> {
         let written = self.repository.write(changes, by).await?;
+        self.refresh().await;
+        Ok(written)
+    }
+
+    async fn refresh(&self) {
         // It is written whether or not it can be read back now; the catalog notes it if not.
         let _ = self.catalog.refresh(&*self.repository).await;
-        Ok(written)
     }
 }
 

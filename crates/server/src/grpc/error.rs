@@ -215,7 +215,10 @@ impl From<RepositoryError> for CallError {
             }
             RepositoryError::Crowded { .. } => Self::field("window_secs", error.to_string()),
             RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
-            RepositoryError::Corrupt(_) => Self::Internal(error.to_string()),
+            // Only lists of rules are written as they were seen, and those are REST's alone.
+            RepositoryError::Moved { .. } | RepositoryError::Corrupt(_) => {
+                Self::Internal(error.to_string())
+            }
         }
     }
 }

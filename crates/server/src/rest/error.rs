@@ -55,6 +55,8 @@ pub(super) enum ApiError {
     RuleExists(String),
     /// Somebody else changed the rule since the caller saw it; says which.
     RuleChanged(String),
+    /// Somebody else changed rules since the caller saw them; says which.
+    RulesChanged(String),
     /// There is no service of this name that has a document.
     NoSuchService(String),
     /// The document of a service is another than expected; says which.
@@ -130,7 +132,9 @@ impl ApiError {
             Self::NoSuchRoute(_) | Self::NoSuchRule(_) | Self::NoSuchService(_) => {
                 StatusCode::NOT_FOUND
             }
-            Self::RuleExists(_) | Self::DocumentChanged(_) => StatusCode::CONFLICT,
+            Self::RuleExists(_) | Self::RulesChanged(_) | Self::DocumentChanged(_) => {
+                StatusCode::CONFLICT
+            }
             Self::RuleChanged(_) => StatusCode::PRECONDITION_FAILED,
             Self::NoSuchMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Quota(refusal) => quotas::status(refusal),
@@ -156,6 +160,7 @@ impl ApiError {
             Self::NoSuchRule(_) => "SYS_RATELIMIT_RULE_NOT_FOUND",
             Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
             Self::RuleChanged(_) => "SYS_RATELIMIT_RULE_CHANGED",
+            Self::RulesChanged(_) => "SYS_RATELIMIT_RULES_CHANGED",
             Self::NoSuchService(_) => "SYS_SERVICE_NOT_FOUND",
             Self::DocumentChanged(_) => "SYS_SERVICE_VERSION_MISMATCH",
             Self::NoDatabase(_) => code!(area, "DATABASE_UNAVAILABLE"),
@@ -175,6 +180,7 @@ impl ApiError {
             Self::BadBody(what)
             | Self::RuleExists(what)
             | Self::RuleChanged(what)
+            | Self::RulesChanged(what)
             | Self::NoSuchService(what)
             | Self::DocumentChanged(what) => what.clone().into(),
             Self::NotJson => "the body must be sent as content-type: application/json".into(),

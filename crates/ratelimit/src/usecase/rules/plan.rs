@@ -4,12 +4,15 @@ use std::collections::{HashMap, HashSet};
 
 use super::ManageError;
 use crate::{
-    Draft, FieldError, Pattern, RateLimitRule, RepositoryError, RuleChange, RuleSpec, Scope,
+    Draft, FieldError, Pattern, RateLimitRule, RepositoryError, Revision, RuleChange, RuleSpec,
+    Scope,
 };
 
 /// What has to change so that the rules are those of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
+    /// Which rules it was made for.
+    pub revision: Revision,
     /// Rules that are new.
     pub created: Vec<RuleSpec>,
     /// Rules that say something else: as they are, and as they are to be.
@@ -36,6 +39,7 @@ pub(super) fn validated(drafts: Vec<Draft>) -> Result<Vec<RuleSpec>, ManageError
 
 impl Plan {
     pub(super) fn new(
+        revision: Revision,
         present: Vec<RateLimitRule>,
         wanted: Vec<RuleSpec>,
         prune: bool,
@@ -47,7 +51,7 @@ impl Plan {
             }
         }
         refuse_crowds(&present, &wanted, prune)?;
-        let mut plan = Self::default();
+        let mut plan = Self { revision, ..Self::default() };
         let mut present: HashMap<(Scope, Pattern, u32), RateLimitRule> =
             present.into_iter().map(|rule| (owned(rule.spec.identity()), rule)).collect();
         for spec in wanted {
@@ -64,6 +68,14 @@ impl Plan {
             plan.unchanged += present.len();
         }
         Ok(plan)
+    }
+
+    /// The plan, if the rules that it was made for are those of `seen`.
+    pub fn as_seen(self, seen: Revision) -> Result<Self, ManageError> {
+        if self.revision == seen {
+            return Ok(self);
+        }
+        Err(RepositoryError::Moved { seen, now: self.revision }.into())
     }
 
     /// Whether nothing has to change.

@@ -16,6 +16,7 @@ impl From<RepositoryError> for ApiError {
                 Self::Invalid(vec![Detail::new("window_seconds", "too_many", error.to_string())])
             }
             RepositoryError::Changed(_) => Self::RuleChanged(error.to_string()),
+            RepositoryError::Moved { .. } => Self::RulesChanged(error.to_string()),
             RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
             RepositoryError::Corrupt(_) => Self::Internal(error.to_string()),
         }

@@ -82,6 +82,15 @@ pub(in crate::rest) enum Conflict {
     Exists(Envelope<'static>),
 }
 
+/// What whoever writes a list of rules may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum ListConflict {
+    /// The rules were changed since they had this `revision`, or while this was under way: look again what would change.
+    #[response(status = 409)]
+    Changed(Envelope<'static>),
+}
+
 /// What whoever changes a rule that they have seen may be told.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]
