@@ -29,6 +29,8 @@ pub struct Snapshot {
     scopes: [Table; Scope::ALL.len()],
     default: [Arc<CompiledRule>; 1],
     by_id: HashMap<RuleId, Arc<CompiledRule>>,
+    /// The oldest first, so that it is the same in every snapshot.
+    by_age: Vec<Arc<CompiledRule>>,
     left_out: Vec<RuleId>,
 }
 
@@ -72,19 +74,22 @@ impl Snapshot {
     /// Compiles `rules`. Rules that `before` knew go on counting where they were.
     pub fn compile(
         revision: Revision,
-        rules: Vec<RateLimitRule>,
+        mut rules: Vec<RateLimitRule>,
         defaults: &Defaults,
         before: Option<&Self>,
     ) -> Result<Self, LimitError> {
         let tally = |id| before.and_then(|before| before.by_id.get(&id)).map(|rule| rule.tally());
         let default_tally = before.map(|before| Arc::clone(before.default[0].tally()));
+        rules.sort_unstable_by_key(|rule| (rule.created_at, rule.id));
         let mut by_id = HashMap::with_capacity(rules.len());
+        let mut by_age = Vec::with_capacity(rules.len());
         let mut sorted: BTreeMap<(Scope, u32, RuleId), Arc<CompiledRule>> = BTreeMap::new();
         for rule in rules {
             let (id, place) = (rule.id, (rule.spec.scope, rule.spec.window_seconds, rule.id));
             let tally: Arc<Tally> = tally(id).map_or_else(Arc::default, Arc::clone);
             let compiled = Arc::new(CompiledRule::new(rule, defaults.fail_mode, tally)?);
             by_id.insert(id, Arc::clone(&compiled));
+            by_age.push(Arc::clone(&compiled));
             sorted.insert(place, compiled);
         }
         let mut scopes: [Table; Scope::ALL.len()] = Default::default();
@@ -95,7 +100,7 @@ impl Snapshot {
             }
         }
         let default = CompiledRule::of_defaults(defaults, default_tally.unwrap_or_default());
-        Ok(Self { revision, scopes, default: [Arc::new(default)], by_id, left_out })
+        Ok(Self { revision, scopes, default: [Arc::new(default)], by_id, by_age, left_out })
     }
 
     /// Which set of rules it is.
@@ -113,9 +118,9 @@ impl Snapshot {
         self.by_id.is_empty()
     }
 
-    /// Every rule, the default rule last.
+    /// Every rule, the oldest first, and the default rule last.
     pub fn rules(&self) -> impl Iterator<Item = &Arc<CompiledRule>> {
-        self.by_id.values().chain(&self.default)
+        self.by_age.iter().chain(&self.default)
     }
 
     /// The rules that decide nothing since there are [`RateLimitRule::MAX_WINDOWS`] shorter windows of the same scope

@@ -7,6 +7,7 @@ mod auth;
 mod check;
 mod connections;
 mod console;
+mod counted;
 mod docs;
 mod envoy;
 mod errors;
