@@ -23,6 +23,7 @@ mod quotas;
 mod redis;
 mod replicas;
 mod resets;
+mod rule_changes;
 mod rule_lists;
 mod rules;
 mod schemathesis;
