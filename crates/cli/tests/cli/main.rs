@@ -5,6 +5,7 @@
 mod apply;
 mod check;
 mod config;
+mod crowded;
 mod deploy;
 mod export;
 mod harness;

@@ -129,3 +129,58 @@ fn crowded(spec: &RuleSpec) -> FieldError {
 fn owned((scope, pattern, window): (Scope, &Pattern, u32)) -> (Scope, Pattern, u32) {
     (scope, pattern.clone(), window)
 }
+
+#[cfg(test)]
+mod tests {
+    use headgate::Timestamp;
+
+    use super::*;
+    use crate::RuleId;
+
+    fn spec(window: i64) -> RuleSpec {
+        let draft = Draft {
+            scope: "user".to_owned().into(),
+            identifier_pattern: "u1".to_owned().into(),
+            limit: 1.into(),
+            window_seconds: window.into(),
+            ..Draft::default()
+        };
+        draft.validate(None).unwrap()
+    }
+
+    fn present(windows: impl IntoIterator<Item = i64>) -> Vec<RateLimitRule> {
+        let now = Timestamp::from_micros(1);
+        let rule = |window| RateLimitRule {
+            id: RuleId::random(),
+            spec: spec(window),
+            created_at: now,
+            updated_at: now,
+        };
+        windows.into_iter().map(rule).collect()
+    }
+
+    /// Which rules of the list are too many.
+    fn too_many(present: Vec<RateLimitRule>, wanted: &[i64], prune: bool) -> Vec<usize> {
+        let wanted = wanted.iter().map(|window| spec(*window)).collect();
+        match Plan::new(Revision(1), present, wanted, prune) {
+            Ok(_) => Vec::new(),
+            Err(ManageError::InvalidAt(wrong)) => wrong.into_iter().map(|(i, _)| i).collect(),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn new_windows_are_counted_with_those_that_stay() {
+        // 100 is new and stands first; all others are there.
+        let list = [100, 1, 2, 3, 4, 5, 6, 7, 8];
+        assert_eq!(too_many(present(1..=8), &list, true), [0]);
+        assert_eq!(too_many(present(1..=8), &list[..8], true), [0_usize; 0]);
+        assert_eq!(too_many(present(1..=8), &list[..8], false), [0]);
+        assert_eq!(too_many(present(1..=7), &[100, 101, 102], false), [1, 2]);
+        assert_eq!(too_many(present(1..=7), &[100, 101, 102], true), [0_usize; 0]);
+        // Those who had too many before may keep them.
+        let old: Vec<i64> = (1..=20).collect();
+        assert_eq!(too_many(present(1..=20), &old, true), [0_usize; 0]);
+        assert_eq!(too_many(present(1..=20), &old[..3], false), [0_usize; 0]);
+    }
+}
