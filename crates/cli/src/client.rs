@@ -9,7 +9,7 @@ use std::{error::Error, time::Duration};
 use clap::Args;
 use reqwest::{
     Method, RequestBuilder, Response, Url,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap},
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH},
     redirect::Policy,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -156,10 +156,33 @@ impl Client {
         path: &[&str],
         body: &impl Serialize,
     ) -> Result<Reply, ClientError> {
+        self.exchange(self.with_json(method, path, body)?)
+    }
+
+    /// Puts JSON in the place of what is at `path`, if that still has the tag with which it was seen.
+    pub(crate) fn send_if_seen(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+        tag: Option<&HeaderValue>,
+    ) -> Result<Reply, ClientError> {
+        let request = self.with_json(Method::PUT, path, body)?;
+        self.exchange(match tag {
+            Some(tag) => request.header(IF_MATCH, tag),
+            None => request,
+        })
+    }
+
+    fn with_json(
+        &self,
+        method: Method,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<RequestBuilder, ClientError> {
         let url: Url = self.server.url(self.area, path);
         let body = serde_json::to_vec(body).map_err(|error| self.server.garbled(&error))?;
         let request = self.http.request(method, url).header(CONTENT_TYPE, "application/json");
-        self.exchange(request.body(body))
+        Ok(request.body(body))
     }
 
     pub(crate) fn delete(&self, path: &[&str]) -> Result<(), ClientError> {

@@ -2,6 +2,8 @@
 
 mod owned;
 
+use std::collections::HashSet;
+
 use smallvec::SmallVec;
 use thiserror::Error;
 
@@ -104,7 +106,10 @@ impl<'a> Check<'a> {
 
 impl<'a> Batch<'a> {
     /// The most checks in one batch.
-    pub const MAX_CHECKS: usize = 128;
+    pub const MAX_CHECKS: usize = 1024;
+
+    /// How many checks are compared with each other one by one, which is quicker than to collect their names.
+    const FEW: usize = 32;
 
     /// The batch of `checks`.
     pub fn new(checks: impl IntoIterator<Item = Check<'a>>) -> Result<Self, BatchError> {
@@ -116,12 +121,20 @@ impl<'a> Batch<'a> {
             n if n > Self::MAX_CHECKS => return Err(BatchError::TooMany(n)),
             _ => {}
         }
-        for (i, check) in checks.iter().enumerate() {
-            if checks[..i].iter().any(|earlier| same_name(earlier.key, check.key)) {
-                return Err(BatchError::DuplicateKey(check.key.to_string()));
-            }
+        match Self::twin(&checks) {
+            Some(twin) => Err(BatchError::DuplicateKey(twin.to_string())),
+            None => Ok(Self(checks)),
         }
-        Ok(Self(checks))
+    }
+
+    /// A key that stands twice in `checks`.
+    fn twin(checks: &[Check<'a>]) -> Option<Key<'a>> {
+        if checks.len() > Self::FEW {
+            let mut names = HashSet::with_capacity(checks.len());
+            return checks.iter().map(Check::key).find(|key| !names.insert(key.to_string()));
+        }
+        let is_twin = |i: usize| checks[..i].iter().any(|it| same_name(it.key, checks[i].key));
+        (1..checks.len()).find(|i| is_twin(*i)).map(|i| checks[i].key)
     }
 
     /// The checks, in order.
@@ -174,9 +187,20 @@ mod tests {
         let space = Space::new("", "b");
         let same = Batch::new([check(key("ab")), check(key("a").within(&space))]);
         assert_eq!(same.map(|_| ()), Err(BatchError::DuplicateKey("ab".into())));
-        let names: Vec<String> = (0..129).map(|i| i.to_string()).collect();
+        let names: Vec<String> = (0..=Batch::MAX_CHECKS).map(|i| i.to_string()).collect();
         let many = Batch::new(names.iter().map(|name| check(key(name))));
-        assert_eq!(many.map(|_| ()), Err(BatchError::TooMany(129)));
-        assert!(Batch::new(names[..128].iter().map(|name| check(key(name)))).is_ok());
+        assert_eq!(many.map(|_| ()), Err(BatchError::TooMany(Batch::MAX_CHECKS + 1)));
+        let most = &names[..Batch::MAX_CHECKS];
+        assert!(Batch::new(most.iter().map(|name| check(key(name)))).is_ok());
+
+        for count in [2, Batch::FEW, Batch::FEW + 1, Batch::MAX_CHECKS - 1] {
+            let twins = names[..count].iter().map(|name| check(key(name)));
+            let twins = twins.chain([check(key("1"))]);
+            assert_eq!(
+                Batch::new(twins).map(|_| ()),
+                Err(BatchError::DuplicateKey("1".into())),
+                "{count}"
+            );
+        }
     }
 }

@@ -98,7 +98,17 @@ impl RateLimitRuleRepository for Database {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let writer = Writer::begin(self.writing().await?, changes, author).await?;
+        let writer = Writer::begin(self.writing().await?, None, author).await?;
+        writer.write(changes).await
+    }
+
+    async fn write_seen(
+        &self,
+        changes: &[RuleChange],
+        seen: Revision,
+        author: &Author,
+    ) -> Result<Vec<RateLimitRule>, RepositoryError> {
+        let writer = Writer::begin(self.writing().await?, Some(seen), author).await?;
         writer.write(changes).await
     }
 

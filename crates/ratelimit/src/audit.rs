@@ -20,7 +20,7 @@ pub struct AuditEntry {
     pub target: String,
     /// What it said before.
     pub before: Option<String>,
-    /// What it says now.
+    /// What it says now; of a reset of which nobody knows whether it was done, `{"outcome":"unknown"}`.
     pub after: Option<String>,
     /// Why, in the words of whoever did it.
     pub reason: Option<String>,

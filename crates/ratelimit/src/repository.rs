@@ -17,6 +17,7 @@ use crate::{Pattern, RateLimitRule, RuleId, RuleSpec, Scope};
 /// - [`write`](Self::write) is atomic: all changes are made, recorded in the audit log and
 ///   followed by a new revision, or none is.
 /// - No two rules have the same scope, pattern and window, whoever writes at the same time.
+/// - No rule comes to a scope and pattern that have [`RateLimitRule::MAX_WINDOWS`] already.
 /// - Two different sets of rules never have the same revision.
 /// - A rule that is changed has a later `updated_at` than before, whatever the clock says.
 #[async_trait]
@@ -41,6 +42,14 @@ pub trait RateLimitRuleRepository: Send + Sync {
     async fn write(
         &self,
         changes: &[RuleChange],
+        author: &Author,
+    ) -> Result<Vec<RateLimitRule>, RepositoryError>;
+
+    /// The same, if the rules are those of `seen`: nobody changed any since they were looked at.
+    async fn write_seen(
+        &self,
+        changes: &[RuleChange],
+        seen: Revision,
         author: &Author,
     ) -> Result<Vec<RateLimitRule>, RepositoryError>;
 
@@ -88,12 +97,31 @@ pub enum RepositoryError {
         /// The window of both.
         window_seconds: u32,
     },
+    /// As many rules have the same scope and pattern as may.
+    #[error(
+        "{scope}:{pattern} may have at most {max} windows, since all must admit every check: delete a rule of it first",
+        max = RateLimitRule::MAX_WINDOWS
+    )]
+    Crowded {
+        /// The scope of all.
+        scope: Scope,
+        /// The pattern of all.
+        pattern: Pattern,
+    },
     /// There is no such rule.
     #[error("rule not found: {0}")]
     NotFound(RuleId),
     /// Somebody else changed the rule since it was seen.
     #[error("rule {0} was changed meanwhile: read it again, and decide again")]
     Changed(RuleId),
+    /// Somebody else changed rules since they were seen.
+    #[error("the rules were changed meanwhile (revision {}, not {}): look again what would change, and decide again", now.0, seen.0)]
+    Moved {
+        /// Which ones were seen.
+        seen: Revision,
+        /// Which ones there are.
+        now: Revision,
+    },
     /// What is kept makes no sense.
     #[error("the database holds something that is no rule: {0}")]
     Corrupt(String),

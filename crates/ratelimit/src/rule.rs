@@ -86,6 +86,10 @@ impl fmt::Display for RuleId {
 // === impl RateLimitRule ===
 
 impl RateLimitRule {
+    /// The most rules of one scope and pattern. All of them must admit every check, so that a batch has to have room
+    /// for as many checks as it has subjects, so many times.
+    pub const MAX_WINDOWS: usize = 8;
+
     /// Its name for people: the given one, or `scope:identifier_pattern`.
     pub fn display_name(&self) -> String {
         self.spec.display_name()

@@ -29,6 +29,9 @@ pub struct Snapshot {
     scopes: [Table; Scope::ALL.len()],
     default: [Arc<CompiledRule>; 1],
     by_id: HashMap<RuleId, Arc<CompiledRule>>,
+    /// The oldest first, so that it is the same in every snapshot.
+    by_age: Vec<Arc<CompiledRule>>,
+    left_out: Vec<RuleId>,
 }
 
 /// The rules that apply to one subject together: every one must admit.
@@ -71,27 +74,33 @@ impl Snapshot {
     /// Compiles `rules`. Rules that `before` knew go on counting where they were.
     pub fn compile(
         revision: Revision,
-        rules: Vec<RateLimitRule>,
+        mut rules: Vec<RateLimitRule>,
         defaults: &Defaults,
         before: Option<&Self>,
     ) -> Result<Self, LimitError> {
         let tally = |id| before.and_then(|before| before.by_id.get(&id)).map(|rule| rule.tally());
         let default_tally = before.map(|before| Arc::clone(before.default[0].tally()));
+        rules.sort_unstable_by_key(|rule| (rule.created_at, rule.id));
         let mut by_id = HashMap::with_capacity(rules.len());
+        let mut by_age = Vec::with_capacity(rules.len());
         let mut sorted: BTreeMap<(Scope, u32, RuleId), Arc<CompiledRule>> = BTreeMap::new();
         for rule in rules {
             let (id, place) = (rule.id, (rule.spec.scope, rule.spec.window_seconds, rule.id));
             let tally: Arc<Tally> = tally(id).map_or_else(Arc::default, Arc::clone);
             let compiled = Arc::new(CompiledRule::new(rule, defaults.fail_mode, tally)?);
             by_id.insert(id, Arc::clone(&compiled));
+            by_age.push(Arc::clone(&compiled));
             sorted.insert(place, compiled);
         }
         let mut scopes: [Table; Scope::ALL.len()] = Default::default();
-        for ((scope, ..), compiled) in sorted {
-            scopes[scope as usize].add(compiled);
+        let mut left_out = Vec::new();
+        for ((scope, _, id), compiled) in sorted {
+            if !scopes[scope as usize].add(compiled) {
+                left_out.push(id);
+            }
         }
         let default = CompiledRule::of_defaults(defaults, default_tally.unwrap_or_default());
-        Ok(Self { revision, scopes, default: [Arc::new(default)], by_id })
+        Ok(Self { revision, scopes, default: [Arc::new(default)], by_id, by_age, left_out })
     }
 
     /// Which set of rules it is.
@@ -109,9 +118,15 @@ impl Snapshot {
         self.by_id.is_empty()
     }
 
-    /// Every rule, the default rule last.
+    /// Every rule, the oldest first, and the default rule last.
     pub fn rules(&self) -> impl Iterator<Item = &Arc<CompiledRule>> {
-        self.by_id.values().chain(&self.default)
+        self.by_age.iter().chain(&self.default)
+    }
+
+    /// The rules that decide nothing since there are [`RateLimitRule::MAX_WINDOWS`] shorter windows of the same scope
+    /// and pattern: they were written when nobody counted them.
+    pub fn left_out(&self) -> &[RuleId] {
+        &self.left_out
     }
 
     /// The rule with this id.
@@ -192,7 +207,8 @@ impl Level {
 // === impl Table ===
 
 impl Table {
-    fn add(&mut self, compiled: Arc<CompiledRule>) {
+    /// Says whether there was room.
+    fn add(&mut self, compiled: Arc<CompiledRule>) -> bool {
         let pattern = compiled.rule().map_or(&Pattern::Any, |rule| &rule.spec.identifier_pattern);
         let stack = match pattern {
             Pattern::Exact(exact) => self.exact.entry(exact.clone()).or_default(),
@@ -205,7 +221,11 @@ impl Table {
             }
             Pattern::Any => &mut self.any,
         };
-        stack.push(compiled);
+        let has_room = stack.len() < RateLimitRule::MAX_WINDOWS;
+        if has_room {
+            stack.push(compiled);
+        }
+        has_room
     }
 
     /// The rules whose prefix `identifier` has, the longest prefix first.

@@ -11,7 +11,7 @@
 //! | `rest` | the HTTP surface: its router is the table of contents |
 //! | `grpc` | the gRPC surface |
 //! | [`envoy`] | what Envoy's rate limit filters are answered |
-//! | `services`, `quotas` | what every surface is made of |
+//! | `services`, `quotas`, `resets` | what every surface is made of |
 //! | `auth` | who may do what |
 //! | `events` | tells others what happened to quotas: Kafka, webhooks |
 //! | `scheduler`, `cron` | closes quota periods, and when |
@@ -38,6 +38,7 @@ mod quotas;
 mod reason;
 mod refresher;
 mod request_id;
+mod resets;
 mod rest;
 mod scheduler;
 mod serve;

@@ -4,7 +4,7 @@ use std::{fmt::Display, sync::Arc, time::Duration};
 
 use headgate_persistence::Database;
 use headgate_quota::{PolicyCatalog, QuotaPolicyRepository};
-use headgate_ratelimit::{Catalog, RateLimitRuleRepository, RepositoryError};
+use headgate_ratelimit::{Catalog, RateLimitRule, RateLimitRuleRepository, RepositoryError};
 use tokio::{sync::Notify, time};
 use tracing::{info, warn};
 
@@ -20,6 +20,8 @@ pub(crate) struct Refresher {
     failing: bool,
     /// The same of the policies.
     policies_failing: bool,
+    /// How many rules were left out when that was last told.
+    left_out: usize,
 }
 
 /// How long to wait before listening again, or looking again for a database that was never there.
@@ -32,8 +34,16 @@ impl Refresher {
         database: Arc<Database>,
         every: Duration,
     ) -> Self {
-        let (migrated, failing, policies_failing) = (false, false, false);
-        Self { catalog, policies, database, every, migrated, failing, policies_failing }
+        Self {
+            catalog,
+            policies,
+            database,
+            every,
+            migrated: false,
+            failing: false,
+            policies_failing: false,
+            left_out: 0,
+        }
     }
 
     /// Reads rules and policies once. A database that is not there is waited for later, while others are served.
@@ -46,6 +56,7 @@ impl Refresher {
                     info!(revision, rules, "In force: revision {revision} of the rules");
                 }
                 self.failing = false;
+                self.tell_left_out();
             }
             Err(error) => {
                 if !self.failing {
@@ -57,6 +68,21 @@ impl Refresher {
         if self.migrated {
             self.refresh_policies().await;
         }
+    }
+
+    /// Says once that a database of an older version has more windows of one pattern than are asked.
+    fn tell_left_out(&mut self) {
+        let snapshot = self.catalog.load();
+        let left_out = snapshot.left_out();
+        if let (Some(first), true) = (left_out.first(), left_out.len() != self.left_out) {
+            let (rules, most) = (left_out.len(), RateLimitRule::MAX_WINDOWS);
+            warn!(
+                rules,
+                rule.id = %first,
+                "{rules} rules decide nothing, such as {first}: their pattern has {most} shorter windows; delete some"
+            );
+        }
+        self.left_out = left_out.len();
     }
 
     async fn refresh_rules(&mut self) -> Result<bool, RepositoryError> {

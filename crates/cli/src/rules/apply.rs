@@ -42,45 +42,25 @@ struct List<'a> {
     rules: &'a [Map<String, Value>],
     prune: bool,
     dry_run: bool,
+    /// What was shown is done, or nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<i64>,
 }
 
 impl Apply {
     pub(super) fn run(&self, client: &Client, output: Output) -> Result<(), Failure> {
         let drafts = Drafts::read(&self.file)?;
-        let (mut reply, mut plan) = self.put(client, &drafts, true)?;
-        let planned = plan.lines();
-        let mut out = io::stdout().lock();
+        let look = List { rules: drafts.rules(), prune: self.prune, dry_run: true, revision: None };
+        let (mut reply, mut plan) = put(client, &drafts, &look)?;
         if matches!(output, Output::Table) {
-            write_lines(&mut out, &planned)?;
+            write_lines(&mut io::stdout().lock(), &plan.lines())?;
         }
         if !self.dry_run && !plan.is_empty() {
             self.confirm(&plan)?;
-            (reply, plan) = self.put(client, &drafts, false)?;
-            // Somebody else may have changed rules since.
-            if matches!(output, Output::Table) && plan.lines() != planned {
-                writeln!(out, "the rules were changed meanwhile; this was done:")?;
-                write_lines(&mut out, &plan.lines())?;
-            }
+            let act = List { dry_run: false, revision: plan.revision, ..look };
+            (reply, plan) = put(client, &drafts, &act)?;
         }
-        drop(out);
         Ok(output.print(&reply, |out| plan.write_summary(out))?)
-    }
-
-    fn put(
-        &self,
-        client: &Client,
-        drafts: &Drafts,
-        dry_run: bool,
-    ) -> Result<(Reply, Plan), ClientError> {
-        let list = List { rules: drafts.rules(), prune: self.prune, dry_run };
-        let reply = client.send(Method::PUT, &[PATH], &list).map_err(|error| match error {
-            ClientError::Refused(refusal) => {
-                ClientError::Refused(refusal.located(|field| drafts.place(field)))
-            }
-            other => other,
-        })?;
-        let plan = reply.json()?;
-        Ok((reply, plan))
     }
 
     /// Asks before rules are removed, if there is somebody to ask.
@@ -96,6 +76,18 @@ impl Apply {
         stdin.read_line(&mut answer)?;
         if matches!(answer.trim(), "y" | "Y" | "yes") { Ok(()) } else { Err(Failure::Declined) }
     }
+}
+
+/// Sends the list; where the server finds something wrong, it is told with its place in the file.
+fn put(client: &Client, drafts: &Drafts, list: &List<'_>) -> Result<(Reply, Plan), ClientError> {
+    let reply = client.send(Method::PUT, &[PATH], list).map_err(|error| match error {
+        ClientError::Refused(refusal) => {
+            ClientError::Refused(refusal.located(|field| drafts.place(field)))
+        }
+        other => other,
+    })?;
+    let plan = reply.json()?;
+    Ok((reply, plan))
 }
 
 fn write_lines(out: &mut dyn Write, lines: &[String]) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! `headgate rules create` and `headgate rules update`
 
 use clap::{Args, ValueEnum};
-use reqwest::Method;
+use reqwest::{Method, header::ETAG};
 use serde_json::{Map, Value, json};
 
 use super::{PATH, Rule};
@@ -91,7 +91,8 @@ impl Create {
 impl Update {
     pub(super) fn run(self, client: &Client) -> Result<Reply, ClientError> {
         let path = [PATH, self.id.as_str()];
-        let present: Rule = client.get(&path, &[])?.json()?;
+        let seen = client.get(&path, &[])?;
+        let present: Rule = seen.json()?;
         // What must be there comes from the rule; what is left out beyond that stays.
         let mut fields = Map::from_iter([
             ("scope".to_owned(), json!(present.spec.scope)),
@@ -101,7 +102,7 @@ impl Update {
         ]);
         fields.extend(self.clear.iter().map(|field| (field.name().to_owned(), Value::Null)));
         fields.extend(self.wanted.fields());
-        client.send(Method::PUT, &path, &fields)
+        client.send_if_seen(&path, &fields, seen.headers.get(ETAG))
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Plan {
     unchanged: u64,
     #[serde(default)]
     applied: bool,
+    /// Which rules it was made for; servers of older versions do not say.
+    pub(super) revision: Option<i64>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -5,6 +5,7 @@
 mod apply;
 mod check;
 mod config;
+mod crowded;
 mod deploy;
 mod export;
 mod harness;
@@ -12,8 +13,10 @@ mod health;
 mod https;
 mod import;
 mod keyed;
+mod meanwhile;
 mod quota;
 mod quota_chaos;
+mod request_id;
 mod rules;
 mod serve;
 mod subjects;

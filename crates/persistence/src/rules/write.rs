@@ -1,10 +1,11 @@
 //! Changes of the rules: all of one call are made, recorded and followed by a revision, or none.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use headgate::Timestamp;
 use headgate_ratelimit::{
-    AuditEntry, Author, RateLimitRule, RepositoryError, RuleChange, RuleId, RuleSpec,
+    AuditEntry, Author, Pattern, RateLimitRule, RepositoryError, Revision, RuleChange, RuleId,
+    RuleSpec, Scope,
 };
 
 use super::{find, read_revision, record};
@@ -35,6 +36,11 @@ const UPDATE: &str = "
 /// The constraint that asks for rules to differ.
 const IDENTITY: &str = "rate_limit_rules_identity";
 
+/// Whoever has more windows than may be.
+const CROWDED: &str = "
+    SELECT scope, identifier_pattern FROM rate_limit_rules
+    GROUP BY scope, identifier_pattern HAVING count(*) > $1";
+
 const DELETE: &str = "DELETE FROM rate_limit_rules WHERE id = $1";
 
 /// Times are shown in milliseconds.
@@ -47,30 +53,40 @@ pub(super) struct Writer<'a> {
     now: Timestamp,
     /// The rules that the changes name, as they are by now.
     present: HashMap<RuleId, RateLimitRule>,
+    /// Whom there are more rules about than before, unless others were taken away.
+    grown: HashSet<(Scope, Pattern)>,
 }
 
 // === impl Writer ===
 
 impl<'a> Writer<'a> {
-    /// Waits for its turn and looks up the rules that `changes` name.
+    /// Waits for its turn; by then the rules must be those of `seen`, if somebody has seen them.
     pub(super) async fn begin(
         mut session: Session,
-        changes: &[RuleChange],
+        seen: Option<Revision>,
         author: &'a Author,
     ) -> Result<Self, RepositoryError> {
-        read_revision(session.row(Statement::new(NEXT_REVISION)).await?)?;
-        let mut present = HashMap::new();
+        let next = read_revision(session.row(Statement::new(NEXT_REVISION)).await?)?;
+        let now = Revision(next.0 - 1);
+        if let Some(seen) = seen.filter(|seen| *seen != now) {
+            return Err(RepositoryError::Moved { seen, now });
+        }
+        let now = Moment::shown(author.at);
+        Ok(Self { session, author, now, present: HashMap::new(), grown: HashSet::new() })
+    }
+
+    /// Looks up the rules that `changes` name.
+    async fn look_up(&mut self, changes: &[RuleChange]) -> Result<(), RepositoryError> {
         for change in changes {
             if let RuleChange::Update(id, _)
             | RuleChange::UpdateSeen(id, _, _)
             | RuleChange::Delete(id) = change
             {
-                let rule = find(&mut session, *id).await?;
-                present.insert(*id, rule.ok_or(RepositoryError::NotFound(*id))?);
+                let rule = find(&mut self.session, *id).await?;
+                self.present.insert(*id, rule.ok_or(RepositoryError::NotFound(*id))?);
             }
         }
-        let now = Moment::shown(author.at);
-        Ok(Self { session, author, now, present })
+        Ok(())
     }
 
     /// Makes the changes in their order and gives the rules as they are then.
@@ -78,6 +94,7 @@ impl<'a> Writer<'a> {
         mut self,
         changes: &[RuleChange],
     ) -> Result<Vec<RateLimitRule>, RepositoryError> {
+        self.look_up(changes).await?;
         if changes.len() > 1 {
             self.park().await?;
         }
@@ -85,6 +102,7 @@ impl<'a> Writer<'a> {
         for change in changes {
             rules.push(self.change(change).await?);
         }
+        self.refuse_crowds().await?;
         if let Session::Postgres(_) = self.session {
             let notify = Statement::new(listener::NOTIFY).bind(listener::RULES).bind("");
             self.session.execute(notify).await?;
@@ -100,6 +118,30 @@ impl<'a> Writer<'a> {
             self.session.execute(Statement::new(PARK).bind(*id)).await?;
         }
         Ok(())
+    }
+
+    /// Looks at all rules as they are to be. Who was crowded before there was a bound may stay so.
+    async fn refuse_crowds(&mut self) -> Result<(), RepositoryError> {
+        if self.grown.is_empty() {
+            return Ok(());
+        }
+        let most = RateLimitRule::MAX_WINDOWS as i64;
+        for row in self.session.rows(Statement::new(CROWDED).bind(most)).await? {
+            let text = |column| row.get::<String>(column).map_err(Outage::Sql);
+            let (scope, pattern) = (text("scope")?, text("identifier_pattern")?);
+            let is_crowd = |(of, about): &&(Scope, Pattern)| {
+                of.name() == scope && about.to_string() == pattern
+            };
+            if let Some((scope, pattern)) = self.grown.iter().find(is_crowd) {
+                return Err(RepositoryError::Crowded { scope: *scope, pattern: pattern.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that a rule comes to those that `spec` is about.
+    fn grows(&mut self, spec: &RuleSpec) {
+        self.grown.insert((spec.scope, spec.identifier_pattern.clone()));
     }
 
     async fn change(&mut self, change: &RuleChange) -> Result<RateLimitRule, RepositoryError> {
@@ -120,6 +162,7 @@ impl<'a> Writer<'a> {
         let (id, now) = (RuleId::random(), self.now);
         let rule = RateLimitRule { id, spec: spec.clone(), created_at: now, updated_at: now };
         self.put(CREATE, &rule).await?;
+        self.grows(spec);
         self.record("rule.create", id, None, Some(spec)).await?;
         Ok(rule)
     }
@@ -134,6 +177,9 @@ impl<'a> Writer<'a> {
         let updated_at = self.now.max(before.updated_at.plus(SHOWN_TICK));
         let rule = RateLimitRule { spec: spec.clone(), updated_at, ..before };
         self.put(UPDATE, &rule).await?;
+        if before.spec.key() != spec.key() {
+            self.grows(spec);
+        }
         self.record("rule.update", id, Some(&before.spec), Some(spec)).await?;
         self.present.insert(id, rule.clone());
         Ok(rule)

@@ -4,6 +4,7 @@
 
 mod audit;
 mod batches;
+mod crowds;
 mod durability;
 mod postgres;
 mod quotas;

@@ -93,3 +93,32 @@ fn every_state_of_a_subject_has_a_name() {
     assert_eq!(names.len(), 15);
     assert!(names.contains(&":60") && names.contains(&":10:sliding_window"), "{names:?}");
 }
+
+#[test]
+fn of_more_windows_than_may_be_the_shortest_decide() {
+    let rules: Vec<RateLimitRule> =
+        (1..=10).rev().map(|window| rule("user", "u1", window)).collect();
+    let longest: Vec<RuleId> = rules[..2].iter().rev().map(|rule| rule.id).collect();
+    let snapshot = snapshot(rules, None);
+    let windows: Vec<u32> = snapshot.matching(Scope::User, "u1").windows().collect();
+    assert_eq!(windows, [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(snapshot.left_out(), longest);
+    assert_eq!(snapshot.len(), 10);
+}
+
+#[test]
+fn rules_are_told_in_the_order_in_which_they_were_made() {
+    let mut rules: Vec<RateLimitRule> =
+        (0..50).map(|i| rule("user", &format!("u{i}"), 60)).collect();
+    for (i, rule) in rules.iter_mut().enumerate() {
+        // Some were made at the same moment.
+        rule.created_at = Timestamp::from_micros(100 - i as u64 / 2);
+    }
+    let mut expected: Vec<(Timestamp, RuleId)> =
+        rules.iter().map(|rule| (rule.created_at, rule.id)).collect();
+    expected.sort();
+    let snapshot = snapshot(rules, None);
+    let told: Vec<Option<RuleId>> = snapshot.rules().map(|rule| rule.id()).collect();
+    assert_eq!(told[..50], expected.into_iter().map(|(_, id)| Some(id)).collect::<Vec<_>>());
+    assert_eq!(told[50..], [None]);
+}

@@ -1,6 +1,6 @@
 //! May this subject go on?
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use headgate::{
     Batch, BatchError, Check, Cost, Decision, Key, Limiter, Outcome, Space, StoreError, Verb,
@@ -253,7 +253,10 @@ impl Verdict {
 
 /// The limits of several questions. Who is asked about twice by the same rule must have room for both.
 #[derive(Default)]
-struct SharedBatch<'a>(Vec<Entry<'a>>);
+struct SharedBatch<'a> {
+    entries: Vec<Entry<'a>>,
+    places: HashMap<(Space<'a>, &'a str), usize>,
+}
 
 struct Entry<'a> {
     rule: &'a CompiledRule,
@@ -267,22 +270,20 @@ impl<'a> SharedBatch<'a> {
     fn add(&mut self, rule: &'a CompiledRule, question: &Question<'a>) -> usize {
         let (space, subject) = (rule.space(question.scope), question.subject);
         let units = question.cost.get();
-        let same = |entry: &Entry<'_>| {
-            entry.space == space && entry.subject.subject() == subject.subject()
-        };
-        if let Some(place) = self.0.iter().position(same) {
-            self.0[place].units = self.0[place].units.saturating_add(units);
-            return place;
+        let next = self.entries.len();
+        let place = *self.places.entry((space, subject.subject())).or_insert(next);
+        match self.entries.get_mut(place) {
+            Some(entry) => entry.units = entry.units.saturating_add(units),
+            None => self.entries.push(Entry { rule, space, subject, units }),
         }
-        self.0.push(Entry { rule, space, subject, units });
-        self.0.len() - 1
+        place
     }
 
     async fn apply(&self, limiter: &Limiter, verb: Verb) -> Result<Vec<Outcome>, CheckError> {
-        if self.0.is_empty() {
+        if self.entries.is_empty() {
             return Ok(Vec::new());
         }
-        let checks = self.0.iter().map(|entry| {
+        let checks = self.entries.iter().map(|entry| {
             // Together they may ask for more than a cost can be; then they ask for the most.
             let cost = Cost::new(entry.units.min(Cost::MAX)).unwrap_or(Cost::ONE);
             let key = entry.subject.within(&entry.space);

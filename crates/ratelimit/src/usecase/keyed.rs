@@ -5,6 +5,7 @@ use std::sync::Arc;
 use headgate::{Batch, BatchError, Check, Cost, Decision, Key, Limiter, StoreError, Verb};
 use thiserror::Error;
 
+use super::reset::{self, ResetError};
 use crate::{
     AuditEntry, AuditLog, Author, RepositoryError,
     keyed::{KeyedAlgorithm, KeyedLimit, KeyedLimits},
@@ -38,7 +39,7 @@ pub struct KeyedVerdict<'l> {
     pub limit: &'l KeyedLimit,
 }
 
-/// Why nothing was decided, or nothing reset.
+/// Why nothing was decided.
 #[derive(Clone, Debug, Error)]
 pub enum KeyedError {
     /// It could never be admitted.
@@ -96,14 +97,17 @@ impl LimitKeys {
         algorithm: Option<KeyedAlgorithm>,
         key: Key<'_>,
         author: Author,
-    ) -> Result<Option<RepositoryError>, KeyedError> {
+    ) -> Result<Option<RepositoryError>, ResetError> {
         let chosen = |candidate: &KeyedAlgorithm| algorithm.is_none_or(|one| one == *candidate);
-        let states = KeyedAlgorithm::ALL.into_iter().filter(chosen).map(|algorithm| {
+        // Every limit admits one unit, and no algorithm stands there twice.
+        let states = KeyedAlgorithm::ALL.into_iter().filter(chosen).filter_map(|algorithm| {
             let limit = self.limits.of(algorithm, key.subject()).limit();
-            Check::new(key.within(algorithm.space()), limit, Cost::ONE)
+            Check::new(key.within(algorithm.space()), limit, Cost::ONE).ok()
         });
-        let states = states.collect::<Result<Vec<_>, _>>()?;
-        self.limiter.reset(&Batch::new(states)?).await?;
+        let forgotten = match Batch::new(states) {
+            Ok(batch) => self.limiter.reset(&batch).await.map(drop).map_err(Into::into),
+            Err(_) => Ok(()),
+        };
         let counted_by = algorithm.map_or("*", |algorithm| algorithm.engine().name());
         let entry = AuditEntry {
             id: 0,
@@ -114,7 +118,7 @@ impl LimitKeys {
             after: None,
             reason: None,
         };
-        Ok(self.audit.record(&entry).await.err())
+        reset::record(&*self.audit, entry, forgotten).await
     }
 }
 

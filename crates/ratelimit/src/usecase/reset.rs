@@ -15,13 +15,48 @@ pub struct ResetLimit {
     audit: Arc<dyn AuditLog>,
 }
 
-/// Why a subject was not reset.
+/// Why nobody can say that a subject was reset.
 #[derive(Clone, Debug, Error)]
 pub enum ResetError {
-    /// The store cannot.
+    /// The store was not even asked: nothing was reset.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    NotAsked(StoreError),
+    /// The store was asked, and may have done it or not.
+    #[error("nobody knows whether it was reset: {cause}")]
+    Unconfirmed {
+        /// What the store said instead.
+        cause: StoreError,
+        /// Why this is not on record, if it is not.
+        unrecorded: Option<RepositoryError>,
+    },
 }
+
+/// Why not everything is known to be forgotten.
+pub(super) struct Failed {
+    cause: StoreError,
+    /// Whether the store may have forgotten something.
+    asked: bool,
+}
+
+/// What is written down of a reset of which nobody knows whether it was done.
+const UNKNOWN: &str = r#"{"outcome":"unknown"}"#;
+
+/// How many states are forgotten in one call: no store has to take more at once.
+const AT_ONCE: usize = 100;
+
+// === impl ResetError ===
+
+impl ResetError {
+    /// Why what was tried is not on record, if it is not.
+    pub const fn unrecorded(&self) -> Option<&RepositoryError> {
+        match self {
+            Self::NotAsked(_) => None,
+            Self::Unconfirmed { unrecorded, .. } => unrecorded.as_ref(),
+        }
+    }
+}
+
+// === impl ResetLimit ===
 
 impl ResetLimit {
     /// Resets states of `limiter` under the rules of `catalog`.
@@ -38,7 +73,6 @@ impl ResetLimit {
         reason: Option<String>,
         author: Author,
     ) -> Result<Option<RepositoryError>, ResetError> {
-        self.forget(scope, subject).await?;
         let entry = AuditEntry {
             id: 0,
             author,
@@ -48,10 +82,10 @@ impl ResetLimit {
             after: None,
             reason,
         };
-        Ok(self.audit.record(&entry).await.err())
+        record(&*self.audit, entry, self.forget(scope, subject).await).await
     }
 
-    async fn forget(&self, scope: Scope, subject: Key<'_>) -> Result<(), StoreError> {
+    async fn forget(&self, scope: Scope, subject: Key<'_>) -> Result<(), Failed> {
         let suffixes = self.catalog.load().key_suffixes(scope, subject.subject());
         let states: Vec<(Limit, Space<'_>)> = suffixes
             .iter()
@@ -61,12 +95,13 @@ impl ResetLimit {
                 Some((limit, Space::new(scope.key_prefix(), suffix)))
             })
             .collect();
-        for some in states.chunks(Batch::MAX_CHECKS) {
+        for (i, some) in states.chunks(AT_ONCE).enumerate() {
             let checks = some.iter().filter_map(|(limit, space)| {
                 Check::new(subject.within(space), limit, Cost::ONE).ok()
             });
             if let Ok(batch) = Batch::new(checks) {
-                self.limiter.reset(&batch).await?;
+                let reset = self.limiter.reset(&batch).await;
+                reset.map_err(|cause| Failed::from(cause).after(i))?;
             }
         }
         Ok(())
@@ -76,5 +111,44 @@ impl ResetLimit {
 impl std::fmt::Debug for ResetLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ResetLimit").finish_non_exhaustive()
+    }
+}
+
+// === impl Failed ===
+
+impl Failed {
+    /// The same, after so many calls that did what they were asked.
+    const fn after(mut self, calls: usize) -> Self {
+        self.asked |= calls > 0;
+        self
+    }
+
+    /// Writes down what nobody can undo: that it was tried, and that nobody knows what came of it.
+    async fn recorded(self, audit: &dyn AuditLog, entry: AuditEntry) -> ResetError {
+        if !self.asked {
+            return ResetError::NotAsked(self.cause);
+        }
+        let entry = AuditEntry { after: Some(UNKNOWN.to_owned()), ..entry };
+        let unrecorded = audit.record(&entry).await.err();
+        ResetError::Unconfirmed { cause: self.cause, unrecorded }
+    }
+}
+
+impl From<StoreError> for Failed {
+    fn from(cause: StoreError) -> Self {
+        let asked = !matches!(cause, StoreError::BreakerOpen | StoreError::Unsupported(_));
+        Self { cause, asked }
+    }
+}
+
+/// Writes `entry` down, whatever came of it if the store was asked.
+pub(super) async fn record(
+    audit: &dyn AuditLog,
+    entry: AuditEntry,
+    outcome: Result<(), Failed>,
+) -> Result<Option<RepositoryError>, ResetError> {
+    match outcome {
+        Ok(()) => Ok(audit.record(&entry).await.err()),
+        Err(failed) => Err(failed.recorded(audit, entry).await),
     }
 }

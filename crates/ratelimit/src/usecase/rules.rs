@@ -1,16 +1,16 @@
 //! Makes, changes and removes rules.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+mod plan;
+
+use std::sync::Arc;
 
 use headgate::Timestamp;
 use thiserror::Error;
 
+pub use self::plan::Plan;
 use crate::{
-    Author, Catalog, Draft, FieldError, Listed, Page, Pattern, RateLimitRule,
-    RateLimitRuleRepository, RepositoryError, RuleChange, RuleFilter, RuleId, RuleSpec, Scope,
+    Author, Catalog, Draft, FieldError, Listed, Page, RateLimitRule, RateLimitRuleRepository,
+    RepositoryError, RuleChange, RuleFilter, RuleId,
 };
 
 /// Manages the rules that a repository keeps. A change is in force here before it is answered.
@@ -20,33 +20,15 @@ pub struct ManageRules {
     repository: Arc<dyn RateLimitRuleRepository>,
 }
 
-/// What has to change so that the rules are those of a list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
-    /// Rules that are new.
-    pub created: Vec<RuleSpec>,
-    /// Rules that say something else: as they are, and as they are to be.
-    pub updated: Vec<(RateLimitRule, RuleSpec)>,
-    /// Rules that are not on the list.
-    pub deleted: Vec<RateLimitRule>,
-    /// How many stay as they are.
-    pub unchanged: usize,
-}
-
 /// Why nothing was changed.
 #[derive(Clone, Debug, Error)]
 pub enum ManageError {
     /// What was asked for is no rule.
     #[error("validation failed")]
     Invalid(Vec<FieldError>),
-    /// One of a list is no rule.
-    #[error("rules[{index}]: validation failed")]
-    InvalidAt {
-        /// Which one, from 0.
-        index: usize,
-        /// What is wrong with it.
-        errors: Vec<FieldError>,
-    },
+    /// Some of a list are no rules: what is wrong, and with which of them, from 0.
+    #[error("validation failed")]
+    InvalidAt(Vec<(usize, FieldError)>),
     /// The list contradicts itself.
     #[error("{0} with a window of {1} seconds stands twice in the list")]
     Twice(String, u32),
@@ -115,15 +97,16 @@ impl ManageRules {
     /// What would have to change so that the rules are those of `drafts`; rules that are not
     /// among them stay unless they are to be pruned.
     pub async fn plan(&self, drafts: Vec<Draft>, prune: bool) -> Result<Plan, ManageError> {
-        let (_, present) = self.repository.load().await?;
-        Plan::new(present, validated(drafts)?, prune)
+        let (revision, present) = self.repository.load().await?;
+        Plan::new(revision, present, plan::validated(drafts)?, prune)
     }
 
-    /// Does what was planned, all or nothing.
+    /// Does what was planned, all or nothing; and nothing if the rules are not those that it was planned for any more.
     pub async fn carry_out(&self, plan: &Plan, by: &Author) -> Result<(), ManageError> {
         let changes = plan.changes();
         if !changes.is_empty() {
-            self.write(&changes, by).await?;
+            self.repository.write_seen(&changes, plan.revision, by).await?;
+            self.refresh().await;
         }
         Ok(())
     }
@@ -144,9 +127,13 @@ impl ManageRules {
         by: &Author,
     ) -> Result<Vec<RateLimitRule>, ManageError> {
         let written = self.repository.write(changes, by).await?;
+        self.refresh().await;
+        Ok(written)
+    }
+
+    async fn refresh(&self) {
         // It is written whether or not it can be read back now; the catalog notes it if not.
         let _ = self.catalog.refresh(&*self.repository).await;
-        Ok(written)
     }
 }
 
@@ -154,62 +141,4 @@ impl std::fmt::Debug for ManageRules {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ManageRules").finish_non_exhaustive()
     }
-}
-
-fn validated(drafts: Vec<Draft>) -> Result<Vec<RuleSpec>, ManageError> {
-    let validate = |(index, draft): (usize, Draft)| {
-        draft.validate(None).map_err(|errors| ManageError::InvalidAt { index, errors })
-    };
-    drafts.into_iter().enumerate().map(validate).collect()
-}
-
-// === impl Plan ===
-
-impl Plan {
-    fn new(
-        present: Vec<RateLimitRule>,
-        wanted: Vec<RuleSpec>,
-        prune: bool,
-    ) -> Result<Self, ManageError> {
-        let mut listed = HashSet::new();
-        for spec in &wanted {
-            if !listed.insert(spec.identity()) {
-                return Err(ManageError::Twice(spec.key(), spec.window_seconds));
-            }
-        }
-        let mut plan = Self::default();
-        let mut present: HashMap<(Scope, Pattern, u32), RateLimitRule> =
-            present.into_iter().map(|rule| (owned(rule.spec.identity()), rule)).collect();
-        for spec in wanted {
-            match present.remove(&owned(spec.identity())) {
-                None => plan.created.push(spec),
-                Some(rule) if rule.spec == spec => plan.unchanged += 1,
-                Some(rule) => plan.updated.push((rule, spec)),
-            }
-        }
-        if prune {
-            plan.deleted = present.into_values().collect();
-            plan.deleted.sort_by(|a, b| a.spec.identity().cmp(&b.spec.identity()));
-        } else {
-            plan.unchanged += present.len();
-        }
-        Ok(plan)
-    }
-
-    /// Whether nothing has to change.
-    pub const fn is_empty(&self) -> bool {
-        self.created.is_empty() && self.updated.is_empty() && self.deleted.is_empty()
-    }
-
-    fn changes(&self) -> Vec<RuleChange> {
-        let deleted = self.deleted.iter().map(|rule| RuleChange::Delete(rule.id));
-        let updated =
-            self.updated.iter().map(|(rule, spec)| RuleChange::Update(rule.id, spec.clone()));
-        let created = self.created.iter().cloned().map(RuleChange::Create);
-        deleted.chain(updated).chain(created).collect()
-    }
-}
-
-fn owned((scope, pattern, window): (Scope, &Pattern, u32)) -> (Scope, Pattern, u32) {
-    (scope, pattern.clone(), window)
 }

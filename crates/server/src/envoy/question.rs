@@ -1,7 +1,9 @@
 use super::rule::Rate;
 
-/// The most descriptors in one request: as many as a store decides at once.
-pub(crate) const MAX_DESCRIPTORS: usize = headgate::Batch::MAX_CHECKS;
+/// The most descriptors in one request; each is a check of one batch.
+pub(crate) const MAX_DESCRIPTORS: usize = 128;
+
+const _: () = assert!(MAX_DESCRIPTORS <= headgate::Batch::MAX_CHECKS);
 
 /// The most entries of one descriptor.
 pub(crate) const MAX_ENTRIES: usize = 64;

@@ -50,6 +50,10 @@ pub(super) enum CallError {
     NoDatabase(String),
     #[error("the store of counters cannot be reached: nothing was changed, try again later")]
     NoStore(String),
+    #[error(
+        "the store of counters did not answer: the counter may or may not have been reset, ask again"
+    )]
+    ResetUnconfirmed(String),
     #[error("internal error")]
     Internal(String),
 }
@@ -103,7 +107,7 @@ impl CallError {
             Self::NoSuchMethod | Self::Uncompressed(_) => Code::Unimplemented,
             Self::TooLarge => Code::ResourceExhausted,
             Self::TimedOut => Code::DeadlineExceeded,
-            Self::NoDatabase(_) | Self::NoStore(_) => Code::Unavailable,
+            Self::NoDatabase(_) | Self::NoStore(_) | Self::ResetUnconfirmed(_) => Code::Unavailable,
             Self::Internal(_) => Code::Internal,
         }
     }
@@ -121,7 +125,7 @@ impl CallError {
             Self::TooLarge => code!(area, "BODY_TOO_LARGE"),
             Self::TimedOut => code!(area, "TIMEOUT"),
             Self::NoDatabase(_) => code!(area, "DATABASE_UNAVAILABLE"),
-            Self::NoStore(_) => code!(area, "STORE_UNAVAILABLE"),
+            Self::NoStore(_) | Self::ResetUnconfirmed(_) => code!(area, "STORE_UNAVAILABLE"),
             Self::Internal(_) => code!(area, "INTERNAL_ERROR"),
         }
     }
@@ -129,7 +133,10 @@ impl CallError {
     /// What failed inside, if something did.
     pub(super) fn cause(&self) -> Option<&str> {
         match self {
-            Self::NoDatabase(cause) | Self::NoStore(cause) | Self::Internal(cause) => Some(cause),
+            Self::NoDatabase(cause)
+            | Self::NoStore(cause)
+            | Self::ResetUnconfirmed(cause)
+            | Self::Internal(cause) => Some(cause),
             Self::Quota(refusal) => refusal.cause(),
             _ => None,
         }
@@ -206,8 +213,12 @@ impl From<RepositoryError> for CallError {
             RepositoryError::Exists { .. } | RepositoryError::Changed(_) => {
                 Self::RuleExists(error.to_string())
             }
+            RepositoryError::Crowded { .. } => Self::field("window_secs", error.to_string()),
             RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
-            RepositoryError::Corrupt(_) => Self::Internal(error.to_string()),
+            // Only lists of rules are written as they were seen, and those are REST's alone.
+            RepositoryError::Moved { .. } | RepositoryError::Corrupt(_) => {
+                Self::Internal(error.to_string())
+            }
         }
     }
 }
@@ -220,9 +231,7 @@ impl From<ManageError> for CallError {
                 Self::Invalid(errors.into_iter().map(Violation::from).collect())
             }
             // Lists of rules are REST's alone.
-            ManageError::InvalidAt { .. } | ManageError::Twice(..) => {
-                Self::Internal(error.to_string())
-            }
+            ManageError::InvalidAt(_) | ManageError::Twice(..) => Self::Internal(error.to_string()),
         }
     }
 }

@@ -49,7 +49,14 @@ fn reason(text: &str) -> Result<Option<String>, Violation> {
 }
 
 impl From<ResetError> for CallError {
-    fn from(ResetError::Store(cause): ResetError) -> Self {
-        Self::store(&cause)
+    fn from(error: ResetError) -> Self {
+        match error {
+            ResetError::Unconfirmed { cause, .. } if cause.is_outage() => {
+                Self::ResetUnconfirmed(cause.to_string())
+            }
+            ResetError::Unconfirmed { cause, .. } | ResetError::NotAsked(cause) => {
+                Self::store(&cause)
+            }
+        }
     }
 }

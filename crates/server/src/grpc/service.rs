@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use headgate_ratelimit::Author;
 use tonic::{Request, Response, Status};
-use tracing::error;
 
 use super::{
     caller, check,
@@ -19,7 +18,7 @@ use super::{
     reset::Reset,
     rules, usage,
 };
-use crate::{auth::Action, services::Services};
+use crate::{auth::Action, resets, services::Services};
 
 /// The use cases, as gRPC calls them.
 pub(super) struct Handlers(Arc<Services>);
@@ -76,10 +75,9 @@ impl RateLimitService for Handlers {
         let author = self.caller(&request, Action::ResetCounters).await?;
         let Reset { scope, subject, reason } = Reset::try_from(request.get_ref())?;
         let request_id = author.request_id.clone();
-        let recorded = self.0.reset.reset(scope, subject, reason, author).await;
-        if let Some(cause) = recorded.map_err(CallError::from)? {
-            error!(request_id, %cause, "A reset was made but not recorded in the audit log");
-        }
+        let reset = self.0.reset.reset(scope, subject, reason, author).await;
+        resets::tell_unrecorded(&request_id, &reset);
+        reset.map_err(CallError::from)?;
         Ok(Response::new(ResetLimitResponse { success: true }))
     }
 

@@ -47,12 +47,11 @@ impl RulesCollector {
         );
         let counters = IntCounterVec::new(opts, &["rule", "outcome"]).ok()?;
         let snapshot = self.catalog.load();
-        // The default rule comes last, and is always told apart.
-        let surplus = snapshot.len().saturating_sub(MAX_RULES);
+        // The oldest are told apart, whatever comes after them: counters must not go backwards. The default rule always is.
         for (i, rule) in snapshot.rules().enumerate() {
             let label = match rule.id() {
                 None => "default".to_owned(),
-                Some(_) if i < surplus => OTHERS.to_owned(),
+                Some(_) if i >= MAX_RULES => OTHERS.to_owned(),
                 Some(id) => id.to_string(),
             };
             let tally = rule.tally();

@@ -43,7 +43,7 @@ pub(super) struct WireEntry<'a> {
     /// What it said before.
     #[schema(value_type = Option<Object>, required = true)]
     before: Option<&'a RawValue>,
-    /// What it says now.
+    /// What it says now; of a reset, `{"outcome":"unknown"}` where the store did not say whether it was done.
     #[schema(value_type = Option<Object>, required = true)]
     after: Option<&'a RawValue>,
     request_id: &'a str,

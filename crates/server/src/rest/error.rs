@@ -5,6 +5,7 @@
 //! error along; `surface`, which knows the request's id, writes the envelope.
 
 mod detail;
+mod rules;
 
 use std::borrow::Cow;
 
@@ -14,7 +15,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use headgate::StoreError;
-use headgate_ratelimit::{RepositoryError, usecase::ManageError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -55,6 +55,8 @@ pub(super) enum ApiError {
     RuleExists(String),
     /// Somebody else changed the rule since the caller saw it; says which.
     RuleChanged(String),
+    /// Somebody else changed rules since the caller saw them; says which.
+    RulesChanged(String),
     /// There is no service of this name that has a document.
     NoSuchService(String),
     /// The document of a service is another than expected; says which.
@@ -71,6 +73,8 @@ pub(super) enum ApiError {
     NoDatabase(String),
     /// The store cannot be reached; the log says why.
     NoStore(String),
+    /// The store did not say whether it reset a counter; the log says why.
+    ResetUnconfirmed(String),
     /// Something of ours failed; the log says what.
     Internal(String),
 }
@@ -128,14 +132,17 @@ impl ApiError {
             Self::NoSuchRoute(_) | Self::NoSuchRule(_) | Self::NoSuchService(_) => {
                 StatusCode::NOT_FOUND
             }
-            Self::RuleExists(_) | Self::DocumentChanged(_) => StatusCode::CONFLICT,
+            Self::RuleExists(_) | Self::RulesChanged(_) | Self::DocumentChanged(_) => {
+                StatusCode::CONFLICT
+            }
             Self::RuleChanged(_) => StatusCode::PRECONDITION_FAILED,
             Self::NoSuchMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Quota(refusal) => quotas::status(refusal),
             Self::TimedOut => StatusCode::REQUEST_TIMEOUT,
-            Self::NoDatabase(_) | Self::NoStore(_) | Self::TooManyStreams => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::NoDatabase(_)
+            | Self::NoStore(_)
+            | Self::ResetUnconfirmed(_)
+            | Self::TooManyStreams => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -153,10 +160,11 @@ impl ApiError {
             Self::NoSuchRule(_) => "SYS_RATELIMIT_RULE_NOT_FOUND",
             Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
             Self::RuleChanged(_) => "SYS_RATELIMIT_RULE_CHANGED",
+            Self::RulesChanged(_) => "SYS_RATELIMIT_RULES_CHANGED",
             Self::NoSuchService(_) => "SYS_SERVICE_NOT_FOUND",
             Self::DocumentChanged(_) => "SYS_SERVICE_VERSION_MISMATCH",
             Self::NoDatabase(_) => code!(area, "DATABASE_UNAVAILABLE"),
-            Self::NoStore(_) => code!(area, "STORE_UNAVAILABLE"),
+            Self::NoStore(_) | Self::ResetUnconfirmed(_) => code!(area, "STORE_UNAVAILABLE"),
             Self::NoSuchRoute(_) => code!(area, "NOT_FOUND"),
             Self::NoSuchMethod(_) => code!(area, "METHOD_NOT_ALLOWED"),
             Self::TimedOut => code!(area, "TIMEOUT"),
@@ -172,6 +180,7 @@ impl ApiError {
             Self::BadBody(what)
             | Self::RuleExists(what)
             | Self::RuleChanged(what)
+            | Self::RulesChanged(what)
             | Self::NoSuchService(what)
             | Self::DocumentChanged(what) => what.clone().into(),
             Self::NotJson => "the body must be sent as content-type: application/json".into(),
@@ -191,6 +200,10 @@ impl ApiError {
             }
             Self::NoStore(_) => {
                 "the store of counters cannot be reached: nothing was changed, try again later"
+                    .into()
+            }
+            Self::ResetUnconfirmed(_) => {
+                "the store of counters did not answer: the counter may or may not have been reset, ask again"
                     .into()
             }
             Self::TimedOut => "the request took too long".into(),
@@ -219,7 +232,10 @@ impl ApiError {
     /// What failed inside, if something did.
     pub(super) fn cause(&self) -> Option<&str> {
         match self {
-            Self::NoDatabase(cause) | Self::NoStore(cause) | Self::Internal(cause) => Some(cause),
+            Self::NoDatabase(cause)
+            | Self::NoStore(cause)
+            | Self::ResetUnconfirmed(cause)
+            | Self::Internal(cause) => Some(cause),
             Self::Quota(refusal) => refusal.cause(),
             _ => None,
         }
@@ -262,33 +278,5 @@ impl IntoResponse for ApiError {
 impl From<AuthError> for ApiError {
     fn from(error: AuthError) -> Self {
         Self::Auth(error)
-    }
-}
-
-impl From<RepositoryError> for ApiError {
-    fn from(error: RepositoryError) -> Self {
-        match error {
-            RepositoryError::NotFound(id) => Self::NoSuchRule(id.to_string()),
-            RepositoryError::Exists { .. } => Self::RuleExists(error.to_string()),
-            RepositoryError::Changed(_) => Self::RuleChanged(error.to_string()),
-            RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
-            RepositoryError::Corrupt(_) => Self::Internal(error.to_string()),
-        }
-    }
-}
-
-impl From<ManageError> for ApiError {
-    fn from(error: ManageError) -> Self {
-        let message = error.to_string();
-        let details = match error {
-            ManageError::Repository(error) => return error.into(),
-            ManageError::Invalid(errors) => errors.into_iter().map(Detail::from).collect(),
-            ManageError::InvalidAt { index, errors } => {
-                let within = |error| Detail::from(error).within("rules", index);
-                errors.into_iter().map(within).collect()
-            }
-            ManageError::Twice(..) => vec![Detail::new("rules", "duplicate", message)],
-        };
-        Self::Invalid(details)
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use headgate_ratelimit::usecase::ResetError;
 use serde::{Deserialize, Serialize};
-use tracing::error;
 use utoipa::ToSchema;
 
 use super::{
@@ -16,7 +15,7 @@ use super::{
     json::{self, JsonBody},
     openapi::{self, Failing, Protected, WithBody},
 };
-use crate::{auth::Action, services::Services};
+use crate::{auth::Action, resets, services::Services};
 
 const MAX_REASON_CHARS: usize = 1000;
 
@@ -73,9 +72,9 @@ pub(super) async fn reset(
         }
     };
     let request_id = author.request_id.clone();
-    if let Some(cause) = services.reset.reset(scope, subject, reason, author).await? {
-        error!(request_id, %cause, "A reset was made but not recorded in the audit log");
-    }
+    let reset = services.reset.reset(scope, subject, reason, author).await;
+    resets::tell_unrecorded(&request_id, &reset);
+    reset?;
     let message = format!("rate limit counter reset for {scope}:{}", subject.subject());
     Ok(json::respond(&WireDone { success: true, message }))
 }
@@ -93,7 +92,14 @@ impl WireReset<'_> {
 }
 
 impl From<ResetError> for ApiError {
-    fn from(ResetError::Store(cause): ResetError) -> Self {
-        Self::store(&cause)
+    fn from(error: ResetError) -> Self {
+        match error {
+            ResetError::Unconfirmed { cause, .. } if cause.is_outage() => {
+                Self::ResetUnconfirmed(cause.to_string())
+            }
+            ResetError::Unconfirmed { cause, .. } | ResetError::NotAsked(cause) => {
+                Self::store(&cause)
+            }
+        }
     }
 }

@@ -76,11 +76,8 @@ impl Surface {
                         in_time(self.request_timeout, pin!(self.check_key(request, peer))).await
                     }
                     _ => {
-                        in_time(
-                            self.request_timeout,
-                            Box::pin(self.route(request, peer, id.clone())),
-                        )
-                        .await
+                        let answer = Box::pin(self.route(request, peer, &id));
+                        in_time(self.request_timeout, answer).await
                     }
                 }
             });
@@ -115,10 +112,11 @@ impl Surface {
         &self,
         mut request: Request<Incoming>,
         peer: SocketAddr,
-        id: RequestId,
+        id: &RequestId,
     ) -> Response {
         request.extensions_mut().insert(Peer(peer));
-        request.extensions_mut().insert(id);
+        // Who changes something has the request's name written down.
+        request.extensions_mut().insert(id.clone());
         match self.router.call(request).await {
             Ok(response) => response,
             Err(never) => match never {},

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use headgate_ratelimit::usecase::{Question, Verdict};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -66,9 +67,14 @@ pub(in crate::rest) async fn check_batch(
     } else {
         services.check.check_all(&questions).await?
     };
+    let allowed = verdicts.iter().all(|verdict| verdict.decision.allowed);
     if !dry_run {
-        for (question, verdict) in questions.iter().zip(&verdicts) {
+        // Those who had room took nothing if another had none: nobody was admitted.
+        let decided = |verdict: &&Verdict| allowed || !verdict.decision.allowed;
+        for verdict in verdicts.iter().filter(decided) {
             services.metrics.checks.decided(&verdict.decision, services.since(started));
+        }
+        for (question, verdict) in questions.iter().zip(&verdicts) {
             services.note(question, verdict);
         }
     }
@@ -77,13 +83,12 @@ pub(in crate::rest) async fn check_batch(
     }
     let results = questions.iter().zip(&verdicts);
     let results = results.map(|(question, verdict)| WireAnswer::new(question, verdict)).collect();
-    let allowed = verdicts.iter().all(|verdict| verdict.decision.allowed);
     Ok(json::respond(&WireAnswers { allowed, results }))
 }
 
 impl WireBatch<'_> {
     /// The questions and whether they are only asked, or everything that is wrong with them.
-    fn validate(&self) -> Result<(Vec<headgate_ratelimit::usecase::Question<'_>>, bool), ApiError> {
+    fn validate(&self) -> Result<(Vec<Question<'_>>, bool), ApiError> {
         let mut wrong = Vec::new();
         if !(1..=MAX_CHECKS).contains(&self.checks.len()) {
             let message = format!("checks must have 1 to {MAX_CHECKS} items");

@@ -84,7 +84,7 @@ pub(super) enum Refused {
     /// Something of the server's own failed; its log says what.
     #[response(status = 500)]
     Failed(Envelope<'static>),
-    /// The store does not answer; nothing was changed.
+    /// The store does not answer; nothing was changed, unless `message` says that nobody knows.
     #[response(status = 503)]
     Unavailable(Envelope<'static>),
 }

@@ -7,7 +7,6 @@ use axum::{
     response::Response,
 };
 use serde::Serialize;
-use tracing::error;
 use utoipa::ToSchema;
 
 use super::{
@@ -17,6 +16,7 @@ use super::{
 };
 use crate::{
     auth::Action,
+    resets,
     rest::{caller::Caller, error::ApiError, json},
     services::Services,
 };
@@ -58,8 +58,8 @@ pub(in crate::rest) async fn reset(
     let key = parameters.subject(services.default_algorithm)?.key;
 
     let request_id = author.request_id.clone();
-    if let Some(cause) = services.keyed.reset(parameters.algorithm, key, author).await? {
-        error!(request_id, %cause, "A reset was made but not recorded in the audit log");
-    }
+    let reset = services.keyed.reset(parameters.algorithm, key, author).await;
+    resets::tell_unrecorded(&request_id, &reset);
+    reset?;
     Ok(json::respond(&WireReset { status: "reset", key: key.subject() }))
 }

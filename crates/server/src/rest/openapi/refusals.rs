@@ -59,7 +59,7 @@ pub(in crate::rest) enum Failing {
     /// Something of the server's own failed; its log says what.
     #[response(status = 500)]
     Failed(Envelope<'static>),
-    /// The database or the store does not answer; nothing was changed.
+    /// The database or the store does not answer; nothing was changed, unless `message` says that nobody knows.
     #[response(status = 503)]
     Unavailable(Envelope<'static>),
 }
@@ -80,6 +80,15 @@ pub(in crate::rest) enum Conflict {
     /// There is a rule with this scope, pattern and window already.
     #[response(status = 409)]
     Exists(Envelope<'static>),
+}
+
+/// What whoever writes a list of rules may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum ListConflict {
+    /// The rules were changed since they had this `revision`, or while this was under way: look again what would change.
+    #[response(status = 409)]
+    Changed(Envelope<'static>),
 }
 
 /// What whoever changes a rule that they have seen may be told.

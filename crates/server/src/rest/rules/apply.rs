@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use headgate_ratelimit::usecase::Plan;
+use headgate_ratelimit::{Revision, usecase::Plan};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -18,7 +18,7 @@ use crate::{
         error::{ApiError, Detail},
         field::Field,
         json::{self, JsonBody, MAX_LIST_BYTES},
-        openapi::{Conflict, Failing, Protected, WithBody},
+        openapi::{Failing, ListConflict, Protected, WithBody},
     },
     services::Services,
 };
@@ -42,6 +42,17 @@ pub(in crate::rest) struct WireList<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<bool>)]
     dry_run: Field<'a>,
+    /// The `revision` of a plan that was looked at: nothing is done if the rules were changed since.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<i64>)]
+    revision: Field<'a>,
+}
+
+/// How the list is to be applied.
+struct Manner {
+    prune: bool,
+    dry_run: bool,
+    seen: Option<Revision>,
 }
 
 /// What changed, or would.
@@ -55,6 +66,8 @@ pub(in crate::rest) struct WirePlan {
     unchanged: usize,
     /// Whether it was done.
     applied: bool,
+    /// Which rules this was planned for. Sent back with the same list, exactly this is done, or nothing.
+    revision: i64,
 }
 
 /// A rule that says something else now.
@@ -75,7 +88,7 @@ pub(in crate::rest) struct WireUpdate {
     operation_id = "apply_rules",
     request_body = WireList<'_>,
     security(("token" = [])),
-    responses((status = 200, description = "What changed", body = WirePlan), Conflict, WithBody, Protected, Failing),
+    responses((status = 200, description = "What changed", body = WirePlan), ListConflict, WithBody, Protected, Failing),
 )]
 pub(in crate::rest) async fn apply(
     State(services): State<Arc<Services>>,
@@ -84,9 +97,13 @@ pub(in crate::rest) async fn apply(
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::WriteRules).await?;
     let list: WireList<'_> = body.parse()?;
-    let (prune, dry_run) = list.flags()?;
+    let Manner { prune, dry_run, seen } = list.manner()?;
     let drafts = list.rules.into_iter().map(Into::into).collect();
     let plan = services.rules.plan(drafts, prune).await?;
+    let plan = match seen {
+        Some(seen) => plan.as_seen(seen)?,
+        None => plan,
+    };
     if !plan.deleted.is_empty() {
         caller.may(Action::DeleteRules).await?;
     }
@@ -97,7 +114,7 @@ pub(in crate::rest) async fn apply(
 }
 
 impl WireList<'_> {
-    fn flags(&self) -> Result<(bool, bool), ApiError> {
+    fn manner(&self) -> Result<Manner, ApiError> {
         let wrong = |field| move |message| Detail::new(field, "wrong_type", message);
         let prune = self.prune.flag("prune").map_err(wrong("prune"));
         let dry_run = self.dry_run.flag("dry_run").map_err(wrong("dry_run"));
@@ -107,11 +124,23 @@ impl WireList<'_> {
             let message = format!("rules must have at most {MAX_RULES} items");
             Err(Detail::new("rules", "length", message))
         };
-        match (prune, dry_run, few) {
-            (Ok(prune), Ok(dry_run), Ok(())) => Ok((prune, dry_run)),
-            (prune, dry_run, few) => {
-                let wrong = [prune.err(), dry_run.err(), few.err()];
+        match (prune, dry_run, self.seen(), few) {
+            (Ok(prune), Ok(dry_run), Ok(seen), Ok(())) => Ok(Manner { prune, dry_run, seen }),
+            (prune, dry_run, seen, few) => {
+                let wrong = [prune.err(), dry_run.err(), seen.err(), few.err()];
                 Err(ApiError::Invalid(wrong.into_iter().flatten().collect()))
+            }
+        }
+    }
+
+    /// Which rules the caller has seen, if the caller cares.
+    fn seen(&self) -> Result<Option<Revision>, Detail> {
+        match &self.revision {
+            Field::Missing | Field::Null => Ok(None),
+            Field::Number(number) => Ok(Some(Revision(*number))),
+            _ => {
+                let message = "revision must be that of a plan, a whole number".to_owned();
+                Err(Detail::new("revision", "wrong_type", message))
             }
         }
     }
@@ -130,6 +159,7 @@ impl WirePlan {
             deleted: plan.deleted.iter().map(WireRule::from).collect(),
             unchanged: plan.unchanged,
             applied,
+            revision: plan.revision.0,
         }
     }
 }

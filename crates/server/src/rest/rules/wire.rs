@@ -28,7 +28,7 @@ pub(in crate::rest) struct WireDraft<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = u32, format = "uint32", required = true, minimum = 1, maximum = 4_294_967_295i64, example = 100)]
     limit: Field<'a>,
-    /// In how many seconds.
+    /// In how many seconds. At most 8 rules have the same scope and pattern: all of them must admit.
     #[serde(borrow, default)]
     #[schema(value_type = u32, required = true, minimum = 1, maximum = 31_622_400, example = 60)]
     window_seconds: Field<'a>,

@@ -1,0 +1,41 @@
+//! A database in which one pattern has more windows than may be.
+
+use std::time::Duration;
+
+use headgate_testkit::{Postgres, require, wait_until};
+
+use crate::harness::Server;
+
+const TOLD: &str = "2 rules decide nothing, such as ";
+
+fn create(server: &Server, pattern: &str) {
+    let arguments = ["--scope", "user", "--pattern", pattern, "--limit", "5", "--window", "60s"];
+    server.json(&[&["rules", "create"], &arguments[..]].concat());
+}
+
+#[test]
+fn it_is_told_once_that_rules_are_left_out() {
+    let postgres = require!(Postgres::shared());
+    let variables = [
+        ("HEADGATE__DATABASE__URL", postgres.url()),
+        ("HEADGATE__RATELIMIT__REFRESH_INTERVAL_SECONDS", "1"),
+    ];
+    let server = Server::start(&variables);
+    create(&server, "u1");
+    postgres.psql(
+        "INSERT INTO ratelimit.rate_limit_rules
+         SELECT gen_random_uuid(), name, scope, identifier_pattern, limit_count, 1000 + n,
+             algorithm, burst, fail_mode, enabled, created_at, updated_at
+         FROM ratelimit.rate_limit_rules, generate_series(1, 9) AS n",
+    );
+    let server = Server::start_with_log(&variables);
+    let count = |text: &str| server.log().matches(text).count();
+    assert_eq!(count(TOLD), 1, "{}", server.log());
+
+    // A rule that somebody else makes is heard of by the one who told it.
+    let rival = Server::start(&variables);
+    create(&rival, "u2");
+    let heard = || count("In force: revision 2 of the rules") == 1;
+    assert!(wait_until(Duration::from_secs(30), heard), "{}", server.log());
+    assert_eq!(count(TOLD), 1, "{}", server.log());
+}

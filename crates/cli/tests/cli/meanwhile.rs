@@ -1,0 +1,148 @@
+//! Commands that look and then act, while somebody else changes rules in between.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    process::Output,
+    thread,
+};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Server, printed, stderr};
+
+const RULES: &str = "/api/v1/ratelimit/rules";
+
+/// One request as it was sent.
+struct Sent {
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Sent {
+    fn read(stream: &TcpStream) -> Option<Self> {
+        let mut reader = BufReader::new(stream);
+        let (mut head, mut length) = (String::new(), 0);
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            let lower = line.to_ascii_lowercase();
+            if let Some(number) = lower.strip_prefix("content-length:") {
+                length = number.trim().parse().ok()?;
+            }
+            if line == "\r\n" {
+                break;
+            }
+            head.push_str(&line);
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).ok()?;
+        Some(Self { head, body })
+    }
+
+    /// Whether it changes something.
+    fn acts(&self) -> bool {
+        let looks = self.head.starts_with("GET ")
+            || String::from_utf8_lossy(&self.body).contains(r#""dry_run":true"#);
+        !looks
+    }
+
+    fn forward(&self, server: &str) -> Vec<u8> {
+        let mut stream = TcpStream::connect(server).unwrap();
+        write!(stream, "{}connection: close\r\n\r\n", self.head).unwrap();
+        stream.write_all(&self.body).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        answer
+    }
+}
+
+/// Runs a command on `server`; what it wants to change arrives after `meanwhile` was sent by somebody else.
+fn run_while(server: &Server, arguments: &[&str], meanwhile: (&str, &str, &Value)) -> Output {
+    let between = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", between.local_addr().unwrap());
+    let address = server.url().trim_start_matches("http://").to_owned();
+    let (method, path, body) = meanwhile;
+    let (line, body) = (format!("{method} {path} HTTP/1.1"), body.to_string());
+    let token = fs::read_to_string(server.folder().join("data/admin-token")).unwrap();
+    let head = format!(
+        "{line}\r\nhost: here\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n",
+        token.trim(),
+        body.len()
+    );
+    // Ends with the test's process.
+    thread::spawn(move || {
+        let rival = Sent { head, body: body.into_bytes() };
+        for stream in between.incoming() {
+            let mut stream = stream.unwrap();
+            let Some(sent) = Sent::read(&stream) else { continue };
+            if sent.acts() {
+                let answer = rival.forward(&address);
+                assert!(answer.starts_with(b"HTTP/1.1 20"), "{answer:?}");
+            }
+            stream.write_all(&sent.forward(&address)).unwrap();
+        }
+    });
+    server.command(arguments).env("HEADGATE_SERVER", &url).output().unwrap()
+}
+
+fn rule(pattern: &str, limit: u64) -> Value {
+    json!({
+        "scope": "user", "identifier_pattern": pattern, "limit": limit, "window_seconds": 60,
+    })
+}
+
+fn patterns(server: &Server) -> Vec<String> {
+    let list = server.json(&["rules", "list"]);
+    let rules = list["rules"].as_array().unwrap().iter();
+    let mut patterns: Vec<String> =
+        rules.map(|rule| rule["identifier_pattern"].as_str().unwrap().to_owned()).collect();
+    patterns.sort();
+    patterns
+}
+
+fn create(server: &Server, pattern: &str) -> String {
+    let arguments = ["--scope", "user", "--pattern", pattern, "--limit", "5", "--window", "60s"];
+    let made = server.json(&[&["rules", "create"], &arguments[..]].concat());
+    made["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_rule_that_was_made_after_the_difference_was_shown_is_not_pruned() {
+    let server = Server::start(&[]);
+    create(&server, "old");
+    fs::write(server.folder().join("rules.json"), json!([rule("new", 1)]).to_string()).unwrap();
+    let apply = ["rules", "apply", "-f", "rules.json", "--prune", "--yes"];
+    let output = run_while(&server, &apply, ("POST", RULES, &rule("rival", 1)));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let told = stderr(&output);
+    assert!(told.starts_with("headgate: the rules were changed meanwhile (revision "), "{told}");
+    assert!(told.contains("look again what would change, and decide again"), "{told}");
+    assert!(told.contains("SYS_RATELIMIT_RULES_CHANGED"), "{told}");
+    assert_eq!(patterns(&server), ["old", "rival"]);
+
+    printed(&server.run(&apply));
+    assert_eq!(patterns(&server), ["new"]);
+}
+
+#[test]
+fn an_update_does_not_undo_what_somebody_else_changed() {
+    let server = Server::start(&[]);
+    let id = create(&server, "u1");
+    let path = format!("{RULES}/{id}");
+    let mut rival = rule("u1", 9);
+    rival["window_seconds"] = json!(3600);
+    let update = ["rules", "update", id.as_str(), "--limit", "7"];
+    let output = run_while(&server, &update, ("PUT", &path, &rival));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(stderr(&output).contains("was changed meanwhile: read it again"), "{output:?}");
+    let shown = server.json(&["rules", "get", id.as_str()]);
+    assert_eq!((&shown["limit"], &shown["window_seconds"]), (&json!(9), &json!(3600)));
+
+    let updated = server.json(&update);
+    assert_eq!((&updated["limit"], &updated["window_seconds"]), (&json!(7), &json!(3600)));
+}

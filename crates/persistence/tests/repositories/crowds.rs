@@ -1,0 +1,72 @@
+//! As many rules of one scope and pattern as may be, and one more.
+
+use headgate_ratelimit::{RateLimitRule, RateLimitRuleRepository, RepositoryError, RuleChange};
+use tokio::task::JoinSet;
+
+use crate::support::{Home, author, create, everything, on_both, spec, try_write};
+
+on_both!(
+    one_window_too_many_is_refused,
+    of_replicas_that_bring_the_last_window_one_wins,
+    who_was_crowded_before_may_stay_so,
+);
+
+const MOST: i64 = RateLimitRule::MAX_WINDOWS as i64;
+
+fn is_crowded<T>(result: &Result<T, RepositoryError>) -> bool {
+    matches!(result, Err(RepositoryError::Crowded { pattern, .. }) if pattern.to_string() == "u1")
+}
+
+async fn one_window_too_many_is_refused(home: &Home) {
+    let database = home.migrated().await;
+    let mut rules = Vec::new();
+    for window in 1..=MOST {
+        rules.push(create(&database, spec("u1", window), 0).await);
+    }
+    let other = create(&database, spec("u2", 60), 0).await;
+    let before = everything(&database).await;
+    let moves = RuleChange::Update(other.id, spec("u1", 60));
+    for change in [RuleChange::Create(spec("u1", 60)), moves.clone()] {
+        let refused = try_write(&database, change, 1).await;
+        assert!(is_crowded(&refused), "{refused:?}");
+        assert_eq!(everything(&database).await, before);
+    }
+
+    // The order of changes does not matter: only what comes of them.
+    let swap = [moves, RuleChange::Delete(rules[0].id)];
+    database.write(&swap, &author(2)).await.unwrap();
+    let longer = RuleChange::Update(rules[1].id, spec("u1", 1_000));
+    try_write(&database, longer, 3).await.unwrap();
+}
+
+async fn of_replicas_that_bring_the_last_window_one_wins(home: &Home) {
+    let replicas = [home.migrated().await, home.open()];
+    for window in 1..MOST {
+        create(&replicas[0], spec("u1", window), 0).await;
+    }
+    let mut writes = JoinSet::new();
+    for number in 0..4 {
+        let replica = replicas[number % 2].clone();
+        let change = RuleChange::Create(spec("u1", 100 + number as i64));
+        writes.spawn(async move { try_write(&replica, change, 0).await });
+    }
+    let results = writes.join_all().await;
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
+    assert_eq!(results.iter().filter(|result| is_crowded(result)).count(), 3, "{results:?}");
+}
+
+async fn who_was_crowded_before_may_stay_so(home: &Home) {
+    let database = home.migrated().await;
+    for (pattern, window) in (1..=MOST).map(|window| ("u1", window)).chain([("u2", 60)]) {
+        create(&database, spec(pattern, window), 0).await;
+    }
+    let mut console = home.console().await;
+    console.run("UPDATE rate_limit_rules SET identifier_pattern = 'u1'").await;
+    let rule = database.load().await.unwrap().1.swap_remove(0);
+    let mut changed = rule.spec.clone();
+    changed.limit = 7;
+    try_write(&database, RuleChange::Update(rule.id, changed), 1).await.unwrap();
+    let refused = try_write(&database, RuleChange::Create(spec("u1", 1_000)), 2).await;
+    assert!(is_crowded(&refused), "{refused:?}");
+    create(&database, spec("u3", 60), 3).await;
+}

@@ -1,0 +1,50 @@
+//! What whoever writes rules is told.
+
+use headgate_ratelimit::{FieldError, RepositoryError, usecase::ManageError};
+
+use super::{ApiError, Detail};
+
+/// The most fields of a list that are told at once.
+const MAX_DETAILS: usize = 100;
+
+impl From<RepositoryError> for ApiError {
+    fn from(error: RepositoryError) -> Self {
+        match error {
+            RepositoryError::NotFound(id) => Self::NoSuchRule(id.to_string()),
+            RepositoryError::Exists { .. } => Self::RuleExists(error.to_string()),
+            RepositoryError::Crowded { .. } => {
+                Self::Invalid(vec![Detail::new("window_seconds", "too_many", error.to_string())])
+            }
+            RepositoryError::Changed(_) => Self::RuleChanged(error.to_string()),
+            RepositoryError::Moved { .. } => Self::RulesChanged(error.to_string()),
+            RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
+            RepositoryError::Corrupt(_) => Self::Internal(error.to_string()),
+        }
+    }
+}
+
+impl From<ManageError> for ApiError {
+    fn from(error: ManageError) -> Self {
+        let message = error.to_string();
+        let details = match error {
+            ManageError::Repository(error) => return error.into(),
+            ManageError::Invalid(errors) => errors.into_iter().map(Detail::from).collect(),
+            ManageError::InvalidAt(errors) => of_list(errors),
+            ManageError::Twice(..) => vec![Detail::new("rules", "duplicate", message)],
+        };
+        Self::Invalid(details)
+    }
+}
+
+/// Every field with its place in the list; of very many, those at its beginning.
+fn of_list(errors: Vec<(usize, FieldError)>) -> Vec<Detail> {
+    let all = errors.len();
+    let told = if all > MAX_DETAILS { MAX_DETAILS - 1 } else { all };
+    let within = |(index, error)| Detail::from(error).within("rules", index);
+    let mut details: Vec<Detail> = errors.into_iter().take(told).map(within).collect();
+    if told < all {
+        let message = format!("{} more fields of rules do not fit", all - told);
+        details.push(Detail::new("rules", "more", message));
+    }
+    details
+}

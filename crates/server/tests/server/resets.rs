@@ -1,0 +1,105 @@
+//! Resets to which the store gives no answer.
+
+use std::time::Duration;
+
+use headgate_testkit::{Redis, require};
+use serde_json::{Value, json};
+
+use crate::harness::{Reply, Server};
+
+const RESET: &str = "/api/v1/ratelimit/reset";
+const KEYED_RESET: &str = "/api/v1/rate-limit/reset?algorithm=FIXED_WINDOW&key=u1";
+const UNCONFIRMED: &str =
+    "the store of counters did not answer: the counter may or may not have been reset, ask again";
+const NOT_ASKED: &str =
+    "the store of counters cannot be reached: nothing was changed, try again later";
+
+async fn reset(server: &Server) -> Reply {
+    let body = json!({"scope": "user", "identifier": "u1", "reason": "by mistake"}).to_string();
+    server.admin("POST", RESET, &body).await
+}
+
+fn message(reply: &Reply) -> String {
+    assert_eq!(reply.status, 503, "{}", reply.text);
+    let body = reply.json();
+    assert_eq!(body["error"]["code"], "SYS_RATELIMIT_STORE_UNAVAILABLE");
+    body["error"]["message"].as_str().unwrap().to_owned()
+}
+
+/// The resets on record, the first one first.
+async fn recorded(server: &Server) -> Vec<Value> {
+    let path = "/api/v1/ratelimit/audit?action=counter.reset&page_size=100";
+    let log = server.admin("GET", path, "").await.json();
+    log["entries"].as_array().unwrap().iter().rev().cloned().collect()
+}
+
+async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    let wait = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait).await.expect(what);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_was_done_without_an_answer_is_on_record() {
+    let redis = require!(Redis::start());
+    let url = redis.url();
+    let keys = [
+        ("redis.url", url.as_str()),
+        ("redis.timeout_ms", "3000"),
+        ("ratelimit.default_window_seconds", "8640000"),
+        ("rate_limiter.fixed_window.window_size", "8640000"),
+    ];
+    let server = Server::start(&keys).await;
+    until("a store", async || server.get("/readyz").await.text.contains(r#""status":"ready""#))
+        .await;
+    assert_eq!(server.check_user("u1").await.json()["remaining"], 99);
+    assert_eq!(
+        server.get("/api/v1/rate-limit/check?algorithm=FIXED_WINDOW&key=u1").await.status,
+        200
+    );
+    let states = ["ratelimit:user:u1:8640000", "rate_limiter:fixed_window:u1"];
+    assert_eq!(redis.cli(&["EXISTS", states[0], states[1]]), "2");
+
+    redis.pause();
+    let (by_rules, by_key) = tokio::join!(reset(&server), server.admin("DELETE", KEYED_RESET, ""));
+    assert_eq!(message(&by_rules), UNCONFIRMED);
+    assert_eq!((by_key.status.as_u16(), &by_key.json()["message"]), (503, &json!(UNCONFIRMED)));
+    redis.resume();
+
+    // It was done all the same.
+    until("both are forgotten", async || redis.cli(&["EXISTS", states[0], states[1]]) == "0").await;
+    let mut log = recorded(&server).await;
+    log.sort_by_key(|entry| entry["target"].to_string());
+    let told = |key: &str| log.iter().map(|entry| entry[key].clone()).collect::<Vec<_>>();
+    assert_eq!(told("target"), ["rate_limiter:fixed_window:u1", "user:u1"]);
+    assert_eq!(told("after"), vec![json!({"outcome": "unknown"}); 2]);
+    assert_eq!(log[1]["request_id"], by_rules.header("x-request-id"));
+    assert_eq!(log[1]["reason"], "by mistake");
+
+    until("an answer", async || reset(&server).await.status == 200).await;
+    assert_eq!(recorded(&server).await.last().unwrap()["after"], Value::Null);
+}
+
+#[tokio::test]
+async fn those_that_reached_nobody_are_told_apart_from_those_that_may_have() {
+    let server = Server::start(&[("redis.url", "redis://127.0.0.1:1")]).await;
+    let mut tried = 0;
+    // After some failures the store is left alone: then it is certain that nothing was done.
+    loop {
+        match message(&reset(&server).await).as_str() {
+            UNCONFIRMED => tried += 1,
+            told => {
+                assert_eq!(told, NOT_ASKED);
+                break;
+            }
+        }
+        assert!(tried < 100, "the store is never left alone");
+    }
+    assert!(tried > 0);
+    let log = recorded(&server).await;
+    assert_eq!(log.len(), tried);
+    assert!(log.iter().all(|entry| entry["after"]["outcome"] == "unknown"), "{log:?}");
+}

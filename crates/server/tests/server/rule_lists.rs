@@ -1,0 +1,127 @@
+//! `PUT /api/v1/ratelimit/rules` with lists that do not fit, or do not fit any more.
+
+use std::sync::Arc;
+
+use headgate_testkit::{Postgres, require};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::harness::{RULES, Reply, Server};
+
+fn rule(pattern: &str, limit: i64, window: i64) -> Value {
+    json!({
+        "scope": "user", "identifier_pattern": pattern, "limit": limit, "window_seconds": window,
+    })
+}
+
+fn list(rules: &[Value]) -> String {
+    json!({"rules": rules}).to_string()
+}
+
+fn details(reply: &Reply) -> Vec<(String, String)> {
+    assert_eq!(reply.status, 400, "{}", reply.text);
+    let body = reply.json();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let details = body["error"]["details"].as_array().unwrap();
+    details.iter().map(|detail| (text(&detail["field"]), text(&detail["message"]))).collect()
+}
+
+#[tokio::test]
+async fn every_bad_rule_of_a_list_is_told_at_once() {
+    let server = Server::start(&[]).await;
+    let rules = [rule("a", 0, 60), rule("b", 1, 60), rule("c*d", 1, -1)];
+    let told = details(&server.admin("PUT", RULES, &list(&rules)).await);
+    let expected = [
+        ("rules[0].limit", "limit must be greater than 0"),
+        ("rules[2].identifier_pattern", "identifier_pattern may have a * only at its end"),
+        ("rules[2].window_seconds", "window_seconds must be greater than 0"),
+    ];
+    assert_eq!(told, expected.map(|(field, message)| (field.to_owned(), message.to_owned())));
+
+    let many: Vec<Value> = (0..300).map(|i| rule(&format!("u{i}"), 0, 60)).collect();
+    let told = details(&server.admin("PUT", RULES, &list(&many)).await);
+    assert_eq!(told.len(), 100);
+    assert_eq!(told[98].0, "rules[98].limit");
+    let rest = ("rules".to_owned(), "201 more fields of rules do not fit".to_owned());
+    assert_eq!(told[99], rest);
+}
+
+async fn what_was_looked_at_is_done_or_nothing(server: &Server) {
+    server.create_rule(&rule("old", 1, 60)).await;
+    let put = async |dry_run: bool, revision: Value| {
+        let wanted = json!({
+            "rules": [rule("new", 1, 60)], "prune": true, "dry_run": dry_run, "revision": revision,
+        });
+        server.admin("PUT", RULES, &wanted.to_string()).await
+    };
+    let patterns = async || {
+        let body = server.admin("GET", RULES, "").await.json();
+        let rules = body["rules"].as_array().unwrap().iter();
+        let mut names: Vec<Value> = rules.map(|rule| rule["identifier_pattern"].clone()).collect();
+        names.sort_by_key(Value::to_string);
+        names
+    };
+    let looked = put(true, Value::Null).await.json();
+    assert_eq!(looked["deleted"].as_array().unwrap().len(), 1, "{looked}");
+    let revision = looked["revision"].clone();
+    server.create_rule(&rule("rival", 1, 60)).await;
+
+    for dry_run in [true, false] {
+        let refused = put(dry_run, revision.clone()).await;
+        assert_eq!(refused.status, 409, "{}", refused.text);
+        let error = refused.json()["error"].clone();
+        assert_eq!(error["code"], "SYS_RATELIMIT_RULES_CHANGED");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.ends_with("look again what would change, and decide again"), "{message}");
+    }
+    assert_eq!(patterns().await, ["old", "rival"]);
+
+    let looked = put(true, Value::Null).await.json();
+    let done = put(false, looked["revision"].clone()).await.json();
+    assert_eq!((&done["applied"], &done["revision"]), (&json!(true), &looked["revision"]));
+    assert_eq!(done["deleted"].as_array().unwrap().len(), 2);
+    assert_eq!(patterns().await, ["new"]);
+    // Nothing has to change: nothing is written, and the next one is planned for the same rules.
+    let again = put(false, Value::Null).await.json();
+    assert_eq!(put(false, again["revision"].clone()).await.status, 200);
+
+    for wrong in [json!("7"), json!(1.5), json!([])] {
+        let told = details(&put(true, wrong).await);
+        let expected = "revision must be that of a plan, a whole number";
+        assert_eq!(told, [("revision".to_owned(), expected.to_owned())]);
+    }
+}
+
+#[tokio::test]
+async fn what_was_looked_at_is_done_or_nothing_on_sqlite() {
+    what_was_looked_at_is_done_or_nothing(&Server::start(&[]).await).await;
+}
+
+#[tokio::test]
+async fn what_was_looked_at_is_done_or_nothing_on_postgres() {
+    let postgres = require!(Postgres::shared());
+    let server = Server::start(&[("database.url", postgres.url())]).await;
+    what_was_looked_at_is_done_or_nothing(&server).await;
+}
+
+/// Eight at once each want the rules to be theirs alone: whoever wins, the rules are one list and not a mixture.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_that_meet_are_not_mixed() {
+    let postgres = require!(Postgres::shared());
+    let server = Arc::new(Server::start(&[("database.url", postgres.url())]).await);
+    let mut writers = JoinSet::new();
+    for writer in 0..8 {
+        let server = Arc::clone(&server);
+        let rules = [1, 2, 3].map(|i| rule(&format!("w{writer}-{i}"), 1, 60));
+        let list = json!({"rules": rules, "prune": true}).to_string();
+        writers.spawn(async move { server.admin("PUT", RULES, &list).await.status.as_u16() });
+    }
+    let statuses = writers.join_all().await;
+    assert!(statuses.contains(&200), "{statuses:?}");
+    assert!(statuses.iter().all(|status| matches!(status, 200 | 409)), "{statuses:?}");
+    let body = server.admin("GET", RULES, "").await.json();
+    let rules = body["rules"].as_array().unwrap();
+    let owner = |rule: &Value| rule["identifier_pattern"].as_str().unwrap()[..2].to_owned();
+    assert_eq!(rules.len(), 3, "{body}");
+    assert!(rules.iter().all(|rule| owner(rule) == owner(&rules[0])), "{body}");
+}
