@@ -6,7 +6,7 @@ mod variables;
 
 use std::{net::SocketAddr, num::NonZeroU32, time::Duration};
 
-use headgate_guard::{Cidr, TrustedProxies};
+use headgate_guard::{Cidr, ForwardedBy, TrustedProxies};
 use headgate_persistence::DatabaseConfig;
 use headgate_service_config::Reloader;
 use thiserror::Error;
@@ -25,7 +25,8 @@ pub struct Config {
     pub database: DatabaseConfig,
     /// The URL of it, for an entrance that keeps something of its own; it may hold a password.
     pub database_url: Secret,
-    /// `CN_TRUSTED_PROXIES`: whose word about a client's address is believed.
+    /// `CN_TRUSTED_PROXIES` and `CN_FORWARDED_BY`: whose word about a client's address is believed, and
+    /// in which header.
     pub proxies: TrustedProxies,
     /// `CN_BACKEND` and `CN_REDIS_URL`: who counts.
     pub backend: Backend,
@@ -73,6 +74,7 @@ const LISTEN: &str = "CN_LISTEN";
 const DATABASE_URL: &str = "CN_DATABASE_URL";
 const DATABASE_URL_FILE: &str = "CN_DATABASE_URL_FILE";
 const TRUSTED_PROXIES: &str = "CN_TRUSTED_PROXIES";
+const FORWARDED_BY: &str = "CN_FORWARDED_BY";
 const BACKEND: &str = "CN_BACKEND";
 const REDIS_URL: &str = "CN_REDIS_URL";
 const REDIS_URL_FILE: &str = "CN_REDIS_URL_FILE";
@@ -91,11 +93,12 @@ const INSTANCE: &str = "CN_INSTANCE";
 const POLL_SECONDS: &str = "CN_CONFIG_POLL_SECONDS";
 
 /// Every variable that begins as ours do.
-const OURS: [&str; 20] = [
+const OURS: [&str; 21] = [
     LISTEN,
     DATABASE_URL,
     DATABASE_URL_FILE,
     TRUSTED_PROXIES,
+    FORWARDED_BY,
     BACKEND,
     REDIS_URL,
     REDIS_URL_FILE,
@@ -157,9 +160,11 @@ impl Config {
 fn proxies(variables: &Variables) -> Result<TrustedProxies, ConfigError> {
     let ranges = variables.get(TRUSTED_PROXIES).unwrap_or_default().split(',').map(str::trim);
     let ranges = ranges.filter(|range| !range.is_empty()).map(str::parse::<Cidr>);
-    ranges
+    let proxies: TrustedProxies = ranges
         .collect::<Result<_, _>>()
-        .map_err(|error| ConfigError::new(TRUSTED_PROXIES, error.to_string()))
+        .map_err(|error| ConfigError::new(TRUSTED_PROXIES, error.to_string()))?;
+    let header: Option<ForwardedBy> = variables.parse(FORWARDED_BY, ForwardedBy::EXPECTED)?;
+    Ok(proxies.forwarded_by(header.unwrap_or_default()))
 }
 
 fn backend(variables: &Variables) -> Result<Backend, ConfigError> {

@@ -20,6 +20,11 @@ fn what_is_wrong_is_named_with_what_to_do() {
         ("CN_LISTEN", "8090", "expected an address and a port"),
         ("CN_DATABASE_URL", "mysql://x", "begins with postgresql://"),
         ("CN_TRUSTED_PROXIES", "10.0.0.0/8, x", "\"x\" is not an IP address"),
+        (
+            "CN_FORWARDED_BY",
+            "X-Real-IP",
+            "expected first_present, x_forwarded_for, forwarded or x_real_ip",
+        ),
         ("CN_BACKEND", "memcached", "expected inmem or redis"),
         ("CN_REDIS_URL", "redis://localhost", "expected redis, since CN_REDIS_URL is set"),
         ("CN_ADMIN_PASSWORD", "short", "expected at least 16 bytes"),
