@@ -49,6 +49,8 @@ pub struct Config {
     pub replicas: NonZeroU32,
     /// `CN_INSTANCE`: what the process is called where others see it.
     pub instance: String,
+    /// `CN_MAX_QUOTAS`: how many daily quotas are kept before newcomers share one.
+    pub max_quotas: usize,
     /// `CN_CONFIG_POLL_SECONDS`: how often documents are read again, even if nobody tells of a change.
     pub poll: Duration,
 }
@@ -89,11 +91,12 @@ const ADMIN_PASSWORD_FILE: &str = "CN_ADMIN_PASSWORD_FILE";
 const TOKEN_SECRET: &str = "CN_TOKEN_SECRET";
 const TOKEN_SECRET_FILE: &str = "CN_TOKEN_SECRET_FILE";
 const REPLICAS: &str = "CN_REPLICAS";
+const MAX_QUOTAS: &str = "CN_MAX_QUOTAS";
 const INSTANCE: &str = "CN_INSTANCE";
 const POLL_SECONDS: &str = "CN_CONFIG_POLL_SECONDS";
 
 /// Every variable that begins as ours do.
-const OURS: [&str; 21] = [
+const OURS: [&str; 22] = [
     LISTEN,
     DATABASE_URL,
     DATABASE_URL_FILE,
@@ -113,12 +116,16 @@ const OURS: [&str; 21] = [
     TOKEN_SECRET,
     TOKEN_SECRET_FILE,
     REPLICAS,
+    MAX_QUOTAS,
     INSTANCE,
     POLL_SECONDS,
 ];
 
 /// Where everything is kept if nothing is said.
 const DEFAULT_DATABASE: &str = "sqlite://data/community-node.db";
+
+/// How many quotas are kept if nothing is said: every node holds them in memory.
+const DEFAULT_MAX_QUOTAS: usize = 100_000;
 
 // === impl Config ===
 
@@ -152,6 +159,7 @@ impl Config {
             token_secret: strong(&variables, TOKEN_SECRET, TOKEN_SECRET_FILE)?,
             replicas: replicas.unwrap_or(NonZeroU32::MIN),
             instance: instance.unwrap_or_else(|| format!("node-{}", Uuid::new_v4().simple())),
+            max_quotas: max_quotas(&variables)?,
             poll: poll(&variables)?,
         })
     }
@@ -190,6 +198,15 @@ fn strong(variables: &Variables, name: &str, file: &str) -> Result<Option<Secret
         return Err(ConfigError::new(name, problem));
     }
     Ok(secret.map(Secret::new))
+}
+
+fn max_quotas(variables: &Variables) -> Result<usize, ConfigError> {
+    let expected = "a number of quotas, 1 to 10000000";
+    match variables.parse(MAX_QUOTAS, expected)? {
+        None => Ok(DEFAULT_MAX_QUOTAS),
+        Some(max @ 1..=10_000_000) => Ok(max),
+        Some(_) => Err(ConfigError::new(MAX_QUOTAS, format!("expected {expected}"))),
+    }
 }
 
 fn poll(variables: &Variables) -> Result<Duration, ConfigError> {

@@ -32,6 +32,7 @@ fn what_is_wrong_is_named_with_what_to_do() {
         ("CN_IROH_BIND", "x", "expected an address and a port"),
         ("CN_IROH_SECRET", "short", "expected 64 hexadecimal digits"),
         ("CN_GOSSIP_PEERS", "192.0.2.1:1", "\"192.0.2.1:1\" names no peer: expected its id"),
+        ("CN_MAX_QUOTAS", "0", "expected a number of quotas, 1 to 10000000"),
         ("CN_CONFIG_POLL_SECONDS", "0", "expected seconds, 1 to 3600"),
         ("CN_LISTNE", "x", "there is no such variable, but CN_LISTEN"),
     ];
