@@ -41,7 +41,8 @@ async fn a_counter_is_a_calendar_window_under_a_dated_key() {
     let refused = counter.take(&policy, &span, 4).await.unwrap();
     assert_eq!(refused, Taken { allowed: false, used: 7 });
 
-    let key = Key::new("quota:quota_1:2026-02-23").unwrap();
+    let space = Space::new("quota:", ":2026-02-23");
+    let key = Key::new("quota_1").unwrap().within(&space);
     let seen = store.acquire(key, policy.limit(), Cost::ONE).unwrap();
     assert_eq!(seen.remaining, 2);
     assert_eq!(NOW + seen.reset_after, span.end);
