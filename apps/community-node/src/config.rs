@@ -6,7 +6,7 @@ mod variables;
 
 use std::{net::SocketAddr, num::NonZeroU32, time::Duration};
 
-use headgate_guard::{Cidr, TrustedProxies};
+use headgate_guard::{Cidr, ForwardedBy, TrustedProxies};
 use headgate_persistence::DatabaseConfig;
 use headgate_service_config::Reloader;
 use thiserror::Error;
@@ -25,7 +25,8 @@ pub struct Config {
     pub database: DatabaseConfig,
     /// The URL of it, for an entrance that keeps something of its own; it may hold a password.
     pub database_url: Secret,
-    /// `CN_TRUSTED_PROXIES`: whose word about a client's address is believed.
+    /// `CN_TRUSTED_PROXIES` and `CN_FORWARDED_BY`: whose word about a client's address is believed, and
+    /// in which header.
     pub proxies: TrustedProxies,
     /// `CN_BACKEND` and `CN_REDIS_URL`: who counts.
     pub backend: Backend,
@@ -48,6 +49,8 @@ pub struct Config {
     pub replicas: NonZeroU32,
     /// `CN_INSTANCE`: what the process is called where others see it.
     pub instance: String,
+    /// `CN_MAX_QUOTAS`: how many daily quotas are kept before newcomers share one.
+    pub max_quotas: usize,
     /// `CN_CONFIG_POLL_SECONDS`: how often documents are read again, even if nobody tells of a change.
     pub poll: Duration,
 }
@@ -73,6 +76,7 @@ const LISTEN: &str = "CN_LISTEN";
 const DATABASE_URL: &str = "CN_DATABASE_URL";
 const DATABASE_URL_FILE: &str = "CN_DATABASE_URL_FILE";
 const TRUSTED_PROXIES: &str = "CN_TRUSTED_PROXIES";
+const FORWARDED_BY: &str = "CN_FORWARDED_BY";
 const BACKEND: &str = "CN_BACKEND";
 const REDIS_URL: &str = "CN_REDIS_URL";
 const REDIS_URL_FILE: &str = "CN_REDIS_URL_FILE";
@@ -87,15 +91,17 @@ const ADMIN_PASSWORD_FILE: &str = "CN_ADMIN_PASSWORD_FILE";
 const TOKEN_SECRET: &str = "CN_TOKEN_SECRET";
 const TOKEN_SECRET_FILE: &str = "CN_TOKEN_SECRET_FILE";
 const REPLICAS: &str = "CN_REPLICAS";
+const MAX_QUOTAS: &str = "CN_MAX_QUOTAS";
 const INSTANCE: &str = "CN_INSTANCE";
 const POLL_SECONDS: &str = "CN_CONFIG_POLL_SECONDS";
 
 /// Every variable that begins as ours do.
-const OURS: [&str; 20] = [
+const OURS: [&str; 22] = [
     LISTEN,
     DATABASE_URL,
     DATABASE_URL_FILE,
     TRUSTED_PROXIES,
+    FORWARDED_BY,
     BACKEND,
     REDIS_URL,
     REDIS_URL_FILE,
@@ -110,12 +116,16 @@ const OURS: [&str; 20] = [
     TOKEN_SECRET,
     TOKEN_SECRET_FILE,
     REPLICAS,
+    MAX_QUOTAS,
     INSTANCE,
     POLL_SECONDS,
 ];
 
 /// Where everything is kept if nothing is said.
 const DEFAULT_DATABASE: &str = "sqlite://data/community-node.db";
+
+/// How many quotas are kept if nothing is said: every node holds them in memory.
+const DEFAULT_MAX_QUOTAS: usize = 100_000;
 
 // === impl Config ===
 
@@ -149,6 +159,7 @@ impl Config {
             token_secret: strong(&variables, TOKEN_SECRET, TOKEN_SECRET_FILE)?,
             replicas: replicas.unwrap_or(NonZeroU32::MIN),
             instance: instance.unwrap_or_else(|| format!("node-{}", Uuid::new_v4().simple())),
+            max_quotas: max_quotas(&variables)?,
             poll: poll(&variables)?,
         })
     }
@@ -157,9 +168,11 @@ impl Config {
 fn proxies(variables: &Variables) -> Result<TrustedProxies, ConfigError> {
     let ranges = variables.get(TRUSTED_PROXIES).unwrap_or_default().split(',').map(str::trim);
     let ranges = ranges.filter(|range| !range.is_empty()).map(str::parse::<Cidr>);
-    ranges
+    let proxies: TrustedProxies = ranges
         .collect::<Result<_, _>>()
-        .map_err(|error| ConfigError::new(TRUSTED_PROXIES, error.to_string()))
+        .map_err(|error| ConfigError::new(TRUSTED_PROXIES, error.to_string()))?;
+    let header: Option<ForwardedBy> = variables.parse(FORWARDED_BY, ForwardedBy::EXPECTED)?;
+    Ok(proxies.forwarded_by(header.unwrap_or_default()))
 }
 
 fn backend(variables: &Variables) -> Result<Backend, ConfigError> {
@@ -185,6 +198,15 @@ fn strong(variables: &Variables, name: &str, file: &str) -> Result<Option<Secret
         return Err(ConfigError::new(name, problem));
     }
     Ok(secret.map(Secret::new))
+}
+
+fn max_quotas(variables: &Variables) -> Result<usize, ConfigError> {
+    let expected = "a number of quotas, 1 to 10000000";
+    match variables.parse(MAX_QUOTAS, expected)? {
+        None => Ok(DEFAULT_MAX_QUOTAS),
+        Some(max @ 1..=10_000_000) => Ok(max),
+        Some(_) => Err(ConfigError::new(MAX_QUOTAS, format!("expected {expected}"))),
+    }
 }
 
 fn poll(variables: &Variables) -> Result<Duration, ConfigError> {

@@ -28,6 +28,7 @@ use std::{
 };
 
 use axum::{Router, extract::DefaultBodyLimit, middleware, routing::MethodRouter};
+use headgate::LimitError;
 use headgate_guard::{Guard, PolicyError};
 use headgate_quota::Committer;
 use thiserror::Error;
@@ -68,6 +69,9 @@ pub enum HttpError {
     /// The limits make no sense together.
     #[error("limits: {0}")]
     Policy(#[from] PolicyError),
+    /// The quotas' own limits make no sense.
+    #[error("quotas: {0}")]
+    Quotas(LimitError),
     /// There is no randomness for tokens.
     #[error("cannot draw a secret for tokens: {0}")]
     Random(io::Error),
@@ -90,7 +94,7 @@ impl Service {
             .trusted_proxies(node.config.proxies.clone())
             .tell_admitted(true)
             .build()?;
-        let (quotas, committer) = DailyQuotas::new(node);
+        let (quotas, committer) = DailyQuotas::new(node).map_err(HttpError::Quotas)?;
         let tokens = Tokens::new(node.config.token_secret.as_ref()).map_err(HttpError::Random)?;
         let sessions = Sessions::default();
         let library: Arc<dyn Library> = relay.events().clone();

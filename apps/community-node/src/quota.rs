@@ -1,6 +1,8 @@
 //! What a public key may use in a day. It is kept in the database, by `headgate-quota`.
 
-mod unused;
+mod house;
+mod metric;
+mod retries;
 
 use std::{
     collections::HashMap,
@@ -9,38 +11,30 @@ use std::{
     time::Duration,
 };
 
-use headgate::Timestamp;
+use headgate::{LimitError, Timestamp};
 use headgate_quota::{
     Author, Committer, Draft, Page, PolicyFilter, QuotaId, QuotaPeriod, QuotaPolicy,
-    QuotaPolicyRepository, Quotas, RepositoryError, Retention, StoreCounter, SubjectType,
-    usecase::{Housekeeping, IncrementError, IncrementUsage, ManageError, ManagePolicies},
+    QuotaPolicyRepository, Quotas, RepositoryError, StoreCounter, SubjectType,
+    usecase::{IncrementError, IncrementUsage, ManageError, ManagePolicies},
 };
-use headgate_service_config::user_api;
 use headgate_store_memory::MemoryStore;
 use tokio::{sync::Notify, time};
-use tracing::debug;
 
-use self::unused::Cursor;
+pub use self::metric::Metric;
+use self::retries::Retries;
 use crate::Node;
-
-/// What is counted by the day.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Metric {
-    /// Searches.
-    Search,
-    /// Looks at trends.
-    Trending,
-    /// Questions of trust.
-    Trust,
-    /// Reports.
-    Report,
-}
 
 /// Why nothing was taken.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// Nothing is left today.
-    Exceeded { current: u64, limit: u64, reset_at: u64 },
+    Exceeded {
+        current: u64,
+        limit: u64,
+        reset_at: u64,
+        /// Whether it was that of all newcomers.
+        shared: bool,
+    },
     /// The ledger does not answer.
     Unavailable(String),
 }
@@ -53,6 +47,19 @@ pub(crate) struct DailyQuotas {
     increment: IncrementUsage,
     /// Policies by whom they are about: finding one in the database takes a question.
     known: Mutex<HashMap<String, QuotaId>>,
+    /// Which requests are the same.
+    pub(crate) retries: Retries,
+    /// Held while a policy is made.
+    making: tokio::sync::Mutex<()>,
+    /// How many policies there are before newcomers share one.
+    max_policies: usize,
+}
+
+/// What a request is taken from.
+struct Budget {
+    policy: QuotaId,
+    /// Whether all newcomers have this one together.
+    shared: bool,
 }
 
 /// How many policies are known without a question.
@@ -61,44 +68,17 @@ const MAX_KNOWN: usize = 100_000;
 /// What our policies are called. One with another name is somebody's own, and stays as it is.
 const NAME: &str = "free plan";
 
-/// How often old things are looked for.
-const HOUR: Duration = Duration::from_secs(3_600);
-
-/// How long days, and what was told of them, are kept, and how long request ids.
-const KEPT_DAYS: u64 = 180;
-const REQUEST_ID_DAYS: u64 = 7;
+/// Whom the policies of newcomers are about: no public key is called that.
+const NEWCOMERS: &str = "newcomers";
 
 /// How often policies are read again, even if nobody tells of a change.
 const REFRESH: Duration = Duration::from_secs(30);
-
-// === impl Metric ===
-
-impl Metric {
-    /// The name in answers, metrics and the database.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Search => "index.search_requests",
-            Self::Trending => "index.trending_requests",
-            Self::Trust => "trust.requests",
-            Self::Report => "moderation.report_submits",
-        }
-    }
-
-    const fn limit(self, quotas: user_api::DailyQuotas) -> Option<u64> {
-        match self {
-            Self::Search => quotas.search_requests,
-            Self::Trending => quotas.trending_requests,
-            Self::Trust => quotas.trust_requests,
-            Self::Report => quotas.report_submits,
-        }
-    }
-}
 
 // === impl DailyQuotas ===
 
 impl DailyQuotas {
     /// The quotas that the database of `node` keeps. The committer must run.
-    pub(crate) fn new(node: &Node) -> (Self, Committer) {
+    pub(crate) fn new(node: &Node) -> Result<(Self, Committer), LimitError> {
         let kept = Arc::new(node.database.quotas());
         // The ledger decides; this only saves questions.
         let counter =
@@ -107,8 +87,18 @@ impl DailyQuotas {
         let clock = Arc::clone(&node.clock);
         let quotas = Quotas::new(Arc::clone(&repository), kept, Arc::new(counter), clock);
         let (increment, committer) = IncrementUsage::new(&quotas, IncrementUsage::CAPACITY);
-        let manage = ManagePolicies::new(&quotas);
-        (Self { repository, quotas, manage, increment, known: Mutex::default() }, committer)
+        let manage = ManagePolicies::new(&quotas).unrecorded();
+        let daily = Self {
+            repository,
+            quotas,
+            manage,
+            increment,
+            known: Mutex::default(),
+            retries: Retries::new(&node.clock)?,
+            making: tokio::sync::Mutex::default(),
+            max_policies: node.config.max_quotas,
+        };
+        Ok((daily, committer))
     }
 
     /// Keeps the policies in force in step with those that are kept, for ever.
@@ -130,25 +120,6 @@ impl DailyQuotas {
         tokio::join!(listen, refresh, self.keep_house());
     }
 
-    /// Closes days that are over and forgets what is old, for ever. Nodes may do it at the same time.
-    async fn keep_house(&self) {
-        let house = Housekeeping::new(&self.quotas);
-        let mut hours = time::interval(HOUR);
-        let mut cursor = Cursor::default();
-        loop {
-            hours.tick().await;
-            // A database that is away keeps everything until the next hour.
-            let closed = house.close_periods().await;
-            let pruned = house.prune(&retention(self.quotas.now())).await;
-            let deleted = self.delete_unused(&mut cursor).await;
-            for done in [closed.map(drop), pruned.map(drop), deleted.map(drop)] {
-                if let Err(error) = done {
-                    debug!(%error, "Old quotas are kept for another hour");
-                }
-            }
-        }
-    }
-
     /// Takes one of `metric` from the day of `pubkey`; once, for requests with the same id.
     pub(crate) async fn charge(
         &self,
@@ -161,13 +132,13 @@ impl DailyQuotas {
             return Ok(());
         };
         let subject = format!("{}:{pubkey}", metric.name());
-        let id = self.policy(node, &subject, limit).await?;
-        let taken = match self.increment.increment(&id, 1, request_id).await {
+        let mut budget = self.budget(node, metric, &subject, limit).await?;
+        let taken = match self.increment.increment(&budget.policy, 1, request_id).await {
             // Somebody removed it: everybody starts anew.
             Err(IncrementError::Repository(RepositoryError::NotFound(_))) => {
-                self.known().remove(&subject);
-                let id = self.policy(node, &subject, limit).await?;
-                self.increment.increment(&id, 1, request_id).await
+                self.known().retain(|_, policy| *policy != budget.policy);
+                budget = self.budget(node, metric, &subject, limit).await?;
+                self.increment.increment(&budget.policy, 1, request_id).await
             }
             taken => taken,
         };
@@ -177,34 +148,68 @@ impl DailyQuotas {
                 current: refused.usage.used,
                 limit: refused.usage.limit,
                 reset_at: refused.usage.span.end.as_micros() / 1_000_000,
+                shared: budget.shared,
             }),
         }
     }
 
-    /// The policy about `subject`, which is made when it is first needed.
-    async fn policy(&self, node: &Node, subject: &str, limit: u64) -> Result<QuotaId, Refusal> {
+    /// The budget of `subject`, which is made when it is first needed. Keys cost nothing, and whoever
+    /// makes many must not fill the database: past the bound, newcomers share one.
+    async fn budget(
+        &self,
+        node: &Node,
+        metric: Metric,
+        subject: &str,
+        limit: u64,
+    ) -> Result<Budget, Refusal> {
+        if let Some(policy) = self.kept(node, subject, limit).await? {
+            return Ok(Budget { policy, shared: false });
+        }
+        // One at a time, so that none passes the bound.
+        let _turn = self.making.lock().await;
+        if self.has_room() {
+            let policy = self.create(node, subject, limit).await?;
+            return Ok(Budget { policy, shared: false });
+        }
+        // Another request of the same key may have had the last place.
+        if let Some(policy) = self.kept(node, subject, limit).await? {
+            return Ok(Budget { policy, shared: false });
+        }
+        let newcomers = format!("{}:{NEWCOMERS}", metric.name());
+        let policy = match self.kept(node, &newcomers, limit).await? {
+            Some(policy) => policy,
+            None => self.create(node, &newcomers, limit).await?,
+        };
+        Ok(Budget { policy, shared: true })
+    }
+
+    /// Whether one more key can have a budget of its own.
+    fn has_room(&self) -> bool {
+        self.quotas.catalog().len() < self.max_policies
+    }
+
+    /// The policy about `subject`, if there is one. It says what it should.
+    async fn kept(
+        &self,
+        node: &Node,
+        subject: &str,
+        limit: u64,
+    ) -> Result<Option<QuotaId>, Refusal> {
         let known = self.known().get(subject).cloned();
         if let Some(id) = known {
             let active = self.quotas.catalog().load(&id);
             if active.is_some_and(|active| fits(active.policy(), limit)) {
-                return Ok(id);
+                return Ok(Some(id));
             }
         }
-        let policy = match self.find(subject).await? {
-            Some(policy) => policy,
-            None => self.create(node, subject, limit).await?,
-        };
+        let Some(policy) = self.find(subject).await? else { return Ok(None) };
         if !fits(&policy, limit) {
             let draft = Draft { limit: limit.cast_signed().into(), ..Draft::default() };
             let amended = self.manage.amend(&policy.id, &draft, &author(node.clock.now())).await;
             amended.map_err(unavailable)?;
         }
-        let mut known = self.known();
-        if known.len() >= MAX_KNOWN {
-            known.clear();
-        }
-        known.insert(subject.to_owned(), policy.id.clone());
-        Ok(policy.id)
+        self.remember(subject, &policy.id);
+        Ok(Some(policy.id))
     }
 
     async fn find(&self, subject: &str) -> Result<Option<QuotaPolicy>, Refusal> {
@@ -218,7 +223,7 @@ impl DailyQuotas {
         Ok(listed.items.into_iter().find(|policy| policy.spec.period == QuotaPeriod::Daily))
     }
 
-    async fn create(&self, node: &Node, subject: &str, limit: u64) -> Result<QuotaPolicy, Refusal> {
+    async fn create(&self, node: &Node, subject: &str, limit: u64) -> Result<QuotaId, Refusal> {
         let draft = Draft {
             name: NAME.to_owned().into(),
             subject_type: SubjectType::User.name().to_owned().into(),
@@ -227,29 +232,28 @@ impl DailyQuotas {
             period: QuotaPeriod::Daily.name().to_owned().into(),
             ..Draft::default()
         };
-        match self.manage.create(draft, &author(node.clock.now())).await {
+        let policy = match self.manage.create(draft, &author(node.clock.now())).await {
             // Another request made it in between.
             Err(ManageError::Repository(RepositoryError::Exists { .. })) => {
                 let found = self.find(subject).await?;
                 found.ok_or_else(|| Refusal::Unavailable("a policy comes and goes".to_owned()))
             }
             created => created.map_err(unavailable),
+        }?;
+        self.remember(subject, &policy.id);
+        Ok(policy.id)
+    }
+
+    fn remember(&self, subject: &str, policy: &QuotaId) {
+        let mut known = self.known();
+        if known.len() >= MAX_KNOWN {
+            known.clear();
         }
+        known.insert(subject.to_owned(), policy.clone());
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, QuotaId>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn retention(now: Timestamp) -> Retention {
-    let ago =
-        |days: u64| Timestamp::from_micros(now.as_micros().saturating_sub(days * 86_400_000_000));
-    Retention {
-        periods_before: ago(KEPT_DAYS),
-        request_ids_before: ago(REQUEST_ID_DAYS),
-        events_before: ago(KEPT_DAYS),
-        sinks: Vec::new(),
     }
 }
 

@@ -6,7 +6,7 @@ mod variables;
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use headgate_guard::{Cidr, TrustedProxies};
+use headgate_guard::{Cidr, ForwardedBy, TrustedProxies};
 use headgate_store_dynamodb::DynamoDbConfig;
 use thiserror::Error;
 
@@ -22,7 +22,8 @@ pub struct Config {
     pub store: StoreKind,
     /// `POSTS_DATABASE`: who keeps posts.
     pub database: Database,
-    /// `POSTS_TRUSTED_PROXIES`: whose word about a client's address is believed.
+    /// `POSTS_TRUSTED_PROXIES` and `POSTS_FORWARDED_BY`: whose word about a client's address is believed, and
+    /// in which header.
     pub proxies: TrustedProxies,
     /// `POSTS_HMAC_SECRET` or `POSTS_HMAC_SECRET_FILE`: what keys the hashes.
     pub secret: Option<Secret>,
@@ -64,15 +65,17 @@ const LISTEN: &str = "POSTS_LISTEN";
 const STORE: &str = "POSTS_STORE";
 const DATABASE: &str = "POSTS_DATABASE";
 const TRUSTED_PROXIES: &str = "POSTS_TRUSTED_PROXIES";
+const FORWARDED_BY: &str = "POSTS_FORWARDED_BY";
 const CREATE_TABLES: &str = "POSTS_CREATE_TABLES";
 const DYNAMODB: &str = "dynamodb";
 
 /// Every variable that begins as ours do.
-const OURS: [&str; 7] = [
+const OURS: [&str; 8] = [
     LISTEN,
     STORE,
     DATABASE,
     TRUSTED_PROXIES,
+    FORWARDED_BY,
     CREATE_TABLES,
     Secret::VARIABLE,
     Secret::FILE_VARIABLE,
@@ -115,9 +118,11 @@ impl Config {
 fn proxies(variables: &Variables) -> Result<TrustedProxies, ConfigError> {
     let ranges = variables.get(TRUSTED_PROXIES).unwrap_or_default().split(',').map(str::trim);
     let ranges = ranges.filter(|range| !range.is_empty()).map(str::parse::<Cidr>);
-    ranges
+    let proxies: TrustedProxies = ranges
         .collect::<Result<_, _>>()
-        .map_err(|error| ConfigError::new(TRUSTED_PROXIES, error.to_string()))
+        .map_err(|error| ConfigError::new(TRUSTED_PROXIES, error.to_string()))?;
+    let header: Option<ForwardedBy> = variables.parse(FORWARDED_BY, ForwardedBy::EXPECTED)?;
+    Ok(proxies.forwarded_by(header.unwrap_or_default()))
 }
 
 // === impl ConfigError ===

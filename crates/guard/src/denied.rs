@@ -18,9 +18,10 @@ pub struct Denied {
     pub reason: Reason,
     /// How long until the same request is admitted, penalty included.
     pub retry_after: Duration,
-    /// What the limit said, if one was asked.
+    /// What the rate said that denied, or would have said if it had to be asked; nothing if it was no
+    /// rate.
     pub decision: Option<Decision>,
-    /// The window of the limit in seconds, if one was asked.
+    /// The window of that rate in seconds.
     pub(crate) window_secs: u64,
 }
 

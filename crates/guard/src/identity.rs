@@ -44,5 +44,5 @@ mod proxies;
 
 pub use address_key::AddressKey;
 pub use cidr::{Cidr, CidrError};
-pub use header::ForwardedBy;
+pub use header::{ForwardedBy, ForwardedByError};
 pub use proxies::TrustedProxies;

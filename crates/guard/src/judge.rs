@@ -1,5 +1,7 @@
 //! One decision about several limits, penalties included.
 
+mod refusal;
+
 use std::{
     net::{IpAddr, Ipv4Addr},
     time::Duration,
@@ -9,10 +11,8 @@ use headgate::{Batch, Check, Cost, Decision, Key, Limit, Outcome, Verb};
 use headgate_store_memory::{MemoryStore, Numbered};
 use smallvec::SmallVec;
 
-use crate::{
-    AddressKey, Allowance, Backend, Denied, Escalation, Penalties, Reason, Surface,
-    backend::Counters,
-};
+pub(crate) use self::refusal::Refusal;
+use crate::{AddressKey, Allowance, Backend, Escalation, Penalties, Reason, backend::Counters};
 
 /// Asks the backend, and remembers who was denied.
 #[derive(Debug)]
@@ -54,15 +54,6 @@ pub(crate) enum Quick {
     Admitted,
     Denied(Box<Refusal>),
     Unknown,
-}
-
-/// A denial that does not know yet where it happened.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Refusal {
-    reason: Reason,
-    retry_after: Duration,
-    decision: Option<Decision>,
-    window_secs: u64,
 }
 
 /// What was decided; nothing if there was nothing to decide.
@@ -172,16 +163,43 @@ impl Judge {
         asks: &[Ask<'_>],
         escalation: Option<&Escalation>,
     ) -> Result<(), Refusal> {
-        for ask in asks {
+        for (place, ask) in asks.iter().enumerate() {
             if let Err(window) = ask.allowance.get() {
-                return Err(Refusal::new(ask.reason, window));
+                return Err(self.refuse(ask.reason, window, place, ask.allowance));
             }
         }
         if escalation.is_none() || self.penalties.is_empty() {
             return Ok(());
         }
-        let left = asks.iter().filter_map(|ask| self.penalties.remaining(ask.key)).max();
-        left.map_or(Ok(()), |left| Err(Refusal::new(Reason::Penalty, left)))
+        let penalties = asks.iter().enumerate();
+        let penalties = penalties
+            .filter_map(|(place, ask)| Some((self.penalties.remaining(ask.key)?, place, ask)));
+        penalties.max_by_key(|(left, ..)| *left).map_or(Ok(()), |(left, place, ask)| {
+            Err(self.refuse(Reason::Penalty, left, place, ask.allowance))
+        })
+    }
+
+    /// What the limit that was asked at `place` would have said.
+    #[cold]
+    fn refuse(
+        &self,
+        reason: Reason,
+        retry_after: Duration,
+        place: usize,
+        allowance: &Allowance,
+    ) -> Refusal {
+        let decision = Decision {
+            allowed: false,
+            limit: allowance.limit().map_or(0, Limit::capacity),
+            remaining: 0,
+            reset_after: retry_after,
+            retry_after,
+            at: self.backend.time().now(),
+            degraded: None,
+            rule: place,
+        };
+        let window_secs = allowance.window_secs();
+        Refusal { reason, retry_after, decision: Some(decision), window_secs }
     }
 
     fn batch<'a>(&self, asks: &[Ask<'a>]) -> Option<Batch<'a>> {
@@ -268,19 +286,5 @@ impl<'a> AskOfAddress<'a> {
             decision: Some(outcome.into()),
             window_secs: self.allowance.window_secs(),
         }
-    }
-}
-
-// === impl Refusal ===
-
-impl Refusal {
-    pub(crate) const fn new(reason: Reason, retry_after: Duration) -> Self {
-        Self { reason, retry_after, decision: None, window_secs: 0 }
-    }
-
-    /// The denial at `surface`.
-    pub(crate) const fn at(self, surface: Surface) -> Denied {
-        let Self { reason, retry_after, decision, window_secs } = self;
-        Denied { surface, reason, retry_after, decision, window_secs }
     }
 }

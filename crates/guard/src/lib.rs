@@ -58,7 +58,7 @@ pub use allowance::Allowance;
 pub use backend::Backend;
 pub use denied::{Denied, Reason};
 pub use escalation::{Escalation, EscalationError, Penalties};
-pub use identity::{AddressKey, Cidr, CidrError, ForwardedBy, TrustedProxies};
+pub use identity::{AddressKey, Cidr, CidrError, ForwardedBy, ForwardedByError, TrustedProxies};
 pub use in_flight::{Busy, InFlight, InFlightLimits, Permit};
 pub use name::NameError;
 pub use observer::{Observer, Rejections, Surface};

@@ -7,6 +7,7 @@ mod ledger;
 mod policies;
 mod prune;
 mod record;
+mod unused;
 mod write;
 
 use headgate_quota::RepositoryError;

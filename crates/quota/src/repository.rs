@@ -3,6 +3,7 @@
 use std::{error::Error as StdError, sync::Arc};
 
 use async_trait::async_trait;
+use headgate::Timestamp;
 use headgate_admin::{Author, Listed, Page, Revision};
 use thiserror::Error;
 use tokio::sync::Notify;
@@ -45,6 +46,18 @@ pub trait QuotaPolicyRepository: Send + Sync {
         change: &PolicyChange,
         author: &Author,
     ) -> Result<QuotaPolicy, RepositoryError>;
+
+    /// Makes a change that nobody decided, such as a program's own policy for whoever comes: the
+    /// audit log does not tell of it.
+    async fn write_unrecorded(
+        &self,
+        change: &PolicyChange,
+        at: Timestamp,
+    ) -> Result<QuotaPolicy, RepositoryError>;
+
+    /// Deletes the policies of this name that were neither changed nor used since `before`, and what
+    /// closed periods say of them, many at a time; says how many. The audit log does not tell of it.
+    async fn delete_unused(&self, name: &str, before: Timestamp) -> Result<u64, RepositoryError>;
 
     /// Wakes `changed` whenever somebody has written; returns when it cannot any more.
     /// Where nobody can be heard it never returns, and never wakes.

@@ -66,7 +66,7 @@ impl Default for BootstrapDocument {
 }
 
 fn items(reader: &mut Reader<'_>, name: &'static str) -> Vec<Value> {
-    match reader.anything(name) {
+    match reader.take(name) {
         None => Vec::new(),
         Some(Value::Array(items)) if items.len() <= MAX_ITEMS => items.clone(),
         Some(_) => {
@@ -78,7 +78,7 @@ fn items(reader: &mut Reader<'_>, name: &'static str) -> Vec<Value> {
 
 fn topics(reader: &mut Reader<'_>) -> Map<String, Value> {
     let is_list = |value: &Value| value.as_array().is_some_and(|list| list.len() <= MAX_ITEMS);
-    match reader.anything("topics") {
+    match reader.take("topics") {
         None => Map::new(),
         Some(Value::Object(topics))
             if topics.len() <= MAX_ITEMS && topics.values().all(is_list) =>

@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::problem::{Problem, escaped};
 
-/// Reads the fields of one object. A field that is missing or `null` is left to its default; one that
-/// is wrong is noted, and reading goes on.
+/// Reads the fields of one object. A field that is missing is left to its default; one that is wrong is
+/// noted, and reading goes on. `null` is wrong but where a field may have no value: whoever writes it
+/// does not say what they mean, which may be more than the default gives.
 #[derive(Debug)]
 pub struct Reader<'v> {
     fields: Option<&'v Map<String, Value>>,
@@ -40,15 +41,20 @@ impl<'v> Reader<'v> {
 
     /// A whole number within `range`.
     pub fn number(&mut self, name: &'static str, range: RangeInclusive<u64>, default: u64) -> u64 {
-        self.optional_number(name, range).unwrap_or(default)
+        self.given_number(name, range).unwrap_or(default)
     }
 
-    /// A whole number within `range`, if one is given.
+    /// A whole number within `range`, or none: nothing and `null` are the same.
     pub fn optional_number(
         &mut self,
         name: &'static str,
         range: RangeInclusive<u64>,
     ) -> Option<u64> {
+        if self.anything(name).is_some() { self.given_number(name, range) } else { None }
+    }
+
+    /// A whole number within `range`, if the field is there.
+    pub fn given_number(&mut self, name: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
         let value = self.take(name)?;
         let number = value.as_u64().filter(|number| range.contains(number));
         if number.is_none() {
@@ -79,9 +85,15 @@ impl<'v> Reader<'v> {
         default
     }
 
-    /// Whatever stands there: others read it.
+    /// Whatever stands there, but `null`: others read it.
     pub fn anything(&mut self, name: &'static str) -> Option<&'v Value> {
-        self.take(name)
+        self.take(name).filter(|value| !value.is_null())
+    }
+
+    /// Whatever stands there, if the field is there.
+    pub fn take(&mut self, name: &'static str) -> Option<&'v Value> {
+        self.known.insert(name);
+        self.fields?.get(name)
     }
 
     /// Notes what is wrong with a field.
@@ -103,11 +115,6 @@ impl<'v> Reader<'v> {
             self.problems.push(Problem { pointer, message, unknown: true });
         }
         self.problems
-    }
-
-    fn take(&mut self, name: &'static str) -> Option<&'v Value> {
-        self.known.insert(name);
-        self.fields?.get(name).filter(|value| !value.is_null())
     }
 
     fn at(&self, name: &str) -> String {

@@ -134,7 +134,7 @@ impl DailyQuotas {
     fn read(reader: &mut Reader<'_>) -> Self {
         let unlimited = reader.flag("unlimited", false);
         let mut per_day = |name, usual: Option<u64>| {
-            let given = reader.optional_number(name, 1..=1_000_000_000);
+            let given = reader.given_number(name, 1..=1_000_000_000);
             given.or(usual.filter(|_| !unlimited))
         };
         Self {

@@ -20,6 +20,11 @@ fn what_is_wrong_is_named_with_what_to_do() {
         ("CN_LISTEN", "8090", "expected an address and a port"),
         ("CN_DATABASE_URL", "mysql://x", "begins with postgresql://"),
         ("CN_TRUSTED_PROXIES", "10.0.0.0/8, x", "\"x\" is not an IP address"),
+        (
+            "CN_FORWARDED_BY",
+            "X-Real-IP",
+            "expected first_present, x_forwarded_for, forwarded or x_real_ip",
+        ),
         ("CN_BACKEND", "memcached", "expected inmem or redis"),
         ("CN_REDIS_URL", "redis://localhost", "expected redis, since CN_REDIS_URL is set"),
         ("CN_ADMIN_PASSWORD", "short", "expected at least 16 bytes"),
@@ -27,6 +32,7 @@ fn what_is_wrong_is_named_with_what_to_do() {
         ("CN_IROH_BIND", "x", "expected an address and a port"),
         ("CN_IROH_SECRET", "short", "expected 64 hexadecimal digits"),
         ("CN_GOSSIP_PEERS", "192.0.2.1:1", "\"192.0.2.1:1\" names no peer: expected its id"),
+        ("CN_MAX_QUOTAS", "0", "expected a number of quotas, 1 to 10000000"),
         ("CN_CONFIG_POLL_SECONDS", "0", "expected seconds, 1 to 3600"),
         ("CN_LISTNE", "x", "there is no such variable, but CN_LISTEN"),
     ];

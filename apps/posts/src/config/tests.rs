@@ -45,6 +45,11 @@ fn what_is_wrong_is_named_with_what_to_do() {
         ("POSTS_LISTEN", "3000", "expected an address and a port, such as 127.0.0.1:3000"),
         ("POSTS_STORE", "redis", "expected memory or dynamodb"),
         ("POSTS_TRUSTED_PROXIES", "10.0.0.0/8, x", "\"x\" is not an IP address"),
+        (
+            "POSTS_FORWARDED_BY",
+            "X-Real-IP",
+            "expected first_present, x_forwarded_for, forwarded or x_real_ip",
+        ),
         ("POSTS_HMAC_SECRET", "short", "expected at least 16 bytes"),
         ("POSTS_HMAC_SECRET_FILE", "/nowhere/at/all", "No such file"),
         ("POSTS_CREATE_TABLES", "yes", "expected true or false"),

@@ -27,6 +27,20 @@ async fn behind_a_trusted_proxy_the_address_that_it_wrote_counts() {
 }
 
 #[tokio::test]
+async fn of_a_proxy_that_writes_x_real_ip_no_other_header_is_believed() {
+    let proxy = [("POSTS_TRUSTED_PROXIES", "127.0.0.1"), ("POSTS_FORWARDED_BY", "x_real_ip")];
+    let server = Server::with(&proxy).await;
+    let post = async |client: &str, pretended: &str, i: usize| {
+        let post = format!(r#"{{"post":{{"nickname":"名前{i}","body":"投稿 {i} 番"}}}}"#);
+        let request = Request::post("/api/posts").header("x-real-ip", client);
+        server.send(request.header("x-forwarded-for", pretended), &post).await
+    };
+    post("192.0.2.1", "203.0.113.1", 1).await.is_created();
+    post("192.0.2.1", "203.0.113.2", 2).await.is_limited();
+    post("192.0.2.2", "203.0.113.1", 3).await.is_created();
+}
+
+#[tokio::test]
 async fn an_ipv6_subscriber_is_one_address() {
     let server = Server::embedded().await;
     post(&server, "2001:db8:1:2::1", 1).await.is_created();

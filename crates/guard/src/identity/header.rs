@@ -1,6 +1,9 @@
 //! Which header is believed.
 
+use std::str::FromStr;
+
 use http::{HeaderMap, HeaderName, HeaderValue, header::FORWARDED};
+use thiserror::Error;
 
 static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 static X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
@@ -31,6 +34,11 @@ pub enum ForwardedBy {
     XRealIp,
 }
 
+/// A name that is no [`ForwardedBy`]'s.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("expected {}", ForwardedBy::EXPECTED)]
+pub struct ForwardedByError;
+
 /// The header that is believed, as it was sent.
 pub(super) enum Believed<'a> {
     XForwardedFor(http::header::GetAll<'a, HeaderValue>),
@@ -38,7 +46,12 @@ pub(super) enum Believed<'a> {
     XRealIp(http::header::GetAll<'a, HeaderValue>),
 }
 
+// === impl ForwardedBy ===
+
 impl ForwardedBy {
+    /// The names that it is read from.
+    pub const EXPECTED: &str = "first_present, x_forwarded_for, forwarded or x_real_ip";
+
     /// A header that is there without a word in it is there: otherwise a client could
     /// choose which one is believed.
     pub(super) fn believed(self, headers: &HeaderMap) -> Believed<'_> {
@@ -53,6 +66,20 @@ impl ForwardedBy {
                 Self::Forwarded.believed(headers)
             }
             Self::FirstPresent => Self::XRealIp.believed(headers),
+        }
+    }
+}
+
+impl FromStr for ForwardedBy {
+    type Err = ForwardedByError;
+
+    fn from_str(name: &str) -> Result<Self, ForwardedByError> {
+        match name {
+            "first_present" => Ok(Self::FirstPresent),
+            "x_forwarded_for" => Ok(Self::XForwardedFor),
+            "forwarded" => Ok(Self::Forwarded),
+            "x_real_ip" => Ok(Self::XRealIp),
+            _ => Err(ForwardedByError),
         }
     }
 }

@@ -8,44 +8,47 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{Denial, Guard, Standard, layer::Snapshot, service::surface};
+use super::{Custom, Denial, Grpc, Guard, Render, Standard, layer::Snapshot, service::surface};
 use crate::{AddressKey, Busy, Permit, Reason, backend::UNKNOWN_WAIT, judge::Refusal};
 
 /// Middleware that limits how many requests of an address are open at once, in each class that
 /// says so: see [`Class::in_flight`](crate::Class::in_flight).
 ///
 /// A request is open until its answer's body has ended or was dropped, as it is when the
-/// connection dies.
+/// connection dies. What those are told who have to wait is [`Standard`], unless it is told otherwise.
 #[derive(Clone)]
-pub struct InFlightLayer(Arc<Snapshot>);
+pub struct InFlightLayer<R = Standard> {
+    snapshot: Arc<Snapshot>,
+    render: R,
+}
 
 /// A service whose open requests are limited.
 #[derive(Clone)]
-pub struct InFlightService<S> {
+pub struct InFlightService<S, R = Standard> {
     inner: S,
     snapshot: Arc<Snapshot>,
+    render: R,
 }
 
 pin_project! {
     /// The answer of an [`InFlightService`].
-    pub struct InFlightFuture<F> {
+    pub struct InFlightFuture<F, B> {
         #[pin]
-        state: State<F>,
+        state: State<F, B>,
     }
 }
 
 pin_project! {
     #[project = Projected]
-    enum State<F> {
+    enum State<F, B> {
         Inner { #[pin] future: F, permit: Option<Permit> },
-        Denied { response: Option<Box<Response<Bytes>>> },
+        Denied { response: Option<Box<Response<B>>> },
     }
 }
 
@@ -53,16 +56,8 @@ pin_project! {
     /// The body of an answer, which holds its request open.
     pub struct InFlightBody<B> {
         #[pin]
-        content: Content<B>,
+        body: B,
         permit: Option<Permit>,
-    }
-}
-
-pin_project! {
-    #[project = ProjectedContent]
-    enum Content<B> {
-        Inner { #[pin] body: B },
-        Fixed { bytes: Option<Bytes> },
     }
 }
 
@@ -70,19 +65,35 @@ pin_project! {
 
 impl InFlightLayer {
     pub(super) fn new(guard: &Guard) -> Self {
-        Self(Snapshot::of(guard))
+        Self { snapshot: Snapshot::of(guard), render: Standard }
     }
 }
 
-impl<S> Layer<S> for InFlightLayer {
-    type Service = InFlightService<S>;
+impl<R> InFlightLayer<R> {
+    /// Says something else to those who have to wait.
+    pub fn respond_with<F, B>(self, respond: F) -> InFlightLayer<Custom<F>>
+    where
+        F: Fn(&Denial<'_>) -> Response<B>,
+    {
+        InFlightLayer { snapshot: self.snapshot, render: Custom::new(respond) }
+    }
+
+    /// Speaks gRPC alone, to services whose bodies are made from nothing, such as tonic's own.
+    pub fn grpc(self) -> InFlightLayer<Grpc> {
+        InFlightLayer { snapshot: self.snapshot, render: Grpc }
+    }
+}
+
+impl<S, R: Clone> Layer<S> for InFlightLayer<R> {
+    type Service = InFlightService<S, R>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        InFlightService { inner, snapshot: Arc::clone(&self.0) }
+        let (snapshot, render) = (Arc::clone(&self.snapshot), self.render.clone());
+        InFlightService { inner, snapshot, render }
     }
 }
 
-impl fmt::Debug for InFlightLayer {
+impl<R> fmt::Debug for InFlightLayer<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InFlightLayer").finish_non_exhaustive()
     }
@@ -90,13 +101,14 @@ impl fmt::Debug for InFlightLayer {
 
 // === impl InFlightService ===
 
-impl<S, A, B> Service<Request<A>> for InFlightService<S>
+impl<S, R, A, B> Service<Request<A>> for InFlightService<S, R>
 where
     S: Service<Request<A>, Response = Response<B>>,
+    R: Render<B>,
 {
     type Response = Response<InFlightBody<B>>;
     type Error = S::Error;
-    type Future = InFlightFuture<S::Future>;
+    type Future = InFlightFuture<S::Future, B>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner.poll_ready(context)
@@ -111,9 +123,12 @@ where
     }
 }
 
-impl<S> InFlightService<S> {
+impl<S, R> InFlightService<S, R> {
     /// A permit, or nothing where nothing is limited, or else what is said to who has to wait.
-    fn open<A>(&self, request: &Request<A>) -> Result<Option<Permit>, Box<Response<Bytes>>> {
+    fn open<A, B>(&self, request: &Request<A>) -> Result<Option<Permit>, Box<Response<B>>>
+    where
+        R: Render<B>,
+    {
         let live = &*self.snapshot.live;
         self.snapshot.with_rules(|rules| {
             let Some((_, rule)) = rules.rule_for(request) else {
@@ -126,13 +141,13 @@ impl<S> InFlightService<S> {
             in_flight.open.acquire(&*key, in_flight.limits).map(Some).map_err(|busy| {
                 let refusal = Refusal::new(busy.reason(), UNKNOWN_WAIT);
                 let denied = live.denied(surface(request), rule, refusal);
-                Box::new(Denial::new(rule.name(), denied).respond(&Standard))
+                Box::new(Denial::new(rule.name(), denied).respond(&self.render))
             })
         })
     }
 }
 
-impl<S: fmt::Debug> fmt::Debug for InFlightService<S> {
+impl<S: fmt::Debug, R> fmt::Debug for InFlightService<S, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InFlightService").field("inner", &self.inner).finish_non_exhaustive()
     }
@@ -149,7 +164,7 @@ impl Busy {
 
 // === impl InFlightFuture ===
 
-impl<F, B, E> Future for InFlightFuture<F>
+impl<F, B, E> Future for InFlightFuture<F, B>
 where
     F: Future<Output = Result<Response<B>, E>>,
 {
@@ -160,18 +175,19 @@ where
             Projected::Inner { future, permit } => {
                 let response = ready!(future.poll(context))?;
                 let permit = permit.take();
-                let hold = |body| InFlightBody { content: Content::Inner { body }, permit };
-                Poll::Ready(Ok(response.map(hold)))
+                Poll::Ready(Ok(response.map(|body| InFlightBody { body, permit })))
             }
             Projected::Denied { response } => match response.take() {
-                Some(response) => Poll::Ready(Ok(response.map(InFlightBody::fixed))),
+                Some(response) => {
+                    Poll::Ready(Ok(response.map(|body| InFlightBody { body, permit: None })))
+                }
                 None => Poll::Pending,
             },
         }
     }
 }
 
-impl<F> fmt::Debug for InFlightFuture<F> {
+impl<F, B> fmt::Debug for InFlightFuture<F, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InFlightFuture").finish_non_exhaustive()
     }
@@ -179,51 +195,29 @@ impl<F> fmt::Debug for InFlightFuture<F> {
 
 // === impl InFlightBody ===
 
-impl<B> InFlightBody<B> {
-    fn fixed(bytes: Bytes) -> Self {
-        let bytes = Some(bytes).filter(|bytes| !bytes.is_empty());
-        Self { content: Content::Fixed { bytes }, permit: None }
-    }
-}
-
-impl<B: Body<Data = Bytes>> Body for InFlightBody<B> {
-    type Data = Bytes;
+impl<B: Body> Body for InFlightBody<B> {
+    type Data = B::Data;
     type Error = B::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         let this = self.project();
-        match this.content.project() {
-            ProjectedContent::Inner { body } => {
-                let frame = ready!(body.poll_frame(context));
-                if frame.is_none() {
-                    // Who keeps the body for longer than it lasts does not keep the request open.
-                    *this.permit = None;
-                }
-                Poll::Ready(frame)
-            }
-            ProjectedContent::Fixed { bytes } => {
-                Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))))
-            }
+        let frame = ready!(this.body.poll_frame(context));
+        if frame.is_none() {
+            // Who keeps the body for longer than it lasts does not keep the request open.
+            *this.permit = None;
         }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.content {
-            Content::Inner { body } => body.is_end_stream(),
-            Content::Fixed { bytes } => bytes.is_none(),
-        }
+        self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.content {
-            Content::Inner { body } => body.size_hint(),
-            Content::Fixed { bytes } => {
-                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
-            }
-        }
+        self.body.size_hint()
     }
 }
 

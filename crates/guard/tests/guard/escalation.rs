@@ -5,7 +5,7 @@ use headgate_guard::{
     Denied, Escalation, EscalationError, Guard, Penalties, Policy, Reason, Routes,
 };
 
-use crate::support::{by_address, by_clock};
+use crate::support::{Server, by_address, by_clock, header};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -51,6 +51,27 @@ async fn the_wait_doubles_up_to_a_maximum_and_is_the_truth() {
         ask(&guard, "192.0.2.1").await.expect("who waits as long as told is admitted");
     }
     ask(&guard, "192.0.2.2").await.expect("nobody else is punished");
+}
+
+#[tokio::test]
+async fn who_asks_during_a_penalty_is_told_the_limit_and_how_long() {
+    let (clock, guard) = guard();
+    let server = Server::behind(&guard).await;
+    while server.status("/").await == 200 {}
+    clock.advance(3 * SECOND);
+    let denied = server.get("/", &[]).await;
+    let reset = clock.now().as_micros() / 1_000_000 + 7;
+    let expected = [
+        ("retry-after", "7"),
+        ("x-ratelimit-limit", "60"),
+        ("x-ratelimit-remaining", "0"),
+        ("x-ratelimit-reset", &reset.to_string()),
+        ("ratelimit-policy", r#""public";q=60;w=60"#),
+        ("ratelimit", r#""public";r=0;t=7"#),
+    ];
+    for (name, value) in expected {
+        assert_eq!(header(&denied, name), value, "{name}");
+    }
 }
 
 #[tokio::test]

@@ -65,7 +65,16 @@ async fn a_limit_of_nothing_denies_for_the_whole_window() {
     let server = Server::behind(&guard(0)).await;
     let denied = server.get("/", &[]).await;
     assert_eq!(denied.status(), 429);
-    assert_eq!(header(&denied, "retry-after"), "60");
+    let expected = [
+        ("retry-after", "60"),
+        ("x-ratelimit-limit", "0"),
+        ("x-ratelimit-remaining", "0"),
+        ("ratelimit-policy", r#""public";q=0;w=60"#),
+        ("ratelimit", r#""public";r=0;t=60"#),
+    ];
+    for (name, value) in expected {
+        assert_eq!(header(&denied, name), value, "{name}");
+    }
 }
 
 #[tokio::test]

@@ -11,10 +11,11 @@ use headgate_guard::{
     Backend, Busy, Class, Guard, InFlight, InFlightLimits, Policy, Reason, Rejections, Routes,
     Surface,
 };
+use http::{Response, StatusCode};
 use http_body::Frame;
 use http_body_util::BodyExt;
 
-use crate::support::{Server, header};
+use crate::support::{Server, header, hello};
 
 /// A body that never ends.
 struct Endless;
@@ -63,6 +64,27 @@ async fn a_request_is_open_until_its_connection_dies() {
     while server.status("/").await != 200 {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn what_is_said_can_be_something_else() {
+    let guard = guard(InFlightLimits::new(0, 0), Backend::memory());
+    let layer = guard.in_flight_layer().respond_with(|denial| {
+        let text = format!("{} is full: {}", denial.class(), denial.denied().reason);
+        let mut response = Response::new(Body::from(text));
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        response
+    });
+    let server = Server::start(hello().layer(layer)).await;
+    let denied = server.get("/", &[]).await;
+    assert_eq!(denied.status(), 503);
+    assert!(denied.body().starts_with(b"public is full: "), "{:?}", denied.body());
+    assert_eq!(header(&denied, "retry-after"), "1");
+
+    let server = Server::start(hello().layer(guard.in_flight_layer().grpc())).await;
+    let denied = server.get("/", &[]).await;
+    assert_eq!((denied.status().as_u16(), header(&denied, "grpc-status")), (200, "8"));
+    assert!(denied.body().is_empty());
 }
 
 #[tokio::test]

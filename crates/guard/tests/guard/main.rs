@@ -4,6 +4,7 @@
 
 mod docs;
 mod escalation;
+mod flood;
 mod grpc;
 mod http;
 mod in_flight;

@@ -1,13 +1,14 @@
 //! The policies, read and written.
 
 use async_trait::async_trait;
+use headgate::Timestamp;
 use headgate_quota::{
     Author, Changes, Listed, Page, PolicyChange, PolicyFilter, QuotaId, QuotaPolicy,
     QuotaPolicyRepository, RepositoryError, Revision, SubjectType,
 };
 use tokio::sync::Notify;
 
-use super::{QuotaDatabase, record, write::Writer};
+use super::{QuotaDatabase, record, unused, write::Writer};
 use crate::{
     database::Pool,
     listener::{self, Heard},
@@ -101,7 +102,20 @@ impl QuotaPolicyRepository for QuotaDatabase {
         change: &PolicyChange,
         author: &Author,
     ) -> Result<QuotaPolicy, RepositoryError> {
-        Writer::begin(self.0.writing().await?, author).await?.write(change).await
+        let session = self.0.writing().await?;
+        Writer::begin(session, author.at, Some(author)).await?.write(change).await
+    }
+
+    async fn write_unrecorded(
+        &self,
+        change: &PolicyChange,
+        at: Timestamp,
+    ) -> Result<QuotaPolicy, RepositoryError> {
+        Writer::begin(self.0.writing().await?, at, None).await?.write(change).await
+    }
+
+    async fn delete_unused(&self, name: &str, before: Timestamp) -> Result<u64, RepositoryError> {
+        unused::delete(&self.0, name, before).await
     }
 
     async fn listen(&self, changed: &Notify) -> RepositoryError {

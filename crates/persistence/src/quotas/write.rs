@@ -39,7 +39,8 @@ const IDENTITY: &str = "quota_policies_identity";
 /// Makes a change in one transaction.
 pub(super) struct Writer<'a> {
     session: Session,
-    author: &'a Author,
+    /// Who is recorded, if anybody is.
+    author: Option<&'a Author>,
     now: Timestamp,
     revision: Revision,
 }
@@ -50,10 +51,11 @@ impl<'a> Writer<'a> {
     /// Waits for its turn.
     pub(super) async fn begin(
         mut session: Session,
-        author: &'a Author,
+        at: Timestamp,
+        author: Option<&'a Author>,
     ) -> Result<Self, RepositoryError> {
-        let revision = read_revision(session.row(Statement::new(NEXT_REVISION)).await?)?;
-        let now = Moment::shown(author.at);
+        let revision = next_revision(&mut session).await?;
+        let now = Moment::shown(at);
         Ok(Self { session, author, now, revision })
     }
 
@@ -67,10 +69,7 @@ impl<'a> Writer<'a> {
             PolicyChange::Update { id, from, to } => self.update(id, from, to).await?,
             PolicyChange::Delete(id) => self.delete(id).await?,
         };
-        if let Session::Postgres(_) = self.session {
-            let notify = Statement::new(listener::NOTIFY).bind(listener::QUOTAS).bind("");
-            self.session.execute(notify).await?;
-        }
+        tell(&mut self.session).await?;
         commit(self.session).await?;
         Ok(policy)
     }
@@ -134,10 +133,11 @@ impl<'a> Writer<'a> {
         before: Option<&QuotaSpec>,
         after: Option<&QuotaSpec>,
     ) -> Result<(), Outage> {
+        let Some(author) = self.author else { return Ok(()) };
         let entry = AuditEntry {
             // The record gives it another.
             id: 0,
-            author: self.author.clone(),
+            author: author.clone(),
             action: action.to_owned(),
             target: id.to_string(),
             before: before.map(record::to_json),
@@ -146,6 +146,17 @@ impl<'a> Writer<'a> {
         };
         audit::add(&mut self.session, &entry).await
     }
+}
+
+/// Waits for the turn to write.
+pub(super) async fn next_revision(session: &mut Session) -> Result<Revision, RepositoryError> {
+    read_revision(session.row(Statement::new(NEXT_REVISION)).await?)
+}
+
+/// Tells others of the change, once it is committed.
+pub(super) async fn tell(session: &mut Session) -> Result<(), Outage> {
+    let Session::Postgres(_) = session else { return Ok(()) };
+    session.execute(Statement::new(listener::NOTIFY).bind(listener::QUOTAS).bind("")).await
 }
 
 fn exists(spec: &QuotaSpec) -> RepositoryError {

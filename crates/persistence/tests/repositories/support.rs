@@ -101,11 +101,12 @@ impl Home {
 // === impl Console ===
 
 impl Console {
-    pub(crate) async fn run(&mut self, sql: &str) {
+    /// Runs statements; says how many rows they changed.
+    pub(crate) async fn run(&mut self, sql: &str) -> u64 {
         let sql = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
         match self {
-            Self::Sqlite(connection) => drop(sql.execute(connection).await.unwrap()),
-            Self::Postgres(connection) => drop(sql.execute(connection).await.unwrap()),
+            Self::Sqlite(connection) => sql.execute(connection).await.unwrap().rows_affected(),
+            Self::Postgres(connection) => sql.execute(connection).await.unwrap().rows_affected(),
         }
     }
 }

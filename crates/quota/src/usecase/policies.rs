@@ -9,7 +9,10 @@ use crate::{
 
 /// Manages the policies that a repository keeps. A change is in force here before it is answered.
 #[derive(Clone, Debug)]
-pub struct ManagePolicies(Quotas);
+pub struct ManagePolicies {
+    quotas: Quotas,
+    recorded: bool,
+}
 
 /// Why nothing was changed.
 #[derive(Clone, Debug, Error)]
@@ -28,7 +31,13 @@ const TRIES: usize = 5;
 impl ManagePolicies {
     /// Manages the policies of `quotas`.
     pub fn new(quotas: &Quotas) -> Self {
-        Self(quotas.clone())
+        Self { quotas: quotas.clone(), recorded: true }
+    }
+
+    /// The same for policies that a program makes by itself: the audit log does not tell of them.
+    #[must_use]
+    pub fn unrecorded(self) -> Self {
+        Self { recorded: false, ..self }
     }
 
     /// One page of the policies.
@@ -37,12 +46,12 @@ impl ManagePolicies {
         filter: &PolicyFilter,
         page: Page,
     ) -> Result<Listed<QuotaPolicy>, ManageError> {
-        Ok(self.0.repository.list(filter, page).await?)
+        Ok(self.quotas.repository.list(filter, page).await?)
     }
 
     /// The policy with this id.
     pub async fn get(&self, id: &QuotaId) -> Result<QuotaPolicy, ManageError> {
-        let policy = self.0.repository.get(id).await?;
+        let policy = self.quotas.repository.get(id).await?;
         Ok(policy.ok_or_else(|| RepositoryError::NotFound(id.clone()))?)
     }
 
@@ -75,11 +84,11 @@ impl ManagePolicies {
     /// Removes a policy; gives it back as it was. What was used of it stays in the ledger, and
     /// its subject can have another policy at once.
     pub async fn delete(&self, id: &QuotaId, by: &Author) -> Result<QuotaPolicy, ManageError> {
-        let active = self.0.catalog.load(id);
+        let active = self.quotas.catalog.load(id);
         let deleted = self.write(&PolicyChange::Delete(id.clone()), by).await?;
         if let Some(active) = active {
             // A counter that stays goes away with its period.
-            let _ = self.0.counter.forget(&active, &active.span(self.0.now())).await;
+            let _ = self.quotas.counter.forget(&active, &active.span(self.quotas.now())).await;
         }
         Ok(deleted)
     }
@@ -105,10 +114,15 @@ impl ManagePolicies {
     }
 
     async fn write(&self, change: &PolicyChange, by: &Author) -> Result<QuotaPolicy, ManageError> {
-        let written = self.0.repository.write(change, by).await?;
+        let repository = &self.quotas.repository;
+        let written = if self.recorded {
+            repository.write(change, by).await?
+        } else {
+            repository.write_unrecorded(change, by.at).await?
+        };
         // It is written whether or not it can be read back now; the catalog notes it if not.
-        let _ = self.0.catalog.refresh().await;
-        self.0.known.forget(&written.id);
+        let _ = self.quotas.catalog.refresh().await;
+        self.quotas.known.forget(&written.id);
         Ok(written)
     }
 }

@@ -103,6 +103,43 @@ fn a_running_service_passes_over_what_it_does_not_know_but_not_over_what_is_wron
 }
 
 #[test]
+fn null_is_wrong_but_where_there_may_be_no_value() {
+    for (service, pointer, config) in [
+        ("relay", "/auth", json!({"auth": null})),
+        ("relay", "/auth/mode", json!({"auth": {"mode": null}})),
+        ("relay", "/auth/grace_seconds", json!({"auth": {"grace_seconds": null}})),
+        ("relay", "/rate_limit", json!({"rate_limit": null})),
+        ("relay", "/rate_limit/enabled", json!({"rate_limit": {"enabled": null}})),
+        ("bootstrap", "/auth/mode", json!({"auth": {"mode": null}})),
+        ("bootstrap", "/nodes", json!({"nodes": null})),
+        ("bootstrap", "/topics", json!({"topics": null})),
+        ("user-api", "/quota/unlimited", json!({"quota": {"unlimited": null}})),
+        (
+            "user-api",
+            "/quota/trust_requests_per_day",
+            json!({"quota": {"trust_requests_per_day": null}}),
+        ),
+    ] {
+        let found = problems(service, &config);
+        let pointers: Vec<&str> = found.iter().map(|(pointer, _)| pointer.as_str()).collect();
+        assert_eq!(pointers, [pointer], "{config}");
+    }
+    // A document that is kept opens no door either.
+    assert!(read::<RelayDocument>(&json!({"auth": {"mode": null}})).is_err());
+    assert!(read::<RelayDocument>(&json!({"auth": null})).is_err());
+
+    let relay: RelayDocument = read(&json!({
+        "auth": {"mode": "required", "enforce_at": null},
+        "rate_limit": {"ws": {"event_by_ip": null}, "iroh": {"by_peer": null}},
+    }))
+    .unwrap();
+    assert_eq!(relay.auth, AuthSettings::REQUIRED);
+    assert_eq!(validate("user-api", &json!({"rate_limit": {"http": {"by_ip": null}}})), Ok(()));
+    let nothing = json!({"hint": null, "exp": null, "descriptor": null});
+    assert_eq!(validate("bootstrap", &nothing), Ok(()));
+}
+
+#[test]
 fn secrets_strangers_and_giants_are_refused() {
     let secret = json!({"descriptor": {"api_key": "x"}, "auth": {"mode": "bad"}});
     let refused = validate("bootstrap", &secret);

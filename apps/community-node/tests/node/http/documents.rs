@@ -32,6 +32,7 @@ macro_rules! on_both {
 on_both!(
     a_document_is_put_read_and_listed,
     what_is_wrong_is_refused_and_nothing_is_kept,
+    null_does_not_open_a_closed_door,
     two_at_once_with_the_same_version_one_wins,
     what_cannot_be_written_down_is_not_done,
 );
@@ -132,6 +133,21 @@ async fn what_is_wrong_is_refused_and_nothing_is_kept(server: Server, _: Option<
     server.admin(Request::get(path("relay")), "").await.is_refused(404, "NOT_FOUND");
     server.admin(Request::get(path("bootstrap")), "").await.is_refused(404, "NOT_FOUND");
     assert_eq!(changes(&server, "").await, Vec::<Value>::new());
+}
+
+async fn null_does_not_open_a_closed_door(server: Server, _: Option<&str>) {
+    server.configure("relay", json!({"auth": {"mode": "required"}})).await;
+    for (auth, pointer) in [(json!({"mode": null}), "/auth/mode"), (Value::Null, "/auth")] {
+        let reply = server.put("relay", &json!({"config_json": {"auth": auth}})).await;
+        reply.is_refused(400, "INVALID_CONFIG");
+        assert_eq!(reply.json()["details"]["problems"][0]["pointer"], pointer);
+    }
+    let kept = server.admin(Request::get(path("relay")), "").await.json();
+    assert_eq!(
+        (&kept["version"], &kept["config_json"]["auth"]["mode"]),
+        (&json!(1), &json!("required"))
+    );
+    assert!(server.node.relay.with(|relay| relay.auth.is_enforced(START)));
 }
 
 async fn two_at_once_with_the_same_version_one_wins(server: Server, _: Option<&str>) {

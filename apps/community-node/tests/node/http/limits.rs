@@ -99,6 +99,24 @@ async fn a_flood_without_tokens_is_stopped_before_anybody_looks_for_one() {
 }
 
 #[tokio::test]
+async fn by_default_what_needs_a_token_has_the_number_of_what_is_public() {
+    let server = Server::start().await;
+    server.configure("user-api", json!({})).await;
+    let ada = server.client(1, HERE).await;
+    let replies = [
+        (server.get_from(HERE, HINT).await, 204, r#""bootstrap";q=120;w=60"#),
+        (server.get_from(HERE, "/v1/policies/current").await, 200, r#""public";q=120;w=60"#),
+        (ada.get("/v1/trending").await, 200, r#""protected";q=120;w=60"#),
+        // Without a token an address gets twice as far, and nothing.
+        (server.get_from(HERE, "/v1/trending").await, 401, r#""protected";q=240;w=60"#),
+    ];
+    for (reply, status, policy) in replies {
+        reply.is(status);
+        assert_eq!(reply.header("ratelimit-policy"), Some(policy));
+    }
+}
+
+#[tokio::test]
 async fn the_first_contact_and_the_admins_door_are_limited_though_nothing_else_is() {
     let server = Server::start().await;
     let rates = json!({"enabled": false, "public_per_minute": 1, "admin_login_per_minute": 3});

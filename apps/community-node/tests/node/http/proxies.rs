@@ -1,6 +1,6 @@
 //! Whose address counts.
 
-use hyper::Request;
+use hyper::{Request, http::request::Builder};
 use serde_json::json;
 
 use super::harness::Server;
@@ -33,6 +33,37 @@ async fn without_trusted_proxies_pretending_gains_nothing() {
     for n in 1..=5 {
         server.get_from(&format!("192.0.2.{n}"), HINT).await.is_limited();
     }
+}
+
+#[tokio::test]
+async fn of_a_proxy_that_writes_x_real_ip_no_other_header_is_believed() {
+    let server = Server::with(&[("CN_FORWARDED_BY", "x_real_ip")]).await;
+    let rates = json!({"rate_limit": {"public_per_minute": 2}});
+    server.configure("user-api", rates).await;
+    let from = |client: &str, pretended: u8, request: Builder| {
+        let request = request.header("x-real-ip", client);
+        let request = request.header("x-forwarded-for", format!("192.0.2.{pretended}"));
+        server.send(request.header("forwarded", format!("for=192.0.2.{pretended}")), "")
+    };
+    for n in 1..=2 {
+        from("198.51.100.1", n, Request::get(HINT)).await.is(204);
+    }
+    for n in 3..=6 {
+        from("198.51.100.1", n, Request::get(HINT)).await.is_limited();
+    }
+    from("198.51.100.2", 1, Request::get(HINT)).await.is(204);
+
+    // The relay's entrance is the same.
+    server.configure("relay", json!({"rate_limit": {"ws": {"conns_per_minute": 1}}})).await;
+    from("198.51.100.1", 1, upgrade()).await.is(101);
+    from("198.51.100.1", 2, upgrade()).await.is(429);
+    from("198.51.100.2", 1, upgrade()).await.is(101);
+}
+
+fn upgrade() -> Builder {
+    let request = Request::get("/relay").header("connection", "upgrade");
+    let request = request.header("upgrade", "websocket").header("sec-websocket-version", "13");
+    request.header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
 }
 
 #[tokio::test]

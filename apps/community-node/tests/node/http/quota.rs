@@ -76,20 +76,52 @@ async fn the_momentary_limit_answers_429_and_takes_nothing_from_the_day() {
 }
 
 #[tokio::test]
-async fn the_same_request_under_the_same_id_is_charged_once() {
-    let (server, _database) = node!(json!({"search_requests_per_day": 2}));
+async fn the_same_request_under_the_same_id_is_charged_once_for_three_retries() {
+    let (server, _database) = node!(json!({"search_requests_per_day": 3}));
     let ada = server.client(1, HERE).await;
     let rust = "/v1/search?q=rust";
-    for _ in 0..5 {
+    for _ in 0..3 {
         let reply = ada.get_as("first", rust).await;
         reply.is(200);
         assert_eq!(reply.header("x-request-id"), Some("first"));
     }
     // Another request is no repetition of it, whatever it calls itself.
     ada.get_as("first", "/v1/search?q=go").await.is(200);
-    ada.get_as("first", "/v1/search?q=zig").await.is_refused(402, "QUOTA_EXCEEDED");
-    ada.get_as("second", rust).await.is_refused(402, "QUOTA_EXCEEDED");
+    ada.get_as("second", rust).await.is(200);
+    ada.get_as("third", rust).await.is_refused(402, "QUOTA_EXCEEDED");
     ada.get_as("first", rust).await.is(200);
+    // Whoever sends it once more does not send it again: it asks for more.
+    ada.get_as("first", rust).await.is_refused(402, "QUOTA_EXCEEDED");
+}
+
+#[tokio::test]
+async fn one_id_for_everything_gains_nothing() {
+    let (server, _database) = node!(json!({"trending_requests_per_day": 10}));
+    let ada = server.client(1, HERE).await;
+    let mut admitted = 0;
+    for _ in 0..40 {
+        admitted += u32::from(ada.get_as("x", TRENDING).await.status == 200);
+    }
+    assert_eq!(admitted, 10 + 3);
+    // Nor later: what was a retry is a new request by now.
+    server.clock.advance(std::time::Duration::from_secs(601));
+    ada.get_as("x", TRENDING).await.is_refused(402, "QUOTA_EXCEEDED");
+}
+
+#[tokio::test]
+async fn newcomers_beyond_the_bound_share_one_quota_and_are_told_so() {
+    let server = Server::with(&[("CN_MAX_QUOTAS", "1")]).await;
+    server.configure("user-api", json!({"quota": {"trending_requests_per_day": 1}})).await;
+    server.client(1, HERE).await.get(TRENDING).await.is(200);
+    server.client(2, HERE).await.get_as("x", TRENDING).await.is(200);
+    // The same id of somebody else is another request.
+    let refused = server.client(3, HERE).await.get_as("x", TRENDING).await;
+    refused.is_refused(402, "QUOTA_EXCEEDED");
+    let message = refused.json()["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("new keys share"), "{message}");
+    assert_eq!(refused.json()["details"]["current"], 1);
+    let own = server.client(1, HERE).await.get(TRENDING).await;
+    assert_eq!(own.json()["message"], "nothing is left for today");
 }
 
 #[tokio::test]
@@ -195,7 +227,7 @@ async fn a_report_that_could_not_be_kept_is_kept_when_it_is_sent_again() {
 async fn reports_once(server: &Server) {
     let (ada, bob) = (server.client(1, HERE).await, "2".repeat(64));
     let spam = json!({"pubkey": bob, "reason": "spam"});
-    let again = (0..5).map(|_| ada.post_as("first", "/v1/reports", &spam));
+    let again = (0..3).map(|_| ada.post_as("first", "/v1/reports", &spam));
     for reply in futures_util::future::join_all(again).await {
         reply.is(202);
     }

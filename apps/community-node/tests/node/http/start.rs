@@ -61,6 +61,26 @@ async fn without_documents_it_runs_on_safe_defaults_and_is_well() {
 }
 
 #[tokio::test]
+async fn a_restart_forgets_the_minute_and_not_the_day() {
+    let before = Server::start().await;
+    let config = json!({
+        "rate_limit": {"public_per_minute": 1},
+        "quota": {"trending_requests_per_day": 1},
+    });
+    before.configure("user-api", config).await;
+    before.get_from("198.51.100.1", HINT).await.is(204);
+    before.get_from("198.51.100.1", HINT).await.is_limited();
+    before.client(1, "198.51.100.2").await.get("/v1/trending").await.is(200);
+
+    // On the same database, at the same time.
+    let after = Server::on(&format!("sqlite://{}", before.file().display())).await;
+    after.get_from("198.51.100.1", HINT).await.is(204);
+    after.get_from("198.51.100.1", HINT).await.is_limited();
+    let ada = after.client(1, "198.51.100.2").await;
+    ada.get("/v1/trending").await.is_refused(402, "QUOTA_EXCEEDED");
+}
+
+#[tokio::test]
 async fn while_the_database_is_away_it_starts_strict_and_goes_on_with_what_it_knows() {
     let server = require!(tokio::task::spawn_blocking(Postgres::start).await.unwrap());
     let server = Arc::new(server);

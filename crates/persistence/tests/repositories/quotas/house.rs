@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use headgate_quota::{Page, Pruned, QuotaEventLog, QuotaLedger, Retention};
+use headgate::Clock;
+use headgate_quota::{
+    Draft, Page, Pruned, QuotaEventLog, QuotaLedger, QuotaPolicyRepository, Retention,
+};
+use headgate_ratelimit::{AuditFilter, AuditLog};
 
 use super::setup::{Replica, draft, moment};
 use crate::support::{Home, at, create, everything, on_both, spec};
@@ -11,6 +15,7 @@ on_both!(
     a_period_is_closed_once_when_it_is_over,
     what_is_old_is_forgotten,
     an_event_stays_until_every_sink_has_it,
+    what_a_program_made_and_nobody_uses_is_deleted_at_once,
     a_database_without_quotas_gets_them,
 );
 
@@ -76,6 +81,53 @@ async fn an_event_stays_until_every_sink_has_it(home: &Home) {
     }
     assert_eq!(replica.kept.prune(&retention).await.unwrap().events, 1);
     assert!(replica.events().await.is_empty());
+}
+
+async fn what_a_program_made_and_nobody_uses_is_deleted_at_once(home: &Home) {
+    let replica = Replica::start(home).await;
+    let other = replica.beside(home);
+    let policies = replica.policies.clone().unrecorded();
+    let named = |name: &str, subject: &str| Draft {
+        name: name.to_owned().into(),
+        subject_id: subject.to_owned().into(),
+        ..draft(10)
+    };
+    let make = async |subject: &str| {
+        policies.create(named("free", subject), &replica.author()).await.unwrap()
+    };
+    let (idle, busy, changed) = (make("idle").await, make("busy").await, make("changed").await);
+    for subject in ["x", "y"] {
+        make(subject).await;
+    }
+    let own = replica.create(named("paid", "own")).await;
+    replica.try_increment(&idle.id, 1, "req_1").await.unwrap();
+    replica.pass(Duration::from_hours(24));
+    let before = replica.clock.now();
+    replica.increment(&busy.id, 1).await;
+    let change = Draft { limit: 5.into(), ..Draft::default() };
+    policies.amend(&changed.id, &change, &replica.author()).await.unwrap();
+    other.quotas.catalog().refresh().await.unwrap();
+    replica.house.close_periods().await.unwrap();
+
+    let revision = replica.kept.revision().await.unwrap();
+    assert_eq!(replica.kept.delete_unused("free", before).await.unwrap(), 3);
+    let after = replica.kept.revision().await.unwrap();
+    assert_eq!(after.0, revision.0 + 1, "others read them anew once");
+    assert_eq!(replica.kept.delete_unused("free", before).await.unwrap(), 0);
+    assert_eq!(replica.kept.revision().await.unwrap(), after, "nothing has changed");
+
+    assert!(other.quotas.catalog().refresh().await.unwrap());
+    assert_eq!(other.quotas.catalog().len(), 3);
+    for policy in [&busy, &changed, &own] {
+        assert!(other.quotas.catalog().load(&policy.id).is_some());
+    }
+    assert!(replica.kept.history(&idle.id, Page::DEFAULT).await.unwrap().items.is_empty());
+    assert_eq!(replica.kept.history(&busy.id, Page::DEFAULT).await.unwrap().items.len(), 1);
+    assert_eq!(home.console().await.run("DELETE FROM quota_increments").await, 0, "request ids");
+    // Only what somebody decided is told.
+    let told = replica.database.entries(&AuditFilter::default(), Page::DEFAULT).await.unwrap();
+    let targets: Vec<&str> = told.items.iter().map(|entry| &*entry.target).collect();
+    assert_eq!(targets, [own.id.to_string()]);
 }
 
 /// One that was made before there were quotas, and has rules.

@@ -69,7 +69,7 @@ async fn more_than_the_queue_holds_are_turned_away(home: &Home) {
     let sent = (0..40).map(|_| replica.increments.increment(&policy.id, 1, None));
     // All have asked by then.
     let let_go = async { console.run("ROLLBACK").await };
-    let (answers, ()) = tokio::join!(join_all(sent), let_go);
+    let (answers, _) = tokio::join!(join_all(sent), let_go);
 
     let admitted = answers.iter().filter(|answer| answer.is_ok()).count();
     let overloaded =

@@ -8,6 +8,7 @@ use headgate_service_config::{
     Doubt, RelayDocument, Reloader, ServiceConfigRepository, Source, Watcher,
 };
 use headgate_testkit::{Postgres, require};
+use sqlx::postgres::PgListener;
 use tokio::{task::JoinHandle, time::timeout};
 
 use super::{events, put};
@@ -71,6 +72,21 @@ fn a_change_is_heard_within_two_seconds_though_polls_are_rare() {
             running.until(Duration::from_secs(2), |running| running.limit() == n).await;
         }
         assert_eq!(running.relay.source(), Source::Document { version: 4 });
+    });
+}
+
+#[test]
+fn what_is_told_is_the_service_and_its_version() {
+    let home = require!(Home::postgres());
+    run(async {
+        let documents = home.migrated().await.service_configs();
+        let mut listener = PgListener::connect(&home.url()).await.unwrap();
+        listener.listen("cn_admin_config").await.unwrap();
+        for (n, expected) in [(10, "relay:1"), (20, "relay:2")] {
+            put(&documents, events(n), None).await.unwrap();
+            let told = timeout(PATIENCE, listener.recv()).await.unwrap().unwrap();
+            assert_eq!(told.payload(), expected);
+        }
     });
 }
 

@@ -6,8 +6,6 @@ use axum::{
     extract::FromRequestParts,
     http::{StatusCode, request::Parts},
 };
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use ring::digest::{Context, SHA256};
 use serde_json::json;
 
 use super::super::{
@@ -19,7 +17,8 @@ use crate::{
     quota::{Metric, Refusal},
 };
 
-/// What a request is charged as: the same request under the same id is charged once a day.
+/// What a request is charged as: the same request under the same id is charged once, if it
+/// is sent again within minutes and not often.
 pub(in super::super) struct Charge {
     request_id: Option<String>,
     request: String,
@@ -46,19 +45,25 @@ impl Charge {
         caller: &Caller,
         body: &[u8],
     ) -> Result<(), ApiError> {
-        let id = self.fingerprint(body);
+        // An id is one for a request that says the same: another request is no repetition.
+        let id = self.request_id.and_then(|id| {
+            let parts = [id.as_bytes(), caller.pubkey.as_bytes(), self.request.as_bytes(), body];
+            http.quotas.retries.id(&parts)
+        });
         match http.quotas.charge(&http.node, metric, &caller.pubkey, id.as_deref()).await {
             Ok(()) => Ok(()),
-            Err(Refusal::Exceeded { current, limit, reset_at }) => {
+            Err(Refusal::Exceeded { current, limit, reset_at, shared }) => {
+                let message = if shared {
+                    "nothing is left for today of what new keys share, since there are too many"
+                } else {
+                    "nothing is left for today"
+                };
                 let metrics = &http.node.metrics;
                 metrics.quota_exceeded.with_label_values(&["user-api", metric.name()]).inc();
                 metrics.reject("user-api", Reason::Quota);
-                Err(ApiError::new(
-                    StatusCode::PAYMENT_REQUIRED,
-                    "QUOTA_EXCEEDED",
-                    "nothing is left for today",
-                )
-                .details(json!({
+                let refused =
+                    ApiError::new(StatusCode::PAYMENT_REQUIRED, "QUOTA_EXCEEDED", message);
+                Err(refused.details(json!({
                     "metric": metric.name(),
                     "current": current,
                     "limit": limit,
@@ -67,15 +72,5 @@ impl Charge {
             }
             Err(Refusal::Unavailable(cause)) => Err(ApiError::database(cause)),
         }
-    }
-
-    /// An id is one for a request that says the same: another request is no repetition.
-    fn fingerprint(&self, body: &[u8]) -> Option<String> {
-        let id = self.request_id.as_ref()?;
-        let mut hash = Context::new(&SHA256);
-        for part in [id.as_bytes(), b"\0", self.request.as_bytes(), b"\0", body] {
-            hash.update(part);
-        }
-        Some(URL_SAFE_NO_PAD.encode(hash.finish()))
     }
 }

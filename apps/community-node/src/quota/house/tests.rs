@@ -1,0 +1,128 @@
+use std::sync::Arc;
+
+use headgate::ManualClock;
+use headgate_quota::{Page, PolicyFilter};
+use headgate_ratelimit::{AuditFilter, AuditLog};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::{
+    App, Config, Node,
+    quota::{Metric, Refusal},
+};
+
+const DAY: u64 = 86_400_000_000;
+const START: u64 = 20_000 * DAY;
+
+/// A node with room for `max` policies.
+struct Running {
+    clock: Arc<ManualClock>,
+    node: Arc<Node>,
+    quotas: DailyQuotas,
+    committing: JoinHandle<()>,
+    _data: TempDir,
+}
+
+impl Running {
+    async fn with_room_for(max: &str) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let file = format!("sqlite://{}/node.db", data.path().display());
+        let variables = [("CN_DATABASE_URL", file.as_str()), ("CN_MAX_QUOTAS", max)];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let clock = Arc::new(ManualClock::new(Timestamp::from_micros(START)));
+        let app = App::build(Config::load(variables).unwrap(), clock.clone()).await.unwrap();
+        let node = Arc::clone(app.node());
+        let (quotas, committer) = DailyQuotas::new(&node).unwrap();
+        let committing = tokio::spawn(committer.run());
+        Self { clock, node, quotas, committing, _data: data }
+    }
+
+    async fn charge(&self, pubkey: &str) -> Result<(), Refusal> {
+        self.quotas.charge(&self.node, Metric::Search, pubkey, None).await
+    }
+
+    async fn policies(&self) -> u64 {
+        let listed = self.quotas.repository.list(&PolicyFilter::default(), Page::DEFAULT).await;
+        listed.unwrap().total
+    }
+
+    fn at(&self, days: u64) {
+        self.clock.set(Timestamp::from_micros(START + days * DAY));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.committing.abort();
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_used_for_a_day_is_deleted_and_made_anew_when_it_is_needed() {
+    let running = Running::with_room_for("100").await;
+    for pubkey in ["idle", "busy"] {
+        running.charge(pubkey).await.unwrap();
+    }
+    running.at(1);
+    running.charge("busy").await.unwrap();
+    assert_eq!(running.quotas.delete_unused().await.unwrap(), 0);
+    running.at(2);
+    assert_eq!(running.quotas.delete_unused().await.unwrap(), 1);
+    assert_eq!(running.policies().await, 1);
+    assert_eq!(running.quotas.delete_unused().await.unwrap(), 0);
+    for pubkey in ["idle", "busy"] {
+        running.charge(pubkey).await.unwrap();
+    }
+    assert_eq!(running.policies().await, 2);
+}
+
+#[tokio::test]
+async fn past_the_bound_newcomers_share_one_until_there_is_room() {
+    let running = Running::with_room_for("3").await;
+    for pubkey in ["a", "b", "c"] {
+        running.charge(pubkey).await.unwrap();
+    }
+    let limit = running.node.user_api.with(|users| users.quota.search_requests).unwrap();
+    for n in 0..limit {
+        running.charge(&format!("new{n}")).await.unwrap();
+    }
+    assert_eq!(running.policies().await, 4, "of however many keys");
+    match running.charge("another").await {
+        Err(Refusal::Exceeded { current, shared: true, .. }) => assert_eq!(current, limit),
+        other => panic!("{other:?}"),
+    }
+    // Whoever was there keeps what is theirs.
+    running.charge("a").await.unwrap();
+
+    running.at(2);
+    running.charge("a").await.unwrap();
+    assert_eq!(running.quotas.delete_unused().await.unwrap(), 3);
+    running.charge("another").await.unwrap();
+    running.charge("a").await.unwrap();
+    assert_eq!(running.policies().await, 2);
+}
+
+#[tokio::test]
+async fn many_at_once_do_not_pass_the_bound() {
+    let running = Running::with_room_for("3").await;
+    let keys: Vec<String> = (0..20).map(|n| format!("key{n}")).collect();
+    let charged = futures_util::future::join_all(keys.iter().map(|key| running.charge(key))).await;
+    assert!(charged.iter().all(Result::is_ok));
+    assert_eq!(running.policies().await, 4);
+
+    let running = Running::with_room_for("1").await;
+    let charged = futures_util::future::join_all((0..20).map(|_| running.charge("same"))).await;
+    assert!(charged.iter().all(Result::is_ok));
+    assert_eq!(running.policies().await, 1, "it had the last place, and shares with nobody");
+}
+
+#[tokio::test]
+async fn what_the_node_does_by_itself_is_not_in_the_audit_log() {
+    let running = Running::with_room_for("100").await;
+    running.charge("a").await.unwrap();
+    running.at(2);
+    assert_eq!(running.quotas.delete_unused().await.unwrap(), 1);
+    let entries = running.node.database.entries(&AuditFilter::default(), Page::DEFAULT).await;
+    assert!(entries.unwrap().items.is_empty());
+}
