@@ -25,12 +25,13 @@ impl Ceiling {
 
         let limit = client::limit();
         let key = client::key(Self::RANDOM);
-        let call = Call::new(Verb::Acquire, &[client::check(&key, &limit)], Timestamp::default());
+        let checks = [client::check(&key, &limit)];
+        let call = Call::new(Verb::Acquire, &checks, Timestamp::default());
         let sha1 = redis.cli(&["SCRIPT", "LOAD", Script::get().source()]);
         assert_eq!(sha1, Script::get().sha1(), "Redis names scripts as we do");
         let mut evalsha = vec!["EVALSHA".to_owned(), sha1, call.keys().len().to_string()];
-        evalsha.extend_from_slice(call.keys());
-        evalsha.extend_from_slice(call.args());
+        evalsha.extend(call.keys());
+        evalsha.extend(call.args());
         Ok(Self { port: redis.port(), evalsha })
     }
 

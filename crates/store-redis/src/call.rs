@@ -5,24 +5,36 @@ mod answer;
 use std::iter;
 
 use headgate::{Check, Stake, Timestamp, Verb, algorithm::Calendar, limit::Rule};
-use redis::Cmd;
+use redis::{Arg, Cmd, RedisWrite};
 
 use crate::Script;
 
 pub(crate) use answer::{other_periods_wanted, outcomes};
 
-/// A script call: what `EVALSHA` is sent.
+/// A script call: what `EVALSHA` is sent. It is written straight into the command, since a text for
+/// every word would cost more than sending them.
 #[derive(Debug)]
-pub struct Call {
-    keys: Vec<String>,
-    args: Vec<String>,
+pub struct Call<'a> {
+    verb: &'static str,
+    /// Whose lease it is, or when what is given back was taken.
+    about: String,
+    /// How long the lease lasts, and what the checks have to do with each other.
+    terms: String,
+    checks: &'a [Check<'a>],
+    now: Timestamp,
 }
 
-impl Call {
+impl<'a> Call<'a> {
+    /// The words before the keys.
+    const HEAD: usize = 3;
+
+    /// The words of one check, its key among them.
+    const WORDS: usize = 6;
+
     /// The call that does `verb` to `checks`. `now` need not be exact: it only
     /// chooses the calendar periods that Redis is told of.
-    pub fn new(verb: Verb, checks: &[Check<'_>], now: Timestamp) -> Self {
-        let (name, id, lease) = match verb {
+    pub fn new(verb: Verb, checks: &'a [Check<'a>], now: Timestamp) -> Self {
+        let (verb, id, lease) = match verb {
             Verb::Peek => ("peek", None, None),
             Verb::Acquire => ("acquire", None, None),
             Verb::Reserve { id, lease } => ("reserve", Some(id), Some(lease)),
@@ -31,36 +43,33 @@ impl Call {
             Verb::Refund => ("refund", None, None),
             Verb::Reset => ("reset", None, None),
         };
-        let id = id.map_or_else(String::new, |id| id.to_string());
+        let about = id.map_or_else(String::new, |id| id.to_string());
         let lease = lease.map_or_else(String::new, |lease| lease.as_micros().to_string());
-        Self::of([name.to_owned(), id, lease + &stakes(checks)], checks, now)
+        Self { verb, about, terms: lease + &stakes(checks), checks, now }
     }
 
     /// The call that gives back what `checks` took, each at its time.
-    pub(crate) fn undo(checks: &[Check<'_>], taken: &[Timestamp], now: Timestamp) -> Self {
+    pub(crate) fn undo(checks: &'a [Check<'a>], taken: &[Timestamp], now: Timestamp) -> Self {
         let taken: Vec<String> = taken.iter().map(|at| at.as_micros().to_string()).collect();
-        Self::of(["undo".to_owned(), taken.join(","), String::new()], checks, now)
-    }
-
-    fn of(head: [String; 3], checks: &[Check<'_>], now: Timestamp) -> Self {
-        let mut args = Vec::with_capacity(3 + 5 * checks.len());
-        args.extend(head);
-        for check in checks {
-            args.push(check.limit().algorithm().name().to_owned());
-            args.push(check.cost().to_string());
-            args.extend(parameters(check.limit().rule(), now));
-        }
-        Self { keys: checks.iter().map(|check| check.key().to_string()).collect(), args }
+        Self { verb: "undo", about: taken.join(","), terms: String::new(), checks, now }
     }
 
     /// What the script reads as `KEYS`.
-    pub fn keys(&self) -> &[String] {
-        &self.keys
+    pub fn keys(&self) -> Vec<String> {
+        self.words().skip(Self::HEAD).take(self.checks.len()).collect()
     }
 
     /// What the script reads as `ARGV`.
-    pub fn args(&self) -> &[String] {
-        &self.args
+    pub fn args(&self) -> Vec<String> {
+        self.words().skip(Self::HEAD + self.checks.len()).collect()
+    }
+
+    fn words(&self) -> impl Iterator<Item = String> {
+        let text = |word| match word {
+            Arg::Simple(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            _ => String::new(),
+        };
+        self.by_name().args_iter().map(text).collect::<Vec<_>>().into_iter()
     }
 
     /// The command that names the script; it fails on a server that has not loaded it.
@@ -74,8 +83,21 @@ impl Call {
     }
 
     fn command(&self, name: &str, script: &str) -> Cmd {
-        let mut command = redis::cmd(name);
-        command.arg(script).arg(self.keys.len()).arg(&self.keys).arg(&self.args);
+        const BYTES_OF_A_CHECK: usize = 96;
+        let checks = self.checks.len();
+        let mut command = Cmd::with_capacity(
+            2 * Self::HEAD + Self::WORDS * checks,
+            script.len() + BYTES_OF_A_CHECK * (checks + 1),
+        );
+        command.arg(name).arg(script).arg(checks);
+        for check in self.checks {
+            command.write_arg_fmt(check.key());
+        }
+        command.arg(self.verb).arg(&self.about).arg(&self.terms);
+        for check in self.checks {
+            command.arg(check.limit().algorithm().name()).arg(check.cost().get());
+            write_parameters(&mut command, check.limit().rule(), self.now);
+        }
         command
     }
 }
@@ -96,17 +118,16 @@ fn stakes(checks: &[Check<'_>]) -> String {
 }
 
 /// The three words that each algorithm's script explains.
-fn parameters(rule: &Rule, now: Timestamp) -> [String; 3] {
-    let window = |limit: u32, window: u64| [limit.to_string(), window.to_string(), String::new()];
+fn write_parameters(command: &mut Cmd, rule: &Rule, now: Timestamp) {
     match rule {
         Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => {
-            [bucket.rate().to_string(), bucket.window().to_string(), bucket.burst().to_string()]
+            command.arg(bucket.rate()).arg(bucket.window()).arg(bucket.burst())
         }
-        Rule::SlidingWindow(w) => window(w.limit(), w.window()),
-        Rule::SlidingWindowCounter(w) => window(w.limit(), w.window()),
-        Rule::FixedWindow(w) => window(w.limit(), w.window()),
-        Rule::Calendar(c) => [c.limit().to_string(), periods(c, now), String::new()],
-    }
+        Rule::SlidingWindow(w) => command.arg(w.limit()).arg(w.window()).arg(""),
+        Rule::SlidingWindowCounter(w) => command.arg(w.limit()).arg(w.window()).arg(""),
+        Rule::FixedWindow(w) => command.arg(w.limit()).arg(w.window()).arg(""),
+        Rule::Calendar(c) => command.arg(c.limit()).arg(periods(c, now)).arg(""),
+    };
 }
 
 /// The period before that of `now`, it, and the one after, as their four bounds.

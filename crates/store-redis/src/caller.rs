@@ -48,10 +48,10 @@ impl Caller {
         self.ask(checks, |now| Call::undo(checks, taken, now)).await
     }
 
-    async fn ask(
+    async fn ask<'a>(
         &self,
-        checks: &[Check<'_>],
-        call: impl Fn(Timestamp) -> Call,
+        checks: &'a [Check<'a>],
+        call: impl Fn(Timestamp) -> Call<'a>,
     ) -> Result<Outcomes, StoreError> {
         let mut answer = self.link.run(&call(self.clock.now())).await?;
         if let Some(now) = call::other_periods_wanted(&answer) {

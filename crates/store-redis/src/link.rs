@@ -83,7 +83,7 @@ impl Link {
     }
 
     /// Runs the script; a server that does not know it yet is sent all of it.
-    pub(crate) async fn run(&self, call: &Call) -> Result<Value, StoreError> {
+    pub(crate) async fn run(&self, call: &Call<'_>) -> Result<Value, StoreError> {
         let line = self.next_line();
         timeout(self.timeout, line.run(call)).await.unwrap_or_else(|_| {
             line.note_timeout();
@@ -105,7 +105,7 @@ impl Line {
         Self { current, health, keeper }
     }
 
-    async fn run(&self, call: &Call) -> Result<Value, StoreError> {
+    async fn run(&self, call: &Call<'_>) -> Result<Value, StoreError> {
         let mut live = self.live().await?;
         let answer = match live.connection.send(&call.by_name()).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
