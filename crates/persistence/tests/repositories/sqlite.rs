@@ -54,7 +54,7 @@ fn it_can_live_in_memory() {
         database.migrate().await.unwrap();
         other.migrate().await.unwrap();
         let rule = create(&database, spec("u1", 60), 0).await;
-        let writes = (2..20).map(|window| create(&database, spec("u1", window), 0));
+        let writes = (2..20).map(|i| create(&database, spec(&format!("u{i}"), 60), 0));
         for write in writes {
             write.await;
         }
