@@ -2,7 +2,10 @@
 
 use std::{
     fmt,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+    sync::atomic::{
+        AtomicU32, AtomicU64,
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
+    },
     time::Duration,
 };
 
@@ -73,12 +76,13 @@ impl<S: Store, C: Clock> Breaker<S, C> {
         if !self.is_open() {
             return true;
         }
+        // Before the clock: a time that somebody else sets meanwhile is not later than a pause from now.
+        let due = self.try_again_at.load(Acquire);
         let now = self.clock.now();
-        let due = self.try_again_at.load(Relaxed);
         let next = self.next_try(now);
         // A time further off than a pause was told by a clock that has been set back since.
         let is_due = now.as_micros() >= due || due > next;
-        is_due && self.try_again_at.compare_exchange(due, next, Relaxed, Relaxed).is_ok()
+        is_due && self.try_again_at.compare_exchange(due, next, AcqRel, Relaxed).is_ok()
     }
 
     fn record(&self, failed: bool) {
@@ -91,7 +95,7 @@ impl<S: Store, C: Clock> Breaker<S, C> {
         }
         let failures = self.failures.fetch_add(1, Relaxed).saturating_add(1);
         if failures == self.tolerance {
-            self.try_again_at.store(self.next_try(self.clock.now()), Relaxed);
+            self.try_again_at.store(self.next_try(self.clock.now()), Release);
         }
     }
 
@@ -105,10 +109,10 @@ impl<S: Store, C: Clock> Store for Breaker<S, C> {
         if !self.admits() {
             return StoreFuture::ready(Err(StoreError::BreakerOpen));
         }
-        let observed = self.observer.0.as_ref().map(|observer| (observer, self.clock.now()));
+        let observed = self.observer.0.as_ref().map(|observer| (observer, self.clock.steady()));
         self.inner.apply(verb, batch).map(move |answer| {
             if let Some((observer, began)) = observed {
-                observer(Duration::from_micros(self.clock.now().since(began)));
+                observer(Duration::from_micros(self.clock.steady().saturating_sub(began)));
             }
             self.record(answer.as_ref().is_err_and(StoreError::is_outage));
             answer

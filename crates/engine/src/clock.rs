@@ -12,17 +12,31 @@ pub trait Clock: Send + Sync {
     /// The present time. A later call may answer earlier (machines' clocks are
     /// set back); stores never let that run a subject's time backwards.
     fn now(&self) -> Timestamp;
+
+    /// Microseconds since some moment that stays the same, for how long something took: setting the
+    /// machine's clock must not make it longer.
+    fn steady(&self) -> u64 {
+        self.now().as_micros()
+    }
 }
 
 impl<C: Clock + ?Sized> Clock for std::sync::Arc<C> {
     fn now(&self) -> Timestamp {
         (**self).now()
     }
+
+    fn steady(&self) -> u64 {
+        (**self).steady()
+    }
 }
 
 impl<C: Clock + ?Sized> Clock for &C {
     fn now(&self) -> Timestamp {
         (**self).now()
+    }
+
+    fn steady(&self) -> u64 {
+        (**self).steady()
     }
 }
 
@@ -89,13 +103,22 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     #[inline]
     fn now(&self) -> Timestamp {
-        let ticks = self.counter.raw().saturating_sub(self.origin);
-        let elapsed = ((u128::from(ticks) * u128::from(self.tick)) >> 64) as u64;
+        let elapsed = self.steady();
         if elapsed >= self.look_again_at.load(Relaxed) {
             self.look_at_wall_clock(elapsed);
         }
         Timestamp::from_micros(self.anchor.load(Relaxed).wrapping_add_unsigned(elapsed) as u64)
     }
+
+    #[inline]
+    fn steady(&self) -> u64 {
+        micros(self.counter.raw().saturating_sub(self.origin), self.tick)
+    }
+}
+
+#[inline]
+fn micros(ticks: u64, tick: u64) -> u64 {
+    ((u128::from(ticks) * u128::from(tick)) >> 64) as u64
 }
 
 /// See [`SystemClock::tick`]. Counters count several times in a microsecond.
@@ -144,6 +167,26 @@ mod tests {
         let clock = SystemClock::new();
         let apart = clock.now().as_micros().abs_diff(wall_micros() as u64);
         assert!(apart < 1_000_000, "{apart} us from the wall clock");
+    }
+
+    #[test]
+    fn ticks_are_as_long_as_the_counter_says() {
+        let counter = quanta::Clock::new();
+        let tick = tick_of(&counter);
+        for ticks in [1, 1_000, 1_000_000_007, 1 << 40, 1 << 55] {
+            let expected = counter.delta_as_nanos(0, ticks) / 1_000;
+            // Of years, the counter itself tells no more than this.
+            let apart = micros(ticks, tick).abs_diff(expected);
+            assert!(apart <= 1 + (expected >> 32), "{ticks} ticks: {apart} us from {expected}");
+        }
+    }
+
+    #[test]
+    fn how_long_something_took_does_not_follow_the_wall_clock() {
+        let clock = SystemClock::new();
+        let began = clock.steady();
+        clock.anchor.store(clock.anchor.load(Relaxed) + 3_600_000_000, Relaxed);
+        assert!(clock.steady() - began < 60_000_000);
     }
 
     #[test]

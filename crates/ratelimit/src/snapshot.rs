@@ -123,8 +123,8 @@ impl Snapshot {
         self.by_age.iter().chain(&self.default)
     }
 
-    /// The rules that decide nothing since there are [`RateLimitRule::MAX_WINDOWS`] shorter windows of the same scope
-    /// and pattern: they were written when nobody counted them.
+    /// The rules that decide nothing unless they are asked for, since [`RateLimitRule::MAX_WINDOWS`] shorter windows of
+    /// the same scope and pattern do: they were written when nobody counted them.
     pub fn left_out(&self) -> &[RuleId] {
         &self.left_out
     }
@@ -181,7 +181,8 @@ impl<'s> Matched<'s> {
         let asked = move |rule: &CompiledRule| {
             window_seconds.is_none_or(|window| window == u64::from(rule.window_seconds()))
         };
-        self.rules.iter().filter(move |rule| rule.is_enabled() && asked(rule))
+        let applied = self.rules.iter().filter(move |rule| rule.is_enabled() && asked(rule));
+        applied.take(RateLimitRule::MAX_WINDOWS)
     }
 
     /// The windows that there are, in seconds.
@@ -207,7 +208,7 @@ impl Level {
 // === impl Table ===
 
 impl Table {
-    /// Says whether there was room.
+    /// Says whether it is among those that decide.
     fn add(&mut self, compiled: Arc<CompiledRule>) -> bool {
         let pattern = compiled.rule().map_or(&Pattern::Any, |rule| &rule.spec.identifier_pattern);
         let stack = match pattern {
@@ -221,11 +222,10 @@ impl Table {
             }
             Pattern::Any => &mut self.any,
         };
-        let has_room = stack.len() < RateLimitRule::MAX_WINDOWS;
-        if has_room {
-            stack.push(compiled);
-        }
-        has_room
+        let shorter = stack.iter().filter(|rule| rule.is_enabled()).count();
+        let decides = !compiled.is_enabled() || shorter < RateLimitRule::MAX_WINDOWS;
+        stack.push(compiled);
+        decides
     }
 
     /// The rules whose prefix `identifier` has, the longest prefix first.

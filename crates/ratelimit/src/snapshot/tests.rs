@@ -100,10 +100,27 @@ fn of_more_windows_than_may_be_the_shortest_decide() {
         (1..=10).rev().map(|window| rule("user", "u1", window)).collect();
     let longest: Vec<RuleId> = rules[..2].iter().rev().map(|rule| rule.id).collect();
     let snapshot = snapshot(rules, None);
-    let windows: Vec<u32> = snapshot.matching(Scope::User, "u1").windows().collect();
-    assert_eq!(windows, [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(applied(&snapshot, None), [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(snapshot.left_out(), longest);
-    assert_eq!(snapshot.len(), 10);
+    assert_eq!(applied(&snapshot, Some(10)), [10], "who asks for it");
+    let suffixes = snapshot.key_suffixes(Scope::User, "u1");
+    assert!(suffixes.iter().any(|(window, ..)| *window == 10), "and a reset reaches it");
+}
+
+#[test]
+fn disabled_rules_take_no_place_of_those_that_decide() {
+    let mut rules: Vec<RateLimitRule> = (1..=10).map(|window| rule("user", "u1", window)).collect();
+    for rule in &mut rules[..9] {
+        rule.spec.enabled = false;
+    }
+    let snapshot = snapshot(rules, None);
+    assert_eq!(applied(&snapshot, None), [10]);
+    assert!(snapshot.left_out().is_empty());
+}
+
+fn applied(snapshot: &Snapshot, window: Option<u64>) -> Vec<u32> {
+    let matched = snapshot.matching(Scope::User, "u1");
+    matched.applied(window).map(|rule| rule.window_seconds()).collect()
 }
 
 #[test]

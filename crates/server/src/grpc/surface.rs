@@ -91,7 +91,7 @@ impl Grpc {
     }
 
     pub(crate) async fn answer(&self, mut request: Request<Incoming>) -> Response<Body> {
-        let started = self.services.clock.now();
+        let started = self.services.clock.steady();
         let id = RequestId::of(request.headers());
         let Some(dialect) = Dialect::of(&request) else {
             return with_id(not_grpc(), id);

@@ -54,7 +54,7 @@ impl Surface {
         request: Request<Incoming>,
         peer: SocketAddr,
     ) -> Response {
-        let started = self.services.clock.now();
+        let started = self.services.clock.steady();
         let id = RequestId::of(request.headers());
         let method = bounded(request.method());
         let is_check = request.method() == Method::POST && request.uri().path() == check::PATH;

@@ -4,13 +4,11 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
 };
-
-use futures_util::task::AtomicWaker;
 
 /// A future that is polled only when something woke it.
 ///
@@ -28,7 +26,8 @@ pub(super) struct Beside<F> {
 /// Remembers that it rang.
 struct Bell {
     rang: AtomicBool,
-    task: AtomicWaker,
+    /// Whom it wakes: always the last who looked, however often it rings.
+    task: Mutex<Option<Waker>>,
 }
 
 // === impl Beside ===
@@ -36,7 +35,7 @@ struct Bell {
 impl<F: Future> Beside<F> {
     pub(super) fn new(future: F) -> Self {
         // The first look is owed.
-        let bell = Arc::new(Bell { rang: AtomicBool::new(true), task: AtomicWaker::new() });
+        let bell = Arc::new(Bell { rang: AtomicBool::new(true), task: Mutex::default() });
         let waker = Waker::from(Arc::clone(&bell));
         Self { future: Box::pin(future), bell, waker, task: None }
     }
@@ -54,7 +53,7 @@ impl<F: Future> Beside<F> {
     #[cold]
     fn look(&mut self, context: &Context<'_>) -> Poll<F::Output> {
         // The task before the flag: whoever rings in between wakes the task that looks here.
-        self.bell.task.register(context.waker());
+        self.bell.task().replace(context.waker().clone());
         self.task = Some(context.waker().clone());
         self.bell.rang.store(false, Ordering::Release);
         self.future.as_mut().poll(&mut Context::from_waker(&self.waker))
@@ -63,6 +62,12 @@ impl<F: Future> Beside<F> {
 
 // === impl Bell ===
 
+impl Bell {
+    fn task(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.task.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
@@ -70,7 +75,10 @@ impl Wake for Bell {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.rang.store(true, Ordering::Release);
-        self.task.wake();
+        let task = self.task().clone();
+        if let Some(task) = task {
+            task.wake();
+        }
     }
 }
 

@@ -127,9 +127,9 @@ async fn redis_killed_under_load_costs_no_client_an_error_and_little_time() {
     outage.assert_only("local", None);
     strict_outage.assert_only("u1", Some((false, CLOSED)));
     strict_outage.assert_only("open", Some((true, OPEN)));
-    // A busy machine may take 10 ms for anything. One that waited for the store would take the
+    // A busy machine may take 50 ms for anything. One that waited for the store would take the
     // time-out, which is 100 ms unless configured and 30 s here.
-    let most = (3 * normal.p99()).max(Duration::from_millis(10));
+    let most = (3 * normal.p99()).max(Duration::from_millis(50));
     assert!(outage.p99() <= most, "{:?} in the outage, {:?} before", outage.p99(), normal.p99());
 
     redis.restart();
@@ -154,6 +154,7 @@ async fn a_redis_that_hangs_under_load_costs_the_first_few_a_time_out_and_nobody
     outage.assert_only("u1", Some((true, OPEN)));
     outage.assert_only("closed", Some((false, CLOSED)));
     let slow = outage.took.iter().filter(|took| **took >= TIMEOUT / 2).count();
-    // Those who asked before it was noticed, and then one in half a second.
-    assert!((1..=8 + 2 * 4 + 2).contains(&slow), "{slow} of {}", outage.took.len());
+    // Those who asked before it was noticed, and then one in half a second: 16, and some for a
+    // busy machine. If all had waited, it would be 64.
+    assert!((1..=40).contains(&slow), "{slow} of {}", outage.took.len());
 }

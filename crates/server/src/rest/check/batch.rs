@@ -61,7 +61,7 @@ pub(in crate::rest) async fn check_batch(
     let wire: WireBatch<'_> = body.parse()?;
     let (questions, dry_run) = wire.validate()?;
 
-    let started = services.clock.now();
+    let started = services.clock.steady();
     let verdicts = if dry_run {
         services.check.peek_all(&questions).await?
     } else {
