@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use headgate::Timestamp;
-use headgate_quota::{RepositoryError, Retention, usecase::Housekeeping};
+use headgate_quota::{
+    QuotaPeriod, RepositoryError, Retention, SubjectType, Unused, usecase::Housekeeping,
+};
 use tokio::time;
 use tracing::{debug, warn};
 
@@ -47,8 +49,13 @@ impl DailyQuotas {
     /// Deletes those of our own policies that were not used for a day; says how many. Whoever signs in
     /// with a new key gets one, and keys cost nothing.
     async fn delete_unused(&self) -> Result<u64, RepositoryError> {
-        let deleted =
-            self.repository.delete_unused(NAME, ago(self.quotas.now(), UNUSED_DAYS)).await?;
+        let unused = Unused {
+            name: NAME,
+            subject_type: SubjectType::User,
+            period: QuotaPeriod::Daily,
+            before: ago(self.quotas.now(), UNUSED_DAYS),
+        };
+        let deleted = self.repository.delete_unused(&unused).await?;
         if deleted > 0 {
             // There is room again, which others hear of.
             self.quotas.catalog().refresh().await?;

@@ -1,8 +1,7 @@
 //! Policies that a program made by itself and nobody uses any more: many are deleted at a time, so
 //! that others read the policies anew once for them all.
 
-use headgate::Timestamp;
-use headgate_quota::RepositoryError;
+use headgate_quota::{RepositoryError, Unused};
 
 use super::{
     commit, to_json,
@@ -16,9 +15,10 @@ const SOME: usize = 5_000;
 const DELETE: &str = "
     DELETE FROM quota_policies WHERE id IN (
         SELECT p.id FROM quota_policies p
-        WHERE p.name = $1 AND p.updated_at < $2 AND NOT EXISTS (
-            SELECT 1 FROM quota_usages u WHERE u.policy_id = p.id AND u.updated_at >= $2)
-        LIMIT $3)
+        WHERE p.name = $1 AND p.subject_type = $2 AND p.period = $3 AND p.enabled
+            AND p.updated_at < $4 AND NOT EXISTS (
+                SELECT 1 FROM quota_usages u WHERE u.policy_id = p.id AND u.updated_at >= $4)
+        LIMIT $5)
     RETURNING id";
 
 /// Nobody counts in closed periods any more, so nobody is waited for.
@@ -35,15 +35,14 @@ const FORGET_REQUEST_IDS: (&str, &str) = (
     "DELETE FROM quota_increments WHERE policy_id IN (SELECT value FROM json_each($1))",
 );
 
-/// Deletes the policies of this name that were neither changed nor used since `before`.
+/// Deletes them all.
 pub(super) async fn delete(
     database: &Database,
-    name: &str,
-    before: Timestamp,
+    unused: &Unused<'_>,
 ) -> Result<u64, RepositoryError> {
     let mut total = 0;
     loop {
-        let deleted = some(database, name, before).await?;
+        let deleted = some(database, unused).await?;
         total += deleted as u64;
         if deleted < SOME {
             return Ok(total);
@@ -51,15 +50,10 @@ pub(super) async fn delete(
     }
 }
 
-async fn some(
-    database: &Database,
-    name: &str,
-    before: Timestamp,
-) -> Result<usize, RepositoryError> {
+async fn some(database: &Database, unused: &Unused<'_>) -> Result<usize, RepositoryError> {
     let mut session = database.writing().await?;
     next_revision(&mut session).await?;
-    let delete = Statement::new(DELETE).bind(name).bind(before).bind(SOME as u64);
-    let rows = session.rows(delete).await?;
+    let rows = session.rows(about(DELETE, unused).bind(SOME as u64)).await?;
     // Without a change there is no other revision.
     if rows.is_empty() {
         return Ok(0);
@@ -72,4 +66,13 @@ async fn some(
     tell(&mut session).await?;
     commit(session).await?;
     Ok(rows.len())
+}
+
+/// A statement about policies that nobody uses.
+fn about(sql: &'static str, unused: &Unused<'_>) -> Statement {
+    Statement::new(sql)
+        .bind(unused.name)
+        .bind(unused.subject_type.name())
+        .bind(unused.period.name())
+        .bind(unused.before)
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use headgate::Clock;
+use headgate::{Clock, Timestamp};
 use headgate_quota::{
-    Draft, Page, Pruned, QuotaEventLog, QuotaLedger, QuotaPolicyRepository, Retention,
+    Draft, Page, Pruned, QuotaEventLog, QuotaLedger, QuotaPeriod, QuotaPolicyRepository, Retention,
+    SubjectType, Unused,
 };
 use headgate_ratelimit::{AuditFilter, AuditLog};
 
@@ -89,6 +90,7 @@ async fn what_a_program_made_and_nobody_uses_is_deleted_at_once(home: &Home) {
     let policies = replica.policies.clone().unrecorded();
     let named = |name: &str, subject: &str| Draft {
         name: name.to_owned().into(),
+        subject_type: "user".to_owned().into(),
         subject_id: subject.to_owned().into(),
         ..draft(10)
     };
@@ -100,6 +102,13 @@ async fn what_a_program_made_and_nobody_uses_is_deleted_at_once(home: &Home) {
         make(subject).await;
     }
     let own = replica.create(named("paid", "own")).await;
+    let disabled = Draft { enabled: false.into(), ..named("free", "disabled") };
+    let tenant = Draft { subject_type: "tenant".to_owned().into(), ..named("free", "tenant") };
+    let monthly = Draft { period: "monthly".to_owned().into(), ..named("free", "monthly") };
+    let mut others = Vec::new();
+    for draft in [disabled, tenant, monthly] {
+        others.push(policies.create(draft, &replica.author()).await.unwrap());
+    }
     replica.try_increment(&idle.id, 1, "req_1").await.unwrap();
     replica.pass(Duration::from_hours(24));
     let before = replica.clock.now();
@@ -110,15 +119,16 @@ async fn what_a_program_made_and_nobody_uses_is_deleted_at_once(home: &Home) {
     replica.house.close_periods().await.unwrap();
 
     let revision = replica.kept.revision().await.unwrap();
-    assert_eq!(replica.kept.delete_unused("free", before).await.unwrap(), 3);
+    let unused = free(before);
+    assert_eq!(replica.kept.delete_unused(&unused).await.unwrap(), 3);
     let after = replica.kept.revision().await.unwrap();
     assert_eq!(after.0, revision.0 + 1, "others read them anew once");
-    assert_eq!(replica.kept.delete_unused("free", before).await.unwrap(), 0);
+    assert_eq!(replica.kept.delete_unused(&unused).await.unwrap(), 0);
     assert_eq!(replica.kept.revision().await.unwrap(), after, "nothing has changed");
 
     assert!(other.quotas.catalog().refresh().await.unwrap());
-    assert_eq!(other.quotas.catalog().len(), 3);
-    for policy in [&busy, &changed, &own] {
+    assert_eq!(other.quotas.catalog().len(), 6);
+    for policy in [&busy, &changed, &own].into_iter().chain(&others) {
         assert!(other.quotas.catalog().load(&policy.id).is_some());
     }
     assert!(replica.kept.history(&idle.id, Page::DEFAULT).await.unwrap().items.is_empty());
@@ -128,6 +138,12 @@ async fn what_a_program_made_and_nobody_uses_is_deleted_at_once(home: &Home) {
     let told = replica.database.entries(&AuditFilter::default(), Page::DEFAULT).await.unwrap();
     let targets: Vec<&str> = told.items.iter().map(|entry| &*entry.target).collect();
     assert_eq!(targets, [own.id.to_string()]);
+}
+
+/// What a program calls "free".
+fn free(before: Timestamp) -> Unused<'static> {
+    let (subject_type, period) = (SubjectType::User, QuotaPeriod::Daily);
+    Unused { name: "free", subject_type, period, before }
 }
 
 /// One that was made before there were quotas, and has rules.
