@@ -7,7 +7,7 @@ use headgate_quota::{
     QuotaPeriod, RepositoryError, Retention, SubjectType, Unused, usecase::Housekeeping,
 };
 use tokio::time;
-use tracing::{debug, warn};
+use tracing::warn;
 
 use super::{DailyQuotas, NAME};
 
@@ -37,7 +37,7 @@ impl DailyQuotas {
             let deleted = self.delete_unused().await;
             for done in [closed.map(drop), pruned.map(drop), deleted.map(drop)] {
                 if let Err(error) = done {
-                    debug!(%error, "Old quotas are kept for another hour");
+                    warn!(%error, "Old quotas are kept for another hour");
                 }
             }
             if !self.has_room() {
