@@ -2,6 +2,7 @@
 
 mod house;
 mod metric;
+mod newcomers;
 mod retries;
 
 use std::{
@@ -21,7 +22,7 @@ use headgate_store_memory::MemoryStore;
 use tokio::{sync::Notify, time};
 
 pub use self::metric::Metric;
-use self::retries::Retries;
+use self::{newcomers::Newcomers, retries::Retries};
 use crate::Node;
 
 /// Why nothing was taken.
@@ -47,6 +48,8 @@ pub(crate) struct DailyQuotas {
     increment: IncrementUsage,
     /// Policies by whom they are about: finding one in the database takes a question.
     known: Mutex<HashMap<String, QuotaId>>,
+    /// Those for whom there is none.
+    newcomers: Newcomers,
     /// Which requests are the same.
     pub(crate) retries: Retries,
     /// Held while a policy is made.
@@ -94,6 +97,7 @@ impl DailyQuotas {
             manage,
             increment,
             known: Mutex::default(),
+            newcomers: Newcomers::default(),
             retries: Retries::new(&node.clock)?,
             making: tokio::sync::Mutex::default(),
             max_policies: node.config.max_quotas,
@@ -162,18 +166,17 @@ impl DailyQuotas {
         subject: &str,
         limit: u64,
     ) -> Result<Budget, Refusal> {
-        if let Some(policy) = self.kept(node, subject, limit).await? {
-            return Ok(Budget { policy, shared: false });
-        }
-        // One at a time, so that none passes the bound.
-        let _turn = self.making.lock().await;
-        if self.has_room() {
-            let policy = self.create(node, subject, limit).await?;
-            return Ok(Budget { policy, shared: false });
-        }
-        // Another request of the same key may have had the last place.
-        if let Some(policy) = self.kept(node, subject, limit).await? {
-            return Ok(Budget { policy, shared: false });
+        // Asked before the database is: whoever had the last place is found there.
+        let (had_room, policies) = (self.has_room(), self.quotas.catalog().revision());
+        if had_room || !self.newcomers.include(subject, policies) {
+            let mut own = self.kept(node, subject, limit).await?;
+            if own.is_none() && had_room {
+                own = self.make(node, subject, limit).await?;
+            }
+            if let Some(policy) = own {
+                return Ok(Budget { policy, shared: false });
+            }
+            self.newcomers.remember(subject, policies);
         }
         let newcomers = format!("{}:{NEWCOMERS}", metric.name());
         let policy = match self.kept(node, &newcomers, limit).await? {
@@ -181,6 +184,24 @@ impl DailyQuotas {
             None => self.create(node, &newcomers, limit).await?,
         };
         Ok(Budget { policy, shared: true })
+    }
+
+    /// The policy about `subject`, which is made if there is room for it.
+    async fn make(
+        &self,
+        node: &Node,
+        subject: &str,
+        limit: u64,
+    ) -> Result<Option<QuotaId>, Refusal> {
+        {
+            // One at a time, so that none passes the bound.
+            let _turn = self.making.lock().await;
+            if self.has_room() {
+                return self.create(node, subject, limit).await.map(Some);
+            }
+        }
+        // Another request of the same key may have had the last place.
+        self.kept(node, subject, limit).await
     }
 
     /// Whether one more key can have a budget of its own.

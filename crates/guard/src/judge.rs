@@ -219,11 +219,10 @@ impl Judge {
         if outcomes.is_empty() {
             return Ok(None);
         }
-        let decision = Decision::fold(outcomes);
+        let mut decision = Decision::fold(outcomes);
         if decision.allowed {
             return Ok(Some(decision));
         }
-        let mut retry_after = decision.retry_after;
         if let Some(escalation) = escalation {
             // Nobody is punished for what everybody did together.
             let guilty = |(ask, outcome): &(&Ask<'_>, &Outcome)| {
@@ -231,13 +230,15 @@ impl Judge {
             };
             for (ask, outcome) in asks.iter().zip(outcomes).filter(guilty) {
                 let wait = self.penalties.offend(ask.key, outcome.retry_after, escalation);
-                retry_after = retry_after.max(wait);
+                decision.retry_after = decision.retry_after.max(wait);
             }
+            // During the penalty nothing is admitted, whatever the limit has left by then.
+            decision.reset_after = decision.reset_after.max(decision.retry_after);
         }
         let decider = asks.get(decision.rule);
         Err(Refusal {
             reason: decider.map_or(Reason::Global, |ask| ask.reason),
-            retry_after,
+            retry_after: decision.retry_after,
             decision: Some(decision),
             window_secs: decider.map_or(0, |ask| ask.allowance.window_secs()),
         })

@@ -48,7 +48,9 @@ pub use outbox::{Backlog, Delivery, Leadership, LoggedEvent, QuotaEventLog};
 pub use period::{QuotaPeriod, Span, Spans, UnknownPeriod};
 pub use policy::{QuotaPolicy, QuotaSpec};
 pub use quotas::Quotas;
-pub use repository::{Changes, PolicyChange, PolicyFilter, QuotaPolicyRepository, RepositoryError};
+pub use repository::{
+    Changes, PolicyChange, PolicyFilter, QuotaPolicyRepository, RepositoryError, Unused,
+};
 pub use service::QuotaDomainService;
 pub use subject::{Subject, SubjectType, UnknownSubjectType};
 pub use usage::{PeriodUsage, QuotaUsage};

@@ -55,9 +55,9 @@ pub trait QuotaPolicyRepository: Send + Sync {
         at: Timestamp,
     ) -> Result<QuotaPolicy, RepositoryError>;
 
-    /// Deletes the policies of this name that were neither changed nor used since `before`, and what
-    /// closed periods say of them, many at a time; says how many. The audit log does not tell of it.
-    async fn delete_unused(&self, name: &str, before: Timestamp) -> Result<u64, RepositoryError>;
+    /// Deletes the policies that nobody uses, and what closed periods say of them, many at a time; says
+    /// how many. The audit log does not tell of it.
+    async fn delete_unused(&self, unused: &Unused<'_>) -> Result<u64, RepositoryError>;
 
     /// Wakes `changed` whenever somebody has written; returns when it cannot any more.
     /// Where nobody can be heard it never returns, and never wakes.
@@ -102,6 +102,20 @@ pub struct PolicyFilter {
     pub subject_id: Option<String>,
     /// Only those that are enabled.
     pub enabled_only: bool,
+}
+
+/// Policies that a program made by itself and nobody uses. One that is disabled is never among them:
+/// somebody decided that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unused<'a> {
+    /// What the program calls its policies.
+    pub name: &'a str,
+    /// Whom they are about.
+    pub subject_type: SubjectType,
+    /// How long they count.
+    pub period: QuotaPeriod,
+    /// They were neither changed nor used since then.
+    pub before: Timestamp,
 }
 
 /// Why there is no answer.

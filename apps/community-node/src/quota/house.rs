@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use headgate::Timestamp;
-use headgate_quota::{RepositoryError, Retention, usecase::Housekeeping};
+use headgate_quota::{
+    QuotaPeriod, RepositoryError, Retention, SubjectType, Unused, usecase::Housekeeping,
+};
 use tokio::time;
-use tracing::{debug, warn};
+use tracing::warn;
 
 use super::{DailyQuotas, NAME};
 
@@ -35,7 +37,7 @@ impl DailyQuotas {
             let deleted = self.delete_unused().await;
             for done in [closed.map(drop), pruned.map(drop), deleted.map(drop)] {
                 if let Err(error) = done {
-                    debug!(%error, "Old quotas are kept for another hour");
+                    warn!(%error, "Old quotas are kept for another hour");
                 }
             }
             if !self.has_room() {
@@ -47,8 +49,13 @@ impl DailyQuotas {
     /// Deletes those of our own policies that were not used for a day; says how many. Whoever signs in
     /// with a new key gets one, and keys cost nothing.
     async fn delete_unused(&self) -> Result<u64, RepositoryError> {
-        let deleted =
-            self.repository.delete_unused(NAME, ago(self.quotas.now(), UNUSED_DAYS)).await?;
+        let unused = Unused {
+            name: NAME,
+            subject_type: SubjectType::User,
+            period: QuotaPeriod::Daily,
+            before: ago(self.quotas.now(), UNUSED_DAYS),
+        };
+        let deleted = self.repository.delete_unused(&unused).await?;
         if deleted > 0 {
             // There is room again, which others hear of.
             self.quotas.catalog().refresh().await?;

@@ -42,15 +42,15 @@ pub(super) enum Answer {
 
 impl Refusals {
     /// Whether a frame of `kind` is dropped without asking: it came too often already, and its time
-    /// has not come.
+    /// has not come. A time that is further away than any is of a clock that was set back since.
     pub(super) fn is_deaf_to(&self, kind: MessageKind, now: Timestamp) -> bool {
-        now < self.0[kind as usize].deaf_until
+        (1..=MAX_DEAF).contains(&self.0[kind as usize].deaf_until.since(now))
     }
 
     /// How to answer a frame of `kind` that could be admitted after `wait`.
     pub(super) fn answer(&mut self, kind: MessageKind, wait: Duration, now: Timestamp) -> Answer {
         let refused = &mut self.0[kind as usize];
-        if now.since(refused.since) >= MINUTE {
+        if now < refused.since || now.since(refused.since) >= MINUTE {
             *refused = Refused { since: now, ..Refused::default() };
         }
         refused.answered = refused.answered.saturating_add(1);
@@ -98,5 +98,20 @@ mod tests {
         assert!(!refusals.is_deaf_to(MessageKind::Req, now));
         refusals.answer(kind, Duration::from_micros(5), now);
         assert!(!refusals.is_deaf_to(kind, now.plus(5)), "its time has come");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_starts_a_new_minute() {
+        let mut refusals = Refusals::default();
+        let now = Timestamp::from_micros(1_000 * MINUTE);
+        let kind = MessageKind::Event;
+        for _ in 0..=MAX_ANSWERS {
+            refusals.answer(kind, WAIT, now);
+        }
+        assert!(refusals.is_deaf_to(kind, now));
+        let earlier = Timestamp::from_micros(900 * MINUTE);
+        assert!(!refusals.is_deaf_to(kind, earlier));
+        assert_eq!(refusals.answer(kind, WAIT, earlier), Answer::Reason);
+        assert!(!refusals.is_deaf_to(kind, now));
     }
 }

@@ -7,7 +7,7 @@ use super::{events::Published, filter::Query};
 /// The most subscriptions of one connection.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 20;
 /// The most bytes that they take in memory.
-const MAX_BYTES: usize = 262_144;
+pub(crate) const MAX_BYTES: usize = 262_144;
 /// The longest name of a subscription, in bytes.
 const MAX_ID_BYTES: usize = 64;
 

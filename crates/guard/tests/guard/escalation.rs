@@ -15,8 +15,12 @@ fn escalation() -> Escalation {
 
 /// A guard that admits 60 a minute, one a second, and punishes.
 fn guard() -> (Arc<ManualClock>, Guard) {
+    punishing(escalation())
+}
+
+fn punishing(escalation: Escalation) -> (Arc<ManualClock>, Guard) {
     let (clock, backend) = by_clock();
-    let policy = Policy::new([by_address("public", 60)]).unwrap().escalation(escalation());
+    let policy = Policy::new([by_address("public", 60)]).unwrap().escalation(escalation);
     let guard = Guard::builder(policy, Routes::all("public")).backend(backend).build().unwrap();
     (clock, guard)
 }
@@ -42,6 +46,7 @@ async fn the_wait_doubles_up_to_a_maximum_and_is_the_truth() {
         let denied = offend(&guard).await;
         assert_eq!(denied.reason, Reason::Address);
         assert_eq!(denied.retry_after, expected * SECOND);
+        assert_eq!(denied.decision.unwrap().retry_after, expected * SECOND);
         // Asking during the penalty neither helps nor makes it longer.
         clock.advance((expected * SECOND).checked_sub(Duration::from_micros(1)).unwrap());
         let denied = ask(&guard, "192.0.2.1").await.unwrap_err();
@@ -68,6 +73,27 @@ async fn who_asks_during_a_penalty_is_told_the_limit_and_how_long() {
         ("x-ratelimit-reset", &reset.to_string()),
         ("ratelimit-policy", r#""public";q=60;w=60"#),
         ("ratelimit", r#""public";r=0;t=7"#),
+    ];
+    for (name, value) in expected {
+        assert_eq!(header(&denied, name), value, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn the_denial_that_starts_a_penalty_tells_of_it_in_all_its_headers() {
+    // Longer than the limit itself takes to be whole again.
+    let (clock, guard) = punishing(Escalation::new(90 * SECOND, 90 * SECOND, SECOND).unwrap());
+    let server = Server::behind(&guard).await;
+    let mut denied = server.get("/", &[]).await;
+    while denied.status() == 200 {
+        denied = server.get("/", &[]).await;
+    }
+    let reset = clock.now().as_micros() / 1_000_000 + 90;
+    let expected = [
+        ("retry-after", "90"),
+        ("x-ratelimit-remaining", "0"),
+        ("x-ratelimit-reset", &reset.to_string()),
+        ("ratelimit", r#""public";r=0;t=90"#),
     ];
     for (name, value) in expected {
         assert_eq!(header(&denied, name), value, "{name}");

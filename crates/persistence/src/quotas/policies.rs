@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use headgate::Timestamp;
 use headgate_quota::{
     Author, Changes, Listed, Page, PolicyChange, PolicyFilter, QuotaId, QuotaPolicy,
-    QuotaPolicyRepository, RepositoryError, Revision, SubjectType,
+    QuotaPolicyRepository, RepositoryError, Revision, SubjectType, Unused,
 };
 use tokio::sync::Notify;
 
@@ -114,8 +114,8 @@ impl QuotaPolicyRepository for QuotaDatabase {
         Writer::begin(self.0.writing().await?, at, None).await?.write(change).await
     }
 
-    async fn delete_unused(&self, name: &str, before: Timestamp) -> Result<u64, RepositoryError> {
-        unused::delete(&self.0, name, before).await
+    async fn delete_unused(&self, unused: &Unused<'_>) -> Result<u64, RepositoryError> {
+        unused::delete(&self.0, unused).await
     }
 
     async fn listen(&self, changed: &Notify) -> RepositoryError {

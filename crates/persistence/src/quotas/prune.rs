@@ -8,7 +8,7 @@ use super::{commit, to_json};
 use crate::{Database, statement::Statement};
 
 /// How many rows are changed in one transaction.
-const SOME: u32 = 5_000;
+pub(super) const SOME: u32 = 5_000;
 
 /// Rows that somebody is counting in are closed the next time.
 const CLOSE: (&str, &str) = (
@@ -80,7 +80,7 @@ pub(super) async fn prune(
 }
 
 /// Does it until nothing is left to do.
-async fn all(
+pub(super) async fn all(
     database: &Database,
     statement: impl Fn() -> Statement,
 ) -> Result<u64, RepositoryError> {

@@ -1,75 +1,91 @@
 //! Policies that a program made by itself and nobody uses any more: many are deleted at a time, so
-//! that others read the policies anew once for them all.
+//! that others read the policies anew once for them all, and never so many rows that others wait long.
 
-use headgate::Timestamp;
-use headgate_quota::RepositoryError;
+use headgate_quota::{RepositoryError, Unused};
 
 use super::{
-    commit, to_json,
+    commit,
+    prune::{self, SOME},
     write::{next_revision, tell},
 };
-use crate::{Database, outage::Outage, statement::Statement};
+use crate::{Database, statement::Statement};
 
-/// How many are deleted in one transaction.
-const SOME: usize = 5_000;
-
-const DELETE: &str = "
-    DELETE FROM quota_policies WHERE id IN (
-        SELECT p.id FROM quota_policies p
-        WHERE p.name = $1 AND p.updated_at < $2 AND NOT EXISTS (
-            SELECT 1 FROM quota_usages u WHERE u.policy_id = p.id AND u.updated_at >= $2)
-        LIMIT $3)
-    RETURNING id";
+/// Selects from policies `p` that nobody uses.
+macro_rules! of_unused {
+    ($before:literal, $and:literal) => {
+        concat!(
+            $before,
+            " WHERE p.name = $1 AND p.subject_type = $2 AND p.period = $3 AND p.enabled
+                AND p.updated_at < $4 AND NOT EXISTS (
+                    SELECT 1 FROM quota_usages n WHERE n.policy_id = p.id AND n.updated_at >= $4)
+                AND ",
+            $and,
+            " LIMIT $5) RETURNING 1"
+        )
+    };
+}
 
 /// Nobody counts in closed periods any more, so nobody is waited for.
-const FORGET_PERIODS: (&str, &str) = (
-    "DELETE FROM quota_usages WHERE closed_at IS NOT NULL AND policy_id IN (
-        SELECT jsonb_array_elements_text(CAST($1 AS jsonb)))",
-    "DELETE FROM quota_usages WHERE closed_at IS NOT NULL AND policy_id IN (
-        SELECT value FROM json_each($1))",
+const FORGET_REQUEST_IDS: &str = of_unused!(
+    "DELETE FROM quota_increments WHERE (policy_id, period_name, request_id) IN (
+        SELECT i.policy_id, i.period_name, i.request_id FROM quota_policies p
+        JOIN quota_usages u ON u.policy_id = p.id
+        JOIN quota_increments i ON i.policy_id = u.policy_id AND i.period_name = u.period_name",
+    "u.closed_at IS NOT NULL"
 );
 
-const FORGET_REQUEST_IDS: (&str, &str) = (
-    "DELETE FROM quota_increments WHERE policy_id IN (
-        SELECT jsonb_array_elements_text(CAST($1 AS jsonb)))",
-    "DELETE FROM quota_increments WHERE policy_id IN (SELECT value FROM json_each($1))",
+/// Without its period a request id would never be found again.
+const FORGET_PERIODS: &str = of_unused!(
+    "DELETE FROM quota_usages WHERE (policy_id, period_name) IN (
+        SELECT u.policy_id, u.period_name FROM quota_policies p
+        JOIN quota_usages u ON u.policy_id = p.id",
+    "u.closed_at IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM quota_increments i
+        WHERE i.policy_id = u.policy_id AND i.period_name = u.period_name)"
 );
 
-/// Deletes the policies of this name that were neither changed nor used since `before`.
+/// Without its policy a closed period would stay for as long as those that somebody looks at.
+const DELETE: &str = of_unused!(
+    "DELETE FROM quota_policies WHERE id IN (SELECT p.id FROM quota_policies p",
+    "NOT EXISTS (
+        SELECT 1 FROM quota_usages u WHERE u.policy_id = p.id AND u.closed_at IS NOT NULL)"
+);
+
+/// Deletes them all. What another replica has in hand is left to it, or to the next time.
 pub(super) async fn delete(
     database: &Database,
-    name: &str,
-    before: Timestamp,
+    unused: &Unused<'_>,
 ) -> Result<u64, RepositoryError> {
+    prune::all(database, || about(FORGET_REQUEST_IDS, unused)).await?;
+    prune::all(database, || about(FORGET_PERIODS, unused)).await?;
     let mut total = 0;
     loop {
-        let deleted = some(database, name, before).await?;
+        let deleted = some(database, unused).await?;
         total += deleted as u64;
-        if deleted < SOME {
+        if deleted < SOME as usize {
             return Ok(total);
         }
     }
 }
 
-async fn some(
-    database: &Database,
-    name: &str,
-    before: Timestamp,
-) -> Result<usize, RepositoryError> {
+async fn some(database: &Database, unused: &Unused<'_>) -> Result<usize, RepositoryError> {
     let mut session = database.writing().await?;
     next_revision(&mut session).await?;
-    let delete = Statement::new(DELETE).bind(name).bind(before).bind(SOME as u64);
-    let rows = session.rows(delete).await?;
+    let deleted = session.rows(about(DELETE, unused)).await?.len();
     // Without a change there is no other revision.
-    if rows.is_empty() {
-        return Ok(0);
+    if deleted > 0 {
+        tell(&mut session).await?;
+        commit(session).await?;
     }
-    let ids: Result<Vec<String>, sqlx::Error> = rows.iter().map(|row| row.get("id")).collect();
-    let ids = to_json(&ids.map_err(Outage::Sql)?)?;
-    for (on_postgres, on_sqlite) in [FORGET_PERIODS, FORGET_REQUEST_IDS] {
-        session.execute(Statement::either(on_postgres, on_sqlite).bind(&*ids)).await?;
-    }
-    tell(&mut session).await?;
-    commit(session).await?;
-    Ok(rows.len())
+    Ok(deleted)
+}
+
+/// A statement about some of the policies that nobody uses.
+fn about(sql: &'static str, unused: &Unused<'_>) -> Statement {
+    Statement::new(sql)
+        .bind(unused.name)
+        .bind(unused.subject_type.name())
+        .bind(unused.period.name())
+        .bind(unused.before)
+        .bind(SOME)
 }

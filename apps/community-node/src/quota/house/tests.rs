@@ -3,6 +3,7 @@ use std::sync::Arc;
 use headgate::ManualClock;
 use headgate_quota::{Page, PolicyFilter};
 use headgate_ratelimit::{AuditFilter, AuditLog};
+use sqlx::{Connection as _, SqliteConnection};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -21,7 +22,7 @@ struct Running {
     node: Arc<Node>,
     quotas: DailyQuotas,
     committing: JoinHandle<()>,
-    _data: TempDir,
+    data: TempDir,
 }
 
 impl Running {
@@ -35,7 +36,7 @@ impl Running {
         let node = Arc::clone(app.node());
         let (quotas, committer) = DailyQuotas::new(&node).unwrap();
         let committing = tokio::spawn(committer.run());
-        Self { clock, node, quotas, committing, _data: data }
+        Self { clock, node, quotas, committing, data }
     }
 
     async fn charge(&self, pubkey: &str) -> Result<(), Refusal> {
@@ -47,6 +48,21 @@ impl Running {
         listed.unwrap().total
     }
 
+    /// Whether what `pubkey` takes is taken from the quota of newcomers.
+    async fn is_shared(&self, pubkey: &str) -> bool {
+        let limit = self.node.user_api.with(|users| users.quota.search_requests).unwrap();
+        let subject = subject(pubkey);
+        let budget = self.quotas.budget(&self.node, Metric::Search, &subject, limit).await;
+        budget.map_err(|refusal| format!("{refusal:?}")).unwrap().shared
+    }
+
+    /// Runs a statement on the database, as somebody with a console.
+    async fn run(&self, sql: &'static str) {
+        let file = format!("sqlite://{}/node.db", self.data.path().display());
+        let mut console = SqliteConnection::connect(&file).await.unwrap();
+        sqlx::raw_sql(sql).execute(&mut console).await.unwrap();
+    }
+
     fn at(&self, days: u64) {
         self.clock.set(Timestamp::from_micros(START + days * DAY));
     }
@@ -56,6 +72,10 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.committing.abort();
     }
+}
+
+fn subject(pubkey: &str) -> String {
+    format!("{}:{pubkey}", Metric::Search.name())
 }
 
 #[tokio::test]
@@ -101,6 +121,30 @@ async fn past_the_bound_newcomers_share_one_until_there_is_room() {
     running.charge("another").await.unwrap();
     running.charge("a").await.unwrap();
     assert_eq!(running.policies().await, 2);
+}
+
+#[tokio::test]
+async fn past_the_bound_nobody_waits_and_nobody_is_asked_twice() {
+    let running = Running::with_room_for("1").await;
+    for pubkey in ["own", "new"] {
+        running.charge(pubkey).await.unwrap();
+    }
+    // Not even for somebody who makes a policy.
+    let turn = running.quotas.making.lock().await;
+    let another = time::timeout(Duration::from_secs(20), running.is_shared("another"));
+    assert!(another.await.expect("it does not wait"));
+    drop(turn);
+    // Once more, because the policy of newcomers is new since.
+    assert!(running.is_shared("new").await);
+    running.run("ALTER TABLE quota_policies RENAME TO away").await;
+    assert!(running.is_shared("new").await, "without a question");
+    assert!(running.is_shared("another").await, "without a question");
+    running.run("ALTER TABLE away RENAME TO quota_policies").await;
+
+    // Whoever is given one has it at once.
+    running.quotas.create(&running.node, &subject("new"), 5).await.unwrap();
+    assert!(!running.is_shared("new").await);
+    assert!(running.is_shared("another").await);
 }
 
 #[tokio::test]

@@ -11,12 +11,16 @@ use crate::{
         filter::{Query, queries},
         frame::parts,
         reply::Reply,
-        subscriptions::SubscriptionId,
+        subscriptions::{MAX_BYTES, SubscriptionId},
     },
 };
 
 /// What is said of a subscription without a name.
 const NO_NAME: &str = "invalid: a subscription id of 1 to 64 bytes is required";
+
+/// What is said when there is no room for one more subscription, or would not be for this one alone.
+const TOO_MANY: &str = "restricted: too many subscriptions";
+const TOO_LARGE: &str = "restricted: the subscription takes more than 256 KiB of memory";
 
 impl Connection {
     /// Answers `REQ`.
@@ -56,7 +60,9 @@ impl Connection {
         let bytes = queries.iter().map(Query::footprint).sum();
         if !self.subscriptions.has_room_for(&id, bytes) {
             self.relay.reject(Reason::Restricted, Kind::Req);
-            return self.refuse(&id, "restricted: too many subscriptions").await;
+            // To close others helps, or it does not.
+            let reason = if bytes > MAX_BYTES { TOO_LARGE } else { TOO_MANY };
+            return self.refuse(&id, reason).await;
         }
         let asks_for_the_past = queries.iter().any(Query::is_backfill);
         if asks_for_the_past {

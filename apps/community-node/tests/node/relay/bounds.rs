@@ -128,6 +128,20 @@ async fn a_connection_has_a_bounded_number_of_subscriptions() {
 }
 
 #[tokio::test]
+async fn a_subscription_that_is_too_large_by_itself_is_told_so() {
+    let node = Running::on(json!({})).await;
+    let mut wire = Wire::open(&node).await;
+    let values: Vec<String> = (0..200).map(|n| n.to_string()).collect();
+    let filter = json!({"#t": values, "#e": values, "#p": values, "#a": values});
+    let mut request = vec![json!("REQ"), json!("large")];
+    request.extend(vec![filter; 10]);
+    wire.send(Value::Array(request)).await;
+    let reason = "restricted: the subscription takes more than 256 KiB of memory";
+    assert_eq!(wire.next().await, json!(["CLOSED", "large", reason]));
+    wire.ask("small", json!({"#t": ["rust"]})).await;
+}
+
+#[tokio::test]
 async fn no_more_is_answered_than_asked_for() {
     let node = Running::on(json!({})).await;
     let keys = Keys::generate();

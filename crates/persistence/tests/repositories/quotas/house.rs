@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use headgate::Clock;
+use headgate::{Clock, Timestamp};
 use headgate_quota::{
-    Draft, Page, Pruned, QuotaEventLog, QuotaLedger, QuotaPolicyRepository, Retention,
+    Draft, Page, Pruned, QuotaEventLog, QuotaLedger, QuotaPeriod, QuotaPolicyRepository, Retention,
+    SubjectType, Unused,
 };
 use headgate_ratelimit::{AuditFilter, AuditLog};
 
@@ -16,6 +17,7 @@ on_both!(
     what_is_old_is_forgotten,
     an_event_stays_until_every_sink_has_it,
     what_a_program_made_and_nobody_uses_is_deleted_at_once,
+    however_much_is_known_of_what_nobody_uses_it_goes_some_at_a_time,
     a_database_without_quotas_gets_them,
 );
 
@@ -89,6 +91,7 @@ async fn what_a_program_made_and_nobody_uses_is_deleted_at_once(home: &Home) {
     let policies = replica.policies.clone().unrecorded();
     let named = |name: &str, subject: &str| Draft {
         name: name.to_owned().into(),
+        subject_type: "user".to_owned().into(),
         subject_id: subject.to_owned().into(),
         ..draft(10)
     };
@@ -100,6 +103,13 @@ async fn what_a_program_made_and_nobody_uses_is_deleted_at_once(home: &Home) {
         make(subject).await;
     }
     let own = replica.create(named("paid", "own")).await;
+    let disabled = Draft { enabled: false.into(), ..named("free", "disabled") };
+    let tenant = Draft { subject_type: "tenant".to_owned().into(), ..named("free", "tenant") };
+    let monthly = Draft { period: "monthly".to_owned().into(), ..named("free", "monthly") };
+    let mut others = Vec::new();
+    for draft in [disabled, tenant, monthly] {
+        others.push(policies.create(draft, &replica.author()).await.unwrap());
+    }
     replica.try_increment(&idle.id, 1, "req_1").await.unwrap();
     replica.pass(Duration::from_hours(24));
     let before = replica.clock.now();
@@ -110,15 +120,16 @@ async fn what_a_program_made_and_nobody_uses_is_deleted_at_once(home: &Home) {
     replica.house.close_periods().await.unwrap();
 
     let revision = replica.kept.revision().await.unwrap();
-    assert_eq!(replica.kept.delete_unused("free", before).await.unwrap(), 3);
+    let unused = free(before);
+    assert_eq!(replica.kept.delete_unused(&unused).await.unwrap(), 3);
     let after = replica.kept.revision().await.unwrap();
     assert_eq!(after.0, revision.0 + 1, "others read them anew once");
-    assert_eq!(replica.kept.delete_unused("free", before).await.unwrap(), 0);
+    assert_eq!(replica.kept.delete_unused(&unused).await.unwrap(), 0);
     assert_eq!(replica.kept.revision().await.unwrap(), after, "nothing has changed");
 
     assert!(other.quotas.catalog().refresh().await.unwrap());
-    assert_eq!(other.quotas.catalog().len(), 3);
-    for policy in [&busy, &changed, &own] {
+    assert_eq!(other.quotas.catalog().len(), 6);
+    for policy in [&busy, &changed, &own].into_iter().chain(&others) {
         assert!(other.quotas.catalog().load(&policy.id).is_some());
     }
     assert!(replica.kept.history(&idle.id, Page::DEFAULT).await.unwrap().items.is_empty());
@@ -128,6 +139,49 @@ async fn what_a_program_made_and_nobody_uses_is_deleted_at_once(home: &Home) {
     let told = replica.database.entries(&AuditFilter::default(), Page::DEFAULT).await.unwrap();
     let targets: Vec<&str> = told.items.iter().map(|entry| &*entry.target).collect();
     assert_eq!(targets, [own.id.to_string()]);
+}
+
+async fn however_much_is_known_of_what_nobody_uses_it_goes_some_at_a_time(home: &Home) {
+    let replica = Replica::start(home).await;
+    let (name, user) = ("free".to_owned().into(), "user".to_owned().into());
+    let policy = replica.create(Draft { name, subject_type: user, ..draft(10) }).await;
+    replica.increment(&policy.id, 1).await;
+    let mut console = home.console().await;
+    // Numbers up to 9,999, in words that both databases understand.
+    let digits = "(WITH RECURSIVE d(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM d WHERE n < 9)
+        SELECT n FROM d)";
+    let many = format!(
+        "INSERT INTO quota_increments
+            (policy_id, period_name, request_id, amount, used, quota_limit, created_at)
+        SELECT u.policy_id, u.period_name, 'r' || a.n || b.n || c.n || d.n, 1, 1, 10, u.updated_at
+        FROM quota_usages u, {digits} a, {digits} b, {digits} c, {digits} d"
+    );
+    assert_eq!(console.run(&many).await, 10_000);
+    if let Home::Postgres(_) = home {
+        console.run(AT_MOST_5_000).await;
+    }
+    replica.pass(Duration::from_hours(48));
+    replica.house.close_periods().await.unwrap();
+    assert_eq!(replica.kept.delete_unused(&free(replica.clock.now())).await.unwrap(), 1);
+    for table in ["increments", "usages", "policies"] {
+        assert_eq!(console.run(&format!("DELETE FROM quota_{table}")).await, 0, "{table}");
+    }
+}
+
+/// Fails whoever deletes more request ids at once.
+const AT_MOST_5_000: &str = "
+    CREATE FUNCTION headgate.at_most() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF (SELECT count(*) FROM gone) > 5000 THEN RAISE EXCEPTION 'too many at once'; END IF;
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER at_most AFTER DELETE ON quota_increments
+        REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION headgate.at_most()";
+
+/// What a program calls "free".
+fn free(before: Timestamp) -> Unused<'static> {
+    let (subject_type, period) = (SubjectType::User, QuotaPeriod::Daily);
+    Unused { name: "free", subject_type, period, before }
 }
 
 /// One that was made before there were quotas, and has rules.
