@@ -145,10 +145,13 @@ async fn a_database_that_has_more_windows_is_asked_for_the_shortest() {
     let server = Server::start(&keys).await;
     let reply = server.check_user("u1").await;
     assert_eq!((reply.status.as_u16(), &reply.json()["limit"]), (200, &json!(1)));
-    let longest = json!({"scope": "user", "identifier": "u1", "window": 1007}).to_string();
-    assert_eq!(server.post(crate::harness::CHECK, &longest).await.status, 200);
-    let left_out = json!({"scope": "user", "identifier": "u1", "window": 1008}).to_string();
-    assert_eq!(server.post(crate::harness::CHECK, &left_out).await.status, 400);
+    let asked = |window: u32| json!({"scope": "user", "identifier": "u2", "window": window});
+    // One that is left out decides where it is asked for, and nowhere else.
+    let reply = server.post(crate::harness::CHECK, &asked(1008).to_string()).await;
+    assert_eq!((reply.status.as_u16(), &reply.json()["allowed"]), (200, &json!(true)));
+    assert_eq!(server.check_user("u2").await.json()["allowed"], true, "it was not asked before");
+    let reply = server.post(crate::harness::CHECK, &asked(1007).to_string()).await;
+    assert_eq!(reply.json()["allowed"], false, "it was");
     // What is there may be changed, and taken away; nothing may come.
     let path = format!("{RULES}/{id}");
     assert_eq!(server.admin("PUT", &path, &rule("*", 2, 60).to_string()).await.status, 200);
