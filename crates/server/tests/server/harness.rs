@@ -173,6 +173,15 @@ impl Reply {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
+    /// What is wrong with a request that was refused: fields and messages.
+    pub(crate) fn details(&self) -> Vec<(String, String)> {
+        assert_eq!(self.status, 400, "{}", self.text);
+        let body = self.json();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let details = body["error"]["details"].as_array().unwrap();
+        details.iter().map(|detail| (text(&detail["field"]), text(&detail["message"]))).collect()
+    }
+
     /// The header's value, or nothing.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("a visible header"))

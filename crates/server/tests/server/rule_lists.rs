@@ -6,7 +6,7 @@ use headgate_testkit::{Postgres, require};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::harness::{RULES, Reply, Server};
+use crate::harness::{RULES, Server};
 
 fn rule(pattern: &str, limit: i64, window: i64) -> Value {
     json!({
@@ -18,19 +18,11 @@ fn list(rules: &[Value]) -> String {
     json!({"rules": rules}).to_string()
 }
 
-fn details(reply: &Reply) -> Vec<(String, String)> {
-    assert_eq!(reply.status, 400, "{}", reply.text);
-    let body = reply.json();
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let details = body["error"]["details"].as_array().unwrap();
-    details.iter().map(|detail| (text(&detail["field"]), text(&detail["message"]))).collect()
-}
-
 #[tokio::test]
 async fn every_bad_rule_of_a_list_is_told_at_once() {
     let server = Server::start(&[]).await;
     let rules = [rule("a", 0, 60), rule("b", 1, 60), rule("c*d", 1, -1)];
-    let told = details(&server.admin("PUT", RULES, &list(&rules)).await);
+    let told = server.admin("PUT", RULES, &list(&rules)).await.details();
     let expected = [
         ("rules[0].limit", "limit must be greater than 0"),
         ("rules[2].identifier_pattern", "identifier_pattern may have a * only at its end"),
@@ -39,7 +31,7 @@ async fn every_bad_rule_of_a_list_is_told_at_once() {
     assert_eq!(told, expected.map(|(field, message)| (field.to_owned(), message.to_owned())));
 
     let many: Vec<Value> = (0..300).map(|i| rule(&format!("u{i}"), 0, 60)).collect();
-    let told = details(&server.admin("PUT", RULES, &list(&many)).await);
+    let told = server.admin("PUT", RULES, &list(&many)).await.details();
     assert_eq!(told.len(), 100);
     assert_eq!(told[98].0, "rules[98].limit");
     let rest = ("rules".to_owned(), "201 more fields of rules do not fit".to_owned());
@@ -86,7 +78,7 @@ async fn what_was_looked_at_is_done_or_nothing(server: &Server) {
     assert_eq!(put(false, again["revision"].clone()).await.status, 200);
 
     for wrong in [json!("7"), json!(1.5), json!([])] {
-        let told = details(&put(true, wrong).await);
+        let told = put(true, wrong).await.details();
         let expected = "revision must be that of a plan, a whole number";
         assert_eq!(told, [("revision".to_owned(), expected.to_owned())]);
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     grpc::client::{CreateRuleRequest, UpdateRuleRequest, assert_invalid, by, connect, rule_of},
-    harness::{RULES, Reply, Server},
+    harness::{RULES, Server},
 };
 
 /// So long that nothing refills while a test runs.
@@ -28,14 +28,6 @@ async fn stack(server: &Server, windows: i64) {
     for window in 0..windows {
         server.create_rule(&rule("*", 3 + window, FOREVER + window)).await;
     }
-}
-
-fn details(reply: &Reply) -> Vec<(String, String)> {
-    assert_eq!(reply.status, 400, "{}", reply.text);
-    let body = reply.json();
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let details = body["error"]["details"].as_array().unwrap();
-    details.iter().map(|detail| (text(&detail["field"]), text(&detail["message"]))).collect()
 }
 
 /// Asks about 100 subjects at once, as often as the strictest window admits, and once more.
@@ -101,13 +93,13 @@ async fn a_ninth_window_is_refused_wherever_it_comes_from() {
     stack(&server, 8).await;
     let crowded = [("window_seconds".to_owned(), CROWDED.to_owned())];
     let ninth = rule("*", 1, 60);
-    assert_eq!(details(&server.admin("POST", RULES, &ninth.to_string()).await), crowded);
+    assert_eq!(server.admin("POST", RULES, &ninth.to_string()).await.details(), crowded);
     let other = server.create_rule(&rule("u1", 1, 60)).await;
     let path = format!("{RULES}/{other}");
-    assert_eq!(details(&server.admin("PUT", &path, &ninth.to_string()).await), crowded);
+    assert_eq!(server.admin("PUT", &path, &ninth.to_string()).await.details(), crowded);
     for dry_run in [true, false] {
         let list = json!({"rules": [rule("u2", 1, 60), ninth], "dry_run": dry_run}).to_string();
-        let told = details(&server.admin("PUT", RULES, &list).await);
+        let told = server.admin("PUT", RULES, &list).await.details();
         assert_eq!(told, [("rules[1].window_seconds".to_owned(), CROWDED.to_owned())]);
     }
 
@@ -155,6 +147,6 @@ async fn a_database_that_has_more_windows_is_asked_for_the_shortest() {
     // What is there may be changed, and taken away; nothing may come.
     let path = format!("{RULES}/{id}");
     assert_eq!(server.admin("PUT", &path, &rule("*", 2, 60).to_string()).await.status, 200);
-    assert_eq!(details(&server.admin("POST", RULES, &rule("*", 1, 61).to_string()).await).len(), 1);
+    assert_eq!(server.admin("POST", RULES, &rule("*", 1, 61).to_string()).await.details().len(), 1);
     assert_eq!(server.admin("DELETE", &path, "").await.status, 204);
 }
