@@ -1,6 +1,10 @@
 //! What Redis reaches with our script when the client does nothing but ask.
 
-use std::process::{Command, Stdio};
+use std::{
+    ffi::OsString,
+    os::unix::ffi::OsStringExt as _,
+    process::{Command, Stdio},
+};
 
 use headgate::{Timestamp, Verb};
 use headgate_store_redis::{Script, call::Call};
@@ -12,7 +16,7 @@ use super::{Load, SUBJECTS, client};
 #[derive(Debug)]
 pub(crate) struct Ceiling {
     port: u16,
-    evalsha: Vec<String>,
+    evalsha: Vec<OsString>,
 }
 
 impl Ceiling {
@@ -27,11 +31,14 @@ impl Ceiling {
         let key = client::key(Self::RANDOM);
         let checks = [client::check(&key, &limit)];
         let call = Call::new(Verb::Acquire, &checks, Timestamp::default());
-        let sha1 = redis.cli(&["SCRIPT", "LOAD", Script::get().source()]);
-        assert_eq!(sha1, Script::get().sha1(), "Redis names scripts as we do");
-        let mut evalsha = vec!["EVALSHA".to_owned(), sha1, call.keys().len().to_string()];
-        evalsha.extend(call.keys());
-        evalsha.extend(call.args());
+        let mut args = call.args();
+        let stand_in = args.last_mut().map(|word| replace_zeros(word)).unwrap_or_default();
+        let undo = format!("ARGV[#ARGV] = string.gsub(ARGV[#ARGV], '\\{stand_in}', '\\0')");
+        let sha1 = redis.cli(&["SCRIPT", "LOAD", &format!("{undo}\n{}", Script::get().source())]);
+        let mut words = vec![b"EVALSHA".to_vec(), sha1.into(), checks.len().to_string().into()];
+        words.extend(call.keys());
+        words.extend(args);
+        let evalsha = words.into_iter().map(OsString::from_vec).collect();
         Ok(Self { port: redis.port(), evalsha })
     }
 
@@ -53,6 +60,14 @@ impl Ceiling {
         let text = String::from_utf8_lossy(&output.stdout);
         rate(&text).unwrap_or_else(|| panic!("redis-benchmark said: {text}"))
     }
+}
+
+/// Puts a byte that is not in the word, and means nothing in a Lua pattern, in the place of every zero: the
+/// arguments of a program cannot hold zeros. The script puts them back, which costs it three percent or so.
+fn replace_zeros(word: &mut [u8]) -> u8 {
+    let stand_in = (128..=u8::MAX).find(|byte| !word.contains(byte)).expect("a short word");
+    word.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = stand_in);
+    stand_in
 }
 
 /// The second column of the last line; the first, the command, may hold commas of its own.

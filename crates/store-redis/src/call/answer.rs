@@ -28,52 +28,57 @@ struct Part<'v> {
 
 /// Reads the answer to `checks`.
 pub(crate) fn outcomes(checks: &[Check<'_>], answer: &Value) -> Result<Outcomes, Malformed> {
-    let Value::Array(parts) = answer else {
-        return Err(Malformed);
+    let parts = match answer {
+        Value::BulkString(numbers) => return quick_outcomes(checks, numbers),
+        Value::Array(parts) if parts.len() == checks.len() => parts,
+        _ => return Err(Malformed),
     };
-    if let Some(Value::Int(_)) = parts.first() {
-        return quick_outcomes(checks, parts);
-    }
-    if parts.len() != checks.len() {
-        return Err(Malformed);
-    }
     checks.iter().zip(parts).map(|(check, part)| outcome(check, &Part::read(part)?)).collect()
 }
 
-/// Reads five numbers for every check, as `quick.lua` writes them: no state has leases then.
-fn quick_outcomes(checks: &[Check<'_>], numbers: &[Value]) -> Result<Outcomes, Malformed> {
-    let (parts, rest) = numbers.as_chunks::<5>();
+/// Reads what `quick.lua` writes: the time, and four numbers for every check. No state has leases then.
+fn quick_outcomes(checks: &[Check<'_>], packed: &[u8]) -> Result<Outcomes, Malformed> {
+    let ([now, numbers @ ..], []) = packed.as_chunks::<8>() else {
+        return Err(Malformed);
+    };
+    let (parts, rest) = numbers.as_chunks::<4>();
     if parts.len() != checks.len() || !rest.is_empty() {
         return Err(Malformed);
     }
-    checks.iter().zip(parts).map(|(check, part)| quick_outcome(check, part)).collect()
+    let now = Timestamp::from_micros(unsigned(whole(*now))?);
+    let parts = parts.iter().map(|part| part.map(whole));
+    checks.iter().zip(parts).map(|(check, part)| quick_outcome(check, now, part)).collect()
 }
 
-fn quick_outcome(check: &Check<'_>, part: &[Value; 5]) -> Result<Outcome, Malformed> {
-    let [allowed, now, own @ ..] = part;
-    let now = Timestamp::from_micros(number(now)?);
-    let (limit, cost, allowed) = (check.limit(), check.cost(), number(allowed)? == 1);
-    Ok(match limit.rule() {
+/// Lua's numbers are doubles, and ours are whole.
+#[expect(clippy::cast_possible_truncation, reason = "whole, and at most 2^53")]
+fn whole(bytes: [u8; 8]) -> i64 {
+    f64::from_le_bytes(bytes) as i64
+}
+
+fn quick_outcome(check: &Check<'_>, now: Timestamp, part: [i64; 4]) -> Result<Outcome, Malformed> {
+    let [allowed, a, b, c] = part;
+    let (limit, cost, allowed) = (check.limit(), check.cost(), allowed == 1);
+    let state = match limit.rule() {
         Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => {
-            let Value::Int(tokens) = own[0] else {
-                return Err(Malformed);
-            };
-            let since = Timestamp::from_micros(number(&own[1])?);
-            let state = bucket_state(bucket, tokens, 0, bucket.rate(), since)?;
-            limit.outcome(&state, cost, now, allowed)
+            let since = Timestamp::from_micros(unsigned(b)?);
+            bucket_state(bucket, a, 0, bucket.rate(), since)?
         }
         Rule::FixedWindow(_) | Rule::Calendar(_) => {
-            let state = fixed_window::State { count: number(&own[0])?, end: number(&own[1])? };
-            limit.outcome(&State::Window(state), cost, now, allowed)
+            State::Window(fixed_window::State { count: unsigned(a)?, end: unsigned(b)? })
         }
-        Rule::SlidingWindowCounter(_) => {
-            let (previous, current) = (small(&own[1])?, small(&own[2])?);
-            let state =
-                sliding_window_counter::State { start: number(&own[0])?, previous, current };
-            limit.outcome(&State::Counter(state), cost, now, allowed)
-        }
+        Rule::SlidingWindowCounter(_) => State::Counter(sliding_window_counter::State {
+            start: unsigned(a)?,
+            previous: unsigned(b)?,
+            current: unsigned(c)?,
+        }),
         Rule::SlidingWindow(_) => return Err(Malformed),
-    })
+    };
+    Ok(limit.outcome(&state, cost, now, allowed))
+}
+
+fn unsigned<T: TryFrom<i64>>(number: i64) -> Result<T, Malformed> {
+    T::try_from(number).map_err(|_| Malformed)
 }
 
 /// Redis's time, when none of the calendar periods in the call were of that time.

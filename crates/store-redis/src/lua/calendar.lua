@@ -2,10 +2,10 @@
 --   count   taken in the period
 --   start   its first microsecond
 --   finish  the first microsecond after it
--- args: limit, the first microseconds of some successive periods around now, with commas
+-- args: limit; text: the first microseconds of some successive periods around now, with commas
 
 local calendar = {}
-meters.calendar = calendar
+meters[4] = calendar
 
 -- The period that `now` is in, of those that the caller listed, or nil.
 local function period(bounds, now)
@@ -19,20 +19,20 @@ local function period(bounds, now)
 end
 
 function calendar.load(key, args, clock)
-  local s = { key = key, now = clock, leases = {}, count = 0, limit = tonumber(args[1]) }
+  local s = { key = key, now = clock, leases = {}, count = 0, limit = args.limit }
   local h = redis.call('HMGET', key, 'count', 'start', 'finish', 'leases')
   s.now = math.max(clock, tonumber(h[2] or 0))
   if h[4] then s.leases, s.had_leases = read_leases(h[4]), true end
   if h[1] and s.now < tonumber(h[3]) then
     s.count, s.start, s.finish = tonumber(h[1]), tonumber(h[2]), tonumber(h[3])
   else
-    s.start, s.finish = period(args[2], s.now)
+    s.start, s.finish = period(args.text, s.now)
     s.outside = not s.start
   end
   return s
 end
 
-calendar.fits, calendar.take, calendar.give = meters.fixed_window.fits, meters.fixed_window.take, meters.fixed_window.give
+calendar.fits, calendar.take, calendar.give = fixed_window.fits, fixed_window.take, fixed_window.give
 
 function calendar.save(s)
   save_hash(s, { 'count', s.count, 'start', s.start, 'finish', s.finish }, s.finish - s.now)

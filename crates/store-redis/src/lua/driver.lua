@@ -7,12 +7,14 @@
 --          s  takes with the others, or none does      l  is only asked; its refusal stops the others
 --          a  takes if it fits and the others do       o  takes if it fits, whatever the others say
 --          g  is only asked                            (a, o and g stop nobody)
--- then five for every key: algorithm, cost, and three that the algorithm explains
+-- ARGV[4]  for every key, in binary: a byte for the algorithm (1 token_bucket, 2 leaky_bucket, 3 fixed_window,
+--          4 calendar, 5 sliding_window_counter, 6 sliding_window), four doubles (cost; limit, window and burst,
+--          as far as the algorithm has them), and a text, which it explains and which ends with a zero
 -- Answers, for every key: 1 or 0 (would it be admitted by itself), the time of
 -- the decision, its leases, and the algorithm's own numbers. Or just the time,
 -- when that is in none of the calendar periods listed.
 
-local PER_KEY, MAX_PENDING = 5, 128
+local MAX_PENDING = 128
 local verb, id = ARGV[1], ARGV[2]
 local lease, stakes = string.match(ARGV[3], '^(%d*);?(%a*)$')
 local time = redis.call('TIME')
@@ -76,13 +78,15 @@ if verb == 'reset' then
 end
 
 -- All are read before anything is written: a state that cannot be read stops the whole.
-local states = {}
+local states, next = {}, 1
 for i = 1, #KEYS do
-  local at = 3 + (i - 1) * PER_KEY
-  local s = meters[ARGV[at + 1]].load(KEYS[i], { ARGV[at + 3], ARGV[at + 4], ARGV[at + 5] }, clock)
+  local algorithm, cost, limit, window, burst, text
+  algorithm, cost, limit, window, burst, text, next = struct.unpack('<Bdddds', ARGV[4], next)
+  local meter = meters[algorithm]
+  local s = meter.load(KEYS[i], { limit = limit, window = window, burst = burst, text = text }, clock)
   -- Only the caller knows calendars, but only this clock counts: tell it the time, to be asked again.
   if s.outside then return s.now end
-  s.meter, s.cost = meters[ARGV[at + 1]], tonumber(ARGV[at + 2])
+  s.meter, s.cost = meter, cost
   s.stake = stakes == '' and 's' or string.sub(stakes, i, i)
   states[i] = s
 end

@@ -4,10 +4,10 @@
 -- args: limit, window (us)
 
 local fixed_window = {}
-meters.fixed_window = fixed_window
+meters[3] = fixed_window
 
 function fixed_window.load(key, args, clock)
-  local s = { key = key, now = clock, leases = {}, count = 0, limit = tonumber(args[1]), window = tonumber(args[2]) }
+  local s = { key = key, now = clock, leases = {}, count = 0, limit = args.limit, window = args.window }
   local h = redis.call('HMGET', key, 'count', 'start', 'leases')
   local start = tonumber(h[2] or 0)
   s.now = math.max(clock, start)

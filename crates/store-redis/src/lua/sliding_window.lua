@@ -8,7 +8,7 @@
 -- args: limit, window (us)
 
 local sliding_window = {}
-meters.sliding_window = sliding_window
+meters[6] = sliding_window
 
 local FIRST_TIME = '1000000000000'
 
@@ -17,7 +17,7 @@ local function units(member)
 end
 
 function sliding_window.load(key, args, clock)
-  local s = { key = key, now = clock, leases = {}, total = 0, limit = tonumber(args[1]), window = tonumber(args[2]) }
+  local s = { key = key, now = clock, leases = {}, total = 0, limit = args.limit, window = args.window }
   local newest = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
   if not newest[1] then return s end
 

@@ -5,12 +5,12 @@
 -- args: limit, window (us)
 
 local sliding_window_counter = {}
-meters.sliding_window_counter = sliding_window_counter
+meters[5] = sliding_window_counter
 
 function sliding_window_counter.load(key, args, clock)
   local s = {
     key = key, now = clock, leases = {}, previous = 0, current = 0,
-    limit = tonumber(args[1]), window = tonumber(args[2]),
+    limit = args.limit, window = args.window,
   }
   local h = redis.call('HMGET', key, 'start', 'previous', 'current', 'leases')
   local start = tonumber(h[1] or 0)

@@ -1,10 +1,10 @@
 -- token_bucket: hash tokens, last_refill, limit
 --   tokens       whole tokens at last_refill (below 0 when the limit was lowered)
 --   last_refill  microseconds: when the last whole token had flowed in
---   limit        rate/burst that were in force, to carry over what was used when they change;
+--   limit        rate/burst/window that were in force, to carry over what was used when they change;
 --                then, where there are any, ;part;leases: the next token's progress at
 --                last_refill in 1/window (less than a microsecond's worth), and the leases
--- args: rate, window (us), burst
+-- args: limit (the rate), window (us), burst; text: the three as they stand in `limit`
 
 -- Lets tokens flow into s for `elapsed` microseconds.
 local function refill(s, elapsed, rate)
@@ -36,10 +36,10 @@ local function bucket_life(s)
 end
 
 -- A bucket of h: {tokens or nil, since, limit}.
-local function load_bucket(key, args, clock, h, limit)
+local function load_bucket(key, args, clock, h)
   local s = {
-    key = key, now = clock, leases = {}, part = 0, limit = limit,
-    rate = tonumber(args[1]), window = tonumber(args[2]), burst = tonumber(args[3]),
+    key = key, now = clock, leases = {}, part = 0, limit = args.text,
+    rate = args.limit, window = args.window, burst = args.burst,
   }
   s.tokens, s.flow = s.burst, s.rate
   if not h[1] then return s end
@@ -52,7 +52,7 @@ local function load_bucket(key, args, clock, h, limit)
   else
     left = h[3]
   end
-  if left ~= limit then
+  if left ~= s.limit then
     s.flow, s.changed = tonumber(string.match(left, '^%d+')), true
   end
   return s, since, left
@@ -70,15 +70,15 @@ local function save_bucket(s, tokens_name, tokens, since_name)
 end
 
 local token_bucket = {}
-meters.token_bucket = token_bucket
+meters[1] = token_bucket
 
 function token_bucket.load(key, args, clock)
   local h = redis.call('HMGET', key, 'tokens', 'last_refill', 'limit')
   h[1] = h[1] and assert(tonumber(h[1]), 'tokens is no number')
-  local s, since, limit = load_bucket(key, args, clock, h, args[1] .. '/' .. args[3])
+  local s, since, limit = load_bucket(key, args, clock, h)
   if since then
     if s.changed then
-      s.tokens = s.tokens + s.burst - tonumber(string.match(limit, '/(%d+)$'))
+      s.tokens = s.tokens + s.burst - tonumber(string.match(limit, '/(%d+)'))
     end
     refill(s, s.now - since, s.flow)
   end

@@ -82,6 +82,78 @@ fn every_key_of_every_algorithm_and_verb_has_a_time_to_live() {
     }
 }
 
+/// The time to live is not set on every call. Time is made to pass by moving what Redis has into the past, no
+/// further than to the beginning of the step in which the time to live was set, or by a whole step.
+#[test]
+fn a_bucket_lives_until_it_is_full_again() {
+    const FILLS_IN: u64 = 60_000_000;
+    const STEP: u64 = FILLS_IN / 2;
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let store = store(&runtime, &redis.url());
+    let number = |words: &[&str]| redis.cli(words).parse::<u64>().unwrap();
+    for (algorithm, time) in
+        [(Algorithm::TokenBucket, "last_refill"), (Algorithm::LeakyBucket, "last_leak")]
+    {
+        let limit = Limit::new(algorithm, 100, Duration::from_micros(FILLS_IN)).unwrap();
+        for (round, costs) in [[1, 98, 1], [1, 20, 79], [60, 39, 1], [40, 1, 1]].iter().enumerate()
+        {
+            let name = format!("{algorithm}:{round}");
+            let take = |cost| {
+                let key = headgate::Key::new(&name).unwrap();
+                let check = headgate::Check::new(key, &limit, Cost::new(cost).unwrap()).unwrap();
+                let batch = check.into();
+                let outcomes = headgate::Store::apply(&store, Verb::Acquire, &batch);
+                runtime.block_on(outcomes).unwrap()[0]
+            };
+            assert!(take(costs[0]).allowed);
+            let into_step = number(&["HGET", &name, time]) % STEP;
+            // A whole step may pass at any time: what was set then is no longer relied on.
+            let steps = [(costs[1], into_step / 2), (costs[2], into_step / 2), (40, STEP)];
+            for (cost, passed) in steps {
+                redis.cli(&["HINCRBY", &name, time, &format!("-{passed}")]);
+                let left = number(&["PTTL", &name]) - passed / 1_000;
+                redis.cli(&["PEXPIRE", &name, &left.to_string()]);
+
+                let outcome = take(cost);
+                assert!(outcome.allowed, "{name}: {outcome:?}");
+                let lives = Duration::from_millis(number(&["PTTL", &name]));
+                assert!(lives >= outcome.reset_after, "{name}: {lives:?}, {outcome:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bucket_whose_limit_became_slower_or_larger_lives_as_long_as_that_takes() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let store = store(&runtime, &redis.url());
+    for algorithm in [Algorithm::TokenBucket, Algorithm::LeakyBucket] {
+        let name = algorithm.name();
+        let small = Limit::new(algorithm, 100, Duration::from_secs(10)).unwrap();
+        let slow = Limit::new(algorithm, 100, Duration::from_secs(1_000)).unwrap();
+        let large = slow.clone().with_burst(1_000).unwrap();
+        for (limit, least) in [(small, 10), (slow, 1_000), (large, 10_000)] {
+            runtime.block_on(acquire(&store, name, &limit)).unwrap();
+            let ttl: u64 = redis.cli(&["TTL", name]).parse().unwrap();
+            assert!(ttl >= least, "{name}: {ttl} s of {least} s");
+        }
+    }
+}
+
+#[test]
+fn the_largest_batch_is_one_call() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let store = store(&runtime, &redis.url());
+    let names: Vec<String> = (0..headgate::Batch::MAX_CHECKS).map(|i| format!("key:{i}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let outcomes = runtime.block_on(apply(&store, Verb::Acquire, &names, &per_minute(5))).unwrap();
+    assert!(outcomes.iter().all(|outcome| outcome.allowed && outcome.remaining == 4));
+    assert_eq!(redis.cli(&["DBSIZE"]), headgate::Batch::MAX_CHECKS.to_string());
+}
+
 #[test]
 fn a_reset_leaves_nothing_behind() {
     let redis = require!(Redis::start());
