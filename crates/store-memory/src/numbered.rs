@@ -31,12 +31,18 @@ impl<C: Clock> MemoryStore<C> {
     ) -> Result<Outcome, CheckError> {
         if let Some((bucket, shape)) = Shape::of_bucket(limit)
             && cost.get() <= bucket.capacity()
-            && let Some(taken) =
-                self.take(bucket, self.fingerprints.of_number(subject, shape), cost)
         {
-            return Ok(taken.outcome(bucket, cost));
+            match self.take(bucket, self.fingerprints.of_number(subject, shape), cost) {
+                Ok(taken) => return Ok(taken.outcome(bucket, cost)),
+                Err(absent) => {
+                    if let Some(outcome) = absent.take_first(bucket, cost) {
+                        return Ok(outcome);
+                    }
+                }
+            }
         }
-        self.acquire_numbered_slowly(subject, limit, cost)
+        let outcome = self.acquire_numbered_slowly(subject, limit, cost)?;
+        Ok(outcome)
     }
 
     /// The long way: other algorithms, no room, and what is wrong with a check.

@@ -69,8 +69,7 @@ impl Shard {
         self.now
     }
 
-    /// Decides on the spot for a subject that is in the table, or finds room there, and
-    /// says how it stands then; `None` sends it the long way.
+    /// Decides for a subject that is in the table, and says how it stands then.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a fifth of a decision is calling the parts of it")]
     pub(crate) fn acquire<M: Compact>(
@@ -80,9 +79,7 @@ impl Shard {
         cost: Cost,
         now: Timestamp,
     ) -> Option<(M::State, bool)> {
-        let Some(packed) = self.table.get_mut(fingerprint) else {
-            return self.acquire_first(meter, fingerprint, cost, now);
-        };
+        let packed = self.table.get_mut(fingerprint)?;
         let mut state = meter.unpack(*packed);
         let allowed = meter.admit(&mut state, cost, now);
         // What a refusal leaves as it was need not travel from one core's cache to another's.
@@ -93,9 +90,8 @@ impl Shard {
         Some((state, allowed))
     }
 
-    /// Decides for a subject never seen, if there is room for it.
-    #[inline(never)]
-    fn acquire_first<M: Compact>(
+    /// Decides for a subject that is not in the table, if there is room for it; `None` sends it the long way.
+    pub(crate) fn acquire_first<M: Compact>(
         &mut self,
         meter: &M,
         fingerprint: Fingerprint,

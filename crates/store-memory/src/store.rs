@@ -1,6 +1,6 @@
 //! Picks shards and locks them in order.
 
-use std::{fmt, hint, thread};
+use std::{fmt, hint, thread, time::Duration};
 
 use headgate::{
     Account, Batch, Check, CheckError, Clock, Cost, Key, Limit, Outcome, Outcomes, Store,
@@ -52,6 +52,13 @@ pub(crate) struct Taken<S> {
     now: Timestamp,
 }
 
+/// A subject that the table does not have, and its shard, which is locked.
+pub(crate) struct Absent<'s> {
+    shard: Guard<'s, Shard>,
+    fingerprint: Fingerprint,
+    now: Timestamp,
+}
+
 /// Where a check's account is kept.
 #[derive(Clone, Copy)]
 enum Home {
@@ -83,9 +90,15 @@ impl<C: Clock> MemoryStore<C> {
     pub fn acquire(&self, key: Key<'_>, limit: &Limit, cost: Cost) -> Result<Outcome, CheckError> {
         if let Some((bucket, shape)) = Shape::of_bucket(limit)
             && cost.get() <= bucket.capacity()
-            && let Some(taken) = self.take(bucket, self.fingerprints.of(key, shape), cost)
         {
-            return Ok(taken.outcome(bucket, cost));
+            match self.take(bucket, self.fingerprints.of(key, shape), cost) {
+                Ok(taken) => return Ok(taken.outcome(bucket, cost)),
+                Err(absent) => {
+                    if let Some(outcome) = absent.take_first(bucket, cost) {
+                        return Ok(outcome);
+                    }
+                }
+            }
         }
         // Taken apart and put together again, so that the short way's answer stays in registers.
         let outcome = self.acquire_slowly(key, limit, cost)?;
@@ -119,8 +132,10 @@ impl<C: Clock> MemoryStore<C> {
 
     fn acquire_by<M: Compact>(&self, meter: &M, check: &Check<'_>) -> Option<Outcome> {
         let fingerprint = self.fingerprints.of(check.key(), Shape::of(check.limit()));
-        let taken = self.take(meter, fingerprint, check.cost())?;
-        Some(taken.outcome(meter, check.cost()))
+        match self.take(meter, fingerprint, check.cost()) {
+            Ok(taken) => Some(taken.outcome(meter, check.cost())),
+            Err(absent) => absent.take_first(meter, check.cost()),
+        }
     }
 
     #[inline(always)]
@@ -130,12 +145,14 @@ impl<C: Clock> MemoryStore<C> {
         meter: &M,
         fingerprint: Fingerprint,
         cost: Cost,
-    ) -> Option<Taken<M::State>> {
+    ) -> Result<Taken<M::State>, Absent<'_>> {
         let clock = self.clock.now();
         let mut shard = lock(&self.shards[self.shard_of(fingerprint)].0);
         let now = shard.tick(clock);
-        let (state, allowed) = shard.acquire(meter, fingerprint, cost, now)?;
-        Some(Taken { state, allowed, now })
+        match shard.acquire(meter, fingerprint, cost, now) {
+            Some((state, allowed)) => Ok(Taken { state, allowed, now }),
+            None => Err(Absent { shard, fingerprint, now }),
+        }
     }
 
     /// Does `verb` to every check of `batch`, all or nothing, without waiting for anything.
@@ -227,9 +244,36 @@ impl<C> fmt::Debug for MemoryStore<C> {
 // === impl Taken ===
 
 impl<S> Taken<S> {
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a fifth of a decision is calling the parts of it")]
     pub(crate) fn outcome<M: Meter<State = S>>(&self, meter: &M, cost: Cost) -> Outcome {
-        Outcome::of(meter, &self.state, cost, self.now, self.allowed)
+        let Self { state, allowed, now } = self;
+        if *allowed || cost != Cost::ONE {
+            return Outcome::of(meter, state, cost, *now, *allowed);
+        }
+        // Where one is refused there is none: nothing needs to be counted.
+        Outcome {
+            allowed: false,
+            limit: meter.capacity(),
+            remaining: 0,
+            reset_after: Duration::from_micros(meter.reset_after(state, *now)),
+            retry_after: Duration::from_micros(meter.retry_after(state, cost, *now)),
+            at: *now,
+            degraded: None,
+        }
+    }
+}
+
+// === impl Absent ===
+
+impl Absent<'_> {
+    /// Decides for the subject, if there is room for it; `None` sends it the long way.
+    #[inline(never)]
+    pub(crate) fn take_first<M: Compact>(mut self, meter: &M, cost: Cost) -> Option<Outcome> {
+        let first = self.shard.acquire_first(meter, self.fingerprint, cost, self.now);
+        let (state, allowed) = first?;
+        drop(self.shard);
+        Some(Taken { state, allowed, now: self.now }.outcome(meter, cost))
     }
 }
 

@@ -18,8 +18,9 @@ pub struct Bucket {
     // Known in advance, so that a decision on one token divides nothing:
     /// in how many microseconds a token flows back, and grains beyond;
     interval: (u64, u32),
-    /// in how many all of them do;
+    /// in how many all of them do, and all but one, which is how much may be owed where one is left;
     fill: (u64, u32),
+    fill_but_one: (u64, u32),
     /// 2^64 / window;
     reciprocal: u64,
     /// all of its grains, where 64 bits hold them with room to spare.
@@ -46,8 +47,10 @@ impl Bucket {
         let interval = div_rem(window.into(), rate);
         let most = u128::from(burst) * u128::from(window);
         let fill = div_rem(most, rate);
+        let fill_but_one = div_rem(most - u128::from(window), rate);
         let most_if_small = u64::try_from(most).ok().filter(|most| *most < u64::MAX / 2);
-        Self { rate, window, burst, interval, fill, reciprocal: u64::MAX / window, most_if_small }
+        let reciprocal = u64::MAX / window;
+        Self { rate, window, burst, interval, fill, fill_but_one, reciprocal, most_if_small }
     }
 
     /// Tokens that flow back every window.
@@ -135,12 +138,12 @@ impl State {
             Some(micros) => u128::from(micros) * u128::from(self.rate) + u128::from(self.fraction),
         }
     }
+}
 
-    /// Microseconds until `grains` of the debt have flowed back.
-    #[inline(never)]
-    fn flow_back(&self, grains: u128) -> u64 {
-        if grains == 0 { 0 } else { div_ceil(grains, self.rate) }
-    }
+/// In how many microseconds `grains` flow back. It is not given a state, which would keep it in memory.
+#[inline(never)]
+fn flow_back(grains: u128, rate: u32) -> u64 {
+    if grains == 0 { 0 } else { div_ceil(grains, rate) }
 }
 
 impl Meter for Bucket {
@@ -154,11 +157,11 @@ impl Meter for Bucket {
     fn admit(&self, state: &mut State, cost: Cost, now: Timestamp) -> bool {
         let same_rate = state.rate == self.rate || state.full_at < now.as_micros();
         if cost == Cost::ONE && same_rate {
-            // By when it would be whole again: that multiplies nothing.
-            let next = self.one_more(state, now);
-            let allowed = (next.full_at - now.as_micros(), next.fraction) <= self.fill;
+            // By when it is whole again: that multiplies nothing.
+            let owed = state.full_at.checked_sub(now.as_micros());
+            let allowed = owed.is_none_or(|micros| (micros, state.fraction) <= self.fill_but_one);
             if allowed {
-                *state = next;
+                *state = self.one_more(state, now);
             }
             return allowed;
         }
@@ -211,14 +214,12 @@ impl Meter for Bucket {
     #[inline]
     fn retry_after(&self, state: &State, cost: Cost, now: Timestamp) -> u64 {
         if cost == Cost::ONE && state.rate == self.rate {
-            // One more token is there when the bucket is less than full by one.
-            let next = self.one_more(state, now);
-            let (micros, fraction) = self.fill;
-            let late = u64::from(next.fraction > fraction);
-            return (next.full_at + late).saturating_sub(now.as_micros() + micros);
+            let (micros, fraction) = self.fill_but_one;
+            let late = u64::from(state.fraction > fraction);
+            return (state.full_at + late).saturating_sub(now.as_micros() + micros);
         }
         let wanted = state.debt(now) + self.grains(cost.get());
-        state.flow_back(wanted.saturating_sub(self.most()))
+        flow_back(wanted.saturating_sub(self.most()), state.rate)
     }
 }
 
@@ -286,6 +287,10 @@ mod tests {
             let (by_grain, allowed_by_grain) = bucket.admitted(state, Cost::ONE, NOW);
             prop_assert_eq!(allowed, allowed_by_grain);
             prop_assert_eq!(taken.debt(NOW), by_grain.debt(NOW));
+
+            let waits = bucket.retry_after(&state, Cost::ONE, NOW);
+            let wanted = state.debt(NOW) + bucket.grains(1);
+            prop_assert_eq!(waits, flow_back(wanted.saturating_sub(bucket.most()), bucket.rate));
 
             let left = bucket.most().saturating_sub(state.debt(NOW)) / u128::from(bucket.window);
             prop_assert_eq!(u128::from(bucket.remaining(&state, NOW)), left);
