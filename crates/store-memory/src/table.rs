@@ -84,11 +84,15 @@ impl Table {
         let mut i = if from < self.slots.len() { from } else { 0 };
         for _ in 0..count.min(self.slots.len()) {
             let slot = self.slots[i];
-            if slot.fingerprint != 0 && slot.packed.is_spent(now) {
+            let is_free = slot.fingerprint == 0;
+            if !is_free && slot.packed.is_spent(now) {
                 // What moved into this slot is looked at next.
                 self.remove_at(i);
+            } else if is_free && i >= self.homes as usize || i + 1 == self.slots.len() {
+                // Where nobody is at home, nothing stands behind a free slot.
+                i = 0;
             } else {
-                i = if i + 1 < self.slots.len() { i + 1 } else { 0 };
+                i += 1;
             }
         }
         i
@@ -161,6 +165,14 @@ mod tests {
             let fingerprint = Fingerprint::from((i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             table.insert(fingerprint, Packed::until(now), now);
         }
+    }
+
+    #[test]
+    fn a_sweep_that_begins_behind_everybody_goes_on_at_the_front() {
+        let mut table = Table::default();
+        fill(&mut table, 0, 5, 0);
+        table.sweep(Table::MIN_HOMES, Table::SPARE, 1);
+        assert!(table.len() < 5, "all five are spent, and none was found");
     }
 
     #[test]
