@@ -90,8 +90,15 @@ impl Account {
         }
     }
 
-    /// The answer to `cost` as the account stands now.
-    pub fn outcome(&self, limit: &Limit, cost: Cost, now: Timestamp, allowed: bool) -> Outcome {
+    /// The answer to `verb` and `cost` as the account stands now.
+    pub fn outcome(
+        &self,
+        limit: &Limit,
+        verb: Verb,
+        cost: Cost,
+        now: Timestamp,
+        allowed: bool,
+    ) -> Outcome {
         let mut outcome = limit.outcome(&self.state, cost, now, allowed);
         if self.leases.is_empty() {
             return outcome;
@@ -100,11 +107,10 @@ impl Account {
         let mut state = self.state.clone();
         let mut leases = self.leases.clone();
         leases.sort_unstable_by_key(|lease| lease.expires_at);
-        // The limit has room: too many reservations are in the way.
-        let crowded =
-            !allowed && outcome.retry_after.is_zero() && leases.len() >= Lease::MAX_PENDING;
-        if crowded {
-            outcome.retry_after = Duration::from_micros(leases[0].expires_at.since(now));
+        let reserves = matches!(verb, Verb::Reserve { .. });
+        if reserves && !allowed && leases.len() >= Lease::MAX_PENDING {
+            // Whatever room the limit gets before the first of them runs out, there are too many.
+            outcome.retry_after = Duration::MAX;
         }
         for lease in leases {
             let then = lease.expires_at;

@@ -26,7 +26,7 @@ impl Model {
         for ((check, now), permitted) in checks.iter().zip(times).zip(permitted) {
             let account = self.accounts.entry(check.key().to_string()).or_default();
             account.act(check, verb, *now, (permitted, all));
-            outcomes.push(account.outcome(check.limit(), check.cost(), *now, permitted));
+            outcomes.push(account.outcome(check.limit(), verb, check.cost(), *now, permitted));
         }
         outcomes
     }

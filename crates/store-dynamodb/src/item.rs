@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use headgate::{
-    Account, Check, Limit, State, StoreError, Timestamp, algorithm::bucket, limit::Rule,
+    Account, Check, Limit, State, StoreError, Timestamp, Verb, algorithm::bucket, limit::Rule,
 };
 
 use crate::step::Seen;
@@ -49,7 +49,8 @@ impl Item {
     pub(crate) fn new(check: &Check<'_>, account: Account, now: Timestamp) -> Option<Self> {
         // Leases that run out give back what they hold: the answer knows when that leaves nothing. Until
         // the last of them has, it must be found by its commit.
-        let free_after = account.outcome(check.limit(), check.cost(), now, true).reset_after;
+        let free_after =
+            account.outcome(check.limit(), Verb::Peek, check.cost(), now, true).reset_after;
         let until = account.leases.iter().map(|lease| lease.expires_at);
         let until = until.fold(now + free_after, Ord::max);
         (until > now).then(|| Self { account, at: now, expires_at: until.as_secs_ceil() })

@@ -56,7 +56,7 @@ impl Step {
             let (check, seen) = (&checks[place], &seen[place]);
             let (limit, cost) = (check.limit(), check.cost());
             account.act(check, verb, now, (allowed, all_allowed));
-            step.outcomes.push(account.outcome(limit, cost, now, allowed));
+            step.outcomes.push(account.outcome(limit, verb, cost, now, allowed));
             if verb != Verb::Peek && !check.stake().is_question() {
                 step.changes.extend(Change::between(place, check, seen, account, now));
             }

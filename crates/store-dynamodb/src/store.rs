@@ -131,8 +131,9 @@ impl DynamoDbStore {
         let delete = |name| Write { name, expected: None, item: None };
         self.table.write(names.iter().map(String::as_str).map(delete).collect()).await?;
         let now = self.clock.now();
-        let outcome =
-            |check: &Check<'_>| Account::default().outcome(check.limit(), check.cost(), now, true);
+        let outcome = |check: &Check<'_>| {
+            Account::default().outcome(check.limit(), Verb::Reset, check.cost(), now, true)
+        };
         Ok(Try::Decided(checks.iter().map(outcome).collect()))
     }
 }

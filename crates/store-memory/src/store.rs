@@ -196,7 +196,7 @@ impl<C: Clock> MemoryStore<C> {
                 overflow.decisions += u64::from(verb != Verb::Peek);
             }
             account.act(check, verb, now, (allowed, all_allowed));
-            outcomes.push(account.outcome(limit, cost, now, allowed));
+            outcomes.push(account.outcome(limit, verb, cost, now, allowed));
             locked.put(home, limit, account, now);
         }
         outcomes

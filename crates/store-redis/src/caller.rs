@@ -36,7 +36,7 @@ impl Caller {
         verb: Verb,
         checks: &[Check<'_>],
     ) -> Result<Outcomes, StoreError> {
-        self.ask(checks, |now| Call::new(verb, checks, now)).await
+        self.ask(verb, checks, |now| Call::new(verb, checks, now)).await
     }
 
     /// Gives back what `checks` acquired, each at its time.
@@ -45,11 +45,12 @@ impl Caller {
         checks: &[Check<'_>],
         taken: &[Timestamp],
     ) -> Result<Outcomes, StoreError> {
-        self.ask(checks, |now| Call::undo(checks, taken, now)).await
+        self.ask(Verb::Refund, checks, |now| Call::undo(checks, taken, now)).await
     }
 
     async fn ask<'a>(
         &self,
+        verb: Verb,
         checks: &'a [Check<'a>],
         call: impl Fn(Timestamp) -> Call<'a>,
     ) -> Result<Outcomes, StoreError> {
@@ -57,6 +58,7 @@ impl Caller {
         if let Some(now) = call::other_periods_wanted(&answer) {
             answer = self.link.run(&call(now)).await?;
         }
-        call::outcomes(checks, &answer).map_err(|error| StoreError::Corrupt(error.to_string()))
+        call::outcomes(verb, checks, &answer)
+            .map_err(|error| StoreError::Corrupt(error.to_string()))
     }
 }

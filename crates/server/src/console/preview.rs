@@ -72,7 +72,7 @@ fn walk(limit: &Limit, window: Duration, wants: impl Fn((u64, u64), u64) -> u64)
 
 impl Subject<'_> {
     fn left(&self, now: Timestamp) -> u64 {
-        self.account.outcome(self.limit, Cost::ONE, now, true).remaining
+        self.account.outcome(self.limit, Verb::Peek, Cost::ONE, now, true).remaining
     }
 
     /// Asks for so much, one by one as it were: what is left of it is admitted.

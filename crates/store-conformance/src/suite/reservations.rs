@@ -10,14 +10,16 @@ const LIMIT: u64 = 1_000;
 const LEASE: Duration = Duration::from_mins(10);
 
 /// Reserves as often as reservations may be pending on one key: the next one is refused though the
-/// limit has room, is told when the first of them runs out, and is admitted once one has ended.
+/// limit has room, is told when the first of them runs out, and is admitted once one has ended. It is told
+/// the same where the limit has room earlier, but not yet.
 pub async fn refuses_one_reservation_too_many_until_another_ends(fixture: &dyn Fixture) {
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow] {
         let limit = Limit::new(algorithm, LIMIT, Duration::from_hours(24));
         let limit = limit.unwrap_or_else(|error| panic!("{error}"));
         let prefix = format!("{}crowd:{algorithm}:", fixture.key_prefix());
         let (space, name) = (Space::new(&prefix, ""), next_scenario().to_string());
-        let ask = async |verb| ask(fixture, verb, &name, &space, &limit).await;
+        let ask_for = async |verb, cost| ask(fixture, verb, cost, &name, &space, &limit).await;
+        let ask = async |verb| ask_for(verb, Cost::ONE).await;
         let reserve = |id: u64| Verb::Reserve { id: LeaseId::from(id), lease: LEASE };
 
         let first = ask(reserve(1)).await;
@@ -35,19 +37,28 @@ pub async fn refuses_one_reservation_too_many_until_another_ends(fixture: &dyn F
 
         assert!(ask(Verb::Commit(LeaseId::from(7))).await.allowed, "{algorithm}");
         assert!(ask(reserve(1_000)).await.allowed, "{algorithm}");
-        assert!(!ask(reserve(1_001)).await.allowed, "{algorithm}");
+        let left = ask(reserve(1_001)).await;
+        assert!(!left.allowed, "{algorithm}");
+
+        // Then the limit has no room either. A token comes back long before a reservation ends.
+        let all = Cost::new(left.remaining).unwrap_or_else(|error| panic!("{error}"));
+        assert!(ask_for(Verb::Acquire, all).await.allowed, "{algorithm}");
+        let refused = ask(reserve(1_001)).await;
+        assert!(!refused.allowed && refused.remaining == 0, "{algorithm} {refused:?}");
+        assert_eq!(refused.at + refused.retry_after, first.at + LEASE, "{algorithm}");
     }
 }
 
 async fn ask(
     fixture: &dyn Fixture,
     verb: Verb,
+    cost: Cost,
     name: &str,
     space: &Space<'_>,
     limit: &Limit,
 ) -> Outcome {
     let key = Key::new(name).unwrap_or_else(|error| panic!("{error}")).within(space);
-    let check = Check::new(key, limit, Cost::ONE).unwrap_or_else(|error| panic!("{error}"));
+    let check = Check::new(key, limit, cost).unwrap_or_else(|error| panic!("{error}"));
     let answer = fixture.store().apply(verb, &Batch::from(check)).await;
     answer.unwrap_or_else(|error| panic!("{limit:?}: {error}"))[0]
 }

@@ -1,7 +1,7 @@
 //! A script's answer, read back into the engine's words.
 
 use headgate::{
-    Account, Check, Cost, Lease, LeaseId, Limit, Outcome, Outcomes, State, Timestamp,
+    Account, Check, Cost, Lease, LeaseId, Limit, Outcome, Outcomes, State, Timestamp, Verb,
     algorithm::{
         Bucket, SlidingWindow, bucket, fixed_window,
         sliding_window::{self, Entry},
@@ -26,14 +26,18 @@ struct Part<'v> {
     numbers: &'v [Value],
 }
 
-/// Reads the answer to `checks`.
-pub(crate) fn outcomes(checks: &[Check<'_>], answer: &Value) -> Result<Outcomes, Malformed> {
+/// Reads the answer to `verb` and `checks`.
+pub(crate) fn outcomes(
+    verb: Verb,
+    checks: &[Check<'_>],
+    answer: &Value,
+) -> Result<Outcomes, Malformed> {
     let parts = match answer {
         Value::BulkString(numbers) => return quick_outcomes(checks, numbers),
         Value::Array(parts) if parts.len() == checks.len() => parts,
         _ => return Err(Malformed),
     };
-    checks.iter().zip(parts).map(|(check, part)| outcome(check, &Part::read(part)?)).collect()
+    checks.iter().zip(parts).map(|(check, part)| outcome(verb, check, &Part::read(part)?)).collect()
 }
 
 /// Reads what `quick.lua` writes: the time, and four numbers for every check. No state has leases then.
@@ -86,7 +90,7 @@ pub(crate) fn other_periods_wanted(answer: &Value) -> Option<Timestamp> {
     number(answer).ok().map(Timestamp::from_micros)
 }
 
-fn outcome(check: &Check<'_>, part: &Part<'_>) -> Result<Outcome, Malformed> {
+fn outcome(verb: Verb, check: &Check<'_>, part: &Part<'_>) -> Result<Outcome, Malformed> {
     let (limit, cost) = (check.limit(), check.cost());
     let state = match limit.rule() {
         Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => part.bucket(bucket)?,
@@ -98,7 +102,7 @@ fn outcome(check: &Check<'_>, part: &Part<'_>) -> Result<Outcome, Malformed> {
         Rule::SlidingWindow(_) => part.log()?,
     };
     let account = Account { state, leases: part.leases.clone() };
-    Ok(account.outcome(limit, cost, part.now, part.allowed))
+    Ok(account.outcome(limit, verb, cost, part.now, part.allowed))
 }
 
 impl<'v> Part<'v> {
