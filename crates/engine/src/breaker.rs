@@ -14,6 +14,9 @@ use crate::{Batch, Clock, Store, StoreError, StoreFuture, Timestamp, Verb};
 /// Asks the inner store until it has failed `tolerance` times in a row; then
 /// answers [`StoreError::BreakerOpen`] at once, and lets one call through every
 /// `pause` to see whether the store is back.
+///
+/// A call that nobody waits for any more counts neither as failed nor as answered: by hanging up, callers could
+/// have the store left alone otherwise.
 #[derive(Debug)]
 pub struct Breaker<S, C> {
     inner: S,

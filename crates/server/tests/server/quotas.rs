@@ -31,14 +31,6 @@ fn error(reply: &Reply) -> (u16, String, String) {
     (reply.status.as_u16(), text("code"), text("message"))
 }
 
-/// The fields that do not fit, and why.
-fn details(reply: &Reply) -> Vec<(String, String)> {
-    let body = reply.json();
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let details = body["error"]["details"].as_array().expect("details, always");
-    details.iter().map(|detail| (text(&detail["field"]), text(&detail["message"]))).collect()
-}
-
 impl Server {
     /// Makes a policy; gives its id.
     async fn create_quota(&self, policy: &Value) -> String {

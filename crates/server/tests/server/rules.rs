@@ -30,13 +30,6 @@ fn error(reply: &Reply) -> (u16, String, String) {
     (reply.status.as_u16(), text("code"), text("message"))
 }
 
-fn details(reply: &Reply) -> Vec<(String, String)> {
-    let body = reply.json();
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let details = body["error"]["details"].as_array().unwrap();
-    details.iter().map(|detail| (text(&detail["field"]), text(&detail["message"]))).collect()
-}
-
 on_both_backends!(
     rules_are_made_listed_changed_and_deleted,
     every_bad_field_is_named_at_once,
@@ -154,7 +147,7 @@ async fn every_bad_field_is_named_at_once(backend: &Backend) {
         ("limit", "limit must be greater than 0"),
         ("window_seconds", "window_seconds must be greater than 0"),
     ];
-    assert_eq!(details(&reply), expected.map(|(f, m)| (f.to_owned(), m.to_owned())));
+    assert_eq!(reply.details(), expected.map(|(f, m)| (f.to_owned(), m.to_owned())));
     let reason = reply.json()["error"]["details"][0]["reason"].clone();
     assert_eq!(reason, "must_be_positive");
 
@@ -165,7 +158,7 @@ async fn every_bad_field_is_named_at_once(backend: &Backend) {
             r#"{"scope":"tenant","identifier_pattern":7,"limit":"many","enabled":1}"#,
         )
         .await;
-    let messages: Vec<String> = details(&reply).into_iter().map(|(_, message)| message).collect();
+    let messages: Vec<String> = reply.details().into_iter().map(|(_, message)| message).collect();
     let expected = [
         "scope must be one of: service, user, endpoint",
         "identifier_pattern must be a string, got a number",
@@ -182,7 +175,7 @@ async fn a_page_that_cannot_be_is_refused(backend: &Backend) {
         .admin("GET", &format!("{RULES}?page=0&page_size=101&scope=x&enabled_only=maybe"), "")
         .await;
     assert_eq!(reply.status, 400);
-    let fields: Vec<String> = details(&reply).into_iter().map(|(field, _)| field).collect();
+    let fields: Vec<String> = reply.details().into_iter().map(|(field, _)| field).collect();
     assert_eq!(fields, ["scope", "enabled_only", "page"]);
     for query in ["page_size=0", "page_size=101", "page_size=-1", "page=99999999999"] {
         let reply = server.admin("GET", &format!("{RULES}?{query}"), "").await;
@@ -254,7 +247,7 @@ async fn a_list_of_rules_is_applied_as_a_whole_or_not_at_all(backend: &Backend) 
     let list = json!({"rules": [rule("user", "y", 1, 60), wrong], "prune": true}).to_string();
     let refused = server.admin("PUT", RULES, &list).await;
     let expected = ("rules[1].limit".to_owned(), "limit must be greater than 0".to_owned());
-    assert_eq!(details(&refused), [expected]);
+    assert_eq!(refused.details(), [expected]);
     let twice = json!({"rules": [rule("user", "y", 1, 60), rule("user", "y", 2, 60)]}).to_string();
     assert_eq!(server.admin("PUT", RULES, &twice).await.status, 400);
     assert_eq!(total().await, 3);

@@ -4,7 +4,7 @@ use headgate_testkit::require;
 use hyper::Request;
 use serde_json::{Value, json};
 
-use super::{QUOTAS, backend::Backend, details, error};
+use super::{QUOTAS, backend::Backend, error};
 use crate::harness::{Reply, Server};
 
 /// The document's own example.
@@ -62,7 +62,7 @@ async fn policies(server: &Server) -> String {
     let again = server.admin("POST", QUOTAS, &standard().to_string()).await;
     let message = "a daily quota policy for tenant tenant-abc already exists".to_owned();
     assert_eq!(error(&again), (409, "SYS_QUOTA_ALREADY_EXISTS".to_owned(), message));
-    assert_eq!(details(&again), []);
+    assert_eq!(again.details(), []);
     let mut monthly = standard();
     monthly["period"] = json!("monthly");
     let monthly = server.create_quota(&monthly).await;
@@ -141,7 +141,7 @@ async fn increments(server: &Server, id: &str) -> Reply {
 fn exceeded(refused: &Reply, id: &str) {
     let message = "quota exceeded for tenant-abc: 10000/10000 (daily)".to_owned();
     assert_eq!(error(refused), (429, "SYS_QUOTA_EXCEEDED".to_owned(), message));
-    let told = details(refused);
+    let told = refused.details();
     assert_eq!(told[0], ("quota_id".to_owned(), id.to_owned()));
     assert_eq!((told.len(), told[1].0.as_str()), (2, "reset_at"));
     assert!(told[1].1.ends_with("T00:00:00.000+00:00"), "{told:?}");
@@ -183,7 +183,7 @@ async fn resets(server: &Server, id: &str) {
     for body in ["{}", r#"{"reason":"  "}"#, r#"{"reason":null}"#] {
         let refused = server.admin("POST", &path, body).await;
         assert_eq!(error(&refused).1, "SYS_QUOTA_VALIDATION_ERROR", "{body}");
-        assert_eq!(details(&refused), [("reason".to_owned(), "reason is required".to_owned())]);
+        assert_eq!(refused.details(), [("reason".to_owned(), "reason is required".to_owned())]);
     }
     let body = r#"{"reason":"プラン変更に伴うリセット"}"#;
     let mut reset = server.admin("POST", &path, body).await.json();
@@ -230,7 +230,7 @@ async fn deletion(server: &Server, id: &str) {
     ] {
         let reply = server.admin(method, &path, body).await;
         assert_eq!(error(&reply), expected, "{method} {path}");
-        assert_eq!(details(&reply), []);
+        assert_eq!(reply.details(), []);
     }
     // Its subject can have another at once, of which nothing is used.
     let next = server.create_quota(&standard()).await;

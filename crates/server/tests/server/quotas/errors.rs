@@ -3,7 +3,7 @@
 use headgate_testkit::{Postgres, require};
 use serde_json::json;
 
-use super::{QUOTAS, details, error, policy};
+use super::{QUOTAS, error, policy};
 use crate::harness::Server;
 
 fn pairs<const N: usize>(expected: [(&str, &str); N]) -> Vec<(String, String)> {
@@ -20,7 +20,7 @@ async fn every_bad_field_is_named_at_once() {
     let refused = server.admin("POST", QUOTAS, &body.to_string()).await;
     let told = (400, "SYS_QUOTA_VALIDATION_ERROR".to_owned(), "validation failed".to_owned());
     assert_eq!(error(&refused), told);
-    let fields: Vec<_> = details(&refused).into_iter().map(|(field, _)| field).collect();
+    let fields: Vec<_> = refused.details().into_iter().map(|(field, _)| field).collect();
     let expected = [
         "name",
         "subject_type",
@@ -31,12 +31,12 @@ async fn every_bad_field_is_named_at_once() {
         "alert_threshold_percent",
     ];
     assert_eq!(fields, expected, "{}", refused.text);
-    let told = details(&refused);
+    let told = refused.details();
     assert_eq!(told[1].1, "must be one of: tenant, user, api_key");
     assert_eq!(told[2].1, "limit must be greater than 0");
     assert_eq!(told[3].1, "must be one of: daily, monthly");
     let nothing = server.admin("POST", QUOTAS, "{}").await;
-    let fields: Vec<_> = details(&nothing).into_iter().map(|(field, _)| field).collect();
+    let fields: Vec<_> = nothing.details().into_iter().map(|(field, _)| field).collect();
     assert_eq!(fields, ["name", "subject_type", "subject_id", "limit", "period"]);
 }
 
@@ -48,7 +48,7 @@ async fn amounts_that_cannot_be_are_refused() {
     let refused = async |body: &str| {
         let reply = server.admin("POST", &path, body).await;
         assert_eq!(reply.status, 400, "{body}: {}", reply.text);
-        details(&reply)
+        reply.details()
     };
     let positive = pairs([("amount", "amount must be greater than 0")]);
     assert_eq!(refused(r#"{"amount":0}"#).await, positive);
@@ -82,7 +82,7 @@ async fn a_misspelt_field_charges_nothing() {
         let (status, code, message) = error(&refused);
         assert_eq!((status, code.as_str()), (400, "SYS_QUOTA_VALIDATION_ERROR"), "{path}");
         assert!(message.contains("unknown field"), "{message}");
-        assert_eq!(details(&refused), []);
+        assert_eq!(refused.details(), []);
     }
     assert_eq!(server.used(&id).await, 0);
 }
@@ -114,7 +114,7 @@ async fn what_every_request_can_be_told_is_told_in_this_areas_words() {
     }
     let missing = server.with_token(None, "GET", QUOTAS, "").await;
     assert_eq!(code(&missing), (401, "SYS_AUTH_MISSING_TOKEN".to_owned()));
-    assert_eq!(details(&missing), []);
+    assert_eq!(missing.details(), []);
 }
 
 #[tokio::test]
@@ -126,5 +126,5 @@ async fn a_row_that_is_no_policy_is_an_internal_error_that_tells_nothing() {
     let reply = server.admin("GET", &format!("{QUOTAS}/{id}"), "").await;
     let expected = (500, "SYS_QUOTA_INTERNAL_ERROR".to_owned(), "internal error".to_owned());
     assert_eq!(error(&reply), expected);
-    assert_eq!(details(&reply), []);
+    assert_eq!(reply.details(), []);
 }
