@@ -163,10 +163,11 @@ impl Limit {
             Ok(burst) => burst,
             Err(_) => return Err(LimitError::BurstTooLarge),
         };
-        *bucket = Bucket::new(bucket.rate(), bucket.window(), burst);
-        if u128::from(bucket.fill_time()) > Self::MAX_WINDOW.as_micros() {
+        let grains = u128::from(burst) * u128::from(bucket.window());
+        if grains.div_ceil(bucket.rate().into()) > Self::MAX_WINDOW.as_micros() {
             return Err(LimitError::BurstTooLarge);
         }
+        *bucket = Bucket::new(bucket.rate(), bucket.window(), burst);
         Ok(self)
     }
 

@@ -41,6 +41,9 @@ fn only_buckets_have_a_burst_and_it_must_be_of_use() {
     assert_eq!(bucket().with_burst(0), Err(LimitError::ZeroBurst));
     assert_eq!(bucket().with_burst(2), Err(LimitError::BurstTooLarge));
     assert_eq!(bucket().with_burst(u64::MAX), Err(LimitError::BurstTooLarge));
+    // What it takes to fill, 584,000 years, is little more than 64 bits of microseconds.
+    let daily = Limit::token_bucket(1, 24 * 60 * MINUTE).unwrap();
+    assert_eq!(daily.with_burst(213_503_984), Err(LimitError::BurstTooLarge));
     let window = Limit::fixed_window(1, MINUTE).unwrap();
     assert_eq!(window.with_burst(1), Err(LimitError::NoBurst(Algorithm::FixedWindow)));
 }

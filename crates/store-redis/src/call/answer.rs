@@ -195,7 +195,8 @@ fn bucket_state(
     rate: u32,
     since: Timestamp,
 ) -> Result<State, Malformed> {
-    let missing = u64::try_from(i64::from(bucket.burst()) - tokens).map_err(|_| Malformed)?;
+    let missing = i64::from(bucket.burst()).checked_sub(tokens).ok_or(Malformed)?;
+    let missing = u64::try_from(missing).map_err(|_| Malformed)?;
     let grains = u128::from(missing) * u128::from(bucket.window());
     let debt = grains.checked_sub(part.into()).ok_or(Malformed)?;
     Ok(State::Bucket(bucket::State::owing(debt, rate, since)))

@@ -35,7 +35,13 @@ end
 calendar.fits, calendar.take, calendar.give = fixed_window.fits, fixed_window.take, fixed_window.give
 
 function calendar.save(s)
-  save_hash(s, { 'count', s.count, 'start', s.start, 'finish', s.finish }, s.finish - s.now)
+  redis.call('HSET', s.key, 'count', s.count, 'start', s.start, 'finish', s.finish)
+  if #s.leases > 0 then
+    redis.call('HSET', s.key, 'leases', write_leases(s.leases))
+  elseif s.had_leases then
+    redis.call('HDEL', s.key, 'leases')
+  end
+  expire(s, s.finish - s.now)
 end
 
 function calendar.reply(s)

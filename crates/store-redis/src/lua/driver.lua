@@ -86,7 +86,7 @@ for i = 1, #KEYS do
   local s = meter.load(KEYS[i], { limit = limit, window = window, burst = burst, text = text }, clock)
   -- Only the caller knows calendars, but only this clock counts: tell it the time, to be asked again.
   if s.outside then return s.now end
-  s.meter, s.cost = meter, cost
+  s.meter, s.cost, s.clock = meter, cost, clock
   s.stake = stakes == '' and 's' or string.sub(stakes, i, i)
   states[i] = s
 end

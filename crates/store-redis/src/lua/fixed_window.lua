@@ -1,24 +1,25 @@
--- fixed_window: hash count, start [, leases]
+-- fixed_window: hash count, start, window
 --   count  taken in the window
 --   start  its first microsecond, a multiple of the window
--- args: limit, window (us)
+--   window its length in microseconds; then, where there are any, ;leases
+-- args: limit, window (us); text: the window
 
 local fixed_window = {}
 meters[3] = fixed_window
 
 function fixed_window.load(key, args, clock)
   local s = { key = key, now = clock, leases = {}, count = 0, limit = args.limit, window = args.window }
-  local h = redis.call('HMGET', key, 'count', 'start', 'leases')
+  local h = redis.call('HMGET', key, 'count', 'start', 'window')
   local start = tonumber(h[2] or 0)
   s.now = math.max(clock, start)
-  if h[3] then s.leases, s.had_leases = read_leases(h[3]), true end
+  s.leases = read_window(h[3])
   s.start = s.now - math.fmod(s.now, s.window)
   if h[1] and start == s.start then s.count = tonumber(h[1]) end
   return s
 end
 
 function fixed_window.fits(s, cost)
-  return s.count + cost <= s.limit
+  return cost <= s.limit - s.count
 end
 
 function fixed_window.take(s, cost)
@@ -32,7 +33,8 @@ function fixed_window.give(s, cost, taken)
 end
 
 function fixed_window.save(s)
-  save_hash(s, { 'count', s.count, 'start', s.start }, s.start + s.window - s.now)
+  redis.call('HSET', s.key, 'count', s.count, 'start', s.start, 'window', write_window(s))
+  expire(s, s.start + s.window - s.now)
 end
 
 function fixed_window.reply(s)

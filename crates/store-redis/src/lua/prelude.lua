@@ -51,23 +51,25 @@ local function write_leases(leases)
   return table.concat(texts, ';')
 end
 
--- Lets the key live `micros` longer than now, and as long as its leases, and a second more.
+-- Lets the key live `micros` longer than s.now, and as long as its leases, and a second more. Redis counts from
+-- its clock, which may have been set back behind s.now.
 local function expire(s, micros)
   for _, l in ipairs(s.leases) do
     micros = math.max(micros, l.expires - s.now)
   end
+  micros = micros + s.now - s.clock
   -- Only a limit that was lowered a lot can owe for years.
   redis.call('PEXPIRE', s.key, math.ceil(math.min(micros, 140737488355328) / 1000) + 1000)
 end
 
--- Writes a hash: `fields` are names and values; leases go with them.
-local function save_hash(s, fields, micros)
-  if #s.leases > 0 then
-    fields[#fields + 1] = 'leases'
-    fields[#fields + 1] = write_leases(s.leases)
-  elseif s.had_leases then
-    redis.call('HDEL', s.key, 'leases')
-  end
-  redis.call('HSET', s.key, unpack(fields))
-  expire(s, micros)
+-- The window, and the leases after it: how windows keep them, so that one look tells whether the window is still
+-- what it was and there are no leases.
+local function write_window(s)
+  local window = string.format('%.0f', s.window)
+  if #s.leases == 0 then return window end
+  return window .. ';' .. write_leases(s.leases)
+end
+
+local function read_window(text)
+  return read_leases(text and string.match(text, ';(.*)$'))
 end

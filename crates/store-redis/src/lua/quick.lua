@@ -57,13 +57,13 @@ repeat
       fits = a >= cost
 
     elseif algorithm == 3 then -- fixed_window
-      local h = call('HMGET', key, 'count', 'start', 'leases')
+      local h = call('HMGET', key, 'count', 'start', 'window')
       local begun = (h[2] or 0) + 0
-      if h[3] or begun > now then sure = false break end
+      if h[1] and h[3] ~= text or begun > now then sure = false break end
       c = now - now % window
       b = c + window
       if begun == c then a, same = h[1] + 0, true else life = b - now end
-      fits = a + cost <= limit
+      fits = cost <= limit - a
 
     elseif algorithm == 4 then -- calendar
       -- Only within a period that has begun here: its end, and the time to live, are known.
@@ -71,10 +71,10 @@ repeat
       if not h[1] or h[4] or now - h[2] < 0 then sure = false break end
       a, b, same = h[1] + 0, h[3] + 0, true
       if now >= b then sure = false break end
-      fits = a + cost <= limit
+      fits = cost <= limit - a
 
     elseif algorithm == 5 then -- sliding_window_counter
-      local h = call('HMGET', key, 'start', 'previous', 'current', 'leases')
+      local h = call('HMGET', key, 'start', 'previous', 'current', 'window')
       local begun = (h[1] or 0) + 0
       a = now - now % window
       if begun == a then
@@ -84,7 +84,7 @@ repeat
         life = a + 2 * window - now
       end
       local counted = b * (a + window - now)
-      if h[4] or begun > now or counted >= 9007199254740992 then sure = false break end
+      if h[1] and h[4] ~= text or begun > now or counted >= 9007199254740992 then sure = false break end
       fits = counted <= (limit - c - cost) * window
 
     else
@@ -146,14 +146,14 @@ repeat
         if same then
           call('HINCRBY', key, 'current', cost == 1 and '1' or format('%d', cost))
         else
-          call('HSET', key, 'start', format('%d', answers[n - 2]), 'previous', format('%d', answers[n - 1]), 'current', format('%d', cost))
+          call('HSET', key, 'start', format('%d', answers[n - 2]), 'previous', format('%d', answers[n - 1]), 'current', format('%d', cost), 'window', plan[m - 2])
         end
       else
         answers[n - 2] = answers[n - 2] + cost
         if same then
           call('HINCRBY', key, 'count', cost == 1 and '1' or format('%d', cost))
         else
-          call('HSET', key, 'count', format('%d', cost), 'start', format('%d', answers[n]))
+          call('HSET', key, 'count', format('%d', cost), 'start', format('%d', answers[n]), 'window', plan[m - 2])
         end
       end
       if life then

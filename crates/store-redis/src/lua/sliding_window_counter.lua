@@ -1,8 +1,9 @@
--- sliding_window_counter: hash start, previous, current [, leases]
+-- sliding_window_counter: hash start, previous, current, window
 --   start     the window's first microsecond, a multiple of the window
 --   current   taken in it
 --   previous  taken in the one before
--- args: limit, window (us)
+--   window    its length in microseconds; then, where there are any, ;leases
+-- args: limit, window (us); text: the window
 
 local sliding_window_counter = {}
 meters[5] = sliding_window_counter
@@ -12,10 +13,10 @@ function sliding_window_counter.load(key, args, clock)
     key = key, now = clock, leases = {}, previous = 0, current = 0,
     limit = args.limit, window = args.window,
   }
-  local h = redis.call('HMGET', key, 'start', 'previous', 'current', 'leases')
+  local h = redis.call('HMGET', key, 'start', 'previous', 'current', 'window')
   local start = tonumber(h[1] or 0)
   s.now = math.max(clock, start)
-  if h[4] then s.leases, s.had_leases = read_leases(h[4]), true end
+  s.leases = read_window(h[4])
   s.start = s.now - math.fmod(s.now, s.window)
   if h[1] and s.start == start then
     s.previous, s.current = tonumber(h[2]), tonumber(h[3])
@@ -50,8 +51,8 @@ function sliding_window_counter.give(s, cost, taken)
 end
 
 function sliding_window_counter.save(s)
-  local life = s.start + 2 * s.window - s.now
-  save_hash(s, { 'start', s.start, 'previous', s.previous, 'current', s.current }, life)
+  redis.call('HSET', s.key, 'start', s.start, 'previous', s.previous, 'current', s.current, 'window', write_window(s))
+  expire(s, s.start + 2 * s.window - s.now)
 end
 
 function sliding_window_counter.reply(s)

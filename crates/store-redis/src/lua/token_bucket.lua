@@ -1,7 +1,7 @@
 -- token_bucket: hash tokens, last_refill, limit
 --   tokens       whole tokens at last_refill (below 0 when the limit was lowered)
 --   last_refill  microseconds: when the last whole token had flowed in
---   limit        rate/burst/window that were in force, to carry over what was used when they change;
+--   limit        rate/window/burst that were in force, to carry over what was used when they change;
 --                then, where there are any, ;part;leases: the next token's progress at
 --                last_refill in 1/window (less than a microsecond's worth), and the leases
 -- args: limit (the rate), window (us), burst; text: the three as they stand in `limit`
@@ -78,7 +78,7 @@ function token_bucket.load(key, args, clock)
   local s, since, limit = load_bucket(key, args, clock, h)
   if since then
     if s.changed then
-      s.tokens = s.tokens + s.burst - tonumber(string.match(limit, '/(%d+)'))
+      s.tokens = s.tokens + s.burst - tonumber(string.match(limit, '/(%d+)$'))
     end
     refill(s, s.now - since, s.flow)
   end

@@ -119,3 +119,21 @@ fn requests_of_one_microsecond_are_told_apart_whatever_they_cost() {
     // A member for each request, and one for their sum.
     assert_eq!(redis.cli(&["ZCARD", "log"]), "5");
 }
+
+/// Lua's numbers are doubles: one more than the largest limit is the limit itself.
+#[test]
+fn the_largest_limit_is_not_passed() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let store = store(&runtime, &redis.url());
+    let limit = Limit::calendar(Cost::MAX, Period::Month, "UTC").unwrap();
+    let all = Check::new(Key::new("all").unwrap(), &limit, Cost::new(Cost::MAX).unwrap()).unwrap();
+    runtime.block_on(async {
+        assert!(store.apply(Verb::Acquire, &Batch::from(all)).await.unwrap()[0].allowed);
+        for _ in 0..2 {
+            let outcome = acquire(&store, "all", &limit).await.unwrap()[0];
+            assert!(!outcome.allowed, "{outcome:?}");
+        }
+    });
+    assert_eq!(redis.cli(&["HGET", "all", "count"]), Cost::MAX.to_string());
+}

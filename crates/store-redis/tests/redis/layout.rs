@@ -82,59 +82,50 @@ fn every_key_of_every_algorithm_and_verb_has_a_time_to_live() {
     }
 }
 
-/// The time to live is not set on every call. Time is made to pass by moving what Redis has into the past, no
-/// further than to the beginning of the step in which the time to live was set, or by a whole step.
+/// The time to live is not set on every call.
 #[test]
 fn a_bucket_lives_until_it_is_full_again() {
-    const FILLS_IN: u64 = 60_000_000;
-    const STEP: u64 = FILLS_IN / 2;
-    let redis = require!(Redis::start());
+    const SECOND: u64 = 1_000_000;
+    const FILLS_IN: u64 = 60 * SECOND;
+    const START: u64 = 30_000_000 * FILLS_IN;
+    let redis = require!(Redis::builder().fake_clock(START).start());
     let runtime = runtime();
     let store = store(&runtime, &redis.url());
-    let number = |words: &[&str]| redis.cli(words).parse::<u64>().unwrap();
-    for (algorithm, time) in
-        [(Algorithm::TokenBucket, "last_refill"), (Algorithm::LeakyBucket, "last_leak")]
-    {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::LeakyBucket] {
         let limit = Limit::new(algorithm, 100, Duration::from_micros(FILLS_IN)).unwrap();
-        for (round, costs) in [[1, 98, 1], [1, 20, 79], [60, 39, 1], [40, 1, 1]].iter().enumerate()
-        {
-            let name = format!("{algorithm}:{round}");
-            let take = |cost| {
+        // What is taken, and after how many seconds.
+        let soon = [(1, 0), (1, 31), (60, 1)];
+        let later = [(1, 70), (1, 5), (97, 20), (1, 2), (50, 31), (5, 1)];
+        for phase in [0, 9, 19, 28] {
+            let (name, mut now) = (format!("{algorithm}:{phase}"), START + phase * SECOND);
+            for (cost, passed) in soon.into_iter().chain(later) {
+                now += passed * SECOND;
+                redis.clock().set(now);
                 let key = headgate::Key::new(&name).unwrap();
                 let check = headgate::Check::new(key, &limit, Cost::new(cost).unwrap()).unwrap();
                 let batch = check.into();
                 let outcomes = headgate::Store::apply(&store, Verb::Acquire, &batch);
-                runtime.block_on(outcomes).unwrap()[0]
-            };
-            assert!(take(costs[0]).allowed);
-            let into_step = number(&["HGET", &name, time]) % STEP;
-            // A whole step may pass at any time: what was set then is no longer relied on.
-            let steps = [(costs[1], into_step / 2), (costs[2], into_step / 2), (40, STEP)];
-            for (cost, passed) in steps {
-                redis.cli(&["HINCRBY", &name, time, &format!("-{passed}")]);
-                let left = number(&["PTTL", &name]) - passed / 1_000;
-                redis.cli(&["PEXPIRE", &name, &left.to_string()]);
-
-                let outcome = take(cost);
+                let outcome = runtime.block_on(outcomes).unwrap()[0];
                 assert!(outcome.allowed, "{name}: {outcome:?}");
-                let lives = Duration::from_millis(number(&["PTTL", &name]));
-                assert!(lives >= outcome.reset_after, "{name}: {lives:?}, {outcome:?}");
+                let ttl: u64 = redis.cli(&["PTTL", &name]).parse().unwrap();
+                assert!(Duration::from_millis(ttl) >= outcome.reset_after, "{ttl} ms: {outcome:?}");
             }
         }
     }
 }
 
 #[test]
-fn a_bucket_whose_limit_became_slower_or_larger_lives_as_long_as_that_takes() {
-    let redis = require!(Redis::start());
+fn a_limit_that_became_slower_or_larger_lives_as_long_as_that_takes() {
+    let redis = require!(Redis::builder().fake_clock(30_000_000 * 60_000_000).start());
     let runtime = runtime();
     let store = store(&runtime, &redis.url());
-    for algorithm in [Algorithm::TokenBucket, Algorithm::LeakyBucket] {
+    for algorithm in Algorithm::ALL.into_iter().filter(|it| *it != Algorithm::Calendar) {
         let name = algorithm.name();
-        let small = Limit::new(algorithm, 100, Duration::from_secs(10)).unwrap();
+        let quick = Limit::new(algorithm, 100, Duration::from_secs(10)).unwrap();
         let slow = Limit::new(algorithm, 100, Duration::from_secs(1_000)).unwrap();
-        let large = slow.clone().with_burst(1_000).unwrap();
-        for (limit, least) in [(small, 10), (slow, 1_000), (large, 10_000)] {
+        let large = slow.clone().with_burst(1_000);
+        let steps = [Ok(quick), Ok(slow), large].into_iter().flatten().zip([10, 1_000, 10_000]);
+        for (limit, least) in steps {
             runtime.block_on(acquire(&store, name, &limit)).unwrap();
             let ttl: u64 = redis.cli(&["TTL", name]).parse().unwrap();
             assert!(ttl >= least, "{name}: {ttl} s of {least} s");
@@ -149,9 +140,23 @@ fn the_largest_batch_is_one_call() {
     let store = store(&runtime, &redis.url());
     let names: Vec<String> = (0..headgate::Batch::MAX_CHECKS).map(|i| format!("key:{i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let outcomes = runtime.block_on(apply(&store, Verb::Acquire, &names, &per_minute(5))).unwrap();
-    assert!(outcomes.iter().all(|outcome| outcome.allowed && outcome.remaining == 4));
-    assert_eq!(redis.cli(&["DBSIZE"]), headgate::Batch::MAX_CHECKS.to_string());
+    let limit = per_minute(5);
+    // The first call brings the script.
+    runtime.block_on(acquire(&store, "first", &limit)).unwrap();
+    redis.cli(&["CONFIG", "RESETSTAT"]);
+    for left in [4, 3] {
+        let outcomes = apply(&store, Verb::Acquire, &names, &limit);
+        let outcomes = runtime.block_on(outcomes).unwrap();
+        assert!(outcomes.iter().all(|outcome| outcome.allowed && outcome.remaining == left));
+    }
+    let stats = redis.cli(&["INFO", "commandstats"]);
+    let calls = |command: &str| {
+        let line = stats.lines().find_map(|line| line.strip_prefix(command)).unwrap_or(":calls=0,");
+        line.split(['=', ',']).nth(1).unwrap().parse::<usize>().unwrap()
+    };
+    assert_eq!((calls("cmdstat_evalsha"), calls("cmdstat_eval:")), (2, 0), "{stats}");
+    // The long way would look at each a second time.
+    assert_eq!(calls("cmdstat_hmget"), 2 * headgate::Batch::MAX_CHECKS, "{stats}");
 }
 
 #[test]
@@ -185,9 +190,13 @@ fn a_value_that_is_not_ours_is_an_error_of_that_key_alone_and_a_reset_clears_it(
         "limit",
         "y",
     ]);
+    let least = i64::MIN.to_string();
+    let now = redis.cli(&["TIME"]).lines().next().unwrap().to_owned() + "000000";
+    let limit = ["last_refill", &now, "limit", "5/60000000/5"];
+    redis.cli(&[&["HSET", "wrong-number", "tokens", &least][..], &limit].concat());
     runtime.block_on(async {
         let limit = per_minute(5);
-        for key in ["wrong-type", "wrong-content"] {
+        for key in ["wrong-type", "wrong-content", "wrong-number"] {
             let error = acquire(&store, key, &limit).await.unwrap_err();
             assert!(matches!(error, StoreError::Corrupt(_)), "{key}: {error}");
             assert!(!error.is_outage());
