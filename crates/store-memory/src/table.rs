@@ -48,6 +48,10 @@ impl Table {
             if at < 4 {
                 return Some(&mut self.slots[home + at].packed);
             }
+            // It would stand before all that are larger, and before any gap.
+            if few.iter().any(|slot| slot.fingerprint == 0 || slot.fingerprint > wanted) {
+                return None;
+            }
         }
         let i = self.find(fingerprint).ok()?;
         Some(&mut self.slots[i].packed)
