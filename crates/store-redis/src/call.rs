@@ -4,7 +4,11 @@ mod answer;
 
 use std::iter;
 
-use headgate::{Check, Stake, Timestamp, Verb, algorithm::Calendar, limit::Rule};
+use headgate::{
+    Check, Stake, Timestamp, Verb,
+    algorithm::{Bucket, Calendar},
+    limit::Rule,
+};
 use redis::{Arg, Cmd};
 
 use crate::Script;
@@ -130,22 +134,25 @@ fn stakes(checks: &[Check<'_>]) -> String {
 
 /// What `driver.lua` says of `ARGV[4]`, for one check.
 fn pack(packed: &mut Vec<u8>, check: &Check<'_>, now: Timestamp) {
-    let (algorithm, limit, window, burst) = match check.limit().rule() {
-        Rule::TokenBucket(b) => (1, b.rate().into(), b.window(), b.burst().into()),
-        Rule::LeakyBucket(b) => (2, b.rate().into(), b.window(), b.burst().into()),
-        Rule::SlidingWindow(w) => (6, w.limit().into(), w.window(), 0),
-        Rule::SlidingWindowCounter(w) => (5, w.limit().into(), w.window(), 0),
-        Rule::FixedWindow(w) => (3, w.limit().into(), w.window(), 0),
-        Rule::Calendar(c) => (4, c.limit(), 0, 0),
+    let (algorithm, first, second) = match check.limit().rule() {
+        Rule::TokenBucket(b) => (1, interval(b), b.burst().into()),
+        Rule::LeakyBucket(b) => (2, interval(b), b.burst().into()),
+        Rule::FixedWindow(w) => (3, w.limit().into(), w.window()),
+        Rule::Calendar(c) => (4, c.limit(), 0),
+        Rule::SlidingWindowCounter(w) => (5, w.limit().into(), w.window()),
+        Rule::SlidingWindow(w) => (6, w.limit().into(), w.window()),
     };
     packed.push(algorithm);
-    for number in [check.cost().get(), limit, window, burst] {
+    for number in [check.cost().get(), first, second] {
         packed.extend_from_slice(&double(number).to_le_bytes());
     }
     match check.limit().rule() {
-        Rule::TokenBucket(_) | Rule::LeakyBucket(_) => list(packed, b'/', [limit, window, burst]),
+        Rule::TokenBucket(b) | Rule::LeakyBucket(b) => {
+            list(packed, b'/', [b.rate().into(), b.window(), b.burst().into()]);
+        }
         Rule::Calendar(calendar) => list(packed, b',', periods(calendar, now)),
-        Rule::SlidingWindowCounter(_) | Rule::FixedWindow(_) => list(packed, b' ', [window]),
+        Rule::SlidingWindowCounter(w) => list(packed, b' ', [w.window()]),
+        Rule::FixedWindow(w) => list(packed, b' ', [w.window()]),
         Rule::SlidingWindow(_) => {}
     }
     packed.push(0);
@@ -159,6 +166,12 @@ fn list<const N: usize>(text: &mut Vec<u8>, between: u8, numbers: [u64; N]) {
         }
         text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
     }
+}
+
+/// In how many microseconds a token flows back; 0 if that is no whole number.
+const fn interval(bucket: &Bucket) -> u64 {
+    let (window, rate) = (bucket.window(), bucket.rate() as u64);
+    if window.is_multiple_of(rate) { window / rate } else { 0 }
 }
 
 /// Exact: all numbers of a limit are at most 2^53.

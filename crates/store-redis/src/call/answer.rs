@@ -40,18 +40,16 @@ pub(crate) fn outcomes(
     checks.iter().zip(parts).map(|(check, part)| outcome(verb, check, &Part::read(part)?)).collect()
 }
 
-/// Reads what `quick.lua` writes: the time, and four numbers for every check. No state has leases then.
+/// Reads what `quick.lua` writes: the time, and two or three numbers for every check. No state has leases then.
 fn quick_outcomes(checks: &[Check<'_>], packed: &[u8]) -> Result<Outcomes, Malformed> {
-    let ([now, numbers @ ..], []) = packed.as_chunks::<8>() else {
+    let (numbers, []) = packed.as_chunks::<8>() else {
         return Err(Malformed);
     };
-    let (parts, rest) = numbers.as_chunks::<4>();
-    if parts.len() != checks.len() || !rest.is_empty() {
-        return Err(Malformed);
-    }
-    let now = Timestamp::from_micros(unsigned(whole(*now))?);
-    let parts = parts.iter().map(|part| part.map(whole));
-    checks.iter().zip(parts).map(|(check, part)| quick_outcome(check, now, part)).collect()
+    let mut numbers = numbers.iter().map(|bytes| whole(*bytes));
+    let now = Timestamp::from_micros(unsigned(numbers.next().ok_or(Malformed)?)?);
+    let outcomes = checks.iter().map(|check| quick_outcome(check, now, &mut numbers));
+    let outcomes = outcomes.collect::<Result<_, _>>()?;
+    if numbers.next().is_some() { Err(Malformed) } else { Ok(outcomes) }
 }
 
 /// Lua's numbers are doubles, and ours are whole.
@@ -60,21 +58,27 @@ fn whole(bytes: [u8; 8]) -> i64 {
     f64::from_le_bytes(bytes) as i64
 }
 
-fn quick_outcome(check: &Check<'_>, now: Timestamp, part: [i64; 4]) -> Result<Outcome, Malformed> {
-    let [allowed, a, b, c] = part;
-    let (limit, cost, allowed) = (check.limit(), check.cost(), allowed == 1);
+fn quick_outcome(
+    check: &Check<'_>,
+    now: Timestamp,
+    numbers: &mut impl Iterator<Item = i64>,
+) -> Result<Outcome, Malformed> {
+    let mut number = || numbers.next().ok_or(Malformed);
+    let (limit, cost) = (check.limit(), check.cost());
+    let (first, signed) = (number()?, number()?);
+    // A time: it is below zero where the check is refused.
+    let (time, allowed) = (signed.unsigned_abs(), signed > 0);
     let state = match limit.rule() {
         Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => {
-            let since = Timestamp::from_micros(unsigned(b)?);
-            bucket_state(bucket, a, 0, bucket.rate(), since)?
+            bucket_state(bucket, first, 0, bucket.rate(), Timestamp::from_micros(time))?
         }
         Rule::FixedWindow(_) | Rule::Calendar(_) => {
-            State::Window(fixed_window::State { count: unsigned(a)?, end: unsigned(b)? })
+            State::Window(fixed_window::State { count: unsigned(first)?, end: time })
         }
         Rule::SlidingWindowCounter(_) => State::Counter(sliding_window_counter::State {
-            start: unsigned(a)?,
-            previous: unsigned(b)?,
-            current: unsigned(c)?,
+            start: time,
+            previous: unsigned(first)?,
+            current: unsigned(number()?)?,
         }),
         Rule::SlidingWindow(_) => return Err(Malformed),
     };

@@ -8,8 +8,9 @@
 --          a  takes if it fits and the others do       o  takes if it fits, whatever the others say
 --          g  is only asked                            (a, o and g stop nobody)
 -- ARGV[4]  for every key, in binary: a byte for the algorithm (1 token_bucket, 2 leaky_bucket, 3 fixed_window,
---          4 calendar, 5 sliding_window_counter, 6 sliding_window), four doubles (cost; limit, window and burst,
---          as far as the algorithm has them), and a text, which it explains and which ends with a zero
+--          4 calendar, 5 sliding_window_counter, 6 sliding_window), three doubles (cost; limit and window, of
+--          buckets the time of a token, or 0 if that is no whole number, and the burst), and a text, which the
+--          algorithm explains and which ends with a zero
 -- Answers, for every key: 1 or 0 (would it be admitted by itself), the time of
 -- the decision, its leases, and the algorithm's own numbers. Or just the time,
 -- when that is in none of the calendar periods listed.
@@ -80,10 +81,10 @@ end
 -- All are read before anything is written: a state that cannot be read stops the whole.
 local states, next = {}, 1
 for i = 1, #KEYS do
-  local algorithm, cost, limit, window, burst, text
-  algorithm, cost, limit, window, burst, text, next = struct.unpack('<Bdddds', ARGV[4], next)
+  local algorithm, cost, limit, window, text
+  algorithm, cost, limit, window, text, next = struct.unpack('<Bddds', ARGV[4], next)
   local meter = meters[algorithm]
-  local s = meter.load(KEYS[i], { limit = limit, window = window, burst = burst, text = text }, clock)
+  local s = meter.load(KEYS[i], { limit = limit, window = window, text = text }, clock)
   -- Only the caller knows calendars, but only this clock counts: tell it the time, to be asked again.
   if s.outside then return s.now end
   s.meter, s.cost, s.clock = meter, cost, clock

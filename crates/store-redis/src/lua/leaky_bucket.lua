@@ -10,7 +10,8 @@ meters[2] = leaky_bucket
 
 function leaky_bucket.load(key, args, clock)
   local h = redis.call('HMGET', key, 'level', 'last_leak', 'limit')
-  h[1] = h[1] and args.burst - assert(tonumber(h[1]), 'level is no number')
+  local _, _, burst = terms(args.text)
+  h[1] = h[1] and burst - assert(tonumber(h[1]), 'level is no number')
   local s, since = load_bucket(key, args, clock, h)
   if since then refill(s, s.now - since, s.flow) end
   return s

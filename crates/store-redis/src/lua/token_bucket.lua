@@ -4,7 +4,7 @@
 --   limit        rate/window/burst that were in force, to carry over what was used when they change;
 --                then, where there are any, ;part;leases: the next token's progress at
 --                last_refill in 1/window (less than a microsecond's worth), and the leases
--- args: limit (the rate), window (us), burst; text: the three as they stand in `limit`
+-- args: text: what `limit` says of it
 
 -- Lets tokens flow into s for `elapsed` microseconds.
 local function refill(s, elapsed, rate)
@@ -35,12 +35,16 @@ local function bucket_life(s)
   return muldiv(s.window, s.burst - math.min(s.tokens, 0), s.rate) + 1
 end
 
+-- Rate, window (us) and burst.
+local function terms(text)
+  local rate, window, burst = string.match(text, '^(%d+)/(%d+)/(%d+)$')
+  return tonumber(rate), tonumber(window), tonumber(burst)
+end
+
 -- A bucket of h: {tokens or nil, since, limit}.
 local function load_bucket(key, args, clock, h)
-  local s = {
-    key = key, now = clock, leases = {}, part = 0, limit = args.text,
-    rate = args.limit, window = args.window, burst = args.burst,
-  }
+  local s = { key = key, now = clock, leases = {}, part = 0, limit = args.text }
+  s.rate, s.window, s.burst = terms(args.text)
   s.tokens, s.flow = s.burst, s.rate
   if not h[1] then return s end
 
