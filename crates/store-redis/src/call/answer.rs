@@ -40,16 +40,25 @@ pub(crate) fn outcomes(
     checks.iter().zip(parts).map(|(check, part)| outcome(verb, check, &Part::read(part)?)).collect()
 }
 
-/// Reads what `quick.lua` writes: the time, and two or three numbers for every check. No state has leases then.
+/// Reads what `quick.lua` writes: the time, then the first number of every check, the second of every check,
+/// and, if there are counters, the third. No state has leases then.
 fn quick_outcomes(checks: &[Check<'_>], packed: &[u8]) -> Result<Outcomes, Malformed> {
-    let (numbers, []) = packed.as_chunks::<8>() else {
+    let ([now, numbers @ ..], []) = packed.as_chunks::<8>() else {
         return Err(Malformed);
     };
-    let mut numbers = numbers.iter().map(|bytes| whole(*bytes));
-    let now = Timestamp::from_micros(unsigned(numbers.next().ok_or(Malformed)?)?);
-    let outcomes = checks.iter().map(|check| quick_outcome(check, now, &mut numbers));
-    let outcomes = outcomes.collect::<Result<_, _>>()?;
-    if numbers.next().is_some() { Err(Malformed) } else { Ok(outcomes) }
+    let now = Timestamp::from_micros(unsigned(whole(*now))?);
+    let (firsts, numbers) = numbers.split_at_checked(checks.len()).ok_or(Malformed)?;
+    let (seconds, thirds) = numbers.split_at_checked(checks.len()).ok_or(Malformed)?;
+    let outcome = |(i, check): (usize, &_)| {
+        quick_outcome(
+            check,
+            now,
+            whole(firsts[i]),
+            whole(seconds[i]),
+            thirds.get(i).copied().map(whole),
+        )
+    };
+    checks.iter().enumerate().map(outcome).collect()
 }
 
 /// Lua's numbers are doubles, and ours are whole.
@@ -61,13 +70,13 @@ fn whole(bytes: [u8; 8]) -> i64 {
 fn quick_outcome(
     check: &Check<'_>,
     now: Timestamp,
-    numbers: &mut impl Iterator<Item = i64>,
+    first: i64,
+    second: i64,
+    third: Option<i64>,
 ) -> Result<Outcome, Malformed> {
-    let mut number = || numbers.next().ok_or(Malformed);
     let (limit, cost) = (check.limit(), check.cost());
-    let (first, signed) = (number()?, number()?);
     // A time: it is below zero where the check is refused.
-    let (time, allowed) = (signed.unsigned_abs(), signed > 0);
+    let (time, allowed) = (second.unsigned_abs(), second > 0);
     let state = match limit.rule() {
         Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => {
             bucket_state(bucket, first, 0, bucket.rate(), Timestamp::from_micros(time))?
@@ -78,7 +87,7 @@ fn quick_outcome(
         Rule::SlidingWindowCounter(_) => State::Counter(sliding_window_counter::State {
             start: time,
             previous: unsigned(first)?,
-            current: unsigned(number()?)?,
+            current: unsigned(third.ok_or(Malformed)?)?,
         }),
         Rule::SlidingWindow(_) => return Err(Malformed),
     };
