@@ -48,14 +48,22 @@ repeat
           left, special = y - left, true
           if left < 0 then sure = false break end
         end
-        local passed
-        if elapsed < x and left < y then
-          a, b, passed, same, special = left, now - elapsed, 0, true, true
+        -- One assignment after the other: several at once go through copies.
+        local passed = 0
+        if elapsed >= (y - left) * x then
+          a = y
+          b = now
+          passed = elapsed
+        elseif elapsed < x then
+          a = left
+          b = now - elapsed
+          same = true
+          special = true
         else
           local rest = elapsed % x
           passed = elapsed - rest
-          a, b = left + passed / x, now - rest
-          if a >= y then a, b, passed = y, now, elapsed end
+          a = left + passed / x
+          b = now - rest
         end
         -- Time goes in steps of half of what it takes to fill. The time to live is set when last_refill
         -- enters another step, to a second more than it takes to fill. Is that past the time when
