@@ -67,11 +67,7 @@ impl Table {
             return;
         };
         let free = (at..self.slots.len()).find(|i| self.slots[*i].fingerprint == 0);
-        let free = free.unwrap_or_else(|| {
-            self.slots.reserve_exact(Self::SPARE);
-            self.slots.push(Slot::default());
-            self.slots.len() - 1
-        });
+        let free = free.unwrap_or_else(|| self.add_slot());
         self.slots.copy_within(at..free, at + 1);
         self.slots[at] = Slot { fingerprint: fingerprint.get(), packed };
         self.len += 1;
@@ -123,6 +119,14 @@ impl Table {
         Err(self.slots.len())
     }
 
+    /// Adds a free slot that is nobody's home.
+    #[cold]
+    fn add_slot(&mut self) -> usize {
+        self.slots.reserve_exact(Self::SPARE);
+        self.slots.push(Slot::default());
+        self.slots.len() - 1
+    }
+
     fn remove_at(&mut self, mut hole: usize) {
         while let Some(next) = self.slots.get(hole + 1).copied() {
             // One that is at home stays; so does everything after it.
@@ -142,19 +146,19 @@ impl Table {
     fn rebuild(&mut self, now: u64) {
         let soon = now < self.rebuilt_at + Self::SOON;
         let kept = |slot: &&Slot| slot.fingerprint != 0 && (soon || !slot.packed.is_spent(now));
-        let len = self.slots.iter().filter(kept).count();
+        let len = if soon { self.len() } else { self.slots.iter().filter(kept).count() };
         let homes = (len * 15 / 8).max(Self::MIN_HOMES);
-        let slots = Vec::with_capacity(homes + Self::SPARE);
+        let slots = vec![Slot::default(); homes + Self::SPARE];
         let mut grown = Self { slots, homes: homes as u32, len: len as u32, rebuilt_at: now };
+        let mut next = 0;
         for slot in self.slots.iter().filter(kept) {
-            let home = grown.home(slot.fingerprint);
-            if grown.slots.len() < home {
-                grown.slots.resize(home, Slot::default());
+            let at = grown.home(slot.fingerprint).max(next);
+            if at == grown.slots.len() {
+                grown.add_slot();
             }
-            grown.slots.push(*slot);
+            grown.slots[at] = *slot;
+            next = at + 1;
         }
-        let all = grown.slots.len().max(homes + Self::SPARE);
-        grown.slots.resize(all, Slot::default());
         *self = grown;
     }
 }

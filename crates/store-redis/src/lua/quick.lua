@@ -19,8 +19,8 @@ repeat
   -- A table made of so many bytes, whatever they are, has the length that it will need.
   local answers = { string.byte(checks, 1, 3 * count) }
   -- How a key is written down: {algorithm, cost, whether only one number changes, the time to live unless that is
-  -- long enough as it is, limit or interval, window or burst, text}. Of a token bucket that gives one token, and
-  -- needs no more than its numbers: true; nil if it has as many as after the last one, so that only the time is new.
+  -- long enough as it is, window or burst, text}. Of a token bucket that gives one token and whose time to live is
+  -- long enough: true; nil if it then has as many as it had, so that only the time is new.
   local plan = { nil, nil, nil, nil, nil, nil, nil, nil }
   local sure, all, counters, at = true, true, false, 1
   for i = 1, count do
@@ -159,8 +159,10 @@ repeat
           answers[i] = a
           if same then
             call('HINCRBY', key, 'tokens', format('-%d', cost))
-          else
+          elseif life then
             call('HSET', key, 'tokens', format('%d', a), 'last_refill', format('%d', b), 'limit', text)
+          else
+            call('HSET', key, 'tokens', format('%d', a), 'last_refill', format('%d', b))
           end
         elseif algorithm == 2 then
           a = a - cost
