@@ -16,12 +16,12 @@ repeat
   local count, staked = #keys, stakes ~= ''
   local time = call('TIME')
   local now = time[1] * 1000000 + time[2]
-  -- A table made of so many bytes, whatever they are, has the length that it will need.
-  local answers = { string.byte(checks, 1, 3 * count) }
+  -- Room for ten keys from the start, so that it does not grow with each.
+  local answers = { nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
   -- How a key is written down: {algorithm, cost, whether only one number changes, the time to live unless that is
   -- long enough as it is, window or burst, text}. Of a token bucket that gives one token and whose time to live is
   -- long enough: true; nil if it then has as many as it had, so that only the time is new.
-  local plan = { nil, nil, nil, nil, nil, nil, nil, nil }
+  local plan = {}
   local sure, all, counters, at = true, true, false, 1
   for i = 1, count do
     local algorithm, cost, x, y, text, next = unpack_check('<Bddds', checks, at)
@@ -195,6 +195,10 @@ repeat
       end
     end
   end
-  local shown = counters and 3 * count or 2 * count
+  local shown = 2 * count
+  if counters then
+    shown = 3 * count
+    for i = shown - count + 1, shown do answers[i] = answers[i] or 0 end
+  end
   return struct.pack('<d' .. string.rep('d', shown), now, unpack(answers, 1, shown))
 until true
