@@ -20,8 +20,8 @@ repeat
   local answers = { nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
   -- How a key is written down: {algorithm, cost, whether only one number changes, the time to live unless that is
   -- long enough as it is, window or burst, text}. Of a token bucket that gives one token and whose time to live is
-  -- long enough: true; nil if it then has as many as it had, so that only the time is new.
-  local plan = {}
+  -- long enough, just what is new: 'tokens', 'both' its tokens and their time, or nil, which is the time alone.
+  local plan = { nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
   local sure, all, counters, at = true, true, false, 1
   for i = 1, count do
     local algorithm, cost, x, y, text, next = unpack_check('<Bddds', checks, at)
@@ -58,7 +58,6 @@ repeat
           a = left
           b = now - elapsed
           same = true
-          special = true
         else
           local rest = elapsed % x
           passed = elapsed - rest
@@ -117,8 +116,10 @@ repeat
     answers[i], answers[count + i] = a, b
     if special or cost ~= 1 then
       plan[i] = { algorithm, cost, same or false, life or false, y, text }
+    elseif same then
+      plan[i] = 'tokens'
     elseif a ~= left + 1 then
-      plan[i] = true
+      plan[i] = 'both'
     end
   end
 
@@ -127,7 +128,10 @@ repeat
     local format, now_text, tokens_shown, tokens_text = string.format
     for i = 1, count do
       local key, how, a, b = keys[i], plan[i], answers[i], answers[count + i]
-      if not how or how == true then
+      if how == 'tokens' then
+        answers[i] = a - 1
+        call('HINCRBY', key, 'tokens', '-1')
+      elseif not how or how == 'both' then
         a = a - 1
         answers[i] = a
         local since = now_text
@@ -158,7 +162,7 @@ repeat
           a = a - cost
           answers[i] = a
           if same then
-            call('HINCRBY', key, 'tokens', format('-%d', cost))
+            call('HINCRBY', key, 'tokens', cost == 1 and '-1' or format('-%d', cost))
           elseif life then
             call('HSET', key, 'tokens', format('%d', a), 'last_refill', format('%d', b), 'limit', text)
           else
@@ -168,7 +172,7 @@ repeat
           a = a - cost
           answers[i] = a
           if same then
-            call('HINCRBY', key, 'level', format('%d', cost))
+            call('HINCRBY', key, 'level', cost == 1 and '1' or format('%d', cost))
           else
             call('HSET', key, 'level', format('%d', y - a), 'last_leak', format('%d', b), 'limit', text)
           end
@@ -176,7 +180,7 @@ repeat
           local current = answers[2 * count + i] + cost
           answers[2 * count + i] = current
           if same then
-            call('HINCRBY', key, 'current', format('%d', cost))
+            call('HINCRBY', key, 'current', cost == 1 and '1' or format('%d', cost))
           else
             call('HSET', key, 'start', format('%d', b), 'previous', format('%d', a), 'current', format('%d', current), 'window', text)
           end
@@ -184,7 +188,7 @@ repeat
           a = a + cost
           answers[i] = a
           if same then
-            call('HINCRBY', key, 'count', format('%d', cost))
+            call('HINCRBY', key, 'count', cost == 1 and '1' or format('%d', cost))
           else
             call('HSET', key, 'count', format('%d', a), 'start', format('%d', b - y), 'window', text)
           end
