@@ -49,14 +49,12 @@ fn quick_outcomes(checks: &[Check<'_>], packed: &[u8]) -> Result<Outcomes, Malfo
     let now = Timestamp::from_micros(unsigned(whole(*now))?);
     let (firsts, numbers) = numbers.split_at_checked(checks.len()).ok_or(Malformed)?;
     let (seconds, thirds) = numbers.split_at_checked(checks.len()).ok_or(Malformed)?;
-    let outcome = |(i, check): (usize, &_)| {
-        quick_outcome(
-            check,
-            now,
-            whole(firsts[i]),
-            whole(seconds[i]),
-            thirds.get(i).copied().map(whole),
-        )
+    if !thirds.is_empty() && thirds.len() != checks.len() {
+        return Err(Malformed);
+    }
+    let outcome = |(i, check): (usize, &Check<'_>)| {
+        let third = thirds.get(i).copied().map(whole);
+        quick_outcome(check, now, whole(firsts[i]), whole(seconds[i]), third)
     };
     checks.iter().enumerate().map(outcome).collect()
 }
@@ -234,4 +232,44 @@ fn read_lease(text: &str) -> Option<Lease> {
         taken_at: Timestamp::from_micros(number()?),
         expires_at: Timestamp::from_micros(number()?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use headgate::Key;
+
+    use super::*;
+
+    fn answer(numbers: &[f64]) -> Vec<u8> {
+        numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    fn check(limit: &Limit) -> Check<'_> {
+        Check::new(Key::new("key").unwrap(), limit, Cost::ONE).unwrap()
+    }
+
+    #[test]
+    fn numbers_that_are_too_few_or_too_many_are_an_error() {
+        let minute = Duration::from_secs(60);
+        let bucket = Limit::token_bucket(10, minute).unwrap();
+        let counter = Limit::sliding_window_counter(10, minute).unwrap();
+        let (now, tokens, start) = (120e6, 9.0, 60e6);
+        let read = |limits: [&Limit; 2], numbers: &[f64]| {
+            quick_outcomes(&limits.map(check), &answer(numbers))
+                .map(|outcomes| outcomes[0].remaining)
+        };
+
+        let buckets = [now, tokens, tokens, now, now];
+        assert_eq!(read([&bucket, &bucket], &buckets).ok(), Some(9));
+        let counters = [now, 0.0, tokens, start, now, 1.0, 0.0];
+        assert_eq!(read([&counter, &bucket], &counters).ok(), Some(9));
+        assert!(read([&counter, &bucket], &counters[..5]).is_err(), "a counter has three");
+        for count in [0, 1, 2, 4, 6] {
+            assert!(read([&bucket, &bucket], &counters[..count]).is_err(), "{count} numbers");
+        }
+        let one_more = [&counters[..], &[0.0]].concat();
+        assert!(read([&counter, &bucket], &one_more).is_err());
+        let checks = [check(&bucket), check(&bucket)];
+        assert!(quick_outcomes(&checks, &answer(&buckets)[1..]).is_err(), "a byte is missing");
+    }
 }
