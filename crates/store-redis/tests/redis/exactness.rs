@@ -106,6 +106,38 @@ fn skewed_client_clocks_change_nothing() {
 }
 
 #[test]
+fn every_check_of_a_long_mixed_batch_gets_its_own_numbers() {
+    let redis = require!(Redis::builder().fake_clock(START).start());
+    let runtime = runtime();
+    let store = store(&runtime, &redis.url());
+    let minute = Duration::from_secs(60);
+    let limits: Vec<Limit> = (0..25)
+        .map(|i| match i % 4 {
+            0 => Limit::token_bucket(10 + i, minute),
+            1 => Limit::sliding_window_counter(10 + i, minute),
+            2 => Limit::fixed_window(10 + i, minute),
+            _ => Limit::leaky_bucket(10 + i, minute),
+        })
+        .collect::<Result<_, _>>()
+        .unwrap();
+    let names: Vec<String> = (0..limits.len()).map(|i| format!("mixed:{i}")).collect();
+    let checks = || {
+        names.iter().zip(&limits).zip(1..).map(|((name, limit), cost)| {
+            let (key, cost) = (Key::new(name).unwrap(), Cost::new(1 + cost % 2).unwrap());
+            Check::new(key, limit, cost).unwrap()
+        })
+    };
+    for round in 1..=3 {
+        let batch = Batch::new(checks()).unwrap();
+        let outcomes = runtime.block_on(store.apply(Verb::Acquire, &batch)).unwrap();
+        for (check, outcome) in checks().zip(&outcomes) {
+            let left = check.limit().capacity() - round * check.cost().get();
+            assert_eq!((outcome.allowed, outcome.remaining), (true, left), "{check:?}");
+        }
+    }
+}
+
+#[test]
 fn requests_of_one_microsecond_are_told_apart_whatever_they_cost() {
     let redis = require!(Redis::builder().fake_clock(START).start());
     let runtime = runtime();
