@@ -122,7 +122,9 @@ impl Table {
     /// Adds a free slot that is nobody's home.
     #[cold]
     fn add_slot(&mut self) -> usize {
-        self.slots.reserve_exact(Self::SPARE);
+        if self.slots.len() == self.slots.capacity() {
+            self.slots.reserve_exact(Self::SPARE);
+        }
         self.slots.push(Slot::default());
         self.slots.len() - 1
     }

@@ -147,8 +147,10 @@ fn pack(packed: &mut Vec<u8>, check: &Check<'_>, now: Timestamp) {
         packed.extend_from_slice(&double(number).to_le_bytes());
     }
     match check.limit().rule() {
-        Rule::TokenBucket(b) | Rule::LeakyBucket(b) => {
-            list(packed, b'/', [b.rate().into(), b.window(), b.burst().into()]);
+        Rule::TokenBucket(b) => list(packed, b'/', terms(b)),
+        Rule::LeakyBucket(b) => {
+            packed.extend_from_slice(b"leaky ");
+            list(packed, b'/', terms(b));
         }
         Rule::Calendar(calendar) => list(packed, b',', periods(calendar, now)),
         Rule::SlidingWindowCounter(w) => list(packed, b' ', [w.window()]),
@@ -166,6 +168,10 @@ fn list<const N: usize>(text: &mut Vec<u8>, between: u8, numbers: [u64; N]) {
         }
         text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
     }
+}
+
+fn terms(bucket: &Bucket) -> [u64; 3] {
+    [bucket.rate().into(), bucket.window(), bucket.burst().into()]
 }
 
 /// In how many microseconds a token flows back; 0 if that is no whole number.

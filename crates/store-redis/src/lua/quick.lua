@@ -16,11 +16,11 @@ repeat
   local count, staked = #keys, stakes ~= ''
   local time = call('TIME')
   local now = time[1] * 1000000 + time[2]
-  -- Room for ten keys from the start, so that it does not grow with each.
+  -- Room for two numbers of ten keys from the start, so that it does not grow with each.
   local answers = { nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
   -- How a key is written down: {algorithm, cost, whether only one number changes, the time to live unless that is
-  -- long enough as it is, window or burst, text}. Of a token bucket that gives one token and whose time to live is
-  -- long enough, just what is new: 'tokens', 'both' its tokens and their time, or nil, which is the time alone.
+  -- long enough as it is, window or burst, text}. Of a token bucket that was there, where all share, that gives one
+  -- token and lives long enough, just what is new: 'tokens', 'both' tokens and time, or nil, which is the time alone.
   local plan = { nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
   local sure, all, counters, at = true, true, false, 1
   for i = 1, count do
@@ -31,8 +31,8 @@ repeat
     if algorithm <= 2 then -- token_bucket, leaky_bucket: x is the time of a token if that is a whole number, y the burst
       if x == 0 then sure = false break end
       -- HVALS is cheaper than HMGET. The order is that in which they were written, unless Redis has made a table of
-      -- the hash, as it does where there were many leases. Then `limit` is not the third, or more tokens than a
-      -- bucket holds give away that they are a time.
+      -- the hash, as it does for a lease. Then the third is not this limit, or more tokens than a bucket holds give
+      -- away that they are a time. What the other kind of bucket left here has another third, too.
       local h = call('HVALS', key)
       left = h[1]
       if not left then
@@ -174,7 +174,7 @@ repeat
           if same then
             call('HINCRBY', key, 'level', cost == 1 and '1' or format('%d', cost))
           else
-            call('HSET', key, 'level', format('%d', y - a), 'last_leak', format('%d', b), 'limit', text)
+            call('HSET', key, 'level', format('%d', y - a), 'last_leak', format('%d', b), 'leak', text)
           end
         elseif algorithm == 5 then
           local current = answers[2 * count + i] + cost

@@ -37,7 +37,7 @@ end
 
 -- Rate, window (us) and burst.
 local function terms(text)
-  local rate, window, burst = string.match(text, '^(%d+)/(%d+)/(%d+)$')
+  local rate, window, burst = string.match(text, '(%d+)/(%d+)/(%d+)$')
   return tonumber(rate), tonumber(window), tonumber(burst)
 end
 
@@ -53,23 +53,27 @@ local function load_bucket(key, args, clock, h)
   local left, part, leases = string.match(h[3], '^([^;]*);(%d+);(.*)$')
   if left then
     s.part, s.leases = tonumber(part), read_leases(leases)
+    s.had_leases = #s.leases > 0
   else
     left = h[3]
   end
   if left ~= s.limit then
-    s.flow, s.changed = tonumber(string.match(left, '^%d+')), true
+    s.flow, s.changed = tonumber(string.match(left, '%d+')), true
   end
   return s, since, left
 end
 
-local function save_bucket(s, tokens_name, tokens, since_name)
+local function save_bucket(s, tokens_name, tokens, since_name, limit_name)
   s.flow = s.rate
   local since, part = last_whole(s, s.rate)
   local limit = s.limit
   if part > 0 or #s.leases > 0 then
     limit = string.format('%s;%.0f;%s', limit, part, write_leases(s.leases))
   end
-  redis.call('HSET', s.key, tokens_name, tokens, since_name, since, 'limit', limit)
+  -- Redis made a table of the hash for the length of the leases. Only anew does it become a list again, whose
+  -- values quick.lua knows by their order.
+  if s.had_leases and #s.leases == 0 and redis.call('HLEN', s.key) == 3 then redis.call('DEL', s.key) end
+  redis.call('HSET', s.key, tokens_name, tokens, since_name, since, limit_name, limit)
   expire(s, bucket_life(s))
 end
 
@@ -105,7 +109,7 @@ function token_bucket.give(s, cost)
 end
 
 function token_bucket.save(s)
-  save_bucket(s, 'tokens', s.tokens, 'last_refill')
+  save_bucket(s, 'tokens', s.tokens, 'last_refill', 'limit')
 end
 
 function token_bucket.reply(s)

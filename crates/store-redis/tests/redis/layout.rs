@@ -122,12 +122,12 @@ fn the_order_of_the_fields_says_nothing() {
     let runtime = runtime();
     let store = store(&runtime, &redis.url());
     let since = START.to_string();
-    for (algorithm, names) in [
-        (Algorithm::TokenBucket, ["tokens", "last_refill", "limit"]),
-        (Algorithm::LeakyBucket, ["level", "last_leak", "limit"]),
+    for (algorithm, names, terms) in [
+        (Algorithm::TokenBucket, ["tokens", "last_refill", "limit"], "10/60000000/10"),
+        (Algorithm::LeakyBucket, ["level", "last_leak", "leak"], "leaky 10/60000000/10"),
     ] {
         let limit = Limit::new(algorithm, 10, Duration::from_secs(60)).unwrap();
-        let values = ["5", &since, "10/60000000/10"];
+        let values = ["5", &since, terms];
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
             let key = format!("{algorithm}:{order:?}");
             let fields = order.into_iter().flat_map(|i| [names[i], values[i]]);
@@ -138,6 +138,48 @@ fn the_order_of_the_fields_says_nothing() {
             let expected = if algorithm == Algorithm::TokenBucket { "4" } else { "6" };
             assert_eq!(redis.cli(&["HGET", &key, names[0]]), expected, "{key}");
         }
+    }
+}
+
+#[test]
+fn two_kinds_of_bucket_under_one_key_do_not_read_each_other() {
+    let redis = require!(Redis::builder().fake_clock(1_772_928_000_000_000).start());
+    let runtime = runtime();
+    let store = store(&runtime, &redis.url());
+    let [token, leaky] = [Algorithm::TokenBucket, Algorithm::LeakyBucket]
+        .map(|algorithm| Limit::new(algorithm, 10, Duration::from_secs(60)).unwrap());
+    let admitted = |key: &str, limit: &Limit| {
+        u32::from(runtime.block_on(acquire(&store, key, limit)).unwrap()[0].allowed)
+    };
+    for (first, second) in [(&token, &leaky), (&leaky, &token)] {
+        let key = first.algorithm().name();
+        assert_eq!((0..20).map(|_| admitted(key, first)).sum::<u32>(), 10, "{key}");
+        assert_eq!((0..20).map(|_| admitted(key, second)).sum::<u32>(), 10, "after {key}");
+        let by_turns = format!("{key} by turns");
+        let both = (0..20).map(|_| (admitted(&by_turns, first), admitted(&by_turns, second)));
+        let (first, second): (Vec<_>, Vec<_>) = both.unzip();
+        assert_eq!((first.iter().sum::<u32>(), second.iter().sum::<u32>()), (10, 10), "{by_turns}");
+    }
+}
+
+/// Redis makes a table of a hash for a lease, in which no value has its place.
+#[test]
+fn a_bucket_whose_leases_have_ended_is_read_the_short_way_again() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let store = store(&runtime, &redis.url());
+    for algorithm in [Algorithm::TokenBucket, Algorithm::LeakyBucket] {
+        let limit = Limit::new(algorithm, 10, Duration::from_secs(60)).unwrap();
+        let (name, id) = (algorithm.name(), LeaseId::from(1));
+        let reserve = Verb::Reserve { id, lease: Duration::from_secs(9) };
+        for verb in [Verb::Acquire, reserve, Verb::Commit(id)] {
+            runtime.block_on(apply(&store, verb, &[name], &limit)).unwrap();
+        }
+        redis.cli(&["CONFIG", "RESETSTAT"]);
+        let outcome = runtime.block_on(acquire(&store, name, &limit)).unwrap()[0];
+        assert_eq!((outcome.allowed, outcome.remaining), (true, 7), "{name}");
+        let stats = redis.cli(&["INFO", "commandstats"]);
+        assert!(!stats.contains("cmdstat_hmget"), "{name} went the long way: {stats}");
     }
 }
 
