@@ -98,7 +98,8 @@ impl Backend {
     }
 
     /// The first word of every key in the store, `guard` unless said: services that share a store
-    /// and not their limits have different ones.
+    /// and not their limits have different ones. So should a service on Redis whose limits get another algorithm: what
+    /// stands there under their keys until it expires is that of the one before.
     pub fn namespace(self, namespace: &str) -> Result<Self, NameError> {
         Ok(Self { namespace: Name::new(namespace)?, ..self })
     }

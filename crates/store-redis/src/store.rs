@@ -7,6 +7,10 @@ use headgate::{Batch, Clock, Outcomes, Store, StoreError, StoreFuture, Verb};
 use crate::{RedisConfig, caller::Caller, config::Topology, spread::Spread};
 
 /// Keeps subjects' states in Redis or Valkey.
+///
+/// A key in Redis is the subject's name and nothing else, so that others find it. A subject that gets a limit of another
+/// algorithm should get another name, too: what the one before left there may be an error of that key, under the
+/// failure policy, until it expires or is reset.
 pub struct RedisStore {
     caller: Caller,
     is_cluster: bool,
