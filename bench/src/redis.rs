@@ -76,7 +76,9 @@ fn throughput(client: &Client, ceiling: &Ceiling, options: Options) {
 
 fn latency(client: &Client, options: Options) {
     let samples = 4_000 / options.thinning();
-    let [one, ten] = rounds(options, || client.latency(1, samples), || client.latency(10, samples));
+    let round = |seed| client.latencies([1, 10], samples, seed as u64);
+    let rounds = (0..options.rounds()).map(round);
+    let (one, ten): (Vec<_>, Vec<_>) = rounds.map(|[one, ten]| (one, ten)).unzip();
     let ratio = Ratio::per_round(&ten, &one);
     let micros = |samples| format!("{:.0}", median(samples));
     let header = ["latency, p50", "10 limits / 1 limit", "1 limit, us", "10 limits, us"];

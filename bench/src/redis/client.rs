@@ -44,20 +44,33 @@ impl Client {
         (each * load.in_flight()) as f64 / elapsed.as_secs_f64()
     }
 
-    /// Median microseconds for a batch of so many limits, one batch at a time.
-    pub(super) fn latency(&self, limits: usize, samples: usize) -> f64 {
-        let mut random = Random::new(limits as u64);
+    /// Median microseconds for batches of so many limits, one batch at a time. They take turns, so that
+    /// both meet the same machine, whatever else it does.
+    pub(super) fn latencies<const N: usize>(
+        &self,
+        sizes: [usize; N],
+        samples: usize,
+        seed: u64,
+    ) -> [f64; N] {
+        let mut random = Random::new(seed);
+        let mut taken = [const { Vec::new() }; N];
+        for _ in 0..samples {
+            for (size, taken) in sizes.into_iter().zip(&mut taken) {
+                taken.push(self.latency(random.below(SUBJECTS), size));
+            }
+        }
+        taken.map(|taken| median(&taken))
+    }
+
+    /// Microseconds for one batch: so many subjects from `first` on.
+    fn latency(&self, first: usize, limits: usize) -> f64 {
         let limit = limit();
-        let sample = |_| {
-            let first = random.below(SUBJECTS);
-            let keys: Vec<String> = (0..limits).map(|i| numbered((first + i) % SUBJECTS)).collect();
-            let checks = keys.iter().map(|key| check(key, &limit));
-            let batch = Batch::new(checks).expect("a batch of different keys");
-            let started = now();
-            self.runtime.block_on(self.store.apply(Verb::Acquire, &batch)).expect("an answer");
-            started.elapsed().as_nanos() as f64 / 1_000.0
-        };
-        median(&(0..samples).map(sample).collect::<Vec<_>>())
+        let keys: Vec<String> = (0..limits).map(|i| numbered((first + i) % SUBJECTS)).collect();
+        let checks = keys.iter().map(|key| check(key, &limit));
+        let batch = Batch::new(checks).expect("a batch of different keys");
+        let started = now();
+        self.runtime.block_on(self.store.apply(Verb::Acquire, &batch)).expect("an answer");
+        started.elapsed().as_nanos() as f64 / 1_000.0
     }
 }
 
