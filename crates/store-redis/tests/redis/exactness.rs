@@ -110,13 +110,16 @@ fn every_check_of_a_long_mixed_batch_gets_its_own_numbers() {
     let redis = require!(Redis::builder().fake_clock(START).start());
     let runtime = runtime();
     let store = store(&runtime, &redis.url());
-    let minute = Duration::from_secs(60);
-    let limits: Vec<Limit> = (0..25)
-        .map(|i| match i % 4 {
-            0 => Limit::token_bucket(10 + i, minute),
-            1 => Limit::sliding_window_counter(10 + i, minute),
-            2 => Limit::fixed_window(10 + i, minute),
-            _ => Limit::leaky_bucket(10 + i, minute),
+    // A token a second: a fraction would send the whole batch the long way.
+    let limits: Vec<Limit> = (10..35)
+        .map(|n| {
+            let seconds = Duration::from_secs(n);
+            match n % 4 {
+                0 => Limit::token_bucket(n, seconds),
+                1 => Limit::sliding_window_counter(n, seconds),
+                2 => Limit::fixed_window(n, seconds),
+                _ => Limit::leaky_bucket(n, seconds),
+            }
         })
         .collect::<Result<_, _>>()
         .unwrap();
@@ -135,6 +138,9 @@ fn every_check_of_a_long_mixed_batch_gets_its_own_numbers() {
             assert_eq!((outcome.allowed, outcome.remaining), (true, left), "{check:?}");
         }
     }
+    // Seven fixed windows and six counters, each time: the long way reads the others so, too.
+    let stats = redis.cli(&["INFO", "commandstats"]);
+    assert!(stats.contains("cmdstat_hmget:calls=39,"), "{stats}");
 }
 
 #[test]
