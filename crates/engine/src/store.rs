@@ -67,6 +67,13 @@ pub enum StoreError {
     /// The store failed often enough lately that it is not asked for a while.
     #[error("store is being left alone after repeated failures")]
     BreakerOpen,
+    /// Too many calls wait for the store already: this one was never sent.
+    #[error("too many calls to the store are in flight: not sent")]
+    Overloaded,
+    /// The store answered that it will not do this, though it may do other things: it has no
+    /// memory left for a new subject, or its access rules forbid the key.
+    #[error("store refused the call: {0}")]
+    Refused(String),
     /// Others kept changing the subject first, in this many tries.
     #[error("too many others change this subject at the same time: gave up after {0} tries")]
     Contended(u32),
@@ -112,9 +119,20 @@ impl StoreError {
         Self::Unavailable(Arc::new(cause))
     }
 
-    /// Whether the whole store is in trouble, not just one key.
+    /// Whether the store itself is in trouble, not just one key or this process: a circuit
+    /// breaker counts these.
     pub const fn is_outage(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Timeout(_) | Self::BreakerOpen)
+    }
+
+    /// Whether the same call may succeed later: everything but a state or a call that is wrong.
+    pub const fn is_temporary(&self) -> bool {
+        !matches!(self, Self::Corrupt(_) | Self::Unsupported(_))
+    }
+
+    /// Whether the call is known not to have reached the store.
+    pub const fn is_unsent(&self) -> bool {
+        matches!(self, Self::BreakerOpen | Self::Overloaded | Self::Unsupported(_))
     }
 }
 

@@ -136,7 +136,7 @@ impl Failed {
 
 impl From<StoreError> for Failed {
     fn from(cause: StoreError) -> Self {
-        let asked = !matches!(cause, StoreError::BreakerOpen | StoreError::Unsupported(_));
+        let asked = !cause.is_unsent();
         Self { cause, asked }
     }
 }

@@ -51,7 +51,7 @@ fn reason(text: &str) -> Result<Option<String>, Violation> {
 impl From<ResetError> for CallError {
     fn from(error: ResetError) -> Self {
         match error {
-            ResetError::Unconfirmed { cause, .. } if cause.is_outage() => {
+            ResetError::Unconfirmed { cause, .. } if cause.is_temporary() => {
                 Self::ResetUnconfirmed(cause.to_string())
             }
             ResetError::Unconfirmed { cause, .. } | ResetError::NotAsked(cause) => {

@@ -222,7 +222,7 @@ impl ApiError {
 
     /// A store that could not do what nobody else can do for it.
     pub(super) fn store(cause: &StoreError) -> Self {
-        if cause.is_outage() {
+        if cause.is_temporary() {
             Self::NoStore(cause.to_string())
         } else {
             Self::Internal(cause.to_string())

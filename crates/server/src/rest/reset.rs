@@ -94,7 +94,7 @@ impl WireReset<'_> {
 impl From<ResetError> for ApiError {
     fn from(error: ResetError) -> Self {
         match error {
-            ResetError::Unconfirmed { cause, .. } if cause.is_outage() => {
+            ResetError::Unconfirmed { cause, .. } if cause.is_temporary() => {
                 Self::ResetUnconfirmed(cause.to_string())
             }
             ResetError::Unconfirmed { cause, .. } | ResetError::NotAsked(cause) => {
