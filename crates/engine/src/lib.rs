@@ -61,7 +61,7 @@ pub mod timestamp;
 pub use account::Account;
 pub use algorithm::Algorithm;
 pub use batch::{Batch, BatchError, Check, CheckError, OwnedBatch};
-pub use breaker::Breaker;
+pub use breaker::{Breaker, Circuit};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use cost::{Cost, CostError};
 pub use decision::Decision;

@@ -29,6 +29,12 @@ use crate::{Batch, LeaseId, Outcomes};
 pub trait Store: Send + Sync {
     /// Does `verb` to every check of `batch`; answers in the batch's order.
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a>;
+
+    /// Whether it has circuit breakers of its own, one for each of its parts, so that a
+    /// [`Breaker`](crate::Breaker) around it would only close off the parts that work.
+    fn has_breakers(&self) -> bool {
+        false
+    }
 }
 
 /// What a store can be asked to do.
@@ -99,6 +105,10 @@ pub enum StoreFuture<'a> {
 impl<S: Store + ?Sized> Store for Arc<S> {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
         (**self).apply(verb, batch)
+    }
+
+    fn has_breakers(&self) -> bool {
+        (**self).has_breakers()
     }
 }
 
