@@ -45,8 +45,22 @@ impl RedisCluster {
     ///
     /// When there are no masters, or the nodes do not come to agree.
     pub fn start(masters: usize, replicas_per_master: usize) -> Result<Self, Skip> {
+        Self::start_with(masters, replicas_per_master, &[])
+    }
+
+    /// Starts `masters` nodes without replicas that go on serving their slots when another node is gone
+    /// (`cluster-require-full-coverage no`).
+    ///
+    /// # Errors
+    ///
+    /// [`Skip`] if `redis-server` or `redis-cli` is not installed.
+    pub fn start_partial(masters: usize) -> Result<Self, Skip> {
+        Self::start_with(masters, 0, &["--cluster-require-full-coverage", "no"])
+    }
+
+    fn start_with(masters: usize, replicas_per_master: usize, args: &[&str]) -> Result<Self, Skip> {
         assert!((1..=SLOTS).contains(&masters), "a cluster has masters, and no more than slots");
-        let node = Redis::builder().args(NODE_ARGS.iter().copied());
+        let node = Redis::builder().args(NODE_ARGS.iter().chain(args).copied());
         let nodes =
             RedisBuilder::start_all(iter::repeat_n(node, masters * (1 + replicas_per_master)))?;
         let cluster = Self { nodes, masters };

@@ -119,7 +119,7 @@ impl Redis {
         assert!(closed, "port {} is still open", self.port());
     }
 
-    /// Kills the server if it runs, and starts it again: same port and options, no data.
+    /// Kills the server if it runs, and starts it again: same port, options and cluster, no data.
     ///
     /// # Panics
     ///

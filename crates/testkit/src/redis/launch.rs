@@ -150,12 +150,18 @@ impl Launch {
         Ok(command)
     }
 
+    /// An empty folder, but for what a node knows of its cluster.
     fn fresh_data_folder(&self) -> io::Result<PathBuf> {
         let data = self.folder().join("data");
+        let nodes = data.join("nodes.conf");
+        let known = fs::read(&nodes).ok();
         if data.exists() {
             fs::remove_dir_all(&data)?;
         }
         fs::create_dir(&data)?;
+        if let Some(known) = known {
+            fs::write(nodes, known)?;
+        }
         Ok(data)
     }
 
