@@ -15,6 +15,14 @@ use crate::Script;
 
 pub(crate) use answer::{other_periods_wanted, outcomes};
 
+/// Which script a call runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Usual,
+    /// On a server without memory for new subjects.
+    KnownSubjects,
+}
+
 /// A script call: what `EVALSHA` is sent. It is written straight into the command, since a text for
 /// every word would cost more than sending them.
 #[derive(Debug)]
@@ -76,17 +84,17 @@ impl<'a> Call<'a> {
             Arg::Simple(bytes) => bytes.to_vec(),
             _ => Vec::new(),
         };
-        self.by_name().args_iter().map(bytes).collect::<Vec<_>>().into_iter()
+        self.by_name(Form::Usual).args_iter().map(bytes).collect::<Vec<_>>().into_iter()
     }
 
     /// The command that names the script; it fails on a server that has not loaded it.
-    pub(crate) fn by_name(&self) -> Cmd {
-        self.command("EVALSHA", Script::get().sha1())
+    pub(crate) fn by_name(&self, form: Form) -> Cmd {
+        self.command("EVALSHA", form.script().sha1())
     }
 
     /// The command that brings the script, and leaves it loaded.
-    pub(crate) fn in_full(&self) -> Cmd {
-        self.command("EVAL", Script::get().source())
+    pub(crate) fn in_full(&self, form: Form) -> Cmd {
+        self.command("EVAL", form.script().source())
     }
 
     fn command(&self, name: &str, script: &str) -> Cmd {
@@ -114,6 +122,15 @@ impl<'a> Call<'a> {
             pack(&mut packed, check, self.now);
         }
         packed
+    }
+}
+
+impl Form {
+    fn script(self) -> &'static Script {
+        match self {
+            Self::Usual => Script::get(),
+            Self::KnownSubjects => Script::for_known_subjects(),
+        }
     }
 }
 

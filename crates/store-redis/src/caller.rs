@@ -7,31 +7,44 @@ use headgate::{Check, Clock, Outcomes, StoreError, SystemClock, Timestamp, Verb}
 use crate::{
     RedisConfig,
     call::{self, Call},
-    link::Link,
+    servers::Servers,
 };
 
-/// Has Redis decide checks that share a node.
+/// Has Redis decide checks that share a server.
 #[derive(Clone)]
 pub(crate) struct Caller {
-    link: Arc<Link>,
+    servers: Arc<Servers>,
     /// Only chooses the calendar periods that Redis is told of.
     clock: Arc<dyn Clock>,
 }
 
 impl Caller {
     pub(crate) fn connect(config: &RedisConfig) -> Self {
-        Self { link: Arc::new(Link::open(config)), clock: Arc::new(SystemClock::new()) }
+        Self { servers: Arc::new(Servers::open(config)), clock: Arc::new(SystemClock::new()) }
     }
 
     pub(crate) fn with_clock(self, clock: impl Clock + 'static) -> Self {
         Self { clock: Arc::new(clock), ..self }
     }
 
-    pub(crate) fn link(&self) -> &Link {
-        &self.link
+    pub(crate) fn servers(&self) -> &Servers {
+        &self.servers
     }
 
+    /// Does `verb` to `checks`, unless their server is being left alone.
     pub(crate) async fn apply(
+        &self,
+        verb: Verb,
+        checks: &[Check<'_>],
+    ) -> Result<Outcomes, StoreError> {
+        if !self.servers.admits(checks) {
+            return Err(StoreError::BreakerOpen);
+        }
+        self.apply_admitted(verb, checks).await
+    }
+
+    /// The same, where the server has been found to be one that may be asked.
+    pub(crate) async fn apply_admitted(
         &self,
         verb: Verb,
         checks: &[Check<'_>],
@@ -54,9 +67,11 @@ impl Caller {
         checks: &'a [Check<'a>],
         call: impl Fn(Timestamp) -> Call<'a>,
     ) -> Result<Outcomes, StoreError> {
-        let mut answer = self.link.run(&call(self.clock.now())).await?;
+        // What gives back or keeps a promise is not turned away where questions are.
+        let must = !verb.asks();
+        let mut answer = self.servers.run(&call(self.clock.now()), checks, must).await?;
         if let Some(now) = call::other_periods_wanted(&answer) {
-            answer = self.link.run(&call(now)).await?;
+            answer = self.servers.run(&call(now), checks, must).await?;
         }
         call::outcomes(verb, checks, &answer)
             .map_err(|error| StoreError::Corrupt(error.to_string()))

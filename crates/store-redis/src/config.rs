@@ -1,9 +1,13 @@
 //! Where Redis is, and how patient to be with it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use headgate::Circuit;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+use rustls::ClientConfig;
 use thiserror::Error;
+
+use crate::tls::{CertificateProblem, Certificates};
 
 /// Where Redis is, and how patient to be with it.
 #[derive(Clone)]
@@ -12,14 +16,19 @@ pub struct RedisConfig {
     pub(crate) connections: usize,
     pub(crate) timeout: Duration,
     pub(crate) connect_timeout: Duration,
-    pub(crate) root_certificate: Option<Vec<u8>>,
+    pub(crate) max_in_flight: usize,
+    pub(crate) tolerance: u32,
+    pub(crate) pause: Duration,
+    /// For `rediss://`.
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+    certificates: Certificates,
 }
 
 #[derive(Clone)]
 pub(crate) enum Topology {
     Standalone(Box<ConnectionInfo>),
     Cluster(Vec<ConnectionInfo>),
-    Sentinel { nodes: Vec<ConnectionAddr>, master: String, redis: Box<ConnectionInfo> },
+    Sentinel { nodes: Vec<ConnectionInfo>, master: String, redis: Box<ConnectionInfo> },
 }
 
 /// Why an address is not one of Redis.
@@ -33,6 +42,9 @@ pub enum ConfigError {
         "a Sentinel URL reads redis+sentinel://[user:password@]host:port[,host:port]/master[/db]"
     )]
     Sentinel,
+    /// Certificates are of no use.
+    #[error(transparent)]
+    Certificates(#[from] CertificateProblem),
     /// A cluster needs a place to begin.
     #[error("a cluster needs at least one URL")]
     NoNodes,
@@ -47,7 +59,7 @@ impl RedisConfig {
             Some((scheme @ ("redis" | "rediss"), rest)) => sentinel(scheme, rest)?,
             _ => Topology::Standalone(Box::new(url.into_connection_info()?)),
         };
-        Ok(Self::new(topology))
+        Self::new(topology)
     }
 
     /// The Redis Cluster that any of these nodes knows.
@@ -57,17 +69,23 @@ impl RedisConfig {
         }
         let nodes: Result<Vec<_>, _> =
             urls.iter().map(|url| url.as_ref().into_connection_info()).collect();
-        Ok(Self::new(Topology::Cluster(nodes?)))
+        Self::new(Topology::Cluster(nodes?))
     }
 
-    fn new(topology: Topology) -> Self {
-        Self {
+    fn new(topology: Topology) -> Result<Self, ConfigError> {
+        let mut config = Self {
             topology,
             connections: 4,
             timeout: Duration::from_millis(100),
             connect_timeout: Duration::from_secs(1),
-            root_certificate: None,
-        }
+            max_in_flight: 4_096,
+            tolerance: Circuit::TOLERANCE,
+            pause: Circuit::PAUSE,
+            tls: None,
+            certificates: Certificates::default(),
+        };
+        config.prepare_tls()?;
+        Ok(config)
     }
 
     /// How many connections share the load, 4 unless said; each carries any number
@@ -103,11 +121,55 @@ impl RedisConfig {
         self
     }
 
-    /// The authority that signed Redis's certificate, in PEM; the system's
-    /// authorities unless said. Only `rediss://` asks for it.
+    /// How many calls to a server may be in flight, 4,096 unless said; more are refused at once with
+    /// [`StoreError::Overloaded`](headgate::StoreError::Overloaded).
     #[must_use]
-    pub fn root_certificate(self, pem: impl Into<Vec<u8>>) -> Self {
-        Self { root_certificate: Some(pem.into()), ..self }
+    pub fn max_in_flight(self, calls: usize) -> Self {
+        Self { max_in_flight: calls.clamp(1, 1 << 24), ..self }
+    }
+
+    /// After how many failures in a row a server is left alone, and how long between tries; 5 and
+    /// 500 ms unless said. Every node of a cluster is counted by itself.
+    #[must_use]
+    pub fn breaker(self, tolerance: u32, pause: Duration) -> Self {
+        Self { tolerance, pause, ..self }
+    }
+
+    /// The authorities that sign Redis's certificate, in PEM; the system's
+    /// authorities unless said. Only `rediss://` asks for it.
+    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Result<Self, ConfigError> {
+        self.certificates.authorities = Some(pem.into());
+        self.prepare_tls()?;
+        Ok(self)
+    }
+
+    /// The certificate that a Redis wants to see which knows its clients by theirs, and its private
+    /// key, in PEM.
+    pub fn client_certificate(
+        mut self,
+        certificate: impl Into<Vec<u8>>,
+        key: impl Into<Vec<u8>>,
+    ) -> Result<Self, ConfigError> {
+        self.certificates.client = Some((certificate.into(), key.into()));
+        self.prepare_tls()?;
+        Ok(self)
+    }
+
+    /// Whether any address is `rediss://`.
+    pub fn is_tls(&self) -> bool {
+        let is_tls = |info: &ConnectionInfo| matches!(info.addr(), ConnectionAddr::TcpTls { .. });
+        match &self.topology {
+            Topology::Standalone(redis) | Topology::Sentinel { redis, .. } => is_tls(redis),
+            Topology::Cluster(nodes) => nodes.iter().any(is_tls),
+        }
+    }
+
+    /// Reads the certificates, so that those of no use are found at the start.
+    fn prepare_tls(&mut self) -> Result<(), ConfigError> {
+        if self.is_tls() {
+            self.tls = Some(Arc::new(self.certificates.client_config()?));
+        }
+        Ok(())
     }
 }
 
@@ -132,7 +194,7 @@ fn sentinel(scheme: &str, rest: &str) -> Result<Topology, ConfigError> {
     }
     let node = |host: &str| format!("{scheme}://{host}").into_connection_info();
     let nodes: Result<Vec<_>, _> = hosts.split(',').map(node).collect();
-    let nodes = nodes?.iter().map(|info| info.addr().clone()).collect();
+    let nodes = nodes?;
     // The master's address is Sentinel's to tell; the rest of this one is how to talk to it.
     let redis = format!("{scheme}://{credentials}master/{db}").into_connection_info()?;
     Ok(Topology::Sentinel { nodes, master: master.to_owned(), redis: Box::new(redis) })

@@ -1,11 +1,12 @@
 //! The part of a batch that is decided in one call.
 
 use headgate::{Check, Outcomes, Stake};
-use redis::cluster_routing::Slot;
+
+use crate::slot;
 
 /// Checks that can be decided in one call, with their places in the batch.
 pub(crate) struct Group<'a> {
-    slot: Slot,
+    slot: u16,
     places: Vec<usize>,
     checks: Vec<Check<'a>>,
 }
@@ -14,7 +15,7 @@ impl<'a> Group<'a> {
     pub(crate) fn by_slot(checks: &[Check<'a>]) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for (place, check) in checks.iter().enumerate() {
-            let slot = Slot::for_key(check.key().to_string());
+            let slot = slot::of(check.key().to_string().as_bytes());
             let known = groups.iter().position(|group| group.slot == slot);
             let i = known.unwrap_or_else(|| {
                 groups.push(Self { slot, places: Vec::new(), checks: Vec::new() });

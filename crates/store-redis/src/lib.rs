@@ -10,8 +10,14 @@
 //! | `caller` | one script call, from checks to outcomes |
 //! | `call` | a verb and a batch as a script call, and its answer as outcomes |
 //! | `script` | the Lua files, put together |
-//! | `link` | connections that come back by themselves |
-//! | `config`, `client` | where Redis is, and how to talk to it |
+//! | `servers`, `cluster`, `slot`, `node` | one server or the nodes of a cluster, each with its circuit breaker |
+//! | `link`, `source` | connections to one server that come back by themselves, and where it is |
+//! | `connection`, `reply` | one connection that many calls share, and what comes back on it |
+//! | `dial`, `tls` | how a server is reached |
+//! | `error` | trouble of a server, of a key, or of a moment |
+//! | `memory`, `status` | what Redis says about its memory, and which servers do not answer |
+//! | `newcomers` | [`NewcomerBound`]: how many new subjects a second a process adds |
+//! | `config` | where Redis is |
 //!
 //! The scripts are in `src/lua`, one file for each algorithm; each explains the
 //! state it keeps. Every key has a time to live.
@@ -34,14 +40,30 @@
 
 pub mod call;
 mod caller;
-mod client;
+mod cluster;
 mod config;
+mod connection;
+mod dial;
+mod error;
 mod group;
 mod link;
+mod memory;
+mod newcomers;
+mod node;
+mod reply;
 mod script;
+mod servers;
+mod slot;
+mod source;
 mod spread;
+mod status;
 mod store;
+mod tls;
 
 pub use config::{ConfigError, RedisConfig};
+pub use memory::Memory;
+pub use newcomers::NewcomerBound;
 pub use script::Script;
+pub use status::{Part, Status};
 pub use store::RedisStore;
+pub use tls::CertificateProblem;

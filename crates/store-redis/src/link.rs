@@ -1,150 +1,186 @@
-//! Connections that come back by themselves.
+//! Connections to one server, which come back by themselves.
 
 use std::{
+    fmt,
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
 
 use headgate::StoreError;
-use redis::{
-    AsyncConnectionConfig, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value,
-    aio::{ConnectionLike, MultiplexedConnection},
-    cluster_async::ClusterConnection,
-};
+use redis::{Cmd, Value};
 use tokio::{
     sync::{Notify, watch},
     task::AbortHandle,
     time::{sleep, timeout},
 };
 
-use crate::{RedisConfig, call::Call, client, config::Topology};
+use crate::{
+    RedisConfig,
+    connection::{Bounds, CallError, Connection},
+    dial::{DialError, Dialer, Stream},
+    error::{Meaning, store_error},
+    source::Source,
+};
 
-/// A few connections that share the load.
-#[derive(Debug)]
+/// A few connections to one server that share the load.
 pub(crate) struct Link {
     lines: Box<[Line]>,
     next: AtomicUsize,
     timeout: Duration,
 }
 
+/// How a command is sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Manner {
+    /// To a node that the slot is moving to.
+    pub(crate) asking: bool,
+    /// Also when too many calls are in flight: it gives back.
+    pub(crate) must: bool,
+}
+
 /// One connection, and the task that replaces it when it breaks.
-#[derive(Debug)]
 struct Line {
-    current: watch::Receiver<Option<Live>>,
-    health: Arc<Health>,
+    state: watch::Receiver<LineState>,
+    /// Rung when this connection should be replaced.
+    replace: Arc<Notify>,
     keeper: AbortHandle,
 }
 
-/// A connection with its number: complaints about an earlier one are old news.
 #[derive(Clone)]
-struct Live {
-    number: u64,
-    connection: Connection,
+enum LineState {
+    /// Not connected yet, and not refused yet either.
+    Begun,
+    Up(Connection),
+    Down(Arc<DialError>),
 }
 
-#[derive(Clone)]
-enum Connection {
-    Single(MultiplexedConnection),
-    Cluster(ClusterConnection),
-}
-
-/// What callers tell the keeper.
-#[derive(Debug, Default)]
-struct Health {
-    broken: AtomicU64,
-    timeouts: AtomicU32,
-    changed: Notify,
+/// Why a call to a link has no answer.
+#[derive(Debug)]
+pub(crate) enum LinkError {
+    /// It was not sent: there is no connection.
+    Down(StoreError),
+    Call(CallError),
 }
 
 // === impl Link ===
 
 impl Link {
     /// Begins to connect, and returns at once.
-    pub(crate) fn open(config: &RedisConfig) -> Self {
-        let count = match config.topology {
-            Topology::Cluster(_) => 1,
-            Topology::Standalone(_) | Topology::Sentinel { .. } => config.connections,
+    pub(crate) fn open(
+        config: &RedisConfig,
+        dialer: &Dialer,
+        source: &Source,
+        count: usize,
+    ) -> Self {
+        let bounds =
+            Bounds { timeout: config.timeout, max_in_flight: config.max_in_flight.div_ceil(count) };
+        let line = |_| Line::open(source.clone(), dialer.clone(), bounds, config.connect_timeout);
+        let lines = (0..count).map(line).collect();
+        Self { lines, next: AtomicUsize::new(0), timeout: config.timeout }
+    }
+
+    /// Sends a command over one of the connections. They take turns; those that are down or full are
+    /// left out while others are not.
+    pub(crate) async fn send(&self, command: &Cmd, manner: Manner) -> Result<Value, LinkError> {
+        let connection = self.connection().await.map_err(LinkError::Down)?;
+        let sent = if manner.asking {
+            connection.call_asking(command, manner.must).await
+        } else {
+            connection.call(command, manner.must).await
         };
-        Self {
-            lines: (0..count).map(|_| Line::open(config.clone())).collect(),
-            next: AtomicUsize::new(0),
-            timeout: config.timeout,
+        sent.map_err(LinkError::Call)
+    }
+
+    /// Has all connections made anew: the server is not the one to talk to.
+    pub(crate) fn reconnect(&self) {
+        self.lines.iter().for_each(|line| line.replace.notify_one());
+    }
+
+    /// Why there is no connection; nothing if there is one, or the first is being made.
+    pub(crate) fn trouble(&self) -> Option<Arc<DialError>> {
+        let mut trouble = None;
+        for line in &self.lines {
+            match &*line.state.borrow() {
+                LineState::Up(_) => return None,
+                LineState::Begun => {}
+                LineState::Down(error) => trouble = Some(Arc::clone(error)),
+            }
+        }
+        trouble
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    async fn connection(&self) -> Result<Connection, StoreError> {
+        let turn = self.next.fetch_add(1, Relaxed);
+        let line = |i: usize| &self.lines[turn.wrapping_add(i) % self.lines.len()];
+        let mut full = None;
+        for i in 0..self.lines.len() {
+            if let LineState::Up(connection) = &*line(i).state.borrow() {
+                if connection.has_room() {
+                    return Ok(connection.clone());
+                }
+                full = full.or_else(|| Some(connection.clone()));
+            }
+        }
+        match full {
+            Some(connection) => Ok(connection),
+            None => line(0).first_connection(self.timeout).await,
+        }
+    }
+}
+
+impl LinkError {
+    /// What the error means, where Redis answered with one.
+    pub(crate) fn meaning(&self) -> Option<Meaning> {
+        match self {
+            Self::Call(CallError::Server(error)) => Some(Meaning::of(error)),
+            Self::Call(_) | Self::Down(_) => None,
         }
     }
 
-    /// The lines take turns; one that is known to be broken waits for its next connection.
-    fn next_line(&self) -> &Line {
-        let turn = self.next.fetch_add(1, Relaxed);
-        let line = |i: usize| &self.lines[(turn + i) % self.lines.len()];
-        (0..self.lines.len()).map(line).find(|line| line.is_up()).unwrap_or_else(|| line(0))
-    }
-
-    /// Runs the script; a server that does not know it yet is sent all of it.
-    pub(crate) async fn run(&self, call: &Call<'_>) -> Result<Value, StoreError> {
-        let line = self.next_line();
-        timeout(self.timeout, line.run(call)).await.unwrap_or_else(|_| {
-            line.note_timeout();
-            Err(StoreError::Timeout(self.timeout))
-        })
+    /// What the engine is told.
+    pub(crate) fn into_store_error(self, timeout: Duration) -> StoreError {
+        match self {
+            Self::Down(error) => error,
+            Self::Call(error) => store_error(error, timeout),
+        }
     }
 }
 
 // === impl Line ===
 
 impl Line {
-    /// Calls in a row without an answer after which a connection is given up.
-    const MAX_TIMEOUTS: u32 = 3;
-
-    fn open(config: RedisConfig) -> Self {
-        let health = Arc::new(Health::default());
-        let (publish, current) = watch::channel(None);
-        let keeper = tokio::spawn(keep(config, publish, Arc::clone(&health))).abort_handle();
-        Self { current, health, keeper }
-    }
-
-    async fn run(&self, call: &Call<'_>) -> Result<Value, StoreError> {
-        let mut live = self.live().await?;
-        let answer = match live.connection.send(&call.by_name()).await {
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                live.connection.send(&call.in_full()).await
-            }
-            answer => answer,
+    fn open(source: Source, dialer: Dialer, bounds: Bounds, connect_timeout: Duration) -> Self {
+        let replace = Arc::new(Notify::new());
+        let (publish, state) = watch::channel(LineState::Begun);
+        let keeper = Keeper {
+            source,
+            dialer,
+            bounds,
+            connect_timeout,
+            publish,
+            replace: Arc::clone(&replace),
         };
-        if self.health.timeouts.load(Relaxed) != 0 {
-            self.health.timeouts.store(0, Relaxed);
-        }
-        answer.map_err(|error| {
-            if is_broken(&error) {
-                self.health.report(live.number);
-            }
-            store_error(error)
-        })
+        let keeper = tokio::spawn(keeper.keep()).abort_handle();
+        Self { state, replace, keeper }
     }
 
-    fn is_up(&self) -> bool {
-        let broken = self.health.broken.load(Relaxed);
-        self.current.borrow().as_ref().is_some_and(|live| live.number > broken)
-    }
-
-    /// The connection; before the first, waits for it.
-    async fn live(&self) -> Result<Live, StoreError> {
-        if let Some(live) = &*self.current.borrow() {
-            return Ok(live.clone());
-        }
-        let mut current = self.current.clone();
-        let live = current.wait_for(Option::is_some).await.map_err(StoreError::unavailable)?;
-        live.clone().ok_or(StoreError::BreakerOpen)
-    }
-
-    fn note_timeout(&self) {
-        let timeouts = self.health.timeouts.fetch_add(1, Relaxed) + 1;
-        if timeouts >= Self::MAX_TIMEOUTS
-            && let Some(live) = &*self.current.borrow()
-        {
-            self.health.report(live.number);
+    /// The connection of a line that has none. Only the first is waited for: later ones may take
+    /// long, and nobody gains by finding out.
+    async fn first_connection(&self, patience: Duration) -> Result<Connection, StoreError> {
+        let mut state = self.state.clone();
+        let begun = state.wait_for(|state| !matches!(state, LineState::Begun));
+        let state = timeout(patience, begun).await.map_err(|_| StoreError::Timeout(patience))?;
+        match &*state.map_err(StoreError::unavailable)? {
+            LineState::Up(connection) => Ok(connection.clone()),
+            LineState::Down(error) => Err(StoreError::Unavailable(Arc::clone(error) as Arc<_>)),
+            LineState::Begun => Err(StoreError::Timeout(patience)),
         }
     }
 }
@@ -157,106 +193,61 @@ impl Drop for Line {
 
 // === the keeper ===
 
-/// Connects, and connects again whenever a connection is reported broken.
-async fn keep(config: RedisConfig, publish: watch::Sender<Option<Live>>, health: Arc<Health>) {
+/// Connects, and connects again whenever a connection is lost.
+struct Keeper {
+    source: Source,
+    dialer: Dialer,
+    bounds: Bounds,
+    connect_timeout: Duration,
+    publish: watch::Sender<LineState>,
+    replace: Arc<Notify>,
+}
+
+impl Keeper {
     const FIRST_PAUSE: Duration = Duration::from_millis(50);
     const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-    let mut pause = FIRST_PAUSE;
-    let mut number = 0;
-    loop {
-        match timeout(config.connect_timeout, connect(&config)).await {
-            Ok(Ok(connection)) => {
-                number += 1;
-                pause = FIRST_PAUSE;
-                health.timeouts.store(0, Relaxed);
-                tracing::debug!(number, "connected to Redis");
-                publish.send_replace(Some(Live { number, connection }));
-                health.until_broken(number).await;
-                tracing::warn!(number, "lost the connection to Redis");
-            }
-            Ok(Err(error)) => {
-                tracing::warn!(%error, retry_in = ?pause, "cannot connect to Redis");
-                sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
-            Err(_) => {
-                tracing::warn!(after = ?config.connect_timeout, "cannot connect to Redis: timed out");
+
+    async fn keep(self) {
+        let mut pause = Self::FIRST_PAUSE;
+        loop {
+            match self.connect().await {
+                Ok(stream) => {
+                    pause = Self::FIRST_PAUSE;
+                    self.hold(stream).await;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, retry_in = ?pause, "cannot connect to Redis");
+                    self.publish.send_replace(LineState::Down(Arc::new(error)));
+                    sleep(pause).await;
+                    pause = (pause * 2).min(Self::LONGEST_PAUSE);
+                }
             }
         }
     }
-}
 
-async fn connect(config: &RedisConfig) -> RedisResult<Connection> {
-    // Calls have a time-out of their own, which also covers what comes before the wire.
-    let settings = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(config.connect_timeout))
-        .set_response_timeout(None);
-    match &config.topology {
-        Topology::Standalone(redis) => {
-            let client = client::standalone(config, redis)?;
-            let connection = client.get_multiplexed_async_connection_with_config(&settings).await;
-            connection.map(Connection::Single)
-        }
-        Topology::Sentinel { nodes, master, redis } => {
-            let mut client = client::sentinel(config, nodes, master, redis)?;
-            client.get_async_connection_with_config(&settings).await.map(Connection::Single)
-        }
-        Topology::Cluster(nodes) => {
-            client::cluster(config, nodes)?.get_async_connection().await.map(Connection::Cluster)
-        }
+    async fn connect(&self) -> Result<Stream, DialError> {
+        let dialed = timeout(self.connect_timeout, self.source.dial(&self.dialer)).await;
+        dialed.unwrap_or_else(|_| Err(DialError::timeout(self.source.name(), self.source.is_tls())))
+    }
+
+    /// Offers a connection until it is lost or to be replaced.
+    async fn hold(&self, stream: Stream) {
+        let address = self.source.name();
+        let (connection, ended) = Connection::open(stream, self.bounds);
+        tracing::debug!(address, "connected to Redis");
+        self.publish.send_replace(LineState::Up(connection));
+        let cause = tokio::select! {
+            ended = ended => ended.map_or_else(|_| "closed".to_owned(), |error| error.to_string()),
+            () = self.replace.notified() => "it is to be replaced".to_owned(),
+        };
+        tracing::warn!(address, cause, "lost the connection to Redis");
+        let lost = DialError::Lost { address, cause };
+        self.publish.send_replace(LineState::Down(Arc::new(lost)));
     }
 }
 
-// === impl Health ===
-
-impl Health {
-    fn report(&self, number: u64) {
-        if self.broken.fetch_max(number, Relaxed) < number {
-            self.changed.notify_one();
-        }
-    }
-
-    async fn until_broken(&self, number: u64) {
-        while self.broken.load(Relaxed) < number {
-            self.changed.notified().await;
-        }
-    }
-}
-
-// === impl Connection ===
-
-impl Connection {
-    async fn send(&mut self, command: &Cmd) -> RedisResult<Value> {
-        match self {
-            Self::Single(connection) => connection.req_packed_command(command).await,
-            Self::Cluster(connection) => connection.req_packed_command(command).await,
-        }
-        .and_then(Value::extract_error)
-    }
-}
-
-impl std::fmt::Debug for Live {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Live").field("number", &self.number).finish_non_exhaustive()
-    }
-}
-
-// === errors ===
-
-/// Whether another connection might do better.
-fn is_broken(error: &RedisError) -> bool {
-    let demoted = matches!(
-        error.kind(),
-        ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown)
-            | ErrorKind::ClusterConnectionNotFound
-    );
-    demoted || error.is_io_error() || error.is_unrecoverable_error()
-}
-
-fn store_error(error: RedisError) -> StoreError {
-    match error.code() {
-        // Our scripts fail only on states that they did not write.
-        Some("WRONGTYPE" | "ERR") => StoreError::Corrupt(error.to_string()),
-        _ => StoreError::unavailable(error),
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").field("lines", &self.lines.len()).finish_non_exhaustive()
     }
 }

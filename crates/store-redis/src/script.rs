@@ -15,14 +15,10 @@ const CAREFULLY: [&str; 8] = [
     include_str!("lua/driver.lua"),
 ];
 
-static SCRIPT: LazyLock<Script> = LazyLock::new(|| {
-    let quickly = include_str!("lua/quick.lua");
-    let carefully = CAREFULLY.join("\n");
-    let source =
-        format!("{quickly}\nlocal function carefully()\n{carefully}\nend\nreturn carefully()\n");
-    let sha1 = redis::Script::new(&source).get_hash().to_owned();
-    Script { source, sha1 }
-});
+static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(""));
+
+static KNOWN_SUBJECTS: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("lua/known_subjects.lua")));
 
 /// The script that does every verb with every algorithm.
 #[derive(Debug)]
@@ -32,9 +28,24 @@ pub struct Script {
 }
 
 impl Script {
-    /// The one there is.
+    fn new(first: &str) -> Self {
+        let quickly = include_str!("lua/quick.lua");
+        let carefully = CAREFULLY.join("\n");
+        let source = format!(
+            "{first}{quickly}\nlocal function carefully()\n{carefully}\nend\nreturn carefully()\n"
+        );
+        let sha1 = redis::Script::new(&source).get_hash().to_owned();
+        Self { source, sha1 }
+    }
+
+    /// The one that almost every call runs.
     pub fn get() -> &'static Self {
         &SCRIPT
+    }
+
+    /// The same for a Redis without memory for new subjects: those that it has go on.
+    pub(crate) fn for_known_subjects() -> &'static Self {
+        &KNOWN_SUBJECTS
     }
 
     /// The Lua text.

@@ -26,8 +26,12 @@ impl<'a> Spread<'a> {
     }
 
     pub(crate) async fn apply(&self, verb: Verb) -> Result<Outcomes, StoreError> {
+        // Before anything is taken: with one node left alone it would be given back again.
+        if !self.groups.iter().all(|group| self.caller.servers().admits(group.checks())) {
+            return Err(StoreError::BreakerOpen);
+        }
         let answers = self.ask_each(verb).await;
-        let failure = answers.iter().find_map(|answer| answer.as_ref().err().cloned());
+        let failure = failure(&answers);
         let mut answers: Vec<Outcomes> =
             answers.into_iter().map(Result::unwrap_or_default).collect();
         let takes = matches!(verb, Verb::Acquire | Verb::Reserve { .. });
@@ -38,7 +42,8 @@ impl<'a> Spread<'a> {
     }
 
     async fn ask_each(&self, verb: Verb) -> Vec<Result<Outcomes, StoreError>> {
-        join_all(self.groups.iter().map(|group| self.caller.apply(verb, group.checks()))).await
+        join_all(self.groups.iter().map(|group| self.caller.apply_admitted(verb, group.checks())))
+            .await
     }
 
     /// Whether everything that binds has room, everywhere.
@@ -72,7 +77,9 @@ impl<'a> Spread<'a> {
     ) -> Result<Outcomes, StoreError> {
         match verb {
             _ if group.checks().is_empty() => Ok(Outcomes::new()),
-            Verb::Reserve { id, .. } => self.caller.apply(Verb::Cancel(id), group.checks()).await,
+            Verb::Reserve { id, .. } => {
+                self.caller.apply_admitted(Verb::Cancel(id), group.checks()).await
+            }
             _ => {
                 let at = |place: &usize| answer[*place].at;
                 let taken: Vec<Timestamp> = group.places().iter().map(at).collect();
@@ -88,4 +95,14 @@ impl<'a> Spread<'a> {
         sorted.sort_unstable_by_key(|(place, _)| **place);
         sorted.into_iter().map(|(_, outcome)| outcome).collect()
     }
+}
+
+/// Why a batch has no answer. That its call was not sent is only said if none was: another slot may
+/// have done what was asked.
+fn failure(answers: &[Result<Outcomes, StoreError>]) -> Option<StoreError> {
+    let errors = || answers.iter().filter_map(|answer| answer.as_ref().err());
+    let sent = errors().find(|error| !error.is_unsent());
+    let error = sent.or_else(|| errors().next())?.clone();
+    let is_part = errors().count() < answers.len();
+    Some(if is_part && error.is_unsent() { StoreError::Refused(error.to_string()) } else { error })
 }

@@ -4,16 +4,18 @@ use std::fmt;
 
 use headgate::{Batch, Clock, Outcomes, Store, StoreError, StoreFuture, Verb};
 
-use crate::{RedisConfig, caller::Caller, config::Topology, spread::Spread};
+use crate::{RedisConfig, Status, caller::Caller, spread::Spread};
 
 /// Keeps subjects' states in Redis or Valkey.
 ///
 /// A key in Redis is the subject's name and nothing else, so that others find it. A subject that gets a limit of another
 /// algorithm should get another name, too: what the one before left there may be an error of that key, under the
 /// failure policy, until it expires or is reset.
+///
+/// Each server has a circuit breaker: one that keeps failing is left alone, and the others of a cluster go on.
+/// Errors of a key, or of a server that is full, open none.
 pub struct RedisStore {
     caller: Caller,
-    is_cluster: bool,
 }
 
 impl RedisStore {
@@ -25,23 +27,28 @@ impl RedisStore {
     /// Outside a Tokio runtime.
     #[expect(clippy::needless_pass_by_value, reason = "a store takes its configuration over")]
     pub fn connect(config: RedisConfig) -> Self {
-        // TLS needs a choice of cryptography; a program that made its own keeps it.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        Self {
-            is_cluster: matches!(config.topology, Topology::Cluster(_)),
-            caller: Caller::connect(&config),
-        }
+        Self { caller: Caller::connect(&config) }
+    }
+
+    /// How the servers are: which do not answer, and what they say about their memory.
+    pub fn status(&self) -> Status {
+        self.caller.servers().status()
+    }
+
+    /// Whether Redis has a subject of this name.
+    pub(crate) async fn has(&self, name: &str) -> Result<bool, StoreError> {
+        self.caller.servers().has(name).await
     }
 
     /// With another clock than the machine's. It decides nothing: a wrong one
     /// only costs a second round trip on calendar windows.
     #[must_use]
     pub fn with_clock(self, clock: impl Clock + 'static) -> Self {
-        Self { caller: self.caller.with_clock(clock), ..self }
+        Self { caller: self.caller.with_clock(clock) }
     }
 
     async fn apply_to_batch(&self, verb: Verb, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
-        if !self.is_cluster || batch.checks().len() == 1 {
+        if !self.caller.servers().is_cluster() || batch.checks().len() == 1 {
             return self.caller.apply(verb, batch.checks()).await;
         }
         let spread = Spread::new(&self.caller, batch.checks());
@@ -72,10 +79,14 @@ impl Store for RedisStore {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
         StoreFuture::pending(self.apply_to_batch(verb, batch))
     }
+
+    fn has_breakers(&self) -> bool {
+        true
+    }
 }
 
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisStore").field("link", self.caller.link()).finish_non_exhaustive()
+        f.debug_struct("RedisStore").field("status", &self.status()).finish_non_exhaustive()
     }
 }

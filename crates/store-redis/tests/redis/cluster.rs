@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 use crate::{
     load::Load,
     support::{
-        OnRedis, PATIENCE, acquire, apply, clients_never_get_more_than_the_limit, cluster_store,
-        per_minute, runtime,
+        OnRedis, PATIENCE, acquire, acquire_eventually, apply,
+        clients_never_get_more_than_the_limit, cluster_store, per_minute, runtime,
     },
 };
 
@@ -177,6 +177,94 @@ fn scripts_are_loaded_where_they_are_missing() {
             for node in 0..3 {
                 cluster.node(node).cli(&["SCRIPT", "FLUSH"]);
             }
+        }
+    });
+}
+
+#[test]
+fn a_dead_master_takes_only_its_own_slots_with_it() {
+    let [dead, alive, alive_too] = THREE_NODES;
+    let cluster = require!(RedisCluster::start_partial(3));
+    let runtime = runtime();
+    let store = {
+        let _guard = runtime.enter();
+        let config = RedisConfig::cluster(&cluster.urls()).unwrap().timeout(PATIENCE);
+        RedisStore::connect(config.breaker(5, Duration::from_millis(100)))
+    };
+    let limit = Limit::fixed_window(1_000, Duration::from_hours(24 * 366)).unwrap();
+    let status = || store.status();
+    runtime.block_on(async {
+        apply(&store, Verb::Acquire, &THREE_NODES, &limit).await.unwrap();
+        assert_eq!(status().outage(), None);
+        cluster.kill_master(0);
+
+        let mut errors = Vec::new();
+        for i in 1..=100 {
+            errors.extend(acquire(&store, dead, &limit).await.err());
+            for key in [alive, alive_too] {
+                let outcome = acquire(&store, key, &limit).await.expect("its node is there")[0];
+                assert_eq!(outcome.remaining, 999 - 2 * i + 1, "{key}");
+            }
+            // What needs the dead node degrades as a whole, and takes nothing from the others.
+            let failed = apply(&store, Verb::Acquire, &[dead, alive], &limit).await;
+            assert!(failed.unwrap_err().is_outage());
+            let both = apply(&store, Verb::Acquire, &[alive, alive_too], &limit).await.unwrap();
+            assert_eq!(both.iter().map(|o| o.remaining).collect::<Vec<_>>(), [999 - 2 * i; 2]);
+        }
+        assert_eq!(errors.len(), 100);
+        let open = errors.iter().filter(|error| matches!(error, StoreError::BreakerOpen)).count();
+        assert!(open >= 50, "{open} of 100 were answered at once: {errors:?}");
+        let outage = status().outage().unwrap();
+        assert!(outage.contains("1 of 3") && outage.contains("slots 0-5460"), "{outage}");
+
+        cluster.node(0).restart();
+        acquire_eventually(&store, dead, &limit).await;
+        let whole = async {
+            while status().outage().is_some() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, whole).await.expect("it is whole again");
+    });
+}
+
+#[test]
+fn calls_follow_a_slot_that_moves() {
+    let cluster = require!(RedisCluster::start(3, 0));
+    let runtime = runtime();
+    let store = cluster_store(&runtime, &cluster.urls());
+    let limit = Limit::fixed_window(1_000, Duration::from_hours(24 * 366)).unwrap();
+    let (from, to) = (cluster.node(0), cluster.node(1));
+    let slot = from.cli(&["CLUSTER", "KEYSLOT", "bar"]);
+    let [from_id, to_id] = [from, to].map(|node| node.cli(&["CLUSTER", "MYID"]));
+    // Braces are the program's own, so that keys can be told to share a slot.
+    let space = Space::new("{bar}", "");
+    let acquire = async |names: &[&'static str]| {
+        let key = |name| Key::new(name).unwrap().within(&space);
+        let checks = names.iter().map(|name| Check::new(key(name), &limit, Cost::ONE).unwrap());
+        store.apply(Verb::Acquire, &Batch::new(checks).unwrap()).await
+    };
+    let left = async |names: &[&'static str]| acquire(names).await.unwrap()[0].remaining;
+    runtime.block_on(async {
+        assert_eq!(left(&["old"]).await, 999);
+        to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]);
+        from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]);
+        // Still where it was; a key of the slot that is not there yet is made on the other side.
+        assert_eq!(left(&["old"]).await, 998);
+        assert_eq!(left(&["new"]).await, 999);
+        assert_eq!(to.cli(&["CLUSTER", "COUNTKEYSINSLOT", &slot]), "1", "ASK is followed");
+        // Keys on both sides cannot be decided together until they are on one.
+        let torn = acquire(&["old", "new"]).await.unwrap_err();
+        assert!(matches!(torn, StoreError::Refused(_)), "{torn}");
+        let port = to.port().to_string();
+        let moved = from.cli(&["MIGRATE", "127.0.0.1", &port, "{bar}old", "0", "5000"]);
+        assert_eq!(moved, "OK");
+        assert_eq!(left(&["old", "new"]).await, 997);
+        for node in [to, from, cluster.node(2)] {
+            assert_eq!(node.cli(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]), "OK");
+        }
+        for i in 0..20 {
+            assert_eq!(left(&["old"]).await, 996 - i);
         }
     });
 }

@@ -4,9 +4,12 @@
 
 mod cluster;
 mod exactness;
+mod full;
 mod layout;
 mod load;
+mod newcomers;
 mod outage;
+mod overload;
 mod sentinel;
 mod support;
 mod tls;

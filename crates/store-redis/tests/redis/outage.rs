@@ -3,8 +3,7 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use headgate::{
-    Batch, Breaker, Check, Cost, FailMode, FailurePolicy, Key, Limit, Store, StoreError,
-    SystemClock, Verb,
+    Batch, Check, Cost, FailMode, FailurePolicy, Key, Limit, Store, StoreError, SystemClock, Verb,
 };
 use headgate_store_memory::MemoryStore;
 use headgate_store_redis::{RedisConfig, RedisStore};
@@ -90,8 +89,8 @@ fn a_redis_that_hangs_costs_a_few_time_outs_and_then_nothing() {
     let runtime = runtime();
     let _guard = runtime.enter();
     let timeout = Duration::from_millis(200);
-    let store = RedisStore::connect(RedisConfig::from_url(&redis.url()).unwrap().timeout(timeout));
-    let store = Breaker::new(store, SystemClock::new()).with(3, Duration::from_secs(3600));
+    let config = RedisConfig::from_url(&redis.url()).unwrap().timeout(timeout);
+    let store = RedisStore::connect(config.breaker(3, Duration::from_secs(3600)));
     runtime.block_on(async {
         let limit = per_minute(5);
         acquire_eventually(&store, "k", &limit).await;
@@ -119,8 +118,7 @@ fn every_failure_mode_answers_through_an_outage_and_redis_answers_after_it() {
     let runtime = runtime();
     let _guard = runtime.enter();
     let config = RedisConfig::from_url(&redis.url()).unwrap().timeout(Duration::from_secs(2));
-    let store = Breaker::new(RedisStore::connect(config), SystemClock::new())
-        .with(3, Duration::from_millis(20));
+    let store = RedisStore::connect(config.breaker(3, Duration::from_millis(20)));
     let replicas = NonZeroU32::new(2).unwrap();
     let store = FailurePolicy::new(store, MemoryStore::default(), replicas, SystemClock::new());
     let limit = per_minute(4);

@@ -1,76 +1,137 @@
-//! `rediss://`: an authority of one's own is trusted when named, and only then.
+//! TLS: who is trusted, who we are, and what is said when that goes wrong.
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
 use headgate_store_redis::{RedisConfig, RedisStore};
-use headgate_testkit::{Redis, Skip, free_port, require};
+use headgate_testkit::{Redis, Skip, find_program, free_port, require, wait_until};
+use tempfile::TempDir;
 
-use crate::support::{PATIENCE, acquire, per_minute, runtime};
+use crate::support::{PATIENCE, acquire, acquire_eventually, per_minute, runtime};
 
-/// Makes an authority and a certificate for 127.0.0.1 that it signed.
-fn make_certificates(folder: &Path) -> Result<(), Skip> {
-    if let Err(error) = Command::new("openssl").arg("version").output() {
-        return Err(Skip { component: "openssl".into(), reason: error.to_string() });
+const KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+
+/// An authority with certificates for 127.0.0.1 (`redis`) and for a client (`client`).
+struct Authority {
+    folder: TempDir,
+}
+
+impl Authority {
+    fn new(name: &str) -> Result<Self, Skip> {
+        find_program("openssl")?;
+        let folder = tempfile::tempdir().unwrap();
+        let subject = format!("/CN={name}");
+        let authority =
+            ["req", "-x509", "-days", "2", "-subj", &subject, "-keyout", "ca.key", "-out"];
+        openssl(folder.path(), &[&authority[..], &["ca.crt"], &KEY].concat());
+        let authority = Self { folder };
+        authority.issue("redis");
+        authority.issue("client");
+        Ok(authority)
     }
-    let openssl = |args: &[&str]| {
-        let made = Command::new("openssl").args(args).current_dir(folder).output().unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    };
-    let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-    let authority = [
-        "req",
-        "-x509",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=authority",
-        "-keyout",
-        "ca.key",
-        "-out",
-        "ca.crt",
-    ];
-    openssl(&[&authority[..], &key].concat());
-    let request = ["req", "-subj", "/CN=redis", "-keyout", "redis.key", "-out", "redis.csr"];
-    openssl(&[&request[..], &key].concat());
-    fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1").unwrap();
-    let sign = [
-        "x509",
-        "-req",
-        "-in",
-        "redis.csr",
-        "-CA",
-        "ca.crt",
-        "-CAkey",
-        "ca.key",
-        "-CAcreateserial",
-    ];
-    openssl(&[&sign[..], &["-days", "2", "-extfile", "names", "-out", "redis.crt"]].concat());
-    Ok(())
+
+    fn issue(&self, name: &str) {
+        let file = |kind: &str| format!("{name}.{kind}");
+        let (key, csr, crt) = (file("key"), file("csr"), file("crt"));
+        let subject = format!("/CN={name}");
+        let request = ["req", "-subj", &subject, "-keyout", &key, "-out", &csr];
+        openssl(self.folder.path(), &[&request[..], &KEY].concat());
+        fs::write(self.folder.path().join("names"), "subjectAltName=IP:127.0.0.1").unwrap();
+        let sign = ["x509", "-req", "-in", &csr, "-CA", "ca.crt", "-CAkey", "ca.key"];
+        let rest = ["-CAcreateserial", "-days", "2", "-extfile", "names", "-out", &crt];
+        openssl(self.folder.path(), &[&sign[..], &rest].concat());
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn pem(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    /// A Redis with TLS on `port`, which asks clients for certificates as `auth_clients` says.
+    fn redis(&self, port: u16, auth_clients: &str) -> Result<Redis, Skip> {
+        let tls = [
+            ["--tls-port".to_owned(), port.to_string()],
+            ["--tls-cert-file".to_owned(), self.path("redis.crt")],
+            ["--tls-key-file".to_owned(), self.path("redis.key")],
+            ["--tls-ca-cert-file".to_owned(), self.path("ca.crt")],
+            ["--tls-auth-clients".to_owned(), auth_clients.to_owned()],
+        ];
+        Redis::builder().args(tls.concat()).start()
+    }
+}
+
+fn openssl(folder: &Path, args: &[&str]) {
+    let made = Command::new("openssl").args(args).current_dir(folder).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
+
+fn config(scheme: &str, port: u16) -> RedisConfig {
+    RedisConfig::from_url(&format!("{scheme}://127.0.0.1:{port}")).unwrap().timeout(PATIENCE)
+}
+
+/// What is said about a Redis that cannot be connected to.
+fn trouble(config: RedisConfig) -> String {
+    let store = RedisStore::connect(config.timeout(Duration::from_millis(100)));
+    assert!(wait_until(PATIENCE, || store.status().outage().is_some()), "no trouble is told");
+    store.status().outage().unwrap()
 }
 
 #[test]
 fn a_named_authority_is_trusted_and_a_stranger_is_not() {
-    let folder = tempfile::tempdir().unwrap();
-    require!(make_certificates(folder.path()));
-    let file = |name: &str| folder.path().join(name).display().to_string();
+    let authority = require!(Authority::new("authority"));
     let port = free_port();
-    let tls = [
-        ["--tls-port".to_owned(), port.to_string()],
-        ["--tls-cert-file".to_owned(), file("redis.crt")],
-        ["--tls-key-file".to_owned(), file("redis.key")],
-        ["--tls-ca-cert-file".to_owned(), file("ca.crt")],
-        ["--tls-auth-clients".to_owned(), "no".to_owned()],
-    ];
-    let _redis = require!(Redis::builder().args(tls.concat()).start());
-
+    let redis = require!(authority.redis(port, "no"));
     let runtime = runtime();
     let _guard = runtime.enter();
-    let config = || RedisConfig::from_url(&format!("rediss://127.0.0.1:{port}")).unwrap();
-    let trusting = config().timeout(PATIENCE).root_certificate(fs::read(file("ca.crt")).unwrap());
+    let trusting = config("rediss", port).root_certificate(authority.pem("ca.crt")).unwrap();
     let trusting = RedisStore::connect(trusting);
-    let wary = RedisStore::connect(config().timeout(Duration::from_millis(200)));
     runtime.block_on(async {
         assert!(acquire(&trusting, "k", &per_minute(5)).await.unwrap()[0].allowed);
-        assert!(acquire(&wary, "k", &per_minute(5)).await.unwrap_err().is_outage());
+        let stranger = require!(Authority::new("stranger"));
+        let wary = config("rediss", port).root_certificate(stranger.pem("ca.crt")).unwrap();
+        let wary = RedisStore::connect(wary);
+        let error = acquire(&wary, "k", &per_minute(5)).await.unwrap_err();
+        assert!(error.is_outage() && error.to_string().contains("not trusted"), "{error}");
     });
+    assert_eq!(trusting.status().outage(), None);
+
+    // Each way to get it wrong is told apart.
+    let wrong = trouble(config("rediss", redis.port()));
+    assert!(wrong.contains("may not speak TLS"), "{wrong}");
+    let wrong = trouble(config("redis", port));
+    assert!(wrong.contains("rediss://"), "{wrong}");
+    let wrong = trouble(config("rediss", free_port()));
+    assert!(wrong.contains("refused") && !wrong.contains("TLS"), "{wrong}");
+    let default = rustls::crypto::CryptoProvider::get_default();
+    assert!(default.is_none(), "the program's own choice of cryptography is not made for it");
+}
+
+#[test]
+fn a_redis_that_knows_its_clients_by_certificate_is_shown_one() {
+    let authority = require!(Authority::new("authority"));
+    let port = free_port();
+    let _redis = require!(authority.redis(port, "yes"));
+    let runtime = runtime();
+    let _guard = runtime.enter();
+    let nameless = || config("rediss", port).root_certificate(authority.pem("ca.crt")).unwrap();
+    let (certificate, key) = (authority.pem("client.crt"), authority.pem("client.key"));
+    let named = nameless().client_certificate(certificate.clone(), key.clone()).unwrap();
+    let named = RedisStore::connect(named);
+    runtime.block_on(async {
+        assert!(acquire_eventually(&named, "k", &per_minute(5)).await[0].allowed);
+    });
+    let unnamed = trouble(nameless());
+    assert!(unnamed.contains("demands a client certificate"), "{unnamed}");
+    let stranger = require!(Authority::new("stranger"));
+    let strange =
+        nameless().client_certificate(stranger.pem("client.crt"), stranger.pem("client.key"));
+    let strange = trouble(strange.unwrap());
+    assert!(strange.contains("does not accept the client certificate"), "{strange}");
+
+    // What is no certificate, or another's key, is found at the start.
+    assert!(nameless().root_certificate("nonsense").is_err());
+    assert!(nameless().client_certificate(key.clone(), certificate.clone()).is_err());
+    assert!(nameless().client_certificate(certificate, stranger.pem("client.key")).is_err());
 }

@@ -1,0 +1,110 @@
+//! TLS to Redis: whom to trust, and who we are.
+
+use std::{fmt, io, sync::Arc};
+
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use thiserror::Error;
+
+/// Certificates, in PEM.
+#[derive(Clone, Default)]
+pub(crate) struct Certificates {
+    /// Authorities to trust instead of the system's.
+    pub(crate) authorities: Option<Vec<u8>>,
+    /// The client's certificate and its key.
+    pub(crate) client: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Why certificates are of no use.
+#[derive(Debug, Error)]
+pub enum CertificateProblem {
+    /// The authorities are not certificates in PEM.
+    #[error("expected the authorities' certificates in PEM")]
+    Authorities,
+    /// The client's certificate is none in PEM.
+    #[error("expected the client's certificate in PEM, followed by those of its issuers")]
+    Certificate,
+    /// The client's key is none in PEM, or not that of the certificate.
+    #[error("expected the client certificate's private key in PEM")]
+    Key,
+    /// The system has no authorities.
+    #[error("the system has no trusted authorities: set redis.ca_file")]
+    NoAuthorities,
+}
+
+impl Certificates {
+    /// How to speak TLS, with a choice of cryptography that is this store's alone.
+    pub(crate) fn client_config(&self) -> Result<ClientConfig, CertificateProblem> {
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|_| CertificateProblem::Authorities)?
+            .with_root_certificates(self.roots()?);
+        let Some((certificate, key)) = &self.client else {
+            return Ok(builder.with_no_client_auth());
+        };
+        let chain = certificates(certificate).ok_or(CertificateProblem::Certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| CertificateProblem::Key)?;
+        builder.with_client_auth_cert(chain, key).map_err(|_| CertificateProblem::Key)
+    }
+
+    fn roots(&self) -> Result<RootCertStore, CertificateProblem> {
+        let mut roots = RootCertStore::empty();
+        if let Some(pem) = &self.authorities {
+            for authority in certificates(pem).ok_or(CertificateProblem::Authorities)? {
+                roots.add(authority).map_err(|_| CertificateProblem::Authorities)?;
+            }
+            return Ok(roots);
+        }
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() { Err(CertificateProblem::NoAuthorities) } else { Ok(roots) }
+    }
+}
+
+/// All certificates in `pem`, of which there must be one.
+fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    read.ok().filter(|certificates| !certificates.is_empty())
+}
+
+/// What went wrong with TLS, if it was TLS that `error` is about.
+pub(crate) fn trouble(error: &io::Error) -> Option<String> {
+    let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+    let hint = match error {
+        rustls::Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        ) => {
+            "Redis's certificate is signed by an authority that is not trusted: set \
+             redis.ca_file"
+        }
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => "Redis's certificate is for another host name",
+        rustls::Error::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        ) => "Redis's certificate has expired",
+        rustls::Error::AlertReceived(
+            AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure,
+        ) => "Redis demands a client certificate: set redis.cert_file and redis.key_file",
+        rustls::Error::AlertReceived(
+            AlertDescription::UnknownCA
+            | AlertDescription::BadCertificate
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::CertificateExpired,
+        ) => "Redis does not accept the client certificate",
+        rustls::Error::InvalidMessage(_) => "the server does not speak TLS on this port",
+        _ => "handshake failed",
+    };
+    Some(format!("{hint} ({error})"))
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificates")
+            .field("authorities", &self.authorities.is_some())
+            .field("client", &self.client.is_some())
+            .finish()
+    }
+}
