@@ -9,6 +9,7 @@ mod keyed;
 mod memory;
 mod queries;
 mod quotas;
+mod redis;
 mod requests;
 mod rules;
 mod store;
@@ -20,8 +21,8 @@ use headgate_ratelimit::Catalog;
 use prometheus::{Error, IntGauge, Opts, Registry, TextEncoder, core::Collector};
 
 use self::{
-    calls::Calls, checks::Checks, keyed::Keyed, memory::MemoryCollector, requests::Requests,
-    rules::RulesCollector,
+    calls::Calls, checks::Checks, keyed::Keyed, memory::MemoryCollector, redis::RedisCollector,
+    requests::Requests, rules::RulesCollector,
 };
 use crate::{
     config::Config,
@@ -63,6 +64,8 @@ impl Metrics {
         let registry = Registry::new_custom(None, Some(service))?;
         let capacity = config.memory.capacity.get();
         registry.register(Box::new(MemoryCollector::new(Arc::clone(&stores.memory), capacity)?))?;
+        let newcomers = stores.newcomers.clone();
+        registry.register(Box::new(RedisCollector::new(stores.redis.clone(), newcomers)?))?;
         registry.register(Box::new(RulesCollector::new(catalog)?))?;
         registered(&registry, build_info(config)?)?;
         registered(&registry, stores.durations.clone())?;

@@ -7,7 +7,7 @@ use headgate::{
     Store, StoreError,
 };
 use headgate_store_memory::MemoryStore;
-use headgate_store_redis::RedisStore;
+use headgate_store_redis::{NewcomerBound, RedisStore};
 use prometheus::Histogram;
 use thiserror::Error;
 
@@ -30,6 +30,10 @@ pub(crate) struct Stores {
     pub(crate) counters: Counters,
     /// How long calls took that left the process.
     pub(crate) durations: Histogram,
+    /// Redis, where it is used.
+    pub(crate) redis: Option<Arc<RedisStore>>,
+    /// The bound on new subjects in Redis, where there is one.
+    pub(crate) newcomers: Option<Arc<NewcomerBound>>,
 }
 
 /// Why there are no stores.
@@ -64,6 +68,7 @@ pub enum StoreKind {
 pub(crate) struct Probe {
     store: Limiter,
     limit: Limit,
+    redis: Option<Arc<RedisStore>>,
 }
 
 /// Why the store does not answer.
@@ -105,19 +110,33 @@ impl Stores {
                 memory,
                 kind: StoreKind::Memory,
                 durations: metrics::store_durations(StoreKind::Memory)?,
+                redis: None,
+                newcomers: None,
             });
         };
         let durations = metrics::store_durations(StoreKind::Redis)?;
-        let times = durations.clone();
-        let redis = Breaker::new(RedisStore::connect(target), Arc::clone(&clock))
-            .observed(move |took| times.observe(took.as_secs_f64()));
-        let redis = Arc::new(redis);
-        let probe = Probe::new(Arc::clone(&redis), limit);
-        let counters = Counters::new(Arc::clone(&redis) as _, true, &probe);
+        let redis = Arc::new(RedisStore::connect(target));
+        // The store has breakers of its own, one for each server: this one only keeps the time.
+        let observed = |store: Arc<dyn Store>| {
+            let durations = durations.clone();
+            let breaker = Breaker::new(store, Arc::clone(&clock));
+            Arc::new(breaker.observed(move |took| durations.observe(took.as_secs_f64())))
+        };
+        let direct = observed(Arc::clone(&redis) as _);
+        let newcomers = config
+            .redis
+            .new_subjects_per_second()
+            .map(|rate| Arc::new(NewcomerBound::new(Arc::clone(&redis), rate, Arc::clone(&clock))));
+        let bounded = newcomers.clone().map(|bound| observed(bound as _));
+        let mut probe = Probe::new(Arc::clone(&direct), limit);
+        probe.redis = Some(Arc::clone(&redis));
+        let counters = Counters::new(Arc::clone(&direct) as _, true, &probe);
         let replicas = config.ratelimit.replicas();
-        let policy = FailurePolicy::new(redis, Arc::clone(&memory), replicas, clock);
+        let primary = bounded.unwrap_or(direct);
+        let policy = FailurePolicy::new(primary, Arc::clone(&memory), replicas, Arc::clone(&clock));
         let limiter = Limiter::new(policy);
-        Ok(Self { limiter, probe, memory, kind: StoreKind::Redis, counters, durations })
+        let (kind, redis) = (StoreKind::Redis, Some(redis));
+        Ok(Self { limiter, probe, memory, kind, counters, durations, redis, newcomers })
     }
 }
 
@@ -151,7 +170,17 @@ impl fmt::Display for StoreKind {
 
 impl Probe {
     fn new(store: impl Store + 'static, limit: &Limit) -> Self {
-        Self { store: Limiter::new(store), limit: limit.clone() }
+        Self { store: Limiter::new(store), limit: limit.clone(), redis: None }
+    }
+
+    /// What of the store is away, in a sentence: of a cluster, which slots.
+    pub(crate) fn outage(&self) -> Option<String> {
+        self.redis.as_ref().and_then(|redis| redis.status().outage())
+    }
+
+    /// What may delete counters that still count, in a sentence.
+    pub(crate) fn eviction(&self) -> Option<String> {
+        self.redis.as_ref().and_then(|redis| redis.status().eviction())
     }
 
     /// Asks the store something that changes nothing.

@@ -60,7 +60,8 @@ sections! {
         max_open_conns, max_idle_conns, conn_max_lifetime, connect_timeout_seconds,
     }
     RedisConfig {
-        url, urls, password, ca, pool_size, timeout_ms, key_prefix, connect_timeout_seconds,
+        url, urls, password, ca, cert, key, pool_size, timeout_ms, max_in_flight,
+        max_new_subjects_per_second, key_prefix, connect_timeout_seconds,
     }
     MemoryConfig { capacity }
     RateLimitConfig { fail_open, default_limit, default_window_seconds, replicas, refresh_interval_seconds }

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use headgate_store_redis::{ConfigError, RedisConfig as Target};
 use serde::Deserialize;
@@ -17,10 +17,18 @@ pub struct RedisConfig {
     pub password: Option<Secret>,
     /// `redis.ca`: the authority that signed Redis's certificate, in PEM.
     pub ca: Option<Secret>,
+    /// `redis.cert`: the certificate that Redis knows this server by, in PEM.
+    pub cert: Option<Secret>,
+    /// `redis.key`: its private key, in PEM.
+    pub key: Option<Secret>,
     /// `redis.pool_size`: how many connections share the load.
     pub pool_size: Bounded<1, 1024>,
     /// `redis.timeout_ms`: how long a decision may take before it counts as failed.
     pub timeout_ms: Bounded<1, 60_000>,
+    /// `redis.max_in_flight`: calls to one Redis server at a time, above which they are shed.
+    pub max_in_flight: Bounded<1, 1_000_000>,
+    /// `redis.max_new_subjects_per_second`: new subjects that this instance adds in a second.
+    pub max_new_subjects_per_second: Option<Bounded<1, 1_000_000_000>>,
     /// `redis.key_prefix`: what the keys of quotas' counters begin with.
     pub key_prefix: KeyPrefix,
     /// `redis.connect_timeout_seconds`: how long to wait for a connection.
@@ -44,15 +52,37 @@ impl RedisConfig {
         let target = target
             .connections(self.pool_size.get() as usize)
             .timeout(timeout)
+            .max_in_flight(self.max_in_flight.get() as usize)
             .connect_timeout(Duration::from_secs(self.connect_timeout_seconds.get()));
         let target = match &self.password {
             Some(password) if !password.expose().is_empty() => target.password(password.expose()),
             _ => target,
         };
-        Ok(Some(match &self.ca {
-            Some(ca) => target.root_certificate(ca.expose()),
+        self.with_certificates(target).map(Some)
+    }
+
+    fn with_certificates(&self, target: Target) -> Result<Target, Problem> {
+        let problem = |key: &str, error: ConfigError| Problem::new(key, told(&error));
+        let target = match &self.ca {
+            Some(ca) => {
+                target.root_certificate(ca.expose()).map_err(|error| problem("redis.ca", error))?
+            }
             None => target,
-        }))
+        };
+        match (&self.cert, &self.key) {
+            (Some(cert), Some(key)) => target
+                .client_certificate(cert.expose(), key.expose())
+                .map_err(|error| problem("redis.cert", error)),
+            (None, None) => Ok(target),
+            (Some(_), None) => Err(Problem::new("redis.key", "redis.cert needs its private key")),
+            (None, Some(_)) => Err(Problem::new("redis.cert", "redis.key needs its certificate")),
+        }
+    }
+
+    /// New subjects that this instance adds in a second, where that is bounded.
+    pub(crate) fn new_subjects_per_second(&self) -> Option<NonZeroU32> {
+        let bound = self.max_new_subjects_per_second.as_ref()?.get();
+        u32::try_from(bound).ok().and_then(NonZeroU32::new)
     }
 }
 
@@ -76,8 +106,12 @@ impl Default for RedisConfig {
             urls: None,
             password: None,
             ca: None,
+            cert: None,
+            key: None,
             pool_size: Bounded::of::<4>(),
             timeout_ms: Bounded::of::<100>(),
+            max_in_flight: Bounded::of::<4_096>(),
+            max_new_subjects_per_second: None,
             key_prefix: KeyPrefix::default(),
             connect_timeout_seconds: Bounded::of::<3>(),
         }

@@ -17,13 +17,15 @@ pub struct Secret(String);
 const LISTED: [(&str, &str); 2] = [("auth.tokens", "token"), ("webhooks", "secret")];
 
 /// What may be given as `{key}_file` too.
-const SECRETS: [&str; 8] = [
+const SECRETS: [&str; 10] = [
     "database.url",
     "database.password",
     "redis.url",
     "redis.urls",
     "redis.password",
     "redis.ca",
+    "redis.cert",
+    "redis.key",
     "kafka.username",
     "kafka.password",
 ];

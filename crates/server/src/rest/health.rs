@@ -35,6 +35,9 @@ pub(super) struct Checks {
     /// Whether the files of Envoy's domains are in force, where Envoy is answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     envoy: Option<String>,
+    /// What may lift limits although everything answers: `warning:` and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eviction: Option<String>,
 }
 
 /// The process answers. It asks nobody: restarting it would bring no store back.
@@ -49,6 +52,9 @@ pub(super) async fn live() -> Response {
 #[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "It can", body = Readiness), Late))]
 pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
     let store = ask_store(&services).await.err().map(|error| error.to_string());
+    // Which server it is, and why, says more than that one does not answer; a part that is away may not be the one
+    // that was asked.
+    let store = services.probe.outage().or(store);
     let rules = services.catalog.freshness().error.map(|error| error.to_string());
     let policies = services.quotas.catalog.freshness().error.map(|error| error.to_string());
     let database = rules.or(policies);
@@ -60,7 +66,8 @@ pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
         error.map_or_else(|| "ok".to_owned(), |error| format!("error: {error}"))
     };
     let envoy = envoy.map(|trouble| told(trouble.map(|trouble| trouble.to_string())));
-    let checks = Checks { store: told(store), database: told(database), envoy };
+    let eviction = services.probe.eviction().map(|risk| format!("warning: {risk}"));
+    let checks = Checks { store: told(store), database: told(database), envoy, eviction };
     json::respond(&Readiness { status, checks })
 }
 

@@ -49,6 +49,8 @@ fn every_key_is_documented_with_its_variable_and_default() {
         "redis.urls_file",
         "redis.password_file",
         "redis.ca_file",
+        "redis.cert_file",
+        "redis.key_file",
         "kafka.username_file",
         "kafka.password_file",
     ];
