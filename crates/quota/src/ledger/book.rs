@@ -206,3 +206,6 @@ fn event(kind: EventKind, terms: &Terms, used: u64, increment: &Increment) -> Qu
         reset_at: span.end,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+use std::sync::Arc;
+
+use headgate::Timestamp;
+
+use super::*;
+use crate::SubjectType;
+
+const NOW: Timestamp = Timestamp::from_micros(1_772_928_000_000_000);
+
+/// A book with one policy: limit 10, alert at 80 percent.
+struct Page {
+    book: Book,
+    policy: QuotaId,
+    span: Arc<Span>,
+}
+
+impl Page {
+    fn with(change: impl FnOnce(&mut Balance)) -> Self {
+        let policy = QuotaId::new(NOW);
+        let span = Span { name: "2026-03".to_owned(), start: NOW, end: NOW.plus(1_000_000) };
+        let terms = Terms {
+            subject: Subject { kind: SubjectType::Tenant, id: "acme".to_owned() },
+            period: QuotaPeriod::Monthly,
+            limit: 10,
+            enabled: true,
+            alert_threshold_percent: Some(80),
+        };
+        let mut balance = Balance::new(Some(terms), 0);
+        change(&mut balance);
+        let mut page = Self { book: Book::default(), policy, span: Arc::new(span) };
+        page.book.stand(page.account(), balance);
+        page
+    }
+
+    fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn account(&self) -> Account {
+        Account { policy: self.policy.clone(), period_name: self.span.name.clone() }
+    }
+
+    fn increment(&self, amount: u64, request_id: Option<&str>) -> Increment {
+        Increment {
+            policy: self.policy.clone(),
+            span: Arc::clone(&self.span),
+            amount,
+            request_id: request_id.map(str::to_owned),
+            at: NOW.plus(amount),
+        }
+    }
+
+    fn take(&mut self, amount: u64) -> (Verdict, u64) {
+        self.take_as(amount, None)
+    }
+
+    fn take_as(&mut self, amount: u64, request_id: Option<&str>) -> (Verdict, u64) {
+        let entry = self.book.decide(&self.increment(amount, request_id));
+        (entry.verdict, entry.used)
+    }
+
+    fn told(&self) -> Vec<(EventKind, u64)> {
+        self.book.events().iter().map(|event| (event.kind, event.used)).collect()
+    }
+
+    fn is_changed(&self) -> bool {
+        self.book.changed().any(|(account, _)| *account == self.account())
+    }
+}
+
+#[test]
+fn usage_reaches_the_limit_and_never_passes_it() {
+    let mut page = Page::new();
+    assert_eq!(page.take(7), (Verdict::Taken, 7));
+    assert_eq!(page.take(4), (Verdict::Refused, 7));
+    assert_eq!(page.take(3), (Verdict::Taken, 10));
+    assert_eq!(page.take(1), (Verdict::Refused, 10));
+}
+
+#[test]
+fn an_amount_above_the_limit_is_impossible_and_raises_no_event() {
+    let mut page = Page::new();
+    assert_eq!(page.take(11), (Verdict::Impossible, 0));
+    assert!(page.told().is_empty() && !page.is_changed());
+    assert_eq!(page.take(10), (Verdict::Taken, 10));
+}
+
+#[test]
+fn a_request_id_is_charged_once() {
+    let mut page = Page::new();
+    assert_eq!(page.take_as(4, Some("a")), (Verdict::Taken, 4));
+    assert_eq!(page.take_as(5, Some("b")), (Verdict::Taken, 9));
+    assert_eq!(page.take_as(4, Some("a")), (Verdict::Replayed, 4), "the first answer again");
+    assert_eq!(page.take_as(3, Some("a")), (Verdict::Conflict, 9));
+    assert_eq!(page.take(1), (Verdict::Taken, 10));
+}
+
+#[test]
+fn a_refused_request_id_stays_free() {
+    let mut page = Page::new();
+    assert_eq!(page.take(8), (Verdict::Taken, 8));
+    assert_eq!(page.take_as(3, Some("a")), (Verdict::Refused, 8));
+    assert_eq!(page.book.new_charges().count(), 0);
+    assert_eq!(page.take_as(2, Some("a")), (Verdict::Taken, 10));
+    let new: Vec<_> = page.book.new_charges().map(|(_, id, charge)| (id, charge.used)).collect();
+    assert_eq!(new, [("a", 10)]);
+}
+
+#[test]
+fn a_charge_read_from_the_ledger_is_replayed_but_not_written_again() {
+    let mut page = Page::with(|balance| balance.used = 6);
+    let charge = Charge { amount: 2, used: 5, limit: 9, is_new: false };
+    page.book.charged(page.account(), "a".to_owned(), charge);
+    let entry = page.book.decide(&page.increment(2, Some("a")));
+    assert_eq!(entry, Entry { verdict: Verdict::Replayed, used: 5, limit: 9 });
+    assert_eq!(page.book.new_charges().count(), 0);
+}
+
+#[test]
+fn a_charge_outlives_a_disabled_policy() {
+    let mut page = Page::with(|balance| {
+        balance.used = 2;
+        balance.terms.as_mut().unwrap().enabled = false;
+    });
+    let charge = Charge { amount: 2, used: 2, limit: 10, is_new: false };
+    page.book.charged(page.account(), "a".to_owned(), charge);
+    assert_eq!(page.take_as(2, Some("a")), (Verdict::Replayed, 2));
+    assert_eq!(page.take_as(2, Some("b")), (Verdict::Disabled, 2));
+    assert!(!page.is_changed() && page.book.new_charges().count() == 0);
+}
+
+#[test]
+fn an_unknown_or_deleted_policy_is_not_found() {
+    let mut page = Page::with(|balance| {
+        balance.used = 3;
+        balance.terms = None;
+    });
+    assert_eq!(page.take(1), (Verdict::NotFound, 3));
+    let mut other = page.increment(1, None);
+    other.policy = QuotaId::new(NOW);
+    assert_eq!(page.book.decide(&other).verdict, Verdict::NotFound);
+    assert_eq!(page.book.accounts().collect::<Vec<_>>(), [&page.account()]);
+}
+
+#[test]
+fn each_event_is_raised_once() {
+    let mut page = Page::new();
+    page.take(7);
+    assert!(page.told().is_empty());
+    page.take(1);
+    assert_eq!(page.told(), [(EventKind::ThresholdReached, 8)]);
+    page.take(1);
+    page.take(1);
+    page.take(1);
+    assert_eq!(page.told(), [(EventKind::ThresholdReached, 8), (EventKind::Exceeded, 10)]);
+    let exceeded = &page.book.events()[1];
+    assert_eq!(exceeded.event_id, format!("{}:2026-03:exceeded", page.policy));
+    assert_eq!((exceeded.at, exceeded.reset_at), (NOW.plus(1), page.span.end));
+}
+
+#[test]
+fn a_refusal_raises_the_exceeded_event_and_marks_the_balance() {
+    let mut page = Page::with(|balance| balance.used = 7);
+    assert_eq!(page.take(4), (Verdict::Refused, 7));
+    assert_eq!(page.told(), [(EventKind::Exceeded, 7)], "a refusal does not reach the threshold");
+    assert!(page.is_changed(), "that it was raised must be written");
+}
+
+#[test]
+fn events_raised_before_are_not_raised_again() {
+    let mut page = Page::with(|balance| {
+        balance.used = 9;
+        balance.threshold_told = true;
+        balance.exceeded_told = true;
+    });
+    assert_eq!(page.take(2), (Verdict::Refused, 9));
+    assert!(!page.is_changed(), "a refusal that raises nothing writes nothing");
+    assert_eq!(page.take(1), (Verdict::Taken, 10));
+    assert!(page.is_changed());
+    assert!(page.told().is_empty());
+}
+
+#[test]
+fn balances_of_other_accounts_stay_as_they_are() {
+    let mut page = Page::new();
+    let other = Account { period_name: "2026-04".to_owned(), ..page.account() };
+    page.book.stand(other.clone(), Balance::new(None, 5));
+    page.take(1);
+    let changed: Vec<_> = page.book.changed().map(|(account, b)| (account.clone(), b.used)).collect();
+    assert_eq!(changed, [(page.account(), 1)]);
+    assert_eq!(page.book.accounts().count(), 2);
+}
