@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help run test bench check fmt deps
+.PHONY: help run test bench check fmt deps mutants
 
 BENCH = --manifest-path bench/Cargo.toml
 
@@ -17,6 +17,9 @@ test: deps ## Install what the tests need and run them all
 
 bench: ## Compare with other limiters and with Redis's own ceiling, in one run
 	bench/run
+
+mutants: ## Change the engine one expression at a time, and expect a test to fail
+	scripts/mutants
 
 check: deps ## Check format, lints, docs, licences and advisories
 	cargo fmt --all --check

@@ -33,4 +33,6 @@ impl Model {
 }
 
 #[cfg(test)]
+mod naive;
+#[cfg(test)]
 mod tests;

@@ -135,9 +135,7 @@ impl Meter for SlidingWindowCounter {
             return 0;
         }
         // Room appears as the previous window slides out of sight, or else as this one does.
-        let this_window = self
-            .room_at(seen.previous, u64::from(seen.current) + cost.get())
-            .filter(|offset| *offset < self.window);
+        let this_window = self.room_at(seen.previous, u64::from(seen.current) + cost.get());
         let offset = this_window.unwrap_or_else(|| {
             let next = self.room_at(seen.current, cost.get()).unwrap_or(self.window);
             self.window + next

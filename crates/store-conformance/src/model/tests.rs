@@ -1,11 +1,11 @@
 //! The model's promises, tried out: what it says about the future comes true.
 
 use headgate::{
-    Account, Algorithm, Check, Cost, Limit, Outcome, Space, Timestamp, Verb, limit::Rule,
+    Account, Algorithm, Check, Cost, Limit, Outcome, Space, Stake, Timestamp, Verb, limit::Rule,
 };
 use proptest::prelude::*;
 
-use super::Model;
+use super::{Model, naive::Naive};
 use crate::scenario::Scenario;
 
 const START: Timestamp = Timestamp::from_micros(1_772_928_000_000_000);
@@ -27,6 +27,31 @@ proptest! {
                 retry_after_is_the_earliest_time(account, check, &outcome)?;
                 remaining_is_what_is_left(account, check, &outcome)?;
                 reset_after_is_when_all_is_back(account, check, &outcome)?;
+            }
+        }
+    }
+
+    #[test]
+    fn answers_are_those_of_the_naive_algorithms(scenario in Scenario::any()) {
+        let names = names();
+        let mut model = Model::default();
+        let mut naive: Vec<Naive> = names.iter().map(|_| Naive::default()).collect();
+        let mut now = START;
+        for step in &scenario.steps {
+            now = now.plus(step.pause);
+            for check in scenario.checks(step, &Space::EMPTY, &names) {
+                // One by one: what batches do together is another test's business.
+                let check = check.with_stake(Stake::Shared);
+                let subject: usize = check.key().to_string().parse().unwrap();
+                let (limit, cost) = (check.limit(), check.cost().get());
+                let expected = naive[subject].apply(step.verb, limit, cost, now);
+                let outcome = model.apply(step.verb, std::slice::from_ref(&check), &[now])[0];
+                prop_assert_eq!(
+                    (outcome.allowed, outcome.remaining),
+                    expected,
+                    "{:?} {:?} at {:?}",
+                    step.verb, check, now
+                );
             }
         }
     }

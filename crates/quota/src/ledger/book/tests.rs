@@ -186,7 +186,8 @@ fn balances_of_other_accounts_stay_as_they_are() {
     let other = Account { period_name: "2026-04".to_owned(), ..page.account() };
     page.book.stand(other.clone(), Balance::new(None, 5));
     page.take(1);
-    let changed: Vec<_> = page.book.changed().map(|(account, b)| (account.clone(), b.used)).collect();
+    let changed: Vec<_> =
+        page.book.changed().map(|(account, b)| (account.clone(), b.used)).collect();
     assert_eq!(changed, [(page.account(), 1)]);
     assert_eq!(page.book.accounts().count(), 2);
 }

@@ -1,0 +1,176 @@
+//! The algorithms once more, as one would explain them: every unit taken is written down with its
+//! time, and what counts is added up anew for each question. Slow, and nothing shared with the
+//! engine's arithmetic, so that a mistake in the one is not a mistake in the other.
+
+use headgate::{Lease, LeaseId, Limit, Timestamp, Verb, limit::Rule};
+
+/// What one subject took.
+#[derive(Default)]
+pub(super) struct Naive {
+    /// Units still counted and when they were taken, oldest first.
+    taken: Vec<(u64, u64)>,
+    /// A bucket's debt, in grains (`window` grains are a token), at `seen`.
+    debt: u128,
+    /// Grains that flow back each microsecond: the rate of the last limit that was in force.
+    rate: u128,
+    seen: u64,
+    leases: Vec<(LeaseId, u64, u64, u64)>,
+}
+
+impl Naive {
+    /// Does `verb`; says whether it was allowed, and how much is left then.
+    pub(super) fn apply(
+        &mut self,
+        verb: Verb,
+        limit: &Limit,
+        cost: u64,
+        now: Timestamp,
+    ) -> (bool, u64) {
+        let now = now.as_micros();
+        self.advance(now);
+        self.expire(limit, now);
+        let allowed = self.permits(verb, limit, cost, now);
+        if verb != Verb::Peek {
+            if let Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) = limit.rule() {
+                self.rate = bucket.rate().into();
+            }
+            if allowed {
+                self.perform(verb, limit, cost, now);
+            }
+        }
+        (allowed, self.left(limit, now))
+    }
+
+    fn advance(&mut self, now: u64) {
+        let flown = u128::from(now - self.seen) * self.rate;
+        (self.debt, self.seen) = (self.debt.saturating_sub(flown), now);
+    }
+
+    fn expire(&mut self, limit: &Limit, now: u64) {
+        let (pending, over) = self.leases.iter().partition(|(_, _, _, end)| *end > now);
+        self.leases = pending;
+        let over: Vec<(LeaseId, u64, u64, u64)> = over;
+        for (_, cost, at, _) in over {
+            self.give_back(limit, cost, Some(at), now);
+        }
+    }
+
+    fn permits(&self, verb: Verb, limit: &Limit, cost: u64, now: u64) -> bool {
+        match verb {
+            Verb::Peek | Verb::Acquire => self.fits(limit, cost, now),
+            Verb::Reserve { .. } => {
+                self.leases.len() < Lease::MAX_PENDING && self.fits(limit, cost, now)
+            }
+            Verb::Commit(id) | Verb::Cancel(id) => self.leases.iter().any(|lease| lease.0 == id),
+            Verb::Refund | Verb::Reset => true,
+        }
+    }
+
+    fn perform(&mut self, verb: Verb, limit: &Limit, cost: u64, now: u64) {
+        match verb {
+            Verb::Peek => {}
+            Verb::Acquire => self.take(limit, cost, now),
+            Verb::Reserve { id, lease } => {
+                self.take(limit, cost, now);
+                self.leases.push((id, cost, now, now + lease.as_micros() as u64));
+            }
+            Verb::Commit(id) => drop(self.end(id)),
+            Verb::Cancel(id) => {
+                if let Some((_, cost, at, _)) = self.end(id) {
+                    self.give_back(limit, cost, Some(at), now);
+                }
+            }
+            Verb::Refund => self.give_back(limit, cost, None, now),
+            Verb::Reset => *self = Self { seen: now, ..Self::default() },
+        }
+    }
+
+    fn end(&mut self, id: LeaseId) -> Option<(LeaseId, u64, u64, u64)> {
+        let found = self.leases.iter().position(|lease| lease.0 == id)?;
+        Some(self.leases.remove(found))
+    }
+
+    fn take(&mut self, limit: &Limit, cost: u64, now: u64) {
+        match limit.rule() {
+            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => {
+                self.debt += u128::from(cost) * u128::from(bucket.window());
+            }
+            _ => self.taken.push((now, cost)),
+        }
+    }
+
+    /// Forgets `cost` units: those taken at `at`, or those that the algorithm gives back first.
+    fn give_back(&mut self, limit: &Limit, mut cost: u64, at: Option<u64>, now: u64) {
+        if let Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) = limit.rule() {
+            let grains = u128::from(cost) * u128::from(bucket.window());
+            self.debt = self.debt.saturating_sub(grains);
+            return;
+        }
+        let (from, current) = (counted_from(limit, now), window_start(limit, now));
+        // A window's units are one number: which of them are given back makes no difference. The
+        // log forgets the oldest, and two counters forget from the newer one first.
+        let logs = matches!(limit.rule(), Rule::SlidingWindow(_));
+        let same_window = |unit: u64, at: u64| {
+            if logs { unit == at } else { window_start(limit, unit) == window_start(limit, at) }
+        };
+        let two = matches!(limit.rule(), Rule::SlidingWindowCounter(_));
+        let passes: &[fn(u64, u64) -> bool] =
+            if two { &[|unit, current| unit >= current, |_, _| true] } else { &[|_, _| true] };
+        for pass in passes {
+            for (unit, count) in &mut self.taken {
+                let counts = *unit >= from && at.is_none_or(|at| same_window(*unit, at));
+                if counts && pass(*unit, current) {
+                    let back = cost.min(*count);
+                    *count -= back;
+                    cost -= back;
+                }
+            }
+        }
+    }
+
+    fn fits(&self, limit: &Limit, cost: u64, now: u64) -> bool {
+        cost <= self.left(limit, now)
+    }
+
+    fn left(&self, limit: &Limit, now: u64) -> u64 {
+        let most = u128::from(limit.capacity());
+        let between = |from: u64, to: u64| -> u128 {
+            let counted = self.taken.iter().filter(|(at, _)| (from..to).contains(at));
+            counted.map(|(_, count)| u128::from(*count)).sum()
+        };
+        let left = match limit.rule() {
+            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => {
+                let window = u128::from(bucket.window());
+                (most * window).saturating_sub(self.debt) / window
+            }
+            Rule::SlidingWindowCounter(counter) => {
+                let (start, window) = (window_start(limit, now), counter.window());
+                let covered = u128::from(window - (now - start));
+                let weight = between(start - window, start) * covered
+                    + between(start, u64::MAX) * u128::from(window);
+                (most * u128::from(window)).saturating_sub(weight) / u128::from(window)
+            }
+            _ => most.saturating_sub(between(counted_from(limit, now), u64::MAX)),
+        };
+        left as u64
+    }
+}
+
+/// The earliest time whose units still count at `now`.
+fn counted_from(limit: &Limit, now: u64) -> u64 {
+    match limit.rule() {
+        Rule::SlidingWindow(log) => (now + 1).saturating_sub(log.window()),
+        Rule::SlidingWindowCounter(counter) => window_start(limit, now) - counter.window(),
+        _ => window_start(limit, now),
+    }
+}
+
+/// The start of the aligned window that `at` is in; `at` itself where there are none.
+fn window_start(limit: &Limit, at: u64) -> u64 {
+    match limit.rule() {
+        Rule::FixedWindow(fixed) => at - at % fixed.window(),
+        Rule::SlidingWindowCounter(counter) => at - at % counter.window(),
+        Rule::Calendar(calendar) => calendar.bounds(Timestamp::from_micros(at)).0,
+        Rule::TokenBucket(_) | Rule::LeakyBucket(_) | Rule::SlidingWindow(_) => at,
+    }
+}
