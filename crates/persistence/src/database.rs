@@ -1,20 +1,22 @@
 //! The database: opened without waiting, migrated, asked whether it is there.
 
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use headgate_ratelimit::RepositoryError;
 use sqlx::{PgPool, SqlitePool};
-use tokio::time::timeout;
 
 use crate::{
     config::{DatabaseConfig, Place},
+    cutoff::Cutoff,
     migrations,
     outage::Outage,
     postgres,
     query::QueryObserver,
-    session::{ANSWER_TIMEOUT, Observed, Observer, Session},
-    sqlite,
+    session::{Session, Watched},
+    sqlite::{self, DatabaseFile},
     statement::Statement,
+    watch::{Observer, Watch},
+    writes::Writes,
 };
 
 /// Keeps rules and the audit log. Clones share its connections.
@@ -24,14 +26,27 @@ pub struct Database(Arc<Inner>);
 struct Inner {
     pool: Pool,
     connect_timeout: Duration,
-    observer: Observer,
+    watch: Watch,
 }
 
 /// The connections to either database.
 pub(crate) enum Pool {
     Postgres { pool: PgPool, listening: PgPool, schema: String },
-    Sqlite { pool: SqlitePool, file: Option<PathBuf> },
+    Sqlite { pool: SqlitePool, file: Option<DatabaseFile> },
 }
+
+/// What a transaction is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// It sees one moment of the database.
+    Read,
+    Write,
+}
+
+/// Changes nothing that anybody reads, and yet writes: SQLite skips an update without a difference.
+const PROBE: &str = "
+    INSERT INTO revisions (name, revision) VALUES ('write_probe', 1)
+    ON CONFLICT (name) DO UPDATE SET revision = revisions.revision + 1";
 
 // === impl Database ===
 
@@ -56,18 +71,21 @@ impl Database {
     }
 
     fn connect(config: &DatabaseConfig, observer: Observer) -> Self {
+        let cutoff = Cutoff::default();
         let pool = match &config.place {
             Place::Postgres(options) => Pool::Postgres {
-                pool: postgres::open(options, config),
+                pool: postgres::open(options, config, &cutoff),
                 listening: postgres::open_listening(options, config),
                 schema: config.schema.clone(),
             },
-            Place::File(path) => {
-                Pool::Sqlite { pool: sqlite::open(path, config), file: Some(path.clone()) }
-            }
+            Place::File(path) => Pool::Sqlite {
+                pool: sqlite::open(path, config, &cutoff),
+                file: Some(DatabaseFile::new(path)),
+            },
             Place::Memory => Pool::Sqlite { pool: sqlite::open_in_memory(config), file: None },
         };
-        Self(Arc::new(Inner { pool, connect_timeout: config.connect_timeout, observer }))
+        let watch = Watch { observer, writes: Writes::default(), cutoff };
+        Self(Arc::new(Inner { pool, connect_timeout: config.connect_timeout, watch }))
     }
 
     /// Makes what is missing of schemas and tables. Must have succeeded once before anything is
@@ -75,10 +93,11 @@ impl Database {
     pub async fn migrate(&self) -> Result<(), RepositoryError> {
         let migrated = match self.pool() {
             Pool::Postgres { pool, schema, .. } => migrations::run_on_postgres(pool, schema).await,
-            Pool::Sqlite { pool, file } => match file.as_deref().map_or(Ok(()), sqlite::create) {
-                Ok(()) => migrations::run_on_sqlite(pool).await,
-                Err(error) => Err(error.into()),
+            Pool::Sqlite { pool, file: Some(file) } => match file.create() {
+                Ok(()) => migrations::run_on_sqlite_file(pool).await,
+                Err(outage) => Err(outage),
             },
+            Pool::Sqlite { pool, file: None } => migrations::run_on_sqlite(pool).await,
         };
         migrated.map_err(|outage| self.explained(outage).into())
     }
@@ -87,6 +106,19 @@ impl Database {
     pub async fn ping(&self) -> Result<(), RepositoryError> {
         let mut session = self.reading().await?;
         session.execute(Statement::new("SELECT 1")).await?;
+        Ok(session.commit().await?)
+    }
+
+    /// Returns why the last write failed, if it did for a reason that is not its own: a full disk, a
+    /// read-only file system, a database that is away. The next write that succeeds clears it.
+    pub fn write_error(&self) -> Option<String> {
+        self.0.watch.writes.error()
+    }
+
+    /// Writes without changing anything, to find out whether writes succeed again.
+    pub async fn probe_writes(&self) -> Result<(), RepositoryError> {
+        let mut session = self.writing().await?;
+        session.execute(Statement::new(PROBE)).await?;
         Ok(session.commit().await?)
     }
 
@@ -103,39 +135,35 @@ impl Database {
 
     /// A transaction that sees one moment of the database.
     pub(crate) async fn reading(&self) -> Result<Session, Outage> {
-        self.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "BEGIN").await
+        self.begin(Purpose::Read).await
     }
 
     /// A transaction that writes.
     pub(crate) async fn writing(&self) -> Result<Session, Outage> {
-        // A SQLite transaction that begins to read cannot always go on to write.
-        self.begin("BEGIN", "BEGIN IMMEDIATE").await
+        self.begin(Purpose::Write).await
     }
 
     pub(crate) fn pool(&self) -> &Pool {
         &self.0.pool
     }
 
-    async fn begin(
-        &self,
-        on_postgres: &'static str,
-        on_sqlite: &'static str,
-    ) -> Result<Session, Outage> {
-        let observer = self.0.observer.clone();
-        let begun = async {
-            Ok(match self.pool() {
-                Pool::Postgres { pool, .. } => {
-                    Session::Postgres(Observed::new(pool.begin_with(on_postgres).await?, observer))
-                }
-                Pool::Sqlite { pool, .. } => {
-                    Session::Sqlite(Observed::new(pool.begin_with(on_sqlite).await?, observer))
-                }
-            })
+    async fn begin(&self, purpose: Purpose) -> Result<Session, Outage> {
+        let (watch, is_writing) = (self.0.watch.clone(), purpose == Purpose::Write);
+        let begun = match self.pool() {
+            Pool::Postgres { pool, .. } => {
+                let begun = postgres::begin(pool, purpose.on_postgres(), &watch.cutoff).await;
+                begun.map(|begun| Session::Postgres(Watched::new(begun, watch, is_writing)))
+            }
+            Pool::Sqlite { pool, file } => {
+                let begun = sqlite::begin(pool, file.as_ref(), purpose.on_sqlite()).await;
+                begun.map(|begun| Session::Sqlite(Watched::new(begun, watch, is_writing)))
+            }
         };
-        // The pool bounds how long it takes to connect.
-        let begun = timeout(self.0.connect_timeout + ANSWER_TIMEOUT, begun).await;
-        let begun = begun.map_err(|_| Outage::NoAnswer(ANSWER_TIMEOUT))?;
-        begun.map_err(|error: sqlx::Error| self.explained(error.into()))
+        begun.map_err(|outage| {
+            let outage = self.explained(outage);
+            self.0.watch.failed(&outage, is_writing);
+            outage
+        })
     }
 
     /// The pool only says that it waited too long.
@@ -146,6 +174,25 @@ impl Database {
                 Outage::NoConnection(self.0.connect_timeout)
             }
             other => other,
+        }
+    }
+}
+
+// === impl Purpose ===
+
+impl Purpose {
+    const fn on_postgres(self) -> &'static str {
+        match self {
+            Self::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Self::Write => "BEGIN",
+        }
+    }
+
+    const fn on_sqlite(self) -> &'static str {
+        match self {
+            Self::Read => "BEGIN",
+            // A SQLite transaction that begins to read cannot always go on to write.
+            Self::Write => "BEGIN IMMEDIATE",
         }
     }
 }

@@ -12,6 +12,7 @@
 //! | `service_configs` | [`ServiceConfigDatabase`]: service documents, their audit log, and who runs on what |
 //! | `session` | a transaction on either database, every statement bounded in time |
 //! | `statement`, `value`, `moment`, `row` | what goes to the database and what comes back |
+//! | `watch`, `writes`, `cutoff` | what answers teach: whether writes succeed, which connections are retired |
 //! | `query` | [`QueryObserver`]: who is told how long statements take |
 //! | `postgres`, `listener`, `sqlite` | how each is connected to, and how PostgreSQL tells of changes |
 //! | `migrations` | the tables, versioned; the SQL is in `migrations/` |
@@ -39,6 +40,7 @@
 
 mod audit;
 mod config;
+mod cutoff;
 mod database;
 mod listener;
 mod migrations;
@@ -54,6 +56,8 @@ mod session;
 mod sqlite;
 mod statement;
 mod value;
+mod watch;
+mod writes;
 
 pub use config::{ConfigError, DatabaseConfig, PostgresParts};
 pub use database::Database;

@@ -12,6 +12,7 @@ use tracing::info;
 use crate::{
     outage::Outage,
     postgres::{CN_ADMIN_SCHEMA, QUOTA_SCHEMA, RATELIMIT_SCHEMA},
+    sqlite,
 };
 
 /// How long to wait for another replica's migrations, and how long ours may take.
@@ -61,11 +62,21 @@ pub(crate) async fn run_on_postgres(pool: &PgPool, schema: &str) -> Result<(), O
     .await
 }
 
-/// Brings SQLite's tables up to date, all or nothing, while nobody else writes.
+/// Brings the tables of a SQLite file up to date; processes that start together take turns.
+pub(crate) async fn run_on_sqlite_file(pool: &SqlitePool) -> Result<(), Outage> {
+    within(async {
+        let mut connection = pool.acquire().await?;
+        Ok(sqlite::switch_to_wal(&mut connection).await?)
+    })
+    .await?;
+    run_on_sqlite(pool).await
+}
+
+/// Brings SQLite's tables up to date, all or nothing, while no other process writes.
 pub(crate) async fn run_on_sqlite(pool: &SqlitePool) -> Result<(), Outage> {
     let migrator = migrator(|(.., sqlite)| sqlite);
     within(async {
-        let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
+        let mut transaction = sqlite::begin_in_turn(pool).await?;
         migrator.run_direct(None, &mut *transaction, false).await?;
         Ok(transaction.commit().await?)
     })

@@ -3,12 +3,18 @@
 use std::time::Duration;
 
 use sqlx::{
-    AssertSqlSafe, Connection, PgConnection, PgPool,
+    AssertSqlSafe, Connection, PgConnection, PgPool, Postgres, SqlSafeStr, Transaction,
+    pool::PoolConnectionMetadata,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use tokio::time::timeout;
 
-use crate::{config::DatabaseConfig, session::STATEMENT_TIMEOUT};
+use crate::{
+    config::DatabaseConfig,
+    cutoff::Cutoff,
+    outage::Outage,
+    session::{STATEMENT_TIMEOUT, answered},
+};
 
 /// The schema of the rules.
 pub(crate) const RATELIMIT_SCHEMA: &str = "ratelimit";
@@ -23,15 +29,42 @@ pub(crate) const CN_ADMIN_SCHEMA: &str = "cn_admin";
 const PING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A pool that connects when somebody needs it.
-pub(crate) fn open(options: &PgConnectOptions, config: &DatabaseConfig) -> PgPool {
+pub(crate) fn open(
+    options: &PgConnectOptions,
+    config: &DatabaseConfig,
+    cutoff: &Cutoff,
+) -> PgPool {
+    let cutoff = cutoff.clone();
     options_of_pool(config)
         .max_connections(config.max_connections)
         .min_connections(config.min_connections.min(config.max_connections))
         .max_lifetime(config.max_lifetime)
         .test_before_acquire(false)
-        .before_acquire(|connection, _| Box::pin(still_works(connection)))
+        .before_acquire(move |connection, PoolConnectionMetadata { age, .. }| {
+            let is_admitted = cutoff.admits(age);
+            Box::pin(async move { Ok(is_admitted && still_works(connection).await?) })
+        })
         .after_release(|connection, _| Box::pin(still_works(connection)))
         .connect_lazy_with(named(options))
+}
+
+/// Begins a transaction with `statement`. The driver forgets a `BEGIN` that is given up while it is
+/// under way, and the connection would carry that transaction into its next use: so the statement
+/// goes on when the caller does not wait any more.
+pub(crate) async fn begin(
+    pool: &PgPool,
+    statement: &'static str,
+    cutoff: &Cutoff,
+) -> Result<Transaction<'static, Postgres>, Outage> {
+    let (connection, cutoff) = (pool.acquire().await?, cutoff.clone());
+    let begin = tokio::spawn(async move {
+        let begun = answered(Transaction::begin(connection, Some(statement.into_sql_str()))).await;
+        if let Err(Outage::NoAnswer(_)) = begun {
+            cutoff.renew();
+        }
+        begun
+    });
+    begin.await.unwrap_or(Err(Outage::Sql(sqlx::Error::WorkerCrashed)))
 }
 
 /// A pool of the connections that listen, one each for rules, quotas and service documents, for as long as they last.
@@ -75,7 +108,7 @@ fn named(options: &PgConnectOptions) -> PgConnectOptions {
 /// a limit: a connection whose server went silent would keep its place until TCP gives up.
 async fn still_works(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     match timeout(PING_TIMEOUT, connection.ping()).await {
-        Ok(pong) => pong.map(|()| true),
+        Ok(pong) => pong.map(|()| !connection.is_in_transaction()),
         Err(_) => Err(sqlx::Error::PoolTimedOut),
     }
 }

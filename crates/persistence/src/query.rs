@@ -15,6 +15,9 @@ pub struct Query {
 pub trait QueryObserver: Send + Sync {
     /// The statement took so long.
     fn answered(&self, query: Query, took: Duration);
+
+    /// The last write succeeded, or failed for a reason that is not its own.
+    fn writable(&self, _is_writable: bool) {}
 }
 
 /// Every table that there is.

@@ -1,16 +1,11 @@
 //! A transaction on either database, every statement bounded in time.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use sqlx::{Postgres, Sqlite, Transaction};
 use tokio::time::{Instant, timeout};
 
-use crate::{
-    outage::Outage,
-    query::{Query, QueryObserver},
-    row::Row,
-    statement::Statement,
-};
+use crate::{outage::Outage, query::Query, row::Row, statement::Statement, watch::Watch};
 
 /// How long the database may work on a statement before it gives up by itself.
 pub(crate) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -20,18 +15,16 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// A transaction. Unless committed, nothing of it happened.
 pub(crate) enum Session {
-    Postgres(Observed<Transaction<'static, Postgres>>),
-    Sqlite(Observed<Transaction<'static, Sqlite>>),
+    Postgres(Watched<Transaction<'static, Postgres>>),
+    Sqlite(Watched<Transaction<'static, Sqlite>>),
 }
 
-/// A transaction, and who is told how long its statements take.
-pub(crate) struct Observed<T> {
+/// A transaction whose answers are watched.
+pub(crate) struct Watched<T> {
     transaction: T,
-    observer: Observer,
+    watch: Watch,
+    is_writing: bool,
 }
-
-/// Who is told how long statements take, if anybody is.
-pub(crate) type Observer = Option<Arc<dyn QueryObserver>>;
 
 // === impl Session ===
 
@@ -54,10 +47,9 @@ impl Session {
             }
         })
         .await;
-        if let Some(observer) = self.observer() {
-            observer.answered(Query::of(sql), began.elapsed());
-        }
-        answer
+        let (watch, is_writing) = self.watch();
+        watch.took(Query::of(sql), began.elapsed());
+        answer.inspect_err(|outage| watch.failed(outage, is_writing))
     }
 
     /// Runs a statement and gives its first row.
@@ -78,7 +70,8 @@ impl Session {
 
     /// Makes it all so.
     pub(crate) async fn commit(self) -> Result<(), Outage> {
-        let (observer, began) = (self.observer().clone(), Instant::now());
+        let (watch, is_writing) = self.watch();
+        let (watch, began) = (watch.clone(), Instant::now());
         let answer = answered(async {
             match self {
                 Self::Postgres(session) => session.transaction.commit().await,
@@ -86,25 +79,28 @@ impl Session {
             }
         })
         .await;
-        if let Some(observer) = observer {
-            observer.answered(Query::COMMIT, began.elapsed());
+        watch.took(Query::COMMIT, began.elapsed());
+        match &answer {
+            Ok(()) if is_writing => watch.written(),
+            Ok(()) => {}
+            Err(outage) => watch.failed(outage, is_writing),
         }
         answer
     }
 
-    const fn observer(&self) -> &Observer {
+    const fn watch(&self) -> (&Watch, bool) {
         match self {
-            Self::Postgres(session) => &session.observer,
-            Self::Sqlite(session) => &session.observer,
+            Self::Postgres(session) => (&session.watch, session.is_writing),
+            Self::Sqlite(session) => (&session.watch, session.is_writing),
         }
     }
 }
 
-// === impl Observed ===
+// === impl Watched ===
 
-impl<T> Observed<T> {
-    pub(crate) const fn new(transaction: T, observer: Observer) -> Self {
-        Self { transaction, observer }
+impl<T> Watched<T> {
+    pub(crate) const fn new(transaction: T, watch: Watch, is_writing: bool) -> Self {
+        Self { transaction, watch, is_writing }
     }
 }
 

@@ -12,6 +12,7 @@
 //! - [`Envoy`]: the proxy, with a configuration of the test's own;
 //! - [`Schemathesis`]: requests that an HTTP API's own description says it accepts, or refuses;
 //! - [`Browser`]: Chromium, driven by scripts;
+//! - [`SmallDisk`]: a disk that a test can fill;
 //! - [`Issuer`]: signs tokens and publishes its keys, which a test can rotate, break and take away;
 //! - [`skewed_clock`]: the environment of a program whose clock is wrong;
 //! - [`require!`]: what a test does when the machine lacks a component ([`Skip`]).
@@ -35,6 +36,7 @@
 mod browser;
 mod cache;
 mod cluster;
+mod disk;
 mod dynamodb;
 mod envoy;
 mod helm;
@@ -54,6 +56,7 @@ mod wait;
 pub use self::{
     browser::Browser,
     cluster::RedisCluster,
+    disk::SmallDisk,
     dynamodb::{DynamoDb, SharedDynamoDb},
     envoy::Envoy,
     helm::Helm,

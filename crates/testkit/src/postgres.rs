@@ -16,7 +16,7 @@ use std::{
 
 use self::launch::{Failure, Launch};
 pub use self::{builder::PostgresBuilder, database::Database};
-use crate::{Skip, port, process::Process, wait_until};
+use crate::{Skip, SmallDisk, port, process::Process, wait_until};
 
 /// The superuser that `initdb` makes, and the database that it makes for it.
 const USER: &str = "postgres";
@@ -116,6 +116,19 @@ impl Postgres {
     #[track_caller]
     pub fn psql(&self, sql: &str) -> String {
         self.launch.ask(sql)
+    }
+
+    /// Creates a database whose tables are on this disk, and gives its address.
+    ///
+    /// # Panics
+    ///
+    /// When the server cannot use the disk.
+    #[track_caller]
+    pub fn database_on(&self, disk: &SmallDisk, name: &str) -> String {
+        let folder = self.launch.tablespace_folder(disk.path());
+        self.psql(&format!("CREATE TABLESPACE {name} LOCATION '{}'", folder.display()));
+        self.psql(&format!("CREATE DATABASE {name} TABLESPACE {name}"));
+        database::with_database(&self.url(), name)
     }
 
     /// Ends the server and its sessions at once, as a crash would, and returns once nothing listens on its port.

@@ -6,6 +6,8 @@ mod audit;
 mod batches;
 mod crowds;
 mod durability;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod postgres;
 mod quotas;
 mod rivals;

@@ -1,6 +1,6 @@
 //! What only PostgreSQL does: it tells of changes, goes away, and asks who we are.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use headgate_persistence::{Database, DatabaseConfig, PostgresParts};
 use headgate_ratelimit::{RateLimitRuleRepository, RepositoryError};
@@ -187,5 +187,34 @@ fn schemas_that_are_there_need_no_right_to_create_them() {
         let database = open(&server.url().replace("postgres@", "humble@"), PATIENCE);
         database.migrate().await.unwrap();
         create(&database, spec("u1", 60), 0).await;
+    });
+}
+
+/// Polls `future` so many times and gives it up.
+async fn given_up_after(polls: usize, future: impl Future) {
+    let (mut future, mut polled) = (pin!(future), 0);
+    poll_fn(|context| {
+        polled += 1;
+        match future.as_mut().poll(context) {
+            Poll::Pending if polled < polls => Poll::Pending,
+            _ => Poll::Ready(()),
+        }
+    })
+    .await;
+}
+
+#[test]
+fn a_transaction_that_is_given_up_does_not_live_on_in_its_connection() {
+    let home = require!(Home::postgres());
+    run(async {
+        let config = DatabaseConfig::from_url(&home.url()).unwrap();
+        let database = Database::open(&config.max_connections(1).connect_timeout(PATIENCE));
+        database.migrate().await.unwrap();
+        for polls in 1..=24 {
+            // It begins read-only: a write that found itself in that transaction would be refused.
+            given_up_after(polls, database.load()).await;
+            create(&database, spec(&format!("u{polls}"), 60), 0).await;
+        }
+        assert_eq!(database.load().await.unwrap().1.len(), 24);
     });
 }

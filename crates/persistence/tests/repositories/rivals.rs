@@ -84,7 +84,7 @@ async fn of_replicas_that_saw_the_same_rules_one_writes(home: &Home) {
 
 async fn replicas_can_migrate_at_the_same_time(home: &Home) {
     let mut migrations = JoinSet::new();
-    for _ in 0..4 {
+    for _ in 0..16 {
         let replica = home.open();
         migrations.spawn(async move { replica.migrate().await });
     }

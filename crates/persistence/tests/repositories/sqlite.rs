@@ -1,12 +1,19 @@
 //! What only SQLite does.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    fs,
+    path::Path,
+    pin::pin,
+    process::{Command, Stdio},
+    time::Duration,
+};
 
 use headgate_persistence::{Database, DatabaseConfig};
-use headgate_ratelimit::{RateLimitRuleRepository, RepositoryError};
+use headgate_ratelimit::{RateLimitRuleRepository, RepositoryError, RuleChange};
+use sqlx::{AssertSqlSafe, Connection, Executor, SqliteConnection};
 use tokio::sync::Notify;
 
-use crate::support::{create, run, spec};
+use crate::support::{create, run, spec, try_write};
 
 fn open(path: &Path) -> Database {
     Database::open(&DatabaseConfig::from_url(&format!("sqlite://{}", path.display())).unwrap())
@@ -73,4 +80,102 @@ fn nobody_can_be_heard() {
         let (listened, _) = tokio::join!(listening, create(&database, spec("u1", 60), 0));
         assert!(listened.is_err());
     });
+}
+
+#[test]
+fn a_deleted_file_takes_no_writes_until_it_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, elsewhere] = ["headgate.db", "elsewhere.db"].map(|name| folder.path().join(name));
+    run(async {
+        let database = open(&file);
+        database.migrate().await.unwrap();
+        let rule = create(&database, spec("u1", 60), 0).await;
+
+        fs::rename(&file, &elsewhere).unwrap();
+        let error = try_write(&database, RuleChange::Create(spec("u2", 60)), 1).await.unwrap_err();
+        assert!(error.to_string().contains("deleted or replaced"), "{error}");
+        assert!(database.write_error().is_some());
+        // It is not made again: an empty database has no limits.
+        database.migrate().await.unwrap_err();
+        assert!(!file.exists());
+
+        fs::copy(&elsewhere, &file).unwrap();
+        database.load().await.unwrap_err();
+
+        fs::rename(&elsewhere, &file).unwrap();
+        let other = create(&database, spec("u2", 60), 1).await;
+        let (_, rules) = database.load().await.unwrap();
+        assert_eq!(rules.len(), 2);
+        assert!(rules.contains(&rule) && rules.contains(&other));
+    });
+}
+
+/// SQLite opens what it may not write read-only, and stays so: such a connection must not stay.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_was_read_only_can_be_written_once_it_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("headgate.db");
+    let chattr = |flag: &str| {
+        let status = Command::new("chattr").arg(flag).arg(&file).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    run(async {
+        let database = open(&file);
+        database.migrate().await.unwrap();
+        create(&database, spec("u1", 60), 0).await;
+        database.close().await;
+    });
+    if !chattr("+i") {
+        // Only root may, and not on every file system.
+        return;
+    }
+    run(async {
+        let database = open(&file);
+        let write = |number: u64| {
+            try_write(&database, RuleChange::Create(spec(&format!("u2-{number}"), 60)), number)
+        };
+        let refused = write(0).await;
+        assert!(chattr("-i"));
+        assert!(matches!(refused, Err(RepositoryError::Unavailable(_))), "{refused:?}");
+        write(1).await.unwrap();
+        write(2).await.unwrap();
+        database.close().await;
+    });
+}
+
+/// Another program, such as a server that starts at the same time, holds `lock` for longer than a
+/// statement waits.
+async fn migrates_once_unlocked(lock: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("headgate.db");
+    let url = format!("sqlite://{}?mode=rwc", file.display());
+    let mut other = SqliteConnection::connect(&url).await.unwrap();
+    other.execute(sqlx::raw_sql(AssertSqlSafe(lock.to_owned()))).await.unwrap();
+
+    let database = open(&file);
+    let mut migration = pin!(database.migrate());
+    let waited = tokio::time::timeout(Duration::from_secs(7), &mut migration).await;
+    assert!(waited.is_err(), "{waited:?}");
+    other.execute("COMMIT").await.unwrap();
+    migration.await.unwrap();
+    create(&database, spec("u1", 60), 0).await;
+    database.close().await;
+}
+
+#[test]
+fn a_migration_waits_for_another_writer() {
+    run(migrates_once_unlocked("CREATE TABLE other (id); BEGIN EXCLUSIVE"));
+}
+
+#[test]
+fn a_migration_waits_for_readers_to_change_the_journal() {
+    run(migrates_once_unlocked("CREATE TABLE other (id); BEGIN; SELECT * FROM other"));
+}
+
+#[test]
+fn a_migration_waits_for_a_writer_in_the_new_journal() {
+    run(migrates_once_unlocked(
+        "PRAGMA journal_mode = WAL; CREATE TABLE other (id); BEGIN IMMEDIATE",
+    ));
 }

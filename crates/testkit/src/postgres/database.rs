@@ -87,7 +87,7 @@ fn shared_server() -> Result<Arc<Postgres>, Skip> {
 }
 
 /// The same server's URL with another database in its path.
-fn with_database(url: &str, name: &str) -> String {
+pub(super) fn with_database(url: &str, name: &str) -> String {
     let (address, query) = url.split_once('?').map_or((url, None), |(a, q)| (a, Some(q)));
     let (scheme, rest) = address.split_once("://").unwrap_or(("postgresql", address));
     let authority = rest.split('/').next().unwrap_or_default();

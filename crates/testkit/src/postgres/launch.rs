@@ -92,6 +92,17 @@ impl Launch {
         }
     }
 
+    /// An empty folder on another disk that the server may use.
+    #[track_caller]
+    pub(super) fn tablespace_folder(&self, disk: &Path) -> PathBuf {
+        let folder = disk.join("postgres");
+        fs::create_dir(&folder).expect("a folder on the disk");
+        if let Some(account) = self.account {
+            account.own(&folder).expect("the server may use the folder");
+        }
+        folder
+    }
+
     #[track_caller]
     pub(super) fn ask(&self, sql: &str) -> String {
         psql::ask(&self.programs.psql, &self.url(), sql)
