@@ -178,7 +178,8 @@ impl DatabaseConfig {
         Self { max_lifetime, ..self }
     }
 
-    /// Where PostgreSQL keeps what no area owns, `headgate` unless said. SQLite has no schemas.
+    /// Schema in which a new PostgreSQL database keeps what no area owns, by default `headgate`. A
+    /// database that has it elsewhere goes on with that. SQLite has no schemas.
     pub fn schema(self, schema: &str) -> Result<Self, ConfigError> {
         let begins = schema.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';

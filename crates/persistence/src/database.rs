@@ -8,7 +8,7 @@ use sqlx::{PgPool, SqlitePool};
 use crate::{
     config::{DatabaseConfig, Place},
     cutoff::Cutoff,
-    migrations,
+    migrations::{self, SchemaVersion},
     outage::Outage,
     postgres,
     query::QueryObserver,
@@ -16,7 +16,6 @@ use crate::{
     sqlite::{self, DatabaseFile},
     statement::Statement,
     watch::{Observer, Watch},
-    writes::Writes,
 };
 
 /// Keeps rules and the audit log. Clones share its connections.
@@ -84,22 +83,37 @@ impl Database {
             },
             Place::Memory => Pool::Sqlite { pool: sqlite::open_in_memory(config), file: None },
         };
-        let watch = Watch { observer, writes: Writes::default(), cutoff };
+        let watch = Watch::new(observer, cutoff);
         Self(Arc::new(Inner { pool, connect_timeout: config.connect_timeout, watch }))
     }
 
     /// Makes what is missing of schemas and tables. Must have succeeded once before anything is
     /// read; replicas may do it at the same time.
-    pub async fn migrate(&self) -> Result<(), RepositoryError> {
+    ///
+    /// # Errors
+    ///
+    /// Also if the tables are more than [`SchemaVersion::TOLERATED`] versions newer than this
+    /// program: it must not touch them.
+    pub async fn migrate(&self) -> Result<SchemaVersion, RepositoryError> {
+        let watch = &self.0.watch;
         let migrated = match self.pool() {
-            Pool::Postgres { pool, schema, .. } => migrations::run_on_postgres(pool, schema).await,
+            Pool::Postgres { pool, schema, .. } => {
+                migrations::run_on_postgres(pool, schema, &watch.cutoff).await
+            }
             Pool::Sqlite { pool, file: Some(file) } => match file.create() {
                 Ok(()) => migrations::run_on_sqlite_file(pool).await,
                 Err(outage) => Err(outage),
             },
             Pool::Sqlite { pool, file: None } => migrations::run_on_sqlite(pool).await,
         };
-        migrated.map_err(|outage| self.explained(outage).into())
+        let version = migrated.map_err(|outage| self.explained(outage))?;
+        watch.migrated(version);
+        Ok(version)
+    }
+
+    /// Returns the version of the tables, once they were migrated.
+    pub fn schema_version(&self) -> Option<SchemaVersion> {
+        self.0.watch.schema_version()
     }
 
     /// Asks whether the database answers.

@@ -19,7 +19,8 @@
 //! | `outage` | why the database does not answer, without what it was given to log in |
 //!
 //! On PostgreSQL, rules live in the schema `ratelimit`, quotas in `quota` and service documents in
-//! `cn_admin`; everything else in `headgate`, or in the schema that is configured. SQLite has no schemas.
+//! `cn_admin`. Everything else is in one schema, which servers on one database share: the one that
+//! the first of them was configured with, `headgate` by default. SQLite has no schemas.
 //!
 //! [`RateLimitRuleRepository`]: headgate_ratelimit::RateLimitRuleRepository
 //! [`AuditLog`]: headgate_ratelimit::AuditLog
@@ -61,6 +62,7 @@ mod writes;
 
 pub use config::{ConfigError, DatabaseConfig, PostgresParts};
 pub use database::Database;
+pub use migrations::SchemaVersion;
 pub use query::{Query, QueryObserver};
 pub use quotas::QuotaDatabase;
 pub use service_configs::ServiceConfigDatabase;

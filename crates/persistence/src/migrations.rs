@@ -1,5 +1,8 @@
 //! The tables, versioned. A migration that was released is never changed.
 
+pub(crate) mod home;
+mod version;
+
 use std::time::Duration;
 
 use sqlx::{
@@ -9,7 +12,9 @@ use sqlx::{
 use tokio::time::timeout;
 use tracing::info;
 
+pub use self::version::SchemaVersion;
 use crate::{
+    cutoff::Cutoff,
     outage::Outage,
     postgres::{CN_ADMIN_SCHEMA, QUOTA_SCHEMA, RATELIMIT_SCHEMA},
     sqlite,
@@ -44,7 +49,14 @@ const MIGRATIONS: [(i64, &str, &str, &str); 3] = [
 ];
 
 /// Brings PostgreSQL's tables up to date; replicas that start together do it one by one.
-pub(crate) async fn run_on_postgres(pool: &PgPool, schema: &str) -> Result<(), Outage> {
+///
+/// What no area owns is in `preferred`, unless the database has it in another schema already; then
+/// `cutoff` retires the connections that do not know yet.
+pub(crate) async fn run_on_postgres(
+    pool: &PgPool,
+    preferred: &str,
+    cutoff: &Cutoff,
+) -> Result<SchemaVersion, Outage> {
     let migrator = migrator(|(.., postgres, _)| postgres);
     within(async {
         // Not the pool's any more: whatever happens, the lock goes with the connection.
@@ -52,18 +64,26 @@ pub(crate) async fn run_on_postgres(pool: &PgPool, schema: &str) -> Result<(), O
         let settings = AssertSqlSafe(format!("SET statement_timeout = {}", TIMEOUT.as_millis()));
         sqlx::raw_sql(settings).execute(&mut connection).await?;
         connection.lock().await?;
-        let schemas = [schema, RATELIMIT_SCHEMA, QUOTA_SCHEMA, CN_ADMIN_SCHEMA];
+        // Another server may have made it since this connection was opened.
+        let home = home::find(&mut connection, preferred).await?;
+        let schemas = [&*home, RATELIMIT_SCHEMA, QUOTA_SCHEMA, CN_ADMIN_SCHEMA];
         create_schemas(&mut connection, &schemas).await?;
+        home::enter(&mut connection, &home).await?;
+        let version = SchemaVersion::read(&mut connection).await?;
         migrator.run_direct(None, &mut connection, false).await?;
         // What is done is done, however the connection ends.
         connection.close().await.ok();
-        Ok(())
+        if home != preferred {
+            info!("Using the schema {home}, where this database has its audit log");
+            cutoff.renew();
+        }
+        Ok(version.migrated())
     })
     .await
 }
 
 /// Brings the tables of a SQLite file up to date; processes that start together take turns.
-pub(crate) async fn run_on_sqlite_file(pool: &SqlitePool) -> Result<(), Outage> {
+pub(crate) async fn run_on_sqlite_file(pool: &SqlitePool) -> Result<SchemaVersion, Outage> {
     within(async {
         let mut connection = pool.acquire().await?;
         Ok(sqlite::switch_to_wal(&mut connection).await?)
@@ -73,12 +93,14 @@ pub(crate) async fn run_on_sqlite_file(pool: &SqlitePool) -> Result<(), Outage> 
 }
 
 /// Brings SQLite's tables up to date, all or nothing, while no other process writes.
-pub(crate) async fn run_on_sqlite(pool: &SqlitePool) -> Result<(), Outage> {
+pub(crate) async fn run_on_sqlite(pool: &SqlitePool) -> Result<SchemaVersion, Outage> {
     let migrator = migrator(|(.., sqlite)| sqlite);
     within(async {
         let mut transaction = sqlite::begin_in_turn(pool).await?;
+        let version = SchemaVersion::read(&mut *transaction).await?;
         migrator.run_direct(None, &mut *transaction, false).await?;
-        Ok(transaction.commit().await?)
+        transaction.commit().await?;
+        Ok(version.migrated())
     })
     .await
 }
@@ -92,7 +114,7 @@ fn migrator(sql: impl Fn((i64, &str, &'static str, &'static str)) -> &'static st
     let mut migrator = Migrator::with_migrations(MIGRATIONS.map(migration).into());
     migrator.dangerous_set_table_name(TABLE);
     // We lock by ourselves. While replicas are replaced by newer ones, an older one can start:
-    // it finds migrations that it does not know.
+    // it finds migrations that it does not know, as many as `SchemaVersion` tolerates.
     migrator.set_locking(false).set_ignore_missing(true);
     migrator
 }
@@ -113,6 +135,6 @@ async fn create_schemas(
     Ok(())
 }
 
-async fn within(migration: impl Future<Output = Result<(), MigrateError>>) -> Result<(), Outage> {
-    timeout(TIMEOUT, migration).await.map_err(|_| Outage::NoAnswer(TIMEOUT))?.map_err(Into::into)
+async fn within<T>(migration: impl Future<Output = Result<T, Outage>>) -> Result<T, Outage> {
+    timeout(TIMEOUT, migration).await.map_err(|_| Outage::NoAnswer(TIMEOUT))?
 }

@@ -9,6 +9,8 @@ use sqlx::{
 };
 use thiserror::Error;
 
+use crate::migrations::SchemaVersion;
+
 /// Why the database does not answer. No message tells how we log in.
 #[derive(Debug, Error)]
 pub(crate) enum Outage {
@@ -24,6 +26,13 @@ pub(crate) enum Outage {
     /// The tables are not as they must be.
     #[error(transparent)]
     Migration(#[from] MigrateError),
+    /// A newer program has changed the tables too much.
+    #[error(
+        "the database's tables are of version {}, this program knows version {} and works with one \
+         version more: use a newer program",
+        .0.applied, .0.known
+    )]
+    TooNew(SchemaVersion),
     /// SQLite's file cannot be made.
     #[error("cannot create the database file: {0}")]
     File(#[from] io::Error),

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use crate::{
     config::DatabaseConfig,
     cutoff::Cutoff,
+    migrations::home,
     outage::Outage,
     session::{STATEMENT_TIMEOUT, answered},
 };
@@ -77,22 +78,25 @@ pub(crate) fn open_listening(options: &PgConnectOptions, config: &DatabaseConfig
 }
 
 fn options_of_pool(config: &DatabaseConfig) -> PgPoolOptions {
-    let settings = settings(&config.schema);
+    let (settings, schema) = (settings(), config.schema.clone());
     PgPoolOptions::new().acquire_timeout(config.connect_timeout).after_connect(
         move |connection, _| {
-            let settings = AssertSqlSafe(settings.clone());
-            Box::pin(async move { sqlx::raw_sql(settings).execute(connection).await.map(drop) })
+            let (settings, schema) = (AssertSqlSafe(settings.clone()), schema.clone());
+            Box::pin(async move {
+                sqlx::raw_sql(settings).execute(&mut *connection).await?;
+                let home = home::find(connection, &schema).await?;
+                home::enter(connection, &home).await
+            })
         },
     )
 }
 
-/// What every connection is told first. The search path lets statements name tables alone, as
-/// SQLite has them; a transaction that we lost sight of must not hold its locks for long.
-fn settings(schema: &str) -> String {
+/// What every connection is told first: a transaction that we lost sight of must not hold its locks
+/// for long.
+fn settings() -> String {
     let timeout = STATEMENT_TIMEOUT.as_millis();
     format!(
-        "SET search_path = \"{schema}\", {RATELIMIT_SCHEMA}, {QUOTA_SCHEMA}, {CN_ADMIN_SCHEMA};
-         SET statement_timeout = {timeout};
+        "SET statement_timeout = {timeout};
          SET idle_in_transaction_session_timeout = {timeout}"
     )
 }

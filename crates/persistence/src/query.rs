@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::migrations::SchemaVersion;
+
 /// A statement as it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Query {
@@ -18,6 +20,9 @@ pub trait QueryObserver: Send + Sync {
 
     /// The last write succeeded, or failed for a reason that is not its own.
     fn writable(&self, _is_writable: bool) {}
+
+    /// The tables have this version.
+    fn migrated(&self, _version: SchemaVersion) {}
 }
 
 /// Every table that there is.

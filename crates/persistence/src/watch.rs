@@ -1,9 +1,13 @@
 //! What is learned from each answer of the database.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use crate::{
     cutoff::Cutoff,
+    migrations::SchemaVersion,
     outage::Outage,
     query::{Query, QueryObserver},
     writes::Writes,
@@ -15,14 +19,31 @@ pub(crate) type Observer = Option<Arc<dyn QueryObserver>>;
 /// Learns from each answer of the database.
 #[derive(Clone)]
 pub(crate) struct Watch {
-    pub(crate) observer: Observer,
+    observer: Observer,
     pub(crate) writes: Writes,
     pub(crate) cutoff: Cutoff,
+    schema: Arc<OnceLock<SchemaVersion>>,
 }
 
 // === impl Watch ===
 
 impl Watch {
+    pub(crate) fn new(observer: Observer, cutoff: Cutoff) -> Self {
+        Self { observer, writes: Writes::default(), cutoff, schema: Arc::default() }
+    }
+
+    /// Notes which version the tables have.
+    pub(crate) fn migrated(&self, version: SchemaVersion) {
+        let version = *self.schema.get_or_init(|| version);
+        if let Some(observer) = &self.observer {
+            observer.migrated(version);
+        }
+    }
+
+    pub(crate) fn schema_version(&self) -> Option<SchemaVersion> {
+        self.schema.get().copied()
+    }
+
     /// Tells how long a statement took.
     pub(crate) fn took(&self, query: Query, took: Duration) {
         if let Some(observer) = &self.observer {

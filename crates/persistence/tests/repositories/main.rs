@@ -8,6 +8,7 @@ mod crowds;
 mod durability;
 #[cfg(target_os = "linux")]
 mod full_disk;
+mod layouts;
 mod postgres;
 mod quotas;
 mod rivals;

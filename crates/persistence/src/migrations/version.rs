@@ -1,0 +1,49 @@
+//! Which version the tables have, and which this program knows.
+
+use sqlx::migrate::Migrate;
+
+use super::{MIGRATIONS, TABLE};
+use crate::outage::Outage;
+
+/// Version of a database's tables beside the newest that this program knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchemaVersion {
+    /// Last migration that was applied to the database.
+    pub applied: i64,
+    /// Last migration that this program has.
+    pub known: i64,
+}
+
+// === impl SchemaVersion ===
+
+impl SchemaVersion {
+    /// How many versions newer than this program's the tables may be. A migration leaves what the
+    /// version before it uses as it was, so that servers can be replaced one by one.
+    pub const TOLERATED: i64 = 1;
+
+    /// Returns whether a newer program has changed the tables.
+    pub const fn is_newer(self) -> bool {
+        self.applied > self.known
+    }
+
+    /// Reads the version, and refuses one that this program must not touch.
+    pub(super) async fn read(connection: &mut impl Migrate) -> Result<Self, Outage> {
+        connection.ensure_migrations_table(TABLE).await?;
+        let applied = connection.list_applied_migrations(TABLE).await?;
+        let applied = applied.iter().map(|migration| migration.version).max().unwrap_or_default();
+        let version = Self { applied, known: Self::known() };
+        if version.applied > version.known + Self::TOLERATED {
+            return Err(Outage::TooNew(version));
+        }
+        Ok(version)
+    }
+
+    /// The version once everything that this program knows is applied.
+    pub(super) fn migrated(self) -> Self {
+        Self { applied: self.applied.max(self.known), ..self }
+    }
+
+    fn known() -> i64 {
+        MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or_default()
+    }
+}
