@@ -145,6 +145,7 @@ impl App {
             rules: ManageRules::new(Arc::clone(&catalog), database.clone()),
             quotas,
             audit: database.clone(),
+            database: Arc::clone(&database),
             documents: Arc::new(database.service_configs()),
             events: events.clone(),
             auth: Auth::new(&config.auth, admin.as_ref(), Arc::clone(&clock))

@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, sync::Arc, time::Duration};
 
-use headgate_persistence::Database;
+use headgate_persistence::{Database, SchemaVersion};
 use headgate_quota::{PolicyCatalog, QuotaPolicyRepository};
 use headgate_ratelimit::{Catalog, RateLimitRule, RateLimitRuleRepository, RepositoryError};
 use tokio::{sync::Notify, time};
@@ -20,6 +20,8 @@ pub(crate) struct Refresher {
     failing: bool,
     /// The same of the policies.
     policies_failing: bool,
+    /// Whether the last write failed.
+    unwritable: bool,
     /// How many rules were left out when that was last told.
     left_out: usize,
 }
@@ -42,6 +44,7 @@ impl Refresher {
             migrated: false,
             failing: false,
             policies_failing: false,
+            unwritable: false,
             left_out: 0,
         }
     }
@@ -68,6 +71,25 @@ impl Refresher {
         if self.migrated {
             self.refresh_policies().await;
         }
+        if !self.failing {
+            self.probe_writes().await;
+        }
+    }
+
+    /// Finds out whether writes succeed again, once one has failed: reads go on without room on the
+    /// disk.
+    async fn probe_writes(&mut self) {
+        let Some(error) = self.database.write_error() else {
+            self.unwritable = false;
+            return;
+        };
+        if !self.unwritable {
+            warn!(%error, "Cannot write to the database: trying again every second");
+        }
+        self.unwritable = self.database.probe_writes().await.is_err();
+        if !self.unwritable {
+            info!("The database takes writes again");
+        }
     }
 
     /// Says once that a database of an older version has more windows of one pattern than are asked.
@@ -87,9 +109,12 @@ impl Refresher {
 
     async fn refresh_rules(&mut self) -> Result<bool, RepositoryError> {
         if !self.migrated {
-            if let Err(error) = self.database.migrate().await {
-                self.catalog.lost(&error);
-                return Err(error);
+            match self.database.migrate().await {
+                Ok(version) => tell_newer(version),
+                Err(error) => {
+                    self.catalog.lost(&error);
+                    return Err(error);
+                }
             }
             self.migrated = true;
         }
@@ -120,7 +145,7 @@ impl Refresher {
         let listening = listen(Arc::clone(&self.database), Arc::clone(&changed));
         tokio::pin!(listening);
         loop {
-            let failing = self.failing || self.policies_failing;
+            let failing = self.failing || self.policies_failing || self.unwritable;
             let pause = if failing { self.every.min(RETRY) } else { self.every };
             tokio::select! {
                 () = &mut listening => {}
@@ -129,6 +154,18 @@ impl Refresher {
             }
             self.refresh().await;
         }
+    }
+}
+
+/// Warns of tables that a newer server made.
+fn tell_newer(version: SchemaVersion) {
+    let SchemaVersion { applied, known } = version;
+    if version.is_newer() {
+        warn!(
+            applied,
+            known,
+            "The database's tables are of version {applied}, newer than version {known} of this server: replace it soon"
+        );
     }
 }
 

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use headgate::Clock;
 use headgate_guard::TrustedProxies;
+use headgate_persistence::Database;
 use headgate_ratelimit::{
     AuditLog, Author, Catalog, KeyedAlgorithm,
     usecase::{
@@ -46,6 +47,8 @@ pub(crate) struct Services {
     pub(crate) rules: ManageRules,
     pub(crate) quotas: QuotaServices,
     pub(crate) audit: Arc<dyn AuditLog>,
+    /// Where rules, quotas and the audit log are kept.
+    pub(crate) database: Arc<Database>,
     pub(crate) events: Events,
     /// The documents of services that embed the guard.
     pub(crate) documents: Arc<dyn ServiceConfigRepository>,

@@ -1,13 +1,19 @@
 use std::time::Duration;
 
-use headgate_persistence::{Query, QueryObserver};
-use prometheus::{Error, HistogramOpts, HistogramVec, Registry};
+use headgate_persistence::{Query, QueryObserver, SchemaVersion};
+use prometheus::{Error, HistogramOpts, HistogramVec, IntGauge, Registry};
 
 use super::{registered, requests::BUCKETS};
 
-/// How long the database took, by what it was asked. As many series as there are kinds of statements.
+/// What the database does: how long it takes, by what it was asked, whether it takes writes, and which
+/// version its tables have. As many series as there are kinds of statements.
 #[derive(Clone)]
-pub(crate) struct Queries(HistogramVec);
+pub(crate) struct Queries {
+    duration: HistogramVec,
+    writable: IntGauge,
+    schema_version: IntGauge,
+    known_version: IntGauge,
+}
 
 impl Queries {
     pub(super) fn new(registry: &Registry) -> Result<Self, Error> {
@@ -17,12 +23,39 @@ impl Queries {
         );
         let labels = ["query_name", "table"];
         let duration = HistogramVec::new(duration.buckets(BUCKETS.into()), &labels)?;
-        Ok(Self(registered(registry, duration)?))
+        let gauge = |name: &str, help: &str| registered(registry, IntGauge::new(name, help)?);
+        let writable = gauge(
+            "headgate_database_writable",
+            "Whether the last write to the database succeeded, or failed for a reason of its own: 1 or 0.",
+        )?;
+        // Until a write fails there is nothing wrong.
+        writable.set(1);
+        Ok(Self {
+            duration: registered(registry, duration)?,
+            writable,
+            schema_version: gauge(
+                "headgate_database_schema_version",
+                "Version of the database's tables; 0 before they were read.",
+            )?,
+            known_version: gauge(
+                "headgate_database_schema_known_version",
+                "Newest version of the database's tables that this server knows; 0 before they were read.",
+            )?,
+        })
     }
 }
 
 impl QueryObserver for Queries {
     fn answered(&self, query: Query, took: Duration) {
-        self.0.with_label_values(&[query.name, query.table]).observe(took.as_secs_f64());
+        self.duration.with_label_values(&[query.name, query.table]).observe(took.as_secs_f64());
+    }
+
+    fn writable(&self, is_writable: bool) {
+        self.writable.set(is_writable.into());
+    }
+
+    fn migrated(&self, version: SchemaVersion) {
+        self.schema_version.set(version.applied);
+        self.known_version.set(version.known);
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use headgate_persistence::{Database, SchemaVersion};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -32,6 +33,9 @@ pub(super) struct Readiness {
 pub(super) struct Checks {
     store: String,
     database: String,
+    /// What is to be said of the version of the database's tables, if anything is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<String>,
     /// Whether the files of Envoy's domains are in force, where Envoy is answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     envoy: Option<String>,
@@ -57,7 +61,7 @@ pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
     let store = services.probe.outage().or(store);
     let rules = services.catalog.freshness().error.map(|error| error.to_string());
     let policies = services.quotas.catalog.freshness().error.map(|error| error.to_string());
-    let database = rules.or(policies);
+    let database = rules.or(policies).or_else(|| unwritable(&services.database));
     let envoy = services.envoy.as_ref().map(|envoy| envoy.limits.trouble());
     let envoy_is_ok = envoy.as_ref().is_none_or(Option::is_none);
     let is_ready = store.is_none() && database.is_none() && envoy_is_ok;
@@ -66,9 +70,22 @@ pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
         error.map_or_else(|| "ok".to_owned(), |error| format!("error: {error}"))
     };
     let envoy = envoy.map(|trouble| told(trouble.map(|trouble| trouble.to_string())));
+    let schema = newer_schema(&services.database);
     let eviction = services.probe.eviction().map(|risk| format!("warning: {risk}"));
-    let checks = Checks { store: told(store), database: told(database), envoy, eviction };
+    let checks = Checks { store: told(store), database: told(database), schema, envoy, eviction };
     json::respond(&Readiness { status, checks })
+}
+
+/// Returns why nothing can be written, though the database may still be read.
+fn unwritable(database: &Database) -> Option<String> {
+    Some(format!("cannot write: {}", database.write_error()?))
+}
+
+/// Returns a warning of tables that a newer server made.
+fn newer_schema(database: &Database) -> Option<String> {
+    let version = database.schema_version().filter(|version| version.is_newer())?;
+    let SchemaVersion { applied, known } = version;
+    Some(format!("warning: version {applied} is newer than version {known} of this server"))
 }
 
 /// Asks the store, and notes whether it answered.

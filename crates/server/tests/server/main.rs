@@ -14,6 +14,8 @@ mod envoy;
 mod errors;
 mod events;
 mod forged;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod grpc;
 mod harness;
 mod health;
