@@ -1,6 +1,7 @@
 //! The record of who changed what.
 
 use async_trait::async_trait;
+use headgate::Timestamp;
 use headgate_ratelimit::{
     AuditEntry, AuditFilter, AuditLog, Author, Listed, Page, RepositoryError,
 };
@@ -13,6 +14,28 @@ const RECORD: &str = "
     INSERT INTO audit_log
         (occurred_at, actor, request_id, action, target, before_state, after_state, reason)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+
+const RECORD_WITH_ID: &str = "
+    INSERT INTO audit_log
+        (occurred_at, actor, request_id, action, target, before_state, after_state, reason)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    RETURNING id";
+
+const SETTLE: &str = "UPDATE audit_log SET after_state = $2 WHERE id = $1";
+
+/// How many entries are deleted in one transaction.
+const SOME: u32 = 5_000;
+
+const FORGET: &str = "
+    DELETE FROM audit_log WHERE id IN (
+        SELECT id FROM audit_log WHERE occurred_at < $1 ORDER BY occurred_at LIMIT $2)
+    RETURNING 1";
+
+/// The same of the changes of service documents.
+const FORGET_DOCUMENTS: &str = "
+    DELETE FROM audit_logs WHERE audit_id IN (
+        SELECT audit_id FROM audit_logs WHERE created_at < $1 ORDER BY created_at LIMIT $2)
+    RETURNING 1";
 
 const RECORD_ONCE: &str = "
     INSERT INTO audit_log
@@ -43,10 +66,23 @@ const LIST: &str = "
 
 #[async_trait]
 impl AuditLog for Database {
-    async fn record(&self, entry: &AuditEntry) -> Result<(), RepositoryError> {
+    async fn record(&self, entry: &AuditEntry) -> Result<i64, RepositoryError> {
         let mut session = self.writing().await?;
-        add(&mut session, entry).await?;
+        let row = session.row(written(RECORD_WITH_ID, entry)).await?;
+        let row = row.ok_or(Outage::Sql(sqlx::Error::RowNotFound))?;
+        let id = row.get("id").map_err(Outage::Sql)?;
+        session.commit().await?;
+        Ok(id)
+    }
+
+    async fn settle(&self, id: i64, after: Option<&str>) -> Result<(), RepositoryError> {
+        let mut session = self.writing().await?;
+        session.execute(Statement::new(SETTLE).bind(id).bind(after)).await?;
         Ok(session.commit().await?)
+    }
+
+    async fn prune(&self, before: Timestamp) -> Result<u64, RepositoryError> {
+        Ok(self.forget(FORGET, before).await? + self.forget(FORGET_DOCUMENTS, before).await?)
     }
 
     async fn entries(
@@ -66,6 +102,21 @@ impl AuditLog for Database {
 }
 
 impl Database {
+    /// Deletes what is older, some rows in each transaction, so that no writer waits long.
+    async fn forget(&self, sql: &'static str, before: Timestamp) -> Result<u64, RepositoryError> {
+        let mut total = 0;
+        loop {
+            let mut session = self.writing().await?;
+            let forget = Statement::new(sql).bind(before).bind(SOME);
+            let rows = session.rows(forget).await?.len();
+            session.commit().await?;
+            total += rows as u64;
+            if rows < SOME as usize {
+                return Ok(total);
+            }
+        }
+    }
+
     /// Adds an entry, unless the same actor said the same of the same in the same request before.
     pub async fn record_once(&self, entry: &AuditEntry) -> Result<(), RepositoryError> {
         let mut session = self.writing().await?;

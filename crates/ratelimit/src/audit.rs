@@ -20,7 +20,8 @@ pub struct AuditEntry {
     pub target: String,
     /// What it said before.
     pub before: Option<String>,
-    /// What it says now; of a reset of which nobody knows whether it was done, `{"outcome":"unknown"}`.
+    /// What it says now. Of a reset that was not done, `{"outcome":"not_done"}`; of one that was begun
+    /// and of which nobody knows whether it was done, `{"outcome":"unknown"}`.
     pub after: Option<String>,
     /// Why, in the words of whoever did it.
     pub reason: Option<String>,
@@ -44,8 +45,14 @@ pub struct AuditFilter {
 /// Keeps the record of what is not written through a repository, and shows all of it.
 #[async_trait]
 pub trait AuditLog: Send + Sync {
-    /// Adds an entry. Its `id` is given by the record.
-    async fn record(&self, entry: &AuditEntry) -> Result<(), RepositoryError>;
+    /// Adds an entry, and returns the id that the record gives it.
+    async fn record(&self, entry: &AuditEntry) -> Result<i64, RepositoryError>;
+
+    /// Replaces what the entry `id` says of the time after the change, once that is known.
+    async fn settle(&self, id: i64, after: Option<&str>) -> Result<(), RepositoryError>;
+
+    /// Deletes the entries of changes before this time, some at a time; returns how many.
+    async fn prune(&self, before: Timestamp) -> Result<u64, RepositoryError>;
 
     /// One page of the entries that pass `filter`, the newest first.
     async fn entries(

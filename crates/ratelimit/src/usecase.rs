@@ -10,6 +10,6 @@ pub mod usage;
 pub use check::{CheckError, CheckRateLimit, Question, Verdict};
 pub use explain::{Explain, Explanation};
 pub use keyed::{KeyedError, KeyedQuestion, KeyedVerdict, LimitKeys};
-pub use reset::{ResetError, ResetLimit};
+pub use reset::{ResetError, ResetLimit, ResetReport};
 pub use rules::{ManageError, ManageRules, Plan};
 pub use usage::{GetUsage, Usage, UsageError};

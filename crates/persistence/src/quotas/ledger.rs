@@ -75,16 +75,17 @@ impl QuotaLedger for QuotaDatabase {
 
     async fn reset(&self, reset: &Reset) -> Result<u64, RepositoryError> {
         let mut session = self.0.writing().await?;
-        if policies::find(&mut session, &reset.policy).await?.is_none() {
+        let Some(policy) = policies::find(&mut session, &reset.policy).await? else {
             return Err(RepositoryError::NotFound(reset.policy.clone()));
-        }
+        };
+        let name = policy.spec.name;
         let (policy, period) = (&reset.policy, &*reset.span.name);
         let locked = Statement::either(ONE_LOCKED, ONE).bind(policy).bind(period);
         let row = session.row(locked).await?;
         let before = row.as_ref().map(record::usage).transpose()?.map_or(0, |usage| usage.used);
         let zero = Statement::new(RESET).bind(policy).bind(period);
         session.execute(zero.bind(Moment::shown(reset.author.at))).await?;
-        write_down(&mut session, reset, before).await?;
+        write_down(&mut session, reset, &name, before).await?;
         commit(session).await?;
         Ok(before)
     }
@@ -108,9 +109,11 @@ impl QuotaLedger for QuotaDatabase {
 async fn write_down(
     session: &mut Session,
     reset: &Reset,
+    name: &str,
     before: u64,
 ) -> Result<(), RepositoryError> {
-    let state = |used: u64| json!({ "period": reset.span.name, "used": used }).to_string();
+    let state =
+        |used: u64| json!({ "name": name, "period": reset.span.name, "used": used }).to_string();
     let entry = AuditEntry {
         // The record gives it another.
         id: 0,

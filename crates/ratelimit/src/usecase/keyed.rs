@@ -5,9 +5,9 @@ use std::sync::Arc;
 use headgate::{Batch, BatchError, Check, Cost, Decision, Key, Limiter, StoreError, Verb};
 use thiserror::Error;
 
-use super::reset::{self, ResetError};
+use super::reset::{self, ResetReport};
 use crate::{
-    AuditEntry, AuditLog, Author, RepositoryError,
+    AuditLog, Author,
     keyed::{KeyedAlgorithm, KeyedLimit, KeyedLimits},
 };
 
@@ -90,35 +90,29 @@ impl LimitKeys {
         Ok(KeyedVerdict { decision: Decision::fold(&outcomes), limit })
     }
 
-    /// Forgets what `key` took, under one algorithm or under all. A record that cannot be written
-    /// does not stand in the way: it is given back, to be told.
+    /// Forgets what `key` took, under one algorithm or under all. What cannot be recorded first is
+    /// not done.
     pub async fn reset(
         &self,
         algorithm: Option<KeyedAlgorithm>,
         key: Key<'_>,
         author: Author,
-    ) -> Result<Option<RepositoryError>, ResetError> {
+    ) -> ResetReport {
         let chosen = |candidate: &KeyedAlgorithm| algorithm.is_none_or(|one| one == *candidate);
         // Every limit admits one unit, and no algorithm stands there twice.
         let states = KeyedAlgorithm::ALL.into_iter().filter(chosen).filter_map(|algorithm| {
             let limit = self.limits.of(algorithm, key.subject()).limit();
             Check::new(key.within(algorithm.space()), limit, Cost::ONE).ok()
         });
-        let forgotten = match Batch::new(states) {
-            Ok(batch) => self.limiter.reset(&batch).await.map(drop).map_err(Into::into),
-            Err(_) => Ok(()),
+        let forget = async {
+            match Batch::new(states) {
+                Ok(batch) => self.limiter.reset(&batch).await.map(drop).map_err(Into::into),
+                Err(_) => Ok(()),
+            }
         };
         let counted_by = algorithm.map_or("*", |algorithm| algorithm.engine().name());
-        let entry = AuditEntry {
-            id: 0,
-            author,
-            action: "counter.reset".to_owned(),
-            target: format!("rate_limiter:{counted_by}:{}", key.subject()),
-            before: None,
-            after: None,
-            reason: None,
-        };
-        reset::record(&*self.audit, entry, forgotten).await
+        let target = format!("rate_limiter:{counted_by}:{}", key.subject());
+        reset::recorded(&*self.audit, &reset::entry(target, None, author), forget).await
     }
 }
 

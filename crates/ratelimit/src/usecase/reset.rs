@@ -15,20 +15,27 @@ pub struct ResetLimit {
     audit: Arc<dyn AuditLog>,
 }
 
+/// What came of a reset.
+#[derive(Clone, Debug)]
+pub struct ResetReport {
+    /// Whether the subject was reset.
+    pub outcome: Result<(), ResetError>,
+    /// Why the record does not tell the outcome, if it does not: it says that nobody knows.
+    pub unsettled: Option<RepositoryError>,
+}
+
 /// Why nobody can say that a subject was reset.
 #[derive(Clone, Debug, Error)]
 pub enum ResetError {
+    /// The audit log cannot be written, so that the store was not asked: nothing was reset.
+    #[error(transparent)]
+    Unrecorded(RepositoryError),
     /// The store was not even asked: nothing was reset.
     #[error(transparent)]
     NotAsked(StoreError),
     /// The store was asked, and may have done it or not.
-    #[error("nobody knows whether it was reset: {cause}")]
-    Unconfirmed {
-        /// What the store said instead.
-        cause: StoreError,
-        /// Why this is not on record, if it is not.
-        unrecorded: Option<RepositoryError>,
-    },
+    #[error("nobody knows whether it was reset: {0}")]
+    Unconfirmed(StoreError),
 }
 
 /// Why not everything is known to be forgotten.
@@ -38,23 +45,14 @@ pub(super) struct Failed {
     asked: bool,
 }
 
-/// What is written down of a reset of which nobody knows whether it was done.
+/// Recorded of a reset of which nobody knows whether it was done.
 const UNKNOWN: &str = r#"{"outcome":"unknown"}"#;
+
+/// Recorded of a reset that was not done.
+const NOT_DONE: &str = r#"{"outcome":"not_done"}"#;
 
 /// How many states are forgotten in one call: no store has to take more at once.
 const AT_ONCE: usize = 100;
-
-// === impl ResetError ===
-
-impl ResetError {
-    /// Why what was tried is not on record, if it is not.
-    pub const fn unrecorded(&self) -> Option<&RepositoryError> {
-        match self {
-            Self::NotAsked(_) => None,
-            Self::Unconfirmed { unrecorded, .. } => unrecorded.as_ref(),
-        }
-    }
-}
 
 // === impl ResetLimit ===
 
@@ -65,24 +63,18 @@ impl ResetLimit {
     }
 
     /// Forgets everything that the subject took, under every window and algorithm that can apply
-    /// to it. A record that cannot be written does not stand in the way: it is given back, to be told.
+    /// to it. What cannot be recorded first is not done. Should the caller give up meanwhile, the
+    /// record says that nobody knows.
     pub async fn reset(
         &self,
         scope: Scope,
         subject: Key<'_>,
         reason: Option<String>,
         author: Author,
-    ) -> Result<Option<RepositoryError>, ResetError> {
-        let entry = AuditEntry {
-            id: 0,
-            author,
-            action: "counter.reset".to_owned(),
-            target: format!("{scope}:{}", subject.subject()),
-            before: None,
-            after: None,
-            reason,
-        };
-        record(&*self.audit, entry, self.forget(scope, subject).await).await
+    ) -> ResetReport {
+        let target = format!("{scope}:{}", subject.subject());
+        let entry = entry(target, reason, author);
+        recorded(&*self.audit, &entry, self.forget(scope, subject)).await
     }
 
     async fn forget(&self, scope: Scope, subject: Key<'_>) -> Result<(), Failed> {
@@ -122,15 +114,11 @@ impl Failed {
         self.asked |= calls > 0;
         self
     }
+}
 
-    /// Writes down what nobody can undo: that it was tried, and that nobody knows what came of it.
-    async fn recorded(self, audit: &dyn AuditLog, entry: AuditEntry) -> ResetError {
-        if !self.asked {
-            return ResetError::NotAsked(self.cause);
-        }
-        let entry = AuditEntry { after: Some(UNKNOWN.to_owned()), ..entry };
-        let unrecorded = audit.record(&entry).await.err();
-        ResetError::Unconfirmed { cause: self.cause, unrecorded }
+impl From<Failed> for ResetError {
+    fn from(Failed { cause, asked }: Failed) -> Self {
+        if asked { Self::Unconfirmed(cause) } else { Self::NotAsked(cause) }
     }
 }
 
@@ -141,14 +129,38 @@ impl From<StoreError> for Failed {
     }
 }
 
-/// Writes `entry` down, whatever came of it if the store was asked.
-pub(super) async fn record(
-    audit: &dyn AuditLog,
-    entry: AuditEntry,
-    outcome: Result<(), Failed>,
-) -> Result<Option<RepositoryError>, ResetError> {
-    match outcome {
-        Ok(()) => Ok(audit.record(&entry).await.err()),
-        Err(failed) => Err(failed.recorded(audit, entry).await),
+/// The entry of a reset that is about to be made.
+pub(super) fn entry(target: String, reason: Option<String>, author: Author) -> AuditEntry {
+    AuditEntry {
+        // The record gives it another.
+        id: 0,
+        author,
+        action: "counter.reset".to_owned(),
+        target,
+        before: None,
+        after: Some(UNKNOWN.to_owned()),
+        reason,
     }
+}
+
+/// Records `entry`, then lets `forget` run, then records what came of it.
+pub(super) async fn recorded(
+    audit: &dyn AuditLog,
+    entry: &AuditEntry,
+    forget: impl Future<Output = Result<(), Failed>>,
+) -> ResetReport {
+    let id = match audit.record(entry).await {
+        Ok(id) => id,
+        Err(error) => {
+            return ResetReport { outcome: Err(ResetError::Unrecorded(error)), unsettled: None };
+        }
+    };
+    let outcome = forget.await.map_err(ResetError::from);
+    let settled = match &outcome {
+        Ok(()) => audit.settle(id, None).await,
+        Err(ResetError::NotAsked(_)) => audit.settle(id, Some(NOT_DONE)).await,
+        // The record says so already.
+        Err(_) => Ok(()),
+    };
+    ResetReport { outcome, unsettled: settled.err() }
 }

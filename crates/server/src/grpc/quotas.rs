@@ -146,7 +146,7 @@ impl QuotaService for QuotaHandlers {
         let author = self.caller(&request, Action::ResetQuotas).await?;
         let wire = request.get_ref();
         let id = wire::id("quota_id", &wire.quota_id)?;
-        let done = self.quotas().reset.reset(&id, &wire.reason, author).await.map_err(told)?;
+        let done = self.0.reset_quota(&id, &wire.reason, author).await.map_err(told)?;
         Ok(Response::new(ResetQuotaUsageResponse {
             quota_id: done.quota_id.to_string(),
             used: 0,

@@ -51,12 +51,11 @@ fn reason(text: &str) -> Result<Option<String>, Violation> {
 impl From<ResetError> for CallError {
     fn from(error: ResetError) -> Self {
         match error {
-            ResetError::Unconfirmed { cause, .. } if cause.is_temporary() => {
+            ResetError::Unrecorded(error) => error.into(),
+            ResetError::Unconfirmed(cause) if cause.is_temporary() => {
                 Self::ResetUnconfirmed(cause.to_string())
             }
-            ResetError::Unconfirmed { cause, .. } | ResetError::NotAsked(cause) => {
-                Self::store(&cause)
-            }
+            ResetError::Unconfirmed(cause) | ResetError::NotAsked(cause) => Self::store(&cause),
         }
     }
 }

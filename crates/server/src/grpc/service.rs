@@ -18,7 +18,7 @@ use super::{
     reset::Reset,
     rules, usage,
 };
-use crate::{auth::Action, resets, services::Services};
+use crate::{auth::Action, services::Services};
 
 /// The use cases, as gRPC calls them.
 pub(super) struct Handlers(Arc<Services>);
@@ -74,9 +74,7 @@ impl RateLimitService for Handlers {
     async fn reset_limit(&self, request: Request<ResetLimitRequest>) -> Answer<ResetLimitResponse> {
         let author = self.caller(&request, Action::ResetCounters).await?;
         let Reset { scope, subject, reason } = Reset::try_from(request.get_ref())?;
-        let request_id = author.request_id.clone();
-        let reset = self.0.reset.reset(scope, subject, reason, author).await;
-        resets::tell_unrecorded(&request_id, &reset);
+        let reset = self.0.reset_subject(scope, subject, reason, author).await;
         reset.map_err(CallError::from)?;
         Ok(Response::new(ResetLimitResponse { success: true }))
     }

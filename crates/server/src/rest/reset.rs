@@ -15,7 +15,7 @@ use super::{
     json::{self, JsonBody},
     openapi::{self, Failing, Protected, WithBody},
 };
-use crate::{auth::Action, resets, services::Services};
+use crate::{auth::Action, services::Services};
 
 const MAX_REASON_CHARS: usize = 1000;
 
@@ -71,10 +71,7 @@ pub(super) async fn reset(
             return Err(ApiError::Invalid(wrong.into_iter().flatten().collect()));
         }
     };
-    let request_id = author.request_id.clone();
-    let reset = services.reset.reset(scope, subject, reason, author).await;
-    resets::tell_unrecorded(&request_id, &reset);
-    reset?;
+    services.reset_subject(scope, subject, reason, author).await?;
     let message = format!("rate limit counter reset for {scope}:{}", subject.subject());
     Ok(json::respond(&WireDone { success: true, message }))
 }
@@ -94,12 +91,11 @@ impl WireReset<'_> {
 impl From<ResetError> for ApiError {
     fn from(error: ResetError) -> Self {
         match error {
-            ResetError::Unconfirmed { cause, .. } if cause.is_temporary() => {
+            ResetError::Unrecorded(error) => error.into(),
+            ResetError::Unconfirmed(cause) if cause.is_temporary() => {
                 Self::ResetUnconfirmed(cause.to_string())
             }
-            ResetError::Unconfirmed { cause, .. } | ResetError::NotAsked(cause) => {
-                Self::store(&cause)
-            }
+            ResetError::Unconfirmed(cause) | ResetError::NotAsked(cause) => Self::store(&cause),
         }
     }
 }

@@ -16,7 +16,6 @@ use super::{
 };
 use crate::{
     auth::Action,
-    resets,
     rest::{caller::Caller, error::ApiError, json},
     services::Services,
 };
@@ -57,9 +56,6 @@ pub(in crate::rest) async fn reset(
     let parameters = Parameters::read(&head)?;
     let key = parameters.subject(services.default_algorithm)?.key;
 
-    let request_id = author.request_id.clone();
-    let reset = services.keyed.reset(parameters.algorithm, key, author).await;
-    resets::tell_unrecorded(&request_id, &reset);
-    reset?;
+    services.reset_key(parameters.algorithm, key, author).await?;
     Ok(json::respond(&WireReset { status: "reset", key: key.subject() }))
 }

@@ -72,7 +72,7 @@ pub(in crate::rest) async fn reset(
     let wire: WireQuotaReset<'_> = body.parse()?;
     let wrong = |message| ApiError::Invalid(vec![Detail::new("reason", "wrong_type", message)]);
     let reason = wire.reason.text("reason").map_err(wrong)?.unwrap_or_default();
-    let done = services.quotas.reset.reset(&id, reason, author).await;
+    let done = services.reset_quota(&id, reason, author).await;
     let done = done.map_err(QuotaRefusal::from)?;
     Ok(json::respond(&WireQuotaResetDone {
         quota_id: done.quota_id.to_string(),
