@@ -63,6 +63,7 @@ struct Entry {
     actor: String,
     action: String,
     target: String,
+    target_name: Option<String>,
     before: Option<Map<String, Value>>,
     after: Option<Map<String, Value>>,
     request_id: String,
@@ -100,15 +101,8 @@ impl Entries {
             Column::Text("CHANGE"),
         ]);
         for entry in self.entries {
-            let change = entry.change();
-            table.row([
-                entry.at,
-                entry.actor,
-                entry.action,
-                entry.target,
-                entry.request_id,
-                change,
-            ]);
+            let (change, target) = (entry.change(), entry.target());
+            table.row([entry.at, entry.actor, entry.action, target, entry.request_id, change]);
         }
         table.write(out)?;
         if has_next {
@@ -119,11 +113,32 @@ impl Entries {
 }
 
 impl Entry {
-    /// What is different now, or why it was done.
-    fn change(&self) -> String {
-        match (&self.before, &self.after) {
-            (Some(before), Some(after)) => change::between(before, after),
-            _ => self.reason.clone().unwrap_or_default(),
+    /// What was changed, by its name if it has one.
+    fn target(&self) -> String {
+        match &self.target_name {
+            Some(name) => format!("{name} ({})", self.target),
+            None => self.target.clone(),
         }
+    }
+
+    /// What is different now, whether it was done, and why.
+    fn change(&self) -> String {
+        let changed = match (&self.before, &self.after) {
+            (Some(before), Some(after)) => Some(change::between(before, after)),
+            (None, Some(after)) => outcome(after),
+            _ => None,
+        };
+        let told = [changed, self.reason.clone()];
+        let told = told.into_iter().flatten().filter(|text| !text.is_empty());
+        told.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// What became of a reset that is not known to be done.
+fn outcome(after: &Map<String, Value>) -> Option<String> {
+    match after.get("outcome")?.as_str()? {
+        "unknown" => Some("outcome unknown".to_owned()),
+        "not_done" => Some("not done".to_owned()),
+        other => Some(other.to_owned()),
     }
 }

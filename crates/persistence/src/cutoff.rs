@@ -2,8 +2,10 @@
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
+
+use tokio::time::Instant;
 
 /// Moment before which every connection is retired; none until the first renewal. Clones share it.
 ///

@@ -30,11 +30,7 @@ pub(crate) const CN_ADMIN_SCHEMA: &str = "cn_admin";
 const PING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A pool that connects when somebody needs it.
-pub(crate) fn open(
-    options: &PgConnectOptions,
-    config: &DatabaseConfig,
-    cutoff: &Cutoff,
-) -> PgPool {
+pub(crate) fn open(options: &PgConnectOptions, config: &DatabaseConfig, cutoff: &Cutoff) -> PgPool {
     let cutoff = cutoff.clone();
     options_of_pool(config)
         .max_connections(config.max_connections)

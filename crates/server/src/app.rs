@@ -121,7 +121,7 @@ impl App {
         let database = Arc::new(Database::open_observed(&target, queries));
         let events = Events::new(Arc::new(database.quotas()));
         let ledger: Arc<dyn QuotaLedger> = Arc::new(database.quotas());
-        let event_tasks = events.tasks(config, &metrics.events, &ledger, &clock);
+        let event_tasks = events.tasks(config, &metrics.events, &ledger, database.clone(), &clock);
         let event_tasks = event_tasks.map_err(BuildError::Config)?;
         let (bell, numbers) = (events.bell().clone(), metrics.quotas.clone());
         let (quotas, tasks) =

@@ -6,6 +6,7 @@
 //! which knows only text, can say anything the file can.
 
 mod app;
+mod audit;
 mod auth;
 mod bounded;
 mod console;
@@ -39,6 +40,7 @@ use serde::Deserialize;
 
 pub use self::{
     app::AppConfig,
+    audit::AuditConfig,
     auth::{AuthConfig, AuthMode, JwksUrl, Role, TokenConfig},
     bounded::Bounded,
     console::{ConsoleConfig, OidcConfig},
@@ -82,6 +84,8 @@ pub struct Config {
     pub auth: AuthConfig,
     /// `database`: where rules are kept.
     pub database: DatabaseConfig,
+    /// `audit`: how long the audit log is kept.
+    pub audit: AuditConfig,
     /// `redis`: where counters are shared between instances.
     pub redis: RedisConfig,
     /// `memory`: how much this process remembers.

@@ -28,6 +28,7 @@ use std::sync::{Arc, OnceLock};
 
 use headgate::Clock;
 use headgate_quota::{QuotaEventLog, QuotaLedger};
+use headgate_ratelimit::AuditLog;
 use tokio::{
     sync::{Semaphore, watch},
     task::JoinSet,
@@ -37,7 +38,7 @@ use self::{backlog::Backlogs, publisher::Publisher, sink::Sink, webhook::Webhook
 use crate::{
     config::{Config, Problem},
     metrics::EventNumbers,
-    scheduler::Scheduler,
+    scheduler::{AuditRetention, Scheduler},
 };
 
 /// The events, and how those who wait for them are woken. Clones share all of it.
@@ -124,6 +125,7 @@ impl Events {
         config: &Config,
         numbers: &EventNumbers,
         ledger: &Arc<dyn QuotaLedger>,
+        audit: Arc<dyn AuditLog>,
         clock: &Arc<dyn Clock>,
     ) -> Result<EventTasks, Problem> {
         let sinks = sinks(config, numbers, clock)?;
@@ -136,7 +138,9 @@ impl Events {
         let _ = self.receivers.set(receivers.collect());
         let names = sinks.iter().map(|sink| sink.name().to_owned()).collect();
         let (ledger, clock) = (Arc::clone(ledger), Arc::clone(clock));
-        let scheduler = Scheduler::new(&config.quota, ledger, self, names, Arc::clone(&clock));
+        let audit = AuditRetention { log: audit, kept: config.audit.retention() };
+        let scheduler =
+            Scheduler::new(&config.quota, ledger, audit, self, names, Arc::clone(&clock));
         let publisher = |sink| Publisher::new(self, sink, numbers, Arc::clone(&clock));
         let publishers: Vec<_> = sinks.into_iter().map(publisher).collect();
         let backlogs = (!publishers.is_empty()).then_some(backlogs);

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use headgate::{Clock, Timestamp};
 use headgate_quota::{Pruned, QuotaEventLog, QuotaLedger, RepositoryError, Retention};
+use headgate_ratelimit::AuditLog;
 use tokio::time;
 use tracing::{debug, info, warn};
 
@@ -13,11 +14,12 @@ use crate::{
     events::{Events, Stopping},
 };
 
-/// Keeps the house of quotas at the scheduled times, and at start: what was missed is made up for.
+/// Keeps the house of quotas, and the audit log, at the scheduled times, and at start: what was missed is made up for.
 /// Nothing that runs is touched, so that it does not matter how often, how late or by how many it
 /// is done.
 pub(crate) struct Scheduler {
     ledger: Arc<dyn QuotaLedger>,
+    audit: AuditRetention,
     log: Arc<dyn QuotaEventLog>,
     schedules: [Cron; 2],
     retention: RetentionConfig,
@@ -25,6 +27,12 @@ pub(crate) struct Scheduler {
     sinks: Vec<String>,
     clock: Arc<dyn Clock>,
     stopping: Stopping,
+}
+
+/// The audit log, and how long its entries are kept, if not for ever.
+pub(crate) struct AuditRetention {
+    pub(crate) log: Arc<dyn AuditLog>,
+    pub(crate) kept: Option<Duration>,
 }
 
 /// What only one replica does at a time.
@@ -40,6 +48,7 @@ impl Scheduler {
     pub(crate) fn new(
         config: &QuotaConfig,
         ledger: Arc<dyn QuotaLedger>,
+        audit: AuditRetention,
         events: &Events,
         sinks: Vec<String>,
         clock: Arc<dyn Clock>,
@@ -47,6 +56,7 @@ impl Scheduler {
         let schedule = &config.reset_schedule;
         Self {
             ledger,
+            audit,
             log: Arc::clone(events.log()),
             schedules: [schedule.daily.get().clone(), schedule.monthly.get().clone()],
             retention: config.retention.clone(),
@@ -115,21 +125,36 @@ impl Scheduler {
         if closed + periods + request_ids + events > 0 {
             info!(closed, periods, request_ids, events, "Closed quota periods, forgot old ones");
         }
+        if lead.holds().await {
+            self.prune_audit_log(now).await;
+        }
         Ok(())
     }
 
+    /// What fails is done the next time.
+    async fn prune_audit_log(&self, now: Timestamp) {
+        let Some(kept) = self.audit.kept else { return };
+        match self.audit.log.prune(before(now, kept)).await {
+            Ok(0) => {}
+            Ok(entries) => info!(entries, "Deleted {entries} old entries of the audit log"),
+            Err(error) => warn!(%error, "Cannot delete old entries of the audit log"),
+        }
+    }
+
     fn retention_at(&self, now: Timestamp) -> Retention {
-        let before = |kept: Duration| {
-            let kept = u64::try_from(kept.as_micros()).unwrap_or(u64::MAX);
-            Timestamp::from_micros(now.as_micros().saturating_sub(kept))
-        };
         Retention {
-            periods_before: before(self.retention.periods()),
-            request_ids_before: before(self.retention.request_ids()),
-            events_before: before(self.retention.events()),
+            periods_before: before(now, self.retention.periods()),
+            request_ids_before: before(now, self.retention.request_ids()),
+            events_before: before(now, self.retention.events()),
             sinks: self.sinks.clone(),
         }
     }
+}
+
+/// The time before which things are too old at `now`.
+fn before(now: Timestamp, kept: Duration) -> Timestamp {
+    let kept = u64::try_from(kept.as_micros()).unwrap_or(u64::MAX);
+    Timestamp::from_micros(now.as_micros().saturating_sub(kept))
 }
 
 #[cfg(test)]

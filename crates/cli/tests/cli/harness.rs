@@ -87,8 +87,21 @@ impl Server {
         Self::start_in(folder, variables, log.into())
     }
 
+    /// The same, with files that may not grow beyond so many half kilobytes.
+    pub(crate) fn start_limited(blocks: u32) -> Self {
+        let mut command = Command::new("sh");
+        // Without the trap the system would end the server.
+        let limited = format!("trap '' XFSZ; ulimit -S -f {blocks}; exec \"$0\" serve");
+        command.args(["-c", &limited, env!("CARGO_BIN_EXE_headgate")]);
+        command.env_clear().stdin(Stdio::null());
+        Self::launch(command, tempfile::tempdir().expect("a folder"), Stdio::inherit())
+    }
+
     fn start_in(folder: TempDir, variables: &[(&str, &str)], log: Stdio) -> Self {
-        let mut command = headgate(&["serve"], variables);
+        Self::launch(headgate(&["serve"], variables), folder, log)
+    }
+
+    fn launch(mut command: Command, folder: TempDir, log: Stdio) -> Self {
         command.env("HEADGATE__SERVER__PORT", "0").env("HEADGATE__SERVER__GRPC_PORT", "0");
         command.current_dir(&folder).stdout(Stdio::piped()).stderr(log);
         let mut process = command.spawn().expect("the server starts");
@@ -96,6 +109,11 @@ impl Server {
         let mut greeting = String::new();
         stdout.read_line(&mut greeting).expect("a greeting");
         Self { process, folder, _stdout: stdout, greeting }
+    }
+
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
     }
 
     /// Where it runs: a command that runs here too finds the server's admin token.

@@ -8,6 +8,8 @@ mod config;
 mod crowded;
 mod deploy;
 mod export;
+#[cfg(target_os = "linux")]
+mod file_size;
 mod harness;
 mod health;
 mod https;
@@ -21,5 +23,6 @@ mod rules;
 mod serve;
 mod subjects;
 mod telemetry;
+mod together;
 mod token;
 mod tour;

@@ -124,6 +124,8 @@ fn the_audit_log_says_who_changed_what() {
     let all = stdout(&output);
     assert!(all.contains("limit 3 -> 4\n") && all.contains("asked nicely\n"), "{all}");
     assert!(lines[1..].iter().all(|line| line.contains("  admin  ")), "{lines:?}");
+    let named = lines.iter().filter(|line| line.contains(&format!(" ({rule})  "))).count();
+    assert_eq!(named, 2, "by name and id: {lines:?}");
 
     let paged = server.run(&["audit", "--page-size", "2"]);
     assert!(printed(&paged).ends_with("\n3 entries; more with --page 2\n"), "{paged:?}");
@@ -136,4 +138,12 @@ fn the_audit_log_says_who_changed_what() {
     assert_eq!(entries(&["--until", "2020-01-01T00:00:00Z"]), 0);
     let wrong = server.run(&["audit", "--since", "yesterday"]);
     assert!(failure(&wrong).contains("since must be a time such as"), "{wrong:?}");
+}
+
+#[test]
+fn the_audit_log_says_which_resets_may_not_have_happened() {
+    let server = Server::start(&[("HEADGATE__REDIS__URL", "redis://127.0.0.1:1")]);
+    failure(&server.run(&["reset", "user", "u1", "--reason", "asked nicely"]));
+    let output = server.run(&["audit"]);
+    assert!(printed(&output).ends_with("  outcome unknown; asked nicely\n"), "{output:?}");
 }

@@ -1,6 +1,7 @@
 //! The record of changes.
 
 use headgate_ratelimit::{AuditEntry, AuditFilter, AuditLog, Author, Page, RuleChange};
+use headgate_service_config::{ConfigUpdate, ServiceConfigRepository};
 
 use crate::support::{Home, at, author, create, everything, on_both, spec, try_write};
 
@@ -8,6 +9,8 @@ on_both!(
     every_change_is_recorded_with_what_it_changed,
     entries_are_filtered_and_paged_the_newest_first,
     what_is_not_written_here_can_be_recorded_too,
+    an_outcome_is_told_once_it_is_known,
+    more_old_entries_than_one_batch_are_deleted_and_no_others,
 );
 
 async fn every_change_is_recorded_with_what_it_changed(home: &Home) {
@@ -85,6 +88,54 @@ async fn what_is_not_written_here_can_be_recorded_too(home: &Home) {
     assert_eq!(audit[0].reason.as_deref(), Some("\u{FFFD}"));
     let filter = AuditFilter { actor: Some("a\0b".to_owned()), ..AuditFilter::default() };
     assert_eq!(database.entries(&filter, Page::DEFAULT).await.unwrap().total, 1);
+}
+
+async fn an_outcome_is_told_once_it_is_known(home: &Home) {
+    let database = home.migrated().await;
+    let begun = AuditEntry { after: Some("{}".to_owned()), ..reset("ada", 1) };
+    let [first, second] =
+        [database.record(&begun).await.unwrap(), database.record(&begun).await.unwrap()];
+    database.settle(first, None).await.unwrap();
+    database.settle(second, Some("{\"outcome\":\"not_done\"}")).await.unwrap();
+    let (.., audit) = everything(&database).await;
+    let told: Vec<_> = audit.iter().map(|entry| (entry.id, entry.after.as_deref())).collect();
+    assert_eq!(told, [(second, Some("{\"outcome\":\"not_done\"}")), (first, None)]);
+}
+
+async fn more_old_entries_than_one_batch_are_deleted_and_no_others(home: &Home) {
+    let database = home.migrated().await;
+    database.record(&reset("ada", 0)).await.unwrap();
+    let (numbers, columns) = match home {
+        Home::Sqlite(_) => (
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5001)",
+            "SELECT occurred_at, actor, request_id, action, target FROM audit_log, n",
+        ),
+        Home::Postgres(_) => (
+            "",
+            "SELECT occurred_at, actor, request_id, action, target
+             FROM audit_log, generate_series(1, 5001)",
+        ),
+    };
+    let many = format!(
+        "INSERT INTO audit_log (occurred_at, actor, request_id, action, target) {numbers} {columns}"
+    );
+    assert_eq!(home.console().await.run(&many).await, 5_001);
+    let kept = database.record(&reset("bob", 1)).await.unwrap();
+    let documents = database.service_configs();
+    for millis in [0, 1] {
+        let update = ConfigUpdate {
+            service: "relay".to_owned(),
+            config: serde_json::json!({"number": millis}),
+            expected_version: None,
+        };
+        documents.put(&update, &author(millis)).await.unwrap();
+    }
+
+    assert_eq!(database.prune(at(0)).await.unwrap(), 0);
+    assert_eq!(database.prune(at(1)).await.unwrap(), 5_002 + 1);
+    let (.., audit) = everything(&database).await;
+    assert_eq!(audit.iter().map(|entry| entry.id).collect::<Vec<_>>(), [kept]);
+    assert_eq!(documents.changes(&Default::default()).await.unwrap().len(), 1);
 }
 
 /// A counter was reset by `actor` at so many milliseconds.

@@ -69,7 +69,9 @@ fn it_can_be_opened_before_the_server_starts_and_outlives_a_crash() {
         let began = Instant::now();
         let database = open(&server.url(), Duration::from_secs(1));
         assert!(began.elapsed() < Duration::from_millis(500));
-        for error in [database.migrate().await.map(drop), database.ping().await].map(Result::unwrap_err) {
+        for error in
+            [database.migrate().await.map(drop), database.ping().await].map(Result::unwrap_err)
+        {
             assert_eq!(error.to_string(), "database unavailable: no connection within 1 s");
         }
         assert!(began.elapsed() < Duration::from_secs(10));

@@ -9,13 +9,13 @@ use serde::{Serialize, Serializer};
 
 use self::value::Value;
 use super::{
-    AlgorithmName, AppConfig, AuthConfig, AuthMode, Bounded, Config, ConsoleConfig, DatabaseConfig,
-    Endpoint, EnvoyConfig, FailModeName, ForwardedByName, Fraction, JwksUrl, KafkaConfig,
-    LeakyBucketConfig, LeakyBucketOverride, LogConfig, LogFormat, LogLevel, MemoryConfig,
-    MetricsConfig, MetricsPath, ObservabilityConfig, OidcConfig, OverrideConfig, QuotaConfig,
-    RateLimitConfig, RateLimiterConfig, RedisConfig, ResetSchedule, RetentionConfig, Role, Secret,
-    ServerConfig, Stretch, TokenBucketConfig, TokenBucketOverride, TokenConfig, TraceConfig,
-    TrustedProxy, WebhookConfig, WindowConfig, WindowOverride, WindowSize,
+    AlgorithmName, AppConfig, AuditConfig, AuthConfig, AuthMode, Bounded, Config, ConsoleConfig,
+    DatabaseConfig, Endpoint, EnvoyConfig, FailModeName, ForwardedByName, Fraction, JwksUrl,
+    KafkaConfig, LeakyBucketConfig, LeakyBucketOverride, LogConfig, LogFormat, LogLevel,
+    MemoryConfig, MetricsConfig, MetricsPath, ObservabilityConfig, OidcConfig, OverrideConfig,
+    QuotaConfig, RateLimitConfig, RateLimiterConfig, RedisConfig, ResetSchedule, RetentionConfig,
+    Role, Secret, ServerConfig, Stretch, TokenBucketConfig, TokenBucketOverride, TokenConfig,
+    TraceConfig, TrustedProxy, WebhookConfig, WindowConfig, WindowOverride, WindowSize,
 };
 
 /// A configuration that can be shown: as YAML by [`Display`](fmt::Display), as JSON by serde.
@@ -49,7 +49,7 @@ macro_rules! sections {
 
 sections! {
     Config {
-        app, server, auth, database, redis, memory, ratelimit, rate_limiter, envoy, quota, kafka, webhooks,
+        app, server, auth, database, audit, redis, memory, ratelimit, rate_limiter, envoy, quota, kafka, webhooks,
         console, observability,
     }
     AppConfig { name, version, environment }
@@ -59,6 +59,7 @@ sections! {
         url, host, port, name, user, password, ssl_mode, schema,
         max_open_conns, max_idle_conns, conn_max_lifetime, connect_timeout_seconds,
     }
+    AuditConfig { retention_days }
     RedisConfig {
         url, urls, password, ca, cert, key, pool_size, timeout_ms, max_in_flight,
         max_new_subjects_per_second, key_prefix, connect_timeout_seconds,

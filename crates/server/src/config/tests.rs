@@ -212,7 +212,7 @@ fn each_mistake_is_named_by_its_place() {
     let cases = [
         (
             "databse:\n  host: db\n",
-            "databse (config.yaml:1): unknown key; known here: app, server, auth, database, redis, memory, ratelimit, rate_limiter, envoy, quota, kafka, webhooks, console, observability",
+            "databse (config.yaml:1): unknown key; known here: app, server, auth, database, audit, redis, memory, ratelimit, rate_limiter, envoy, quota, kafka, webhooks, console, observability",
         ),
         (
             "database:\n  conn_max_lifetime: 5 minutes\n",

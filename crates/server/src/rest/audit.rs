@@ -1,11 +1,11 @@
 //! `GET /api/v1/ratelimit/audit`: who changed what.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use axum::{extract::State, response::Response};
 use headgate::Timestamp;
 use headgate_ratelimit::{AuditEntry, AuditFilter};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -40,16 +40,31 @@ pub(super) struct WireEntry<'a> {
     #[schema(value_type = AuditAction)]
     action: &'a str,
     target: &'a str,
+    /// The changed thing's name at the time: of a rule without one, its scope and pattern.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    target_name: Option<String>,
     /// What it said before.
     #[schema(value_type = Option<Object>, required = true)]
     before: Option<&'a RawValue>,
-    /// What it says now; of a reset, `{"outcome":"unknown"}` where the store did not say whether it was done.
+    /// What it says now; of a reset that was not done `{"outcome":"not_done"}`, and of one that was begun `{"outcome":"unknown"}` where nobody knows whether it was done.
     #[schema(value_type = Option<Object>, required = true)]
     after: Option<&'a RawValue>,
     request_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     reason: Option<&'a str>,
+}
+
+/// What a change says of the name of what was changed.
+#[derive(Deserialize)]
+struct Said<'a> {
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    scope: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    identifier_pattern: Option<Cow<'a, str>>,
 }
 
 /// Lists changes, the newest first.
@@ -102,6 +117,18 @@ fn moment(reader: &mut Reader<'_>, name: &'static str) -> Option<Timestamp> {
     moment
 }
 
+impl Said<'_> {
+    /// The newest name that the entry knows.
+    fn name(entry: &AuditEntry) -> Option<String> {
+        let states = [entry.after.as_deref(), entry.before.as_deref()];
+        states.into_iter().flatten().find_map(|state| {
+            let said: Said<'_> = serde_json::from_str(state).ok()?;
+            let about = || Some(format!("{}:{}", said.scope?, said.identifier_pattern?));
+            said.name.map(Cow::into_owned).or_else(about)
+        })
+    }
+}
+
 impl<'a> From<&'a AuditEntry> for WireEntry<'a> {
     fn from(entry: &'a AuditEntry) -> Self {
         // The record holds objects that were written as JSON.
@@ -112,6 +139,7 @@ impl<'a> From<&'a AuditEntry> for WireEntry<'a> {
             actor: &entry.author.actor,
             action: &entry.action,
             target: &entry.target,
+            target_name: Said::name(entry),
             before: raw(&entry.before),
             after: raw(&entry.after),
             request_id: &entry.author.request_id,

@@ -9,6 +9,7 @@ use headgate_quota::{
     Author, Draft, Entry, Increment, Leadership, Listed, Page, PeriodUsage, PolicyChange, QuotaId,
     QuotaPolicy, QuotaPolicyRepository, Reset, Touched, Verdict,
 };
+use headgate_ratelimit::AuditFilter;
 use tokio::time::Instant;
 
 use super::*;
@@ -31,10 +32,15 @@ impl Clock for Paused {
 }
 
 /// A database of this process.
-async fn database() -> QuotaDatabase {
+async fn database() -> Database {
     let database = Database::open(&DatabaseConfig::from_url("sqlite::memory:").unwrap());
     database.migrate().await.unwrap();
-    database.quotas()
+    database
+}
+
+/// An audit log whose entries are kept so long.
+fn audit(database: Database, kept: Option<Duration>) -> AuditRetention {
+    AuditRetention { log: Arc::new(database), kept }
 }
 
 /// Notes when it is asked to close periods, and cannot always.
@@ -60,7 +66,10 @@ impl Diary {
         let log: Arc<dyn QuotaEventLog> = Arc::clone(self) as _;
         let events = Events::new(log);
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
-        let scheduler = Scheduler::new(config, Arc::clone(self) as _, &events, Vec::new(), clock);
+        let empty = Database::open(&DatabaseConfig::from_url("sqlite::memory:").unwrap());
+        let audit = audit(empty, None);
+        let ledger = Arc::clone(self) as _;
+        let scheduler = Scheduler::new(config, ledger, audit, &events, Vec::new(), clock);
         let running = tokio::spawn(scheduler.run());
         self.done.subscribe().wait_for(|done| *done >= count).await.unwrap();
         events.stop();
@@ -220,7 +229,8 @@ async fn take(database: &QuotaDatabase, policy: &QuotaPolicy, amount: u64, at: T
 
 #[tokio::test]
 async fn midnight_closes_the_day_and_leaves_the_month_and_the_new_day_alone() {
-    let database = database().await;
+    let house = database().await;
+    let database = house.quotas();
     let clock = Arc::new(ManualClock::new(at("2026-02-27T23:59:00Z")));
     let now = clock.now();
     let (daily, monthly) =
@@ -234,6 +244,7 @@ async fn midnight_closes_the_day_and_leaves_the_month_and_the_new_day_alone() {
     let scheduler = Scheduler::new(
         &QuotaConfig::default(),
         Arc::new(database.clone()),
+        audit(house, None),
         &events,
         Vec::new(),
         clock.clone(),
@@ -264,4 +275,29 @@ async fn midnight_closes_the_day_and_leaves_the_month_and_the_new_day_alone() {
     assert!(database.after(0, 10).await.unwrap().is_empty());
     assert_eq!(usage(&daily, "2026-02-27").await, (10, true));
     assert_eq!(usage(&monthly, "2026-04").await, (1, false));
+}
+
+#[tokio::test]
+async fn old_audit_entries_are_deleted_and_no_others() {
+    let database = database().await;
+    let quotas = database.quotas();
+    let old = policy(&quotas, "daily", at("2026-01-01T00:00:00Z")).await;
+    let new = policy(&quotas, "monthly", at("2026-02-01T00:00:01Z")).await;
+    let clock = Arc::new(ManualClock::new(at("2026-03-03T00:00:00Z")));
+    let events = Events::new(Arc::new(quotas.clone()));
+    let keep = async |kept: Option<Duration>| {
+        let audit = audit(database.clone(), kept);
+        let ledger = Arc::new(quotas.clone());
+        let config = QuotaConfig::default();
+        let scheduler = Scheduler::new(&config, ledger, audit, &events, Vec::new(), clock.clone());
+        scheduler.keep_house(clock.now()).await.unwrap();
+        let page = Page::new(1, 10).unwrap();
+        let entries = database.entries(&AuditFilter::default(), page).await.unwrap();
+        entries.items.into_iter().map(|entry| entry.target).collect::<Vec<_>>()
+    };
+    let (old, new) = (old.id.to_string(), new.id.to_string());
+    assert_eq!(keep(None).await, [new.clone(), old]);
+    let month = Duration::from_secs(30 * 24 * 60 * 60);
+    assert_eq!(keep(Some(month)).await, [new]);
+    assert!(keep(Some(month / 2)).await.is_empty());
 }

@@ -10,7 +10,7 @@ use crate::{
 
 const AUDIT: &str = "/api/v1/ratelimit/audit";
 
-on_both_backends!(every_change_is_on_record,);
+on_both_backends!(every_change_is_on_record, what_was_changed_is_named,);
 
 async fn every_change_is_on_record(backend: &Backend) {
     let server = backend.serve(&[]).await;
@@ -42,7 +42,12 @@ async fn every_change_is_on_record(backend: &Backend) {
     assert_eq!(told("request_id"), ["req-4", "req-3", "req-2", "req-1"]);
     assert_eq!(told("actor"), ["admin"; 4]);
     assert_eq!(told("target"), [json!("user:u1"), json!(id), json!(id), json!(id)]);
+    assert_eq!(
+        told("target_name"),
+        [json!(null), json!("user:u1"), json!("user:u1"), json!("user:u1")]
+    );
     assert_eq!(entries[0]["reason"], "by mistake");
+    assert!(entries[0]["after"].is_null(), "it was done: {body}");
     assert_eq!(
         (&entries[2]["before"]["limit"], &entries[2]["after"]["limit"]),
         (&json!(5), &json!(6))
@@ -59,4 +64,31 @@ async fn every_change_is_on_record(backend: &Backend) {
     assert_eq!(count("since=2100-01-01T00:00:00Z").await, Some(0));
     assert_eq!(count("until=2100-01-01T00:00:00Z").await, Some(4));
     assert_eq!(server.admin("GET", &format!("{AUDIT}?since=yesterday"), "").await.status, 400);
+}
+
+/// By the name that it had then, also when it has another by now.
+async fn what_was_changed_is_named(backend: &Backend) {
+    let server = backend.serve(&[]).await;
+    let rule = |name: &str| {
+        json!({"name": name, "scope": "user", "identifier_pattern": "u1", "limit": 5, "window_seconds": 60})
+            .to_string()
+    };
+    let id = server.admin("POST", RULES, &rule("free plan")).await.json()["id"].clone();
+    let path = format!("{RULES}/{}", id.as_str().unwrap());
+    assert_eq!(server.admin("PUT", &path, &rule("paid plan")).await.status, 200);
+    let quota = json!({
+        "name": "requests", "subject_type": "tenant", "subject_id": "t1", "limit": 10, "period": "daily",
+    });
+    let quota = server.admin("POST", "/api/v1/quotas", &quota.to_string()).await.json();
+    let path = format!("/api/v1/quotas/{}", quota["id"].as_str().unwrap());
+    let why = json!({"reason": "by mistake"}).to_string();
+    assert_eq!(server.admin("POST", &format!("{path}/usage/reset"), &why).await.status, 200);
+    assert_eq!(server.admin("DELETE", &path, "").await.status, 204);
+
+    let body = server.admin("GET", AUDIT, "").await.json();
+    let entries = body["entries"].as_array().unwrap();
+    let names: Vec<_> = entries.iter().rev().map(|entry| entry["target_name"].clone()).collect();
+    assert_eq!(names, ["free plan", "paid plan", "requests", "requests", "requests"]);
+    let targets: Vec<_> = entries.iter().rev().map(|entry| entry["target"].clone()).collect();
+    assert_eq!(targets, [&id, &id, &quota["id"], &quota["id"], &quota["id"]].map(Clone::clone));
 }

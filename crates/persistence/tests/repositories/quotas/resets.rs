@@ -34,8 +34,11 @@ async fn a_reset_gives_everything_back_and_is_recorded(home: &Home) {
         replica.database.entries(&filter, Page::DEFAULT).await.unwrap().items.try_into().unwrap();
     assert_eq!((entry.target, entry.author), (policy.id.to_string(), replica.author()));
     assert_eq!(entry.reason.as_deref(), Some("プラン変更に伴うリセット"));
-    assert_eq!(entry.before.as_deref(), Some(r#"{"period":"2026-02-23","used":2}"#));
-    assert_eq!(entry.after.as_deref(), Some(r#"{"period":"2026-02-23","used":0}"#));
+    let state = |used: u64| {
+        let name = &policy.spec.name;
+        Some(format!(r#"{{"name":"{name}","period":"2026-02-23","used":{used}}}"#))
+    };
+    assert_eq!((entry.before, entry.after), (state(2), state(0)));
     // What was told of this period is not told again.
     let told: Vec<_> = replica.events().await.into_iter().map(|logged| logged.event.kind).collect();
     assert_eq!(told, [EventKind::Exceeded]);

@@ -65,7 +65,10 @@ function filters(wanted, look) {
 
 function entry(it) {
   const names = changed(it.before, it.after);
-  const what = h("span", {}, h("b", {}, t(`audit.${it.action}`)), " ", h("code", { class: "long" }, it.target));
+  const target = h("code", { class: "long" }, it.target);
+  const name = it.target_name ? [h("span", { class: "long" }, it.target_name), " "] : "";
+  const outcome = it.after?.outcome ? [" ", h("span", { class: "hint" }, t(`audit.outcome.${it.after.outcome}`))] : "";
+  const what = h("span", {}, h("b", {}, t(`audit.${it.action}`)), " ", name, target, outcome);
   const head = [time(it.at), h("span", { class: "actor-name long" }, it.actor), what];
   const inside = [
     it.reason ? h("p", {}, `${t("reason")}: `, h("q", { class: "long" }, it.reason)) : "",

@@ -257,4 +257,6 @@ export const words = {
   "audit.quota.update": "changed quota",
   "audit.quota.delete": "deleted quota",
   "audit.quota.reset": "reset usage of quota",
+  "audit.outcome.unknown": "outcome unknown",
+  "audit.outcome.not_done": "not done",
 };

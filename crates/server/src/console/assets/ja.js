@@ -277,4 +277,6 @@ export const words = {
   "audit.quota.update": "クォータを変更",
   "audit.quota.delete": "クォータを削除",
   "audit.quota.reset": "クォータの使用量をリセット",
+  "audit.outcome.unknown": "結果は不明",
+  "audit.outcome.not_done": "未実行",
 };

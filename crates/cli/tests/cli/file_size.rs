@@ -1,0 +1,50 @@
+//! A server whose files may not grow: each write fails as on a broken disk.
+
+use std::{fs, process::Command};
+
+use serde_json::json;
+
+use crate::harness::{Server, http};
+
+/// More rules than fit.
+const TOO_MANY: usize = 5_000;
+
+fn create(server: &Server, token: &str, number: usize) -> String {
+    let rule = json!({
+        "scope": "user",
+        "identifier_pattern": format!("u{number}"),
+        "limit": 5,
+        "window_seconds": 60,
+    });
+    let bearer = format!("authorization: Bearer {token}");
+    http(server, "POST /api/v1/ratelimit/rules", &[bearer.as_str()], &rule.to_string())
+}
+
+#[test]
+fn a_server_goes_on_once_its_files_may_grow() {
+    let server = Server::start_limited(512);
+    let token = fs::read_to_string(server.folder().join("data/admin-token")).unwrap();
+    let create = |number: usize| create(&server, token.trim(), number);
+    let mut acknowledged = 0;
+    let refused = loop {
+        let answer = create(acknowledged);
+        if !answer.starts_with("HTTP/1.1 201 ") {
+            break answer;
+        }
+        acknowledged += 1;
+        assert!(acknowledged < TOO_MANY, "everything fits");
+    };
+    assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
+    let readiness = http(&server, "GET /readyz", &[], "");
+    assert!(readiness.contains("error: cannot write: "), "{readiness}");
+
+    let pid = server.id().to_string();
+    let lifted = Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited"]).status();
+    assert!(lifted.expect("prlimit runs").success());
+    for number in 0..12 {
+        let answer = create(TOO_MANY + number);
+        assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    }
+    let list = server.json(&["rules", "list"]);
+    assert_eq!(list["pagination"]["total_count"], acknowledged + 12, "nothing is lost");
+}

@@ -1,0 +1,31 @@
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::Bounded;
+
+/// How long the audit log is kept.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a section")]
+pub struct AuditConfig {
+    /// `audit.retention_days`: how long entries are kept; 0 keeps them for ever.
+    pub retention_days: Bounded<0, 36_500>,
+}
+
+impl AuditConfig {
+    const DAY: u64 = 24 * 60 * 60;
+
+    /// Returns how long entries are kept, if not for ever.
+    pub(crate) fn retention(&self) -> Option<Duration> {
+        match self.retention_days.get() {
+            0 => None,
+            days => Some(Duration::from_secs(days * Self::DAY)),
+        }
+    }
+}
+
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self { retention_days: Bounded::of::<0>() }
+    }
+}
