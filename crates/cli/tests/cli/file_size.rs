@@ -45,6 +45,8 @@ fn a_server_goes_on_once_its_files_may_grow() {
         let answer = create(TOO_MANY + number);
         assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
     }
-    let list = server.json(&["rules", "list"]);
-    assert_eq!(list["pagination"]["total_count"], acknowledged + 12, "nothing is lost");
+    let bearer = format!("authorization: Bearer {}", token.trim());
+    let list = http(&server, "GET /api/v1/ratelimit/rules", &[bearer.as_str()], "");
+    let count = format!(r#""total_count":{},"#, acknowledged + 12);
+    assert!(list.contains(&count), "nothing is lost: {count} in {list}");
 }
