@@ -176,12 +176,15 @@ fn is_sign_of_change(error: &LinkError, meaning: Option<&Meaning>) -> bool {
 async fn keep_fresh(shared: Arc<Shared>, publish: watch::Sender<Known>) {
     /// However often calls say that something has changed.
     const AT_MOST_EVERY: Duration = Duration::from_millis(100);
+    const LONGEST_PAUSE: Duration = Duration::from_secs(1);
     const AT_LEAST_EVERY: Duration = Duration::from_secs(15);
+    let mut pause = AT_MOST_EVERY;
     loop {
         let known = publish.borrow().clone();
         let table = if let Known::Table(table) = known { Some(table) } else { None };
         match shared.discover(table.as_deref()).await {
             Ok(ranges) => {
+                pause = AT_MOST_EVERY;
                 let found = shared.table(ranges);
                 if table.is_none_or(|table| *table != found) {
                     tracing::info!(
@@ -192,14 +195,15 @@ async fn keep_fresh(shared: Arc<Shared>, publish: watch::Sender<Known>) {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot learn the slots of the Redis cluster");
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                tracing::warn!(%error, retry_in = ?pause, "cannot learn the slots of the Redis cluster");
                 if table.is_none() {
                     publish.send_replace(Known::Failed(Arc::new(error)));
                     shared.is_stale.notify_one();
                 }
             }
         }
-        sleep(AT_MOST_EVERY).await;
+        sleep(pause).await;
         let _ = timeout(AT_LEAST_EVERY, shared.is_stale.notified()).await;
     }
 }

@@ -1,10 +1,9 @@
 //! Where Redis is, and how patient to be with it.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use headgate::Circuit;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
-use rustls::ClientConfig;
 use thiserror::Error;
 
 use crate::tls::{CertificateProblem, Certificates};
@@ -20,8 +19,7 @@ pub struct RedisConfig {
     pub(crate) tolerance: u32,
     pub(crate) pause: Duration,
     /// For `rediss://`.
-    pub(crate) tls: Option<Arc<ClientConfig>>,
-    certificates: Certificates,
+    pub(crate) certificates: Certificates,
 }
 
 #[derive(Clone)]
@@ -59,7 +57,7 @@ impl RedisConfig {
             Some((scheme @ ("redis" | "rediss"), rest)) => sentinel(scheme, rest)?,
             _ => Topology::Standalone(Box::new(url.into_connection_info()?)),
         };
-        Self::new(topology)
+        Ok(Self::new(topology))
     }
 
     /// The Redis Cluster that any of these nodes knows.
@@ -69,11 +67,11 @@ impl RedisConfig {
         }
         let nodes: Result<Vec<_>, _> =
             urls.iter().map(|url| url.as_ref().into_connection_info()).collect();
-        Self::new(Topology::Cluster(nodes?))
+        Ok(Self::new(Topology::Cluster(nodes?)))
     }
 
-    fn new(topology: Topology) -> Result<Self, ConfigError> {
-        let mut config = Self {
+    fn new(topology: Topology) -> Self {
+        Self {
             topology,
             connections: 4,
             timeout: Duration::from_millis(100),
@@ -81,11 +79,8 @@ impl RedisConfig {
             max_in_flight: 4_096,
             tolerance: Circuit::TOLERANCE,
             pause: Circuit::PAUSE,
-            tls: None,
             certificates: Certificates::default(),
-        };
-        config.prepare_tls()?;
-        Ok(config)
+        }
     }
 
     /// How many connections share the load, 4 unless said; each carries any number
@@ -139,7 +134,7 @@ impl RedisConfig {
     /// authorities unless said. Only `rediss://` asks for it.
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Result<Self, ConfigError> {
         self.certificates.authorities = Some(pem.into());
-        self.prepare_tls()?;
+        self.certificates.check()?;
         Ok(self)
     }
 
@@ -151,7 +146,7 @@ impl RedisConfig {
         key: impl Into<Vec<u8>>,
     ) -> Result<Self, ConfigError> {
         self.certificates.client = Some((certificate.into(), key.into()));
-        self.prepare_tls()?;
+        self.certificates.check()?;
         Ok(self)
     }
 
@@ -162,14 +157,6 @@ impl RedisConfig {
             Topology::Standalone(redis) | Topology::Sentinel { redis, .. } => is_tls(redis),
             Topology::Cluster(nodes) => nodes.iter().any(is_tls),
         }
-    }
-
-    /// Reads the certificates, so that those of no use are found at the start.
-    fn prepare_tls(&mut self) -> Result<(), ConfigError> {
-        if self.is_tls() {
-            self.tls = Some(Arc::new(self.certificates.client_config()?));
-        }
-        Ok(())
     }
 }
 

@@ -12,8 +12,9 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 
 use crate::{
+    RedisConfig,
     reply::{self, Reply, ServerError},
-    tls,
+    tls::{self, CertificateProblem},
 };
 
 /// A connection that is ready for commands.
@@ -50,11 +51,16 @@ pub(crate) enum DialError {
 /// How servers are reached.
 #[derive(Clone)]
 pub(crate) struct Dialer {
-    /// For `rediss://`.
-    pub(crate) tls: Option<Arc<ClientConfig>>,
+    /// For `rediss://`; nothing where no address is.
+    tls: Option<Result<Arc<ClientConfig>, CertificateProblem>>,
 }
 
 impl Dialer {
+    pub(crate) fn new(config: &RedisConfig) -> Self {
+        let tls = config.is_tls().then(|| config.certificates.client_config().map(Arc::new));
+        Self { tls }
+    }
+
     /// Connects, and says who we are.
     pub(crate) async fn dial(&self, server: &ConnectionInfo) -> Result<Stream, DialError> {
         let address = server.addr().to_string();
@@ -92,6 +98,7 @@ impl Dialer {
             ConnectionAddr::Tcp(host, port) => Ok(Box::new(connect_tcp(host, *port).await?)),
             ConnectionAddr::TcpTls { host, port, insecure: false, .. } => {
                 let tls = self.tls.clone().ok_or(io::ErrorKind::Unsupported)?;
+                let tls = tls.map_err(io::Error::other)?;
                 let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
                 let tcp = connect_tcp(host, *port).await?;
                 Ok(Box::new(TlsConnector::from(tls).connect(name, tcp).await?))

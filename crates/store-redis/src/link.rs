@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::FutureExt;
 use headgate::StoreError;
 use redis::{Cmd, Value};
 use tokio::{
@@ -235,6 +236,8 @@ impl Keeper {
         let address = self.source.name();
         let (connection, ended) = Connection::open(stream, self.bounds);
         tracing::debug!(address, "connected to Redis");
+        // A wish from before is fulfilled.
+        let _ = self.replace.notified().now_or_never();
         self.publish.send_replace(LineState::Up(connection));
         let cause = tokio::select! {
             ended = ended => ended.map_or_else(|_| "closed".to_owned(), |error| error.to_string()),

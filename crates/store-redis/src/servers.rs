@@ -27,7 +27,7 @@ pub(crate) enum Servers {
 impl Servers {
     /// Begins to connect, and returns at once.
     pub(crate) fn open(config: &RedisConfig) -> Self {
-        let dialer = Dialer { tls: config.tls.clone() };
+        let dialer = Dialer::new(config);
         let one = |source| Node::open(config, &dialer, &source, config.connections);
         match config.topology.clone() {
             Topology::Standalone(server) => Self::One(Box::new(one(Source::At(server)))),

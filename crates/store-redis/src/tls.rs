@@ -19,7 +19,7 @@ pub(crate) struct Certificates {
 }
 
 /// Why certificates are of no use.
-#[derive(Debug, Error)]
+#[derive(Clone, Copy, Debug, Error)]
 pub enum CertificateProblem {
     /// The authorities are not certificates in PEM.
     #[error("expected the authorities' certificates in PEM")]
@@ -36,12 +36,24 @@ pub enum CertificateProblem {
 }
 
 impl Certificates {
+    /// Finds certificates of no use before they are needed.
+    pub(crate) fn check(&self) -> Result<(), CertificateProblem> {
+        if self.authorities.is_some() {
+            self.roots()?;
+        }
+        self.with_roots(RootCertStore::empty()).map(|_| ())
+    }
+
     /// How to speak TLS, with a choice of cryptography that is this store's alone.
     pub(crate) fn client_config(&self) -> Result<ClientConfig, CertificateProblem> {
+        self.with_roots(self.roots()?)
+    }
+
+    fn with_roots(&self, roots: RootCertStore) -> Result<ClientConfig, CertificateProblem> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|_| CertificateProblem::Authorities)?
-            .with_root_certificates(self.roots()?);
+            .with_root_certificates(roots);
         let Some((certificate, key)) = &self.client else {
             return Ok(builder.with_no_client_auth());
         };
