@@ -25,6 +25,7 @@ mod load;
 mod openapi;
 mod quotas;
 mod redis;
+mod redis_trouble;
 mod replicas;
 mod resets;
 mod rule_changes;

@@ -14,7 +14,7 @@ const FOREVER: (&str, &str) = ("ratelimit.default_window_seconds", "8640000");
 pub(crate) const PATIENT: (&str, &str) = ("redis.timeout_ms", "30000");
 
 /// Asks until the answer fits: a store in another process comes and goes in its own time.
-async fn eventually(server: &Server, path: &str, fits: impl Fn(&str) -> bool) -> String {
+pub(crate) async fn eventually(server: &Server, path: &str, fits: impl Fn(&str) -> bool) -> String {
     tokio::time::timeout(Duration::from_secs(30), async {
         loop {
             let text = server.get(path).await.text;
