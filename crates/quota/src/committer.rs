@@ -5,21 +5,22 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
+use futures_util::future::join;
 use headgate::Timestamp;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    Entry, Increment, PolicyCatalog, QuotaLedger, Quotas, RepositoryError, Verdict, known::Known,
+    ActivePolicy, Entry, Increment, Quotas, RepositoryError, Verdict,
+    mirror::{Committed, Mirror},
 };
 
 /// Takes increments that wait and commits them together. While one transaction is under way the
-/// next ones gather, so that nobody waits for a timer.
+/// next ones gather, so that nobody waits for a timer; and while counters are raised to what one has
+/// committed, the next is under way.
 pub struct Committer {
     queue: mpsc::Receiver<Waiting>,
-    ledger: Arc<dyn QuotaLedger>,
-    catalog: Arc<PolicyCatalog>,
-    known: Arc<Known>,
+    quotas: Quotas,
     tally: Arc<Tally>,
 }
 
@@ -54,6 +55,7 @@ struct Stopping;
 
 #[derive(Debug)]
 struct Waiting {
+    policy: Arc<ActivePolicy>,
     increment: Increment,
     answer: oneshot::Sender<Result<Entry, RepositoryError>>,
 }
@@ -68,43 +70,49 @@ impl Committer {
     pub(crate) fn new(quotas: &Quotas, capacity: usize) -> (Queue, Self) {
         let (sender, queue) = mpsc::channel(capacity.max(1));
         let tally = Arc::<Tally>::default();
-        let committer = Self {
-            queue,
-            ledger: Arc::clone(&quotas.ledger),
-            catalog: Arc::clone(&quotas.catalog),
-            known: Arc::clone(&quotas.known),
-            tally: Arc::clone(&tally),
-        };
+        let committer = Self { queue, quotas: quotas.clone(), tally: Arc::clone(&tally) };
         (Queue { sender, tally }, committer)
     }
 
     /// Goes on until nobody can send increments any more and none waits.
-    pub async fn run(mut self) {
+    pub async fn run(self) {
+        let (sender, committed) = mpsc::channel(Mirror::CAPACITY);
+        let mirror = Mirror::new(self.quotas.clone(), committed);
+        join(self.commit_all(sender), mirror.run()).await;
+    }
+
+    async fn commit_all(mut self, committed: mpsc::Sender<Committed>) {
         let mut batch = Vec::with_capacity(Self::MAX_BATCH);
         while self.queue.recv_many(&mut batch, Self::MAX_BATCH).await > 0 {
             // Whoever went away was not answered: it is not charged either.
             batch.retain(|waiting| !waiting.answer.is_closed());
             if !batch.is_empty() {
-                self.commit(&mut batch).await;
+                self.commit(&mut batch, &committed).await;
             }
         }
     }
 
-    async fn commit(&mut self, batch: &mut Vec<Waiting>) {
-        let (increments, answers): (Vec<_>, Vec<_>) =
-            batch.drain(..).map(|waiting| (waiting.increment, waiting.answer)).unzip();
-        match self.ledger.commit(&increments).await {
+    async fn commit(&mut self, batch: &mut Vec<Waiting>, committed: &mpsc::Sender<Committed>) {
+        let (increments, callers): (Vec<_>, Vec<_>) = batch
+            .drain(..)
+            .map(|waiting| (waiting.increment, (waiting.policy, waiting.answer)))
+            .unzip();
+        match self.quotas.ledger.commit(&increments).await {
             Ok(entries) => {
                 self.tally.transactions.fetch_add(1, Relaxed);
                 self.tally.increments.fetch_add(entries.len() as u64, Relaxed);
                 self.hear(&increments, &entries);
-                for (answer, entry) in answers.into_iter().zip(entries) {
-                    let _ = answer.send(Ok(entry));
+                let decided = increments.into_iter().zip(entries);
+                for ((policy, answer), (increment, entry)) in callers.into_iter().zip(decided) {
+                    let Increment { span, amount, .. } = increment;
+                    let one = Committed { policy, span, amount, entry, answer };
+                    // The mirror outlives this.
+                    let _ = committed.send(one).await;
                 }
             }
             Err(error) => {
                 self.tally.failures.fetch_add(1, Relaxed);
-                for answer in answers {
+                for (_, answer) in callers {
                     let _ = answer.send(Err(error.clone()));
                 }
                 self.turn_away(&error);
@@ -126,10 +134,10 @@ impl Committer {
 
     /// Notes how each policy stands after the batch: in its order, so that the last word counts.
     fn hear(&self, increments: &[Increment], entries: &[Entry]) {
-        let at: Timestamp = self.catalog.now();
+        let at: Timestamp = self.quotas.now();
         for (increment, entry) in increments.iter().zip(entries) {
             if matches!(entry.verdict, Verdict::Taken | Verdict::Refused) {
-                self.known.hear(&increment.policy, &increment.span, *entry, at);
+                self.quotas.known.hear(&increment.policy, &increment.span, *entry, at);
             }
         }
     }
@@ -163,10 +171,14 @@ impl Tally {
 // === impl Queue ===
 
 impl Queue {
-    /// Waits until `increment` is committed.
-    pub(crate) async fn commit(&self, increment: Increment) -> Result<Entry, NotCommitted> {
+    /// Waits until `increment` is committed, and the counter shows it.
+    pub(crate) async fn commit(
+        &self,
+        policy: Arc<ActivePolicy>,
+        increment: Increment,
+    ) -> Result<Entry, NotCommitted> {
         let (answer, answered) = oneshot::channel();
-        let waiting = Waiting { increment, answer };
+        let waiting = Waiting { policy, increment, answer };
         self.sender.try_send(waiting).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotCommitted::Full,
             mpsc::error::TrySendError::Closed(_) => {

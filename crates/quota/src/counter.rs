@@ -1,4 +1,4 @@
-//! The fast counter beside the ledger.
+//! The fast copy of the ledger's usage.
 
 mod store;
 
@@ -8,44 +8,57 @@ use headgate::StoreError;
 pub use self::store::StoreCounter;
 use crate::{ActivePolicy, Span};
 
-/// Counts usage quickly. It may lose everything at any time, and may count what the ledger did
-/// not take: the ledger decides.
+/// Shows usage of the ledger where it can be read quickly. It may lose everything at any time.
+///
+/// Its contract:
+///
+/// - [`raise`](Self::raise) only ever raises. Calls commute and may be repeated: a counter shows the
+///   most that any call since the last [`forget`](Self::forget) said.
+/// - Only what is committed is ever raised to. A counter therefore shows more than the ledger only
+///   if usage was reset, and what it showed before a look at the ledger proves that.
 #[async_trait]
 pub trait QuotaCounter: Send + Sync {
-    /// Whether every process that shares the ledger sees the same counters, so that they can be shown.
+    /// Whether every process that shares the ledger sees the same counters.
     fn is_shared(&self) -> bool;
 
-    /// Takes `amount` if it fits.
-    async fn take(
+    /// Makes it show at least what `standing` says.
+    async fn raise(
         &self,
         policy: &ActivePolicy,
         span: &Span,
-        amount: u64,
-    ) -> Result<Taken, StoreError>;
+        standing: Standing,
+    ) -> Result<Raised, StoreError>;
 
-    /// Gives back what was taken.
-    async fn give_back(
-        &self,
-        policy: &ActivePolicy,
-        span: &Span,
-        amount: u64,
-    ) -> Result<(), StoreError>;
-
-    /// How much is used; `None` where there is no counter.
+    /// Usage that it shows; `None` where there is no counter.
     async fn read(&self, policy: &ActivePolicy, span: &Span) -> Result<Option<u64>, StoreError>;
 
-    /// Makes it show `used`.
-    async fn set(&self, policy: &ActivePolicy, span: &Span, used: u64) -> Result<(), StoreError>;
-
-    /// Forgets it: it will be made again when somebody needs it.
+    /// Forgets it: the next raise makes it again.
     async fn forget(&self, policy: &ActivePolicy, span: &Span) -> Result<(), StoreError>;
 }
 
-/// What a counter says to an increment.
+/// Usage of a policy after a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
-    /// Whether it fitted.
-    pub allowed: bool,
-    /// How much is used after it.
+pub struct Standing {
+    /// Usage in the ledger.
     pub used: u64,
+    /// Part of it that the counter probably does not show yet.
+    pub added: u64,
+}
+
+/// Outcome of a raise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Raised {
+    /// It showed less before.
+    FromLess,
+    /// It showed as much, or more, before.
+    NotNeeded,
+}
+
+// === impl Standing ===
+
+impl Standing {
+    /// Usage of which a counter may show nothing.
+    pub const fn of(used: u64) -> Self {
+        Self { used, added: used }
+    }
 }

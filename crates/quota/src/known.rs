@@ -21,6 +21,8 @@ struct Standing {
     /// Whether the ledger knows that somebody was refused, or nothing was left: it tells that, once.
     exceeded: bool,
     at: Timestamp,
+    /// When the counter was last compared because it may show too much.
+    compared_at: Timestamp,
 }
 
 /// How many policies are remembered.
@@ -28,6 +30,9 @@ const MAX: usize = 100_000;
 
 /// For how long a refusal is believed without asking again, in microseconds.
 const BELIEVED: u64 = 1_000_000;
+
+/// How often a counter is compared because it may show too much, in microseconds.
+const COMPARED: u64 = 1_000_000;
 
 // === impl Known ===
 
@@ -50,7 +55,8 @@ impl Known {
                     standings.clear();
                 }
                 let period_name = span.name.clone();
-                let standing = Standing { period_name, used, limit, exceeded, at };
+                let standing =
+                    Standing { period_name, used, limit, exceeded, at, ..Standing::default() };
                 standings.insert(policy.clone(), standing);
             }
         }
@@ -61,6 +67,20 @@ impl Known {
         let standings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = standings.get(policy).filter(|standing| standing.period_name == span.name);
         standing.map(|standing| standing.used)
+    }
+
+    /// Whether the counter of a policy is to be compared now; if so, not again for a second.
+    pub(crate) fn is_due(&self, policy: &QuotaId, now: Timestamp) -> bool {
+        let mut standings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(standing) = standings.get_mut(policy) else {
+            return true;
+        };
+        let last = standing.compared_at;
+        let due = now < last || now.since(last) >= COMPARED;
+        if due {
+            standing.compared_at = now;
+        }
+        due
     }
 
     /// How much is used, if the ledger said a moment ago that `amount` does not fit, and has told

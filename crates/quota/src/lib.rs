@@ -7,16 +7,15 @@
 //! | [`usage`], [`service`] | how much is used, and what that means |
 //! | [`event`] | what others are told, once |
 //! | [`repository`], [`ledger`], [`outbox`] | what is asked of whoever keeps policies, usage and events |
-//! | [`counter`] | the fast counter beside the ledger, on any store |
+//! | [`counter`] | the fast copy of the ledger's usage, on any store |
 //! | [`catalog`] | the policies in force, kept in step with the database |
 //! | [`committer`] | many waiting increments, one transaction |
 //! | [`quotas`] | what the use cases share |
 //! | [`usecase`] | what callers do: increment, look at usage, reset, manage policies, keep house |
 //!
-//! **The ledger is the authority.** An increment is taken from the counter first, which is fast and
-//! may be lost or wrong, and then from the ledger, which is durable and decides. A counter that
-//! shows too much costs a question to the ledger; one that shows too little admits nothing that
-//! the ledger does not.
+//! **The ledger is the authority.** An increment is decided and committed by the ledger; the counter
+//! is raised to what was committed before the caller is answered. It may be lost or behind, and
+//! admits nothing that the ledger does not.
 
 pub mod catalog;
 pub mod committer;
@@ -26,6 +25,7 @@ pub mod event;
 pub mod id;
 mod known;
 pub mod ledger;
+mod mirror;
 pub mod outbox;
 pub mod period;
 pub mod policy;
@@ -38,7 +38,7 @@ pub mod usecase;
 
 pub use catalog::{ActivePolicy, PolicyCatalog};
 pub use committer::Committer;
-pub use counter::{QuotaCounter, StoreCounter, Taken};
+pub use counter::{QuotaCounter, Raised, Standing, StoreCounter};
 pub use draft::Draft;
 pub use event::{EventKind, QuotaEvent};
 pub use headgate_admin::{Author, FieldError, Input, Listed, Page, PageError, Revision};

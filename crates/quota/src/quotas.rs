@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use headgate::{Clock, Timestamp};
-use tokio::sync::Mutex;
+use headgate::{Clock, StoreError, Timestamp};
 
 use crate::{
     ActivePolicy, PolicyCatalog, QuotaCounter, QuotaId, QuotaLedger, QuotaPolicyRepository,
-    RepositoryError, known::Known,
+    RepositoryError, Span, Standing, known::Known,
 };
 
 /// What the use cases share: policies, the ledger, the counters, and what was heard lately.
@@ -19,8 +18,6 @@ pub struct Quotas {
     pub(crate) counter: Arc<dyn QuotaCounter>,
     pub(crate) catalog: Arc<PolicyCatalog>,
     pub(crate) known: Arc<Known>,
-    /// Whoever puts counters right holds it: others see the same, and need not do the same.
-    pub(crate) repairing: Arc<Mutex<()>>,
 }
 
 impl Quotas {
@@ -33,14 +30,7 @@ impl Quotas {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let catalog = Arc::new(PolicyCatalog::new(Arc::clone(&repository), clock));
-        Self {
-            repository,
-            ledger,
-            counter,
-            catalog,
-            known: Arc::default(),
-            repairing: Arc::default(),
-        }
+        Self { repository, ledger, counter, catalog, known: Arc::default() }
     }
 
     /// The policies in force, to be refreshed when they change.
@@ -55,6 +45,41 @@ impl Quotas {
 
     pub(crate) async fn find(&self, id: &QuotaId) -> Result<Arc<ActivePolicy>, RepositoryError> {
         self.catalog.find(id).await
+    }
+
+    /// Usage in the ledger.
+    pub(crate) async fn kept(&self, id: &QuotaId, span: &Span) -> Result<u64, RepositoryError> {
+        let usage = self.ledger.usage(id, &span.name).await?;
+        Ok(usage.map_or(0, |usage| usage.used))
+    }
+
+    /// Makes a counter show `kept`, which the ledger said after the counter showed `shown`.
+    pub(crate) async fn put_right(
+        &self,
+        policy: &ActivePolicy,
+        span: &Span,
+        shown: Option<u64>,
+        kept: u64,
+    ) -> Result<(), StoreError> {
+        if shown.is_some_and(|shown| shown > kept) {
+            self.counter.forget(policy, span).await?;
+        }
+        self.counter.raise(policy, span, Standing::of(kept)).await.map(drop)
+    }
+
+    /// Asks the ledger about a counter that may show too much, at most once a second for a policy.
+    /// Failures leave that to the next comparison.
+    pub(crate) async fn distrust(&self, policy: &ActivePolicy, span: &Span) {
+        let id = &policy.policy().id;
+        if !self.known.is_due(id, self.now()) {
+            return;
+        }
+        if let Ok(Some(shown)) = self.counter.read(policy, span).await
+            && let Ok(kept) = self.kept(id, span).await
+            && shown > kept
+        {
+            let _ = self.put_right(policy, span, Some(shown), kept).await;
+        }
     }
 }
 

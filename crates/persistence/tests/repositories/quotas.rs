@@ -9,4 +9,5 @@ mod outages;
 mod periods;
 mod policies;
 mod resets;
+mod retries;
 mod setup;

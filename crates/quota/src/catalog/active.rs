@@ -11,7 +11,6 @@ use crate::{QuotaPolicy, RepositoryError, Span, Spans};
 #[derive(Debug)]
 pub struct ActivePolicy {
     policy: QuotaPolicy,
-    limit: Limit,
     largest: Limit,
     spans: Spans,
     /// The period that was asked for last, which is almost always the one asked for next.
@@ -24,11 +23,10 @@ impl ActivePolicy {
         let odd = |error: LimitError| RepositoryError::Corrupt(format!("{}: {error}", policy.id));
         let spec = &policy.spec;
         let (period, zone) = (spec.period.calendar(), spec.time_zone.as_deref().unwrap_or("UTC"));
-        let limit = Limit::calendar(spec.limit, period, zone).map_err(odd)?;
         let largest = Limit::calendar(Cost::MAX, period, zone).map_err(odd)?;
         let spans = spec.spans().map_err(odd)?;
         let latest = ArcSwap::from_pointee(spans.at(policy.updated_at));
-        Ok(Self { policy, limit, largest, spans, latest })
+        Ok(Self { policy, largest, spans, latest })
     }
 
     /// The policy as it was written.
@@ -36,12 +34,13 @@ impl ActivePolicy {
         &self.policy
     }
 
-    /// How much it allows, in the engine's words.
-    pub(crate) const fn limit(&self) -> &Limit {
-        &self.limit
+    /// Its calendar with room for `most`.
+    pub(crate) fn limit_of(&self, most: u64) -> Result<Limit, LimitError> {
+        let spec = &self.policy.spec;
+        Limit::calendar(most, spec.period.calendar(), spec.time_zone.as_deref().unwrap_or("UTC"))
     }
 
-    /// The same calendar with room for everything, for what is counted already.
+    /// Its calendar with room for everything, for what is counted already.
     pub(crate) const fn largest(&self) -> &Limit {
         &self.largest
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use headgate::{Batch, Check, Cost, Key, Limit, Outcome, Space, Store, StoreError, Verb};
 
-use super::{QuotaCounter, Taken};
+use super::{QuotaCounter, Raised, Standing};
 use crate::{ActivePolicy, Span};
 
 /// Counts on a [`Store`], under the key `quota:<policy>:<period>`.
@@ -14,6 +14,10 @@ pub struct StoreCounter {
     prefix: String,
     shared: bool,
 }
+
+/// Calls that one raise may take. Each further one means that another process raised the counter
+/// meanwhile, or forgot it; the next commit raises it again.
+const TRIES: u32 = 8;
 
 // === impl StoreCounter ===
 
@@ -53,41 +57,37 @@ impl QuotaCounter for StoreCounter {
         self.shared
     }
 
-    async fn take(
+    /// Takes what is missing under a limit of `used`: the store admits that only if the counter shows
+    /// no more than was assumed, so that nothing is ever counted twice.
+    async fn raise(
         &self,
         policy: &ActivePolicy,
         span: &Span,
-        amount: u64,
-    ) -> Result<Taken, StoreError> {
-        let taken = self.apply(Verb::Acquire, policy.limit(), (policy, span), amount).await?;
-        Ok(Taken { allowed: taken.allowed, used: taken.limit - taken.remaining })
-    }
-
-    async fn give_back(
-        &self,
-        policy: &ActivePolicy,
-        span: &Span,
-        amount: u64,
-    ) -> Result<(), StoreError> {
-        self.apply(Verb::Refund, policy.largest(), (policy, span), amount).await.map(drop)
+        standing: Standing,
+    ) -> Result<Raised, StoreError> {
+        let Standing { used, added } = standing;
+        if used == 0 {
+            return Ok(Raised::NotNeeded);
+        }
+        let limit =
+            policy.limit_of(used).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        let (mut missing, mut raised) = (added.clamp(1, used), Raised::NotNeeded);
+        for _ in 0..TRIES {
+            let outcome = self.apply(Verb::Acquire, &limit, (policy, span), missing).await?;
+            if outcome.allowed {
+                raised = Raised::FromLess;
+            }
+            missing = outcome.remaining;
+            if missing == 0 {
+                break;
+            }
+        }
+        Ok(raised)
     }
 
     async fn read(&self, policy: &ActivePolicy, span: &Span) -> Result<Option<u64>, StoreError> {
         let seen = self.apply(Verb::Peek, policy.largest(), (policy, span), 1).await?;
         Ok((!seen.reset_after.is_zero()).then_some(seen.limit - seen.remaining))
-    }
-
-    async fn set(&self, policy: &ActivePolicy, span: &Span, used: u64) -> Result<(), StoreError> {
-        self.forget(policy, span).await?;
-        if used == 0 {
-            return Ok(());
-        }
-        let set = self.apply(Verb::Acquire, policy.largest(), (policy, span), used).await?;
-        // Somebody else set it between the two calls.
-        match (set.limit - set.remaining).saturating_sub(used) {
-            0 => Ok(()),
-            excess => self.give_back(policy, span, excess).await,
-        }
     }
 
     async fn forget(&self, policy: &ActivePolicy, span: &Span) -> Result<(), StoreError> {

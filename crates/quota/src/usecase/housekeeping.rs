@@ -83,28 +83,28 @@ impl Housekeeping {
         drift: &mut Drift,
     ) -> Result<Result<(), StoreError>, RepositoryError> {
         let (counter, id) = (&self.0.counter, &policy.policy().id);
-        let shown = match counter.read(policy, span).await {
+        let before = match counter.read(policy, span).await {
             Ok(shown) => shown,
             Err(error) => return Ok(Err(error)),
         };
         drift.compared += 1;
-        let first = Difference::of(shown, touched);
+        let first = Difference::of(before, touched);
         if first.is_none() {
             return Ok(Ok(()));
         }
-        // Increments that are on their way look like drift: what is one stays the same.
-        let kept = self.0.ledger.usage(id, &span.name).await?.map_or(0, |usage| usage.used);
-        let shown = match counter.read(policy, span).await {
+        let kept = self.0.kept(id, span).await?;
+        let after = match counter.read(policy, span).await {
             Ok(shown) => shown,
             Err(error) => return Ok(Err(error)),
         };
-        match Difference::of(shown, kept) {
-            Some(second) if Some(second) == first => {
-                drift.count(second);
-                Ok(counter.set(policy, span, kept).await)
-            }
-            _ => Ok(Ok(())),
+        // Increments that are on their way look like drift: what is one stays the same. Raising is
+        // right in any case.
+        if let Some(second) = Difference::of(after, kept)
+            && Some(second) == first
+        {
+            drift.count(second);
         }
+        Ok(self.0.put_right(policy, span, before, kept).await)
     }
 }
 

@@ -7,8 +7,8 @@ use headgate_admin::FieldError;
 use thiserror::Error;
 
 use crate::{
-    ActivePolicy, Committer, Entry, Increment, QuotaId, QuotaUsage, Quotas, RepositoryError, Span,
-    Taken, Verdict,
+    ActivePolicy, Committer, Entry, Increment, QuotaDomainService, QuotaId, QuotaUsage, Quotas,
+    RepositoryError, Span, Verdict,
     committer::{NotCommitted, Queue, Tally},
     usecase::ReadUsage,
 };
@@ -55,8 +55,6 @@ struct Attempt<'a> {
     span: Arc<Span>,
     amount: u64,
     now: Timestamp,
-    /// What the ledger had said before the counter was asked.
-    known: Option<u64>,
 }
 
 // === impl IncrementUsage ===
@@ -97,20 +95,15 @@ impl IncrementUsage {
         let policy = self.quotas.find(id).await?;
         validate(&policy, amount, request_id).map_err(IncrementError::Invalid)?;
         let span = policy.span(now);
-        let known = self.quotas.known.used(id, &span);
-        let attempt = Attempt { quotas: &self.quotas, policy, span, amount, now, known };
-        let taken = attempt.take().await;
+        let attempt = Attempt { quotas: &self.quotas, policy, span, amount, now };
         if request_id.is_none()
-            && let Some(refused) = attempt.believed(taken)
+            && let Some(refused) = attempt.refused_lately().await
         {
             return Ok(refused);
         }
         let increment = attempt.increment(request_id);
-        let entry = match self.queue.commit(increment).await {
-            Ok(entry) => entry,
-            Err(error) => return Err(attempt.undo(taken, error).await),
-        };
-        attempt.settle(taken, entry).await;
+        let entry = self.queue.commit(Arc::clone(&attempt.policy), increment).await;
+        let entry = entry.map_err(IncrementError::from)?;
         match entry.verdict {
             Verdict::Impossible => Err(IncrementError::Invalid(vec![beyond(entry.limit)])),
             Verdict::Taken | Verdict::Replayed | Verdict::Refused => Ok(attempt.answer(entry)),
@@ -179,23 +172,31 @@ fn beyond(limit: u64) -> FieldError {
     FieldError { field: "amount", reason: "too_large", message }
 }
 
+// === impl IncrementError ===
+
+impl From<NotCommitted> for IncrementError {
+    fn from(error: NotCommitted) -> Self {
+        match error {
+            NotCommitted::Full => Self::Overloaded,
+            NotCommitted::Failed(error) => Self::Repository(error),
+        }
+    }
+}
+
 // === impl Attempt ===
 
 impl Attempt<'_> {
-    /// What the counter says; `None` where it cannot.
-    async fn take(&self) -> Option<Taken> {
-        self.quotas.counter.take(&self.policy, &self.span, self.amount).await.ok()
-    }
-
-    /// The counter's refusal, if the ledger said the same a moment ago.
-    fn believed(&self, taken: Option<Taken>) -> Option<Incremented> {
-        if taken.is_none_or(|taken| taken.allowed) {
-            return None;
-        }
+    /// The ledger's refusal of a moment ago, if the counter still says the same: a reset by another
+    /// process shows there first.
+    async fn refused_lately(&self) -> Option<Incremented> {
         let policy = self.policy.policy();
         let used = self.quotas.known.refusal(policy, &self.span, self.amount, self.now)?;
-        let entry = Entry { verdict: Verdict::Refused, used, limit: policy.spec.limit };
-        Some(self.answer(entry))
+        let shown = self.quotas.counter.read(&self.policy, &self.span).await.ok()??;
+        let limit = policy.spec.limit;
+        if QuotaDomainService::admits(shown, self.amount, limit) {
+            return None;
+        }
+        Some(self.answer(Entry { verdict: Verdict::Refused, used, limit }))
     }
 
     fn increment(&self, request_id: Option<&str>) -> Increment {
@@ -205,59 +206,6 @@ impl Attempt<'_> {
             amount: self.amount,
             request_id: request_id.map(str::to_owned),
             at: self.now,
-        }
-    }
-
-    /// Takes back from the counter what the ledger did not take.
-    async fn undo(&self, taken: Option<Taken>, error: NotCommitted) -> IncrementError {
-        let (counter, policy, span) = (&self.quotas.counter, &self.policy, &self.span);
-        let (error, unsure) = match error {
-            NotCommitted::Full => (IncrementError::Overloaded, false),
-            NotCommitted::Failed(error) => {
-                let unsure = matches!(error, RepositoryError::Unconfirmed(_));
-                (IncrementError::Repository(error), unsure)
-            }
-        };
-        // A counter that cannot be put right shows too much, which the ledger will tell.
-        if unsure {
-            self.quotas.known.forget(&policy.policy().id);
-            let _ = counter.forget(policy, span).await;
-        } else if taken.is_some_and(|taken| taken.allowed) {
-            let _ = counter.give_back(policy, span, self.amount).await;
-        }
-        error
-    }
-
-    /// Puts the counter right where it differs from the ledger.
-    async fn settle(&self, taken: Option<Taken>, entry: Entry) {
-        let Some(taken) = taken else {
-            return;
-        };
-        let (counter, policy, span) = (&self.quotas.counter, &self.policy, &self.span);
-        let decided =
-            matches!(entry.verdict, Verdict::Taken | Verdict::Refused | Verdict::Impossible);
-        // Failures leave a counter that the next request finds wrong again.
-        if decided && self.is_wrong(taken, entry) {
-            let Ok(_turn) = self.quotas.repairing.try_lock() else {
-                return;
-            };
-            let used = self.quotas.known.used(&policy.policy().id, span).unwrap_or(entry.used);
-            let _ = counter.set(policy, span, used).await;
-        } else if taken.allowed && entry.verdict != Verdict::Taken {
-            let _ = counter.give_back(policy, span, self.amount).await;
-        }
-    }
-
-    /// Whether the counter lost something, or counted what was never taken. Others take and
-    /// commit meanwhile: only what cannot come from that is wrong.
-    fn is_wrong(&self, taken: Taken, entry: Entry) -> bool {
-        if !taken.allowed {
-            return entry.verdict == Verdict::Taken;
-        }
-        let before = taken.used.saturating_sub(self.amount);
-        match self.known {
-            Some(known) => before < known,
-            None => before == 0 && entry.used > self.amount,
         }
     }
 

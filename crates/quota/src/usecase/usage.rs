@@ -1,5 +1,6 @@
 //! How much of a quota is used.
 
+use headgate::StoreError;
 use headgate_admin::{FieldError, Listed, Page};
 use thiserror::Error;
 
@@ -39,12 +40,19 @@ impl ReadUsage {
         Self(quotas.clone())
     }
 
-    /// How much of a policy is used in the period that it is now.
+    /// How much of a policy is used in the period that it is now: exactly what was charged, as the
+    /// ledger says. A shared counter answers while the ledger is away.
     pub async fn usage(&self, id: &QuotaId) -> Result<QuotaUsage, RepositoryError> {
         let now = self.0.now();
         let policy = self.0.find(id).await?;
         let span = policy.span(now);
-        let used = self.used(&policy, &span, 1).await?;
+        let used = match self.0.kept(id, &span).await {
+            Ok(used) => used,
+            Err(error) => match self.shown(&policy, &span).await {
+                Ok(Some(used)) => used,
+                _ => return Err(error),
+            },
+        };
         let limit = policy.policy().spec.limit;
         Ok(QuotaUsage::new(policy.policy(), Span::clone(&span), (used, limit), now))
     }
@@ -74,16 +82,15 @@ impl ReadUsage {
     }
 
     /// What the counter shows, where everybody sees the same one, it shows at least what the
-    /// ledger said, and `amount` more would fit; else what the ledger says. A counter may have kept
-    /// what nobody got: it shall not tell anybody that nothing is left.
+    /// ledger said, and `amount` more would fit; else what the ledger says. A counter may be older than
+    /// a reset: it shall not tell anybody that nothing is left.
     async fn used(
         &self,
         policy: &ActivePolicy,
         span: &Span,
         amount: u64,
     ) -> Result<u64, RepositoryError> {
-        let counter = &self.0.counter;
-        let shown = if counter.is_shared() { counter.read(policy, span).await } else { Ok(None) };
+        let shown = self.shown(policy, span).await;
         let (id, limit) = (&policy.policy().id, policy.policy().spec.limit);
         let known = self.0.known.used(id, span).unwrap_or_default();
         if let Ok(Some(used)) = shown
@@ -92,18 +99,24 @@ impl ReadUsage {
         {
             return Ok(used);
         }
-        let kept = match (self.0.ledger.usage(id, &span.name).await, &shown) {
-            (Ok(usage), _) => usage.map_or(0, |usage| usage.used),
+        let kept = match (self.0.kept(id, span).await, &shown) {
+            (Ok(kept), _) => kept,
             (Err(_), Ok(Some(used))) => return Ok(*used),
             (Err(error), _) => return Err(error),
         };
         self.0.known.forget(id);
-        // Whoever asks next need not ask the ledger.
-        let _ = match shown {
-            Ok(Some(used)) if used != kept => counter.set(policy, span, kept).await,
-            Ok(None) if counter.is_shared() && kept > 0 => counter.set(policy, span, kept).await,
-            _ => Ok(()),
-        };
+        // The next check need not ask the ledger.
+        if let Ok(shown) = shown
+            && self.0.counter.is_shared()
+        {
+            let _ = self.0.put_right(policy, span, shown, kept).await;
+        }
         Ok(kept)
+    }
+
+    /// What the counter shows, if it is everybody's.
+    async fn shown(&self, policy: &ActivePolicy, span: &Span) -> Result<Option<u64>, StoreError> {
+        let counter = &self.0.counter;
+        if counter.is_shared() { counter.read(policy, span).await } else { Ok(None) }
     }
 }

@@ -175,6 +175,7 @@ async fn agrees(limit: u64, steps: Vec<Step>) {
     for step in steps {
         take(&replica, &policy, &mut model, step).await;
         assert_eq!(replica.kept(&policy).await, model.used);
+        assert_eq!(replica.usage.usage(&policy.id).await.unwrap().used, model.used);
     }
     let expected: Vec<_> = model.told.iter().map(|told| (told.0, told.2)).collect();
     assert_eq!(replica.told().await, expected);

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -13,7 +13,7 @@ use headgate::{Clock, ManualClock, Store, StoreError, Timestamp};
 use headgate_persistence::{Database, QuotaDatabase};
 use headgate_quota::{
     ActivePolicy, Author, Draft, LoggedEvent, QuotaCounter, QuotaEventLog, QuotaId, QuotaPolicy,
-    Quotas, Span, StoreCounter, Taken,
+    Quotas, Raised, Span, Standing, StoreCounter,
     usecase::{
         Housekeeping, IncrementError, IncrementUsage, Incremented, ManagePolicies, ReadUsage,
         ResetUsage,
@@ -41,6 +41,9 @@ pub(crate) struct Replica {
 pub(crate) struct Counter {
     inner: StoreCounter,
     down: AtomicBool,
+    /// Whether calls take turns with others before and after they are made.
+    dawdling: AtomicBool,
+    calls: AtomicU64,
 }
 
 // === impl Replica ===
@@ -64,7 +67,7 @@ impl Replica {
         let clock = Arc::clone(&self.clock);
         let store = Arc::new(MemoryStore::builder().clock(Arc::clone(&clock)).build());
         let inner = StoreCounter::new(store, StoreCounter::PREFIX, false);
-        let counter = Arc::new(Counter { inner, down: AtomicBool::new(false) });
+        let counter = Arc::new(Counter::new(inner));
         Self::of(home.open(), clock, counter, IncrementUsage::CAPACITY)
     }
 
@@ -75,7 +78,7 @@ impl Replica {
         capacity: usize,
     ) -> Self {
         let inner = StoreCounter::new(store, StoreCounter::PREFIX, true);
-        let counter = Arc::new(Counter { inner, down: AtomicBool::new(false) });
+        let counter = Arc::new(Counter::new(inner));
         Self::of(database, clock, counter, capacity)
     }
 
@@ -156,6 +159,25 @@ impl Replica {
 // === impl Counter ===
 
 impl Counter {
+    fn new(inner: StoreCounter) -> Self {
+        let (down, dawdling) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { inner, down, dawdling, calls: AtomicU64::new(0) }
+    }
+
+    /// Makes calls as slow as those over a network, in an order that varies.
+    pub(crate) fn dawdle(&self, dawdling: bool) {
+        self.dawdling.store(dawdling, Relaxed);
+    }
+
+    async fn travel(&self) {
+        if self.dawdling.load(Relaxed) {
+            let call = self.calls.fetch_add(1, Relaxed);
+            for _ in 0..call.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 59 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
     pub(crate) fn fail(&self, down: bool) {
         self.down.store(down, Relaxed);
     }
@@ -171,34 +193,30 @@ impl QuotaCounter for Counter {
         self.inner.is_shared()
     }
 
-    async fn take(
+    async fn raise(
         &self,
         policy: &ActivePolicy,
         span: &Span,
-        amount: u64,
-    ) -> Result<Taken, StoreError> {
-        self.up()?.take(policy, span, amount).await
-    }
-
-    async fn give_back(
-        &self,
-        policy: &ActivePolicy,
-        span: &Span,
-        amount: u64,
-    ) -> Result<(), StoreError> {
-        self.up()?.give_back(policy, span, amount).await
+        standing: Standing,
+    ) -> Result<Raised, StoreError> {
+        self.travel().await;
+        let done = self.up()?.raise(policy, span, standing).await;
+        self.travel().await;
+        done
     }
 
     async fn read(&self, policy: &ActivePolicy, span: &Span) -> Result<Option<u64>, StoreError> {
-        self.up()?.read(policy, span).await
-    }
-
-    async fn set(&self, policy: &ActivePolicy, span: &Span, used: u64) -> Result<(), StoreError> {
-        self.up()?.set(policy, span, used).await
+        self.travel().await;
+        let done = self.up()?.read(policy, span).await;
+        self.travel().await;
+        done
     }
 
     async fn forget(&self, policy: &ActivePolicy, span: &Span) -> Result<(), StoreError> {
-        self.up()?.forget(policy, span).await
+        self.travel().await;
+        let done = self.up()?.forget(policy, span).await;
+        self.travel().await;
+        done
     }
 }
 
@@ -214,7 +232,8 @@ impl Replica {
     pub(crate) async fn show(&self, policy: &QuotaPolicy, used: u64) {
         let active = self.active(policy);
         let span = active.span(self.clock.now());
-        self.counter.inner.set(&active, &span, used).await.unwrap();
+        self.counter.inner.forget(&active, &span).await.unwrap();
+        self.counter.inner.raise(&active, &span, Standing::of(used)).await.unwrap();
     }
 
     fn active(&self, policy: &QuotaPolicy) -> Arc<ActivePolicy> {

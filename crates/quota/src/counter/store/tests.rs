@@ -36,27 +36,41 @@ async fn a_counter_is_a_calendar_window_under_a_dated_key() {
     let policy = policy(10);
     let span = policy.span(NOW);
     assert_eq!(counter.read(&policy, &span).await.unwrap(), None);
-    let taken = counter.take(&policy, &span, 7).await.unwrap();
-    assert_eq!(taken, Taken { allowed: true, used: 7 });
-    let refused = counter.take(&policy, &span, 4).await.unwrap();
-    assert_eq!(refused, Taken { allowed: false, used: 7 });
+    let raise =
+        async |used, added| counter.raise(&policy, &span, Standing { used, added }).await.unwrap();
+    assert_eq!(raise(7, 7).await, Raised::FromLess);
+    assert_eq!(raise(7, 7).await, Raised::NotNeeded);
 
     let key = Key::new("quota:quota_1:2026-02-23").unwrap();
-    let seen = store.acquire(key, policy.limit(), Cost::ONE).unwrap();
+    let seen = store.acquire(key, &policy.limit_of(10).unwrap(), Cost::ONE).unwrap();
     assert_eq!(seen.remaining, 2);
     assert_eq!(NOW + seen.reset_after, span.end);
 
-    counter.give_back(&policy, &span, 5).await.unwrap();
-    assert_eq!(counter.read(&policy, &span).await.unwrap(), Some(3));
-    // What is used may be above a limit that was lowered.
-    counter.set(&policy, &span, 12).await.unwrap();
-    assert_eq!(counter.read(&policy, &span).await.unwrap(), Some(12));
     counter.forget(&policy, &span).await.unwrap();
     assert_eq!(counter.read(&policy, &span).await.unwrap(), None);
+    // What is used may be above a limit that was lowered.
+    raise(12, 1).await;
+    assert_eq!(counter.read(&policy, &span).await.unwrap(), Some(12));
 
-    counter.set(&policy, &span, 12).await.unwrap();
     clock.advance(Duration::from_hours(14));
     assert_eq!(counter.read(&policy, &policy.span(span.end)).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn raises_in_any_order_show_the_highest() {
+    let (store, _) = memory();
+    let counter = StoreCounter::new(store, "quota:", true);
+    let policy = policy(100);
+    let span = policy.span(NOW);
+    let mut highest = 0;
+    // Guesses of what is new are right, too small and too large.
+    for (used, added) in [(3, 3), (9, 2), (6, 3), (9, 9), (10, 10), (17, 1), (11, 0), (20, 30)] {
+        counter.raise(&policy, &span, Standing { used, added }).await.unwrap();
+        highest = highest.max(used);
+        let shown = counter.read(&policy, &span).await.unwrap();
+        assert_eq!(shown, Some(highest), "{used}, {added} of it new");
+    }
+    assert_eq!(counter.raise(&policy, &span, Standing::of(0)).await.unwrap(), Raised::NotNeeded);
 }
 
 /// A store that is away.
@@ -74,7 +88,7 @@ async fn an_answer_in_the_stores_place_is_no_answer() {
     let span = policy.span(NOW);
     for store in [Arc::new(Away) as Arc<dyn Store>, Arc::new(stand_in())] {
         let counter = StoreCounter::new(store, "quota:", true);
-        assert!(counter.take(&policy, &span, 1).await.is_err());
+        assert!(counter.raise(&policy, &span, Standing::of(1)).await.is_err());
         assert!(counter.read(&policy, &span).await.is_err());
     }
 }
