@@ -82,12 +82,13 @@ const REFRESH: Duration = Duration::from_secs(30);
 impl DailyQuotas {
     /// The quotas that the database of `node` keeps. The committer must run.
     pub(crate) fn new(node: &Node) -> Result<(Self, Committer), LimitError> {
-        let kept = Arc::new(node.database.quotas());
+        let kept = Arc::new(node.database.quotas_on(Arc::clone(&node.clock)));
         // The ledger decides; this only saves questions.
         let counter =
             StoreCounter::new(Arc::new(MemoryStore::default()), StoreCounter::PREFIX, false);
         let repository: Arc<dyn QuotaPolicyRepository> = kept.clone();
-        let clock = Arc::clone(&node.clock);
+        // Days begin and end by the database's clock.
+        let clock: Arc<dyn Clock> = kept.clock().clone();
         let quotas = Quotas::new(Arc::clone(&repository), kept, Arc::new(counter), clock);
         let (increment, committer) = IncrementUsage::new(&quotas, IncrementUsage::CAPACITY);
         let manage = ManagePolicies::new(&quotas).unrecorded();

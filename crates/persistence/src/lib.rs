@@ -64,5 +64,5 @@ pub use config::{ConfigError, DatabaseConfig, PostgresParts};
 pub use database::Database;
 pub use migrations::SchemaVersion;
 pub use query::{Query, QueryObserver};
-pub use quotas::QuotaDatabase;
+pub use quotas::{LedgerClock, QuotaDatabase};
 pub use service_configs::ServiceConfigDatabase;

@@ -18,7 +18,9 @@ use crate::{PeriodUsage, QuotaId, RepositoryError, Span};
 ///   time, and never lets usage pass a limit, whoever commits at the same time. All of it is
 ///   durable when it returns, together with the events that it caused.
 /// - A request id is charged once in a policy's period.
-/// - An increment counts in the period it was admitted in, also if that is over or closed.
+/// - An increment counts in the period it was admitted in, also if that is closed by the time it is
+///   committed. By the ledger's own clock that must be the present one, give or take
+///   [`Span::TOLERANCE`]: otherwise nothing is taken or reset.
 #[async_trait]
 pub trait QuotaLedger: Send + Sync {
     /// Decides `increments` in one transaction; answers in their order.
@@ -88,6 +90,8 @@ pub enum Verdict {
     Refused,
     /// It is more than the limit: nothing was taken, and nobody is told of it.
     Impossible,
+    /// The period is not the present one by the ledger's clock: nothing was taken.
+    OutOfPeriod,
     /// The policy is disabled: everything is admitted and nothing counted.
     Disabled,
     /// Another amount was taken under the same request id.

@@ -1,6 +1,6 @@
 //! How long a quota lasts: a day or a month of the policy's time zone.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, time::Duration};
 
 use headgate::{
     Limit, LimitError, Timestamp,
@@ -82,6 +82,15 @@ impl fmt::Display for QuotaPeriod {
 // === impl Span ===
 
 impl Span {
+    /// How long before its start and after its end it is still taken for the present one: as long as
+    /// an increment may wait for its commit.
+    pub const TOLERANCE: Duration = Duration::from_secs(60);
+
+    /// Whether it is the present one when the ledger's clock shows `now`.
+    pub fn is_present(&self, now: Timestamp) -> bool {
+        self.start <= now + Self::TOLERANCE && now < self.end + Self::TOLERANCE
+    }
+
     /// Whether `moment` is in it.
     pub fn contains(&self, moment: Timestamp) -> bool {
         self.start <= moment && moment < self.end

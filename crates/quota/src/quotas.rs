@@ -22,7 +22,7 @@ pub struct Quotas {
 
 impl Quotas {
     /// Quotas whose policies are in `repository`, whose usage is in `ledger`, and whose periods go
-    /// by `clock`.
+    /// by `clock`, which shows the ledger's time.
     pub fn new(
         repository: Arc<dyn QuotaPolicyRepository>,
         ledger: Arc<dyn QuotaLedger>,
@@ -38,7 +38,7 @@ impl Quotas {
         &self.catalog
     }
 
-    /// The server's time.
+    /// The time that decides the period: the ledger's.
     pub fn now(&self) -> Timestamp {
         self.catalog.now()
     }

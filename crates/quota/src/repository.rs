@@ -138,6 +138,9 @@ pub enum RepositoryError {
     /// What is kept makes no sense.
     #[error("the database holds something that is no quota: {0}")]
     Corrupt(String),
+    /// The period is not the present one by the database's clock. Nothing was done.
+    #[error("{0} is not the present period by the database's clock")]
+    OutOfPeriod(String),
     /// The database cannot be reached, or failed. Nothing was done.
     #[error("database unavailable: {0}")]
     Unavailable(Arc<dyn StdError + Send + Sync>),

@@ -119,14 +119,17 @@ impl App {
         let target = config.database.target(&config.server.data_dir).map_err(BuildError::Config)?;
         let queries = Arc::new(metrics.queries.clone());
         let database = Arc::new(Database::open_observed(&target, queries));
-        let events = Events::new(Arc::new(database.quotas()));
-        let ledger: Arc<dyn QuotaLedger> = Arc::new(database.quotas());
-        let event_tasks = events.tasks(config, &metrics.events, &ledger, database.clone(), &clock);
+        let kept = database.quotas_on(Arc::clone(&clock));
+        let events = Events::new(Arc::new(kept.clone()));
+        let ledger: Arc<dyn QuotaLedger> = Arc::new(kept.clone());
+        // Periods and events go by the database's clock.
+        let periods: Arc<dyn Clock> = kept.clock().clone();
+        let event_tasks =
+            events.tasks(config, &metrics.events, &ledger, database.clone(), &periods);
         let event_tasks = event_tasks.map_err(BuildError::Config)?;
         let (bell, numbers) = (events.bell().clone(), metrics.quotas.clone());
-        let (quotas, tasks) =
-            QuotaServices::new(config, &database, bell, counters, Arc::clone(&clock), numbers);
-        let policies = Arc::clone(&quotas.catalog);
+        let (quotas, tasks) = QuotaServices::new(config, &kept, bell, counters, numbers);
+        let (policies, measured) = (Arc::clone(&quotas.catalog), Arc::clone(&quotas.clock));
         let tracer = Tracer::start(config)?;
         let admin = admin_token(config).map_err(BuildError::AdminToken)?;
         let keyed = Arc::new(config.rate_limiter.limits().map_err(BuildError::Config)?);
@@ -160,7 +163,7 @@ impl App {
             catalog: Arc::clone(&catalog),
         });
         let every = config.ratelimit.refresh_interval();
-        let mut refresher = Refresher::new(catalog, policies, database, every);
+        let mut refresher = Refresher::new(catalog, policies, database, measured, every);
         refresher.refresh().await;
         let metrics = &config.observability.metrics;
         let metrics_path = metrics.enabled.then_some(metrics.path.as_str());

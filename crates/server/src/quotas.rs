@@ -3,11 +3,11 @@
 mod observed;
 mod reconciler;
 mod refusal;
+mod skew;
 
 use std::sync::Arc;
 
-use headgate::Clock;
-use headgate_persistence::Database;
+use headgate_persistence::{LedgerClock, QuotaDatabase};
 use headgate_quota::{
     Committer, Listed, Page, PeriodUsage, PolicyCatalog, QuotaId, QuotaUsage, Quotas, StoreCounter,
     usecase::{
@@ -27,6 +27,7 @@ use crate::{
 pub(crate) use self::{
     reconciler::Reconciler,
     refusal::{QuotaRefusal, seconds_until},
+    skew::Skew,
 };
 
 /// The use cases of quotas, and what they need.
@@ -38,6 +39,8 @@ pub(crate) struct QuotaServices {
     increment: IncrementUsage,
     probe: Probe,
     numbers: QuotaNumbers,
+    /// The database's time.
+    pub(crate) clock: Arc<LedgerClock>,
 }
 
 /// What goes on beside the requests.
@@ -47,21 +50,20 @@ pub(crate) struct QuotaTasks {
 }
 
 impl QuotaServices {
-    /// Quotas whose policies and usage are in `database`, whose counters are in a store, and whose events `bell` announces.
+    /// Quotas whose policies and usage are in `kept`, whose counters are in a store, and whose events `bell` announces.
     pub(crate) fn new(
         config: &Config,
-        database: &Database,
+        kept: &QuotaDatabase,
         bell: Bell,
         counters: Counters,
-        clock: Arc<dyn Clock>,
         numbers: QuotaNumbers,
     ) -> (Self, QuotaTasks) {
         let Counters { store, shared, probe } = counters;
-        let kept = Arc::new(database.quotas());
+        let (kept, clock) = (Arc::new(kept.clone()), Arc::clone(kept.clock()));
         let ledger = ObservedLedger::new(kept.clone(), numbers.clone(), bell);
         let prefix = config.redis.key_prefix.as_str();
         let counter = StoreCounter::new(store, prefix, shared);
-        let quotas = Quotas::new(kept, Arc::new(ledger), Arc::new(counter), clock);
+        let quotas = Quotas::new(kept, Arc::new(ledger), Arc::new(counter), clock.clone());
         let capacity = config.quota.queue_capacity.get() as usize;
         let (increment, committer) = IncrementUsage::new(&quotas, capacity);
         let every = config.quota.reconcile_interval();
@@ -75,6 +77,7 @@ impl QuotaServices {
             increment,
             probe,
             numbers,
+            clock,
         };
         (services, QuotaTasks { committer, reconciler })
     }
@@ -135,6 +138,12 @@ impl QuotaServices {
     /// Notes what is only known when somebody asks for it.
     pub(crate) fn measure(&self) {
         self.numbers.stand(self.catalog.len(), self.increment.waiting());
+        self.numbers.skewed(self.clock.skew());
+    }
+
+    /// The difference between this machine's clock and the database's, if it is too large.
+    pub(crate) fn skew(&self) -> Option<Skew> {
+        Skew::of(&self.clock)
     }
 
     /// A ledger that is missing is one thing; where the counters are missing too, nobody can decide.

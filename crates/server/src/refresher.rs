@@ -2,17 +2,20 @@
 
 use std::{fmt::Display, sync::Arc, time::Duration};
 
-use headgate_persistence::{Database, SchemaVersion};
+use headgate_persistence::{Database, LedgerClock, SchemaVersion};
 use headgate_quota::{PolicyCatalog, QuotaPolicyRepository};
 use headgate_ratelimit::{Catalog, RateLimitRule, RateLimitRuleRepository, RepositoryError};
 use tokio::{sync::Notify, time};
 use tracing::{info, warn};
+
+use crate::quotas::Skew;
 
 /// Asks the database whether rules or policies have changed: when it says so, and every now and then.
 pub(crate) struct Refresher {
     catalog: Arc<Catalog>,
     policies: Arc<PolicyCatalog>,
     database: Arc<Database>,
+    clock: Arc<LedgerClock>,
     every: Duration,
     /// Whether the tables are those of this version.
     migrated: bool,
@@ -24,6 +27,8 @@ pub(crate) struct Refresher {
     unwritable: bool,
     /// How many rules were left out when that was last told.
     left_out: usize,
+    /// How far the machine's clock was from the database's when last measured, if far.
+    skew: Option<Skew>,
 }
 
 /// How long to wait before listening again, or looking again for a database that was never there.
@@ -34,18 +39,21 @@ impl Refresher {
         catalog: Arc<Catalog>,
         policies: Arc<PolicyCatalog>,
         database: Arc<Database>,
+        clock: Arc<LedgerClock>,
         every: Duration,
     ) -> Self {
         Self {
             catalog,
             policies,
             database,
+            clock,
             every,
             migrated: false,
             failing: false,
             policies_failing: false,
             unwritable: false,
             left_out: 0,
+            skew: None,
         }
     }
 
@@ -129,6 +137,7 @@ impl Refresher {
                     info!(revision, policies, "In force: revision {revision} of the quotas");
                 }
                 self.policies_failing = false;
+                self.tell_skew();
             }
             Err(error) => {
                 if !self.policies_failing {
@@ -137,6 +146,23 @@ impl Refresher {
                 self.policies_failing = true;
             }
         }
+    }
+
+    /// Logs once that the clocks differ, and once that they agree again. Reading the policies has
+    /// measured that.
+    fn tell_skew(&mut self) {
+        let skew = Skew::of(&self.clock);
+        match skew {
+            Some(skew) if self.skew.is_none() => {
+                let micros = self.clock.skew();
+                warn!(skew_seconds = micros / 1_000_000, "clock skew: {skew}");
+            }
+            None if self.skew.is_some() => {
+                info!("this machine's clock agrees with the database's again")
+            }
+            _ => {}
+        }
+        self.skew = skew;
     }
 
     /// Goes on for as long as it is polled.

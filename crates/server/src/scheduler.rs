@@ -75,7 +75,8 @@ impl Scheduler {
             due = match self.keep_house(now).await {
                 Ok(()) => {
                     failing = false;
-                    self.next_after(now)
+                    // The clock may have been measured, and found ahead.
+                    self.next_after(now.min(self.clock.now()))
                 }
                 Err(error) => {
                     if !failing {
@@ -120,13 +121,14 @@ impl Scheduler {
         if !lead.holds().await {
             return Ok(());
         }
-        let Pruned { periods, request_ids, events } =
-            self.ledger.prune(&self.retention_at(now)).await?;
+        // It was measured by then.
+        let retention = self.retention_at(self.clock.now());
+        let Pruned { periods, request_ids, events } = self.ledger.prune(&retention).await?;
         if closed + periods + request_ids + events > 0 {
             info!(closed, periods, request_ids, events, "Closed quota periods, forgot old ones");
         }
         if lead.holds().await {
-            self.prune_audit_log(now).await;
+            self.prune_audit_log(self.clock.now()).await;
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ mod keyed;
 mod meanwhile;
 mod quota;
 mod quota_chaos;
+mod quota_clock;
 mod request_id;
 mod rules;
 mod serve;

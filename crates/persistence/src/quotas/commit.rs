@@ -16,8 +16,11 @@ use self::{
     read::{balance, charge, terms},
     wire::{Charged, Place, Standing, Told, asked, charged, standing, told},
 };
-use super::{commit, to_json};
-use crate::{moment::Moment, session::Session, statement::Statement};
+use super::{
+    clock::{Began, LedgerClock},
+    commit, to_json,
+};
+use crate::{moment::Moment, row::Row, session::Session, statement::Statement};
 
 /// Increments on their way into the ledger.
 pub(super) struct Batch<'a> {
@@ -25,6 +28,14 @@ pub(super) struct Batch<'a> {
     increments: &'a [Increment],
     now: Timestamp,
     book: Book,
+}
+
+/// What became of a batch.
+pub(super) enum Decided {
+    /// It is committed.
+    Committed(Vec<Entry>),
+    /// Nothing was done, since these increments are not of the present period.
+    OutOfPeriod(Vec<bool>),
 }
 
 // === impl Batch ===
@@ -36,9 +47,32 @@ impl<'a> Batch<'a> {
         Self { session, increments, now, book: Book::default() }
     }
 
-    /// Reads, decides, writes, commits.
+    /// Reads, decides, writes, commits; or does nothing, if an increment is not of the present period.
+    pub(super) async fn decide_present(
+        mut self,
+        clock: &LedgerClock,
+        began: Began,
+    ) -> Result<Decided, RepositoryError> {
+        let terms = self.read_balances().await?;
+        // Without a policy nothing is taken, whenever it is.
+        if let Some(row) = terms.first() {
+            let now = clock.read(row, began)?;
+            let is_out = |increment: &Increment| !increment.span.is_present(now);
+            let which: Vec<bool> = self.increments.iter().map(is_out).collect();
+            if which.contains(&true) {
+                return Ok(Decided::OutOfPeriod(which));
+            }
+        }
+        self.decide_read().await.map(Decided::Committed)
+    }
+
+    /// Reads, decides, writes, commits, whichever period it is.
     pub(super) async fn decide(mut self) -> Result<Vec<Entry>, RepositoryError> {
         self.read_balances().await?;
+        self.decide_read().await
+    }
+
+    async fn decide_read(mut self) -> Result<Vec<Entry>, RepositoryError> {
         self.read_charges().await?;
         let entries = self.increments.iter().map(|increment| self.book.decide(increment));
         let entries: Vec<Entry> = entries.collect();
@@ -50,14 +84,17 @@ impl<'a> Batch<'a> {
     }
 
     /// Locks the rows in one order, whoever does it, so that nobody waits in a circle; and reads
-    /// the policies after that, since they may have changed while others held the locks.
-    async fn read_balances(&mut self) -> Result<(), RepositoryError> {
+    /// the policies after that, since they may have changed while others held the locks. Returns the
+    /// rows of the policies.
+    async fn read_balances(&mut self) -> Result<Vec<Row>, RepositoryError> {
         let places = to_json(&self.places())?;
         let ensure = Statement::either(sql::ENSURE.0, sql::ENSURE.1);
         self.session.execute(ensure.bind(&*places).bind(self.now)).await?;
         let lock = Statement::either(sql::LOCK.0, sql::LOCK.1).bind(&*places);
         let rows = self.session.rows(lock).await?;
-        let terms = self.read_terms().await?;
+        let policies = self.read_policies().await?;
+        let terms: HashMap<QuotaId, Terms> =
+            policies.iter().map(terms).collect::<Result<_, _>>()?;
         for row in &rows {
             let (account, balance) = balance(row, &terms)?;
             self.book.stand(account, balance);
@@ -73,7 +110,7 @@ impl<'a> Batch<'a> {
                 self.book.stand(account, Balance::new(Some(terms), 0));
             }
         }
-        Ok(())
+        Ok(policies)
     }
 
     /// The periods that the increments are about, in order.
@@ -83,11 +120,11 @@ impl<'a> Batch<'a> {
         places.into_values().collect()
     }
 
-    async fn read_terms(&mut self) -> Result<HashMap<QuotaId, Terms>, RepositoryError> {
+    async fn read_policies(&mut self) -> Result<Vec<Row>, RepositoryError> {
         let ids: BTreeSet<&str> = self.increments.iter().map(|one| one.policy.as_str()).collect();
         let ids = to_json(&ids.into_iter().collect::<Vec<_>>())?;
         let statement = Statement::either(sql::TERMS.0, sql::TERMS.1).bind(&*ids);
-        self.session.rows(statement).await?.iter().map(terms).collect()
+        Ok(self.session.rows(statement).await?)
     }
 
     async fn read_charges(&mut self) -> Result<(), RepositoryError> {

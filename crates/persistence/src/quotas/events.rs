@@ -89,7 +89,7 @@ impl QuotaEventLog for QuotaDatabase {
 
     async fn deliveries(&self, event_ids: &[&str]) -> Result<Vec<Delivery>, RepositoryError> {
         let statement = Statement::either(DELIVERIES.0, DELIVERIES.1).bind(&*to_json(event_ids)?);
-        let mut session = self.0.reading().await?;
+        let mut session = self.database.reading().await?;
         let rows = session.rows(statement).await?;
         session.commit().await?;
         let read = |row: &Row| {
@@ -117,7 +117,7 @@ impl QuotaEventLog for QuotaDatabase {
         event_ids: &[&str],
         at: Timestamp,
     ) -> Result<(), RepositoryError> {
-        let mut session = self.0.writing().await?;
+        let mut session = self.database.writing().await?;
         let statement = Statement::either(DELIVERED.0, DELIVERED.1).bind(&*to_json(event_ids)?);
         session.execute(statement.bind(sink).bind(Moment::shown(at))).await?;
         if let Some(row) = session.row(Statement::new(THROUGH).bind(sink)).await? {
@@ -129,7 +129,7 @@ impl QuotaEventLog for QuotaDatabase {
     }
 
     async fn backlog(&self, sink: &str) -> Result<Backlog, RepositoryError> {
-        let mut session = self.0.reading().await?;
+        let mut session = self.database.reading().await?;
         let row = session.row(Statement::new(BACKLOG).bind(sink)).await?;
         session.commit().await?;
         let Some(row) = row else {
@@ -144,13 +144,13 @@ impl QuotaEventLog for QuotaDatabase {
     }
 
     async fn lead(&self, task: &str) -> Result<Option<Box<dyn Leadership>>, RepositoryError> {
-        leadership::lead(&self.0, task).await
+        leadership::lead(&self.database, task).await
     }
 }
 
 impl QuotaDatabase {
     async fn events(&self, statement: Statement) -> Result<Vec<LoggedEvent>, RepositoryError> {
-        let mut session = self.0.reading().await?;
+        let mut session = self.database.reading().await?;
         let rows = session.rows(statement).await?;
         session.commit().await?;
         rows.iter().map(read).collect()

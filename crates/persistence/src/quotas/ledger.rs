@@ -1,16 +1,22 @@
 //! The ledger: what was used, period by period.
 
 use async_trait::async_trait;
-use headgate::Timestamp;
+use headgate::{Clock as _, Timestamp};
 use headgate_quota::{
     Entry, Increment, Listed, Page, PeriodUsage, Pruned, QuotaId, QuotaLedger, RepositoryError,
-    Reset, Retention, Touched,
+    Reset, Retention, Touched, Verdict,
 };
 use headgate_ratelimit::AuditEntry;
 use serde_json::json;
 
-use super::{QuotaDatabase, commit, commit::Batch, corrupt, policies, prune, record, unsigned};
-use crate::{audit, moment::Moment, row::Row, session::Session, statement::Statement};
+use super::{
+    QuotaDatabase, commit,
+    commit::{Batch, Decided},
+    corrupt, policies, prune, record, unsigned,
+};
+use crate::{
+    audit, moment::Moment, outage::Outage, row::Row, session::Session, statement::Statement,
+};
 
 /// Selects those usages, with all that [`record::usage`] reads.
 macro_rules! usages {
@@ -39,13 +45,40 @@ const TOUCHED: &str = usages!(
 const RESET: &str = "
     UPDATE quota_usages SET used = 0, updated_at = $3 WHERE policy_id = $1 AND period_name = $2";
 
+const NOW: (&str, &str) = ("SELECT now() AS now", "SELECT 1");
+
+impl QuotaDatabase {
+    /// Commits the increments of the present period, where a server's clock put some into others.
+    async fn commit_the_rest(
+        &self,
+        increments: &[Increment],
+        out_of_period: &[bool],
+    ) -> Result<Vec<Entry>, RepositoryError> {
+        let all = increments.iter().zip(out_of_period);
+        let rest: Vec<_> = all.filter(|(_, out)| !**out).map(|(one, _)| one.clone()).collect();
+        let entries = if rest.is_empty() {
+            Vec::new()
+        } else {
+            Batch::new(self.database.writing().await?, &rest).decide().await?
+        };
+        let mut entries = entries.into_iter();
+        let not_taken = Entry { verdict: Verdict::OutOfPeriod, used: 0, limit: 0 };
+        let entry = |out: &bool| if *out { None } else { entries.next() };
+        Ok(out_of_period.iter().map(entry).map(|entry| entry.unwrap_or(not_taken)).collect())
+    }
+}
+
 #[async_trait]
 impl QuotaLedger for QuotaDatabase {
     async fn commit(&self, increments: &[Increment]) -> Result<Vec<Entry>, RepositoryError> {
         if increments.is_empty() {
             return Ok(Vec::new());
         }
-        Batch::new(self.0.writing().await?, increments).decide().await
+        let (session, began) = self.writing().await?;
+        match Batch::new(session, increments).decide_present(&self.clock, began).await? {
+            Decided::Committed(entries) => Ok(entries),
+            Decided::OutOfPeriod(which) => self.commit_the_rest(increments, &which).await,
+        }
     }
 
     async fn usage(
@@ -53,7 +86,7 @@ impl QuotaLedger for QuotaDatabase {
         policy: &QuotaId,
         period_name: &str,
     ) -> Result<Option<PeriodUsage>, RepositoryError> {
-        let mut session = self.0.reading().await?;
+        let mut session = self.database.reading().await?;
         let row = session.row(Statement::new(ONE).bind(policy).bind(period_name)).await?;
         session.commit().await?;
         row.as_ref().map(record::usage).transpose()
@@ -64,7 +97,7 @@ impl QuotaLedger for QuotaDatabase {
         policy: &QuotaId,
         page: Page,
     ) -> Result<Listed<PeriodUsage>, RepositoryError> {
-        let mut session = self.0.reading().await?;
+        let mut session = self.database.reading().await?;
         let total = session.count(Statement::new(COUNT).bind(policy)).await?;
         let list = Statement::new(HISTORY).bind(policy).bind(page.size()).bind(page.offset());
         let rows = session.rows(list).await?;
@@ -74,11 +107,16 @@ impl QuotaLedger for QuotaDatabase {
     }
 
     async fn reset(&self, reset: &Reset) -> Result<u64, RepositoryError> {
-        let mut session = self.0.writing().await?;
+        let (mut session, began) = self.writing().await?;
         let Some(policy) = policies::find(&mut session, &reset.policy).await? else {
             return Err(RepositoryError::NotFound(reset.policy.clone()));
         };
         let name = policy.spec.name;
+        let row = session.row(Statement::either(NOW.0, NOW.1)).await?;
+        let row = row.ok_or(sqlx::Error::RowNotFound).map_err(Outage::Sql)?;
+        if !reset.span.is_present(self.clock.read(&row, began)?) {
+            return Err(RepositoryError::OutOfPeriod(reset.span.name.clone()));
+        }
         let (policy, period) = (&reset.policy, &*reset.span.name);
         let locked = Statement::either(ONE_LOCKED, ONE).bind(policy).bind(period);
         let row = session.row(locked).await?;
@@ -91,18 +129,21 @@ impl QuotaLedger for QuotaDatabase {
     }
 
     async fn touched(&self, since: Timestamp, max: u32) -> Result<Vec<Touched>, RepositoryError> {
-        let mut session = self.0.reading().await?;
+        let mut session = self.database.reading().await?;
         let rows = session.rows(Statement::new(TOUCHED).bind(since).bind(max)).await?;
         session.commit().await?;
         rows.iter().map(touched).collect()
     }
 
     async fn close_periods(&self, now: Timestamp) -> Result<u64, RepositoryError> {
-        prune::close(&self.0, now).await
+        // Whoever is told the time by a clock that was not measured yet closes nothing too early.
+        let (session, _) = self.revised().await?;
+        session.commit().await?;
+        prune::close(&self.database, now.min(self.clock.now())).await
     }
 
     async fn prune(&self, retention: &Retention) -> Result<Pruned, RepositoryError> {
-        prune::prune(&self.0, retention).await
+        prune::prune(&self.database, retention).await
     }
 }
 

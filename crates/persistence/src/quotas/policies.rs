@@ -29,7 +29,11 @@ macro_rules! policies {
     };
 }
 
-const REVISION: &str = "SELECT revision FROM revisions WHERE name = 'quota_policies'";
+/// The time is read with it, so that it costs no question of its own.
+const REVISION: (&str, &str) = (
+    "SELECT revision, now() AS now FROM revisions WHERE name = 'quota_policies'",
+    "SELECT revision FROM revisions WHERE name = 'quota_policies'",
+);
 
 const ALL: &str = policies!("");
 
@@ -53,24 +57,21 @@ const LIST: &str = policies!(
 #[async_trait]
 impl QuotaPolicyRepository for QuotaDatabase {
     async fn revision(&self) -> Result<Revision, RepositoryError> {
-        let mut session = self.0.reading().await?;
-        let revision = read_revision(session.row(Statement::new(REVISION)).await?)?;
+        let (session, revision) = self.revised().await?;
         session.commit().await?;
         Ok(revision)
     }
 
     /// One row that is no policy fails it all: whoever holds policies keeps those that it has.
     async fn load(&self) -> Result<(Revision, Vec<QuotaPolicy>), RepositoryError> {
-        let mut session = self.0.reading().await?;
-        let revision = read_revision(session.row(Statement::new(REVISION)).await?)?;
+        let (mut session, revision) = self.revised().await?;
         let rows = session.rows(Statement::new(ALL)).await?;
         session.commit().await?;
         Ok((revision, read_all(&rows)?))
     }
 
     async fn changes(&self, since: Revision) -> Result<Changes, RepositoryError> {
-        let mut session = self.0.reading().await?;
-        let revision = read_revision(session.row(Statement::new(REVISION)).await?)?;
+        let (mut session, revision) = self.revised().await?;
         let rows = session.rows(Statement::new(CHANGED).bind(since.0)).await?;
         let total = session.count(Statement::new(TOTAL)).await?;
         session.commit().await?;
@@ -82,7 +83,7 @@ impl QuotaPolicyRepository for QuotaDatabase {
         filter: &PolicyFilter,
         page: Page,
     ) -> Result<Listed<QuotaPolicy>, RepositoryError> {
-        let mut session = self.0.reading().await?;
+        let mut session = self.database.reading().await?;
         let total = session.count(filtered(COUNT, filter)).await?;
         let list = filtered(LIST, filter).bind(page.size()).bind(page.offset());
         let rows = session.rows(list).await?;
@@ -91,7 +92,7 @@ impl QuotaPolicyRepository for QuotaDatabase {
     }
 
     async fn get(&self, id: &QuotaId) -> Result<Option<QuotaPolicy>, RepositoryError> {
-        let mut session = self.0.reading().await?;
+        let mut session = self.database.reading().await?;
         let policy = find(&mut session, id).await?;
         session.commit().await?;
         Ok(policy)
@@ -102,7 +103,7 @@ impl QuotaPolicyRepository for QuotaDatabase {
         change: &PolicyChange,
         author: &Author,
     ) -> Result<QuotaPolicy, RepositoryError> {
-        let session = self.0.writing().await?;
+        let session = self.database.writing().await?;
         Writer::begin(session, author.at, Some(author)).await?.write(change).await
     }
 
@@ -111,20 +112,32 @@ impl QuotaPolicyRepository for QuotaDatabase {
         change: &PolicyChange,
         at: Timestamp,
     ) -> Result<QuotaPolicy, RepositoryError> {
-        Writer::begin(self.0.writing().await?, at, None).await?.write(change).await
+        Writer::begin(self.database.writing().await?, at, None).await?.write(change).await
     }
 
     async fn delete_unused(&self, unused: &Unused<'_>) -> Result<u64, RepositoryError> {
-        unused::delete(&self.0, unused).await
+        unused::delete(&self.database, unused).await
     }
 
     async fn listen(&self, changed: &Notify) -> RepositoryError {
-        match self.0.pool() {
+        match self.database.pool() {
             Pool::Postgres { listening, .. } => {
                 listener::listen(listening, listener::QUOTAS, Heard::Change(changed)).await.into()
             }
             Pool::Sqlite { .. } => std::future::pending().await,
         }
+    }
+}
+
+impl QuotaDatabase {
+    /// A transaction that reads, and the revision that it sees. The clock is measured by it.
+    pub(super) async fn revised(&self) -> Result<(Session, Revision), RepositoryError> {
+        let (mut session, began) = self.reading().await?;
+        let row = session.row(Statement::either(REVISION.0, REVISION.1)).await?;
+        if let Some(row) = &row {
+            self.clock.read(row, began)?;
+        }
+        Ok((session, read_revision(row)?))
     }
 }
 

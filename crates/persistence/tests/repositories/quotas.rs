@@ -1,5 +1,6 @@
 //! Quotas: policies, the ledger with its group commit, periods, events, and what fails on the way.
 
+mod clocks;
 mod counters;
 mod events;
 mod house;

@@ -51,7 +51,7 @@ pub enum IncrementError {
 /// One increment on its way.
 struct Attempt<'a> {
     quotas: &'a Quotas,
-    policy: Arc<ActivePolicy>,
+    policy: &'a ActivePolicy,
     span: Arc<Span>,
     amount: u64,
     now: Timestamp,
@@ -91,22 +91,35 @@ impl IncrementUsage {
         amount: u64,
         request_id: Option<&str>,
     ) -> Result<Incremented, IncrementError> {
-        let now = self.quotas.now();
         let policy = self.quotas.find(id).await?;
         validate(&policy, amount, request_id).map_err(IncrementError::Invalid)?;
-        let span = policy.span(now);
-        let attempt = Attempt { quotas: &self.quotas, policy, span, amount, now };
+        let first = self.attempt(&policy, amount, request_id).await;
+        // The commit has measured the ledger's clock, by which the period is now chosen.
+        if let Err(IncrementError::Repository(RepositoryError::OutOfPeriod(_))) = first {
+            return self.attempt(&policy, amount, request_id).await;
+        }
+        first
+    }
+
+    async fn attempt(
+        &self,
+        policy: &Arc<ActivePolicy>,
+        amount: u64,
+        request_id: Option<&str>,
+    ) -> Result<Incremented, IncrementError> {
+        let (now, id) = (self.quotas.now(), &policy.policy().id);
+        let attempt = Attempt { quotas: &self.quotas, policy, span: policy.span(now), amount, now };
         if request_id.is_none()
             && let Some(refused) = attempt.refused_lately().await
         {
             return Ok(refused);
         }
         let increment = attempt.increment(request_id);
-        let entry = self.queue.commit(Arc::clone(&attempt.policy), increment).await;
-        let entry = entry.map_err(IncrementError::from)?;
+        let entry = self.queue.commit(Arc::clone(policy), increment).await?;
         match entry.verdict {
             Verdict::Impossible => Err(IncrementError::Invalid(vec![beyond(entry.limit)])),
             Verdict::Taken | Verdict::Replayed | Verdict::Refused => Ok(attempt.answer(entry)),
+            Verdict::OutOfPeriod => Err(attempt.out_of_period()),
             Verdict::Disabled => self.uncounted(id).await,
             Verdict::NotFound => Err(RepositoryError::NotFound(id.clone()).into()),
             Verdict::Conflict => {
@@ -191,7 +204,7 @@ impl Attempt<'_> {
     async fn refused_lately(&self) -> Option<Incremented> {
         let policy = self.policy.policy();
         let used = self.quotas.known.refusal(policy, &self.span, self.amount, self.now)?;
-        let shown = self.quotas.counter.read(&self.policy, &self.span).await.ok()??;
+        let shown = self.quotas.counter.read(self.policy, &self.span).await.ok()??;
         let limit = policy.spec.limit;
         if QuotaDomainService::admits(shown, self.amount, limit) {
             return None;
@@ -207,6 +220,10 @@ impl Attempt<'_> {
             request_id: request_id.map(str::to_owned),
             at: self.now,
         }
+    }
+
+    fn out_of_period(&self) -> IncrementError {
+        RepositoryError::OutOfPeriod(self.span.name.clone()).into()
     }
 
     fn answer(&self, entry: Entry) -> Incremented {

@@ -53,15 +53,22 @@ impl ResetUsage {
     ) -> Result<ResetDone, ResetError> {
         validate(reason).map_err(|error| ResetError::Invalid(vec![error]))?;
         let policy = self.0.find(id).await?;
-        let span = policy.span(self.0.now());
         let (reset_at, reset_by) = (author.at, author.actor.clone());
-        let reason = reason.trim().to_owned();
-        let reset = Reset { policy: id.clone(), span, reason, author };
-        let before = self.0.ledger.reset(&reset).await?;
-        self.0.known.forget(id);
+        let (id, reason) = (id.clone(), reason.trim().to_owned());
+        let mut reset =
+            Reset { policy: id.clone(), span: policy.span(self.0.now()), reason, author };
+        let before = match self.0.ledger.reset(&reset).await {
+            // The ledger's clock has been measured by that.
+            Err(RepositoryError::OutOfPeriod(_)) => {
+                reset.span = policy.span(self.0.now());
+                self.0.ledger.reset(&reset).await?
+            }
+            before => before?,
+        };
+        self.0.known.forget(&id);
         // A counter that stays shows too much, until the ledger is asked.
         let _ = self.0.counter.forget(&policy, &reset.span).await;
-        Ok(ResetDone { quota_id: id.clone(), before, reset_at, reset_by })
+        Ok(ResetDone { quota_id: id, before, reset_at, reset_by })
     }
 }
 

@@ -43,8 +43,8 @@ impl ReadUsage {
     /// How much of a policy is used in the period that it is now: exactly what was charged, as the
     /// ledger says. A shared counter answers while the ledger is away.
     pub async fn usage(&self, id: &QuotaId) -> Result<QuotaUsage, RepositoryError> {
-        let now = self.0.now();
         let policy = self.0.find(id).await?;
+        let now = self.0.now();
         let span = policy.span(now);
         let used = match self.0.kept(id, &span).await {
             Ok(used) => used,

@@ -181,6 +181,7 @@ const fn quota_status(refusal: &QuotaRefusal) -> Code {
         QuotaRefusal::Changed(_) => Code::Aborted,
         QuotaRefusal::Exceeded(_) => Code::ResourceExhausted,
         QuotaRefusal::Overloaded
+        | QuotaRefusal::ClockSkew(_)
         | QuotaRefusal::NoDatabase(_)
         | QuotaRefusal::Unconfirmed(_)
         | QuotaRefusal::Undecided(_) => Code::Unavailable,

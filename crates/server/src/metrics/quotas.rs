@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use headgate_quota::usecase::{Drift, IncrementError, Incremented};
 use prometheus::{
-    Error, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Error, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry,
 };
 
@@ -24,6 +24,7 @@ pub(crate) struct QuotaNumbers {
     behind: IntGauge,
     ahead: IntGauge,
     rebuilt: IntCounter,
+    skew: Gauge,
 }
 
 /// Increments in a transaction: powers of two up to the most there are.
@@ -75,6 +76,13 @@ impl QuotaNumbers {
                 "headgate_quota_counters_rebuilt_total",
                 "Counters that were missing and were made again from the ledger.",
             )?,
+            skew: registered(
+                registry,
+                Gauge::new(
+                    "headgate_quota_clock_skew_seconds",
+                    "Seconds by which this machine's clock is ahead of the database's, which decides the periods of quotas.",
+                )?,
+            )?,
         })
     }
 
@@ -104,6 +112,11 @@ impl QuotaNumbers {
         self.behind.set(drift.behind as i64);
         self.ahead.set(drift.ahead as i64);
         self.rebuilt.inc_by(drift.missing);
+    }
+
+    /// Notes by how many microseconds the machine's clock is ahead of the database's.
+    pub(crate) fn skewed(&self, micros: i64) {
+        self.skew.set(micros as f64 / 1e6);
     }
 
     pub(crate) fn stand(&self, policies: usize, waiting: usize) {

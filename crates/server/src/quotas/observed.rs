@@ -83,6 +83,7 @@ fn may_tell(increment: &Increment, entry: &Entry) -> bool {
         Verdict::Refused => entry.used < entry.limit,
         Verdict::Replayed
         | Verdict::Impossible
+        | Verdict::OutOfPeriod
         | Verdict::Disabled
         | Verdict::Conflict
         | Verdict::NotFound => false,

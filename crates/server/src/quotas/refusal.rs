@@ -24,6 +24,10 @@ pub(crate) enum QuotaRefusal {
     Exceeded(Box<QuotaUsage>),
     #[error("too many increments are waiting: nothing was used, try again")]
     Overloaded,
+    #[error(
+        "this server's clock does not agree with the database's: nothing was changed, try again later"
+    )]
+    ClockSkew(String),
     #[error("the database cannot be reached: nothing was changed, try again later")]
     NoDatabase(String),
     #[error(
@@ -52,6 +56,7 @@ impl QuotaRefusal {
             Self::RequestIdReused(_) => "SYS_QUOTA_REQUEST_ID_CONFLICT",
             Self::Exceeded(_) => "SYS_QUOTA_EXCEEDED",
             Self::Overloaded => "SYS_QUOTA_OVERLOADED",
+            Self::ClockSkew(_) => "SYS_QUOTA_CLOCK_SKEW",
             Self::NoDatabase(_) => "SYS_QUOTA_DATABASE_UNAVAILABLE",
             Self::Unconfirmed(_) => "SYS_QUOTA_UNCONFIRMED",
             Self::Undecided(_) => "SYS_QUOTA_REDIS_ERROR",
@@ -62,7 +67,8 @@ impl QuotaRefusal {
     /// What failed inside, if something did.
     pub(crate) fn cause(&self) -> Option<&str> {
         match self {
-            Self::NoDatabase(cause)
+            Self::ClockSkew(cause)
+            | Self::NoDatabase(cause)
             | Self::Unconfirmed(cause)
             | Self::Undecided(cause)
             | Self::Internal(cause) => Some(cause),
@@ -83,6 +89,7 @@ impl From<RepositoryError> for QuotaRefusal {
             RepositoryError::NotFound(id) => Self::NotFound(id.to_string()),
             RepositoryError::Exists { .. } => Self::Exists(told),
             RepositoryError::Changed(_) => Self::Changed(told),
+            RepositoryError::OutOfPeriod(_) => Self::ClockSkew(told),
             RepositoryError::Unavailable(_) => Self::NoDatabase(told),
             RepositoryError::Unconfirmed(_) => Self::Unconfirmed(told),
             RepositoryError::Corrupt(_) => Self::Internal(told),

@@ -42,6 +42,9 @@ pub(super) struct Checks {
     /// What may lift limits although everything answers: `warning:` and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     eviction: Option<String>,
+    /// By how much this machine's clock differs from the database's, where that is more than 5 seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock: Option<String>,
 }
 
 /// The process answers. It asks nobody: restarting it would bring no store back.
@@ -64,7 +67,8 @@ pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
     let database = rules.or(policies).or_else(|| unwritable(&services.database));
     let envoy = services.envoy.as_ref().map(|envoy| envoy.limits.trouble());
     let envoy_is_ok = envoy.as_ref().is_none_or(Option::is_none);
-    let is_ready = store.is_none() && database.is_none() && envoy_is_ok;
+    let clock = services.quotas.skew().map(|skew| format!("error: {skew}"));
+    let is_ready = store.is_none() && database.is_none() && envoy_is_ok && clock.is_none();
     let status = if is_ready { "ready" } else { "degraded" };
     let told = |error: Option<String>| {
         error.map_or_else(|| "ok".to_owned(), |error| format!("error: {error}"))
@@ -72,7 +76,8 @@ pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
     let envoy = envoy.map(|trouble| told(trouble.map(|trouble| trouble.to_string())));
     let schema = newer_schema(&services.database);
     let eviction = services.probe.eviction().map(|risk| format!("warning: {risk}"));
-    let checks = Checks { store: told(store), database: told(database), schema, envoy, eviction };
+    let (store, database) = (told(store), told(database));
+    let checks = Checks { store, database, schema, envoy, eviction, clock };
     json::respond(&Readiness { status, checks })
 }
 

@@ -230,8 +230,8 @@ async fn take(database: &QuotaDatabase, policy: &QuotaPolicy, amount: u64, at: T
 #[tokio::test]
 async fn midnight_closes_the_day_and_leaves_the_month_and_the_new_day_alone() {
     let house = database().await;
-    let database = house.quotas();
     let clock = Arc::new(ManualClock::new(at("2026-02-27T23:59:00Z")));
+    let database = house.quotas_at(clock.clone());
     let now = clock.now();
     let (daily, monthly) =
         (policy(&database, "daily", now).await, policy(&database, "monthly", now).await);

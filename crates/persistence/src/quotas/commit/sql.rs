@@ -48,10 +48,10 @@ pub(super) const LOCK: (&str, &str) = (
         ON u.policy_id = value->>'policy_id' AND u.period_name = value->>'period_name'",
 );
 
-/// What the policies say by now.
+/// What the policies say by now, and when the transaction began by PostgreSQL's clock.
 pub(super) const TERMS: (&str, &str) = (
     "SELECT p.id, p.subject_type, p.subject_id, p.period, p.quota_limit, p.enabled,
-        p.alert_threshold_percent
+        p.alert_threshold_percent, now() AS now
     FROM jsonb_array_elements_text(CAST($1 AS jsonb)) AS k(id)
     JOIN quota_policies p ON p.id = k.id",
     "SELECT p.id, p.subject_type, p.subject_id, p.period, p.quota_limit, p.enabled,

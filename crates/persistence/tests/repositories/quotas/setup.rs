@@ -82,18 +82,40 @@ impl Replica {
         Self::of(database, clock, counter, capacity)
     }
 
+    /// A process on a machine with this clock, whose ledger goes by the clock of `kept`.
+    pub(crate) fn on_machine(
+        database: Database,
+        kept: QuotaDatabase,
+        clock: Arc<ManualClock>,
+        store: Arc<dyn Store>,
+        capacity: usize,
+    ) -> Self {
+        let inner = StoreCounter::new(store, StoreCounter::PREFIX, true);
+        Self::keeping(database, kept, clock, Arc::new(Counter::new(inner)), capacity)
+    }
+
     fn of(
         database: Database,
         clock: Arc<ManualClock>,
         counter: Arc<Counter>,
         capacity: usize,
     ) -> Self {
-        let kept = database.quotas();
+        let kept = database.quotas_at(Arc::clone(&clock) as Arc<dyn Clock>);
+        Self::keeping(database, kept, clock, counter, capacity)
+    }
+
+    fn keeping(
+        database: Database,
+        kept: QuotaDatabase,
+        clock: Arc<ManualClock>,
+        counter: Arc<Counter>,
+        capacity: usize,
+    ) -> Self {
         let quotas = Quotas::new(
             Arc::new(kept.clone()),
             Arc::new(kept.clone()),
             Arc::clone(&counter) as Arc<dyn QuotaCounter>,
-            Arc::clone(&clock) as Arc<dyn Clock>,
+            Arc::clone(kept.clock()) as Arc<dyn Clock>,
         );
         let (increments, committer) = IncrementUsage::new(&quotas, capacity);
         tokio::spawn(committer.run());

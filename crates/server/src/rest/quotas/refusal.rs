@@ -18,9 +18,10 @@ pub(in crate::rest) const fn status(refusal: &QuotaRefusal) -> StatusCode {
             StatusCode::CONFLICT
         }
         QuotaRefusal::Exceeded(_) => StatusCode::TOO_MANY_REQUESTS,
-        QuotaRefusal::Overloaded | QuotaRefusal::NoDatabase(_) | QuotaRefusal::Unconfirmed(_) => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        QuotaRefusal::Overloaded
+        | QuotaRefusal::ClockSkew(_)
+        | QuotaRefusal::NoDatabase(_)
+        | QuotaRefusal::Unconfirmed(_) => StatusCode::SERVICE_UNAVAILABLE,
         QuotaRefusal::Undecided(_) => StatusCode::BAD_GATEWAY,
         QuotaRefusal::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
     }
