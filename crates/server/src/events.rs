@@ -8,6 +8,7 @@
 //! | [`sink`], [`webhook`], `kafka` | where events go |
 //! | [`backoff`] | how long to leave a sink alone |
 //! | [`backlog`] | what sinks do not have yet, as numbers |
+//! | [`streams`] | places for clients that follow events |
 //!
 //! Events are in the database, written with the usage that caused them. Nothing is kept in memory
 //! but the batch at hand, and no request waits for any of this.
@@ -20,6 +21,7 @@ mod pass;
 mod publisher;
 mod round;
 mod sink;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod webhook;
@@ -29,11 +31,9 @@ use std::sync::{Arc, OnceLock};
 use headgate::Clock;
 use headgate_quota::{QuotaEventLog, QuotaLedger};
 use headgate_ratelimit::AuditLog;
-use tokio::{
-    sync::{Semaphore, watch},
-    task::JoinSet,
-};
+use tokio::{sync::watch, task::JoinSet};
 
+pub(crate) use self::streams::{NoPlace, Place, Streams};
 use self::{backlog::Backlogs, publisher::Publisher, sink::Sink, webhook::Webhook};
 use crate::{
     config::{Config, Problem},
@@ -47,8 +47,7 @@ pub(crate) struct Events {
     log: Arc<dyn QuotaEventLog>,
     bell: Bell,
     stop: Arc<watch::Sender<bool>>,
-    /// How many more streams there may be.
-    streams: Arc<Semaphore>,
+    streams: Streams,
     /// Everybody who is told, once that is known.
     receivers: Arc<OnceLock<Vec<Receiver>>>,
 }
@@ -77,9 +76,6 @@ pub(crate) struct EventTasks {
     scheduler: Scheduler,
 }
 
-/// The most streams at a time: each asks the database once a second.
-const MAX_STREAMS: usize = 64;
-
 // === impl Events ===
 
 impl Events {
@@ -88,7 +84,7 @@ impl Events {
             log,
             bell: Bell::default(),
             stop: Arc::new(watch::Sender::new(false)),
-            streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+            streams: Streams::new(),
             receivers: Arc::default(),
         }
     }
@@ -101,7 +97,7 @@ impl Events {
         &self.bell
     }
 
-    pub(crate) const fn streams(&self) -> &Arc<Semaphore> {
+    pub(crate) const fn streams(&self) -> &Streams {
         &self.streams
     }
 

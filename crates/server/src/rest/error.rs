@@ -22,6 +22,7 @@ use super::{json, keyed::Refusal, quotas};
 use crate::{
     area::{Area, code},
     auth::AuthError,
+    events::NoPlace,
     quotas::QuotaRefusal,
     request_id::RequestId,
 };
@@ -63,8 +64,8 @@ pub(super) enum ApiError {
     DocumentChanged(String),
     /// A question about a key makes no sense.
     Keyed(Refusal),
-    /// Too many clients follow events already.
-    TooManyStreams,
+    /// Too many event streams are open.
+    TooManyStreams(NoPlace),
     /// A quota refuses, or nobody can say whether it would.
     Quota(QuotaRefusal),
     /// The request took too long.
@@ -142,7 +143,8 @@ impl ApiError {
             Self::NoDatabase(_)
             | Self::NoStore(_)
             | Self::ResetUnconfirmed(_)
-            | Self::TooManyStreams => StatusCode::SERVICE_UNAVAILABLE,
+            | Self::TooManyStreams(NoPlace::Full) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooManyStreams(NoPlace::CallerHasTooMany) => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -168,7 +170,7 @@ impl ApiError {
             Self::NoSuchRoute(_) => code!(area, "NOT_FOUND"),
             Self::NoSuchMethod(_) => code!(area, "METHOD_NOT_ALLOWED"),
             Self::TimedOut => code!(area, "TIMEOUT"),
-            Self::TooManyStreams => code!(area, "TOO_MANY_STREAMS"),
+            Self::TooManyStreams(_) => code!(area, "TOO_MANY_STREAMS"),
             Self::Internal(_) => code!(area, "INTERNAL_ERROR"),
         }
     }
@@ -207,7 +209,9 @@ impl ApiError {
                     .into()
             }
             Self::TimedOut => "the request took too long".into(),
-            Self::TooManyStreams => "too many follow events already: list them".into(),
+            Self::TooManyStreams(_) => {
+                "too many event streams open; use GET /api/v1/events instead".into()
+            }
             Self::Internal(_) => "internal error".into(),
         }
     }

@@ -21,9 +21,9 @@ use super::{
 
 pub(super) use self::{
     refusals::{
-        Changed, Conflict, DocumentChanged, Exceeded, Failing, Invalid, Late, ListConflict,
-        NoSuchQuota, NoSuchRule, NoSuchService, Protected, QuotaExists, RequestIdReused, Undecided,
-        WithBody,
+        Changed, Conflict, Crowded, DocumentChanged, Exceeded, Failing, Invalid, Late,
+        ListConflict, NoSuchQuota, NoSuchRule, NoSuchService, Protected, QuotaExists,
+        RequestIdReused, Undecided, WithBody,
     },
     words::{
         Algorithm, AuditAction, Condition, FailMode, Match, Period, Scope, SubjectType, Window,

@@ -16,7 +16,7 @@ use axum::{
 use futures_util::{Stream, stream};
 use headgate_quota::{LoggedEvent, RepositoryError};
 use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc, watch},
+    sync::{mpsc, watch},
     time::{self, Instant},
 };
 use tracing::debug;
@@ -24,12 +24,12 @@ use tracing::debug;
 use super::{EventDescription, Wanted, no_cursor};
 use crate::{
     auth::Action,
-    events::{Events, Stopping},
+    events::{Events, Place, Stopping},
     rest::{
         caller::Caller,
         error::ApiError,
         json,
-        openapi::{Failing, Invalid, Protected},
+        openapi::{Crowded, Failing, Invalid, Protected},
         query::Query,
     },
     serve::LongLived,
@@ -70,7 +70,7 @@ struct Following {
     beat_at: Instant,
     ends_at: Instant,
     greeted: bool,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 /// Why there is nothing to write yet.
@@ -100,6 +100,7 @@ enum Quiet {
         (status = 200, description = "Server-sent events: `id` is the place in the log, `event` the `event_type`, `data` the event; a comment every 15 seconds", body = EventDescription, content_type = "text/event-stream"),
         Invalid,
         Protected,
+        Crowded,
         Failing,
     ),
 )]
@@ -109,7 +110,7 @@ pub(in crate::rest) async fn follow(
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response, ApiError> {
-    caller.may(Action::ReadEvents).await?;
+    let actor = caller.actor(Action::ReadEvents).await?;
     let mut reader = query.reader();
     let mut wanted = Wanted::read(&mut reader);
     if let Some(last) = headers.get(LAST_EVENT_ID) {
@@ -120,8 +121,8 @@ pub(in crate::rest) async fn follow(
         }
     }
     reader.finish()?;
-    let place = Arc::clone(services.events.streams()).try_acquire_owned();
-    let place = place.map_err(|_| ApiError::TooManyStreams)?;
+    let who = (!services.auth.is_off()).then_some(&*actor.name);
+    let place = services.events.streams().take(who).map_err(ApiError::TooManyStreams)?;
     let (texts, going) = Following::new(&services.events, wanted, place).start();
     Ok(respond(texts, going))
 }
@@ -149,7 +150,7 @@ fn stream(mut texts: mpsc::Receiver<String>) -> impl Stream<Item = Result<Bytes,
 // === impl Following ===
 
 impl Following {
-    fn new(events: &Events, wanted: Wanted, place: OwnedSemaphorePermit) -> Self {
+    fn new(events: &Events, wanted: Wanted, place: Place) -> Self {
         let now = Instant::now();
         Self {
             events: events.clone(),

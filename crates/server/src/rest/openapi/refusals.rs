@@ -154,6 +154,15 @@ pub(in crate::rest) enum Exceeded {
     Exceeded(Envelope<'static>),
 }
 
+/// What whoever follows events may be told.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Crowded {
+    /// This caller has 16 streams open already.
+    #[response(status = 429)]
+    Crowded(Envelope<'static>),
+}
+
 /// What whoever asks counters and ledger may be told.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]

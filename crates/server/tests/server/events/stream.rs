@@ -8,6 +8,7 @@ use hyper::{
     Request, Response,
     body::{Bytes, Incoming},
     client::conn::http1,
+    http::request::Builder,
 };
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
@@ -34,15 +35,20 @@ struct Told {
 
 impl Follower {
     async fn request(server: &Server, query: &str, last: Option<&str>) -> Response<Incoming> {
+        let mut request = Request::get(format!("{STREAM}?{query}"));
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        Self::send(server, request, server.admin_token.as_deref()).await
+    }
+
+    async fn send(server: &Server, request: Builder, token: Option<&str>) -> Response<Incoming> {
         let stream = TcpStream::connect(server.address).await.unwrap();
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
-        let token = server.admin_token.as_deref().unwrap();
-        let mut request = Request::get(format!("{STREAM}?{query}"))
-            .header("host", "test")
-            .header("authorization", format!("Bearer {token}"));
-        if let Some(last) = last {
-            request = request.header("last-event-id", last);
+        let mut request = request.header("host", "test");
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
         }
         sender.send_request(request.body(Empty::<Bytes>::new()).unwrap()).await.unwrap()
     }
@@ -130,8 +136,33 @@ async fn streams_end_with_the_server_and_nobody_waits_for_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_token_cannot_hold_every_stream() {
+    let tokens = r#"[
+        {"name": "greedy", "role": "sys_auditor", "token": "greedy-token-0123456789"},
+        {"name": "modest", "role": "sys_auditor", "token": "modest-token-0123456789"}
+    ]"#;
+    let server = Server::start(&[("auth.tokens", tokens)]).await;
+    let follow =
+        async |token: &str| Follower::send(&server, Request::get(STREAM), Some(token)).await;
+    let mut open = Vec::new();
+    for _ in 0..16 {
+        let answer = follow("greedy-token-0123456789").await;
+        assert_eq!(answer.status(), 200);
+        open.push(answer);
+    }
+    let refused = follow("greedy-token-0123456789").await;
+    assert_eq!(refused.status(), 429);
+    let body = refused.into_body().collect().await.unwrap().to_bytes();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body["error"]["code"], "SYS_QUOTA_TOO_MANY_STREAMS");
+    let message = "too many event streams open; use GET /api/v1/events instead";
+    assert_eq!(body["error"]["message"], message);
+    assert_eq!(follow("modest-token-0123456789").await.status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn there_are_only_so_many_streams() {
-    let server = Server::start(&[]).await;
+    let server = Server::start(&[("auth.mode", "off")]).await;
     let mut open = Vec::new();
     for _ in 0..64 {
         open.push(Follower::open(&server, "", None).await);

@@ -45,7 +45,7 @@ impl QuotaEventLog for Quietly {
 }
 
 fn follow(events: &Events) -> impl Stream<Item = String> {
-    let place = Arc::clone(events.streams()).try_acquire_owned().unwrap();
+    let place = events.streams().take(None).unwrap();
     let (texts, _) = Following::new(events, Wanted::default(), place).start();
     stream(texts).map(|text| String::from_utf8(text.unwrap().to_vec()).unwrap())
 }
@@ -67,24 +67,24 @@ async fn silence_is_broken_every_fifteen_seconds_and_lasts_an_hour() {
 #[tokio::test(start_paused = true)]
 async fn whoever_does_not_read_loses_their_place() {
     let events = Events::new(Arc::new(Quietly));
-    let free = events.streams().available_permits();
-    let place = Arc::clone(events.streams()).try_acquire_owned().unwrap();
+    let free = events.streams().free();
+    let place = events.streams().take(None).unwrap();
     let (_texts, going) = Following::new(&events, Wanted::default(), place).start();
     time::sleep(STALLED).await;
-    assert_eq!((events.streams().available_permits(), going.strong_count()), (free - 1, 1));
+    assert_eq!((events.streams().free(), going.strong_count()), (free - 1, 1));
     time::sleep(HEARTBEAT * 2).await;
-    assert_eq!((events.streams().available_permits(), going.strong_count()), (free, 0));
+    assert_eq!((events.streams().free(), going.strong_count()), (free, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_goes_away_leaves_their_place_at_once() {
     let events = Events::new(Arc::new(Quietly));
-    let free = events.streams().available_permits();
+    let free = events.streams().free();
     let mut stream = Box::pin(follow(&events));
     assert!(stream.next().await.is_some());
     drop(stream);
     tokio::task::yield_now().await;
-    assert_eq!(events.streams().available_permits(), free);
+    assert_eq!(events.streams().free(), free);
 }
 
 #[tokio::test(start_paused = true)]
