@@ -134,7 +134,7 @@ impl Config {
             self.database.target(&self.server.data_dir).err(),
             self.redis.target().err(),
             self.rate_limiter.limits().err(),
-            self.console.contradictions(&self.auth),
+            self.console.contradictions(&self.auth, &self.server),
         ]
         .into_iter()
         .flatten()

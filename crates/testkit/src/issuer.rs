@@ -49,6 +49,19 @@ struct State {
     role: Option<String>,
     /// What was asked for under each code that is not used yet.
     codes: HashMap<String, Asked>,
+    id_token: IdToken,
+}
+
+/// The ID token that the issuer gives to whoever signs in.
+#[derive(Clone, Debug, Default)]
+pub enum IdToken {
+    /// One with the nonce that it was asked for.
+    #[default]
+    Asked,
+    /// One with another nonce.
+    Nonce(String),
+    /// None.
+    Missing,
 }
 
 // === impl Issuer ===
@@ -130,6 +143,11 @@ impl Issuer {
     /// gives a token for the code to the client that can prove that it asked (RFC 7636).
     pub fn sign_in_as(&self, role: &str) {
         self.lock().role = Some(role.to_owned());
+    }
+
+    /// Gives another ID token to whoever signs in from now on.
+    pub fn give_id_token(&self, id_token: IdToken) {
+        self.lock().id_token = id_token;
     }
 
     /// How often it was asked for its keys.

@@ -60,7 +60,7 @@ pub use self::{
     dynamodb::{DynamoDb, SharedDynamoDb},
     envoy::Envoy,
     helm::Helm,
-    issuer::{Algorithm, Answer, Issuer, SigningKey},
+    issuer::{Algorithm, Answer, IdToken, Issuer, SigningKey},
     kafka::{Kafka, KafkaBuilder, SecureListeners, SharedKafka},
     nginx::Nginx,
     port::free_port,

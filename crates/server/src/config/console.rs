@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{AuthConfig, Bounded, JwksUrl, Problem};
+use super::{AuthConfig, Bounded, JwksUrl, Problem, ServerConfig};
 
 /// The pages for people.
 #[derive(Clone, Debug, Deserialize)]
@@ -14,8 +14,10 @@ pub struct ConsoleConfig {
     pub session_ttl_seconds: Bounded<1, 604_800>,
     /// `console.idle_timeout_seconds`: after how long without a page being open.
     pub idle_timeout_seconds: Bounded<1, 604_800>,
-    /// `console.public_url`: where browsers find the server, if that is not what they say themselves.
+    /// `console.public_url`: where browsers find the server.
     pub public_url: Option<JwksUrl>,
+    /// `console.other_urls`: where else they find it.
+    pub other_urls: Vec<JwksUrl>,
     /// `console.oidc`: how people sign in at the issuer of the tokens.
     pub oidc: OidcConfig,
 }
@@ -34,6 +36,10 @@ pub struct OidcConfig {
     pub scope: String,
 }
 
+/// Where people come back to is never taken from what a browser asks for.
+const NO_WAY_BACK: &str = "people who sign in at the issuer come back to this URL: set it, such as \
+                           https://gate.example.com, since console.oidc.client_id is set";
+
 impl ConsoleConfig {
     pub(crate) const fn session_ttl(&self) -> Duration {
         Duration::from_secs(self.session_ttl_seconds.get())
@@ -46,7 +52,11 @@ impl ConsoleConfig {
 
 impl ConsoleConfig {
     /// What each key accepts by itself but the section cannot.
-    pub(super) fn contradictions(&self, auth: &AuthConfig) -> Option<Problem> {
+    pub(super) fn contradictions(
+        &self,
+        auth: &AuthConfig,
+        server: &ServerConfig,
+    ) -> Option<Problem> {
         let OidcConfig { client_id, authorization_endpoint, token_endpoint, .. } = &self.oidc;
         let named = authorization_endpoint.is_some() && token_endpoint.is_some();
         let issuer = auth.issuer.as_deref().and_then(|issuer| reqwest::Url::parse(issuer).ok());
@@ -58,6 +68,9 @@ impl ConsoleConfig {
             _ if !named && issuer.is_none() => {
                 "where people sign in is not known: set auth.issuer to the issuer's URL, or both \
                  console.oidc.authorization_endpoint and console.oidc.token_endpoint"
+            }
+            _ if self.public_url.is_none() && !server.address().ip().is_loopback() => {
+                return Some(Problem::new("console.public_url", NO_WAY_BACK));
             }
             _ => return None,
         };
@@ -83,6 +96,7 @@ impl Default for ConsoleConfig {
             session_ttl_seconds: Bounded::of::<28_800>(),
             idle_timeout_seconds: Bounded::of::<3_600>(),
             public_url: None,
+            other_urls: Vec::new(),
             oidc: OidcConfig::default(),
         }
     }

@@ -91,7 +91,7 @@ sections! {
     }
     WebhookConfig { url, secret, events, timeout_seconds, allow_insecure }
     QuotaConfig { queue_capacity, reconcile_interval_seconds, reset_schedule, retention }
-    ConsoleConfig { enabled, session_ttl_seconds, idle_timeout_seconds, public_url, oidc }
+    ConsoleConfig { enabled, session_ttl_seconds, idle_timeout_seconds, public_url, other_urls, oidc }
     OidcConfig { client_id, authorization_endpoint, token_endpoint, scope }
     ObservabilityConfig { log, trace, metrics }
     LogConfig { level, format }

@@ -1,7 +1,11 @@
 //! Signing in at the issuer of the tokens: the authorization code flow with PKCE (RFC 7636), as a public client.
 //!
 //! Whoever is on the way to the issuer is known by the `state`, which their browser keeps in a cookie: a code that
-//! somebody else was given is worth nothing here.
+//! somebody else was given is worth nothing here. The `nonce` binds the ID token to the way: one that was
+//! issued for another sign-in is worth nothing either.
+
+mod id_token;
+mod way_back;
 
 use std::{
     collections::HashMap,
@@ -20,6 +24,7 @@ use serde::Deserialize;
 use thiserror::Error;
 use tokio::sync::OnceCell;
 
+use self::way_back::WayBack;
 use crate::{
     auth::fetch::{self, FetchError},
     config::{Config, JwksUrl},
@@ -39,7 +44,7 @@ pub(crate) struct Oidc {
     client_id: String,
     scope: String,
     issuer: Option<String>,
-    public_url: Option<Url>,
+    way_back: WayBack,
     named: Option<Endpoints>,
     discovered: OnceCell<Endpoints>,
     on_the_way: Mutex<HashMap<String, Way>>,
@@ -65,8 +70,16 @@ pub(crate) enum OidcError {
     Unreadable(#[from] serde_json::Error),
     #[error("the issuer's URL is none")]
     Issuer,
-    #[error("nobody with this state is on the way")]
+    #[error("unknown or expired OIDC state")]
     Unknown,
+    #[error("the ID token has not the nonce of this sign-in")]
+    Nonce,
+    #[error("the issuer gave no ID token, though the scope has openid")]
+    NoIdToken,
+    #[error(
+        "the browser asked for a host that is not listed: set console.public_url, or add it to console.other_urls"
+    )]
+    Host,
     #[error("the system gives no random bytes")]
     NoRandomness,
 }
@@ -79,6 +92,7 @@ struct Endpoints {
 
 struct Way {
     verifier: String,
+    nonce: String,
     redirect_uri: String,
     ends_at: Timestamp,
 }
@@ -100,7 +114,7 @@ impl Oidc {
             client_id: oidc.client_id.clone()?,
             scope: oidc.scope.clone(),
             issuer: config.auth.issuer.clone(),
-            public_url: config.console.public_url.as_ref().map(|url| url.get().clone()),
+            way_back: WayBack::new(config),
             named: named.map(|(authorization, token)| Endpoints {
                 authorization_endpoint: authorization.clone(),
                 token_endpoint: token.clone(),
@@ -113,19 +127,16 @@ impl Oidc {
 
     /// Whether browsers find the server over TLS, as far as the operator says.
     pub(crate) fn is_found_over_tls(&self) -> bool {
-        self.public_url.as_ref().is_some_and(|url| url.scheme() == "https")
+        self.way_back.is_over_tls()
     }
 
-    /// Sends somebody to the issuer; they come back to `origin`, unless the operator says where.
-    pub(crate) async fn begin(&self, origin: &str) -> Result<Departure, OidcError> {
-        let endpoints = self.endpoints().await?;
-        let (state, verifier) = (secret()?, secret()?);
-        let challenge = URL_SAFE.encode(digest(&SHA256, verifier.as_bytes()));
-        let origin = match &self.public_url {
-            Some(url) => url.as_str().trim_end_matches('/'),
-            None => origin,
-        };
+    /// Sends somebody whose browser asked for `host` to the issuer.
+    pub(crate) async fn begin(&self, host: &str) -> Result<Departure, OidcError> {
+        let origin = self.way_back.origin(host).ok_or(OidcError::Host)?;
         let redirect_uri = format!("{origin}{CALLBACK}");
+        let endpoints = self.endpoints().await?;
+        let (state, verifier, nonce) = (secret()?, secret()?, secret()?);
+        let challenge = URL_SAFE.encode(digest(&SHA256, verifier.as_bytes()));
         let mut location = endpoints.authorization_endpoint.get().clone();
         location
             .query_pairs_mut()
@@ -134,9 +145,11 @@ impl Oidc {
             .append_pair("redirect_uri", &redirect_uri)
             .append_pair("scope", &self.scope)
             .append_pair("state", &state)
+            .append_pair("nonce", &nonce)
             .append_pair("code_challenge", &challenge)
             .append_pair("code_challenge_method", "S256");
-        self.note(state.clone(), verifier, redirect_uri);
+        let ends_at = self.clock.now() + PATIENCE;
+        self.note(state.clone(), Way { verifier, nonce, redirect_uri, ends_at });
         Ok(Departure { location: location.into(), state })
     }
 
@@ -154,10 +167,19 @@ impl Oidc {
             .finish();
         let request = fetch::client(url)?.post(url.clone()).body(body);
         let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
-        Ok(serde_json::from_slice(&fetch::body(request.send().await?).await?)?)
+        let tokens: Tokens = serde_json::from_slice(&fetch::body(request.send().await?).await?)?;
+        match &tokens.id_token {
+            Some(token) if id_token::nonce(token).as_deref() == Some(&*way.nonce) => Ok(tokens),
+            Some(_) => Err(OidcError::Nonce),
+            // Whoever asks for `openid` gets one; an issuer that knows OAuth 2.0 alone has none.
+            None if self.scope.split(' ').any(|scope| scope == "openid") => {
+                Err(OidcError::NoIdToken)
+            }
+            None => Ok(tokens),
+        }
     }
 
-    fn note(&self, state: String, verifier: String, redirect_uri: String) {
+    fn note(&self, state: String, way: Way) {
         let now = self.clock.now();
         let mut ways = self.on_the_way.lock().unwrap_or_else(PoisonError::into_inner);
         if ways.len() >= MAX_ON_THE_WAY {
@@ -169,7 +191,7 @@ impl Oidc {
                 ways.remove(&oldest);
             }
         }
-        ways.insert(state, Way { verifier, redirect_uri, ends_at: now + PATIENCE });
+        ways.insert(state, way);
     }
 
     /// As the operator says, or else as the issuer says of itself.

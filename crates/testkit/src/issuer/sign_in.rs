@@ -14,13 +14,14 @@ use hyper::{
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
-use super::{State, complete, lock};
+use super::{IdToken, State, complete, lock};
 
 /// What somebody was sent here for.
 pub(super) struct Asked {
     client_id: String,
     redirect_uri: String,
     challenge: String,
+    nonce: Option<String>,
 }
 
 type Parameters = HashMap<String, String>;
@@ -43,7 +44,7 @@ pub(super) async fn answer(
             None => (400, None, json!({"error": "invalid_request"})),
         },
         "/token" => match token(&issuer, &form, state) {
-            Some(token) => (200, None, json!({"token_type": "Bearer", "access_token": token})),
+            Some(tokens) => (200, None, tokens),
             None => (400, None, json!({"error": "invalid_grant"})),
         },
         _ => (404, None, Value::Null),
@@ -79,6 +80,7 @@ fn authorize(query: &Parameters, state: &Arc<Mutex<State>>) -> Option<String> {
         client_id: given("client_id")?,
         redirect_uri: given("redirect_uri")?,
         challenge: given("code_challenge")?,
+        nonce: given("nonce"),
     };
     let mut issuer = lock(state);
     let code = format!("code-{}", issuer.codes.len() + 1);
@@ -91,8 +93,8 @@ fn authorize(query: &Parameters, state: &Arc<Mutex<State>>) -> Option<String> {
     Some(location)
 }
 
-/// A token for a code, for the client that asked for it, once.
-fn token(issuer: &str, form: &Parameters, state: &Arc<Mutex<State>>) -> Option<String> {
+/// Tokens for a code, for the client that asked for it, once.
+fn token(issuer: &str, form: &Parameters, state: &Arc<Mutex<State>>) -> Option<Value> {
     let mut held = lock(state);
     let asked = held.codes.remove(form.get("code")?)?;
     let challenge = URL_SAFE.encode(digest(&SHA256, form.get("code_verifier")?.as_bytes()));
@@ -103,5 +105,17 @@ fn token(issuer: &str, form: &Parameters, state: &Arc<Mutex<State>>) -> Option<S
     let role = held.role.clone().filter(|_| fits)?;
     let email = format!("{role}@example.com");
     let claims = json!({"email": email, "realm_access": {"roles": [role]}});
-    Some(held.keys.last()?.sign(&complete(issuer, claims)))
+    let key = held.keys.last()?;
+    let mut tokens = json!({
+        "token_type": "Bearer",
+        "access_token": key.sign(&complete(issuer, claims)),
+    });
+    let nonce = match &held.id_token {
+        IdToken::Asked => asked.nonce,
+        IdToken::Nonce(other) => Some(other.clone()),
+        IdToken::Missing => return Some(tokens),
+    };
+    let claims = json!({"aud": asked.client_id, "nonce": nonce});
+    tokens["id_token"] = key.sign(&complete(issuer, claims)).into();
+    Some(tokens)
 }

@@ -32,10 +32,9 @@ pub(super) async fn begin(
     let Some(oidc) = &services.console.oidc else {
         return Err(missing().await);
     };
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let secure = cookie::is_secure(&headers) || oidc.is_found_over_tls();
-    let scheme = if secure { "https" } else { "http" };
-    match oidc.begin(&format!("{scheme}://{host}")).await {
+    match oidc.begin(host).await {
         Ok(departure) => {
             let kept = cookie::set_way(secure, &departure.state, PATIENCE);
             Ok(redirect(&departure.location, [kept]))

@@ -1,11 +1,11 @@
 //! Signing in and out, and how little a cookie is worth elsewhere.
 
-use headgate_testkit::Issuer;
+use headgate_testkit::{IdToken, Issuer};
 use hyper::Request;
 use serde_json::json;
 
 use super::{SESSION, TOKENS, ask, sign_in};
-use crate::harness::{RULES, Server};
+use crate::harness::{RULES, Server, exchange};
 
 #[tokio::test]
 async fn the_pages_are_files_of_their_own_that_ask_nobody_else() {
@@ -183,6 +183,80 @@ async fn only_who_left_for_the_issuer_from_here_comes_back() {
     let without = Server::start(&[]).await;
     assert_eq!(without.get("/console/oidc").await.status, 404);
     assert_eq!(without.get("/console/oidc/callback").await.status, 404);
+}
+
+/// Signs in at the issuer as a browser would that asks `server` for `host`: where it ends.
+async fn travel(server: &Server, issuer: &Issuer, host: &str) -> String {
+    let left = server.send(Request::get("/console/oidc").header("host", host), "").await;
+    let cookie = left.header("set-cookie").split(';').next().unwrap().to_owned();
+    let location = left.header("location").to_owned();
+    let Some(path) = location.strip_prefix(&issuer.name()) else { return location };
+    let address = issuer.name().trim_start_matches("http://").parse().unwrap();
+    let sent_back = exchange(address, Request::get(path), "").await;
+    let back = sent_back.header("location").split_once(host).unwrap().1.to_owned();
+    let home = server.send(Request::get(back).header("cookie", cookie), "").await;
+    let cookies: Vec<_> = home.headers.get_all("set-cookie").iter().collect();
+    let signed_in = cookies.iter().any(|it| it.to_str().unwrap().starts_with("headgate_session="));
+    assert_eq!(signed_in, home.header("location") == "/console");
+    home.header("location").to_owned()
+}
+
+#[tokio::test]
+async fn an_id_token_of_another_sign_in_opens_nothing() {
+    let issuer = Issuer::start();
+    issuer.sign_in_as("sys_auditor");
+    let keys = [
+        ("auth.jwks_url", &*issuer.url()),
+        ("auth.issuer", &*issuer.name()),
+        ("console.oidc.client_id", "console"),
+    ];
+    let server = Server::start(&keys).await;
+    let host = server.address.to_string();
+    assert_eq!(travel(&server, &issuer, &host).await, "/console");
+    for other in [IdToken::Nonce("another".to_owned()), IdToken::Missing] {
+        issuer.give_id_token(other);
+        assert_eq!(travel(&server, &issuer, &host).await, "/console?sign_in=failed");
+    }
+    issuer.give_id_token(IdToken::Asked);
+    assert_eq!(travel(&server, &issuer, &host).await, "/console");
+    // An issuer that knows OAuth 2.0 alone is not asked for one.
+    let keys = [&keys[..], &[("console.oidc.scope", "profile")]].concat();
+    let server = Server::start(&keys).await;
+    issuer.give_id_token(IdToken::Missing);
+    assert_eq!(travel(&server, &issuer, &server.address.to_string()).await, "/console");
+}
+
+#[tokio::test]
+async fn nobody_comes_back_to_a_host_that_is_not_listed() {
+    let issuer = Issuer::start();
+    let (jwks, name) = (issuer.url(), issuer.name());
+    let mut keys = vec![
+        ("auth.jwks_url", &*jwks),
+        ("auth.issuer", &*name),
+        ("console.oidc.client_id", "console"),
+    ];
+    let leave = async |server: &Server, host: &str| {
+        let request = Request::get("/console/oidc").header("host", host);
+        let request = request.header("x-forwarded-proto", "https");
+        server.send(request, "").await.header("location").to_owned()
+    };
+    let server = Server::start(&keys).await;
+    for host in ["evil.example", "127.0.0.1.evil.example", "evil@localhost"] {
+        assert_eq!(leave(&server, host).await, "/console?sign_in=failed", "{host}");
+    }
+    keys.push(("console.public_url", "https://gate.example"));
+    keys.push(("console.other_urls", "https://gate.internal:8443"));
+    let server = Server::start(&keys).await;
+    for (host, origin) in [
+        ("gate.internal:8443", "https%3A%2F%2Fgate.internal%3A8443"),
+        ("gate.example", "https%3A%2F%2Fgate.example"),
+        ("evil.example", "https%3A%2F%2Fgate.example"),
+    ] {
+        let location = leave(&server, host).await;
+        let expected = format!("redirect_uri={origin}%2Fconsole%2Foidc%2Fcallback");
+        assert!(location.contains(&expected), "{host}: {location}");
+        assert!(location.contains("&nonce="), "{location}");
+    }
 }
 
 #[tokio::test]
