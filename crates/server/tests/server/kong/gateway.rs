@@ -91,6 +91,17 @@ pub(super) fn headers(reply: &Reply) -> [&str; 4] {
         .map(|name| reply.header(name))
 }
 
+/// Passes connections on to `target`.
+pub(super) async fn pass_on(listener: TcpListener, target: SocketAddr) {
+    while let Ok((mut near, _)) = listener.accept().await {
+        tokio::spawn(async move {
+            let mut far = TcpStream::connect(target).await.unwrap();
+            // Either side may hang up.
+            let _ = io::copy_bidirectional(&mut near, &mut far).await;
+        });
+    }
+}
+
 /// Passes connections on to `target`, and counts them.
 pub(super) async fn counted(target: SocketAddr) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();

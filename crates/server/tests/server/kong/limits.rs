@@ -1,12 +1,13 @@
 //! Who may go on is forwarded, who may not is told when.
 
-use std::sync::atomic::Ordering;
+use std::{net::Ipv6Addr, sync::atomic::Ordering};
 
 use futures_util::future::join_all;
-use headgate_testkit::require;
+use headgate_testkit::{Skip, require};
 use serde_json::json;
+use tokio::net::TcpListener;
 
-use super::gateway::{Gateway, counted, headers};
+use super::gateway::{Gateway, counted, headers, pass_on};
 use crate::harness::Server;
 
 const LIMITS: [(&str, &str); 2] =
@@ -38,6 +39,24 @@ async fn the_allowed_are_forwarded_and_the_denied_are_told_when_to_come_back() {
     // What the gateway took is what everybody else sees.
     let elsewhere = server.check_user("alice").await.json();
     assert_eq!(elsewhere["allowed"], false, "{elsewhere}");
+}
+
+#[tokio::test]
+async fn a_server_is_found_by_its_ipv6_address() {
+    let server = Server::start(&LIMITS).await;
+    let loopback = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await;
+    let reason =
+        |error: std::io::Error| Skip { component: "IPv6".into(), reason: error.to_string() };
+    let listener = require!(loopback.map_err(reason));
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(pass_on(listener, server.grpc_address));
+    for host in ["::1", "[::1]"] {
+        let conf = format!("host = \"{host}\", port = {}, fault_tolerant = false", address.port());
+        let gateway = require!(Gateway::start_with(&conf, "").await);
+        let reply = gateway.get(&[("x-test-consumer", host)]).await;
+        assert_eq!((reply.status.as_u16(), &*reply.text), (200, "upstream"), "{}", gateway.log());
+        assert_eq!(headers(&reply)[..2], ["2", "1"]);
+    }
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ end
 local function request(conf, body, request_id)
   local lines = {
     "POST " .. METHOD .. " HTTP/1.1",
-    "Host: " .. conf.host .. ":" .. conf.port,
+    "Host: " .. http.bracketed(conf.host) .. ":" .. conf.port,
     "Content-Type: application/grpc-web+proto",
     "X-Grpc-Web: 1",
     "Grpc-Timeout: " .. conf.timeout .. "m",

@@ -13,6 +13,14 @@ local MAX_ANSWER_BYTES = 64 * 1024
 -- A kept connection may have been closed by the other side just now.
 local MAX_ATTEMPTS = 3
 
+-- An IPv6 address stands in brackets where a port follows, and where nginx connects to it.
+function _M.bracketed(host)
+  if find(host, ":", 1, true) and sub(host, 1, 1) ~= "[" then
+    return "[" .. host .. "]"
+  end
+  return host
+end
+
 -- Gives the next step the time that is left: whatever happens, the whole exchange ends in time.
 local function hurry(sock, deadline)
   update_time()
@@ -34,7 +42,7 @@ local function connect(sock, target, deadline)
     "headgate", target.host, target.port, tostring(target.tls), target.server_name or "",
     tostring(target.verify),
   }, "|")
-  local connected, err = sock:connect(target.host, target.port, { pool = pool, pool_size = target.pool_size })
+  local connected, err = sock:connect(_M.bracketed(target.host), target.port, { pool = pool, pool_size = target.pool_size })
   if not connected then
     return nil, err
   end
