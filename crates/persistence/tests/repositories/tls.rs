@@ -64,12 +64,21 @@ fn a_named_authority_is_trusted_and_a_stranger_is_not() {
     let encrypted = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
         WHERE ssl AND application_name = 'headgate'";
     run(async {
-        for query in ["sslmode=require", "sslmode=prefer", &named] {
+        let signed = named.replace("verify-full", "verify-ca");
+        for query in ["sslmode=require", "sslmode=prefer", &signed, &named] {
             let database = open(query);
             database.ping().await.unwrap();
             assert_eq!(server.psql(encrypted), "1", "{query}");
             database.close().await;
         }
+        // A name that is not in the certificate, though the authority is trusted.
+        let elsewhere = server.url().replace("127.0.0.1", "localhost");
+        let config = DatabaseConfig::from_url(&format!("{elsewhere}?{named}")).unwrap();
+        let database = Database::open(&config.connect_timeout(PATIENCE));
+        let error = database.ping().await.unwrap_err().to_string();
+        assert!(error.contains("not valid for name"), "{error}");
+        let config = DatabaseConfig::from_url(&format!("{elsewhere}?{signed}")).unwrap();
+        Database::open(&config.connect_timeout(PATIENCE)).ping().await.unwrap();
         let error = open("sslmode=verify-full").ping().await.unwrap_err().to_string();
         assert!(error.contains("invalid peer certificate"), "{error}");
     });
