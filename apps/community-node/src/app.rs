@@ -3,8 +3,8 @@
 use std::{future::Future, io, sync::Arc, time::Duration};
 
 use axum::Router;
-use headgate::Clock;
-use headgate_persistence::Database;
+use headgate::{Clock, SystemClock};
+use headgate_persistence::{Database, QuotaDatabase};
 use headgate_service_config::{Reloader, Watcher};
 use headgate_store_redis::{RedisConfig, RedisStore};
 use thiserror::Error;
@@ -49,13 +49,27 @@ const TRY_AGAIN: Duration = Duration::from_secs(2);
 // === impl App ===
 
 impl App {
-    /// The node that `config` describes, at the time of `clock`. Its database need not be there: it
-    /// then starts on safe defaults.
+    /// The node that `config` describes, by the machine's clock; the days of quotas go by the
+    /// database's. Its database need not be there: it then starts on safe defaults.
+    pub async fn start(config: Config) -> Result<Self, BuildError> {
+        Self::assemble(config, Arc::new(SystemClock::new()), Database::quotas_on).await
+    }
+
+    /// The same, with all of it at the time of `clock`: for tests that move it.
     pub async fn build(config: Config, clock: Arc<dyn Clock>) -> Result<Self, BuildError> {
+        Self::assemble(config, clock, Database::quotas_at).await
+    }
+
+    async fn assemble(
+        config: Config,
+        clock: Arc<dyn Clock>,
+        quotas: fn(&Database, Arc<dyn Clock>) -> QuotaDatabase,
+    ) -> Result<Self, BuildError> {
         let database = Database::open(&config.database);
         let (stop, stopping) = watch::channel(false);
         let node = Arc::new(Node {
             clock: Arc::clone(&clock),
+            quotas: quotas(&database, Arc::clone(&clock)),
             relay: Watcher::new(),
             user_api: Watcher::new(),
             bootstrap: Watcher::new(),

@@ -5,10 +5,8 @@ use std::{
     error::Error,
     io::{self, IsTerminal, Write},
     process::ExitCode,
-    sync::Arc,
 };
 
-use headgate::SystemClock;
 use headgate_community_node::{App, Config, log_filter::LOG_FILTER};
 use tokio::{
     net::TcpListener,
@@ -40,7 +38,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let config = Config::load(variables)?;
     let listen = config.listen;
-    let app = App::build(config, Arc::new(SystemClock::new())).await?;
+    let app = App::start(config).await?;
 
     let (mut interrupt, mut terminate) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);

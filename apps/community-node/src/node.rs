@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headgate::Clock;
 use headgate_guard::Backend;
-use headgate_persistence::Database;
+use headgate_persistence::{Database, QuotaDatabase};
 use headgate_service_config::{
     BootstrapDocument, Document, RelayDocument, Source, UserApiDocument, Watcher,
 };
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::{config::Config, metrics::Metrics};
 
-/// What the entrances share. It is made by [`App::build`](crate::App::build).
+/// What the entrances share. It is made by [`App::start`](crate::App::start).
 pub struct Node {
     /// What the environment says.
     pub config: Config,
@@ -20,6 +20,8 @@ pub struct Node {
     pub clock: Arc<dyn Clock>,
     /// The documents, the quotas, and whatever an entrance keeps.
     pub database: Database,
+    /// The quotas that the database keeps, and the clock of their days.
+    pub quotas: QuotaDatabase,
     /// The relay's document in force.
     pub relay: Watcher<RelayDocument>,
     /// The user API's document in force.

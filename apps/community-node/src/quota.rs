@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use headgate::{LimitError, Timestamp};
+use headgate::{Clock, LimitError, Timestamp};
 use headgate_quota::{
     Author, Committer, Draft, Page, PolicyFilter, QuotaId, QuotaPeriod, QuotaPolicy,
     QuotaPolicyRepository, Quotas, RepositoryError, StoreCounter, SubjectType,
@@ -82,7 +82,7 @@ const REFRESH: Duration = Duration::from_secs(30);
 impl DailyQuotas {
     /// The quotas that the database of `node` keeps. The committer must run.
     pub(crate) fn new(node: &Node) -> Result<(Self, Committer), LimitError> {
-        let kept = Arc::new(node.database.quotas_on(Arc::clone(&node.clock)));
+        let kept = Arc::new(node.quotas.clone());
         // The ledger decides; this only saves questions.
         let counter =
             StoreCounter::new(Arc::new(MemoryStore::default()), StoreCounter::PREFIX, false);

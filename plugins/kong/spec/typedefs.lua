@@ -16,7 +16,7 @@ end
 
 return {
   header_name = define({ type = "string", match = "^[%w_-]+$" }),
-  host = define({ type = "string", match = "^[%w.:_-]+$" }),
+  host = define({ type = "string", match = "^%[?[%w.:_-]+%]?$" }),
   port = define({ type = "integer", between = { 0, 65535 } }),
   protocols_http = define({ type = "set" }),
   sni = define({ type = "string", match = "^[%w.*-]+$" }),

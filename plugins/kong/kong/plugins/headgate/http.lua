@@ -42,7 +42,8 @@ local function connect(sock, target, deadline)
     "headgate", target.host, target.port, tostring(target.tls), target.server_name or "",
     tostring(target.verify),
   }, "|")
-  local connected, err = sock:connect(_M.bracketed(target.host), target.port, { pool = pool, pool_size = target.pool_size })
+  local options = { pool = pool, pool_size = target.pool_size }
+  local connected, err = sock:connect(_M.bracketed(target.host), target.port, options)
   if not connected then
     return nil, err
   end
