@@ -22,9 +22,11 @@ pub struct Lease {
 }
 
 impl LeaseId {
-    /// An identifier nobody else has.
+    /// 64 random bits. Identifiers only have to differ among the reservations that are pending on a key at
+    /// a time, of which there are at most [`Lease::MAX_PENDING`]: two of these are alike once in 10^15.
     pub fn random() -> Self {
-        // Every RandomState is keyed differently, from the operating system's randomness.
+        // Keys come from the operating system's randomness, once for each thread, and are counted on from
+        // there: the hash of the same byte under another key is another number.
         Self(RandomState::new().hash_one(0_u8))
     }
 

@@ -223,7 +223,7 @@ async fn a_request_keeps_the_id_it_came_with() {
         let given = server.send(with_id(id), "").await;
         let given = given.header("x-request-id");
         let digits = given.strip_prefix("req_").expect("a new id");
-        assert!(digits.len() == 12 && digits.bytes().all(|b| b.is_ascii_hexdigit()), "{given}");
+        assert!(digits.len() == 32 && digits.bytes().all(|b| b.is_ascii_hexdigit()), "{given}");
     }
     let one = server.get("/healthz").await;
     let other = server.get("/healthz").await;
