@@ -60,12 +60,14 @@ impl Serve {
 }
 
 async fn serve(config: &Config) -> Result<Drain, ServeError> {
-    let app = App::build(config).await?;
     let shutdown = interrupted()?;
+    // Before anything else: a second server on the same ports must touch neither the data directory nor
+    // the database. Whoever connects already is answered as soon as the server is built.
     let listeners = Listeners {
         rest: listen(config.server.address(), "server.port").await?,
         grpc: listen(config.server.grpc_address(), "server.grpc_port").await?,
     };
+    let app = App::build(config).await?;
     announce(config, &app, &listeners)?;
     Ok(app.serve(listeners, shutdown).await)
 }

@@ -1,6 +1,6 @@
 //! `headgate serve`
 
-use std::fs;
+use std::{fs, io::ErrorKind, net::TcpListener};
 
 use crate::harness::{Server, headgate, run, stderr, stdout};
 
@@ -46,20 +46,48 @@ fn it_reads_the_file_that_is_named_by_flag_or_variable() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named() {
-    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+fn a_port_that_is_taken_is_named_and_nothing_is_touched() {
+    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
+    for (key, other) in [("port", "GRPC_PORT"), ("grpc_port", "PORT")] {
+        let variable = format!("HEADGATE__SERVER__{}", key.to_ascii_uppercase());
+        let other = format!("HEADGATE__SERVER__{other}");
+        let folder = tempfile::tempdir().unwrap();
+        let variables = [(variable.as_str(), port.as_str()), (other.as_str(), "0")];
+        let output = headgate(&["serve"], &variables).current_dir(&folder).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let expected = format!(
+            "headgate: cannot listen on 127.0.0.1:{port}: Address already in use (os error 98)\n\
+             Set another server.{key}, or {variable}\n"
+        );
+        assert_eq!(stderr(&output), expected, "{output:?}");
+        assert_eq!(stdout(&output), "");
+        let left: Vec<_> = fs::read_dir(&folder).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+#[test]
+fn a_taken_port_leaves_the_database_alone() {
+    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    // Stands for PostgreSQL and Redis: whoever connects is waiting there to be accepted.
+    let stores = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    stores.set_nonblocking(true).unwrap();
+    let address = stores.local_addr().unwrap();
+    let database = format!("postgresql://headgate@{address}/headgate");
+    let redis = format!("redis://{address}");
     let folder = tempfile::tempdir().unwrap();
-    let variables =
-        [("HEADGATE__SERVER__PORT", port.as_str()), ("HEADGATE__SERVER__GRPC_PORT", "0")];
+    let variables = [
+        ("HEADGATE__SERVER__PORT", port.as_str()),
+        ("HEADGATE__SERVER__GRPC_PORT", "0"),
+        ("HEADGATE__DATABASE__URL", database.as_str()),
+        ("HEADGATE__REDIS__URL", redis.as_str()),
+    ];
     let output = headgate(&["serve"], &variables).current_dir(&folder).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let expected = format!(
-        "headgate: cannot listen on 127.0.0.1:{port}: Address already in use (os error 98)\n\
-         Set another server.port, or HEADGATE__SERVER__PORT\n"
-    );
-    // The log stands before it.
-    assert!(stderr(&output).ends_with(&expected), "{output:?}");
+    assert!(stderr(&output).contains("cannot listen on"), "{output:?}");
+    let connected = stores.accept().expect_err("nobody connects");
+    assert_eq!(connected.kind(), ErrorKind::WouldBlock);
 }
 
 #[test]
