@@ -22,6 +22,7 @@ mod page;
 mod query;
 mod quotas;
 mod reset;
+mod root;
 mod routes;
 mod rules;
 mod surface;
@@ -79,7 +80,11 @@ fn routes(metrics_path: Option<&str>, console: bool) -> Routes {
         .route("/readyz", get(health::ready))
         .route(actuator::HEALTH, get(actuator::health))
         .route(actuator::INFO, get(actuator::info));
-    let routes = if console { console::routes(routes) } else { routes };
+    let routes = if console {
+        console::routes(routes).route("/", get(root::console))
+    } else {
+        routes.route("/", get(root::docs))
+    };
     match metrics_path {
         Some(path) => routes
             .route(path, get(metrics::render))

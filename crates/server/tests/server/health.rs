@@ -71,3 +71,14 @@ async fn a_full_memory_is_counted() {
     let shared: u64 = shared.unwrap().parse().unwrap();
     assert!(shared >= 2, "{text}");
 }
+
+#[tokio::test]
+async fn the_root_leads_to_a_page_for_people() {
+    for (console, page) in [("true", "/console"), ("false", "/api-docs")] {
+        let server = Server::start(&[("console.enabled", console)]).await;
+        let reply = server.get("/").await;
+        assert_eq!((reply.status.as_u16(), reply.header("location")), (303, page));
+        assert!(reply.text.contains(page), "{}", reply.text);
+        assert_eq!(server.get(page).await.status, 200);
+    }
+}

@@ -3,7 +3,8 @@ use std::{collections::BTreeSet, env, fs};
 use super::*;
 
 /// Pages for people are no part of the interface for programs.
-const PAGES: [&str; 4] = ["/api-docs", "/api-docs/", "/api-docs/docs.css", "/api-docs/docs.js"];
+const PAGES: [&str; 5] =
+    ["/", "/api-docs", "/api-docs/", "/api-docs/docs.css", "/api-docs/docs.js"];
 
 #[test]
 fn every_path_is_described() {

@@ -1,0 +1,26 @@
+//! `GET /`: leads people to a page for people.
+
+use axum::{
+    http::{HeaderValue, StatusCode, header::LOCATION},
+    response::{IntoResponse, Response},
+};
+
+/// Where the console is served.
+pub(super) async fn console() -> Response {
+    lead_to("/console")
+}
+
+/// Where it is not: the description of the API.
+pub(super) async fn docs() -> Response {
+    lead_to("/api-docs")
+}
+
+fn lead_to(page: &'static str) -> Response {
+    let text = format!(
+        "headgate {}: see {page}, /api-docs/openapi.json and /readyz\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    let mut response = (StatusCode::SEE_OTHER, text).into_response();
+    response.headers_mut().insert(LOCATION, HeaderValue::from_static(page));
+    response
+}
