@@ -96,7 +96,8 @@ impl From<Outcome> for Decision {
     }
 }
 
-const fn ceil_secs(duration: Duration) -> u64 {
+/// Whole seconds, rounded up, as fields that speak of the future tell them.
+pub const fn ceil_secs(duration: Duration) -> u64 {
     duration.as_secs() + (duration.subsec_nanos() > 0) as u64
 }
 

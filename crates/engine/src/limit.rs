@@ -1,6 +1,7 @@
 //! How much is allowed: a number, a window and a way of counting.
 
 mod arithmetic;
+mod more;
 
 use std::{fmt, num::NonZeroU32, time::Duration};
 

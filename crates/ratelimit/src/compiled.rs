@@ -1,6 +1,6 @@
 //! A rule made ready to decide.
 
-use std::{fmt, sync::Arc};
+use std::sync::{Arc, OnceLock};
 
 use headgate::{Algorithm, FailMode, Limit, LimitError, Space};
 
@@ -16,8 +16,8 @@ pub struct CompiledRule {
     fail_mode: FailMode,
     /// What a key ends in, so that naming a subject allocates nothing.
     key_suffix: String,
-    policy: String,
-    policy_name_bytes: usize,
+    /// What [`label`](Self::label) was first told.
+    label: OnceLock<Box<str>>,
     tally: Arc<Tally>,
 }
 
@@ -29,13 +29,11 @@ impl CompiledRule {
         tally: Arc<Tally>,
     ) -> Result<Self, LimitError> {
         let (spec, limit) = (&rule.spec, rule.spec.engine_limit()?);
-        let (policy, policy_name_bytes) = policy(rule.id, limit.capacity(), spec.window_seconds);
         Ok(Self {
             window_seconds: spec.window_seconds,
             fail_mode: spec.fail_mode.unwrap_or(default_fail_mode),
             key_suffix: key_suffix(spec.window_seconds, spec.algorithm),
-            policy,
-            policy_name_bytes,
+            label: OnceLock::new(),
             tally,
             limit,
             rule: Some(rule),
@@ -44,16 +42,13 @@ impl CompiledRule {
 
     /// The rule for those for whom none was written.
     pub(crate) fn of_defaults(defaults: &Defaults, tally: Arc<Tally>) -> Self {
-        let (policy, policy_name_bytes) =
-            policy("default", defaults.limit.capacity(), defaults.window_seconds);
         Self {
             rule: None,
             limit: defaults.limit.clone(),
             window_seconds: defaults.window_seconds,
             fail_mode: defaults.fail_mode,
             key_suffix: key_suffix(defaults.window_seconds, defaults.limit.algorithm()),
-            policy,
-            policy_name_bytes,
+            label: OnceLock::new(),
             tally,
         }
     }
@@ -83,14 +78,10 @@ impl CompiledRule {
         self.window_seconds
     }
 
-    /// The rule as a `RateLimit-Policy` field tells it: `"its name";q=its limit;w=its window`.
-    pub fn policy(&self) -> &str {
-        &self.policy
-    }
-
-    /// The name in that, with its quotes.
-    pub fn policy_name(&self) -> &str {
-        &self.policy[..self.policy_name_bytes]
+    /// The text that a surface speaks of this rule by. It is made when it is first needed, and kept as long
+    /// as the rule is in force.
+    pub fn label(&self, make: impl FnOnce(&Self) -> Box<str>) -> &str {
+        self.label.get_or_init(|| make(self))
     }
 
     /// Who decides while the store cannot.
@@ -107,12 +98,6 @@ impl CompiledRule {
     pub(crate) fn space(&self, scope: Scope) -> Space<'_> {
         Space::new(scope.key_prefix(), &self.key_suffix)
     }
-}
-
-/// An item of draft-ietf-httpapi-ratelimit-headers-11, and how long the name in it is.
-fn policy(name: impl fmt::Display, limit: u64, window_seconds: u32) -> (String, usize) {
-    let name = format!("\"{name}\"");
-    (format!("{name};q={limit};w={window_seconds}"), name.len())
 }
 
 /// What the name of a state ends in. Algorithms keep states of different kinds: a rule whose

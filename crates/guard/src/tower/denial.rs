@@ -8,7 +8,7 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
 };
 
-use super::headers;
+use super::headers::{self, Standing};
 use crate::{Denied, Surface};
 
 /// A denial that is about to be answered.
@@ -83,7 +83,13 @@ impl<'a> Denial<'a> {
             headers::put(headers, GRPC_PUSHBACK, millis);
         }
         if let Some(decision) = &self.denied.decision {
-            headers::write(headers, self.class, self.denied.window_secs, decision);
+            let Denied { window_secs, .. } = self.denied;
+            // Both speak of the same moment: a client that waits for either is admitted.
+            let more_secs = Some(self.denied.retry_after_secs());
+            headers::write(
+                headers,
+                &Standing { class: self.class, window_secs, more_secs, decision },
+            );
         }
     }
 }

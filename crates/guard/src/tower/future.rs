@@ -4,14 +4,15 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use headgate::Decision;
+use headgate::{Decision, decision::ceil_secs};
 use http::{HeaderMap, Response};
 use pin_project_lite::pin_project;
 
 use super::{
-    headers,
+    headers::{self, Standing},
     rules::{Asked, Rule},
 };
+use crate::Allowance;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -36,6 +37,7 @@ pin_project! {
 pub(super) struct Told {
     class: Box<str>,
     window_secs: u64,
+    more_secs: Option<u64>,
     decision: Decision,
 }
 
@@ -95,8 +97,14 @@ impl<F, B, E> std::fmt::Debug for ResponseFuture<F, B, E> {
 
 impl Told {
     pub(super) fn new(rule: &Rule, asked: Asked, decision: Decision) -> Self {
-        let window_secs = rule.window_secs(asked, decision.rule);
-        Self { class: rule.name().into(), window_secs, decision }
+        let allowance = rule.allowance(asked, decision.rule);
+        let more = allowance.and_then(|it| it.limit()?.more_after(&decision));
+        Self {
+            class: rule.name().into(),
+            window_secs: allowance.map_or(0, Allowance::window_secs),
+            more_secs: more.map(|more| ceil_secs(more).max(1)),
+            decision,
+        }
     }
 
     /// A stage further in has said more already: it knows who asked.
@@ -104,6 +112,8 @@ impl Told {
         if headers::are_written(headers) {
             return;
         }
-        headers::write(headers, &self.class, self.window_secs, &self.decision);
+        let Self { class, window_secs, more_secs, decision } = self;
+        let (window_secs, more_secs) = (*window_secs, *more_secs);
+        headers::write(headers, &Standing { class, window_secs, more_secs, decision });
     }
 }

@@ -152,16 +152,16 @@ impl Rule {
         Ok(asks)
     }
 
-    /// The window of the limit that stands at `place` of what was asked in the first stage, or in
+    /// The allowance that stands at `place` of what was asked in the first stage, or in
     /// the second about a subject that was known or not.
-    pub(super) fn window_secs(&self, stage: Asked, place: usize) -> u64 {
+    pub(super) fn allowance(&self, stage: Asked, place: usize) -> Option<&Allowance> {
         let by_subject = self.by_subject.as_ref().filter(|_| stage == Asked::OfSubject);
         let counted = match stage {
             Asked::BeforeAuth => self.by_address.as_ref(),
             _ if place == 0 && by_subject.is_some() => by_subject,
             _ => self.by_address_after_auth.as_ref(),
         };
-        counted.map_or(0, |counted| counted.allowance.window_secs())
+        counted.map(Counted::allowance)
     }
 }
 

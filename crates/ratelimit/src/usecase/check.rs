@@ -49,6 +49,8 @@ pub struct Verdict {
     pub decision: Decision,
     /// By which rule.
     pub rule: Arc<CompiledRule>,
+    /// Every rule that had to admit it, each with its own answer; empty where `rule` is the only one.
+    pub stack: Vec<(Arc<CompiledRule>, Outcome)>,
 }
 
 /// Why nothing was decided.
@@ -156,7 +158,7 @@ impl CheckRateLimit {
         let space = rule.space(question.scope);
         let check = Check::new(question.subject.within(&space), rule.limit(), question.cost)?;
         let outcomes = self.limiter.each(verb, &check.or_else(rule.fail_mode()).into()).await?;
-        Ok(Verdict { decision: outcomes[0].into(), rule: Arc::clone(rule) })
+        Ok(Verdict { decision: outcomes[0].into(), rule: Arc::clone(rule), stack: Vec::new() })
     }
 
     async fn decide_all(
@@ -198,7 +200,7 @@ impl CheckRateLimit {
             degraded: None,
             rule: 0,
         };
-        Ok(Verdict { decision, rule })
+        Ok(Verdict { decision, rule, stack: Vec::new() })
     }
 }
 
@@ -245,7 +247,14 @@ impl Question<'_> {
 impl Verdict {
     fn of(stack: &[&Arc<CompiledRule>], outcomes: &[Outcome]) -> Self {
         let decision = Decision::fold(outcomes);
-        Self { rule: Arc::clone(stack[decision.rule]), decision }
+        let rule = Arc::clone(stack[decision.rule]);
+        let stack = match stack {
+            [_] => Vec::new(),
+            several => {
+                several.iter().map(|rule| Arc::clone(rule)).zip(outcomes.iter().copied()).collect()
+            }
+        };
+        Self { decision, rule, stack }
     }
 }
 

@@ -1,12 +1,20 @@
 //! What every answer about a limit says in its headers: `X-RateLimit-*`, `Retry-After`, and the fields of
 //! draft-ietf-httpapi-ratelimit-headers-11.
+//!
+//! Of these, `RateLimit-Policy` lists every limit that the request had to pass, by name, and `RateLimit` how each of
+//! them stands: `r` is what is left, `t` the seconds until there is more. `Retry-After` is never earlier than the `t`
+//! of the limit that denies.
 
-use super::text::Text;
-use crate::quotas::seconds_until;
+mod policy;
+
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header::RETRY_AFTER};
 use headgate::Decision;
 use headgate_quota::QuotaUsage;
-use headgate_ratelimit::{CompiledRule, KeyedAlgorithm};
+use headgate_ratelimit::usecase::{KeyedQuestion, KeyedVerdict, Verdict};
+
+use self::policy::Policy;
+use super::text::{Push, Text};
+use crate::quotas::seconds_until;
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -17,35 +25,39 @@ const IETF_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 /// As many as an answer has: growing would move them.
 pub(super) const HEADERS: usize = 10;
 
-/// What a decision was made by.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Policy<'a> {
-    Rule(&'a CompiledRule),
-    /// A limit by key, over so many seconds.
-    Algorithm(KeyedAlgorithm, u64),
+/// Room for a name of usual length, two numbers and their names.
+type Item = Text<128>;
+
+/// Writes how the subject stands after `verdict`.
+pub(super) fn write(headers: &mut HeaderMap, verdict: &Verdict) {
+    write_numbers(headers, &verdict.decision);
+    if verdict.stack.is_empty() {
+        return write_one(headers, &Policy::of_rule(&verdict.rule), &verdict.decision);
+    }
+    let (mut policies, mut standings) = (Vec::new(), Vec::new());
+    for (rule, outcome) in &verdict.stack {
+        for list in [&mut policies, &mut standings] {
+            if !list.is_empty() {
+                list.push_text(", ");
+            }
+        }
+        let policy = Policy::among(rule, &verdict.stack);
+        let decision = Decision::from(*outcome);
+        policy.push(&mut policies, &decision);
+        policy.push_standing(&mut standings, &decision);
+    }
+    put(headers, IETF_POLICY, &policies);
+    put(headers, IETF, &standings);
 }
 
-/// No UUID with two numbers and their names is longer.
-type Item = Text<96>;
-
-/// Writes how the subject stands after `decision`.
-pub(super) fn write(headers: &mut HeaderMap, decision: &Decision, policy: Policy<'_>) {
-    let mut digits = itoa::Buffer::new();
-    put(headers, LIMIT, digits.format(decision.limit).as_bytes());
-    put(headers, REMAINING, digits.format(decision.remaining).as_bytes());
-    put(headers, RESET, digits.format(decision.reset_at_secs()).as_bytes());
-    match policy {
-        // Where a store's failure is answered for, a share of the limit is in force.
-        Policy::Rule(rule) if decision.limit == rule.limit().capacity() => {
-            put(headers, IETF_POLICY, rule.policy().as_bytes());
-        }
-        policy => {
-            let parameters = [(";q=", decision.limit), (";w=", policy.window_seconds())];
-            put(headers, IETF_POLICY, policy.item(parameters).as_bytes());
-        }
-    }
-    let parameters = [(";r=", decision.remaining), (";t=", decision.reset_after_secs())];
-    put(headers, IETF, policy.item(parameters).as_bytes());
+/// Writes how a key stands after `verdict`.
+pub(super) fn write_keyed(
+    headers: &mut HeaderMap,
+    question: &KeyedQuestion<'_>,
+    verdict: &KeyedVerdict<'_>,
+) {
+    write_numbers(headers, &verdict.decision);
+    write_one(headers, &Policy::of_key(question.algorithm, verdict.limit), &verdict.decision);
 }
 
 /// Writes how a quota stands.
@@ -72,38 +84,35 @@ pub(super) fn write_retry(headers: &mut HeaderMap, decision: &Decision) {
     }
 }
 
+fn write_numbers(headers: &mut HeaderMap, decision: &Decision) {
+    let mut digits = itoa::Buffer::new();
+    put(headers, LIMIT, digits.format(decision.limit).as_bytes());
+    put(headers, REMAINING, digits.format(decision.remaining).as_bytes());
+    put(headers, RESET, digits.format(decision.reset_at_secs()).as_bytes());
+}
+
+fn write_one(headers: &mut HeaderMap, policy: &Policy<'_>, decision: &Decision) {
+    if let Some(text) = policy.text(decision) {
+        put(headers, IETF_POLICY, text.as_bytes());
+    } else {
+        let mut item = Vec::new();
+        policy.push(&mut item, decision);
+        put(headers, IETF_POLICY, &item);
+    }
+    if policy.is_short() {
+        let mut item = Item::new();
+        policy.push_standing(&mut item, decision);
+        put(headers, IETF, item.as_bytes());
+    } else {
+        let mut item = Vec::new();
+        policy.push_standing(&mut item, decision);
+        put(headers, IETF, &item);
+    }
+}
+
 /// A header of text that was written here. The library's own way from a number allocates twice.
 fn put(headers: &mut HeaderMap, header: HeaderName, text: &[u8]) {
     if let Ok(value) = HeaderValue::from_bytes(text) {
         headers.insert(header, value);
-    }
-}
-
-// === impl Policy ===
-
-impl Policy<'_> {
-    fn window_seconds(self) -> u64 {
-        match self {
-            Self::Rule(rule) => rule.window_seconds().into(),
-            Self::Algorithm(_, window_seconds) => window_seconds,
-        }
-    }
-
-    /// A structured field with one item: the policy's name, and parameters.
-    fn item(self, parameters: [(&str, u64); 2]) -> Item {
-        let mut text = Item::new();
-        match self {
-            Self::Rule(rule) => text.push(rule.policy_name()),
-            Self::Algorithm(algorithm, _) => {
-                text.push("\"");
-                text.push(algorithm.engine().name());
-                text.push("\"");
-            }
-        }
-        for (name, value) in parameters {
-            text.push(name);
-            text.push_number(value);
-        }
-        text
     }
 }

@@ -6,26 +6,39 @@ pub(super) struct Text<const N: usize> {
     written: usize,
 }
 
+/// What texts are written to.
+pub(super) trait Push {
+    fn push_text(&mut self, part: &str);
+
+    /// A number, without the formatter, which costs more than the rest together.
+    fn push_number(&mut self, number: u64) {
+        self.push_text(itoa::Buffer::new().format(number));
+    }
+}
+
 impl<const N: usize> Text<N> {
     pub(super) const fn new() -> Self {
         Self { bytes: [0; N], written: 0 }
     }
 
-    pub(super) fn push(&mut self, part: &str) {
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.written]
+    }
+}
+
+impl<const N: usize> Push for Text<N> {
+    fn push_text(&mut self, part: &str) {
         let end = self.written + part.len();
         if let Some(room) = self.bytes.get_mut(self.written..end) {
             room.copy_from_slice(part.as_bytes());
             self.written = end;
         }
     }
+}
 
-    /// A number, without the formatter, which costs more than the rest together.
-    pub(super) fn push_number(&mut self, number: u64) {
-        self.push(itoa::Buffer::new().format(number));
-    }
-
-    pub(super) fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.written]
+impl Push for Vec<u8> {
+    fn push_text(&mut self, part: &str) {
+        self.extend_from_slice(part.as_bytes());
     }
 }
 
@@ -36,7 +49,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_left_out() {
         let mut text = Text::<8>::new();
-        text.push("limit=");
+        text.push_text("limit=");
         text.push_number(100);
         text.push_number(10);
         assert_eq!(text.as_bytes(), b"limit=10");

@@ -27,6 +27,7 @@ on_both_backends!(
     a_batch_is_admitted_as_a_whole_or_takes_nothing,
     decisions_are_counted_by_rule,
     the_headers_are_those_of_the_draft,
+    the_headers_name_every_window_that_applied,
 );
 
 async fn the_closest_rule_decides_and_else_the_default(backend: &Backend) {
@@ -302,12 +303,65 @@ async fn decisions_are_counted_by_rule(backend: &Backend) {
     }
 }
 
+/// What `r` and `t` say in a `RateLimit` field with one policy.
+fn standing(field: &str, name: &str) -> (u64, u64) {
+    let parameters = field.strip_prefix(&format!("\"{name}\";r=")).expect(field);
+    let (remaining, more) = parameters.split_once(";t=").expect(field);
+    (remaining.parse().expect(field), more.parse().expect(field))
+}
+
+async fn the_headers_name_every_window_that_applied(backend: &Backend) {
+    let server = backend.serve(&[]).await;
+    let named = |name: &str, pattern: &str, limit, window| {
+        let mut rule = rule("user", pattern, limit, window);
+        rule["name"] = json!(name);
+        rule
+    };
+    server.create_rule(&named("burst", "u1", 2, FOREVER)).await;
+    server.create_rule(&named("a \"long\" one", "u1", 5, FOREVER + 1)).await;
+    let reply = server.check_user("u1").await;
+    let items = |field: &str| {
+        let mut items: Vec<String> = field.split(", ").map(str::to_owned).collect();
+        items.sort();
+        items
+    };
+    let expected = [
+        format!(r#""a \"long\" one";q=5;w={}"#, FOREVER + 1),
+        format!(r#""burst";q=2;w={FOREVER}"#),
+    ];
+    assert_eq!(items(reply.header("ratelimit-policy")), expected);
+    let left = items(reply.header("ratelimit"));
+    assert!(left[0].starts_with(r#""a \"long\" one";r=4;t="#), "{left:?}");
+    assert!(left[1].starts_with(r#""burst";r=1;t="#), "{left:?}");
+
+    // Who has the same name twice is told apart by the window.
+    for window in [FOREVER, FOREVER + 1] {
+        server.create_rule(&rule("user", "u2", 3, window)).await;
+    }
+    let policies = items(server.check_user("u2").await.header("ratelimit-policy"));
+    let one = |window: i64| format!(r#""user:u2:{window}s";q=3;w={window}"#);
+    assert_eq!(policies, [one(FOREVER), one(FOREVER + 1)]);
+
+    // A string of a structured field has no other letters.
+    let id = server.create_rule(&named("標準", "u3", 3, FOREVER)).await;
+    let policy = server.check_user("u3").await.header("ratelimit-policy").to_owned();
+    assert_eq!(policy, format!("\"{id}\";q=3;w={FOREVER}"));
+}
+
 async fn the_headers_are_those_of_the_draft(backend: &Backend) {
     let server = backend.serve(&[]).await;
-    let id = server.create_rule(&rule("user", "u1", 4, 3600)).await;
-    let reply = server.check_user("u1").await;
-    assert_eq!(reply.header("ratelimit-policy"), format!("\"{id}\";q=4;w=3600"));
-    assert_eq!(reply.header("ratelimit"), format!("\"{id}\";r=3;t=900"));
+    server.create_rule(&rule("user", "u1", 4, 3600)).await;
+    for left in (0..4).rev() {
+        let reply = server.check_user("u1").await;
+        assert_eq!(reply.header("ratelimit-policy"), "\"user:u1\";q=4;w=3600");
+        let (remaining, more) = standing(reply.header("ratelimit"), "user:u1");
+        assert_eq!(remaining, left);
+        // More is there when the next unit has flowed back, and not when all have.
+        assert!((1..=900).contains(&more), "{more}");
+    }
+    let denied = server.check_user("u1").await;
+    let (remaining, more) = standing(denied.header("ratelimit"), "user:u1");
+    assert_eq!((remaining, more.to_string().as_str()), (0, denied.header("retry-after")));
     let reply = server.check_user("u2").await;
     assert_eq!(reply.header("ratelimit-policy"), "\"default\";q=100;w=60");
     assert_eq!(reply.header("ratelimit"), "\"default\";r=99;t=1");

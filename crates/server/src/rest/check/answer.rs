@@ -5,28 +5,22 @@ use axum::{
     http::{HeaderMap, header::CONTENT_TYPE},
     response::Response,
 };
-use headgate::Decision;
-use headgate_ratelimit::{
-    CompiledRule,
-    usecase::{Question, Verdict},
-};
+use headgate_ratelimit::usecase::{Question, Verdict};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
     reason::Reason,
     rest::{
-        json,
-        limit_headers::{self, Policy},
-        text::Text,
+        json, limit_headers,
+        text::{Push, Text},
     },
 };
 
 /// A decision and the question it answers.
 pub(super) struct Answer<'a> {
     body: WireAnswer<'a>,
-    decision: &'a Decision,
-    rule: &'a CompiledRule,
+    verdict: &'a Verdict,
 }
 
 /// What was decided.
@@ -62,17 +56,17 @@ impl<'a> WireAnswer<'a> {
     /// serializer would take longer for it than the decision did.
     fn numbers(&self) -> Bytes {
         let mut text = Text::<160>::new();
-        text.push(r#"{"allowed":"#);
-        text.push(if self.allowed { "true" } else { "false" });
+        text.push_text(r#"{"allowed":"#);
+        text.push_text(if self.allowed { "true" } else { "false" });
         for (field, number) in [
             (r#","remaining":"#, self.remaining),
             (r#","reset_at":"#, self.reset_at),
             (r#","limit":"#, self.limit),
         ] {
-            text.push(field);
+            text.push_text(field);
             text.push_number(number);
         }
-        text.push(r#","reason":""}"#);
+        text.push_text(r#","reason":""}"#);
         Bytes::copy_from_slice(text.as_bytes())
     }
 }
@@ -80,20 +74,20 @@ impl<'a> WireAnswer<'a> {
 impl<'a> Answer<'a> {
     pub(super) fn new(question: &Question<'a>, verdict: &'a Verdict) -> Self {
         let body = WireAnswer::new(question, verdict);
-        Self { body, decision: &verdict.decision, rule: &verdict.rule }
+        Self { body, verdict }
     }
 }
 
 impl From<Answer<'_>> for Response {
-    fn from(Answer { body, decision, rule }: Answer<'_>) -> Self {
+    fn from(Answer { body, verdict }: Answer<'_>) -> Self {
         let text = match body.reason {
             Reason::None => body.numbers(),
             _ => json::to_bytes(&body),
         };
         let mut headers = HeaderMap::with_capacity(limit_headers::HEADERS);
         headers.insert(CONTENT_TYPE, json::CONTENT_TYPE);
-        limit_headers::write(&mut headers, decision, Policy::Rule(rule));
-        limit_headers::write_retry(&mut headers, decision);
+        limit_headers::write(&mut headers, verdict);
+        limit_headers::write_retry(&mut headers, &verdict.decision);
         let mut response = Self::new(Body::from(text));
         *response.headers_mut() = headers;
         response

@@ -10,10 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::described;
-use crate::rest::{
-    json,
-    limit_headers::{self, Policy},
-};
+use crate::rest::{json, limit_headers};
 
 const DEGRADED: HeaderName = HeaderName::from_static("x-ratelimit-degraded");
 
@@ -105,11 +102,9 @@ fn write_headers(
     question: &KeyedQuestion<'_>,
     verdict: &KeyedVerdict<'_>,
 ) {
-    let KeyedVerdict { decision, limit } = verdict;
-    let policy = Policy::Algorithm(question.algorithm, limit.window_seconds());
     response.headers_mut().reserve(limit_headers::HEADERS);
-    limit_headers::write(response.headers_mut(), decision, policy);
-    if let Some(mode) = decision.degraded {
+    limit_headers::write_keyed(response.headers_mut(), question, verdict);
+    if let Some(mode) = verdict.decision.degraded {
         response.headers_mut().insert(DEGRADED, HeaderValue::from_static(mode.name()));
     }
 }

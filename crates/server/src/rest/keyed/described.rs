@@ -31,7 +31,7 @@ pub(super) enum Decided {
             ("X-RateLimit-Remaining" = u64, description = "What is left"),
             ("X-RateLimit-Reset" = u64, description = "The Unix second at which all is back"),
             ("RateLimit-Policy" = String, description = "The algorithm, its quota and its window"),
-            ("RateLimit" = String, description = "What is left, and the seconds until all is back"),
+            ("RateLimit" = String, description = "What is left, and the seconds until there is more"),
             ("X-RateLimit-Degraded" = String, description = "Who decided in the place of the store; only then"),
         ),
     )]
@@ -45,7 +45,7 @@ pub(super) enum Decided {
             ("X-RateLimit-Remaining" = u64, description = "What is left"),
             ("X-RateLimit-Reset" = u64, description = "The Unix second at which all is back"),
             ("RateLimit-Policy" = String, description = "The algorithm, its quota and its window"),
-            ("RateLimit" = String, description = "What is left, and the seconds until all is back"),
+            ("RateLimit" = String, description = "What is left, and the seconds until there is more"),
             ("X-RateLimit-Degraded" = String, description = "Who decided in the place of the store; only then"),
         ),
     )]
@@ -64,7 +64,7 @@ pub(super) enum Looked {
             ("X-RateLimit-Remaining" = u64, description = "What is left"),
             ("X-RateLimit-Reset" = u64, description = "The Unix second at which all is back"),
             ("RateLimit-Policy" = String, description = "The algorithm, its quota and its window"),
-            ("RateLimit" = String, description = "What is left, and the seconds until all is back"),
+            ("RateLimit" = String, description = "What is left, and the seconds until there is more"),
             ("X-RateLimit-Degraded" = String, description = "Who answered in the place of the store; only then"),
         ),
     )]

@@ -111,6 +111,7 @@ fn ietf_fields(subject: &Subject<'_>, reply: &Reply) {
     let name = subject.algorithm.to_lowercase();
     let window = if subject.algorithm.ends_with("BUCKET") { MOST } else { 8_640_000 };
     assert_eq!(reply.header("ratelimit-policy"), format!("\"{name}\";q={MOST};w={window}"));
+    // One was taken: what it comes back with is all that comes back.
     let (left, reset) = (MOST - 1, number(reply, "resetAfterSeconds"));
     assert_eq!(reply.header("ratelimit"), format!("\"{name}\";r={left};t={reset}"));
 }
