@@ -15,7 +15,7 @@ use super::{
     json,
     openapi::{AuditAction, Failing, Invalid, Protected},
     page::WirePagination,
-    query::{Query, Reader},
+    query::{PAGE, Query, Reader},
     time,
 };
 use crate::{auth::Action, services::Services};
@@ -91,7 +91,7 @@ pub(super) async fn audit(
     query: Query,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadAudit).await?;
-    let mut reader = query.reader();
+    let mut reader = query.reader(&[&["actor", "action", "target", "since", "until"], &PAGE]);
     let owned = |text: Option<&str>| text.map(str::to_owned);
     let filter = AuditFilter {
         actor: owned(reader.text("actor")),

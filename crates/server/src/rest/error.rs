@@ -216,6 +216,14 @@ impl ApiError {
         }
     }
 
+    /// The fields that do not fit, if that is what is wrong.
+    pub(super) fn into_details(self) -> Vec<Detail> {
+        match self {
+            Self::Invalid(details) => details,
+            _ => Vec::new(),
+        }
+    }
+
     fn details(&self) -> Cow<'_, [Detail]> {
         match self {
             Self::Invalid(details) => details.into(),

@@ -45,6 +45,9 @@ struct Wanted {
     kind: Option<EventKind>,
 }
 
+/// The parameters that choose events, of a list and of a stream.
+const WANTED: [&str; 3] = ["after", "quota_id", "event_type"];
+
 const MAX_LIMIT: u32 = 100;
 const DEFAULT_LIMIT: u32 = 50;
 
@@ -75,7 +78,7 @@ pub(super) async fn list(
     query: Query,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadEvents).await?;
-    let mut reader = query.reader();
+    let mut reader = query.reader(&[&WANTED, &["order", "before", "deliveries", "limit"]]);
     let wanted = Wanted::read(&mut reader);
     let told = || format!("limit must be a whole number from 1 to {MAX_LIMIT}");
     let limit: Option<u32> = reader.parsed("limit", told);

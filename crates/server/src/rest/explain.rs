@@ -77,15 +77,18 @@ pub(super) async fn explain(
     query: Query,
 ) -> Result<Response, ApiError> {
     caller.may(Action::Explain).await?;
-    let reader = query.reader();
+    let reader = query.reader(&[&["scope", "identifier"]]);
     let asked = (scope(reader.text("scope")), subject(reader.text("identifier")));
     let (scope, subject) = match asked {
         (Ok(scope), Ok(subject)) => (scope, subject),
         (scope, subject) => {
-            let wrong = [scope.err(), subject.err()];
-            return Err(ApiError::Invalid(wrong.into_iter().flatten().collect()));
+            let mut wrong =
+                reader.finish().map_err(ApiError::into_details).err().unwrap_or_default();
+            wrong.extend(scope.err().into_iter().chain(subject.err()));
+            return Err(ApiError::Invalid(wrong));
         }
     };
+    reader.finish()?;
 
     let explanation = services.explain.explain(scope, subject).await;
     Ok(json::respond(&WireExplanation {

@@ -1,5 +1,7 @@
 //! JSON bodies, in and out.
 
+mod unknown;
+
 use std::pin::pin;
 
 use axum::{
@@ -12,7 +14,7 @@ use axum::{
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::{Deserialize, Serialize};
 
-use super::error::ApiError;
+use super::error::{ApiError, Detail};
 
 /// The most any request needs, with room to spare.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -22,12 +24,19 @@ pub(super) const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("applicati
 /// The most that a list of rules needs.
 pub(super) const MAX_LIST_BYTES: usize = 4 * 1024 * 1024;
 
+/// An object that a body can hold. It refuses unknown fields: one that is misspelt would otherwise be
+/// answered as if it had been left out.
+pub(super) trait WireObject<'a>: Deserialize<'a> {
+    /// Everything else that is wrong with an object that had unknown fields.
+    fn problems(self) -> Vec<Detail>;
+}
+
 /// A body that was sent as JSON; [`parse`](Self::parse) sees whether it is.
 pub(super) struct JsonBody<const MAX_BYTES: usize = MAX_BODY_BYTES>(Bytes);
 
 impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
     /// The object in the body, which it may borrow from.
-    pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
+    pub(super) fn parse<'a, T: WireObject<'a>>(&'a self) -> Result<T, ApiError> {
         let wrong = |message: String| Err(ApiError::BadBody(message));
         match self.0.trim_ascii_start().first() {
             None => return wrong("the body is empty; expected a JSON object".to_owned()),
@@ -43,10 +52,21 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
         };
         match serde_json::from_str(text) {
             Ok(object) => Ok(object),
-            Err(error) if error.is_data() => wrong(format!("the body does not fit: {error}")),
+            Err(error) if error.is_data() => Err(unfit::<T>(text, &error)),
             Err(error) => wrong(format!("the body is not valid JSON: {error}")),
         }
     }
+}
+
+/// What is wrong with JSON that is not a `T`: all fields, or what the parser stopped at.
+#[cold]
+fn unfit<'a, T: WireObject<'a>>(text: &'a str, error: &serde_json::Error) -> ApiError {
+    let (object, mut wrong) = unknown::parse::<T>(text);
+    if wrong.is_empty() {
+        return ApiError::BadBody(format!("the body does not fit: {error}"));
+    }
+    wrong.extend(object.map(T::problems).unwrap_or_default());
+    ApiError::Invalid(wrong)
 }
 
 impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {

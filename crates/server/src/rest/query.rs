@@ -16,8 +16,33 @@ pub(super) struct Reader<'q> {
     wrong: Vec<Detail>,
 }
 
+/// The parameters that choose a page.
+pub(super) const PAGE: [&str; 2] = ["page", "page_size"];
+
+/// The most unknown parameters that are listed, and how much of each name is shown.
+const MAX_LISTED: usize = 20;
+const MAX_NAME_CHARS: usize = 64;
+
 impl Query {
-    pub(super) fn reader(&self) -> Reader<'_> {
+    /// Reads the `known` parameters, and refuses all others: one that is misspelt would otherwise be
+    /// answered as if it had been left out.
+    pub(super) fn reader(&self, known: &[&[&str]]) -> Reader<'_> {
+        let mut reader = self.lenient_reader();
+        let known = || known.iter().copied().flatten().copied();
+        let names = reader.parameters.iter().map(|(name, _)| &**name);
+        let unknown = names.filter(|name| !known().any(|it| it == *name)).take(MAX_LISTED);
+        let told = |name: &str| {
+            let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
+            let known = known().collect::<Vec<_>>().join(", ");
+            let message = format!("unknown parameter {shown:?}; known here: {known}");
+            Detail::at(shown, "unknown", message)
+        };
+        reader.wrong = unknown.map(told).collect();
+        reader
+    }
+
+    /// Reads parameters that somebody else chose the names of.
+    pub(super) fn lenient_reader(&self) -> Reader<'_> {
         let parameters = form_urlencoded::parse(self.0.as_bytes()).collect();
         Reader { parameters, wrong: Vec::new() }
     }
@@ -78,7 +103,7 @@ impl Reader<'_> {
     }
 
     /// Refuses the request if anything did not fit.
-    pub(super) fn finish(self) -> Result<(), ApiError> {
-        if self.wrong.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self.wrong)) }
+    pub(super) fn finish(&self) -> Result<(), ApiError> {
+        if self.wrong.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self.wrong.clone())) }
     }
 }

@@ -27,7 +27,7 @@ use super::{
     json::{self, JsonBody},
     openapi::{self, Failing, Invalid, NoSuchQuota, Protected, QuotaExists, WithBody},
     page::WirePagination,
-    query::Query,
+    query::{PAGE, Query},
     rules::Named,
 };
 use crate::{area::Area, auth::Action, quotas::QuotaRefusal, services::Services};
@@ -67,7 +67,7 @@ pub(super) async fn list(
     query: Query,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadQuotas).await?;
-    let mut reader = query.reader();
+    let mut reader = query.reader(&[&["subject_type", "subject_id", "enabled_only"], &PAGE]);
     let filter = PolicyFilter {
         subject_type: reader
             .parsed("subject_type", || format!("subject_type {UnknownSubjectType}")),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use headgate_ratelimit::usecase::ResetError;
+use headgate::Key;
+use headgate_ratelimit::{Scope, usecase::ResetError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -12,7 +13,7 @@ use super::{
     check::{scope, subject, text},
     error::{ApiError, Detail},
     field::Field,
-    json::{self, JsonBody},
+    json::{self, JsonBody, WireObject},
     openapi::{self, Failing, Protected, WithBody},
 };
 use crate::{auth::Action, services::Services};
@@ -21,7 +22,7 @@ const MAX_REASON_CHARS: usize = 1000;
 
 /// Whose counters to reset.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(expecting = "a JSON object")]
+#[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = Reset)]
 pub(super) struct WireReset<'a> {
     /// What kind of subject.
@@ -62,21 +63,32 @@ pub(super) async fn reset(
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::ResetCounters).await?;
     let wire: WireReset<'_> = body.parse()?;
-    let scope = text("scope", &wire.scope).and_then(scope);
-    let subject = text("identifier", &wire.identifier).and_then(subject);
-    let (scope, subject, reason) = match (scope, subject, wire.reason()) {
-        (Ok(scope), Ok(subject), Ok(reason)) => (scope, subject, reason),
-        (scope, subject, reason) => {
-            let wrong = [scope.err(), subject.err(), reason.err()];
-            return Err(ApiError::Invalid(wrong.into_iter().flatten().collect()));
-        }
-    };
+    let (scope, subject, reason) = wire.read().map_err(ApiError::Invalid)?;
     services.reset_subject(scope, subject, reason, author).await?;
     let message = format!("rate limit counter reset for {scope}:{}", subject.subject());
     Ok(json::respond(&WireDone { success: true, message }))
 }
 
+impl<'a> WireObject<'a> for WireReset<'a> {
+    fn problems(self) -> Vec<Detail> {
+        self.read().err().unwrap_or_default()
+    }
+}
+
 impl WireReset<'_> {
+    /// Whose counters to reset, and why; or everything that is wrong with it.
+    fn read(&self) -> Result<(Scope, Key<'_>, Option<String>), Vec<Detail>> {
+        let scope = text("scope", &self.scope).and_then(scope);
+        let subject = text("identifier", &self.identifier).and_then(subject);
+        match (scope, subject, self.reason()) {
+            (Ok(scope), Ok(subject), Ok(reason)) => Ok((scope, subject, reason)),
+            (scope, subject, reason) => {
+                let wrong = [scope.err(), subject.err(), reason.err()];
+                Err(wrong.into_iter().flatten().collect())
+            }
+        }
+    }
+
     fn reason(&self) -> Result<Option<String>, Detail> {
         match text("reason", &self.reason)? {
             Some(text) if text.chars().count() > MAX_REASON_CHARS => {

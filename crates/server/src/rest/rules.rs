@@ -21,7 +21,7 @@ use super::{
     json::{self, JsonBody},
     openapi::{self, Changed, Conflict, Failing, Invalid, NoSuchRule, Protected, WithBody},
     page::WirePagination,
-    query::Query,
+    query::{PAGE, Query},
 };
 use crate::{auth::Action, services::Services};
 
@@ -65,7 +65,7 @@ pub(super) async fn list(
     query: Query,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadRules).await?;
-    let mut reader = query.reader();
+    let mut reader = query.reader(&[&["scope", "enabled_only", "search"], &PAGE]);
     let filter = RuleFilter {
         scope: reader.parsed("scope", || UnknownScope.to_string()),
         enabled_only: reader

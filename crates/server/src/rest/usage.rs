@@ -67,7 +67,8 @@ pub(super) async fn usage(
     query: Query,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadUsage).await?;
-    let reader = query.reader();
+    let reader = query.reader(&[&["rule_id", "identifier"]]);
+    reader.finish()?;
     let id = reader.text("rule_id").ok_or(ApiError::NoRuleId)?;
     let usage = services.usage.of(rule_id(id)?, reader.text("identifier")).await?;
     Ok(json::respond(&WireUsage::try_from(&usage)?))

@@ -34,4 +34,5 @@ mod rules;
 mod schemathesis;
 mod subjects;
 mod times;
+mod unknown_fields;
 mod windows;

@@ -12,7 +12,7 @@ use crate::{
     rest::{
         error::{ApiError, Detail},
         field::Field,
-        json::{self, JsonBody},
+        json::{self, JsonBody, WireObject},
         openapi::{Failing, WithBody},
     },
     services::Services,
@@ -23,7 +23,7 @@ const MAX_CHECKS: usize = 100;
 
 /// Checks that are decided together.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(expecting = "a JSON object")]
+#[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = Checks)]
 pub(in crate::rest) struct WireBatch<'a> {
     /// If one is denied, nothing is taken for any.
@@ -84,6 +84,12 @@ pub(in crate::rest) async fn check_batch(
     let results = questions.iter().zip(&verdicts);
     let results = results.map(|(question, verdict)| WireAnswer::new(question, verdict)).collect();
     Ok(json::respond(&WireAnswers { allowed, results }))
+}
+
+impl<'a> WireObject<'a> for WireBatch<'a> {
+    fn problems(self) -> Vec<Detail> {
+        self.validate().map_err(ApiError::into_details).err().unwrap_or_default()
+    }
 }
 
 impl WireBatch<'_> {

@@ -11,12 +11,13 @@ use utoipa::ToSchema;
 use crate::rest::{
     error::{ApiError, Detail},
     field::Field,
+    json::WireObject,
     window::{self, NotAWindow},
 };
 
 /// Whether a subject may go on.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(expecting = "a JSON object")]
+#[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = Check)]
 pub(in crate::rest) struct WireQuestion<'a> {
     /// What kind of subject.
@@ -39,6 +40,12 @@ pub(in crate::rest) struct WireQuestion<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<bool>)]
     dry_run: Field<'a>,
+}
+
+impl<'a> WireObject<'a> for WireQuestion<'a> {
+    fn problems(self) -> Vec<Detail> {
+        self.read().err().unwrap_or_default()
+    }
 }
 
 impl WireQuestion<'_> {

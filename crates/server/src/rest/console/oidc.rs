@@ -54,7 +54,7 @@ pub(super) async fn finish(
     let Some(oidc) = &services.console.oidc else {
         return Err(missing().await);
     };
-    let reader = query.reader();
+    let reader = query.lenient_reader();
     // The way back from the issuer says nothing of how it went.
     let secure = cookie::is_secure(&headers) || oidc.is_found_over_tls();
     let forget = cookie::set_way(secure, "", Duration::ZERO);

@@ -91,7 +91,7 @@ pub(super) async fn overview(
     query: Query,
 ) -> Result<Response, ApiError> {
     let actor = caller.actor(Action::Watch).await?;
-    let mut reader = query.reader();
+    let mut reader = query.reader(&[&["after"]]);
     let after = reader.parsed("after", || "after must be the seq of a beat".to_owned());
     reader.finish()?;
     let masked = !actor.may(Action::SeeSubjects);

@@ -18,7 +18,7 @@ use crate::{
         check::text,
         error::{ApiError, Detail},
         field::Field,
-        json::{self, JsonBody},
+        json::{self, JsonBody, WireObject},
         time,
     },
     services::Services,
@@ -30,6 +30,12 @@ use crate::{
 pub(super) struct WireSignIn<'a> {
     #[serde(borrow, default)]
     token: Field<'a>,
+}
+
+impl<'a> WireObject<'a> for WireSignIn<'a> {
+    fn problems(self) -> Vec<Detail> {
+        text("token", &self.token).err().into_iter().collect()
+    }
 }
 
 /// Who is signed in, and what they may do.

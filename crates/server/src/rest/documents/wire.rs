@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use crate::rest::{
     error::{ApiError, Detail},
     field::Field,
+    json::WireObject,
     time,
 };
 
@@ -61,6 +62,12 @@ pub(in crate::rest) struct WireState {
     #[serde(serialize_with = "time::serialize")]
     #[schema(value_type = String, format = DateTime)]
     seen_at: Timestamp,
+}
+
+impl<'a> WireObject<'a> for WirePut<'a> {
+    fn problems(self) -> Vec<Detail> {
+        self.read().map_err(ApiError::into_details).err().unwrap_or_default()
+    }
 }
 
 impl WirePut<'_> {

@@ -21,7 +21,7 @@ use tokio::{
 };
 use tracing::debug;
 
-use super::{EventDescription, Wanted, no_cursor};
+use super::{EventDescription, WANTED, Wanted, no_cursor};
 use crate::{
     auth::Action,
     events::{Events, Place, Stopping},
@@ -111,7 +111,7 @@ pub(in crate::rest) async fn follow(
     query: Query,
 ) -> Result<Response, ApiError> {
     let actor = caller.actor(Action::ReadEvents).await?;
-    let mut reader = query.reader();
+    let mut reader = query.reader(&[&WANTED]);
     let mut wanted = Wanted::read(&mut reader);
     if let Some(last) = headers.get(LAST_EVENT_ID) {
         let seq = last.to_str().ok().and_then(|text| text.parse().ok());

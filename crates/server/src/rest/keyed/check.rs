@@ -69,7 +69,8 @@ pub(in crate::rest) async fn check(
     head: &Parts,
     peer: Option<Peer>,
 ) -> Result<Response, ApiError> {
-    let parameters = Parameters::read(head)?.or_client(head, peer, &services.proxies);
+    let parameters =
+        Parameters::read(head, &Parameters::OF_CHECK)?.or_client(head, peer, &services.proxies);
     let limits = services.keyed.limits();
     let question = parameters.question(services.default_algorithm, limits)?;
 

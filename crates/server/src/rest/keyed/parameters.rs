@@ -24,20 +24,33 @@ enum Subject<'q> {
 }
 
 impl<'q> Parameters<'q> {
-    /// Reads the query. A parameter that stands twice could mean either.
-    pub(super) fn read(head: &'q Parts) -> Result<Self, Refusal> {
+    /// What a check says.
+    pub(super) const OF_CHECK: [&'static str; 3] = ["algorithm", "key", "permits"];
+    /// What names somebody's counters.
+    pub(super) const OF_SUBJECT: [&'static str; 2] = ["algorithm", "key"];
+
+    /// Reads the `known` parameters of the query. A parameter that stands twice could mean either; one that is misspelt would be
+    /// answered as if it had been left out.
+    pub(super) fn read(head: &'q Parts, known: &[&str]) -> Result<Self, Refusal> {
         let [mut algorithm, mut key, mut permits] = [None, None, None];
+        let mut unknown = Vec::new();
         let query = head.uri.query().unwrap_or_default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let place: &mut Option<Cow<'q, str>> = match &*name {
                 "algorithm" => &mut algorithm,
                 "key" => &mut key,
-                "permits" => &mut permits,
-                _ => continue,
+                "permits" if known.contains(&"permits") => &mut permits,
+                _ => {
+                    unknown.push(name);
+                    continue;
+                }
             };
             if place.replace(value).is_some() {
                 return Err(Refusal::Parameter(format!("{name} is given twice")));
             }
+        }
+        if !unknown.is_empty() {
+            return Err(refuse(&unknown, known));
         }
         let algorithm = algorithm.map(|name| name.parse()).transpose()?;
         Ok(Self { algorithm, key: key.map(Subject::Given), permits })
@@ -85,6 +98,19 @@ impl Subject<'_> {
             Self::Client(address) => address,
         }
     }
+}
+
+#[cold]
+fn refuse(unknown: &[Cow<'_, str>], known: &[&str]) -> Refusal {
+    const LISTED: usize = 20;
+    const SHOWN_CHARS: usize = 64;
+    let shown = |name: &Cow<'_, str>| {
+        let shown: String = name.chars().take(SHOWN_CHARS).collect();
+        format!("{shown:?}")
+    };
+    let names: Vec<String> = unknown.iter().take(LISTED).map(shown).collect();
+    let (names, known) = (names.join(", "), known.join(", "));
+    Refusal::Parameter(format!("unknown parameter {names}; known here: {known}"))
 }
 
 /// The key, if it is one that can name a state.

@@ -37,7 +37,7 @@ pub(in crate::rest) async fn remaining(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (head, _) = request.into_parts();
-    let parameters = Parameters::read(&head)?;
+    let parameters = Parameters::read(&head, &Parameters::OF_SUBJECT)?;
     let parameters = parameters.or_client(&head, Peer::of(&head), &services.proxies);
     let question = parameters.subject(services.default_algorithm)?;
 

@@ -53,7 +53,7 @@ pub(in crate::rest) async fn reset(
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::ResetCounters).await?;
     let (head, _) = request.into_parts();
-    let parameters = Parameters::read(&head)?;
+    let parameters = Parameters::read(&head, &Parameters::OF_SUBJECT)?;
     let key = parameters.subject(services.default_algorithm)?.key;
 
     services.reset_key(parameters.algorithm, key, author).await?;

@@ -12,9 +12,9 @@ use crate::{
     auth::Action,
     rest::{
         caller::Caller,
-        error::ApiError,
+        error::{ApiError, Detail},
         field::Field,
-        json::{self, JsonBody},
+        json::{self, JsonBody, WireObject},
         limit_headers,
         openapi::{Failing, NoSuchQuota, Protected, Undecided, WithBody},
         rules::Named,
@@ -63,12 +63,24 @@ pub(in crate::rest) async fn check(
     let id = quota_id(&id)?;
     let question: WireQuestion<'_> =
         body.as_ref().map(JsonBody::parse).transpose()?.unwrap_or_default();
-    let amount = match question.amount {
-        Field::Missing | Field::Null => None,
-        amount => Some(increment::amount(amount).map_err(|wrong| ApiError::Invalid(vec![wrong]))?),
-    };
+    let amount = question.amount().map_err(|wrong| ApiError::Invalid(vec![wrong]))?;
     let Checked { allowed, usage } = services.quotas.check(&id, amount).await?;
     let mut response = json::respond(&WireChecked { usage: (&usage).into(), allowed });
     limit_headers::write_quota(response.headers_mut(), &usage);
     Ok(response)
+}
+
+impl<'a> WireObject<'a> for WireQuestion<'a> {
+    fn problems(self) -> Vec<Detail> {
+        self.amount().err().into_iter().collect()
+    }
+}
+
+impl WireQuestion<'_> {
+    fn amount(self) -> Result<Option<u64>, Detail> {
+        match self.amount {
+            Field::Missing | Field::Null => Ok(None),
+            amount => increment::amount(amount).map(Some),
+        }
+    }
 }

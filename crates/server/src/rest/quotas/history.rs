@@ -17,7 +17,7 @@ use crate::{
         json,
         openapi::{Failing, Invalid, NoSuchQuota, Protected},
         page::WirePagination,
-        query::Query,
+        query::{PAGE, Query},
         rules::Named,
         time,
     },
@@ -83,7 +83,7 @@ pub(in crate::rest) async fn history(
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadQuotas).await?;
     let id = quota_id(&id)?;
-    let mut reader = query.reader();
+    let mut reader = query.reader(&[&PAGE]);
     let page = reader.page();
     reader.finish()?;
     let listed = services.quotas.history(&id, page).await?;

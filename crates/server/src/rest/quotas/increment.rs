@@ -18,7 +18,7 @@ use crate::{
         caller::Caller,
         error::{ApiError, Detail},
         field::Field,
-        json::{self, JsonBody},
+        json::{self, JsonBody, WireObject},
         limit_headers,
         openapi::{
             Exceeded, Failing, NoSuchQuota, Protected, RequestIdReused, Undecided, WithBody,
@@ -105,6 +105,13 @@ pub(in crate::rest) async fn increment(
     };
     let done = services.quotas.increment(&id, amount, request_id.as_deref()).await?;
     Ok(respond(&done))
+}
+
+impl<'a> WireObject<'a> for WireIncrement<'a> {
+    fn problems(self) -> Vec<Detail> {
+        let named = request_id(self.request_id, &HeaderMap::new()).err();
+        [amount(self.amount).err(), named].into_iter().flatten().collect()
+    }
 }
 
 /// How much, as far as that is a number. Whether so much can be used is for others to say.

@@ -13,9 +13,10 @@ use crate::{
     quotas::QuotaRefusal,
     rest::{
         caller::Caller,
+        check::text,
         error::{ApiError, Detail},
         field::Field,
-        json::{self, JsonBody},
+        json::{self, JsonBody, WireObject},
         openapi::{Failing, NoSuchQuota, Protected, WithBody},
         rules::Named,
         time,
@@ -70,8 +71,7 @@ pub(in crate::rest) async fn reset(
     let author = caller.may(Action::ResetQuotas).await?;
     let id = quota_id(&id)?;
     let wire: WireQuotaReset<'_> = body.parse()?;
-    let wrong = |message| ApiError::Invalid(vec![Detail::new("reason", "wrong_type", message)]);
-    let reason = wire.reason.text("reason").map_err(wrong)?.unwrap_or_default();
+    let reason = wire.reason().map_err(|wrong| ApiError::Invalid(vec![wrong]))?;
     let done = services.reset_quota(&id, reason, author).await;
     let done = done.map_err(QuotaRefusal::from)?;
     Ok(json::respond(&WireQuotaResetDone {
@@ -80,4 +80,16 @@ pub(in crate::rest) async fn reset(
         reset_at: done.reset_at,
         reset_by: done.reset_by,
     }))
+}
+
+impl<'a> WireObject<'a> for WireQuotaReset<'a> {
+    fn problems(self) -> Vec<Detail> {
+        self.reason().err().into_iter().collect()
+    }
+}
+
+impl WireQuotaReset<'_> {
+    fn reason(&self) -> Result<&str, Detail> {
+        Ok(text("reason", &self.reason)?.unwrap_or_default())
+    }
 }

@@ -5,7 +5,7 @@ use headgate_quota::{Draft, QuotaPolicy, QuotaUsage};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::rest::{field::Field, openapi, time};
+use crate::rest::{error::Detail, field::Field, json::WireObject, openapi, time};
 
 /// What a quota policy is to say. Optional fields that an update leaves out stay as they are; null takes them back.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -105,6 +105,13 @@ pub(in crate::rest) struct WireQuotaUsage {
     #[serde(serialize_with = "time::serialize")]
     #[schema(value_type = String, format = DateTime)]
     retrieved_at: Timestamp,
+}
+
+impl<'a> WireObject<'a> for WirePolicyDraft<'a> {
+    fn problems(self) -> Vec<Detail> {
+        let wrong = Draft::from(self).validate(None).err().unwrap_or_default();
+        wrong.into_iter().map(Detail::from).collect()
+    }
 }
 
 impl From<WirePolicyDraft<'_>> for Draft {

@@ -17,7 +17,7 @@ use crate::{
         caller::Caller,
         error::{ApiError, Detail},
         field::Field,
-        json::{self, JsonBody, MAX_LIST_BYTES},
+        json::{self, JsonBody, MAX_LIST_BYTES, WireObject},
         openapi::{Failing, ListConflict, Protected, WithBody},
     },
     services::Services,
@@ -27,7 +27,7 @@ const MAX_RULES: usize = 10_000;
 
 /// What the rules are to be.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(expecting = "a JSON object")]
+#[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = RuleList)]
 pub(in crate::rest) struct WireList<'a> {
     /// The rules. One with the scope, pattern and window of an existing rule changes that rule.
@@ -111,6 +111,12 @@ pub(in crate::rest) async fn apply(
         services.rules.carry_out(&plan, &author).await?;
     }
     Ok(json::respond(&WirePlan::new(&plan, !dry_run)))
+}
+
+impl<'a> WireObject<'a> for WireList<'a> {
+    fn problems(self) -> Vec<Detail> {
+        self.manner().map_err(ApiError::into_details).err().unwrap_or_default()
+    }
 }
 
 impl WireList<'_> {

@@ -5,11 +5,11 @@ use headgate_ratelimit::{Draft, RateLimitRule, RuleSpec};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::rest::{field::Field, openapi, time};
+use crate::rest::{error::Detail, field::Field, json::WireObject, openapi, time};
 
 /// What a rule is to say. Optional fields that an update leaves out stay as they are; null takes them back.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(expecting = "a JSON object")]
+#[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = RuleDraft)]
 pub(in crate::rest) struct WireDraft<'a> {
     /// A name for people.
@@ -88,6 +88,13 @@ pub(in crate::rest) struct WireSpec {
     #[schema(value_type = openapi::FailMode, required = false)]
     fail_mode: Option<&'static str>,
     enabled: bool,
+}
+
+impl<'a> WireObject<'a> for WireDraft<'a> {
+    fn problems(self) -> Vec<Detail> {
+        let wrong = Draft::from(self).validate(None).err().unwrap_or_default();
+        wrong.into_iter().map(Detail::from).collect()
+    }
 }
 
 impl From<WireDraft<'_>> for Draft {

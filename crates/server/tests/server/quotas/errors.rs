@@ -72,17 +72,28 @@ async fn amounts_that_cannot_be_are_refused() {
 async fn a_misspelt_field_charges_nothing() {
     let server = Server::start(&[]).await;
     let id = server.create_quota(&policy("misspelt", 10)).await;
-    for (path, body) in [
-        (format!("{QUOTAS}/{id}/usage/increment"), r#"{"amount":1,"requestId":"a"}"#),
-        (format!("{QUOTAS}/{id}/check"), r#"{"amuont":1}"#),
-        (format!("{QUOTAS}/{id}/usage/reset"), r#"{"reason":"a","amount":1}"#),
-        (QUOTAS.to_owned(), r#"{"name":"a","alert_treshold_percent":80}"#),
+    for (path, body, fields) in [
+        (
+            format!("{QUOTAS}/{id}/usage/increment"),
+            r#"{"amount":1,"requestId":"a"}"#,
+            &["requestId"][..],
+        ),
+        (format!("{QUOTAS}/{id}/check"), r#"{"amuont":1}"#, &["amuont"]),
+        (format!("{QUOTAS}/{id}/usage/reset"), r#"{"reason":"a","amount":1}"#, &["amount"]),
+        (
+            QUOTAS.to_owned(),
+            r#"{"name":"a","alert_treshold_percent":80}"#,
+            &["alert_treshold_percent", "subject_type", "subject_id", "limit", "period"],
+        ),
     ] {
         let refused = server.admin("POST", &path, body).await;
         let (status, code, message) = error(&refused);
         assert_eq!((status, code.as_str()), (400, "SYS_QUOTA_VALIDATION_ERROR"), "{path}");
-        assert!(message.contains("unknown field"), "{message}");
-        assert_eq!(refused.details(), []);
+        assert_eq!(message, "validation failed");
+        let details = refused.details();
+        let listed: Vec<&str> = details.iter().map(|(field, _)| field.as_str()).collect();
+        assert_eq!(listed, fields);
+        assert!(details[0].1.starts_with("unknown field"), "{details:?}");
     }
     assert_eq!(server.used(&id).await, 0);
 }
