@@ -5,13 +5,9 @@ use std::{
     time::Duration,
 };
 
-use headgate::{FailMode, Timestamp};
-use headgate_ratelimit::KeyedAlgorithm;
-use tracing::warn;
+use headgate::Timestamp;
 
-use crate::masked::Masked;
-
-/// Warns of degraded answers, one line for all of a while.
+/// Says when to warn of degraded answers of one kind: one line for all of a while.
 #[derive(Debug, Default)]
 pub(crate) struct OutageLog {
     /// When the next line may be written, in microseconds.
@@ -23,21 +19,12 @@ pub(crate) struct OutageLog {
 impl OutageLog {
     const EVERY: Duration = Duration::from_secs(10);
 
-    /// Tells of one answer, now or with the next that is told.
-    pub(crate) fn degraded(
-        &self,
-        now: Timestamp,
-        algorithm: KeyedAlgorithm,
-        key: Masked<'_>,
-        mode: FailMode,
-    ) {
-        if let Some(answers) = self.count(now) {
-            warn!(%algorithm, %key, %mode, answers, "The store cannot decide: fail mode {mode} answers");
-        }
+    pub(crate) const fn new() -> Self {
+        Self { next_line_at: AtomicU64::new(0), untold: AtomicU64::new(0) }
     }
 
-    /// Counts one; how many to tell of, if it is time.
-    fn count(&self, now: Timestamp) -> Option<u64> {
+    /// Counts one answer. Returns how many to tell of, if it is time for a line.
+    pub(crate) fn count(&self, now: Timestamp) -> Option<u64> {
         self.untold.fetch_add(1, Relaxed);
         let due = self.next_line_at.load(Relaxed);
         let next = (now + Self::EVERY).as_micros();

@@ -13,7 +13,7 @@ use headgate_ratelimit::{
     },
 };
 use headgate_service_config::ServiceConfigRepository;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::{
     auth::{Actor, Auth},
@@ -38,7 +38,7 @@ pub(crate) struct Services {
     pub(crate) default_algorithm: KeyedAlgorithm,
     /// Who may say for which client it asks.
     pub(crate) proxies: TrustedProxies,
-    pub(crate) outages: OutageLog,
+    pub(crate) outages: Outages,
     /// What Envoy is answered, if it is.
     pub(crate) envoy: Option<EnvoySurface>,
     pub(crate) usage: GetUsage,
@@ -65,6 +65,13 @@ pub(crate) struct Services {
     pub(crate) console: Console,
 }
 
+/// Degraded answers that no log line has told of: each kind has lines of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Outages {
+    rules: OutageLog,
+    keys: OutageLog,
+}
+
 impl Services {
     /// Decides, and counts what was decided; a dry run only says what would be.
     pub(crate) async fn decide(
@@ -81,6 +88,7 @@ impl Services {
             self.note(question, &verdict);
             verdict
         };
+        self.warn_degraded(question, &verdict);
         if self.tracer.is_some() {
             Span::decided(&[&verdict.decision]);
         }
@@ -89,10 +97,26 @@ impl Services {
 
     /// Remembers who was limited; whoever was admitted costs a look at a flag.
     pub(crate) fn note(&self, question: &Question<'_>, verdict: &Verdict) {
-        let Verdict { decision, rule } = verdict;
+        let Verdict { decision, rule, .. } = verdict;
         if !decision.allowed {
             let limited = Limited::by_rule(question.scope, question.subject.subject(), rule);
             self.console.hitters.note(limited, decision.at);
+        }
+    }
+
+    /// Warns of an answer that the store did not give, at most every few seconds.
+    pub(crate) fn warn_degraded(&self, question: &Question<'_>, verdict: &Verdict) {
+        let Some(mode) = verdict.decision.degraded else {
+            return;
+        };
+        if let Some(answers) = self.outages.rules.count(self.clock.now()) {
+            let (scope, identifier) = (question.scope, Masked(question.subject.subject()));
+            let rule = verdict.rule.id();
+            let rule = rule.map_or_else(|| "default".to_owned(), |id| id.to_string());
+            warn!(
+                %scope, %identifier, rule, %mode, answers,
+                "The store cannot decide checks: fail mode {mode} answers"
+            );
         }
     }
 
@@ -114,11 +138,34 @@ impl Services {
         }
         let (key, remaining) = (Masked(question.key.subject()), decision.remaining);
         match decision.degraded {
-            Some(mode) => self.outages.degraded(self.clock.now(), algorithm, key, mode),
+            Some(_) => self.warn_degraded_key(question, &verdict),
             None if decision.allowed => debug!(%algorithm, %key, remaining, "Request allowed"),
             None => debug!(%algorithm, %key, remaining, "Rate limit exceeded"),
         }
         Ok(verdict)
+    }
+
+    /// Says how a key stands, and takes nothing.
+    pub(crate) async fn peek_key(
+        &self,
+        question: &KeyedQuestion<'_>,
+    ) -> Result<KeyedVerdict<'_>, KeyedError> {
+        let verdict = self.keyed.peek(question).await?;
+        self.warn_degraded_key(question, &verdict);
+        Ok(verdict)
+    }
+
+    fn warn_degraded_key(&self, question: &KeyedQuestion<'_>, verdict: &KeyedVerdict<'_>) {
+        let Some(mode) = verdict.decision.degraded else {
+            return;
+        };
+        if let Some(answers) = self.outages.keys.count(self.clock.now()) {
+            let (algorithm, key) = (question.algorithm, Masked(question.key.subject()));
+            warn!(
+                %algorithm, %key, %mode, answers,
+                "The store cannot decide about keys: fail mode {mode} answers"
+            );
+        }
     }
 
     /// How long ago `started` was, to the microsecond. Reading this clock costs half of what reading

@@ -6,6 +6,7 @@ mod apply;
 mod check;
 mod config;
 mod crowded;
+mod degraded;
 mod deploy;
 mod export;
 #[cfg(target_os = "linux")]

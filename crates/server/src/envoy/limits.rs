@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use headgate::{FailMode, Limiter};
+use headgate::{FailMode, Limiter, Outcome};
+use tracing::warn;
 
 use super::{
     catalog::EnvoyCatalog,
@@ -9,7 +10,10 @@ use super::{
     question::Question,
     verdict::Verdict,
 };
-use crate::{config::DeniedConsumes, metrics::EnvoyNumbers};
+use crate::{config::DeniedConsumes, metrics::EnvoyNumbers, outage_log::OutageLog};
+
+/// How much of a domain's name a log line shows.
+const MAX_DOMAIN_CHARS: usize = 64;
 
 /// The use case: may a request with these descriptors go on?
 pub(crate) struct EnvoyLimits {
@@ -17,6 +21,7 @@ pub(crate) struct EnvoyLimits {
     limiter: Limiter,
     settings: Settings,
     numbers: EnvoyNumbers,
+    outages: OutageLog,
 }
 
 /// What the operator decided for all domains.
@@ -35,7 +40,7 @@ impl EnvoyLimits {
         settings: Settings,
         numbers: EnvoyNumbers,
     ) -> Self {
-        Self { catalog, limiter, settings, numbers }
+        Self { catalog, limiter, settings, numbers, outages: OutageLog::new() }
     }
 
     /// Why the files on disk are not in force, if they are not.
@@ -55,14 +60,29 @@ impl EnvoyLimits {
         let Settings { denied, fail_mode, shadow } = self.settings;
         let plan = Plan::new(question, matched, denied, fail_mode);
         let answers = plan.ask(&self.limiter).await?;
-        let degraded = answers.iter().flatten().any(|outcome| outcome.degraded.is_some());
+        let degraded = answers.iter().flatten().find(|outcome| outcome.degraded.is_some());
+        if let Some(outcome) = degraded {
+            self.warn_degraded(question, outcome);
+        }
         let mut verdict = plan.verdict(&answers);
-        self.count(question, &verdict, &labels, degraded);
+        self.count(question, &verdict, &labels, degraded.is_some());
         for status in &mut verdict.statuses {
             status.over &= !shadow && !status.rule.as_ref().is_some_and(|rule| rule.shadow);
         }
         verdict.over &= !shadow;
         Ok(verdict)
+    }
+
+    /// Warns of an answer that the store did not give, at most every few seconds.
+    fn warn_degraded(&self, question: &Question<'_>, outcome: &Outcome) {
+        let (Some(mode), Some(answers)) = (outcome.degraded, self.outages.count(outcome.at)) else {
+            return;
+        };
+        let domain: String = question.domain.chars().take(MAX_DOMAIN_CHARS).collect();
+        warn!(
+            domain, %mode, answers,
+            "The store cannot decide what Envoy asks: fail mode {mode} answers"
+        );
     }
 
     fn count(

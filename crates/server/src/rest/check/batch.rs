@@ -78,6 +78,9 @@ pub(in crate::rest) async fn check_batch(
             services.note(question, verdict);
         }
     }
+    for (question, verdict) in questions.iter().zip(&verdicts) {
+        services.warn_degraded(question, verdict);
+    }
     if services.tracer.is_some() {
         Span::decided(&verdicts.iter().map(|verdict| &verdict.decision).collect::<Vec<_>>());
     }

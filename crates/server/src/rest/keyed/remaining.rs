@@ -41,6 +41,6 @@ pub(in crate::rest) async fn remaining(
     let parameters = parameters.or_client(&head, Peer::of(&head), &services.proxies);
     let question = parameters.subject(services.default_algorithm)?;
 
-    let verdict = services.keyed.peek(&question).await?;
+    let verdict = services.peek_key(&question).await?;
     Ok(answer::remaining(&question, &verdict))
 }
