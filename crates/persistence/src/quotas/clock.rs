@@ -43,7 +43,10 @@ impl LedgerClock {
     /// Microseconds by which the machine's clock is ahead of the database's; negative if behind. 0
     /// until it was measured.
     pub fn skew(&self) -> i64 {
-        self.machine.now().as_micros().wrapping_sub(self.now().as_micros()).cast_signed()
+        match self.offset.load(Relaxed) {
+            UNMEASURED => 0,
+            _ => self.machine.now().as_micros().wrapping_sub(self.now().as_micros()).cast_signed(),
+        }
     }
 
     /// Reads the database's time from `row`, whose column `now` says when its transaction began: PostgreSQL's
