@@ -99,8 +99,10 @@ impl Stores {
         limit: &Limit,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
-        let capacity = config.memory.capacity.get() as usize;
-        let memory = Arc::new(MemoryStore::builder().capacity(capacity).build());
+        let memory = MemoryStore::builder()
+            .capacity(config.memory.capacity.get() as usize)
+            .overflow_bytes(config.memory.overflow_bytes.get() as usize);
+        let memory = Arc::new(memory.build());
         let Some(target) = config.redis.target().map_err(OpenError::Config)? else {
             let probe = Probe::new(Arc::clone(&memory), limit);
             return Ok(Self {

@@ -3,16 +3,17 @@
 //! A subject is known by a keyed fingerprint of its key, so that a decision
 //! probes one place in memory and a state takes 24 bytes. The number of subjects
 //! is bounded. States that mean nothing any more make room first; a live limit is
-//! never forgotten for the sake of a new key: past capacity, new keys share one
-//! allowance.
+//! never forgotten for the sake of a new key: past capacity, new keys are told apart
+//! by a sketch of fixed size, which never admits more than a key's limit and rarely less.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `store` | [`MemoryStore`]: picks shards, locks them in order |
+//! | `store` | [`MemoryStore`]: picks shards, decides |
+//! | `locked` | a batch's shards, locked in order, and its subjects |
 //! | `shard` | one lock's worth of subjects, and room for new ones |
 //! | `table` | fingerprint to slot, in one probe |
 //! | `slot` | states of fixed size, packed |
-//! | `overflow` | what new keys share past capacity |
+//! | `overflow` | the sketch of new keys' usage past capacity |
 //! | `fingerprint` | keyed hashing |
 //! | `numbered` | [`Numbered`]: subjects that are numbers already |
 //!
@@ -35,6 +36,7 @@
 //! ```
 
 mod fingerprint;
+mod locked;
 mod numbered;
 mod overflow;
 mod shard;

@@ -1,54 +1,161 @@
-//! What new keys share once the store is full of live limits.
+//! A sketch of what newcomers have used while the store is full of live limits.
+//!
+//! Every newcomer is mapped to one cell in each of four rows by a secret hash. A cell holds an
+//! upper bound of what each subject mapped to it has used, as a share of its allowance. The lowest
+//! of a newcomer's four bounds decides, so one cell with room is enough; an admission then raises
+//! all four to at least the new usage (a count-min sketch with conservative update). Since no bound
+//! is ever below a subject's real usage, no newcomer gets more than its limit. Newcomers whose four
+//! cells were all filled by others are denied although they have used nothing.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `group` | which limits share a table |
+//! | `level` | usage that flows back or ends with a window, as a point in time |
+//! | `held` | usage that is held until a quiet window has passed |
+//! | `newcomer` | the verbs for a subject without a place of its own |
 
-use std::collections::HashMap;
+mod group;
+mod held;
+mod level;
+mod newcomer;
 
-use headgate::{Account, Limit, Timestamp};
+use std::{
+    array,
+    collections::hash_map::RandomState,
+    hash::BuildHasher,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
-use crate::fingerprint::Shape;
+use headgate::{Limit, State, Timestamp};
 
-/// One account for every limit: together, all newcomers get what one subject would.
-#[derive(Debug, Default)]
+use self::group::{Encoding, Group};
+pub(crate) use self::newcomer::Newcomer;
+use crate::fingerprint::Fingerprint;
+
+/// Shared usage of all subjects that have no place of their own.
+///
+/// Cells are read and raised without a lock: the lock of a subject's shard keeps two decisions
+/// about the same subject apart, and different subjects only ever raise each other's cells.
+#[derive(Debug)]
 pub(crate) struct Overflow {
-    accounts: HashMap<Share, Account>,
-    /// How many decisions were made here.
-    pub(crate) decisions: u64,
-    now: Timestamp,
-}
-
-/// Limits of one shape and capacity share, at each place of a batch by itself:
-/// two newcomers in one batch must not wait for each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Share {
-    shape: Shape,
-    capacity: u64,
-    place: usize,
+    /// One for each row, so that nobody can predict which subjects share a cell.
+    secrets: [u64; Self::ROWS],
+    /// Cells in a row.
+    width: usize,
+    /// Allocated when the first newcomer of the group arrives.
+    tables: [OnceLock<Box<[AtomicU64]>>; Group::COUNT],
+    /// Latest time, in microseconds, at which any cell means anything.
+    live_until: AtomicU64,
+    decisions: AtomicU64,
 }
 
 impl Overflow {
-    /// Limits come from configuration, but some protocols let callers send them.
-    const MAX_SHARES: usize = 4096;
+    /// Cells of a subject.
+    pub(crate) const ROWS: usize = 4;
 
-    pub(crate) fn tick(&mut self, clock: Timestamp) -> Timestamp {
-        self.now = self.now.max(clock);
-        self.now
-    }
+    const MIN_WIDTH: usize = 16;
 
-    /// The share of `limit` at `place` in a batch.
-    pub(crate) fn share(&self, limit: &Limit, place: usize) -> Share {
-        let share = Share { shape: Shape::of(limit), capacity: limit.capacity(), place };
-        if self.accounts.len() < Self::MAX_SHARES || self.accounts.contains_key(&share) {
-            share
-        } else {
-            // Past that bound, all limits of one shape share: the smallest decides.
-            Share { capacity: 0, ..share }
+    /// Tables of at most `bytes` together.
+    pub(crate) fn new(bytes: usize) -> Self {
+        let random = RandomState::new();
+        let cells = bytes / (Group::COUNT * Self::ROWS * size_of::<AtomicU64>());
+        Self {
+            secrets: array::from_fn(|row| random.hash_one(row)),
+            width: cells.max(Self::MIN_WIDTH),
+            tables: [const { OnceLock::new() }; Group::COUNT],
+            live_until: AtomicU64::new(0),
+            decisions: AtomicU64::new(0),
         }
     }
 
-    pub(crate) fn take(&mut self, share: Share) -> Account {
-        self.accounts.remove(&share).unwrap_or_default()
+    /// Whether any newcomer's usage still counts.
+    #[inline]
+    pub(crate) fn is_live(&self, now: Timestamp) -> bool {
+        self.live_until.load(Relaxed) >= now.as_micros()
     }
 
-    pub(crate) fn put(&mut self, share: Share, account: Account) {
-        self.accounts.insert(share, account);
+    /// Decisions made here.
+    pub(crate) fn decisions(&self) -> u64 {
+        self.decisions.load(Relaxed)
+    }
+
+    pub(crate) fn count_decision(&self) {
+        self.decisions.fetch_add(1, Relaxed);
+    }
+
+    /// Upper bound of what the subject has used.
+    pub(crate) fn usage(&self, fingerprint: Fingerprint, limit: &Limit, now: Timestamp) -> State {
+        let group = Group::of(limit);
+        if !self.is_live(now) || self.tables[group.index()].get().is_none() {
+            return State::Fresh;
+        }
+        let cells = self.cells(group, fingerprint).map(|cell| cell.load(Relaxed));
+        match group.encoding() {
+            Encoding::Level => level::decode(level::lowest(cells), limit, now),
+            Encoding::Held => held::decode(held::lowest(cells, now), limit, now),
+        }
+    }
+
+    /// Raises the subject's cells to what it has used after an admission at `now`.
+    fn raise(&self, fingerprint: Fingerprint, limit: &Limit, state: &State, now: Timestamp) {
+        let group = Group::of(limit);
+        let cells = self.cells(group, fingerprint);
+        let until = match group.encoding() {
+            Encoding::Level => {
+                let value = level::encode(state, limit);
+                for cell in cells {
+                    cell.fetch_max(value, Relaxed);
+                }
+                // In a window, usage counts until its end, whatever share of it the cell's time is.
+                now.plus(limit.reset_after(state, now)).as_micros()
+            }
+            Encoding::Held => {
+                let value = held::encode(state, limit, now);
+                for cell in cells {
+                    let merge = |old| Some(held::merge(old, value, now));
+                    let _ = cell.fetch_update(Relaxed, Relaxed, merge);
+                }
+                held::until(value)
+            }
+        };
+        self.live_until.fetch_max(until, Relaxed);
+    }
+
+    /// Forgets the subject's usage: clears its lowest cell, which is enough to give it room. Of the
+    /// others in that cell, those with no fuller usage elsewhere get their allowance back, too.
+    pub(crate) fn clear(&self, fingerprint: Fingerprint, limit: &Limit, now: Timestamp) {
+        let group = Group::of(limit);
+        if !self.is_live(now) || self.tables[group.index()].get().is_none() {
+            return;
+        }
+        let cells = self.cells(group, fingerprint);
+        if let Some(lowest) = cells.iter().min_by_key(|cell| cell.load(Relaxed)) {
+            lowest.store(0, Relaxed);
+        }
+    }
+
+    /// The subject's cell in each row.
+    fn cells(&self, group: Group, fingerprint: Fingerprint) -> [&AtomicU64; Self::ROWS] {
+        let table = self.tables[group.index()].get_or_init(|| {
+            (0..Self::ROWS * self.width).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>()
+        });
+        array::from_fn(|row| {
+            let hash = mix(fingerprint.get() ^ self.secrets[row]);
+            let column = (u128::from(hash) * self.width as u128) >> 64;
+            &table[row * self.width + column as usize]
+        })
     }
 }
+
+/// Spreads every bit over all others.
+const fn mix(mut hash: u64) -> u64 {
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,9 +3,10 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
+    time::Duration,
 };
 
-use headgate::{Account, Cost, Limit, State, Timestamp};
+use headgate::{Account, Cost, Lease, Limit, State, Timestamp};
 
 use crate::{
     fingerprint::Fingerprint,
@@ -33,6 +34,8 @@ struct Rest {
     weight: usize,
     hand: usize,
     sweep_heavy_at: Timestamp,
+    /// Pending reservations of newcomers, who have no account here.
+    leases: HashMap<Fingerprint, Vec<Lease>, BuildHasherDefault<AsItIs>>,
 }
 
 #[derive(Debug)]
@@ -51,6 +54,10 @@ impl Shard {
 
     /// How often, in microseconds, all heavy accounts may be looked at.
     const HEAVY_SWEEP_EVERY: u64 = 100_000;
+
+    /// How many reservations of newcomers are remembered: one for so many slots, and a few.
+    const SLOTS_PER_LEASE: usize = 64;
+    const MIN_LEASES: usize = 16;
 
     pub(crate) fn new(capacity: usize) -> Self {
         let rest = Box::new(Rest { capacity, ..Rest::default() });
@@ -107,9 +114,9 @@ impl Shard {
         Some((state, allowed))
     }
 
-    /// Whether the subject has a state, or a place for one.
-    pub(crate) fn has_room_for(&mut self, fingerprint: Fingerprint, now: Timestamp) -> bool {
-        self.len() < self.rest.capacity || self.knows(fingerprint) || self.make_room(now)
+    /// Whether there is a place for one more subject.
+    pub(crate) fn has_room(&mut self, now: Timestamp) -> bool {
+        self.len() < self.rest.capacity || self.make_room(now)
     }
 
     /// Whether the subject has a state here.
@@ -129,6 +136,41 @@ impl Shard {
                 std::mem::take(&mut heavy.account)
             }
         }
+    }
+
+    /// Takes out the pending reservations of a subject that has no account here.
+    pub(crate) fn take_leases(&mut self, fingerprint: Fingerprint, now: Timestamp) -> Vec<Lease> {
+        let mut leases = self.rest.leases.remove(&fingerprint).unwrap_or_default();
+        leases.retain(|lease| lease.expires_at > now);
+        leases
+    }
+
+    /// Remembers the pending reservations of a subject that has no account here.
+    pub(crate) fn put_leases(&mut self, fingerprint: Fingerprint, leases: Vec<Lease>) {
+        if !leases.is_empty() {
+            self.rest.leases.insert(fingerprint, leases);
+        }
+    }
+
+    /// How long until one more reservation of a newcomer can be remembered beside its `own`; `None`
+    /// if it can be now.
+    pub(crate) fn no_lease_for(&mut self, own: &[Lease], now: Timestamp) -> Option<Duration> {
+        let most = Self::MIN_LEASES.max(self.rest.capacity / Self::SLOTS_PER_LEASE);
+        let others = &mut self.rest.leases;
+        others.retain(|_, leases| {
+            leases.retain(|lease| lease.expires_at > now);
+            !leases.is_empty()
+        });
+        let pending = others.values().map(Vec::len).sum::<usize>() + own.len();
+        let ends = |leases: &[Lease]| leases.iter().map(|lease| lease.expires_at).min();
+        let first = if own.len() >= Lease::MAX_PENDING {
+            ends(own)
+        } else if pending >= most {
+            others.values().map(Vec::as_slice).chain([own]).filter_map(ends).min()
+        } else {
+            None
+        };
+        first.map(|end| Duration::from_micros(end.since(now)))
     }
 
     pub(crate) fn put(

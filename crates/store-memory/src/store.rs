@@ -3,8 +3,8 @@
 use std::{fmt, hint, thread, time::Duration};
 
 use headgate::{
-    Account, Batch, Check, CheckError, Clock, Cost, Key, Limit, Outcome, Outcomes, Store,
-    StoreFuture, SystemClock, Timestamp, Verb, algorithm::Meter, limit::Rule,
+    Batch, Check, CheckError, Clock, Cost, Key, Limit, Outcome, Outcomes, Store, StoreFuture,
+    SystemClock, Timestamp, Verb, algorithm::Meter, limit::Rule,
 };
 use smallvec::SmallVec;
 use spin::{
@@ -14,7 +14,8 @@ use spin::{
 
 use crate::{
     fingerprint::{Fingerprint, Fingerprints, Shape},
-    overflow::{Overflow, Share},
+    locked::{Locked, Subject},
+    overflow::Overflow,
     shard::Shard,
     slot::Compact,
 };
@@ -23,8 +24,8 @@ use crate::{
 pub struct MemoryStore<C = SystemClock> {
     clock: C,
     pub(crate) fingerprints: Fingerprints,
-    shards: Box<[Line<Mutex<Shard>>]>,
-    overflow: Mutex<Overflow>,
+    pub(crate) shards: Box<[Line<Mutex<Shard>>]>,
+    pub(crate) overflow: Overflow,
 }
 
 /// Makes a [`MemoryStore`].
@@ -32,17 +33,18 @@ pub struct MemoryStore<C = SystemClock> {
 #[must_use = "a builder does nothing until it is built"]
 pub struct Builder<C = SystemClock> {
     capacity: usize,
+    overflow_bytes: usize,
     clock: C,
 }
 
 /// A lock is held for some tens of nanoseconds, less than it takes to put a waiting
 /// thread to sleep. Releasing this one is a plain store, and who waits yields.
-type Mutex<T> = SpinMutex<T, Yield>;
-type Guard<'a, T> = SpinMutexGuard<'a, T, Yield>;
+pub(crate) type Mutex<T> = SpinMutex<T, Yield>;
+pub(crate) type Guard<'a, T> = SpinMutexGuard<'a, T, Yield>;
 
 /// Keeps neighbours' locks out of each other's cache lines.
 #[repr(align(128))]
-struct Line<T>(T);
+pub(crate) struct Line<T>(pub(crate) T);
 
 /// How a subject stands after a decision. What that means for the caller is nobody else's
 /// business: it is worked out when the lock is free again.
@@ -54,16 +56,10 @@ pub(crate) struct Taken<S> {
 
 /// A subject that the table does not have, and its shard, which is locked.
 pub(crate) struct Absent<'s> {
+    overflow: &'s Overflow,
     shard: Guard<'s, Shard>,
     fingerprint: Fingerprint,
     now: Timestamp,
-}
-
-/// Where a check's account is kept.
-#[derive(Clone, Copy)]
-enum Home {
-    Shard(usize, Fingerprint),
-    Overflow(Share),
 }
 
 // === impl MemoryStore ===
@@ -72,9 +68,16 @@ impl MemoryStore {
     /// The default capacity.
     pub const CAPACITY: usize = 1_000_000;
 
+    /// The default of [`Builder::overflow_bytes`].
+    pub const OVERFLOW_BYTES: usize = 32 << 20;
+
     /// Makes a store with another capacity or clock.
     pub fn builder() -> Builder {
-        Builder { capacity: Self::CAPACITY, clock: SystemClock::new() }
+        Builder {
+            capacity: Self::CAPACITY,
+            overflow_bytes: Self::OVERFLOW_BYTES,
+            clock: SystemClock::new(),
+        }
     }
 }
 
@@ -151,7 +154,7 @@ impl<C: Clock> MemoryStore<C> {
         let now = shard.tick(clock);
         match shard.acquire(meter, fingerprint, cost, now) {
             Some((state, allowed)) => Ok(Taken { state, allowed, now }),
-            None => Err(Absent { shard, fingerprint, now }),
+            None => Err(Absent { overflow: &self.overflow, shard, fingerprint, now }),
         }
     }
 
@@ -176,28 +179,20 @@ impl<C: Clock> MemoryStore<C> {
         let mut locked = Locked::lock(self, fingerprints);
         let now = locked.tick(clock);
 
-        let mut accounts: SmallVec<[(Home, Account); 2]> = SmallVec::with_capacity(checks.len());
-        for (place, (check, fingerprint)) in checks.iter().zip(fingerprints).enumerate() {
-            let mut account = locked.take(self, place, check.limit(), *fingerprint, now);
-            account.1.settle(check.limit(), now);
-            accounts.push(account);
+        let mut subjects: SmallVec<[Subject; 2]> = SmallVec::with_capacity(checks.len());
+        for (check, fingerprint) in checks.iter().zip(fingerprints) {
+            subjects.push(locked.take(self, verb, check.limit(), *fingerprint, now));
         }
-        let permits = |(check, (_, account)): (&Check<'_>, &(Home, Account))| {
-            account.permits(check.limit(), verb, check.cost(), now)
-        };
-        let allowed: SmallVec<[bool; 2]> = checks.iter().zip(&accounts).map(permits).collect();
+        let permits = |(check, subject): (&Check<'_>, &Subject)| subject.permits(check, verb, now);
+        let allowed: SmallVec<[bool; 2]> = checks.iter().zip(&subjects).map(permits).collect();
         let all_allowed =
             checks.iter().zip(&allowed).all(|(check, room)| *room || !check.stake().binds());
 
         let mut outcomes = Outcomes::new();
-        for ((check, (home, mut account)), allowed) in checks.iter().zip(accounts).zip(allowed) {
-            let (limit, cost) = (check.limit(), check.cost());
-            if let (Home::Overflow(_), Some(overflow)) = (home, &mut locked.overflow) {
-                overflow.decisions += u64::from(verb != Verb::Peek);
-            }
-            account.act(check, verb, now, (allowed, all_allowed));
-            outcomes.push(account.outcome(limit, verb, cost, now, allowed));
-            locked.put(home, limit, account, now);
+        for ((check, mut subject), allowed) in checks.iter().zip(subjects).zip(allowed) {
+            subject.act(&self.overflow, check, verb, now, (allowed, all_allowed));
+            outcomes.push(subject.outcome(check, verb, now, allowed));
+            locked.put(self, subject, check.limit(), now);
         }
         outcomes
     }
@@ -213,13 +208,13 @@ impl<C: Clock> MemoryStore<C> {
         self.len() == 0
     }
 
-    /// How many decisions new keys had to share because the store was full.
+    /// How many decisions were about new keys that had to share because the store was full.
     pub fn overflowed(&self) -> u64 {
-        self.overflow.lock().decisions
+        self.overflow.decisions()
     }
 
     #[inline]
-    fn shard_of(&self, fingerprint: Fingerprint) -> usize {
+    pub(crate) fn shard_of(&self, fingerprint: Fingerprint) -> usize {
         fingerprint.get() as usize & (self.shards.len() - 1)
     }
 }
@@ -270,6 +265,10 @@ impl Absent<'_> {
     /// Decides for the subject, if there is room for it; `None` sends it the long way.
     #[inline(never)]
     pub(crate) fn take_first<M: Compact>(mut self, meter: &M, cost: Cost) -> Option<Outcome> {
+        // It may have used something while there was no room for it.
+        if self.overflow.is_live(self.now) {
+            return None;
+        }
         let first = self.shard.acquire_first(meter, self.fingerprint, cost, self.now);
         let (state, allowed) = first?;
         drop(self.shard);
@@ -288,9 +287,19 @@ impl<C: Clock> Builder<C> {
         Self { capacity: capacity.clamp(1, 1_000_000_000), ..self }
     }
 
+    /// Memory for telling new keys apart while the store is full: 4 KiB to 1 GiB. An eighth of it is
+    /// allocated for each group of limits whose new keys find no room.
+    ///
+    /// A new key is denied by mistake with a probability of at most `(n / (limit * width))^4`, where
+    /// `n` is what new keys took within the limit's window and `width` is the bytes over 256.
+    pub fn overflow_bytes(self, bytes: usize) -> Self {
+        Self { overflow_bytes: bytes.clamp(4 << 10, 1 << 30), ..self }
+    }
+
     /// The clock to ask.
     pub fn clock<D: Clock>(self, clock: D) -> Builder<D> {
-        Builder { capacity: self.capacity, clock }
+        let Self { capacity, overflow_bytes, .. } = self;
+        Builder { capacity, overflow_bytes, clock }
     }
 
     /// Makes the store.
@@ -304,7 +313,7 @@ impl<C: Clock> Builder<C> {
             clock: self.clock,
             fingerprints: Fingerprints::default(),
             shards: (0..count).map(|_| Line(Mutex::new(Shard::new(capacity)))).collect(),
-            overflow: Mutex::default(),
+            overflow: Overflow::new(self.overflow_bytes),
         }
     }
 }
@@ -327,70 +336,4 @@ fn wait_for<T>(mutex: &Mutex<T>) -> Guard<'_, T> {
         }
     }
     mutex.lock()
-}
-
-// === Locked ===
-
-/// The shards a batch needs, locked in order so that batches never wait in a circle.
-struct Locked<'s> {
-    shards: SmallVec<[(usize, Guard<'s, Shard>); 2]>,
-    overflow: Option<Guard<'s, Overflow>>,
-}
-
-impl<'s> Locked<'s> {
-    fn lock<C: Clock>(store: &'s MemoryStore<C>, fingerprints: &[Fingerprint]) -> Self {
-        let mut wanted: SmallVec<[usize; 2]> =
-            fingerprints.iter().map(|fingerprint| store.shard_of(*fingerprint)).collect();
-        wanted.sort_unstable();
-        wanted.dedup();
-        let shards = wanted.into_iter().map(|i| (i, store.shards[i].0.lock())).collect();
-        Self { shards, overflow: None }
-    }
-
-    fn shard(&mut self, shard: usize) -> &mut Shard {
-        let i = self.shards.partition_point(|(i, _)| *i < shard);
-        &mut self.shards[i].1
-    }
-
-    /// One time for the whole batch, behind none of its shards.
-    fn tick(&mut self, clock: Timestamp) -> Timestamp {
-        let now = self.shards.iter_mut().map(|(_, shard)| shard.tick(clock)).max();
-        let now = now.unwrap_or(clock);
-        for (_, shard) in &mut self.shards {
-            shard.tick(now);
-        }
-        now
-    }
-
-    fn take<C: Clock>(
-        &mut self,
-        store: &'s MemoryStore<C>,
-        place: usize,
-        limit: &Limit,
-        fingerprint: Fingerprint,
-        now: Timestamp,
-    ) -> (Home, Account) {
-        let shard = store.shard_of(fingerprint);
-        if self.shard(shard).has_room_for(fingerprint, now) {
-            let account = self.shard(shard).take(fingerprint, limit);
-            return (Home::Shard(shard, fingerprint), account);
-        }
-        let overflow = self.overflow.get_or_insert_with(|| store.overflow.lock());
-        overflow.tick(now);
-        let common = overflow.share(limit, place);
-        (Home::Overflow(common), overflow.take(common))
-    }
-
-    fn put(&mut self, home: Home, limit: &Limit, account: Account, now: Timestamp) {
-        match home {
-            Home::Shard(shard, fingerprint) => {
-                self.shard(shard).put(fingerprint, limit, account, now);
-            }
-            Home::Overflow(share) => {
-                if let Some(overflow) = &mut self.overflow {
-                    overflow.put(share, account);
-                }
-            }
-        }
-    }
 }

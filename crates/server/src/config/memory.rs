@@ -9,10 +9,15 @@ use super::Bounded;
 pub struct MemoryConfig {
     /// `memory.capacity`: how many subjects are told apart.
     pub capacity: Bounded<1, 1_000_000_000>,
+    /// `memory.overflow_bytes`: memory for telling new subjects apart past that.
+    pub overflow_bytes: Bounded<4_096, 1_073_741_824>,
 }
 
 impl Default for MemoryConfig {
     fn default() -> Self {
-        Self { capacity: Bounded::of::<{ MemoryStore::CAPACITY as u64 }>() }
+        Self {
+            capacity: Bounded::of::<{ MemoryStore::CAPACITY as u64 }>(),
+            overflow_bytes: Bounded::of::<{ MemoryStore::OVERFLOW_BYTES as u64 }>(),
+        }
     }
 }

@@ -64,7 +64,7 @@ sections! {
         url, urls, password, ca, cert, key, pool_size, timeout_ms, max_in_flight,
         max_new_subjects_per_second, key_prefix, connect_timeout_seconds,
     }
-    MemoryConfig { capacity }
+    MemoryConfig { capacity, overflow_bytes }
     RateLimitConfig { fail_open, default_limit, default_window_seconds, replicas, refresh_interval_seconds }
     RateLimiterConfig {
         algorithm, fail_mode, token_bucket, sliding_window, sliding_window_counter, fixed_window,

@@ -281,6 +281,10 @@ fn each_mistake_is_named_by_its_place() {
             "memory.capacity (config.yaml:2): expected a whole number from 1 to 1000000000, got \"-1\"",
         ),
         (
+            "memory:\n  overflow_bytes: 4095\n",
+            "memory.overflow_bytes (config.yaml:2): expected a whole number from 4096 to 1073741824, got \"4095\"",
+        ),
+        (
             "redis:\n  timeout_ms: 0\n",
             "redis.timeout_ms (config.yaml:2): expected a whole number from 1 to 60000, got \"0\"",
         ),

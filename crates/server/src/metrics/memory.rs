@@ -32,7 +32,7 @@ impl MemoryCollector {
     fn overflowed(&self) -> Option<IntCounter> {
         let counter = IntCounter::new(
             "headgate_memory_overflowed_total",
-            "Decisions in which new subjects shared one allowance because the memory store was full.",
+            "Decisions about new subjects that shared buckets because the memory store was full.",
         );
         let counter = counter.ok()?;
         counter.inc_by(self.memory.overflowed());

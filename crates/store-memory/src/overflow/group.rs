@@ -1,0 +1,46 @@
+//! Which limits share a table.
+
+use headgate::{Limit, limit::Rule};
+
+/// Limits whose usage is encoded alike and lasts about as long. A limit by the hour never fills the
+/// cells of one by the second, which would keep those shut for an hour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Group(usize);
+
+/// Meaning of a cell's 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    /// See [`level`](super::level).
+    Level,
+    /// See [`held`](super::held).
+    Held,
+}
+
+/// Longest time that the usage of a group's limits lasts, in microseconds; the last has none.
+const LASTS: [u64; 3] = [10_000_000, 600_000_000, 36_000_000_000];
+
+impl Group {
+    pub(super) const COUNT: usize = 2 * (LASTS.len() + 1);
+
+    pub(super) fn of(limit: &Limit) -> Self {
+        let (encoding, lasts) = match limit.rule() {
+            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => {
+                (Encoding::Level, bucket.fill_time())
+            }
+            Rule::FixedWindow(window) => (Encoding::Level, window.window()),
+            Rule::Calendar(_) => (Encoding::Level, u64::MAX),
+            Rule::SlidingWindow(window) => (Encoding::Held, window.window()),
+            Rule::SlidingWindowCounter(window) => (Encoding::Held, window.window()),
+        };
+        let scale = LASTS.iter().filter(|longest| lasts > **longest).count();
+        Self(2 * scale + usize::from(encoding == Encoding::Held))
+    }
+
+    pub(super) const fn index(self) -> usize {
+        self.0
+    }
+
+    pub(super) const fn encoding(self) -> Encoding {
+        if self.0.is_multiple_of(2) { Encoding::Level } else { Encoding::Held }
+    }
+}

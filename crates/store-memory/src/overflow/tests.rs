@@ -1,0 +1,86 @@
+use std::time::Duration;
+
+use headgate::{
+    Algorithm, Cost,
+    algorithm::{Period, bucket},
+};
+
+use super::*;
+
+const START: Timestamp = Timestamp::from_micros(1_772_928_123_456_789);
+
+fn limits() -> Vec<Limit> {
+    let windows = [1, 17, 60, 3_600, 86_400].map(Duration::from_secs);
+    let numbers = [1, 7, 10, 4_095, 4_096];
+    let algorithms = Algorithm::ALL.into_iter().filter(|name| *name != Algorithm::Calendar);
+    let limit = |algorithm, number, window| Limit::new(algorithm, number, window).unwrap();
+    let mut limits: Vec<Limit> = algorithms
+        .flat_map(|name| windows.map(|window| numbers.map(|number| limit(name, number, window))))
+        .flatten()
+        .collect();
+    for period in [Period::Day, Period::Month] {
+        limits.push(Limit::calendar(1_000_000, period, "Asia/Tokyo").unwrap());
+    }
+    limits
+}
+
+fn tables(overflow: &Overflow) -> usize {
+    overflow.tables.iter().filter(|table| table.get().is_some()).count()
+}
+
+#[test]
+fn what_was_charged_is_read_back_to_the_unit() {
+    for limit in limits() {
+        let overflow = Overflow::new(1 << 20);
+        let subject = Fingerprint::from(7);
+        for used in 1..=limit.capacity().min(20) {
+            let mut state = overflow.usage(subject, &limit, START);
+            assert!(limit.admit(&mut state, Cost::ONE, START), "{limit:?} after {used}");
+            overflow.raise(subject, &limit, &state, START);
+            let seen = overflow.usage(subject, &limit, START);
+            let left = limit.remaining(&seen, START);
+            assert_eq!(left, limit.capacity() - used, "{limit:?}");
+            assert_eq!(left, limit.remaining(&state, START), "{limit:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_of_it_when_the_limit_is_whole_again() {
+    for limit in limits() {
+        let overflow = Overflow::new(1 << 20);
+        let subject = Fingerprint::from(7);
+        let mut state = State::Fresh;
+        assert!(limit.admit(&mut state, Cost::ONE, START));
+        overflow.raise(subject, &limit, &state, START);
+        // Held usage is rounded up to the millisecond, and lasts for two of the counters' windows.
+        let whole = START.plus(limit.reset_after(&state, START).next_multiple_of(1_000) + 1_000);
+        let seen = overflow.usage(subject, &limit, whole);
+        assert_eq!(limit.remaining(&seen, whole), limit.capacity(), "{limit:?}");
+    }
+}
+
+#[test]
+fn a_table_is_allocated_for_the_first_newcomer_of_its_group() {
+    let overflow = Overflow::new(1 << 20);
+    let minute = Limit::token_bucket(10, Duration::from_secs(60)).unwrap();
+    let day = Limit::fixed_window(10, Duration::from_hours(24)).unwrap();
+    assert_eq!(overflow.usage(Fingerprint::from(7), &minute, START), State::Fresh);
+    assert_eq!(tables(&overflow), 0);
+    for (i, limit) in [&minute, &day, &minute].into_iter().enumerate() {
+        let mut state = State::Fresh;
+        limit.admit(&mut state, Cost::ONE, START);
+        overflow.raise(Fingerprint::from(i as u64), limit, &state, START);
+    }
+    assert_eq!(tables(&overflow), 2);
+    let bytes: usize = overflow.tables.iter().filter_map(OnceLock::get).map(|t| t.len() * 8).sum();
+    assert_eq!(bytes, (1 << 20) / Group::COUNT * 2);
+}
+
+#[test]
+fn a_far_future_is_not_taken_for_the_past() {
+    let limit = Limit::token_bucket(10, Duration::from_secs(60)).unwrap();
+    let rate = 10;
+    let far = State::Bucket(bucket::State { full_at: u64::MAX / 2, fraction: 9, rate });
+    assert_eq!(level::encode(&far, &limit), u64::MAX);
+}
