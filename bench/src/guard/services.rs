@@ -39,7 +39,7 @@ struct Hello;
 const BURST: u32 = 4_000_000_000;
 
 thread_local! {
-    static REQUEST: RefCell<Option<Request<()>>> = const { RefCell::new(None) };
+    static REQUEST: RefCell<Option<Request<Body>>> = const { RefCell::new(None) };
 }
 
 impl Entrant {
@@ -104,10 +104,10 @@ fn rival() -> GovernorLayer<PeerIpKeyExtractor, NoOpMiddleware, Body> {
 
 fn send_all<S>(mut service: S, clients: &[IpAddr], times: usize)
 where
-    S: Service<Request<()>, Response = Response<Body>, Error = Infallible>,
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
     let mut context = Context::from_waker(Waker::noop());
-    let mut request = Request::new(());
+    let mut request = Request::new(Body::empty());
     request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([127, 0, 0, 1], 1))));
     for _ in 0..times {
         for client in clients {
@@ -126,7 +126,7 @@ where
 
 // === impl Hello ===
 
-impl Service<Request<()>> for Hello {
+impl Service<Request<Body>> for Hello {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = Ready<Result<Response<Body>, Infallible>>;
@@ -135,7 +135,7 @@ impl Service<Request<()>> for Hello {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<()>) -> Self::Future {
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
         REQUEST.set(Some(request));
         ready(Ok(Response::new(Body::empty())))
     }

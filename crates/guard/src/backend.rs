@@ -1,6 +1,6 @@
 //! Where the guards count, whose time they go by, and whom they tell.
 
-use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{fmt, net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use headgate::{
     Breaker, Check, Clock, Cost, FailMode, FailurePolicy, Key, Limit, Store, StoreError,
@@ -9,7 +9,7 @@ use headgate::{
 use headgate_store_memory::MemoryStore;
 
 use crate::{
-    Denied, Observer, Reason,
+    AddressKey, Denied, Ipv6Prefix, Observer, Reason,
     judge::{Refusal, Ruling},
     name::{Name, NameError},
 };
@@ -41,6 +41,7 @@ pub struct Backend {
     counters: Counters,
     fail_mode: FailMode,
     namespace: Name,
+    ipv6: Ipv6Prefix,
     clock: Arc<dyn Clock>,
     observer: Option<Arc<dyn Observer>>,
 }
@@ -86,6 +87,7 @@ impl Backend {
             counters,
             fail_mode: FailMode::Local,
             namespace: Name::new("guard").unwrap_or_else(|_| unreachable!("it is a name")),
+            ipv6: Ipv6Prefix::default(),
             clock: Arc::new(SystemClock::new()),
             observer: None,
         }
@@ -102,6 +104,12 @@ impl Backend {
     /// stands there under their keys until it expires is that of the one before.
     pub fn namespace(self, namespace: &str) -> Result<Self, NameError> {
         Ok(Self { namespace: Name::new(namespace)?, ..self })
+    }
+
+    /// Length of the IPv6 networks that count as one client; 64 bits unless said.
+    #[must_use]
+    pub fn ipv6_prefix(self, ipv6: Ipv6Prefix) -> Self {
+        Self { ipv6, ..self }
     }
 
     /// The clock by which penalties run. The store has its own.
@@ -122,6 +130,15 @@ impl Backend {
 
     pub(crate) const fn time(&self) -> &Arc<dyn Clock> {
         &self.clock
+    }
+
+    pub(crate) const fn ipv6(&self) -> Ipv6Prefix {
+        self.ipv6
+    }
+
+    /// The key of `address` after `prefix`.
+    pub(crate) fn address_key(&self, prefix: &str, address: IpAddr) -> AddressKey {
+        AddressKey::grouped(prefix, address, self.ipv6)
     }
 
     pub(crate) fn prefix(&self, class: &str, tag: &str) -> Box<str> {

@@ -42,6 +42,8 @@ pub enum Reason {
     Capacity,
     /// A penalty for having been denied before.
     Penalty,
+    /// No limit: the service does not know where the request comes from.
+    UnknownPeer,
 }
 
 // === impl Denied ===
@@ -58,7 +60,7 @@ impl Denied {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Address,
         Self::Subject,
         Self::Peer,
@@ -66,6 +68,7 @@ impl Reason {
         Self::InFlight,
         Self::Capacity,
         Self::Penalty,
+        Self::UnknownPeer,
     ];
 
     /// The name in metrics and logs.
@@ -78,6 +81,7 @@ impl Reason {
             Self::InFlight => "in_flight",
             Self::Capacity => "capacity",
             Self::Penalty => "penalty",
+            Self::UnknownPeer => "unknown_peer",
         }
     }
 }

@@ -13,6 +13,7 @@
 //! | `header` | [`ForwardedBy`]: which header is walked |
 //! | `hops` | the addresses in a header, from the right, within bounds |
 //! | `address_key` | [`AddressKey`]: the text by which an address is counted |
+//! | `ipv6_prefix` | [`Ipv6Prefix`]: how much of an IPv6 address counts |
 //!
 //! ```
 //! use headgate_guard::{AddressKey, Cidr, TrustedProxies};
@@ -40,9 +41,11 @@ mod address_key;
 mod cidr;
 mod header;
 mod hops;
+mod ipv6_prefix;
 mod proxies;
 
 pub use address_key::AddressKey;
 pub use cidr::{Cidr, CidrError};
 pub use header::{ForwardedBy, ForwardedByError};
+pub use ipv6_prefix::{Ipv6Prefix, Ipv6PrefixError};
 pub use proxies::TrustedProxies;

@@ -12,7 +12,9 @@ use headgate_store_memory::{MemoryStore, Numbered};
 use smallvec::SmallVec;
 
 pub(crate) use self::refusal::Refusal;
-use crate::{AddressKey, Allowance, Backend, Escalation, Penalties, Reason, backend::Counters};
+use crate::{
+    AddressKey, Allowance, Backend, Escalation, Ipv6Prefix, Penalties, Reason, backend::Counters,
+};
 
 /// Asks the backend, and remembers who was denied.
 #[derive(Debug)]
@@ -40,6 +42,7 @@ pub(crate) struct AskOfAddress<'a> {
     /// Stands for the prefix, where a number costs less than a text.
     pub(crate) space: u64,
     pub(crate) address: &'a IpAddr,
+    pub(crate) ipv6: Ipv6Prefix,
     pub(crate) allowance: &'a Allowance,
 }
 
@@ -91,7 +94,7 @@ impl Judge {
         ask: &AskOfAddress<'_>,
         escalation: Option<&Escalation>,
     ) -> Option<Ruling> {
-        let text = AddressKey::with_prefix(ask.prefix, *ask.address);
+        let text = ask.text();
         let asks = [ask.with_key(Key::new(&text).ok()?)];
         if let Err(refusal) = self.refuse_early(&asks, escalation) {
             return Some(Err(refusal));
@@ -112,7 +115,7 @@ impl Judge {
         if let Some(ruling) = self.decide_now_of_address(ask, escalation) {
             return ruling;
         }
-        let text = AddressKey::with_prefix(ask.prefix, *ask.address);
+        let text = ask.text();
         // A prefix of plain words before an address is a key.
         let Ok(key) = Key::new(&text) else {
             return Ok(None);
@@ -261,7 +264,7 @@ impl QuickLimit<'_> {
 // === impl AskOfAddress ===
 
 impl<'a> AskOfAddress<'a> {
-    /// The address as a number: IPv4 by itself, IPv6 by its network of 64 bits.
+    /// The address as a number: IPv4 by itself, IPv6 by its network.
     #[inline]
     fn subject(&self) -> Numbered {
         let number_of_v4 = |v4: Ipv4Addr| u64::from(v4.to_bits());
@@ -269,10 +272,14 @@ impl<'a> AskOfAddress<'a> {
             IpAddr::V4(v4) => (self.space, number_of_v4(*v4)),
             IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
                 Some(v4) => (self.space, number_of_v4(v4)),
-                None => (!self.space, (v6.to_bits() >> 64) as u64),
+                None => (!self.space, self.ipv6.network(*v6)),
             },
         };
         Numbered { space, number }
+    }
+
+    fn text(&self) -> AddressKey {
+        AddressKey::grouped(self.prefix, *self.address, self.ipv6)
     }
 
     const fn with_key(&self, key: Key<'a>) -> Ask<'a> {

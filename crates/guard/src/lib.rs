@@ -11,6 +11,7 @@
 //! | [`allowance`], [`subject`], [`name`] | values that cannot be constructed wrong |
 //! | [`denied`], [`observer`] | who has to wait and why, and who is told |
 //! | [`backend`] | where it is counted: in this process, or in a store that several share |
+//! | [`drain`] | refusals that come before a request's body was read |
 
 //!
 //! # Ten lines
@@ -43,6 +44,8 @@
 pub mod allowance;
 pub mod backend;
 pub mod denied;
+pub mod drain;
+mod error;
 pub mod escalation;
 pub mod identity;
 pub mod in_flight;
@@ -57,8 +60,13 @@ pub mod websocket;
 pub use allowance::Allowance;
 pub use backend::Backend;
 pub use denied::{Denied, Reason};
+pub use drain::{DrainLayer, Held, HeldBody, Persistence, UnreadBody};
+pub use error::GuardError;
 pub use escalation::{Escalation, EscalationError, Penalties};
-pub use identity::{AddressKey, Cidr, CidrError, ForwardedBy, ForwardedByError, TrustedProxies};
+pub use identity::{
+    AddressKey, Cidr, CidrError, ForwardedBy, ForwardedByError, Ipv6Prefix, Ipv6PrefixError,
+    TrustedProxies,
+};
 pub use in_flight::{Busy, InFlight, InFlightLimits, Permit};
 pub use name::NameError;
 pub use observer::{Observer, Rejections, Surface};
@@ -67,7 +75,7 @@ pub use subject::Subject;
 pub use tower::{
     Class, Custom, Denial, Grpc, Guard, GuardBuilder, GuardLayer, GuardService, InFlightBody,
     InFlightFuture, InFlightLayer, InFlightService, PeerAddress, Policy, PolicyError, Render,
-    RequestHead, ResponseFuture, Routes, Standard,
+    RequestHead, ResponseFuture, Routes, Standard, UnknownPeers,
 };
 pub use websocket::{
     MessageKind, MessageLimits, WebSocketConnection, WebSocketGuard, WebSocketLimits,

@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use headgate::{Decision, Key, Space};
 
 use crate::{
-    AddressKey, Allowance, Backend, Denied, Escalation, Reason, Surface,
+    Allowance, Backend, Denied, Escalation, Reason, Surface,
     backend::UNKNOWN_WAIT,
     judge::{Ask, Asks, Judge, Refusal},
 };
@@ -103,7 +103,7 @@ impl PeerGuard {
         let key = match peer {
             PeerId::Node(id) => Key::new(id).map(|key| key.within(&node)),
             PeerId::Address(ip) => {
-                address = AddressKey::with_prefix(&inner.address, ip);
+                address = inner.judge.backend().address_key(&inner.address, ip);
                 Key::new(&address)
             }
         };

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `class`, `policy` | [`Class`], [`Policy`]: what is allowed, as an operator may change it |
 //! | `routes` | [`Routes`]: which request is of which class |
-//! | `peer` | [`PeerAddress`]: where the connection comes from |
+//! | `peer`, `unknown_peer` | [`PeerAddress`]: where the connection comes from, and [`UnknownPeers`] |
 //! | `guard`, `builder` | [`Guard`]: the policy in force, and decisions under it |
 //! | `rules` | a policy that is compiled for deciding |
 //! | `layer`, `service`, `future` | [`GuardLayer`]: the middleware |
@@ -24,6 +24,7 @@ mod policy;
 mod routes;
 mod rules;
 mod service;
+mod unknown_peer;
 
 pub use self::{
     builder::GuardBuilder,
@@ -37,4 +38,5 @@ pub use self::{
     policy::{Policy, PolicyError},
     routes::{RequestHead, Routes},
     service::GuardService,
+    unknown_peer::UnknownPeers,
 };

@@ -18,7 +18,7 @@ pub use self::{
     limits::{MessageKind, MessageLimits, WebSocketLimits},
 };
 use crate::{
-    AddressKey, Backend, Denied, InFlight, Reason, Surface,
+    Backend, Denied, InFlight, Reason, Surface,
     backend::UNKNOWN_WAIT,
     judge::{Ask, Judge, Refusal},
 };
@@ -106,7 +106,7 @@ impl WebSocketGuard {
     pub async fn connect(&self, address: IpAddr) -> Result<WebSocketConnection, Denied> {
         let inner = &*self.0;
         let limits = self.limits();
-        let key = AddressKey::with_prefix(&inner.connections, address);
+        let key = inner.judge.backend().address_key(&inner.connections, address);
         // The slot comes first: who gets none has not used up its rate.
         let concurrent = limits.concurrent_in_force();
         let permit = inner.open.acquire(&*key, concurrent).map_err(|busy| {

@@ -34,7 +34,8 @@ fn network(n: u64) -> IpAddr {
 }
 
 async fn take(guard: &Guard, address: IpAddr) -> Result<(), Denied> {
-    guard.check("public", address).await.map(|_| ())
+    let taken = guard.check("public", address).await;
+    taken.map(|_| ()).map_err(|error| *error.denied().expect("a class of the policy"))
 }
 
 async fn survives(escalation: Option<Escalation>) {

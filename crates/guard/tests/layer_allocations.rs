@@ -16,6 +16,7 @@ use std::{
 use bytes::Bytes;
 use headgate_guard::{Allowance, Cidr, Class, Guard, PeerAddress, Policy, Routes, TrustedProxies};
 use http::{Request, Response};
+use http_body_util::Empty;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tower::{Layer, Service};
 
@@ -25,7 +26,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 #[derive(Clone)]
 struct Hello;
 
-impl Service<Request<()>> for Hello {
+impl Service<Request<Empty<Bytes>>> for Hello {
     type Response = Response<Bytes>;
     type Error = Infallible;
     type Future = Ready<Result<Response<Bytes>, Infallible>>;
@@ -34,13 +35,13 @@ impl Service<Request<()>> for Hello {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, _: Request<()>) -> Self::Future {
+    fn call(&mut self, _: Request<Empty<Bytes>>) -> Self::Future {
         ready(Ok(Response::new(Bytes::new())))
     }
 }
 
-fn request(peer: &str) -> Request<()> {
-    let mut request = Request::new(());
+fn request(peer: &str) -> Request<Empty<Bytes>> {
+    let mut request = Request::new(Empty::new());
     *request.uri_mut() = "/v1/auth/challenge".parse().unwrap();
     request.headers_mut().insert("x-forwarded-for", "2001:db8:1:2::3".parse().unwrap());
     request.extensions_mut().insert(PeerAddress(SocketAddr::new(peer.parse().unwrap(), 80)));

@@ -7,10 +7,12 @@ use std::{
     ops::Deref,
 };
 
+use super::Ipv6Prefix;
+
 /// The text by which an address is counted.
 ///
-/// IPv4 counts by the address. IPv6 counts by the network of 64 bits, because whoever
-/// has one address there has all of them. An IPv4 address in IPv6 clothes is an IPv4
+/// IPv4 counts by the address. IPv6 counts by the network of 64 bits, or of as many as an
+/// [`Ipv6Prefix`] says, because whoever has one address there has all of them. An IPv4 address in IPv6 clothes is an IPv4
 /// address. The text is kept in place: making it allocates nothing.
 ///
 /// ```
@@ -53,6 +55,16 @@ impl AddressKey {
     /// If the prefix is longer than [`MAX_PREFIX_BYTES`](Self::MAX_PREFIX_BYTES).
     #[track_caller]
     pub fn with_prefix(prefix: &str, address: IpAddr) -> Self {
+        Self::grouped(prefix, address, Ipv6Prefix::default())
+    }
+
+    /// The same, with IPv6 networks of another length.
+    ///
+    /// # Panics
+    ///
+    /// If the prefix is longer than [`MAX_PREFIX_BYTES`](Self::MAX_PREFIX_BYTES).
+    #[track_caller]
+    pub fn grouped(prefix: &str, address: IpAddr, ipv6: Ipv6Prefix) -> Self {
         assert!(
             prefix.len() <= Self::MAX_PREFIX_BYTES,
             "a key's prefix must be at most {} bytes, got {}",
@@ -63,7 +75,7 @@ impl AddressKey {
         key.bytes[..prefix.len()].copy_from_slice(prefix.as_bytes());
         match address.to_canonical() {
             IpAddr::V4(v4) => key.push_v4(v4),
-            IpAddr::V6(v6) => key.push_network(v6),
+            IpAddr::V6(v6) => key.push_network(v6, ipv6),
         }
         key
     }
@@ -85,10 +97,11 @@ impl AddressKey {
         }
     }
 
-    /// The network of 64 bits. Its last four groups are zeros, and so the run of zeros that is
-    /// written `::` always is the one that reaches to the end.
-    fn push_network(&mut self, address: Ipv6Addr) {
-        let groups = &address.segments()[..4];
+    /// The network of at most 64 bits. Its last four groups are zeros, and so the run of zeros that
+    /// is written `::` always is the one that reaches to the end.
+    fn push_network(&mut self, address: Ipv6Addr, prefix: Ipv6Prefix) {
+        let network = Ipv6Addr::from_bits(u128::from(prefix.network(address)) << 64);
+        let groups = &network.segments()[..4];
         let significant = groups.iter().rposition(|group| *group != 0).map_or(0, |last| last + 1);
         for (i, group) in groups[..significant].iter().enumerate() {
             if i > 0 {
@@ -99,7 +112,7 @@ impl AddressKey {
                 self.push(HEX[usize::from(group >> (4 * digit) & 0xf)]);
             }
         }
-        for byte in *b"::/64" {
+        for byte in [b':', b':', b'/', b'0' + prefix.get() / 10, b'0' + prefix.get() % 10] {
             self.push(byte);
         }
     }
@@ -191,6 +204,22 @@ mod tests {
             let network = Ipv6Addr::new(a | 0x2000, b, c, d, 0, 0, 0, 0);
             let host = Ipv6Addr::new(a | 0x2000, b, c, d, 7, i, 7, i);
             assert_eq!(AddressKey::of(host.into()).as_str(), format!("{network}/64"));
+        }
+    }
+
+    #[test]
+    fn a_shorter_network_counts_as_one() {
+        let cases = [
+            (48, "2001:db8:1:2ff::4", "2001:db8:1::/48"),
+            (56, "2001:db8:1:2ff::4", "2001:db8:1:200::/56"),
+            (60, "2001:db8:1:2ff::4", "2001:db8:1:2f0::/60"),
+            (48, "::1", "::/48"),
+            (48, "::ffff:192.0.2.1", "192.0.2.1"),
+        ];
+        for (bits, address, expected) in cases {
+            let prefix = Ipv6Prefix::new(bits).unwrap();
+            let key = AddressKey::grouped("", address.parse().unwrap(), prefix);
+            assert_eq!(&*key, expected, "{address} by {bits}");
         }
     }
 

@@ -10,10 +10,11 @@ use arc_swap::ArcSwap;
 use http::Extensions;
 
 use super::{
-    Guard, Policy, PolicyError, Routes,
+    Guard, Policy, PolicyError, Routes, UnknownPeers,
     guard::Live,
     peer::FindPeer,
     rules::{Open, Rules},
+    unknown_peer::Complaint,
 };
 use crate::{Backend, TrustedProxies, judge::Judge};
 
@@ -25,6 +26,7 @@ pub struct GuardBuilder {
     backend: Option<Backend>,
     proxies: TrustedProxies,
     peer: FindPeer,
+    unknown_peers: UnknownPeers,
     tell_admitted: bool,
 }
 
@@ -36,6 +38,7 @@ impl GuardBuilder {
             backend: None,
             proxies: TrustedProxies::default(),
             peer: FindPeer::Usual,
+            unknown_peers: UnknownPeers::default(),
             tell_admitted: false,
         }
     }
@@ -52,13 +55,16 @@ impl GuardBuilder {
 
     /// How the peer of a connection is found; unless said, axum's `ConnectInfo<SocketAddr>` or
     /// [`PeerAddress`](crate::PeerAddress).
-    ///
-    /// All requests without a peer are counted together, as one client's.
     pub fn peer<F>(self, peer: F) -> Self
     where
         F: Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static,
     {
         Self { peer: FindPeer::By(Box::new(peer)), ..self }
+    }
+
+    /// What becomes of requests without a peer; [refused](UnknownPeers::Refuse) unless said.
+    pub fn unknown_peers(self, unknown_peers: UnknownPeers) -> Self {
+        Self { unknown_peers, ..self }
     }
 
     /// Tells those who are admitted, too, what they have left. It costs a few allocations.
@@ -75,6 +81,8 @@ impl GuardBuilder {
             judge,
             proxies: self.proxies,
             peer: self.peer,
+            unknown_peers: self.unknown_peers,
+            complaint: Complaint::default(),
             routes: self.routes,
             tell_admitted: self.tell_admitted,
             rules: ArcSwap::from_pointee(rules),

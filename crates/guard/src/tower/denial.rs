@@ -9,7 +9,7 @@ use http::{
 };
 
 use super::headers::{self, Standing};
-use crate::{Denied, Surface};
+use crate::{Denied, Reason, Surface};
 
 /// A denial that is about to be answered.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,8 @@ pub struct Denial<'a> {
     denied: Denied,
 }
 
-/// Puts a denial into an answer's words. Headers about limits are added to what it makes.
+/// Puts a denial into an answer's words. Headers about limits are added to what it makes; if the
+/// service does not know where requests come from, its status becomes 500, or `INTERNAL` for gRPC.
 pub trait Render<B> {
     /// The answer to a request that has to wait.
     fn render(&self, denial: &Denial<'_>) -> Response<B>;
@@ -37,6 +38,9 @@ pub struct Grpc;
 pub struct Custom<F>(Arc<F>);
 
 const BODY: &[u8] = br#"{"code":"RATE_LIMITED","message":"rate limited","details":null}"#;
+
+const FAILURE_BODY: &[u8] =
+    br#"{"code":"INTERNAL_ERROR","message":"internal error","details":null}"#;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -70,8 +74,28 @@ impl<'a> Denial<'a> {
     /// The answer in the words of `render`, and its headers.
     pub fn respond<B>(&self, render: &impl Render<B>) -> Response<B> {
         let mut response = render.render(self);
-        self.write(response.headers_mut());
+        if self.is_our_fault() {
+            self.write_failure(&mut response);
+        } else {
+            self.write(response.headers_mut());
+        }
         response
+    }
+
+    /// Whether the service was put together wrongly, and the client could do nothing about it.
+    fn is_our_fault(&self) -> bool {
+        self.denied.reason == Reason::UnknownPeer
+    }
+
+    /// Makes the answer one about the service, whatever its body says.
+    fn write_failure<B>(&self, response: &mut Response<B>) {
+        if response.headers().contains_key(GRPC_STATUS) {
+            let headers = response.headers_mut();
+            headers.insert(GRPC_STATUS, HeaderValue::from_static("13"));
+            headers.insert(GRPC_MESSAGE, HeaderValue::from_static("internal error"));
+        } else {
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+        }
     }
 
     /// Writes how long to wait, and how the limit stands that denied.
@@ -101,7 +125,8 @@ impl<B: From<Bytes>> Render<B> for Standard {
         if denial.denied.surface == Surface::Grpc {
             return resource_exhausted(B::from(Bytes::new()));
         }
-        let mut response = Response::new(B::from(Bytes::from_static(BODY)));
+        let body = if denial.is_our_fault() { FAILURE_BODY } else { BODY };
+        let mut response = Response::new(B::from(Bytes::from_static(body)));
         *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
         let json = HeaderValue::from_static("application/json");
         response.headers_mut().insert(CONTENT_TYPE, json);

@@ -14,12 +14,14 @@ use headgate::Decision;
 use http::{Extensions, Request};
 
 use super::{
-    GuardBuilder, GuardLayer, InFlightLayer, Policy, PolicyError, Routes,
+    GuardBuilder, GuardLayer, InFlightLayer, Policy, PolicyError, Routes, UnknownPeers,
     peer::FindPeer,
     rules::{Open, Rule, Rules},
+    unknown_peer::Complaint,
 };
 use crate::{
-    Denied, Subject, Surface, TrustedProxies,
+    Denied, GuardError, Reason, Subject, Surface, TrustedProxies,
+    backend::UNKNOWN_WAIT,
     judge::{Judge, Refusal, Ruling},
 };
 
@@ -34,6 +36,8 @@ pub(crate) struct Live {
     pub(super) judge: Judge,
     pub(super) proxies: TrustedProxies,
     pub(super) peer: FindPeer,
+    pub(super) unknown_peers: UnknownPeers,
+    pub(super) complaint: Complaint,
     pub(super) routes: Routes,
     pub(super) tell_admitted: bool,
     pub(super) rules: ArcSwap<Rules>,
@@ -43,7 +47,7 @@ pub(crate) struct Live {
 }
 
 /// Who asks, where nobody knows where the connection comes from.
-const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+pub(super) const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 // === impl Guard ===
 
@@ -105,32 +109,36 @@ impl Guard {
 
     /// The first stage for those who have no request: takes one of `class` for `address`.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If the policy has no such class.
-    pub async fn check(&self, class: &str, address: IpAddr) -> Result<Option<Decision>, Denied> {
+    /// If a limit denies, or if the policy has no such class.
+    pub async fn check(
+        &self,
+        class: &str,
+        address: IpAddr,
+    ) -> Result<Option<Decision>, GuardError> {
         let rules = self.0.rules.load_full();
-        let rule = rules.rule_named(class).expect("a class of the policy");
+        let rule = rules.rule_named(class)?;
         let ruling = self.0.before_auth(&rules, rule, address).await;
-        ruling.map_err(|refusal| self.0.denied(Surface::Http, rule, refusal))
+        ruling.map_err(|refusal| self.0.denied(Surface::Http, rule, refusal).into())
     }
 
     /// The second stage for those who have no request: takes one of `class` for `subject` and
     /// for `address`, or nothing.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If the policy has no such class.
+    /// If a limit denies, or if the policy has no such class.
     pub async fn check_subject(
         &self,
         class: &str,
         address: IpAddr,
         subject: &Subject,
-    ) -> Result<Option<Decision>, Denied> {
+    ) -> Result<Option<Decision>, GuardError> {
         let rules = self.0.rules.load_full();
-        let rule = rules.rule_named(class).expect("a class of the policy");
+        let rule = rules.rule_named(class)?;
         let ruling = self.0.after_auth(&rules, rule, address, Some(subject.as_str())).await;
-        ruling.map_err(|refusal| self.0.denied(Surface::Http, rule, refusal))
+        ruling.map_err(|refusal| self.0.denied(Surface::Http, rule, refusal).into())
     }
 }
 
@@ -149,13 +157,28 @@ impl Live {
         Some(self.proxies.client(peer, request.headers()))
     }
 
-    /// The client of `request`; all who come from nobody knows where are one.
+    /// The client whose allowance `request` takes from; `None` if it is to be refused because nobody
+    /// knows where it comes from.
     #[inline]
-    pub(super) fn client_or_nowhere<B>(&self, request: &Request<B>) -> IpAddr {
-        self.client(request).unwrap_or_else(|| {
-            self.judge.backend().unidentified();
-            NOWHERE
-        })
+    pub(super) fn counted_client<B>(&self, request: &Request<B>) -> Option<IpAddr> {
+        self.client(request).or_else(|| self.unknown_client())
+    }
+
+    #[cold]
+    fn unknown_client(&self) -> Option<IpAddr> {
+        if self.unknown_peers == UnknownPeers::Refuse {
+            return None;
+        }
+        self.judge.backend().unidentified();
+        Some(NOWHERE)
+    }
+
+    /// Refuses a request that comes from nobody knows where, and says so in the log.
+    #[cold]
+    pub(super) fn refuse_unknown_peer(&self) -> Refusal {
+        self.judge.backend().unidentified();
+        self.complaint.write();
+        Refusal::new(Reason::UnknownPeer, UNKNOWN_WAIT)
     }
 
     /// The first stage, if it takes no waiting.

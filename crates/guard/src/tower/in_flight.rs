@@ -15,7 +15,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{Custom, Denial, Grpc, Guard, Render, Standard, layer::Snapshot, service::surface};
-use crate::{AddressKey, Busy, Permit, Reason, backend::UNKNOWN_WAIT, judge::Refusal};
+use crate::{Busy, Permit, Reason, UnreadBody, backend::UNKNOWN_WAIT, judge::Refusal};
 
 /// Middleware that limits how many requests of an address are open at once, in each class that
 /// says so: see [`Class::in_flight`](crate::Class::in_flight).
@@ -49,6 +49,7 @@ pin_project! {
     enum State<F, B> {
         Inner { #[pin] future: F, permit: Option<Permit> },
         Denied { response: Option<Box<Response<B>>> },
+        Draining { future: Pin<Box<dyn Future<Output = Response<B>> + Send>> },
     }
 }
 
@@ -105,6 +106,8 @@ impl<S, R, A, B> Service<Request<A>> for InFlightService<S, R>
 where
     S: Service<Request<A>, Response = Response<B>>,
     R: Render<B>,
+    A: Body<Data: Send, Error: Send> + Send + 'static,
+    B: Send + 'static,
 {
     type Response = Response<InFlightBody<B>>;
     type Error = S::Error;
@@ -117,7 +120,7 @@ where
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let state = match self.open(&request) {
             Ok(permit) => State::Inner { future: self.inner.call(request), permit },
-            Err(response) => State::Denied { response: Some(response) },
+            Err(response) => State::refused(request, response),
         };
         InFlightFuture { state }
     }
@@ -137,9 +140,15 @@ impl<S, R> InFlightService<S, R> {
             let Some(in_flight) = &rule.in_flight else {
                 return Ok(None);
             };
-            let key = AddressKey::of(live.client_or_nowhere(request));
-            in_flight.open.acquire(&*key, in_flight.limits).map(Some).map_err(|busy| {
-                let refusal = Refusal::new(busy.reason(), UNKNOWN_WAIT);
+            let opened = match live.counted_client(request) {
+                Some(client) => {
+                    let key = live.judge.backend().address_key("", client);
+                    let opened = in_flight.open.acquire(&*key, in_flight.limits);
+                    opened.map_err(|busy| Refusal::new(busy.reason(), UNKNOWN_WAIT))
+                }
+                None => Err(live.refuse_unknown_peer()),
+            };
+            opened.map(Some).map_err(|refusal| {
                 let denied = live.denied(surface(request), rule, refusal);
                 Box::new(Denial::new(rule.name(), denied).respond(&self.render))
             })
@@ -159,6 +168,26 @@ impl Busy {
             Self::PerKey(_) => Reason::InFlight,
             Self::Total(_) => Reason::Capacity,
         }
+    }
+}
+
+// === impl State ===
+
+impl<F, B: Send + 'static> State<F, B> {
+    /// Answers a request whose body nobody has read.
+    fn refused<A>(request: Request<A>, mut response: Box<Response<B>>) -> Self
+    where
+        A: Body<Data: Send, Error: Send> + Send + 'static,
+    {
+        let (head, body) = request.into_parts();
+        let Some(unread) = UnreadBody::new(head.version, &head.headers, body) else {
+            return Self::Denied { response: Some(response) };
+        };
+        let future = Box::pin(async move {
+            unread.drain().await.write(response.headers_mut());
+            *response
+        });
+        Self::Draining { future }
     }
 }
 
@@ -183,6 +212,10 @@ where
                 }
                 None => Poll::Pending,
             },
+            Projected::Draining { future } => {
+                let response = ready!(future.as_mut().poll(context));
+                Poll::Ready(Ok(response.map(|body| InFlightBody { body, permit: None })))
+            }
         }
     }
 }

@@ -6,7 +6,11 @@ use std::{
 use http::{Extensions, Response};
 use tower_layer::Layer;
 
-use super::{Custom, Denial, Grpc, Guard, GuardService, Standard, guard::Live, rules::Rules};
+use super::{
+    Custom, Denial, Grpc, Guard, GuardService, Standard,
+    guard::Live,
+    rules::{Rule, Rules},
+};
 
 /// Middleware that limits requests: see [`Guard::layer`] and [`Guard::layer_after_auth`].
 ///
@@ -79,6 +83,18 @@ impl<S, R: Clone> Layer<S> for GuardLayer<R> {
 impl<R> fmt::Debug for GuardLayer<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GuardLayer").finish_non_exhaustive()
+    }
+}
+
+// === impl Stage ===
+
+impl Stage {
+    /// Whether this stage counts requests under `rule` by address.
+    pub(super) const fn counts_addresses(&self, rule: &Rule) -> bool {
+        match self {
+            Self::BeforeAuth => rule.by_address.is_some(),
+            Self::AfterAuth(_) => rule.by_address_after_auth.is_some(),
+        }
     }
 }
 

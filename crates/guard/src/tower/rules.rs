@@ -12,7 +12,8 @@ use http::Request;
 
 use super::{Class, Policy, PolicyError, Routes, routes::CompiledRoutes};
 use crate::{
-    AddressKey, Allowance, Backend, Escalation, InFlight, InFlightLimits, Reason,
+    AddressKey, Allowance, Backend, Escalation, GuardError, InFlight, InFlightLimits, Ipv6Prefix,
+    Reason,
     backend::UNKNOWN_WAIT,
     judge::{Ask, AskOfAddress, Asks, Refusal},
     name::Name,
@@ -39,6 +40,7 @@ pub(crate) struct Counted {
     prefix: Box<str>,
     /// Stands for the prefix, where a number costs less than a text.
     space: u64,
+    ipv6: Ipv6Prefix,
     allowance: Allowance,
 }
 
@@ -86,8 +88,10 @@ impl Rules {
     }
 
     /// The rule for a class, by its name.
-    pub(super) fn rule_named(&self, class: &str) -> Option<&Rule> {
-        place(self.policy.classes(), class).map(|place| self.rule(place))
+    pub(super) fn rule_named(&self, class: &str) -> Result<&Rule, GuardError> {
+        let place = place(self.policy.classes(), class);
+        let unknown = || GuardError::UnknownClass(class.chars().take(64).collect());
+        place.map(|place| self.rule(place)).ok_or_else(unknown)
     }
 
     pub(super) fn escalation(&self) -> Option<&Escalation> {
@@ -105,7 +109,7 @@ impl Rule {
     fn compile(class: &Class, limited: bool, backend: &Backend, open: &mut Open) -> Self {
         let counted = |allowance: &Option<Allowance>, tag| {
             let allowance = allowance.clone().filter(|_| limited)?;
-            Some(Counted::new(backend.prefix(class.name(), tag), allowance))
+            Some(Counted::new(backend.prefix(class.name(), tag), backend.ipv6(), allowance))
         };
         let in_flight = class.in_flight.filter(|_| limited).map(|limits| {
             let open = open.entry(class.name.clone()).or_insert_with(InFlight::new);
@@ -127,7 +131,8 @@ impl Rule {
     /// What the address and the subject of the second stage are called.
     pub(super) fn names_after_auth(&self, address: IpAddr) -> (AddressKey, Space<'_>) {
         let by_address = self.by_address_after_auth.as_ref();
-        let text = AddressKey::with_prefix(by_address.map_or("", Counted::prefix), address);
+        let ipv6 = by_address.map_or_else(Ipv6Prefix::default, |counted| counted.ipv6);
+        let text = AddressKey::grouped(by_address.map_or("", Counted::prefix), address, ipv6);
         (text, Space::new(self.by_subject.as_ref().map_or("", Counted::prefix), ""))
     }
 
@@ -168,11 +173,11 @@ impl Rule {
 // === impl Counted ===
 
 impl Counted {
-    fn new(prefix: Box<str>, allowance: Allowance) -> Self {
+    fn new(prefix: Box<str>, ipv6: Ipv6Prefix, allowance: Allowance) -> Self {
         // The same in every policy: what was counted stays counted. That nobody else has it is
         // all that is asked of it.
         let space = BuildHasherDefault::<DefaultHasher>::default().hash_one(&prefix);
-        Self { prefix, space, allowance }
+        Self { prefix, space, ipv6, allowance }
     }
 
     fn prefix(&self) -> &str {
@@ -186,8 +191,8 @@ impl Counted {
 
     #[inline]
     pub(super) fn ask_of<'a>(&'a self, address: &'a IpAddr) -> AskOfAddress<'a> {
-        let Self { prefix, space, allowance } = self;
-        AskOfAddress { prefix, space: *space, address, allowance }
+        let Self { prefix, space, ipv6, allowance } = self;
+        AskOfAddress { prefix, space: *space, address, ipv6: *ipv6, allowance }
     }
 
     fn ask<'a>(&'a self, key: Key<'a>, reason: Reason) -> Ask<'a> {

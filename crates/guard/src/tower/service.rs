@@ -6,17 +6,18 @@ use std::{
 };
 
 use http::{Method, Request, Response, Version, header::CONTENT_TYPE};
+use http_body::Body;
 use tower_service::Service;
 
 use super::{
     Denial, Render, ResponseFuture,
     future::Told,
-    guard::Live,
+    guard::{Live, NOWHERE},
     layer::{Snapshot, Stage},
     rules::{Asked, Rule, Rules},
 };
 use crate::{
-    Surface,
+    Surface, UnreadBody,
     judge::{Quick, Refusal, Ruling},
 };
 
@@ -44,7 +45,7 @@ where
     S: Service<Request<A>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send,
     R: Render<B> + Clone + Send + Sync + 'static,
-    A: Send + 'static,
+    A: Body<Data: Send, Error: Send> + Send + 'static,
     B: Send + 'static,
 {
     type Response = Response<B>;
@@ -81,7 +82,10 @@ impl<S, R> GuardService<S, R> {
             let Some(limit) = live.judge.quick(counted.allowance(), rules.escalation()) else {
                 return Quick::Unknown;
             };
-            limit.take(&counted.ask_of(&live.client_or_nowhere(request)))
+            match live.counted_client(request) {
+                Some(client) => limit.take(&counted.ask_of(&client)),
+                None => Quick::Unknown,
+            }
         })
     }
 
@@ -97,12 +101,12 @@ impl<S, R> GuardService<S, R> {
         S: Service<Request<A>, Response = Response<B>> + Clone + Send + 'static,
         S::Future: Send,
         R: Render<B> + Clone + Send + Sync + 'static,
-        A: Send + 'static,
+        A: Body<Data: Send, Error: Send> + Send + 'static,
         B: Send + 'static,
     {
         match self.verdict(quick, &request) {
             Verdict::Admitted(told) => ResponseFuture::inner(self.inner.call(request), told),
-            Verdict::Denied(response) => ResponseFuture::denied(response),
+            Verdict::Denied(response) => refuse(request, response),
             Verdict::Unknown(rules, place, address) => {
                 let clone = self.inner.clone();
                 // The one that was ready takes the request, when it is decided.
@@ -127,8 +131,14 @@ impl<S, R> GuardService<S, R> {
             if let Quick::Denied(refusal) = quick {
                 return self.deny(live, rule, request, *refusal);
             }
-            let address = live.client_or_nowhere(request);
-            self.rule_at_length(live, rules, place, address, request)
+            match live.counted_client(request) {
+                Some(client) => self.rule_at_length(live, rules, place, client, request),
+                // Nobody is counted by it.
+                None if !self.stage.counts_addresses(rule) => {
+                    self.rule_at_length(live, rules, place, NOWHERE, request)
+                }
+                None => self.deny(live, rule, request, live.refuse_unknown_peer()),
+            }
         })
     }
 
@@ -206,6 +216,7 @@ impl<S, R> GuardService<S, R> {
     where
         S: Service<Request<A>, Response = Response<B>>,
         R: Render<B>,
+        A: Body<Data: Send, Error: Send> + Send + 'static,
     {
         let (live, rule) = (Arc::clone(&self.snapshot.live), rules.rule(place));
         let (asked, ruling) = match self.stage.clone() {
@@ -217,7 +228,13 @@ impl<S, R> GuardService<S, R> {
             }
         };
         match self.conclude(&live, rule, asked, ruling, &request) {
-            Verdict::Denied(response) => Ok(*response),
+            Verdict::Denied(mut response) => {
+                let (head, body) = request.into_parts();
+                if let Some(unread) = UnreadBody::new(head.version, &head.headers, body) {
+                    unread.drain().await.write(response.headers_mut());
+                }
+                Ok(*response)
+            }
             Verdict::Unknown(..) => unreachable!("a ruling is an answer"),
             Verdict::Admitted(told) => {
                 let mut response = self.inner.call(request).await?;
@@ -227,6 +244,25 @@ impl<S, R> GuardService<S, R> {
                 Ok(response)
             }
         }
+    }
+}
+
+/// Answers a request whose body nobody has read.
+fn refuse<F, A, B, E>(
+    request: Request<A>,
+    mut response: Box<Response<B>>,
+) -> ResponseFuture<F, B, E>
+where
+    A: Body<Data: Send, Error: Send> + Send + 'static,
+    B: Send + 'static,
+{
+    let (head, body) = request.into_parts();
+    match UnreadBody::new(head.version, &head.headers, body) {
+        None => ResponseFuture::denied(response),
+        Some(unread) => ResponseFuture::waiting(async move {
+            unread.drain().await.write(response.headers_mut());
+            Ok(*response)
+        }),
     }
 }
 

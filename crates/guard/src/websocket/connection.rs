@@ -75,7 +75,7 @@ impl WebSocketConnection {
         let prefixes = &inner.messages[kind as usize];
         Keys {
             kind,
-            address: AddressKey::with_prefix(&prefixes.address, self.address),
+            address: inner.judge.backend().address_key(&prefixes.address, self.address),
             subject: Space::new(&prefixes.subject, ""),
         }
     }

@@ -26,7 +26,8 @@ fn punishing(escalation: Escalation) -> (Arc<ManualClock>, Guard) {
 }
 
 async fn ask(guard: &Guard, address: &str) -> Result<(), Denied> {
-    guard.check("public", address.parse().unwrap()).await.map(|_| ())
+    let taken = guard.check("public", address.parse().unwrap()).await;
+    taken.map(|_| ()).map_err(|error| *error.denied().unwrap())
 }
 
 /// Takes until it is denied.

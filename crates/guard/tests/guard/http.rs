@@ -141,22 +141,6 @@ async fn who_is_admitted_can_be_told_what_is_left() {
 }
 
 #[tokio::test]
-async fn those_from_nobody_knows_where_are_one_client_and_are_noticed() {
-    let rejections = Arc::new(Rejections::default());
-    let backend = Backend::memory().observer(Arc::clone(&rejections) as _);
-    let guard = Guard::builder(public(1), Routes::all("public")).backend(backend).build().unwrap();
-    let service = ServiceBuilder::new().layer(guard.layer()).service(hello());
-    let mut statuses = Vec::new();
-    for _ in 0..2 {
-        statuses.push(service.clone().oneshot(request()).await.unwrap().status().as_u16());
-    }
-    assert_eq!(statuses, [200, 429]);
-    assert_eq!(rejections.unidentified_count(), 2);
-    assert_eq!(rejections.count(Surface::Http, Reason::Address), 1);
-    assert_eq!(rejections.at(Surface::Grpc), 0);
-}
-
-#[tokio::test]
 async fn what_makes_no_policy_is_refused() {
     let twice = Policy::new([by_address("a", 1), by_address("a", 2)]).unwrap_err();
     assert_eq!(twice.to_string(), "class \"a\" stands twice in the policy");

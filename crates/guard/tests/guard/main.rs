@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod docs;
+mod early;
 mod escalation;
 mod flood;
 mod grpc;
 mod http;
 mod in_flight;
+mod ipv6;
 mod live;
 mod peers;
 mod privacy;
@@ -15,4 +17,5 @@ mod proxies;
 mod redis;
 mod stages;
 mod support;
+mod unknown_peer;
 mod websocket;

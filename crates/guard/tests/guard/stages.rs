@@ -1,7 +1,9 @@
 //! The second stage: by subject and by address, after authentication.
 
 use axum::{Router, extract::Request, middleware, response::Response};
-use headgate_guard::{Allowance, Backend, Class, Denied, Guard, Policy, Reason, Routes, Subject};
+use headgate_guard::{
+    Allowance, Backend, Class, Denied, Guard, GuardError, Policy, Reason, Routes, Subject,
+};
 
 use crate::support::{Server, by_clock, header, hello};
 
@@ -116,7 +118,8 @@ async fn handlers_can_ask_by_themselves() {
     let ask = async || guard.check_subject("protected", address, &subject).await;
     assert_eq!(ask().await.unwrap().unwrap().remaining, 1);
     ask().await.unwrap();
-    let Denied { reason, retry_after, .. } = ask().await.unwrap_err();
+    let error = ask().await.unwrap_err();
+    let Denied { reason, retry_after, .. } = *error.denied().unwrap();
     assert_eq!(reason, Reason::Subject);
     assert!(retry_after.as_secs() >= 29, "{retry_after:?}");
 }
@@ -126,4 +129,15 @@ async fn who_cannot_be_counted_is_not_let_in() {
     let server = Server::start(router(&guard(Backend::memory()))).await;
     let denied = server.get("/", &[("x-pubkey", "{a}")]).await;
     assert_eq!(denied.status(), 429);
+}
+
+#[tokio::test]
+async fn a_class_that_the_policy_does_not_have_is_an_error() {
+    let guard = guard(Backend::memory());
+    let (address, subject) = ("192.0.2.1".parse().unwrap(), Subject::new("a").unwrap());
+    let unknown = GuardError::UnknownClass("serach".to_owned());
+    assert_eq!(guard.check("serach", address).await, Err(unknown.clone()));
+    assert_eq!(guard.check_subject("serach", address, &subject).await, Err(unknown.clone()));
+    let text = r#"unknown class "serach": the policy has no class of that name"#;
+    assert_eq!(unknown.to_string(), text);
 }

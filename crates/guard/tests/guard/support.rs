@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc};
 use axum::{Router, body::Body, routing::get};
 use bytes::Bytes;
 use headgate::{Clock, ManualClock, Timestamp};
-use headgate_guard::{Allowance, Backend, Class, Guard, Policy, Routes};
+use headgate_guard::{Allowance, Backend, Class, Guard, PeerAddress, Policy, Routes};
 use headgate_store_memory::MemoryStore;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty};
@@ -117,6 +117,9 @@ pub(crate) fn by_clock() -> (Arc<ManualClock>, Backend) {
     (clock, backend)
 }
 
+/// A request of a client on this machine.
 pub(crate) fn request() -> Request<Body> {
-    Request::new(Body::empty())
+    let mut request = Request::new(Body::empty());
+    request.extensions_mut().insert(PeerAddress(SocketAddr::from(([127, 0, 0, 1], 1))));
+    request
 }

@@ -9,11 +9,14 @@ use axum::{
     http::{
         Method, Request,
         header::{CACHE_CONTROL, CONTENT_LENGTH},
+        request::Parts,
     },
     response::{IntoResponse, Response},
 };
+use headgate_guard::{Held, HeldBody, UnreadBody};
 use hyper::{body::Incoming, service::Service};
 use hyper_util::service::TowerToHyperService;
+use tokio::time::error::Elapsed;
 use tracing::{Level, debug, enabled, error, field::display, info};
 
 use super::{
@@ -66,21 +69,10 @@ impl Surface {
             tracer.http(request.headers(), method, route, &id)
         });
 
-        let answered = {
+        let (answered, unread) = {
             // Where they stand they stay: the future of a check is large, and would be moved with
             // every request.
-            let answering = pin!(async {
-                match method {
-                    _ if is_check => in_time(self.request_timeout, pin!(self.check(request))).await,
-                    "GET" | "POST" if path == keyed::check::PATH => {
-                        in_time(self.request_timeout, pin!(self.check_key(request, peer))).await
-                    }
-                    _ => {
-                        let answer = Box::pin(self.route(request, peer, &id));
-                        in_time(self.request_timeout, answer).await
-                    }
-                }
-            });
+            let answering = pin!(self.dispatch(request, peer, &id, path));
             within(span.as_ref(), answering).await
         };
         let mut response = answered.unwrap_or_else(|_| late(path).into_response());
@@ -103,14 +95,43 @@ impl Surface {
             response.headers_mut().insert(CACHE_CONTROL, keyed::NO_STORE);
         }
         response.headers_mut().insert(request_id::HEADER, id.into_header());
+        if let Some(unread) = unread {
+            unread.drain().await.write(response.headers_mut());
+        }
         response
     }
 }
 
 impl Surface {
+    /// Answers a request in time, or not; gives back what of its body was not read.
+    async fn dispatch(
+        &self,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+        id: &RequestId,
+        path: &str,
+    ) -> (Result<Response, Elapsed>, Option<UnreadBody<Incoming>>) {
+        let patience = self.request_timeout;
+        let (is_get, is_post) = (request.method() == Method::GET, request.method() == Method::POST);
+        if is_post && path == check::PATH {
+            let mut request = request.map(HeldBody::owned);
+            let answered = in_time(patience, pin!(self.check(&mut request))).await;
+            let (head, body) = request.into_parts();
+            (answered, body.unread(&head))
+        } else if (is_get || is_post) && path == keyed::check::PATH {
+            let (head, body) = request.into_parts();
+            let answered = in_time(patience, pin!(self.check_key(&head, peer))).await;
+            (answered, UnreadBody::new(head.version, &head.headers, body))
+        } else {
+            let (request, held) = Held::hold(request);
+            let answered = in_time(patience, Box::pin(self.route(request, peer, id))).await;
+            (answered, held.and_then(Held::unread))
+        }
+    }
+
     async fn route(
         &self,
-        mut request: Request<Incoming>,
+        mut request: Request<HeldBody<Incoming>>,
         peer: SocketAddr,
         id: &RequestId,
     ) -> Response {
@@ -124,23 +145,25 @@ impl Surface {
     }
 
     /// Almost every request is this one, so it does not ask the router where it belongs.
-    async fn check(&self, request: Request<Incoming>) -> Response {
+    async fn check(&self, request: &mut Request<HeldBody<Incoming>>) -> Response {
         match self.decide(request).await {
             Ok(response) => response,
             Err(error) => error.into_response(),
         }
     }
 
-    async fn decide(&self, request: Request<Incoming>) -> Result<Response, ApiError> {
-        <JsonBody>::announced(&request)?;
-        let body = JsonBody::read(request.into_body()).await?;
+    async fn decide(
+        &self,
+        request: &mut Request<HeldBody<Incoming>>,
+    ) -> Result<Response, ApiError> {
+        <JsonBody>::announced(request)?;
+        let body = JsonBody::read(request.body_mut()).await?;
         check::check(State(Arc::clone(&self.services)), body).await
     }
 
     /// Those who limit by keys ask only this, as often.
-    async fn check_key(&self, request: Request<Incoming>, peer: SocketAddr) -> Response {
-        let (head, _) = request.into_parts();
-        let answer = keyed::check::check(&self.services, &head, Some(Peer(peer))).await;
+    async fn check_key(&self, head: &Parts, peer: SocketAddr) -> Response {
+        let answer = keyed::check::check(&self.services, head, Some(Peer(peer))).await;
         answer.into_response()
     }
 }

@@ -10,6 +10,7 @@ mod connections;
 mod console;
 mod counted;
 mod docs;
+mod early;
 mod envoy;
 mod errors;
 mod events;

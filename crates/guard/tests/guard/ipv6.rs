@@ -1,0 +1,46 @@
+//! IPv6 networks that count as one client.
+
+use std::net::IpAddr;
+
+use headgate_guard::{
+    Allowance, Backend, Guard, InFlightLimits, Ipv6Prefix, PeerGuard, PeerId, PeerLimits, Routes,
+    WebSocketGuard, WebSocketLimits,
+};
+
+use crate::support::{by_clock, public};
+
+fn addresses() -> [IpAddr; 3] {
+    // The first two are in one /48, the third is not.
+    ["2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:2:1::1"].map(|text| text.parse().unwrap())
+}
+
+/// Who of the three is admitted where one request is, by networks of so many bits.
+async fn admitted(bits: u8, backend: Backend) -> [Vec<bool>; 3] {
+    let backend = backend.ipv6_prefix(Ipv6Prefix::new(bits).unwrap());
+    let guard = Guard::builder(public(1), Routes::all("public")).backend(backend.clone());
+    let guard = guard.build().unwrap();
+    let one = Allowance::per_minute(1).unwrap();
+    let limits = WebSocketLimits::new(InFlightLimits::new(100, 100)).connections(one.clone());
+    let sockets = WebSocketGuard::new(limits, backend.clone());
+    let many = Allowance::per_minute(100).unwrap();
+    let peers = PeerGuard::new(PeerLimits::new(one, many), backend);
+    let mut told = [Vec::new(), Vec::new(), Vec::new()];
+    for address in addresses() {
+        told[0].push(guard.check("public", address).await.is_ok());
+        told[1].push(sockets.connect(address).await.is_ok());
+        told[2].push(peers.admit(PeerId::Address(address)).await.is_ok());
+    }
+    told
+}
+
+#[tokio::test]
+async fn networks_are_as_long_as_configured_at_every_entrance() {
+    for backend in [Backend::memory, || by_clock().1] {
+        for told in admitted(64, backend()).await {
+            assert_eq!(told, [true, true, true]);
+        }
+        for told in admitted(48, backend()).await {
+            assert_eq!(told, [true, false, true]);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Requests without a peer address.
+
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+
+use axum::body::Body;
+use headgate_guard::{
+    Backend, Class, Guard, InFlightLimits, Policy, Reason, Rejections, Routes, Surface,
+    UnknownPeers,
+};
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use tokio::net::TcpListener;
+use tower::{ServiceBuilder, ServiceExt};
+use tracing::subscriber::DefaultGuard;
+
+use crate::support::{guard, hello, public};
+
+/// What is logged on this thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn listen(&self) -> DefaultGuard {
+        let log = self.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || log.clone());
+        tracing::subscriber::set_default(subscriber.with_ansi(false).finish())
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn without_peer() -> Request<Body> {
+    Request::new(Body::empty())
+}
+
+#[tokio::test]
+async fn they_are_refused_and_the_log_says_once_what_to_do() {
+    let rejections = Arc::new(Rejections::default());
+    let backend = Backend::memory().observer(Arc::clone(&rejections) as _);
+    let guard = Guard::builder(public(100), Routes::all("public")).backend(backend);
+    let layer = guard.build().unwrap().layer();
+    let service = ServiceBuilder::new().layer(layer).service(hello());
+    let log = Log::default();
+    let _listening = log.listen();
+    for _ in 0..3 {
+        let refused = service.clone().oneshot(without_peer()).await.unwrap();
+        assert_eq!(refused.status(), 500);
+        assert!(!refused.headers().contains_key("retry-after"));
+        let body = refused.into_body().collect().await.unwrap().to_bytes();
+        let expected = r#"{"code":"INTERNAL_ERROR","message":"internal error","details":null}"#;
+        assert_eq!(body, expected);
+    }
+    let text = log.text();
+    assert_eq!(text.matches("into_make_service_with_connect_info").count(), 1, "{text}");
+    assert_eq!(rejections.count(Surface::Http, Reason::UnknownPeer), 3);
+    assert_eq!(rejections.unidentified_count(), 3);
+}
+
+#[tokio::test]
+async fn a_router_that_is_served_without_connect_info_answers_500() {
+    let router = hello().layer(guard(100).layer());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = tokio::spawn(async move { axum::serve(listener, router).await });
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let io = hyper_util::rt::TokioIo::new(stream);
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::get("/").header("host", "guarded").body(Body::empty()).unwrap();
+    assert_eq!(sender.send_request(request).await.unwrap().status(), 500);
+    server.abort();
+}
+
+#[tokio::test]
+async fn other_stages_and_layers_refuse_them_too() {
+    let class = Class::new("public").unwrap().in_flight(InFlightLimits::new(1, 10));
+    let policy = Policy::new([class]).unwrap();
+    let guard = Guard::builder(policy, Routes::all("public")).build().unwrap();
+    let service = ServiceBuilder::new().layer(guard.in_flight_layer()).service(hello());
+    assert_eq!(service.oneshot(without_peer()).await.unwrap().status(), 500);
+
+    let class = Class::new("public").unwrap();
+    let class = class.by_address_after_auth(headgate_guard::Allowance::per_minute(9).unwrap());
+    let policy = Policy::new([class]).unwrap();
+    let guard = Guard::builder(policy, Routes::all("public")).build().unwrap();
+    let layer = guard.layer_after_auth(|_| Some("alice"));
+    let service = ServiceBuilder::new().layer(layer).service(hello());
+    assert_eq!(service.oneshot(without_peer()).await.unwrap().status(), 500);
+}
+
+#[tokio::test]
+async fn who_is_counted_by_subject_alone_needs_no_address() {
+    let class = Class::new("public").unwrap();
+    let class = class.by_subject(headgate_guard::Allowance::per_minute(1).unwrap());
+    let policy = Policy::new([class]).unwrap();
+    let guard = Guard::builder(policy, Routes::all("public")).build().unwrap();
+    let layer = guard.layer_after_auth(|_| Some("alice"));
+    let service = ServiceBuilder::new().layer(layer).service(hello());
+    assert_eq!(service.clone().oneshot(without_peer()).await.unwrap().status(), 200);
+    assert_eq!(service.oneshot(without_peer()).await.unwrap().status(), 429);
+}
+
+#[tokio::test]
+async fn a_custom_answer_becomes_a_500() {
+    let layer = guard(100).layer().respond_with(|_| {
+        let mut response = Response::new(Body::from("slow down"));
+        *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+        response
+    });
+    let service = ServiceBuilder::new().layer(layer).service(hello());
+    assert_eq!(service.oneshot(without_peer()).await.unwrap().status(), 500);
+}
+
+#[tokio::test]
+async fn they_are_one_client_where_the_service_says_so() {
+    let rejections = Arc::new(Rejections::default());
+    let backend = Backend::memory().observer(Arc::clone(&rejections) as _);
+    let guard = Guard::builder(public(1), Routes::all("public"))
+        .backend(backend)
+        .unknown_peers(UnknownPeers::CountTogether);
+    let layer = guard.build().unwrap().layer();
+    let service = ServiceBuilder::new().layer(layer).service(hello());
+    let mut statuses = Vec::new();
+    for _ in 0..2 {
+        statuses.push(service.clone().oneshot(without_peer()).await.unwrap().status().as_u16());
+    }
+    assert_eq!(statuses, [200, 429]);
+    assert_eq!(rejections.unidentified_count(), 2);
+    assert_eq!(rejections.count(Surface::Http, Reason::Address), 1);
+    assert_eq!(rejections.at(Surface::Grpc), 0);
+}

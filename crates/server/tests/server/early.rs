@@ -1,0 +1,61 @@
+//! Refusals that come before a request's body was read.
+
+use std::{collections::BTreeMap, net::SocketAddr};
+
+use headgate_testkit::{Nginx, require};
+use hyper::Request;
+
+use crate::harness::{Server, exchange};
+
+/// Requests of each kind.
+const COUNT: usize = 50;
+
+/// What each kind of upload is answered, and how often.
+type Statuses = BTreeMap<u16, usize>;
+
+/// Sends uploads of so many bytes through nginx, several at a time.
+async fn upload(nginx: SocketAddr, path: &str, content_type: &str, bytes: usize) -> Statuses {
+    let body = "x".repeat(bytes);
+    let mut statuses = Statuses::new();
+    for _ in 0..COUNT / 5 {
+        let send = || {
+            let request = Request::post(path).header("content-type", content_type);
+            exchange(nginx, request, &body)
+        };
+        let replies = tokio::join!(send(), send(), send(), send(), send());
+        let (a, b, c, d, e) = replies;
+        for reply in [a, b, c, d, e] {
+            *statuses.entry(reply.status.as_u16()).or_default() += 1;
+        }
+    }
+    statuses
+}
+
+#[tokio::test]
+async fn refused_uploads_behind_nginx_are_never_502() {
+    let server = Server::start(&[("rate_limiter.fixed_window.max_requests", "1")]).await;
+    let upstream = server.address;
+    let nginx = require!(Nginx::start(|port| {
+        format!(
+            "client_max_body_size 10m;\nupstream headgate {{ server {upstream}; keepalive 8; }}\n\
+             server {{\nlisten 127.0.0.1:{port};\nlocation / {{\nproxy_pass http://headgate;\n\
+             proxy_http_version 1.1;\nproxy_set_header Connection \"\";\n}}\n}}\n"
+        )
+    }));
+    let nginx = SocketAddr::from(([127, 0, 0, 1], nginx.port()));
+    let keyed = "/api/v1/rate-limit/check?algorithm=FIXED_WINDOW&key=k";
+    assert_eq!(server.post(keyed, "").await.status, 200);
+    let json = "application/json";
+    let cases = [
+        ("/api/v1/ratelimit/rules", json, 50_000, 401),
+        ("/api/v1/nowhere", json, 50_000, 404),
+        (keyed, json, 50_000, 429),
+        ("/api/v1/ratelimit/check", json, 100_000, 413),
+        ("/api/v1/ratelimit/check", json, 1_000_000, 413),
+        ("/api/v1/ratelimit/check", "text/plain", 50_000, 415),
+    ];
+    for (path, content_type, bytes, status) in cases {
+        let statuses = upload(nginx, path, content_type, bytes).await;
+        assert_eq!(statuses, Statuses::from([(status, COUNT)]), "{path}, {bytes} bytes");
+    }
+}
