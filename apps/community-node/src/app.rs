@@ -129,7 +129,7 @@ impl App {
             shutdown.await;
             stop.send_replace(true);
         };
-        let room = Room::new(self.node.config.proxies.clone());
+        let room = Room::new(self.node.config.proxies.clone(), self.node.config.ipv6);
         serve::serve(listener, routes, room, stopping).await;
         gossip.stop().await;
         Ok(())
@@ -142,13 +142,14 @@ fn guards(
     clock: &Arc<dyn Clock>,
 ) -> Result<headgate_guard::Backend, headgate_store_redis::ConfigError> {
     let clock = Arc::clone(clock);
-    Ok(match &config.backend {
+    let backend = match &config.backend {
         Backend::InMemory => headgate_guard::Backend::memory().clock(clock),
         Backend::Redis(url) => {
             let store = RedisStore::connect(RedisConfig::from_url(url.reveal())?);
             headgate_guard::Backend::shared(Arc::new(store), config.replicas).clock(clock)
         }
-    })
+    };
+    Ok(backend.ipv6_prefix(config.ipv6))
 }
 
 /// Keeps documents in force, once there are tables to read them from.

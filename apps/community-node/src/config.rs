@@ -6,7 +6,7 @@ mod variables;
 
 use std::{net::SocketAddr, num::NonZeroU32, time::Duration};
 
-use headgate_guard::{Cidr, ForwardedBy, TrustedProxies};
+use headgate_guard::{Cidr, ForwardedBy, Ipv6Prefix, TrustedProxies};
 use headgate_persistence::DatabaseConfig;
 use headgate_service_config::Reloader;
 use thiserror::Error;
@@ -28,6 +28,8 @@ pub struct Config {
     /// `CN_TRUSTED_PROXIES` and `CN_FORWARDED_BY`: whose word about a client's address is believed, and
     /// in which header.
     pub proxies: TrustedProxies,
+    /// `CN_IPV6_PREFIX`: how many bits of an IPv6 address make a client.
+    pub ipv6: Ipv6Prefix,
     /// `CN_BACKEND` and `CN_REDIS_URL`: who counts.
     pub backend: Backend,
     /// `CN_IROH_BIND`: where it gossips; nowhere if nothing is said.
@@ -77,6 +79,7 @@ const DATABASE_URL: &str = "CN_DATABASE_URL";
 const DATABASE_URL_FILE: &str = "CN_DATABASE_URL_FILE";
 const TRUSTED_PROXIES: &str = "CN_TRUSTED_PROXIES";
 const FORWARDED_BY: &str = "CN_FORWARDED_BY";
+const IPV6_PREFIX: &str = "CN_IPV6_PREFIX";
 const BACKEND: &str = "CN_BACKEND";
 const REDIS_URL: &str = "CN_REDIS_URL";
 const REDIS_URL_FILE: &str = "CN_REDIS_URL_FILE";
@@ -96,12 +99,13 @@ const INSTANCE: &str = "CN_INSTANCE";
 const POLL_SECONDS: &str = "CN_CONFIG_POLL_SECONDS";
 
 /// Every variable that begins as ours do.
-const OURS: [&str; 22] = [
+const OURS: [&str; 23] = [
     LISTEN,
     DATABASE_URL,
     DATABASE_URL_FILE,
     TRUSTED_PROXIES,
     FORWARDED_BY,
+    IPV6_PREFIX,
     BACKEND,
     REDIS_URL,
     REDIS_URL_FILE,
@@ -148,6 +152,7 @@ impl Config {
                 .map_err(|error| ConfigError::new(DATABASE_URL, error.to_string()))?,
             database_url: Secret::new(url),
             proxies: proxies(&variables)?,
+            ipv6: variables.parse(IPV6_PREFIX, Ipv6Prefix::EXPECTED)?.unwrap_or_default(),
             backend: backend(&variables)?,
             iroh_bind: variables
                 .parse(IROH_BIND, "an address and a port, such as 0.0.0.0:11204")?,

@@ -29,7 +29,7 @@ use std::{
 
 use axum::{Router, extract::DefaultBodyLimit, middleware, routing::MethodRouter};
 use headgate::LimitError;
-use headgate_guard::{Guard, PolicyError};
+use headgate_guard::{DrainLayer, Guard, PolicyError};
 use headgate_quota::Committer;
 use thiserror::Error;
 use tokio::sync::Semaphore;
@@ -129,6 +129,8 @@ impl Service {
             .layer(http.guard.layer())
             .layer(observe)
             .layer(middleware::from_fn(request_id::name))
+            // Refusals that come before the body is read arrive all the same.
+            .layer(DrainLayer)
     }
 
     /// Keeps limits and quotas in step, for ever.

@@ -10,7 +10,9 @@ use std::{
 };
 
 use axum::{Router, extract::ConnectInfo};
-use headgate_guard::{AddressKey, Busy, InFlight, InFlightLimits, Permit, TrustedProxies};
+use headgate_guard::{
+    AddressKey, Busy, InFlight, InFlightLimits, Ipv6Prefix, Permit, TrustedProxies,
+};
 use hyper::{Request, body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -45,6 +47,7 @@ pub(crate) struct Room {
     by_address: Arc<InFlight>,
     max_by_address: u32,
     proxies: TrustedProxies,
+    ipv6: Ipv6Prefix,
 }
 
 /// The place of one connection, until it is dropped.
@@ -126,12 +129,13 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 
 impl Room {
     /// Room for all, of which nobody but `proxies` can take much.
-    pub(crate) fn new(proxies: TrustedProxies) -> Self {
+    pub(crate) fn new(proxies: TrustedProxies, ipv6: Ipv6Prefix) -> Self {
         Self {
             all: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
             by_address: InFlight::new(),
             max_by_address: MAX_BY_ADDRESS,
             proxies,
+            ipv6,
         }
     }
 
@@ -141,7 +145,8 @@ impl Room {
             return Ok(None);
         }
         let limits = InFlightLimits::new(self.max_by_address, u32::MAX);
-        self.by_address.acquire(AddressKey::of(address).as_str(), limits).map(Some)
+        let key = AddressKey::grouped("", address, self.ipv6);
+        self.by_address.acquire(key.as_str(), limits).map(Some)
     }
 }
 

@@ -46,7 +46,7 @@ impl App {
         let limiter = limiter(config, &clock).await?;
         let posts = posts(config).await?;
         let publisher = Publisher {
-            identifiers: Identifiers::new(config.secret.as_ref()),
+            identifiers: Identifiers::new(config.secret.as_ref(), config.ipv6),
             cooldown: Cooldown::new(limiter)?,
             posts: Arc::clone(&posts),
             clock,

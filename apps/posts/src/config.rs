@@ -6,7 +6,7 @@ mod variables;
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use headgate_guard::{Cidr, ForwardedBy, TrustedProxies};
+use headgate_guard::{Cidr, ForwardedBy, Ipv6Prefix, TrustedProxies};
 use headgate_store_dynamodb::DynamoDbConfig;
 use thiserror::Error;
 
@@ -25,6 +25,8 @@ pub struct Config {
     /// `POSTS_TRUSTED_PROXIES` and `POSTS_FORWARDED_BY`: whose word about a client's address is believed, and
     /// in which header.
     pub proxies: TrustedProxies,
+    /// `POSTS_IPV6_PREFIX`: how many bits of an IPv6 address make an author.
+    pub ipv6: Ipv6Prefix,
     /// `POSTS_HMAC_SECRET` or `POSTS_HMAC_SECRET_FILE`: what keys the hashes.
     pub secret: Option<Secret>,
     /// `POSTS_CREATE_TABLES`: whether tables in DynamoDB are made at the start.
@@ -66,16 +68,18 @@ const STORE: &str = "POSTS_STORE";
 const DATABASE: &str = "POSTS_DATABASE";
 const TRUSTED_PROXIES: &str = "POSTS_TRUSTED_PROXIES";
 const FORWARDED_BY: &str = "POSTS_FORWARDED_BY";
+const IPV6_PREFIX: &str = "POSTS_IPV6_PREFIX";
 const CREATE_TABLES: &str = "POSTS_CREATE_TABLES";
 const DYNAMODB: &str = "dynamodb";
 
 /// Every variable that begins as ours do.
-const OURS: [&str; 8] = [
+const OURS: [&str; 9] = [
     LISTEN,
     STORE,
     DATABASE,
     TRUSTED_PROXIES,
     FORWARDED_BY,
+    IPV6_PREFIX,
     CREATE_TABLES,
     Secret::VARIABLE,
     Secret::FILE_VARIABLE,
@@ -107,6 +111,7 @@ impl Config {
             store,
             database,
             proxies: proxies(&variables)?,
+            ipv6: variables.parse(IPV6_PREFIX, Ipv6Prefix::EXPECTED)?.unwrap_or_default(),
             secret: Secret::load(&variables)?,
             create_tables: variables.parse(CREATE_TABLES, "true or false")?.unwrap_or_default(),
             dynamodb: dynamodb::load(&variables, &tables)?,

@@ -5,7 +5,7 @@ use std::{
     net::IpAddr,
 };
 
-use headgate_guard::AddressKey;
+use headgate_guard::{AddressKey, Ipv6Prefix};
 use ring::{digest, hmac};
 
 use crate::{config::Secret, duplicates};
@@ -21,6 +21,7 @@ pub struct Identifier(String);
 #[derive(Debug, Default)]
 pub struct Identifiers {
     secret: Option<hmac::Key>,
+    ipv6: Ipv6Prefix,
 }
 
 /// So many hex digits of a hash name an author.
@@ -44,15 +45,16 @@ impl fmt::Display for Identifier {
 // === impl Identifiers ===
 
 impl Identifiers {
-    /// Identifiers that only those who have `secret` can make.
-    pub fn new(secret: Option<&Secret>) -> Self {
+    /// Identifiers that only those who have `secret` can make, of IPv6 networks of this length.
+    pub fn new(secret: Option<&Secret>, ipv6: Ipv6Prefix) -> Self {
         let key = |secret: &Secret| hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
-        Self { secret: secret.map(key) }
+        Self { secret: secret.map(key), ipv6 }
     }
 
-    /// Whoever posts from `address`: IPv6 counts by its /64, which one subscriber has all of.
+    /// Whoever posts from `address`: IPv6 counts by its network, which one subscriber has all of.
     pub fn address(&self, address: IpAddr) -> Identifier {
-        Identifier(format!("ip#{:.AUTHOR_DIGITS$}", self.hash(&AddressKey::of(address))))
+        let network = AddressKey::grouped("", address, self.ipv6);
+        Identifier(format!("ip#{:.AUTHOR_DIGITS$}", self.hash(&network)))
     }
 
     /// Whoever posts as `nickname`, as it is stored: without the space around it. Nobody is called nothing.
@@ -120,13 +122,19 @@ mod tests {
         assert_eq!(address("2001:db8:1:2::1"), address("2001:db8:1:2:ffff::9"));
         assert_ne!(address("2001:db8:1:2::1"), address("2001:db8:1:3::1"));
         assert_eq!(address("::ffff:10.0.0.1"), address("10.0.0.1"));
+        let wider = Identifiers::new(None, Ipv6Prefix::new(56).unwrap());
+        let by_56 = |text: &str| wider.address(text.parse().unwrap()).to_string();
+        assert_eq!(by_56("2001:db8:1:2::1"), by_56("2001:db8:1:3::1"));
+        assert_ne!(by_56("2001:db8:1:2::1"), by_56("2001:db8:1:103::1"));
     }
 
     #[test]
     fn a_secret_makes_other_names_of_the_same_form() {
         let keyed = |secret: &str| {
             let secret: Secret = secret.parse().unwrap();
-            Identifiers::new(Some(&secret)).address([10, 0, 0, 1].into()).to_string()
+            Identifiers::new(Some(&secret), Ipv6Prefix::default())
+                .address([10, 0, 0, 1].into())
+                .to_string()
         };
         let name = keyed("0123456789abcdef");
         assert_eq!(name, keyed("0123456789abcdef"));

@@ -14,6 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use headgate_guard::DrainLayer;
 use serde_json::json;
 
 use self::error::ApiError;
@@ -30,6 +31,8 @@ pub fn router(app: App) -> Router {
         .route("/api/health", get(health))
         .route("/health", get(health))
         .layer(DefaultBodyLimit::max(MAX_BYTES))
+        // Refusals that come before the body is read arrive all the same.
+        .layer(DrainLayer)
         .with_state(Arc::new(app))
 }
 

@@ -15,6 +15,7 @@ use tracing::{info, warn};
 
 use crate::{
     auth::Auth,
+    clients::Clients,
     config::{AuthMode, Config, ConfigError, Problem},
     console::{Console, pulse},
     envoy::{EnvoyLimits, Reloader, Settings, Source},
@@ -138,7 +139,10 @@ impl App {
             check: CheckRateLimit::new(Arc::clone(&catalog), limiter.clone()),
             keyed: LimitKeys::new(keyed, limiter.clone(), database.clone()),
             default_algorithm: config.rate_limiter.algorithm.get(),
-            proxies: config.server.proxies(),
+            clients: Clients {
+                proxies: config.server.proxies(),
+                ipv6: config.server.ipv6_prefix(),
+            },
             envoy,
             outages: Outages::default(),
             explain: Explain::new(Arc::clone(&catalog), usage.clone()),

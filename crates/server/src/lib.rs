@@ -24,6 +24,7 @@
 pub mod app;
 mod area;
 mod auth;
+mod clients;
 pub mod config;
 mod console;
 mod cron;

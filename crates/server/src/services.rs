@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use headgate::Clock;
-use headgate_guard::TrustedProxies;
 use headgate_persistence::Database;
 use headgate_ratelimit::{
     AuditLog, Author, Catalog, KeyedAlgorithm,
@@ -17,6 +16,7 @@ use tracing::{debug, warn};
 
 use crate::{
     auth::{Actor, Auth},
+    clients::Clients,
     config::AppConfig,
     console::{Console, Limited},
     events::Events,
@@ -36,8 +36,8 @@ pub(crate) struct Services {
     pub(crate) keyed: LimitKeys,
     /// How keys are counted where callers do not say.
     pub(crate) default_algorithm: KeyedAlgorithm,
-    /// Who may say for which client it asks.
-    pub(crate) proxies: TrustedProxies,
+    /// How clients are told apart.
+    pub(crate) clients: Clients,
     pub(crate) outages: Outages,
     /// What Envoy is answered, if it is.
     pub(crate) envoy: Option<EnvoySurface>,

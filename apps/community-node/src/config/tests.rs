@@ -25,6 +25,7 @@ fn what_is_wrong_is_named_with_what_to_do() {
             "X-Real-IP",
             "expected first_present, x_forwarded_for, forwarded or x_real_ip",
         ),
+        ("CN_IPV6_PREFIX", "128", "expected a number of bits, 48 to 64"),
         ("CN_BACKEND", "memcached", "expected inmem or redis"),
         ("CN_REDIS_URL", "redis://localhost", "expected redis, since CN_REDIS_URL is set"),
         ("CN_ADMIN_PASSWORD", "short", "expected at least 16 bytes"),

@@ -10,7 +10,7 @@ use super::*;
 async fn start(proxies: TrustedProxies) -> (SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let room = Room { max_by_address: 2, ..Room::new(proxies) };
+    let room = Room { max_by_address: 2, ..Room::new(proxies, Ipv6Prefix::default()) };
     let served = serve(listener, Router::new(), room, std::future::pending());
     (address, tokio::spawn(served))
 }

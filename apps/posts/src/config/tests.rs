@@ -50,6 +50,7 @@ fn what_is_wrong_is_named_with_what_to_do() {
             "X-Real-IP",
             "expected first_present, x_forwarded_for, forwarded or x_real_ip",
         ),
+        ("POSTS_IPV6_PREFIX", "32", "expected a number of bits, 48 to 64"),
         ("POSTS_HMAC_SECRET", "short", "expected at least 16 bytes"),
         ("POSTS_HMAC_SECRET_FILE", "/nowhere/at/all", "No such file"),
         ("POSTS_CREATE_TABLES", "yes", "expected true or false"),

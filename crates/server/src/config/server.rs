@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use headgate_guard::{Cidr, ForwardedBy, TrustedProxies};
+use headgate_guard::{Cidr, ForwardedBy, Ipv6Prefix, TrustedProxies};
 use serde::Deserialize;
 
 use super::{AuthConfig, AuthMode, Bounded, Problem, problem::shown};
@@ -28,6 +28,8 @@ pub struct ServerConfig {
     pub trusted_proxies: Vec<TrustedProxy>,
     /// `server.forwarded_by`: in which header these proxies say it.
     pub forwarded_by: ForwardedByName,
+    /// `server.ipv6_prefix_length`: how many bits of an IPv6 address make a client.
+    pub ipv6_prefix_length: Bounded<48, 64>,
     /// `server.request_timeout_seconds`: how long a request may take, its body included.
     pub request_timeout_seconds: Bounded<1, 3600>,
     /// `server.idle_timeout_seconds`: how long a connection may go without a request.
@@ -88,6 +90,12 @@ impl ServerConfig {
         proxies.forwarded_by(self.forwarded_by.get())
     }
 
+    /// How many bits of an IPv6 address make a client.
+    pub(crate) fn ipv6_prefix(&self) -> Ipv6Prefix {
+        // The bounds are the same.
+        Ipv6Prefix::new(self.ipv6_prefix_length.get() as u8).unwrap_or_default()
+    }
+
     pub(crate) const fn request_timeout(&self) -> Duration {
         Duration::from_secs(self.request_timeout_seconds.get())
     }
@@ -125,6 +133,7 @@ impl Default for ServerConfig {
             workers: Bounded::of::<0>(),
             trusted_proxies: Vec::new(),
             forwarded_by: ForwardedByName::default(),
+            ipv6_prefix_length: Bounded::of::<64>(),
             request_timeout_seconds: Bounded::of::<30>(),
             idle_timeout_seconds: Bounded::of::<75>(),
             shutdown_timeout_seconds: Bounded::of::<10>(),

@@ -203,7 +203,7 @@ fn everything_that_is_wrong_is_told_at_once() {
   ratelimit.fail_open (config.yaml:6): expected true or false, got "maybe"
   server.host (config.yaml:4): expected an IP address such as 127.0.0.1, 0.0.0.0 or ::1, got "example.com"
   server.port (config.yaml:3): expected a whole number from 0 to 65535, got "70000"
-  server.prot (config.yaml:2): unknown key; known here: host, port, grpc_port, data_dir, workers, trusted_proxies, forwarded_by, request_timeout_seconds, idle_timeout_seconds, shutdown_timeout_seconds"#;
+  server.prot (config.yaml:2): unknown key; known here: host, port, grpc_port, data_dir, workers, trusted_proxies, forwarded_by, ipv6_prefix_length, request_timeout_seconds, idle_timeout_seconds, shutdown_timeout_seconds"#;
     assert_eq!(told, expected);
 }
 
@@ -279,6 +279,10 @@ fn each_mistake_is_named_by_its_place() {
         (
             "memory:\n  capacity: -1\n",
             "memory.capacity (config.yaml:2): expected a whole number from 1 to 1000000000, got \"-1\"",
+        ),
+        (
+            "server:\n  ipv6_prefix_length: 32\n",
+            "server.ipv6_prefix_length (config.yaml:2): expected a whole number from 48 to 64, got \"32\"",
         ),
         (
             "memory:\n  overflow_bytes: 4095\n",

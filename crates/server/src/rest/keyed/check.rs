@@ -70,7 +70,7 @@ pub(in crate::rest) async fn check(
     peer: Option<Peer>,
 ) -> Result<Response, ApiError> {
     let parameters =
-        Parameters::read(head, &Parameters::OF_CHECK)?.or_client(head, peer, &services.proxies);
+        Parameters::read(head, &Parameters::OF_CHECK)?.or_client(head, peer, &services.clients);
     let limits = services.keyed.limits();
     let question = parameters.question(services.default_algorithm, limits)?;
 

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use axum::http::request::Parts;
 use headgate::{Cost, Key, KeyError};
-use headgate_guard::{AddressKey, TrustedProxies};
+use headgate_guard::AddressKey;
 use headgate_ratelimit::{KeyedAlgorithm, KeyedLimits, usecase::KeyedQuestion};
 
 use super::Refusal;
-use crate::rest::client::Peer;
+use crate::{clients::Clients, rest::client::Peer};
 
 /// The parameters of a request, and whom it is about.
 pub(super) struct Parameters<'q> {
@@ -57,13 +57,8 @@ impl<'q> Parameters<'q> {
     }
 
     /// The key that was given, or else the address of whoever sent the request.
-    pub(super) fn or_client(
-        self,
-        head: &Parts,
-        peer: Option<Peer>,
-        proxies: &TrustedProxies,
-    ) -> Self {
-        let client = || peer.map(|peer| Subject::Client(peer.client_key(&head.headers, proxies)));
+    pub(super) fn or_client(self, head: &Parts, peer: Option<Peer>, clients: &Clients) -> Self {
+        let client = || peer.map(|peer| Subject::Client(clients.key(peer.0.ip(), &head.headers)));
         Self { key: self.key.or_else(client), ..self }
     }
 

@@ -38,7 +38,7 @@ pub(in crate::rest) async fn remaining(
 ) -> Result<Response, ApiError> {
     let (head, _) = request.into_parts();
     let parameters = Parameters::read(&head, &Parameters::OF_SUBJECT)?;
-    let parameters = parameters.or_client(&head, Peer::of(&head), &services.proxies);
+    let parameters = parameters.or_client(&head, Peer::of(&head), &services.clients);
     let question = parameters.subject(services.default_algorithm)?;
 
     let verdict = services.peek_key(&question).await?;

@@ -79,6 +79,16 @@ async fn the_header_that_the_proxies_write_can_be_named() {
 }
 
 #[tokio::test]
+async fn ipv6_networks_are_as_long_as_configured() {
+    let keys = [("server.trusted_proxies", "127.0.0.1"), ("server.ipv6_prefix_length", "48")];
+    let server = Server::start(&keys).await;
+    for address in ["2001:db8:1:2::3", "2001:db8:1:ffff::1"] {
+        assert_eq!(key(&server, &[(XFF, address)]).await, "ip:2001:db8:1::/48");
+    }
+    assert_eq!(key(&server, &[(XFF, "203.0.113.9")]).await, "ip:203.0.113.9");
+}
+
+#[tokio::test]
 async fn a_key_that_is_given_is_the_one_that_counts() {
     let server = Server::start(&[("server.trusted_proxies", "127.0.0.1")]).await;
     let request = Request::get("/api/v1/rate-limit/check?key=user:1").header(XFF, "203.0.113.9");
