@@ -6,7 +6,7 @@ use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use tokio::{task, time};
 use tracing::{info, warn};
 
-use super::source::{self, Domains, Source, Text};
+use super::source::{self, Compiled, Domains, Source, Text};
 use crate::{config::ConfigError, metrics::EnvoyNumbers};
 
 /// The domains in force: read without a lock, replaced as a whole.
@@ -25,6 +25,8 @@ pub(crate) struct Reloader {
     numbers: EnvoyNumbers,
     /// What was read last, whether or not it is in force.
     seen: Vec<Text>,
+    /// The files in force: one that does not change is not compiled again.
+    compiled: Compiled,
 }
 
 // === impl EnvoyCatalog ===
@@ -66,8 +68,9 @@ impl Reloader {
     ) -> Result<(Arc<EnvoyCatalog>, Self), ConfigError> {
         let catalog = Arc::new(EnvoyCatalog::default());
         let seen = source.read()?;
-        catalog.replace(source::domains(&seen)?, &numbers);
-        Ok((Arc::clone(&catalog), Self { catalog, source, every, numbers, seen }))
+        let compiled = source::compiled(&seen, &Compiled::new())?;
+        catalog.replace(source::domains(&compiled)?, &numbers);
+        Ok((Arc::clone(&catalog), Self { catalog, source, every, numbers, seen, compiled }))
     }
 
     /// Goes on for as long as it is polled.
@@ -85,22 +88,26 @@ impl Reloader {
 
     /// Puts what was read in force if it changed and makes sense.
     fn take(&mut self, read: Result<Vec<Text>, ConfigError>) {
-        let domains = match read {
+        let compiled = match read {
             Ok(texts) if texts == self.seen && self.catalog.trouble().is_none() => return,
             Ok(texts) => {
                 let unchanged = texts == self.seen;
-                let domains = source::domains(&texts);
+                let compiled = source::compiled(&texts, &self.compiled);
+                let compiled = compiled.and_then(|files| Ok((source::domains(&files)?, files)));
                 self.seen = texts;
                 // It is as wrong as it was, and that was told.
-                if unchanged && domains.is_err() {
+                if unchanged && compiled.is_err() {
                     return;
                 }
-                domains
+                compiled
             }
             Err(error) => Err(error),
         };
-        match domains {
-            Ok(domains) => self.catalog.replace(domains, &self.numbers),
+        match compiled {
+            Ok((domains, compiled)) => {
+                self.compiled = compiled;
+                self.catalog.replace(domains, &self.numbers);
+            }
             Err(error) => self.refuse(&error.to_string()),
         }
     }
@@ -112,5 +119,43 @@ impl Reloader {
         self.numbers.loaded(false);
         warn!(error, "Cannot use the Envoy files: those in force stay");
         self.catalog.trouble.store(Some(Arc::new(error.to_owned())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use prometheus::Registry;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_does_not_change_is_not_compiled_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |domain: &str, requests: u32| {
+            let text = format!(
+                "domain: {domain}\ndescriptors:\n  - key: a\n    rate_limit:\n      \
+                 unit: minute\n      requests_per_unit: {requests}\n"
+            );
+            fs::write(folder.path().join(format!("{domain}.yaml")), text).unwrap();
+        };
+        write("one", 1);
+        write("two", 1);
+        let source = Source::Folder(folder.path().to_owned());
+        let numbers = EnvoyNumbers::new(&Registry::new()).unwrap();
+        let (catalog, mut reloader) =
+            Reloader::start(source.clone(), Duration::ZERO, numbers).unwrap();
+        let before = Arc::clone(&catalog.load());
+
+        write("two", 2);
+        reloader.take(source.read());
+        let after = Arc::clone(&catalog.load());
+        assert!(Arc::ptr_eq(&before["one"], &after["one"]));
+        assert!(!Arc::ptr_eq(&before["two"], &after["two"]));
+
+        fs::remove_file(folder.path().join("one.yaml")).unwrap();
+        reloader.take(source.read());
+        assert_eq!(catalog.load().keys().collect::<Vec<_>>(), ["two"]);
     }
 }

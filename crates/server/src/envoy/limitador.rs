@@ -73,7 +73,9 @@ pub fn convert(path: &Path) -> Result<Vec<Converted>, ConfigError> {
         branch.write(&mut yaml, 1);
         Converted { domain, yaml }
     });
-    converted.map(|it| source::domain(&(path.to_owned(), it.yaml.clone())).map(|_| it)).collect()
+    converted
+        .map(|it| source::domain(&(path.to_owned(), it.yaml.as_str().into())).map(|_| it))
+        .collect()
 }
 
 fn put(domain: &mut Branch, limit: LimitEntry) -> Result<(), (String, String)> {

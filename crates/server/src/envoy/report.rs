@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{
     rule::{Amount, Rule},
-    source::{self, Source},
+    source::{self, Compiled, Source},
 };
 use crate::config::{ConfigError, EnvoyConfig};
 
@@ -29,7 +29,7 @@ pub struct Understood {
 ///
 /// Everything that is wrong with it, or that it cannot be read.
 pub fn check(path: &Path) -> Result<Vec<Understood>, ConfigError> {
-    let text = (path.to_owned(), source::text(path)?);
+    let text = (path.to_owned(), source::text(path)?.into());
     let domain = source::domain(&text)?;
     let mut rules: Vec<Understood> =
         domain.rules().iter().map(|rule| Understood::new(&domain.name, rule)).collect();
@@ -45,7 +45,10 @@ impl EnvoyConfig {
     /// What is wrong with them, or that they cannot be read.
     pub fn check_present_files(&self) -> Result<(), ConfigError> {
         match Source::of(self).filter(|source| self.enabled && source.is_present()) {
-            Some(source) => source::domains(&source.read()?).map(drop),
+            Some(source) => {
+                let compiled = source::compiled(&source.read()?, &Compiled::new())?;
+                source::domains(&compiled).map(drop)
+            }
             None => Ok(()),
         }
     }

@@ -19,10 +19,13 @@ pub(crate) enum Source {
 }
 
 /// A file's path and its text.
-pub(super) type Text = (PathBuf, String);
+pub(super) type Text = (PathBuf, Arc<str>);
 
 /// Every domain by its name.
 pub(super) type Domains = HashMap<String, Arc<Domain>>;
+
+/// The domain of each file, with the text that it was compiled from.
+pub(super) type Compiled = HashMap<PathBuf, (Arc<str>, Arc<Domain>)>;
 
 /// A larger file is no configuration.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -50,7 +53,7 @@ impl Source {
             Self::File(path) => vec![path.clone()],
             Self::Folder(folder) => listed(folder)?,
         };
-        paths.into_iter().map(|path| Ok((path.clone(), text(&path)?))).collect()
+        paths.into_iter().map(|path| Ok((path.clone(), text(&path)?.into()))).collect()
     }
 }
 
@@ -101,11 +104,26 @@ pub(super) fn domain((path, text): &Text) -> Result<Domain, ConfigError> {
     ))
 }
 
+/// Compiles every file; those whose text is the one in `known` are taken from there.
+pub(super) fn compiled(texts: &[Text], known: &Compiled) -> Result<Compiled, ConfigError> {
+    let compile = |text: &Text| {
+        let (path, words) = text;
+        let domain = match known.get(path).filter(|(before, _)| before == words) {
+            Some((_, domain)) => Arc::clone(domain),
+            None => Arc::new(domain(text)?),
+        };
+        Ok((path.clone(), (Arc::clone(words), domain)))
+    };
+    texts.iter().map(compile).collect()
+}
+
 /// What all files say together.
-pub(super) fn domains(texts: &[Text]) -> Result<Domains, ConfigError> {
+pub(super) fn domains(compiled: &Compiled) -> Result<Domains, ConfigError> {
+    let mut files: Vec<(&PathBuf, &Arc<Domain>)> =
+        compiled.iter().map(|(path, (_, domain))| (path, domain)).collect();
+    files.sort_by_key(|(path, _)| *path);
     let mut domains: HashMap<String, (&Path, Arc<Domain>)> = HashMap::new();
-    for text in texts {
-        let domain = domain(text)?;
+    for (path, domain) in files {
         if let Some((other, _)) = domains.get(&domain.name) {
             let message = format!(
                 "{} has the domain {:?} too: put all of its descriptors into one file",
@@ -113,11 +131,11 @@ pub(super) fn domains(texts: &[Text]) -> Result<Domains, ConfigError> {
                 domain.name
             );
             return Err(ConfigError::problems(vec![Problem::new(
-                text.0.display().to_string(),
+                path.display().to_string(),
                 message,
             )]));
         }
-        domains.insert(domain.name.clone(), (&text.0, Arc::new(domain)));
+        domains.insert(domain.name.clone(), (path, Arc::clone(domain)));
     }
     Ok(domains.into_iter().map(|(name, (_, domain))| (name, domain)).collect())
 }

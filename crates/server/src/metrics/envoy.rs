@@ -52,7 +52,7 @@ const OTHER: &str = "other";
 // === impl EnvoyNumbers ===
 
 impl EnvoyNumbers {
-    pub(super) fn new(registry: &Registry) -> Result<Self, Error> {
+    pub(crate) fn new(registry: &Registry) -> Result<Self, Error> {
         let counter = |name: &str, help: &str| registered(registry, IntCounter::new(name, help)?);
         let descriptors = Opts::new(
             "headgate_envoy_descriptors_total",
