@@ -23,9 +23,9 @@ use self::{
 };
 use crate::output::Output;
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// More than any answer has: a page is 100 rules, and a plan names each rule twice.
+/// More than any answer has: a page is 100 rules, and a plan names each of 100,000 rules twice.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
 /// Where `--help` lists what is the same for every command.
@@ -83,6 +83,8 @@ pub(crate) enum ClientError {
     Garbled { server: Server, cause: String },
     #[error(transparent)]
     Refused(Refusal),
+    #[error("the rules were changed while they were read: try again when nobody changes them")]
+    Moving,
     #[error(transparent)]
     Token(#[from] TokenError),
     #[error("cannot start: {0}")]

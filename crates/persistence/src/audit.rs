@@ -5,6 +5,7 @@ use headgate::Timestamp;
 use headgate_ratelimit::{
     AuditEntry, AuditFilter, AuditLog, Author, Listed, Page, RepositoryError,
 };
+use serde_json::{Value, json};
 
 use crate::{
     Database, moment::Moment, outage::Outage, row::Row, session::Session, statement::Statement,
@@ -36,6 +37,21 @@ const FORGET_DOCUMENTS: &str = "
     DELETE FROM audit_logs WHERE audit_id IN (
         SELECT audit_id FROM audit_logs WHERE created_at < $1 ORDER BY created_at LIMIT $2)
     RETURNING 1";
+
+/// Entries of one author; the rest of each travels as JSON. They keep their order.
+const RECORD_ALL: (&str, &str) = (
+    "INSERT INTO audit_log
+        (occurred_at, actor, request_id, action, target, before_state, after_state, reason)
+    SELECT $2, $3, $4, k.value->>'action', k.value->>'target', k.value->>'before',
+        k.value->>'after', k.value->>'reason'
+    FROM jsonb_array_elements(CAST($1 AS jsonb)) WITH ORDINALITY AS k(value, place)
+    ORDER BY k.place",
+    "INSERT INTO audit_log
+        (occurred_at, actor, request_id, action, target, before_state, after_state, reason)
+    SELECT $2, $3, $4, value->>'action', value->>'target', value->>'before', value->>'after',
+        value->>'reason'
+    FROM json_each($1) ORDER BY key",
+);
 
 const RECORD_ONCE: &str = "
     INSERT INTO audit_log
@@ -131,6 +147,30 @@ impl Database {
 /// Adds an entry in the transaction of what it tells.
 pub(crate) async fn add(session: &mut Session, entry: &AuditEntry) -> Result<(), Outage> {
     session.execute(written(RECORD, entry)).await
+}
+
+/// Adds entries of one author in the transaction of what they tell, in one statement.
+pub(crate) async fn add_all(
+    session: &mut Session,
+    author: &Author,
+    entries: &[AuditEntry],
+) -> Result<(), Outage> {
+    let row = |entry: &AuditEntry| {
+        json!({
+            "action": entry.action,
+            "target": entry.target,
+            "before": entry.before,
+            "after": entry.after,
+            "reason": entry.reason,
+        })
+    };
+    let rows: Value = entries.iter().map(row).collect();
+    let record = Statement::either(RECORD_ALL.0, RECORD_ALL.1)
+        .bind(&*rows.to_string())
+        .bind(Moment::shown(author.at))
+        .bind(&*author.actor)
+        .bind(&*author.request_id);
+    session.execute(record).await
 }
 
 fn written(sql: &'static str, entry: &AuditEntry) -> Statement {

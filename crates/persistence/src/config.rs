@@ -16,6 +16,7 @@ pub struct DatabaseConfig {
     pub(crate) connect_timeout: Duration,
     pub(crate) max_lifetime: Duration,
     pub(crate) schema: String,
+    pub(crate) max_rules: u64,
 }
 
 #[derive(Clone)]
@@ -91,6 +92,9 @@ impl DatabaseConfig {
     /// The schema of what no area owns, unless another is named.
     pub const DEFAULT_SCHEMA: &'static str = "headgate";
 
+    /// The most rules, unless another number is named.
+    pub const DEFAULT_MAX_RULES: u64 = 200_000;
+
     /// The database at `url`: `postgresql://`, `postgres://`, `sqlite://path`, or for tests
     /// `sqlite::memory:`.
     pub fn from_url(url: &str) -> Result<Self, ConfigError> {
@@ -136,6 +140,7 @@ impl DatabaseConfig {
             connect_timeout: Duration::from_secs(5),
             max_lifetime: Duration::from_secs(30 * 60),
             schema: Self::DEFAULT_SCHEMA.to_owned(),
+            max_rules: Self::DEFAULT_MAX_RULES,
         }
     }
 
@@ -176,6 +181,12 @@ impl DatabaseConfig {
     #[must_use]
     pub fn max_lifetime(self, max_lifetime: Duration) -> Self {
         Self { max_lifetime, ..self }
+    }
+
+    /// The most rules that may be written, 200,000 unless said.
+    #[must_use]
+    pub fn max_rules(self, max_rules: u64) -> Self {
+        Self { max_rules, ..self }
     }
 
     /// Schema in which a new PostgreSQL database keeps what no area owns, by default `headgate`. A

@@ -12,6 +12,7 @@ use crate::{
     outage::Outage,
     postgres,
     query::QueryObserver,
+    rules::KnownTotal,
     session::{Session, Watched},
     sqlite::{self, DatabaseFile},
     statement::Statement,
@@ -26,6 +27,8 @@ struct Inner {
     pool: Pool,
     connect_timeout: Duration,
     watch: Watch,
+    rules: KnownTotal,
+    max_rules: u64,
 }
 
 /// The connections to either database.
@@ -83,8 +86,13 @@ impl Database {
             },
             Place::Memory => Pool::Sqlite { pool: sqlite::open_in_memory(config), file: None },
         };
-        let watch = Watch::new(observer, cutoff);
-        Self(Arc::new(Inner { pool, connect_timeout: config.connect_timeout, watch }))
+        Self(Arc::new(Inner {
+            pool,
+            connect_timeout: config.connect_timeout,
+            watch: Watch::new(observer, cutoff),
+            rules: KnownTotal::default(),
+            max_rules: config.max_rules,
+        }))
     }
 
     /// Makes what is missing of schemas and tables. Must have succeeded once before anything is
@@ -155,6 +163,11 @@ impl Database {
     /// A transaction that writes.
     pub(crate) async fn writing(&self) -> Result<Session, Outage> {
         self.begin(Purpose::Write).await
+    }
+
+    /// What is known of the number of rules, and how many there may be.
+    pub(crate) fn rule_bound(&self) -> (&KnownTotal, u64) {
+        (&self.0.rules, self.0.max_rules)
     }
 
     pub(crate) fn pool(&self) -> &Pool {

@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const TABLE: &str = "headgate_migrations";
 
 /// Each with its version, its name, and its SQL for either database.
-const MIGRATIONS: [(i64, &str, &str, &str); 3] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 4] = [
     (
         1,
         "rules",
@@ -45,6 +45,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 3] = [
         "service_configs",
         include_str!("../migrations/postgres/0003_service_configs.sql"),
         include_str!("../migrations/sqlite/0003_service_configs.sql"),
+    ),
+    (
+        4,
+        "changes",
+        include_str!("../migrations/postgres/0004_changes.sql"),
+        include_str!("../migrations/sqlite/0004_changes.sql"),
     ),
 ];
 

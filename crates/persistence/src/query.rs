@@ -26,15 +26,17 @@ pub trait QueryObserver: Send + Sync {
 }
 
 /// Every table that there is.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 14] = [
     "audit_log",
     "audit_logs",
     "quota_deliveries",
     "quota_events",
     "quota_increments",
     "quota_policies",
+    "quota_policy_deletions",
     "quota_sinks",
     "quota_usages",
+    "rate_limit_rule_changes",
     "rate_limit_rules",
     "revisions",
     "service_configs",

@@ -1,15 +1,20 @@
 //! The rules, read and written.
 
+mod batch;
+mod delta;
 mod record;
+mod steps;
+mod total;
 mod write;
 
 use async_trait::async_trait;
 use headgate_ratelimit::{
     Author, Listed, Page, RateLimitRule, RateLimitRuleRepository, RepositoryError, Revision,
-    RuleChange, RuleFilter, RuleId, Scope,
+    RuleChange, RuleDelta, RuleFilter, RuleId, Scope,
 };
 use tokio::sync::Notify;
 
+pub(crate) use self::total::KnownTotal;
 use self::write::Writer;
 use crate::{
     Database,
@@ -20,6 +25,10 @@ use crate::{
     session::Session,
     statement::Statement,
 };
+
+/// How many rules one statement reads or writes: each takes a bounded time and memory, however
+/// many rules there are.
+const CHUNK: usize = 1_000;
 
 /// Selects those rules, with all that [`record::read`] reads.
 macro_rules! rules {
@@ -34,15 +43,38 @@ macro_rules! rules {
 
 const REVISION: &str = "SELECT revision FROM revisions WHERE name = 'rate_limit_rules'";
 
-const ALL: &str = rules!("");
+/// Some of the rules after a place. SQLite goes through its table in the order in which it keeps
+/// it: by their random ids, each row would be on another page.
+const AFTER: (&str, &str) = (
+    rules!("WHERE id > $2 ORDER BY id LIMIT $1"),
+    rules!("WHERE rowid > $2 ORDER BY rowid LIMIT $1"),
+);
+
+const PLACE: &str = "SELECT rowid AS place FROM rate_limit_rules WHERE id = $1";
+
+const FIRST: (&str, &str) = (rules!("ORDER BY id LIMIT $1"), rules!("ORDER BY rowid LIMIT $1"));
 
 const ONE: &str = rules!("WHERE id = $1");
+
+const THESE: (&str, &str) = (
+    rules!(
+        "WHERE id IN (SELECT CAST(value AS uuid) FROM jsonb_array_elements_text(CAST($1 AS jsonb)))"
+    ),
+    rules!("WHERE id IN (SELECT value FROM json_each($1))"),
+);
 
 const COUNT: &str = "
     SELECT count(*) AS total FROM rate_limit_rules
     WHERE ($1 IS NULL OR scope = $1) AND (enabled OR NOT $2)
     AND ($3 IS NULL OR lower(coalesce(name, '')) LIKE $3 ESCAPE '!'
         OR lower(identifier_pattern) LIKE $3 ESCAPE '!')";
+
+/// One page of all rules. What comes before it is passed over in the index alone.
+const PAGE: &str = rules!(
+    "WHERE id IN (
+        SELECT id FROM rate_limit_rules ORDER BY created_at DESC, id LIMIT $1 OFFSET $2)
+    ORDER BY created_at DESC, id"
+);
 
 const LIST: &str = rules!(
     "WHERE ($1 IS NULL OR scope = $1) AND (enabled OR NOT $2)
@@ -53,11 +85,8 @@ const LIST: &str = rules!(
 
 #[async_trait]
 impl RateLimitRuleRepository for Database {
-    async fn revision(&self) -> Result<Revision, RepositoryError> {
-        let mut session = self.reading().await?;
-        let revision = read_revision(session.row(Statement::new(REVISION)).await?)?;
-        session.commit().await?;
-        Ok(revision)
+    fn max_rules(&self) -> u64 {
+        self.rule_bound().1
     }
 
     /// One row that is no rule fails it all: whoever holds rules keeps those that it has, since a
@@ -65,22 +94,39 @@ impl RateLimitRuleRepository for Database {
     async fn load(&self) -> Result<(Revision, Vec<RateLimitRule>), RepositoryError> {
         let mut session = self.reading().await?;
         let revision = read_revision(session.row(Statement::new(REVISION)).await?)?;
-        let rows = session.rows(Statement::new(ALL)).await?;
+        let rules = read_all(&mut session).await?;
         session.commit().await?;
-        Ok((revision, read_all(&rows)?))
+        self.rule_bound().0.note(revision, rules.len() as u64);
+        Ok((revision, rules))
+    }
+
+    /// One row that is no rule fails it all, as in [`load`](Self::load): what it was before stays
+    /// in force, with everything that came after it, until the row is repaired.
+    async fn changes(&self, since: Revision) -> Result<Option<RuleDelta>, RepositoryError> {
+        let mut session = self.reading().await?;
+        let now = read_revision(session.row(Statement::new(REVISION)).await?)?;
+        let delta = delta::read(&mut session, since, now).await?;
+        session.commit().await?;
+        Ok(delta)
     }
 
     async fn list(
         &self,
         filter: &RuleFilter,
         page: Page,
-    ) -> Result<Listed<RateLimitRule>, RepositoryError> {
+    ) -> Result<(Revision, Listed<RateLimitRule>), RepositoryError> {
         let mut session = self.reading().await?;
-        let total = session.count(filtered(COUNT, filter)).await?;
-        let list = filtered(LIST, filter).bind(page.size()).bind(page.offset());
-        let rows = session.rows(list).await?;
+        let revision = read_revision(session.row(Statement::new(REVISION)).await?)?;
+        let (total, list) = if *filter == RuleFilter::default() {
+            let total = self.rule_bound().0.at(revision, &mut session).await?;
+            (total, Statement::new(PAGE))
+        } else {
+            (session.count(filtered(COUNT, filter)).await?, filtered(LIST, filter))
+        };
+        let rows = session.rows(list.bind(page.size()).bind(page.offset())).await?;
         session.commit().await?;
-        Ok(Listed { items: read_all(&rows)?, total, page })
+        let items = rows.iter().map(record::read).collect::<Result<_, _>>()?;
+        Ok((revision, Listed { items, total, page }))
     }
 
     async fn get(&self, id: RuleId) -> Result<Option<RateLimitRule>, RepositoryError> {
@@ -98,7 +144,7 @@ impl RateLimitRuleRepository for Database {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let writer = Writer::begin(self.writing().await?, None, author).await?;
+        let writer = Writer::begin(self.writing().await?, None, author, self.rule_bound()).await?;
         writer.write(changes).await
     }
 
@@ -108,7 +154,8 @@ impl RateLimitRuleRepository for Database {
         seen: Revision,
         author: &Author,
     ) -> Result<Vec<RateLimitRule>, RepositoryError> {
-        let writer = Writer::begin(self.writing().await?, Some(seen), author).await?;
+        let writer =
+            Writer::begin(self.writing().await?, Some(seen), author, self.rule_bound()).await?;
         writer.write(changes).await
     }
 
@@ -147,8 +194,48 @@ fn containing(text: &str) -> String {
     pattern + "%"
 }
 
-fn read_all(rows: &[Row]) -> Result<Vec<RateLimitRule>, RepositoryError> {
-    rows.iter().map(record::read).collect()
+/// Every rule, a bounded number at a time.
+async fn read_all(session: &mut Session) -> Result<Vec<RateLimitRule>, RepositoryError> {
+    let mut rules: Vec<RateLimitRule> = Vec::new();
+    loop {
+        let chunk = match rules.last() {
+            None => Statement::either(FIRST.0, FIRST.1).bind(CHUNK as u64),
+            Some(last) => after(session, last.id).await?,
+        };
+        let rows = session.rows(chunk).await?;
+        for row in &rows {
+            rules.push(record::read(row)?);
+        }
+        if rows.len() < CHUNK {
+            return Ok(rules);
+        }
+    }
+}
+
+/// The statement that reads on after a rule.
+async fn after(session: &mut Session, last: RuleId) -> Result<Statement, RepositoryError> {
+    let after = Statement::either(AFTER.0, AFTER.1).bind(CHUNK as u64);
+    if let Session::Postgres(_) = session {
+        return Ok(after.bind(last));
+    }
+    let missing = || RepositoryError::Corrupt(format!("{last}: ids must be in lower case"));
+    let row = session.row(Statement::new(PLACE).bind(last)).await?.ok_or_else(missing)?;
+    Ok(after.bind(row.get::<i64>("place").map_err(Outage::Sql)?))
+}
+
+/// Those of these rules that there are.
+async fn find_all(
+    session: &mut Session,
+    ids: &[RuleId],
+) -> Result<Vec<RateLimitRule>, RepositoryError> {
+    let mut rules = Vec::with_capacity(ids.len());
+    for chunk in ids.chunks(CHUNK) {
+        let rows = session.rows(batch::statement(THESE, &batch::ids(chunk))).await?;
+        for row in &rows {
+            rules.push(record::read(row)?);
+        }
+    }
+    Ok(rules)
 }
 
 fn read_revision(row: Option<Row>) -> Result<Revision, RepositoryError> {

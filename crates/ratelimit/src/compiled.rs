@@ -19,6 +19,8 @@ pub struct CompiledRule {
     /// What [`label`](Self::label) was first told.
     label: OnceLock<Box<str>>,
     tally: Arc<Tally>,
+    /// Whether it counts for itself, or with others.
+    counted: bool,
 }
 
 impl CompiledRule {
@@ -35,9 +37,16 @@ impl CompiledRule {
             key_suffix: key_suffix(spec.window_seconds, spec.algorithm),
             label: OnceLock::new(),
             tally,
+            counted: true,
             limit,
             rule: Some(rule),
         })
+    }
+
+    /// The rule, with a counter of its own or not.
+    pub(crate) const fn counted(mut self, counted: bool) -> Self {
+        self.counted = counted;
+        self
     }
 
     /// The rule for those for whom none was written.
@@ -50,6 +59,7 @@ impl CompiledRule {
             key_suffix: key_suffix(defaults.window_seconds, defaults.limit.algorithm()),
             label: OnceLock::new(),
             tally,
+            counted: true,
         }
     }
 
@@ -87,6 +97,11 @@ impl CompiledRule {
     /// Who decides while the store cannot.
     pub const fn fail_mode(&self) -> FailMode {
         self.fail_mode
+    }
+
+    /// Whether its counter is its own; otherwise rules without one share it.
+    pub const fn is_counted(&self) -> bool {
+        self.counted
     }
 
     /// How often it admitted and denied.

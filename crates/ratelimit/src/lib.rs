@@ -25,13 +25,13 @@ pub mod tally;
 pub mod usecase;
 
 pub use audit::{AuditEntry, AuditFilter, AuditLog};
-pub use catalog::Catalog;
+pub use catalog::{Catalog, Refreshed};
 pub use compiled::CompiledRule;
 pub use draft::Draft;
 pub use headgate_admin::{Author, FieldError, Input, Listed, Page, PageError, Revision};
 pub use keyed::{KeyedAlgorithm, KeyedLimit, KeyedLimits, PerAlgorithm};
 pub use pattern::{Pattern, PatternError};
-pub use repository::{RateLimitRuleRepository, RepositoryError, RuleChange, RuleFilter};
+pub use repository::{RateLimitRuleRepository, RepositoryError, RuleChange, RuleDelta, RuleFilter};
 pub use rule::{RateLimitRule, RuleId, RuleSpec};
 pub use scope::{Scope, UnknownScope};
 pub use snapshot::{Defaults, Level, Matched, Snapshot};

@@ -46,6 +46,14 @@ impl Pattern {
         }
     }
 
+    /// The text before the wildcard; `*` alone has none.
+    pub fn literal(&self) -> Option<&str> {
+        match self {
+            Self::Exact(literal) | Self::Prefix(literal) => Some(literal),
+            Self::Any => None,
+        }
+    }
+
     /// The only identifier it matches, if there is one.
     pub fn exact(&self) -> Option<&str> {
         match self {

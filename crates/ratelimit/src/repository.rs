@@ -18,22 +18,28 @@ use crate::{Pattern, RateLimitRule, RuleId, RuleSpec, Scope};
 ///   followed by a new revision, or none is.
 /// - No two rules have the same scope, pattern and window, whoever writes at the same time.
 /// - No rule comes to a scope and pattern that have [`RateLimitRule::MAX_WINDOWS`] already.
+/// - No rule comes to [`max_rules`](Self::max_rules) others.
 /// - Two different sets of rules never have the same revision.
 /// - A rule that is changed has a later `updated_at` than before, whatever the clock says.
 #[async_trait]
 pub trait RateLimitRuleRepository: Send + Sync {
-    /// Which set of rules is kept now.
-    async fn revision(&self) -> Result<Revision, RepositoryError>;
+    /// The most rules that are kept.
+    fn max_rules(&self) -> u64;
 
     /// All rules, and a revision that is not newer than they are.
     async fn load(&self) -> Result<(Revision, Vec<RateLimitRule>), RepositoryError>;
 
-    /// One page of the rules that pass `filter`: the newest first, then by id.
+    /// What changed after the revision `since`, read at one moment; `None` if that is not known
+    /// any more, so that all rules must be read.
+    async fn changes(&self, since: Revision) -> Result<Option<RuleDelta>, RepositoryError>;
+
+    /// One page of the rules that pass `filter`, the newest first, then by id; and the revision
+    /// that they are of.
     async fn list(
         &self,
         filter: &RuleFilter,
         page: Page,
-    ) -> Result<Listed<RateLimitRule>, RepositoryError>;
+    ) -> Result<(Revision, Listed<RateLimitRule>), RepositoryError>;
 
     /// The rule with this id.
     async fn get(&self, id: RuleId) -> Result<Option<RateLimitRule>, RepositoryError>;
@@ -56,6 +62,17 @@ pub trait RateLimitRuleRepository: Send + Sync {
     /// Wakes `changed` whenever somebody has written; returns when it cannot any more.
     /// Where nobody can be heard it never returns, and never wakes.
     async fn listen(&self, changed: &Notify) -> RepositoryError;
+}
+
+/// What changed between two revisions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuleDelta {
+    /// The revision after the changes.
+    pub revision: Revision,
+    /// The rules that are new, or say something else.
+    pub changed: Vec<RateLimitRule>,
+    /// The rules that are gone, if they were there before.
+    pub deleted: Vec<RuleId>,
 }
 
 /// One change of the rules.
@@ -107,6 +124,15 @@ pub enum RepositoryError {
         scope: Scope,
         /// The pattern of all.
         pattern: Pattern,
+    },
+    /// There are as many rules as may be.
+    #[error(
+        "there may be at most {max} rules: delete rules that are not needed, match several \
+         subjects with one prefix*, or raise ratelimit.max_rules"
+    )]
+    Full {
+        /// How many there may be.
+        max: u64,
     },
     /// There is no such rule.
     #[error("rule not found: {0}")]

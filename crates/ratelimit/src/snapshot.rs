@@ -1,14 +1,23 @@
-//! Who is matched by which rules: immutable, compiled once, read by everybody.
+//! Who is matched by which rules: immutable, read by everybody. The next one shares with it what
+//! does not change, so that a change costs what it changes.
+
+mod shards;
+mod table;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
 use headgate::{Algorithm, FailMode, Limit, LimitError};
 
+use self::{
+    shards::{Keyed, Shards, Use},
+    table::Table,
+};
 use crate::{
-    CompiledRule, Pattern, RateLimitRule, Revision, RuleId, Scope, compiled, tally::Tally,
+    CompiledRule, Pattern, RateLimitRule, Revision, RuleDelta, RuleId, Scope, compiled,
+    tally::Tally,
 };
 
 /// What applies to everybody for whom no rule was written.
@@ -22,16 +31,19 @@ pub struct Defaults {
     pub fail_mode: FailMode,
 }
 
-/// All rules at one moment.
-#[derive(Debug)]
+/// All rules at one moment. Clones share what does not change.
+#[derive(Clone, Debug)]
 pub struct Snapshot {
     revision: Revision,
     scopes: [Table; Scope::ALL.len()],
     default: [Arc<CompiledRule>; 1],
-    by_id: HashMap<RuleId, Arc<CompiledRule>>,
-    /// The oldest first, so that it is the same in every snapshot.
-    by_age: Vec<Arc<CompiledRule>>,
-    left_out: Vec<RuleId>,
+    by_id: Shards<Arc<CompiledRule>>,
+    /// The rules with a counter of their own, see [`counted`](Self::counted).
+    counted: Arc<Vec<Arc<CompiledRule>>>,
+    /// The counter of all other rules.
+    others: Arc<Tally>,
+    /// The rules that decide nothing, by what they are about.
+    left_out: Arc<BTreeMap<(Scope, Pattern), Vec<RuleId>>>,
 }
 
 /// The rules that apply to one subject together: every one must admit.
@@ -56,51 +68,119 @@ pub enum Level {
     Default,
 }
 
-/// Rules with the same pattern and different windows.
-type Stack = Vec<Arc<CompiledRule>>;
-
-#[derive(Debug, Default)]
-struct Table {
-    exact: HashMap<Box<str>, Stack>,
-    prefixes: HashMap<Box<str>, Stack>,
-    /// The lengths that prefixes have, the longest first.
-    prefix_lengths: Vec<usize>,
-    any: Stack,
-}
-
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// Compiles `rules`. Rules that `before` knew go on counting where they were.
+    /// The most rules that have a counter of their own.
+    pub const MAX_COUNTED: usize = 1000;
+
+    /// Compiles `rules`. Rules that `before` knew go on counting where they were; those that are
+    /// the same as there are taken from it.
     pub fn compile(
         revision: Revision,
-        mut rules: Vec<RateLimitRule>,
+        rules: Vec<RateLimitRule>,
         defaults: &Defaults,
         before: Option<&Self>,
     ) -> Result<Self, LimitError> {
-        let tally = |id| before.and_then(|before| before.by_id.get(&id)).map(|rule| rule.tally());
-        let default_tally = before.map(|before| Arc::clone(before.default[0].tally()));
-        rules.sort_unstable_by_key(|rule| (rule.created_at, rule.id));
-        let mut by_id = HashMap::with_capacity(rules.len());
-        let mut by_age = Vec::with_capacity(rules.len());
-        let mut sorted: BTreeMap<(Scope, u32, RuleId), Arc<CompiledRule>> = BTreeMap::new();
+        let tally = before.map(|before| Arc::clone(before.default[0].tally()));
+        let default = CompiledRule::of_defaults(defaults, tally.unwrap_or_default());
+        let mut next = Self {
+            revision,
+            scopes: Default::default(),
+            default: [Arc::new(default)],
+            by_id: Shards::default(),
+            counted: Arc::default(),
+            others: before.map(|before| Arc::clone(&before.others)).unwrap_or_default(),
+            left_out: Arc::default(),
+        };
+        next.put(rules, defaults, before)?;
+        Ok(next)
+    }
+
+    /// The rules after a change, which costs as much as it changes.
+    pub fn after(&self, delta: RuleDelta, defaults: &Defaults) -> Result<Self, LimitError> {
+        let mut next = Self { revision: delta.revision, ..self.clone() };
+        for id in delta.deleted {
+            next.remove(id);
+        }
+        next.put(delta.changed, defaults, Some(self))?;
+        Ok(next)
+    }
+
+    /// Puts `rules` in the place of those with their ids.
+    fn put(
+        &mut self,
+        mut rules: Vec<RateLimitRule>,
+        defaults: &Defaults,
+        before: Option<&Self>,
+    ) -> Result<(), LimitError> {
+        let known = |id| before.and_then(|before| before.rule(id));
+        // Whoever has a counter keeps it; those that are free go to the oldest.
+        rules.sort_by_cached_key(|rule| {
+            (!known(rule.id).is_some_and(|old| old.is_counted()), rule.created_at, rule.id)
+        });
+        for rule in &rules {
+            self.remove(rule.id);
+        }
         for rule in rules {
-            let (id, place) = (rule.id, (rule.spec.scope, rule.spec.window_seconds, rule.id));
-            let tally: Arc<Tally> = tally(id).map_or_else(Arc::default, Arc::clone);
-            let compiled = Arc::new(CompiledRule::new(rule, defaults.fail_mode, tally)?);
-            by_id.insert(id, Arc::clone(&compiled));
-            by_age.push(Arc::clone(&compiled));
-            sorted.insert(place, compiled);
+            let compiled = match known(rule.id) {
+                Some(old) if old.rule() == Some(&rule) => Arc::clone(old),
+                old => {
+                    let own = old.filter(|old| old.is_counted()).map(|old| Arc::clone(old.tally()));
+                    let free = || self.counted.len() < Self::MAX_COUNTED;
+                    let own = own.or_else(|| free().then(Arc::default));
+                    let (tally, counted) =
+                        own.map_or_else(|| (Arc::clone(&self.others), false), |own| (own, true));
+                    let fail_mode = defaults.fail_mode;
+                    Arc::new(CompiledRule::new(rule, fail_mode, tally)?.counted(counted))
+                }
+            };
+            self.add(&compiled);
         }
-        let mut scopes: [Table; Scope::ALL.len()] = Default::default();
-        let mut left_out = Vec::new();
-        for ((scope, _, id), compiled) in sorted {
-            if !scopes[scope as usize].add(compiled) {
-                left_out.push(id);
-            }
+        Ok(())
+    }
+
+    fn add(&mut self, rule: &Arc<CompiledRule>) {
+        let Some(RateLimitRule { id, spec, .. }) = rule.rule() else { return };
+        let left_out = self.scopes[spec.scope as usize].add(rule);
+        self.leave_out(spec.scope, &spec.identifier_pattern, left_out);
+        if rule.is_counted() {
+            Arc::make_mut(&mut self.counted).push(Arc::clone(rule));
         }
-        let default = CompiledRule::of_defaults(defaults, default_tally.unwrap_or_default());
-        Ok(Self { revision, scopes, default: [Arc::new(default)], by_id, by_age, left_out })
+        self.by_id.change(
+            id,
+            || Arc::clone(rule),
+            |entry| {
+                entry.clone_from(rule);
+                Use::Kept
+            },
+        );
+    }
+
+    fn remove(&mut self, id: RuleId) {
+        let Some(rule) = self.by_id.get(&id).cloned() else { return };
+        let Some(RateLimitRule { spec, .. }) = rule.rule() else { return };
+        let left_out = self.scopes[spec.scope as usize].remove(&rule);
+        self.leave_out(spec.scope, &spec.identifier_pattern, left_out);
+        if rule.is_counted() {
+            Arc::make_mut(&mut self.counted).retain(|other| other.id() != Some(id));
+        }
+        self.by_id.change(&id, || Arc::clone(&rule), |_| Use::Over);
+    }
+
+    /// Notes which rules of a pattern decide nothing.
+    fn leave_out(&mut self, scope: Scope, pattern: &Pattern, rules: Vec<RuleId>) {
+        // Almost always there are none, and none were noted.
+        if rules.is_empty() && self.left_out.is_empty() {
+            return;
+        }
+        let left_out = Arc::make_mut(&mut self.left_out);
+        let about = (scope, pattern.clone());
+        if rules.is_empty() {
+            left_out.remove(&about);
+        } else {
+            left_out.insert(about, rules);
+        }
     }
 
     /// Which set of rules it is.
@@ -109,24 +189,31 @@ impl Snapshot {
     }
 
     /// How many rules there are.
-    pub fn len(&self) -> usize {
+    pub const fn len(&self) -> usize {
         self.by_id.len()
     }
 
     /// Whether only the default rule applies.
-    pub fn is_empty(&self) -> bool {
-        self.by_id.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
-    /// Every rule, the oldest first, and the default rule last.
-    pub fn rules(&self) -> impl Iterator<Item = &Arc<CompiledRule>> {
-        self.by_age.iter().chain(&self.default)
+    /// The rules that have a counter of their own, the default rule among them. A rule keeps its
+    /// counter for as long as it exists; new ones go to the oldest rules that have none, up to
+    /// [`MAX_COUNTED`](Self::MAX_COUNTED).
+    pub fn counted(&self) -> impl Iterator<Item = &Arc<CompiledRule>> {
+        self.counted.iter().chain(&self.default)
+    }
+
+    /// What all rules without a counter of their own decided.
+    pub fn others(&self) -> &Tally {
+        &self.others
     }
 
     /// The rules that decide nothing unless they are asked for, since [`RateLimitRule::MAX_WINDOWS`] shorter windows of
     /// the same scope and pattern do: they were written when nobody counted them.
-    pub fn left_out(&self) -> &[RuleId] {
-        &self.left_out
+    pub fn left_out(&self) -> Vec<RuleId> {
+        self.left_out.values().flatten().copied().collect()
     }
 
     /// The rule with this id.
@@ -149,11 +236,10 @@ impl Snapshot {
         identifier: &str,
     ) -> impl Iterator<Item = Matched<'s>> {
         let table = &self.scopes[scope as usize];
-        let matched = |level, rules: &'s Stack| Matched { level, rules };
-        let exact = table.exact.get(identifier).map(move |rules| matched(Level::Exact, rules));
+        let matched = |level, rules: &'s [Arc<CompiledRule>]| Matched { level, rules };
+        let exact = table.exact(identifier).map(move |rules| matched(Level::Exact, rules));
         let prefixes = table.prefixes(identifier).map(move |rules| matched(Level::Prefix, rules));
-        let any = Some(&table.any).filter(|rules| !rules.is_empty());
-        let any = any.map(move |rules| matched(Level::Any, rules));
+        let any = table.any().map(move |rules| matched(Level::Any, rules));
         let default = Matched { level: Level::Default, rules: &self.default };
         exact.into_iter().chain(prefixes).chain(any).chain([default])
     }
@@ -205,34 +291,11 @@ impl Level {
     }
 }
 
-// === impl Table ===
+impl Keyed for Arc<CompiledRule> {
+    type Key = RuleId;
 
-impl Table {
-    /// Says whether it is among those that decide.
-    fn add(&mut self, compiled: Arc<CompiledRule>) -> bool {
-        let pattern = compiled.rule().map_or(&Pattern::Any, |rule| &rule.spec.identifier_pattern);
-        let stack = match pattern {
-            Pattern::Exact(exact) => self.exact.entry(exact.clone()).or_default(),
-            Pattern::Prefix(prefix) => {
-                let place = self.prefix_lengths.partition_point(|length| *length > prefix.len());
-                if self.prefix_lengths.get(place) != Some(&prefix.len()) {
-                    self.prefix_lengths.insert(place, prefix.len());
-                }
-                self.prefixes.entry(prefix.clone()).or_default()
-            }
-            Pattern::Any => &mut self.any,
-        };
-        let shorter = stack.iter().filter(|rule| rule.is_enabled()).count();
-        let decides = !compiled.is_enabled() || shorter < RateLimitRule::MAX_WINDOWS;
-        stack.push(compiled);
-        decides
-    }
-
-    /// The rules whose prefix `identifier` has, the longest prefix first.
-    fn prefixes<'t>(&'t self, identifier: &str) -> impl Iterator<Item = &'t Stack> {
-        // A length inside a character belongs to no prefix of this identifier.
-        let beginning = |length: &usize| identifier.get(..*length);
-        self.prefix_lengths.iter().filter_map(beginning).filter_map(|text| self.prefixes.get(text))
+    fn key(&self) -> Option<&RuleId> {
+        self.rule().map(|rule| &rule.id)
     }
 }
 

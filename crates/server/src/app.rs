@@ -10,7 +10,12 @@ use headgate_ratelimit::{
     usecase::{CheckRateLimit, Explain, GetUsage, LimitKeys, ManageRules, ResetLimit},
 };
 use thiserror::Error;
-use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+    task::JoinSet,
+    time::timeout,
+};
 use tracing::{info, warn};
 
 use crate::{
@@ -117,6 +122,7 @@ impl App {
         let metrics = Metrics::new(config, &stores, Arc::clone(&catalog))?;
         let Stores { limiter, probe, kind, counters, .. } = stores;
         let target = config.database.target(&config.server.data_dir).map_err(BuildError::Config)?;
+        let target = target.max_rules(config.ratelimit.max_rules.get());
         let queries = Arc::new(metrics.queries.clone());
         let database = Arc::new(Database::open_observed(&target, queries));
         let kept = database.quotas_on(Arc::clone(&clock));
@@ -149,6 +155,7 @@ impl App {
             usage,
             reset: ResetLimit::new(Arc::clone(&catalog), limiter, database.clone()),
             rules: ManageRules::new(Arc::clone(&catalog), database.clone()),
+            rule_lists: Semaphore::new(1),
             quotas,
             audit: database.clone(),
             database: Arc::clone(&database),

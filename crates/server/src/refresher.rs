@@ -4,7 +4,9 @@ use std::{fmt::Display, sync::Arc, time::Duration};
 
 use headgate_persistence::{Database, LedgerClock, SchemaVersion};
 use headgate_quota::{PolicyCatalog, QuotaPolicyRepository};
-use headgate_ratelimit::{Catalog, RateLimitRule, RateLimitRuleRepository, RepositoryError};
+use headgate_ratelimit::{
+    Catalog, RateLimitRule, RateLimitRuleRepository, Refreshed, RepositoryError,
+};
 use tokio::{sync::Notify, time};
 use tracing::{info, warn};
 
@@ -60,8 +62,8 @@ impl Refresher {
     /// Reads rules and policies once. A database that is not there is waited for later, while others are served.
     pub(crate) async fn refresh(&mut self) {
         match self.refresh_rules().await {
-            Ok(changed) => {
-                if changed || self.failing {
+            Ok(refreshed) => {
+                if refreshed != Refreshed::Unchanged || self.failing {
                     let snapshot = self.catalog.load();
                     let (revision, rules) = (snapshot.revision().0, snapshot.len());
                     info!(revision, rules, "In force: revision {revision} of the rules");
@@ -115,7 +117,7 @@ impl Refresher {
         self.left_out = left_out.len();
     }
 
-    async fn refresh_rules(&mut self) -> Result<bool, RepositoryError> {
+    async fn refresh_rules(&mut self) -> Result<Refreshed, RepositoryError> {
         if !self.migrated {
             match self.database.migrate().await {
                 Ok(version) => tell_newer(version),

@@ -12,6 +12,7 @@ use headgate_ratelimit::{
     },
 };
 use headgate_service_config::ServiceConfigRepository;
+use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
 use crate::{
@@ -45,6 +46,8 @@ pub(crate) struct Services {
     pub(crate) explain: Explain,
     pub(crate) reset: ResetLimit,
     pub(crate) rules: ManageRules,
+    /// Long lists of rules take turns, since each needs much memory.
+    pub(crate) rule_lists: Semaphore,
     pub(crate) quotas: QuotaServices,
     pub(crate) audit: Arc<dyn AuditLog>,
     /// Where rules, quotas and the audit log are kept.

@@ -36,6 +36,8 @@ struct AllRules {
 struct Page<T> {
     rules: Vec<T>,
     pagination: Pagination,
+    /// Which rules it is of; servers of older versions do not say.
+    revision: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -45,17 +47,36 @@ struct Pagination {
 
 const MAX_PAGE_SIZE: &str = "100";
 
-/// Every rule that matches, whatever it takes to read it.
+/// How often all pages are read again because rules were changed meanwhile.
+const ATTEMPTS: usize = 5;
+
+/// Every rule that matches, as they were at one moment, whatever it takes to read them.
 pub(super) fn all<T: serde::de::DeserializeOwned>(
     client: &Client,
     filter: &[(&str, &str)],
 ) -> Result<Vec<T>, ClientError> {
-    let mut rules = Vec::new();
+    for _ in 0..ATTEMPTS {
+        if let Some(rules) = pages(client, filter)? {
+            return Ok(rules);
+        }
+    }
+    Err(ClientError::Moving)
+}
+
+/// Reads all pages; `None` if they are not all of the same rules.
+fn pages<T: serde::de::DeserializeOwned>(
+    client: &Client,
+    filter: &[(&str, &str)],
+) -> Result<Option<Vec<T>>, ClientError> {
+    let (mut rules, mut first) = (Vec::new(), None);
     for number in 1_u64.. {
         let number = number.to_string();
         let mut query = vec![("page", number.as_str()), ("page_size", MAX_PAGE_SIZE)];
         query.extend(filter);
         let page: Page<T> = client.get(&[PATH], &query)?.json()?;
+        if *first.get_or_insert(page.revision) != page.revision {
+            return Ok(None);
+        }
         // A server that promises more and gives nothing would keep us here for ever.
         let more = page.pagination.has_next && !page.rules.is_empty();
         rules.extend(page.rules);
@@ -63,7 +84,7 @@ pub(super) fn all<T: serde::de::DeserializeOwned>(
             break;
         }
     }
-    Ok(rules)
+    Ok(Some(rules))
 }
 
 pub(super) fn print_deleted(id: &str, output: Output) -> io::Result<()> {

@@ -4,7 +4,10 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, printed};
+use crate::{
+    harness::{Server, printed},
+    meanwhile::run_before,
+};
 
 /// Names and patterns that YAML would take for something else if it were let.
 const ODD: [&str; 8] =
@@ -61,4 +64,37 @@ fn lists_that_fill_pages_are_complete() {
     assert_eq!(printed(&export).matches("- scope: user\n").count(), 201);
     assert_eq!(printed(&server.run(&["rules", "list"])).lines().count(), 202);
     assert_eq!(rules(&server).len(), 201);
+}
+
+#[test]
+fn a_list_of_12_000_rules_goes_in_and_comes_out() {
+    let server = Server::start(&[("HEADGATE__SERVER__REQUEST_TIMEOUT_SECONDS", "600")]);
+    let rule = |i| json!({"scope": "user", "identifier_pattern": format!("u{i}"), "limit": 1, "window_seconds": 60});
+    let rules: Vec<Value> = (0..12_000).map(rule).collect();
+    let applied = server.run_with(&["rules", "apply", "-f", "-"], &json!(rules).to_string());
+    let told = printed(&applied).lines().last();
+    assert_eq!(told, Some("12000 created, 0 updated, 0 deleted, 0 unchanged"));
+    let export = server.run(&["rules", "export"]);
+    assert_eq!(printed(&export).matches("- scope: user\n").count(), 12_000);
+    let same = server.run_with(&["rules", "apply", "-f", "-", "--prune"], printed(&export));
+    assert_eq!(printed(&same), "nothing to change (12000 unchanged)\n");
+}
+
+#[test]
+fn rules_that_change_while_they_are_read_are_read_again() {
+    let server = Server::start(&[]);
+    let rule = |i| json!({"scope": "user", "identifier_pattern": format!("u{i}"), "limit": 1, "window_seconds": 60});
+    let rules: Vec<Value> = (0..150).map(rule).collect();
+    printed(&server.run_with(&["rules", "apply", "-f", "-"], &json!(rules).to_string()));
+    // Before the second page, once: without a second look a rule would stand there twice.
+    let mut seconds = 0;
+    let second_page = move |sent: &crate::meanwhile::Sent| {
+        seconds += usize::from(sent.head.contains("page=2&"));
+        seconds == 1 && sent.head.contains("page=2&")
+    };
+    let rival = ("POST", "/api/v1/ratelimit/rules", &rule(150));
+    let export = run_before(&server, &["rules", "export"], rival, second_page);
+    assert_eq!(printed(&export).matches("- scope: user\n").count(), 151);
+    let same = server.run_with(&["rules", "apply", "-f", "-", "--prune"], printed(&export));
+    assert_eq!(printed(&same), "nothing to change (151 unchanged)\n");
 }

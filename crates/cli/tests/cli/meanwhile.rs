@@ -15,8 +15,8 @@ use crate::harness::{Server, printed, stderr};
 const RULES: &str = "/api/v1/ratelimit/rules";
 
 /// One request as it was sent.
-struct Sent {
-    head: String,
+pub(crate) struct Sent {
+    pub(crate) head: String,
     body: Vec<u8>,
 }
 
@@ -62,6 +62,16 @@ impl Sent {
 
 /// Runs a command on `server`; what it wants to change arrives after `meanwhile` was sent by somebody else.
 fn run_while(server: &Server, arguments: &[&str], meanwhile: (&str, &str, &Value)) -> Output {
+    run_before(server, arguments, meanwhile, Sent::acts)
+}
+
+/// Runs a command on `server`; somebody else sends `meanwhile` before those of its requests for which `is_time` says so.
+pub(crate) fn run_before(
+    server: &Server,
+    arguments: &[&str],
+    meanwhile: (&str, &str, &Value),
+    mut is_time: impl FnMut(&Sent) -> bool + Send + 'static,
+) -> Output {
     let between = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", between.local_addr().unwrap());
     let address = server.url().trim_start_matches("http://").to_owned();
@@ -80,7 +90,7 @@ fn run_while(server: &Server, arguments: &[&str], meanwhile: (&str, &str, &Value
         for stream in between.incoming() {
             let mut stream = stream.unwrap();
             let Some(sent) = Sent::read(&stream) else { continue };
-            if sent.acts() {
+            if is_time(&sent) {
                 let answer = rival.forward(&address);
                 assert!(answer.starts_with(b"HTTP/1.1 20"), "{answer:?}");
             }

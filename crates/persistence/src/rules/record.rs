@@ -4,9 +4,10 @@ use headgate::FailMode;
 use headgate_ratelimit::{
     Draft, FieldError, Input, RateLimitRule, RepositoryError, RuleId, RuleSpec,
 };
+use serde::Serialize;
 use serde_json::json;
 
-use crate::{row::Row, statement::Statement};
+use crate::row::Row;
 
 /// Reads a row, which may have been changed by hand.
 pub(super) fn read(row: &Row) -> Result<RateLimitRule, RepositoryError> {
@@ -42,22 +43,41 @@ fn summary(errors: &[FieldError]) -> String {
     messages.join("; ")
 }
 
-/// Gives `statement` what `rule` says, from `$1` on in the order of the table.
-pub(super) fn bind(statement: Statement, rule: &RateLimitRule) -> Statement {
-    let spec = &rule.spec;
-    statement
-        .bind(rule.id)
-        .bind(spec.name.as_deref())
-        .bind(spec.scope.name())
-        .bind(&*spec.identifier_pattern.to_string())
-        .bind(spec.limit)
-        .bind(spec.window_seconds)
-        .bind(spec.algorithm.name())
-        .bind(spec.burst)
-        .bind(spec.fail_mode.map(FailMode::name))
-        .bind(spec.enabled)
-        .bind(rule.created_at)
-        .bind(rule.updated_at)
+/// A rule's row as it travels to the database.
+#[derive(Serialize)]
+pub(super) struct WireRule<'a> {
+    id: String,
+    name: Option<&'a str>,
+    scope: &'static str,
+    identifier_pattern: String,
+    limit_count: u32,
+    window_secs: u32,
+    algorithm: &'static str,
+    burst: Option<u32>,
+    fail_mode: Option<&'static str>,
+    enabled: bool,
+    created_at: u64,
+    updated_at: u64,
+}
+
+impl<'a> From<&'a RateLimitRule> for WireRule<'a> {
+    fn from(rule: &'a RateLimitRule) -> Self {
+        let spec = &rule.spec;
+        Self {
+            id: rule.id.to_string(),
+            name: spec.name.as_deref(),
+            scope: spec.scope.name(),
+            identifier_pattern: spec.identifier_pattern.to_string(),
+            limit_count: spec.limit,
+            window_secs: spec.window_seconds,
+            algorithm: spec.algorithm.name(),
+            burst: spec.burst,
+            fail_mode: spec.fail_mode.map(FailMode::name),
+            enabled: spec.enabled,
+            created_at: rule.created_at.as_micros(),
+            updated_at: rule.updated_at.as_micros(),
+        }
+    }
 }
 
 /// What a rule says, as a JSON object.

@@ -1,14 +1,18 @@
 //! Changes of the rules: all of one call are made, recorded and followed by a revision, or none.
 
-use std::collections::{HashMap, HashSet};
-
 use headgate::Timestamp;
 use headgate_ratelimit::{
-    AuditEntry, Author, Pattern, RateLimitRule, RepositoryError, Revision, RuleChange, RuleId,
-    RuleSpec, Scope,
+    AuditEntry, Author, RateLimitRule, RepositoryError, Revision, RuleChange, RuleId, RuleSpec,
 };
 
-use super::{find, read_revision, record};
+use super::{
+    CHUNK,
+    batch::{self, Identity, Words},
+    delta, find_all, read_revision,
+    record::{self, WireRule},
+    steps::{Step, Steps},
+    total::KnownTotal,
+};
 use crate::{
     audit, listener, moment::Moment, outage::Outage, session::Session, statement::Statement,
 };
@@ -18,43 +22,18 @@ const NEXT_REVISION: &str = "
     UPDATE revisions SET revision = revision + 1 WHERE name = 'rate_limit_rules'
     RETURNING revision";
 
-/// No rule has a pattern with a brace.
-const PARK: &str = "
-    UPDATE rate_limit_rules SET identifier_pattern = '{' || CAST(id AS TEXT) WHERE id = $1";
-
-const CREATE: &str = "
-    INSERT INTO rate_limit_rules (id, name, scope, identifier_pattern, limit_count, window_secs,
-        algorithm, burst, fail_mode, enabled, created_at, updated_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
-
-const UPDATE: &str = "
-    UPDATE rate_limit_rules SET name = $2, scope = $3, identifier_pattern = $4, limit_count = $5,
-        window_secs = $6, algorithm = $7, burst = $8, fail_mode = $9, enabled = $10,
-        created_at = $11, updated_at = $12
-    WHERE id = $1";
-
 /// The constraint that asks for rules to differ.
 const IDENTITY: &str = "rate_limit_rules_identity";
-
-/// Whoever has more windows than may be.
-const CROWDED: &str = "
-    SELECT scope, identifier_pattern FROM rate_limit_rules
-    GROUP BY scope, identifier_pattern HAVING count(*) > $1";
-
-const DELETE: &str = "DELETE FROM rate_limit_rules WHERE id = $1";
-
-/// Times are shown in milliseconds.
-const SHOWN_TICK: u64 = 1_000;
 
 /// Makes changes in one transaction.
 pub(super) struct Writer<'a> {
     session: Session,
     author: &'a Author,
     now: Timestamp,
-    /// The rules that the changes name, as they are by now.
-    present: HashMap<RuleId, RateLimitRule>,
-    /// Whom there are more rules about than before, unless others were taken away.
-    grown: HashSet<(Scope, Pattern)>,
+    /// The revision that the changes make.
+    revision: Revision,
+    total: &'a KnownTotal,
+    max_rules: u64,
 }
 
 // === impl Writer ===
@@ -65,28 +44,15 @@ impl<'a> Writer<'a> {
         mut session: Session,
         seen: Option<Revision>,
         author: &'a Author,
+        (total, max_rules): (&'a KnownTotal, u64),
     ) -> Result<Self, RepositoryError> {
-        let next = read_revision(session.row(Statement::new(NEXT_REVISION)).await?)?;
-        let now = Revision(next.0 - 1);
+        let revision = read_revision(session.row(Statement::new(NEXT_REVISION)).await?)?;
+        let now = Revision(revision.0 - 1);
         if let Some(seen) = seen.filter(|seen| *seen != now) {
             return Err(RepositoryError::Moved { seen, now });
         }
         let now = Moment::shown(author.at);
-        Ok(Self { session, author, now, present: HashMap::new(), grown: HashSet::new() })
-    }
-
-    /// Looks up the rules that `changes` name.
-    async fn look_up(&mut self, changes: &[RuleChange]) -> Result<(), RepositoryError> {
-        for change in changes {
-            if let RuleChange::Update(id, _)
-            | RuleChange::UpdateSeen(id, _, _)
-            | RuleChange::Delete(id) = change
-            {
-                let rule = find(&mut self.session, *id).await?;
-                self.present.insert(*id, rule.ok_or(RepositoryError::NotFound(*id))?);
-            }
-        }
-        Ok(())
+        Ok(Self { session, author, now, revision, total, max_rules })
     }
 
     /// Makes the changes in their order and gives the rules as they are then.
@@ -94,144 +60,141 @@ impl<'a> Writer<'a> {
         mut self,
         changes: &[RuleChange],
     ) -> Result<Vec<RateLimitRule>, RepositoryError> {
-        self.look_up(changes).await?;
-        if changes.len() > 1 {
-            self.park().await?;
-        }
+        let present = find_all(&mut self.session, &named(changes)).await?;
+        let mut steps = Steps::new(present, self.now);
         let mut rules = Vec::with_capacity(changes.len());
         for change in changes {
-            rules.push(self.change(change).await?);
+            rules.push(steps.take(change)?);
         }
-        self.refuse_crowds().await?;
+        let total = self.room(&steps).await?;
+        self.make(&steps, changes.len()).await?;
+        self.record(steps.taken()).await?;
+        delta::write(&mut self.session, self.revision, &steps.touched()).await?;
         if let Session::Postgres(_) = self.session {
             let notify = Statement::new(listener::NOTIFY).bind(listener::RULES).bind("");
             self.session.execute(notify).await?;
         }
         self.session.commit().await?;
+        if let Some(total) = total {
+            self.total.note(self.revision, total);
+        }
         Ok(rules)
     }
 
-    /// Takes the rules that change out of each other's way, so that two can swap what they are
-    /// about: databases compare rules after every statement.
-    async fn park(&mut self) -> Result<(), Outage> {
-        for id in self.present.keys() {
-            self.session.execute(Statement::new(PARK).bind(*id)).await?;
-        }
-        Ok(())
-    }
-
-    /// Looks at all rules as they are to be. Who was crowded before there was a bound may stay so.
-    async fn refuse_crowds(&mut self) -> Result<(), RepositoryError> {
-        if self.grown.is_empty() {
-            return Ok(());
-        }
-        let most = RateLimitRule::MAX_WINDOWS as i64;
-        for row in self.session.rows(Statement::new(CROWDED).bind(most)).await? {
-            let text = |column| row.get::<String>(column).map_err(Outage::Sql);
-            let (scope, pattern) = (text("scope")?, text("identifier_pattern")?);
-            let is_crowd = |(of, about): &&(Scope, Pattern)| {
-                of.name() == scope && about.to_string() == pattern
-            };
-            if let Some((scope, pattern)) = self.grown.iter().find(is_crowd) {
-                return Err(RepositoryError::Crowded { scope: *scope, pattern: pattern.clone() });
-            }
-        }
-        Ok(())
-    }
-
-    /// Notes that a rule comes to those that `spec` is about.
-    fn grows(&mut self, spec: &RuleSpec) {
-        self.grown.insert((spec.scope, spec.identifier_pattern.clone()));
-    }
-
-    async fn change(&mut self, change: &RuleChange) -> Result<RateLimitRule, RepositoryError> {
-        match change {
-            RuleChange::Create(spec) => self.create(spec).await,
-            // No other writer is between the look and the change: they wait for the revision.
-            RuleChange::UpdateSeen(id, _, seen) if !self.is_as_seen(*id, *seen) => {
-                Err(RepositoryError::Changed(*id))
-            }
-            RuleChange::Update(id, spec) | RuleChange::UpdateSeen(id, spec, _) => {
-                self.update(*id, spec).await
-            }
-            RuleChange::Delete(id) => self.delete(*id).await,
-        }
-    }
-
-    async fn create(&mut self, spec: &RuleSpec) -> Result<RateLimitRule, RepositoryError> {
-        let (id, now) = (RuleId::random(), self.now);
-        let rule = RateLimitRule { id, spec: spec.clone(), created_at: now, updated_at: now };
-        self.put(CREATE, &rule).await?;
-        self.grows(spec);
-        self.record("rule.create", id, None, Some(spec)).await?;
-        Ok(rule)
-    }
-
-    async fn update(
-        &mut self,
-        id: RuleId,
-        spec: &RuleSpec,
-    ) -> Result<RateLimitRule, RepositoryError> {
-        let before = self.take(id)?;
-        // Another replica's clock may be ahead; and no two states of a rule have the same time.
-        let updated_at = self.now.max(before.updated_at.plus(SHOWN_TICK));
-        let rule = RateLimitRule { spec: spec.clone(), updated_at, ..before };
-        self.put(UPDATE, &rule).await?;
-        if before.spec.key() != spec.key() {
-            self.grows(spec);
-        }
-        self.record("rule.update", id, Some(&before.spec), Some(spec)).await?;
-        self.present.insert(id, rule.clone());
-        Ok(rule)
-    }
-
-    async fn delete(&mut self, id: RuleId) -> Result<RateLimitRule, RepositoryError> {
-        let before = self.take(id)?;
-        self.session.execute(Statement::new(DELETE).bind(id)).await?;
-        self.record("rule.delete", id, Some(&before.spec), None).await?;
-        Ok(before)
-    }
-
-    /// Whether the rule was last changed at `seen`; one that is gone is for others to find out.
-    fn is_as_seen(&self, id: RuleId, seen: Timestamp) -> bool {
-        self.present.get(&id).is_none_or(|rule| rule.updated_at == seen)
-    }
-
-    /// The rule as it is by now; an earlier change may have deleted it.
-    fn take(&mut self, id: RuleId) -> Result<RateLimitRule, RepositoryError> {
-        self.present.remove(&id).ok_or(RepositoryError::NotFound(id))
-    }
-
-    async fn put(
-        &mut self,
-        sql: &'static str,
-        rule: &RateLimitRule,
-    ) -> Result<(), RepositoryError> {
-        let put = self.session.execute(record::bind(Statement::new(sql), rule)).await;
-        put.map_err(
-            |outage| if outage.is_twin(IDENTITY) { exists(&rule.spec) } else { outage.into() },
-        )
-    }
-
-    async fn record(
-        &mut self,
-        action: &str,
-        id: RuleId,
-        before: Option<&RuleSpec>,
-        after: Option<&RuleSpec>,
-    ) -> Result<(), Outage> {
-        let entry = AuditEntry {
-            // The record gives it another.
-            id: 0,
-            author: self.author.clone(),
-            action: action.to_owned(),
-            target: id.to_string(),
-            before: before.map(record::to_json),
-            after: after.map(record::to_json),
-            reason: None,
+    /// Refuses rules beyond the most that may be; gives the number that there will be, if it is
+    /// known.
+    async fn room(&mut self, steps: &Steps) -> Result<Option<u64>, RepositoryError> {
+        let (created, deleted) = (steps.created().len() as u64, steps.deleted().len() as u64);
+        let before = Revision(self.revision.0 - 1);
+        let present = if created > deleted {
+            Some(self.total.at(before, &mut self.session).await?)
+        } else {
+            self.total.known(before)
         };
-        audit::add(&mut self.session, &entry).await
+        let total = present.map(|present| (present + created).saturating_sub(deleted));
+        if created > deleted && total > Some(self.max_rules) {
+            return Err(RepositoryError::Full { max: self.max_rules });
+        }
+        Ok(total)
     }
+
+    /// Makes what comes of all steps.
+    async fn make(&mut self, steps: &Steps, changes: usize) -> Result<(), RepositoryError> {
+        for gone in steps.deleted().chunks(CHUNK) {
+            self.session.execute(batch::statement(batch::DELETE, &batch::ids(gone))).await?;
+        }
+        let updated = steps.updated();
+        if changes > 1 {
+            // Out of each other's way, so that two can swap what they are about: databases compare
+            // rules after every statement.
+            for parked in updated.chunks(CHUNK) {
+                let ids: Vec<RuleId> = parked.iter().map(|rule| rule.id).collect();
+                self.session.execute(batch::statement(batch::PARK, &batch::ids(&ids))).await?;
+            }
+        }
+        if let Some(twin) = steps.twin() {
+            return Err(exists(twin));
+        }
+        self.refuse_twins(&steps.arriving()).await?;
+        self.put(batch::UPDATE, &updated).await?;
+        self.put(batch::CREATE, steps.created()).await?;
+        self.refuse_crowds(&steps.growing()).await
+    }
+
+    /// Refuses rules that are there already. Nobody else writes meanwhile.
+    async fn refuse_twins(&mut self, arriving: &[&RuleSpec]) -> Result<(), RepositoryError> {
+        for chunk in arriving.chunks(CHUNK) {
+            let identities: Vec<Identity> =
+                chunk.iter().map(|spec| Identity::from(*spec)).collect();
+            let twin = self.session.row(batch::statement(batch::TWINS, &identities)).await?;
+            let Some(twin) = twin else { continue };
+            let pattern: String = twin.get("identifier_pattern").map_err(Outage::Sql)?;
+            let window: i64 = twin.get("window_secs").map_err(Outage::Sql)?;
+            let is_twin = |spec: &&&RuleSpec| {
+                spec.identifier_pattern.to_string() == pattern
+                    && i64::from(spec.window_seconds) == window
+            };
+            return Err(exists(chunk.iter().find(is_twin).unwrap_or(&chunk[0])));
+        }
+        Ok(())
+    }
+
+    /// Looks at the rules as they are to be. Who was crowded before there was a bound may stay so.
+    async fn refuse_crowds(&mut self, arriving: &[&RuleSpec]) -> Result<(), RepositoryError> {
+        let most = RateLimitRule::MAX_WINDOWS as i64;
+        for chunk in arriving.chunks(CHUNK) {
+            let identities: Vec<Identity> =
+                chunk.iter().map(|spec| Identity::from(*spec)).collect();
+            let crowded = batch::statement(batch::CROWDED, &identities).bind(most);
+            let Some(crowd) = self.session.row(crowded).await? else { continue };
+            let pattern: String = crowd.get("identifier_pattern").map_err(Outage::Sql)?;
+            let is_crowd = |spec: &&&RuleSpec| spec.identifier_pattern.to_string() == pattern;
+            let (scope, pattern, _) = chunk.iter().find(is_crowd).unwrap_or(&chunk[0]).identity();
+            return Err(RepositoryError::Crowded { scope, pattern: pattern.clone() });
+        }
+        Ok(())
+    }
+
+    async fn put(&mut self, words: Words, rules: &[RateLimitRule]) -> Result<(), RepositoryError> {
+        for chunk in rules.chunks(CHUNK) {
+            let rows: Vec<WireRule<'_>> = chunk.iter().map(WireRule::from).collect();
+            let put = self.session.execute(batch::statement(words, &rows)).await;
+            // Somebody with a console does not wait for us.
+            put.map_err(|outage| {
+                if outage.is_twin(IDENTITY) { exists(&chunk[0].spec) } else { outage.into() }
+            })?;
+        }
+        Ok(())
+    }
+
+    async fn record(&mut self, steps: &[Step]) -> Result<(), Outage> {
+        for chunk in steps.chunks(CHUNK) {
+            let entry = |step: &Step| AuditEntry {
+                // The record gives it another.
+                id: 0,
+                author: self.author.clone(),
+                action: step.action().to_owned(),
+                target: step.id.to_string(),
+                before: step.before.as_ref().map(record::to_json),
+                after: step.after.as_ref().map(record::to_json),
+                reason: None,
+            };
+            let entries: Vec<AuditEntry> = chunk.iter().map(entry).collect();
+            audit::add_all(&mut self.session, self.author, &entries).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The rules that changes are about, if they must be there.
+fn named(changes: &[RuleChange]) -> Vec<RuleId> {
+    let id = |change: &RuleChange| match change {
+        RuleChange::Create(_) => None,
+        RuleChange::Update(id, _) | RuleChange::UpdateSeen(id, ..) | RuleChange::Delete(id) => {
+            Some(*id)
+        }
+    };
+    changes.iter().filter_map(id).collect()
 }
 
 fn exists(spec: &RuleSpec) -> RepositoryError {

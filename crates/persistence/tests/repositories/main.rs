@@ -5,7 +5,9 @@
 mod audit;
 mod batches;
 mod crowds;
+mod deltas;
 mod durability;
+mod full;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod layouts;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use headgate_ratelimit::{RateLimitRuleRepository, RepositoryError, Revision, RuleChange};
 use tokio::task::JoinSet;
 
-use crate::support::{Home, author, create, everything, on_both, spec, try_write};
+use crate::support::{Home, author, create, everything, on_both, revision, spec, try_write};
 
 on_both!(
     of_two_replicas_that_create_the_same_rule_one_wins,
@@ -36,7 +36,7 @@ async fn of_two_replicas_that_create_the_same_rule_one_wins(home: &Home) {
 
 async fn no_two_writes_have_the_same_revision(home: &Home) {
     let replicas = [home.migrated().await, home.open()];
-    let before = replicas[0].revision().await.unwrap();
+    let before = revision(&replicas[0]).await;
     let mut writes = JoinSet::new();
     for number in 0..20 {
         let replica = replicas[number % 2].clone();
@@ -44,7 +44,7 @@ async fn no_two_writes_have_the_same_revision(home: &Home) {
         writes.spawn(async move { create(&replica, spec, 0).await });
     }
     writes.join_all().await;
-    assert_eq!(replicas[1].revision().await.unwrap().0, before.0 + 20);
+    assert_eq!(revision(&replicas[1]).await.0, before.0 + 20);
 }
 
 async fn what_was_planned_for_other_rules_is_not_written(home: &Home) {
@@ -68,7 +68,7 @@ async fn what_was_planned_for_other_rules_is_not_written(home: &Home) {
 
 async fn of_replicas_that_saw_the_same_rules_one_writes(home: &Home) {
     let replicas = [home.migrated().await, home.open()];
-    let seen = replicas[0].revision().await.unwrap();
+    let seen = revision(&replicas[0]).await;
     let mut writes = JoinSet::new();
     for number in 0..8 {
         let replica = replicas[number % 2].clone();

@@ -6,7 +6,7 @@ use headgate::Timestamp;
 use headgate_persistence::{Database, DatabaseConfig};
 use headgate_ratelimit::{
     AuditEntry, AuditFilter, AuditLog, Author, Draft, Page, RateLimitRule, RateLimitRuleRepository,
-    RepositoryError, RuleChange, RuleFilter, RuleSpec,
+    RepositoryError, Revision, RuleChange, RuleFilter, RuleSpec,
 };
 use headgate_testkit::{Postgres, Skip};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
@@ -79,6 +79,12 @@ impl Home {
         Database::open(&config.max_connections(4).connect_timeout(PATIENCE))
     }
 
+    /// The same, with so many rules at most.
+    pub(crate) fn open_bounded(&self, max_rules: u64) -> Database {
+        let config = DatabaseConfig::from_url(&self.url()).unwrap();
+        Database::open(&config.connect_timeout(PATIENCE).max_rules(max_rules))
+    }
+
     pub(crate) async fn migrated(&self) -> Database {
         let database = self.open();
         database.migrate().await.unwrap();
@@ -149,11 +155,16 @@ pub(crate) async fn try_write(
     Ok(rule)
 }
 
+/// Which rules there are.
+pub(crate) async fn revision(database: &Database) -> Revision {
+    database.load().await.unwrap().0
+}
+
 /// Everything that a write could have changed.
 pub(crate) async fn everything(database: &Database) -> (i64, Vec<RateLimitRule>, Vec<AuditEntry>) {
     let all = Page::new(1, Page::MAX_SIZE).unwrap();
     let (revision, loaded) = database.load().await.unwrap();
-    let listed = database.list(&RuleFilter::default(), all).await.unwrap();
+    let (_, listed) = database.list(&RuleFilter::default(), all).await.unwrap();
     assert_eq!(listed.items.len(), loaded.len());
     let audit = database.entries(&AuditFilter::default(), all).await.unwrap();
     (revision.0, listed.items, audit.items)

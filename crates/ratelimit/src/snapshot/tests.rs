@@ -1,8 +1,9 @@
 use std::time::Duration;
 
 use headgate::Timestamp;
+use proptest::prelude::*;
 
-use super::*;
+use super::{table::Table, *};
 use crate::Draft;
 
 fn defaults() -> Defaults {
@@ -123,19 +124,153 @@ fn applied(snapshot: &Snapshot, window: Option<u64>) -> Vec<u32> {
     matched.applied(window).map(|rule| rule.window_seconds()).collect()
 }
 
+/// Everything that a snapshot says, in one order.
+fn contents(snapshot: &Snapshot) -> impl PartialEq + std::fmt::Debug {
+    let mut ids: Vec<(RuleId, u32)> = snapshot
+        .by_id
+        .iter()
+        .filter_map(|rule| Some((rule.id()?, rule.rule()?.spec.limit)))
+        .collect();
+    ids.sort_unstable();
+    let tables = snapshot.scopes.each_ref().map(Table::contents);
+    (snapshot.revision, snapshot.len(), ids, tables, snapshot.left_out.clone())
+}
+
+/// Number of shards that two snapshots do not share.
+fn copied(one: &Snapshot, other: &Snapshot) -> usize {
+    let tables = one.scopes.iter().zip(&other.scopes).map(|(one, other)| one.copied(other));
+    tables.sum::<usize>() + one.by_id.copied(&other.by_id)
+}
+
 #[test]
-fn rules_are_told_in_the_order_in_which_they_were_made() {
-    let mut rules: Vec<RateLimitRule> =
-        (0..50).map(|i| rule("user", &format!("u{i}"), 60)).collect();
-    for (i, rule) in rules.iter_mut().enumerate() {
-        // Some were made at the same moment.
-        rule.created_at = Timestamp::from_micros(100 - i as u64 / 2);
+fn a_change_among_20_000_rules_copies_as_much_as_it_changes() {
+    let rules: Vec<RateLimitRule> = (0..20_000)
+        .map(|i| rule("user", &format!("u{i}{}", if i % 2 == 0 { "*" } else { "" }), 60))
+        .collect();
+    let first = rules[1].clone();
+    let before = snapshot(rules, None);
+    let mut changed = first.clone();
+    changed.spec.limit = 20;
+    let created = rule("user", "new", 60);
+    let cases = [
+        // Each copies one shard of the rules by id, and one of their patterns.
+        (RuleDelta { changed: vec![created], ..RuleDelta::default() }, 2),
+        (RuleDelta { changed: vec![changed], ..RuleDelta::default() }, 2),
+        (RuleDelta { deleted: vec![first.id], ..RuleDelta::default() }, 2),
+        (RuleDelta { deleted: vec![RuleId::random()], ..RuleDelta::default() }, 0),
+    ];
+    for (delta, expected) in cases {
+        let after = before.after(delta, &defaults()).unwrap();
+        assert!(copied(&before, &after) <= expected, "{}", copied(&before, &after));
     }
-    let mut expected: Vec<(Timestamp, RuleId)> =
-        rules.iter().map(|rule| (rule.created_at, rule.id)).collect();
-    expected.sort();
-    let snapshot = snapshot(rules, None);
-    let told: Vec<Option<RuleId>> = snapshot.rules().map(|rule| rule.id()).collect();
-    assert_eq!(told[..50], expected.into_iter().map(|(_, id)| Some(id)).collect::<Vec<_>>());
-    assert_eq!(told[50..], [None]);
+}
+
+#[test]
+fn rules_that_say_the_same_are_not_compiled_again() {
+    let rules: Vec<RateLimitRule> = (0..100).map(|i| rule("user", &format!("u{i}"), 60)).collect();
+    let before = snapshot(rules.clone(), None);
+    let mut changed = rules.clone();
+    changed[7].spec.limit = 20;
+    let after = snapshot(changed, Some(&before));
+    let same = |rule: &&RateLimitRule| {
+        let (before, after) = (before.rule(rule.id), after.rule(rule.id));
+        Arc::ptr_eq(before.unwrap(), after.unwrap())
+    };
+    assert_eq!(rules.iter().filter(same).count(), 99);
+}
+
+#[test]
+fn counters_stay_with_their_rules_and_never_go_backwards() {
+    const MAX: usize = Snapshot::MAX_COUNTED;
+    let mut rules: Vec<RateLimitRule> =
+        (0..MAX + 5).map(|i| rule("user", &format!("u{i}"), 60)).collect();
+    for (i, rule) in rules.iter_mut().enumerate() {
+        rule.created_at = Timestamp::from_micros(i as u64);
+    }
+    let counted = |snapshot: &Snapshot| {
+        let ids = snapshot.counted().filter_map(|rule| rule.id());
+        ids.collect::<BTreeSet<RuleId>>()
+    };
+    let before = snapshot(rules.clone(), None);
+    let oldest: BTreeSet<RuleId> = rules[..MAX].iter().map(|rule| rule.id).collect();
+    assert_eq!(counted(&before), oldest);
+    before.rule(rules[MAX].id).unwrap().tally().count(true);
+    assert_eq!(before.others().allowed(), 1);
+
+    // A place that is free goes to the next rule that comes or changes.
+    let delta = RuleDelta { deleted: vec![rules[3].id], ..RuleDelta::default() };
+    let deleted = before.after(delta, &defaults()).unwrap();
+    assert_eq!(counted(&deleted).len(), MAX - 1);
+    let mut changed = rules[MAX].clone();
+    changed.spec.limit = 20;
+    let delta = RuleDelta { changed: vec![changed.clone()], ..RuleDelta::default() };
+    let after = deleted.after(delta, &defaults()).unwrap();
+    assert!(counted(&after).contains(&changed.id));
+    assert_eq!(
+        (after.rule(changed.id).unwrap().tally().allowed(), after.others().allowed()),
+        (0, 1)
+    );
+
+    // A rule that is older than all has to wait, also when everything is read again.
+    let mut late = rule("user", "late", 60);
+    late.created_at = Timestamp::from_micros(0);
+    rules.push(late.clone());
+    let again = snapshot(rules, Some(&before));
+    assert_eq!(counted(&again), oldest);
+    again.rule(late.id).unwrap().tally().count(false);
+    assert_eq!((again.others().allowed(), again.others().denied()), (1, 1));
+}
+
+/// What a property test does to the rules: which of them, and what it says then.
+type Step = Vec<(usize, Option<(usize, usize, i64, bool)>)>;
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let spec = (0..3_usize, 0..8_usize, 1..12_i64, any::<bool>());
+    let change = (0..40_usize, proptest::option::weighted(0.8, spec));
+    proptest::collection::vec(proptest::collection::vec(change, 1..12), 1..20)
+}
+
+const PATTERNS: [&str; 8] = ["*", "a*", "ab*", "abc*", "ä*", "a", "abc", "äb"];
+
+proptest! {
+    #[test]
+    fn changes_one_after_the_other_make_what_compiling_all_makes(steps in steps()) {
+        let mut rules: BTreeMap<usize, RateLimitRule> = BTreeMap::new();
+        let mut current = snapshot(Vec::new(), None);
+        for (number, step) in steps.into_iter().enumerate() {
+            let revision = Revision(number as i64 + 2);
+            let mut delta = RuleDelta { revision, ..RuleDelta::default() };
+            // Each rule changes once at most, as in what a repository gives.
+            let step: BTreeMap<usize, _> = step.into_iter().collect();
+            for (which, wanted) in step {
+                let old = rules.remove(&which);
+                let Some((scope, pattern, window, enabled)) = wanted else {
+                    delta.deleted.push(old.map_or_else(RuleId::random, |rule| rule.id));
+                    continue;
+                };
+                let mut new = rule(Scope::ALL[scope].name(), PATTERNS[pattern], window);
+                new.id = old.map_or(new.id, |old| old.id);
+                new.spec.enabled = enabled;
+                new.spec.limit = number as u32 + 1;
+                delta.changed.push(new.clone());
+                rules.insert(which, new);
+            }
+            current = current.after(delta, &defaults()).unwrap();
+            let all = rules.values().cloned().collect();
+            let fresh = Snapshot::compile(revision, all, &defaults(), None).unwrap();
+            prop_assert_eq!(contents(&current), contents(&fresh));
+            for identifier in ["a", "ab", "abc", "abcd", "b", "äb", "ä"] {
+                for scope in Scope::ALL {
+                    let found = |snapshot: &Snapshot| {
+                        let levels = snapshot.levels(scope, identifier);
+                        levels.map(|matched| {
+                            let ids = matched.rules.iter().map(|rule| rule.id());
+                            (matched.level, ids.collect::<Vec<_>>())
+                        }).collect::<Vec<_>>()
+                    };
+                    prop_assert_eq!(found(&current), found(&fresh));
+                }
+            }
+        }
+    }
 }

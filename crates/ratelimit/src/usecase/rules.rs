@@ -10,7 +10,7 @@ use thiserror::Error;
 pub use self::plan::Plan;
 use crate::{
     Author, Catalog, Draft, FieldError, Listed, Page, RateLimitRule, RateLimitRuleRepository,
-    RepositoryError, RuleChange, RuleFilter, RuleId,
+    RepositoryError, Revision, RuleChange, RuleFilter, RuleId,
 };
 
 /// Manages the rules that a repository keeps. A change is in force here before it is answered.
@@ -43,12 +43,17 @@ impl ManageRules {
         Self { catalog, repository }
     }
 
-    /// One page of the rules.
+    /// The most rules that there may be.
+    pub fn max_rules(&self) -> u64 {
+        self.repository.max_rules()
+    }
+
+    /// One page of the rules, and the revision that they are of.
     pub async fn list(
         &self,
         filter: &RuleFilter,
         page: Page,
-    ) -> Result<Listed<RateLimitRule>, ManageError> {
+    ) -> Result<(Revision, Listed<RateLimitRule>), ManageError> {
         Ok(self.repository.list(filter, page).await?)
     }
 
@@ -97,8 +102,16 @@ impl ManageRules {
     /// What would have to change so that the rules are those of `drafts`; rules that are not
     /// among them stay unless they are to be pruned.
     pub async fn plan(&self, drafts: Vec<Draft>, prune: bool) -> Result<Plan, ManageError> {
+        let max = self.max_rules();
         let (revision, present) = self.repository.load().await?;
-        Plan::new(revision, present, plan::validated(drafts)?, prune)
+        let plan = move || {
+            let present_rules = present.len() as u64;
+            let plan = Plan::new(revision, present, plan::validated(drafts)?, prune)?;
+            plan.within(present_rules, max)
+        };
+        // There may be very many of them: nothing else waits until they are compared.
+        let planned = tokio::task::spawn_blocking(plan).await;
+        planned.map_err(RepositoryError::unavailable)?
     }
 
     /// Does what was planned, all or nothing; and nothing if the rules are not those that it was planned for any more.

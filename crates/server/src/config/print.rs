@@ -65,7 +65,10 @@ sections! {
         max_new_subjects_per_second, key_prefix, connect_timeout_seconds,
     }
     MemoryConfig { capacity, overflow_bytes }
-    RateLimitConfig { fail_open, default_limit, default_window_seconds, replicas, refresh_interval_seconds }
+    RateLimitConfig {
+        fail_open, default_limit, default_window_seconds, replicas, refresh_interval_seconds,
+        max_rules,
+    }
     RateLimiterConfig {
         algorithm, fail_mode, token_bucket, sliding_window, sliding_window_counter, fixed_window,
         leaky_bucket, overrides,

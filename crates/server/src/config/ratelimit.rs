@@ -1,6 +1,7 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use headgate::{FailMode, Limit, LimitError};
+use headgate_persistence::DatabaseConfig;
 use headgate_ratelimit::Defaults;
 use serde::Deserialize;
 
@@ -22,6 +23,8 @@ pub struct RateLimitConfig {
     pub replicas: Bounded<1, 10_000>,
     /// `ratelimit.refresh_interval_seconds`: how often the database is asked whether rules have changed.
     pub refresh_interval_seconds: Bounded<1, 3600>,
+    /// `ratelimit.max_rules`: how many rules there may be.
+    pub max_rules: Bounded<1, 1_000_000>,
 }
 
 impl RateLimitConfig {
@@ -54,6 +57,7 @@ impl Default for RateLimitConfig {
             default_window_seconds: Bounded::of::<60>(),
             replicas: Bounded::of::<1>(),
             refresh_interval_seconds: Bounded::of::<5>(),
+            max_rules: Bounded::of::<{ DatabaseConfig::DEFAULT_MAX_RULES }>(),
         }
     }
 }

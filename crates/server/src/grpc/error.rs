@@ -32,6 +32,8 @@ pub(super) enum CallError {
     NoSuchRule(String),
     #[error("{0}")]
     RuleExists(String),
+    #[error("{0}")]
+    TooManyRules(String),
     #[error(transparent)]
     Quota(QuotaRefusal),
     #[error("no such service")]
@@ -105,7 +107,7 @@ impl CallError {
             Self::RuleExists(_) => Code::AlreadyExists,
             Self::Quota(refusal) => quota_status(refusal),
             Self::NoSuchMethod | Self::Uncompressed(_) => Code::Unimplemented,
-            Self::TooLarge => Code::ResourceExhausted,
+            Self::TooLarge | Self::TooManyRules(_) => Code::ResourceExhausted,
             Self::TimedOut => Code::DeadlineExceeded,
             Self::NoDatabase(_) | Self::NoStore(_) | Self::ResetUnconfirmed(_) => Code::Unavailable,
             Self::Internal(_) => Code::Internal,
@@ -119,6 +121,7 @@ impl CallError {
             Self::Auth(error) => error.code(),
             Self::NoSuchRule(_) => "SYS_RATELIMIT_RULE_NOT_FOUND",
             Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
+            Self::TooManyRules(_) => "SYS_RATELIMIT_TOO_MANY_RULES",
             Self::Quota(refusal) => refusal.code(),
             Self::NoSuchMethod | Self::NoSuchService => code!(area, "NOT_FOUND"),
             Self::Uncompressed(_) => code!(area, "UNSUPPORTED_MEDIA_TYPE"),
@@ -215,6 +218,7 @@ impl From<RepositoryError> for CallError {
                 Self::RuleExists(error.to_string())
             }
             RepositoryError::Crowded { .. } => Self::field("window_secs", error.to_string()),
+            RepositoryError::Full { .. } => Self::TooManyRules(error.to_string()),
             RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
             // Only lists of rules are written as they were seen, and those are REST's alone.
             RepositoryError::Moved { .. } | RepositoryError::Corrupt(_) => {

@@ -82,7 +82,7 @@ impl RateLimitService for Handlers {
     async fn list_rules(&self, request: Request<ListRulesRequest>) -> Answer<ListRulesResponse> {
         self.caller(&request, Action::ReadRules).await?;
         let (filter, page) = rules::listing(request.get_ref())?;
-        let listed = self.0.rules.list(&filter, page).await.map_err(CallError::from)?;
+        let (_, listed) = self.0.rules.list(&filter, page).await.map_err(CallError::from)?;
         Ok(Response::new((&listed).into()))
     }
 

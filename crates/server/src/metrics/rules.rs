@@ -1,6 +1,6 @@
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-use headgate_ratelimit::Catalog;
+use headgate_ratelimit::{Catalog, Snapshot, tally::Tally};
 use prometheus::{
     Error, Gauge, IntCounterVec, IntGauge, Opts,
     core::{Collector, Desc},
@@ -16,10 +16,10 @@ pub(super) struct RulesCollector {
     database_up: IntGauge,
 }
 
-/// How many rules are told apart: beyond that, labels would be too many for whoever collects them.
-const MAX_RULES: usize = 1000;
+/// The label of the default rule.
+const DEFAULT: &str = "default";
 
-/// The label of all others.
+/// The label of all rules that have none of their own.
 const OTHERS: &str = "other";
 
 impl RulesCollector {
@@ -46,18 +46,31 @@ impl RulesCollector {
             "Checks that a rule decided, by its id (default: no rule matched) and outcome.",
         );
         let counters = IntCounterVec::new(opts, &["rule", "outcome"]).ok()?;
+        let add = |label: &str, tally: &Tally| {
+            counters.with_label_values(&[label, "allowed"]).inc_by(tally.allowed());
+            counters.with_label_values(&[label, "denied"]).inc_by(tally.denied());
+        };
         let snapshot = self.catalog.load();
-        // The oldest are told apart, whatever comes after them: counters must not go backwards. The default rule always is.
-        for (i, rule) in snapshot.rules().enumerate() {
-            let label = match rule.id() {
-                None => "default".to_owned(),
-                Some(_) if i >= MAX_RULES => OTHERS.to_owned(),
-                Some(id) => id.to_string(),
-            };
-            let tally = rule.tally();
-            counters.with_label_values(&[&label, "allowed"]).inc_by(tally.allowed());
-            counters.with_label_values(&[&label, "denied"]).inc_by(tally.denied());
+        for rule in snapshot.counted() {
+            let label = rule.id().map_or_else(|| DEFAULT.to_owned(), |id| id.to_string());
+            add(&label, rule.tally());
         }
+        let others = snapshot.others();
+        if snapshot.len() > Snapshot::MAX_COUNTED || others.allowed() + others.denied() > 0 {
+            add(OTHERS, others);
+        }
+        Some(counters)
+    }
+
+    fn reads(&self) -> Option<IntCounterVec> {
+        let opts = Opts::new(
+            "headgate_rules_read_total",
+            "Rules read from the database: those that changed, or all.",
+        );
+        let counters = IntCounterVec::new(opts, &["how"]).ok()?;
+        let reads = self.catalog.reads();
+        counters.with_label_values(&["changes"]).inc_by(reads.changed.load(Relaxed));
+        counters.with_label_values(&["all"]).inc_by(reads.all.load(Relaxed));
         Some(counters)
     }
 }
@@ -77,6 +90,7 @@ impl Collector for RulesCollector {
         let mut families = gauges.concat();
         families.extend(self.database_up.collect());
         families.extend(self.decisions().iter().flat_map(Collector::collect));
+        families.extend(self.reads().iter().flat_map(Collector::collect));
         families
     }
 }

@@ -58,6 +58,8 @@ pub(super) enum ApiError {
     RuleChanged(String),
     /// Somebody else changed rules since the caller saw them; says which.
     RulesChanged(String),
+    /// There are as many rules as may be; says how many.
+    TooManyRules(String),
     /// There is no service of this name that has a document.
     NoSuchService(String),
     /// The document of a service is another than expected; says which.
@@ -133,9 +135,10 @@ impl ApiError {
             Self::NoSuchRoute(_) | Self::NoSuchRule(_) | Self::NoSuchService(_) => {
                 StatusCode::NOT_FOUND
             }
-            Self::RuleExists(_) | Self::RulesChanged(_) | Self::DocumentChanged(_) => {
-                StatusCode::CONFLICT
-            }
+            Self::RuleExists(_)
+            | Self::RulesChanged(_)
+            | Self::TooManyRules(_)
+            | Self::DocumentChanged(_) => StatusCode::CONFLICT,
             Self::RuleChanged(_) => StatusCode::PRECONDITION_FAILED,
             Self::NoSuchMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Quota(refusal) => quotas::status(refusal),
@@ -163,6 +166,7 @@ impl ApiError {
             Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
             Self::RuleChanged(_) => "SYS_RATELIMIT_RULE_CHANGED",
             Self::RulesChanged(_) => "SYS_RATELIMIT_RULES_CHANGED",
+            Self::TooManyRules(_) => "SYS_RATELIMIT_TOO_MANY_RULES",
             Self::NoSuchService(_) => "SYS_SERVICE_NOT_FOUND",
             Self::DocumentChanged(_) => "SYS_SERVICE_VERSION_MISMATCH",
             Self::NoDatabase(_) => code!(area, "DATABASE_UNAVAILABLE"),
@@ -183,6 +187,7 @@ impl ApiError {
             | Self::RuleExists(what)
             | Self::RuleChanged(what)
             | Self::RulesChanged(what)
+            | Self::TooManyRules(what)
             | Self::NoSuchService(what)
             | Self::DocumentChanged(what) => what.clone().into(),
             Self::NotJson => "the body must be sent as content-type: application/json".into(),

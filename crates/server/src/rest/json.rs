@@ -21,8 +21,8 @@ pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 
 pub(super) const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 
-/// The most that a list of rules needs.
-pub(super) const MAX_LIST_BYTES: usize = 4 * 1024 * 1024;
+/// The most that a list of rules needs: 640 bytes each for 100,000 of them.
+pub(super) const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
 
 /// An object that a body can hold. It refuses unknown fields: one that is misspelt would otherwise be
 /// answered as if it had been left out.

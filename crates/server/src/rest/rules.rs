@@ -36,6 +36,8 @@ pub(super) use self::{
 pub(super) struct WireRules {
     rules: Vec<WireRule>,
     pagination: WirePagination,
+    /// Which rules these are of: pages with the same number are of the same rules.
+    revision: i64,
 }
 
 /// What a path names, by whatever stands there.
@@ -79,10 +81,10 @@ pub(super) async fn list(
     let page = reader.page();
     reader.finish()?;
 
-    let listed = services.rules.list(&filter, page).await?;
+    let (revision, listed) = services.rules.list(&filter, page).await?;
     let pagination = WirePagination::from(&listed);
     let rules = listed.items.iter().map(WireRule::from).collect();
-    Ok(json::respond(&WireRules { rules, pagination }))
+    Ok(json::respond(&WireRules { rules, pagination, revision: revision.0 }))
 }
 
 /// Makes a rule.

@@ -23,6 +23,7 @@ mod health;
 mod keyed;
 mod kong;
 mod load;
+mod many_rules;
 mod openapi;
 mod quotas;
 mod redis;

@@ -78,6 +78,16 @@ impl Plan {
         Err(RepositoryError::Moved { seen, now: self.revision }.into())
     }
 
+    /// The plan, if it does not bring more rules than there may be. Those who have more than that
+    /// may keep them.
+    pub(super) fn within(self, present: u64, max: u64) -> Result<Self, ManageError> {
+        let (created, deleted) = (self.created.len() as u64, self.deleted.len() as u64);
+        if created > deleted && present - deleted + created > max {
+            return Err(RepositoryError::Full { max }.into());
+        }
+        Ok(self)
+    }
+
     /// Whether nothing has to change.
     pub const fn is_empty(&self) -> bool {
         self.created.is_empty() && self.updated.is_empty() && self.deleted.is_empty()

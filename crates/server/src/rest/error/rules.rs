@@ -15,6 +15,7 @@ impl From<RepositoryError> for ApiError {
             RepositoryError::Crowded { .. } => {
                 Self::Invalid(vec![Detail::new("window_seconds", "too_many", error.to_string())])
             }
+            RepositoryError::Full { .. } => Self::TooManyRules(error.to_string()),
             RepositoryError::Changed(_) => Self::RuleChanged(error.to_string()),
             RepositoryError::Moved { .. } => Self::RulesChanged(error.to_string()),
             RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),

@@ -77,7 +77,7 @@ pub(in crate::rest) enum NoSuchRule {
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]
 pub(in crate::rest) enum Conflict {
-    /// There is a rule with this scope, pattern and window already.
+    /// There is a rule with this scope, pattern and window already, or there are as many rules as may be.
     #[response(status = 409)]
     Exists(Envelope<'static>),
 }
@@ -86,7 +86,7 @@ pub(in crate::rest) enum Conflict {
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]
 pub(in crate::rest) enum ListConflict {
-    /// The rules were changed since they had this `revision`, or while this was under way: look again what would change.
+    /// The rules were changed since they had this `revision`, or while this was under way: look again what would change. Or there would be more rules than may be.
     #[response(status = 409)]
     Changed(Envelope<'static>),
 }

@@ -2,9 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::{extract::State, response::Response};
-use headgate_ratelimit::{Revision, usecase::Plan};
+use axum::{
+    body::HttpBody,
+    extract::{Request, State},
+    response::Response,
+};
+use headgate_ratelimit::{Draft, Revision, usecase::Plan};
 use serde::{Deserialize, Serialize};
+use tokio::{sync::SemaphorePermit, task::spawn_blocking};
 use utoipa::ToSchema;
 
 use super::{
@@ -23,7 +28,8 @@ use crate::{
     services::Services,
 };
 
-const MAX_RULES: usize = 10_000;
+/// Shorter lists need no turn.
+const SHORT_LIST_BYTES: u64 = 1024 * 1024;
 
 /// What the rules are to be.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -32,7 +38,7 @@ const MAX_RULES: usize = 10_000;
 pub(in crate::rest) struct WireList<'a> {
     /// The rules. One with the scope, pattern and window of an existing rule changes that rule.
     #[serde(borrow)]
-    #[schema(max_items = 10_000)]
+    #[schema(max_items = 1_000_000)]
     rules: Vec<WireDraft<'a>>,
     /// Deletes the rules that are not listed.
     #[serde(borrow, default)]
@@ -93,12 +99,16 @@ pub(in crate::rest) struct WireUpdate {
 pub(in crate::rest) async fn apply(
     State(services): State<Arc<Services>>,
     caller: Caller,
-    body: JsonBody<MAX_LIST_BYTES>,
+    request: Request,
 ) -> Result<Response, ApiError> {
+    // A long list is only taken from somebody who may write it.
     let author = caller.may(Action::WriteRules).await?;
-    let list: WireList<'_> = body.parse()?;
-    let Manner { prune, dry_run, seen } = list.manner()?;
-    let drafts = list.rules.into_iter().map(Into::into).collect();
+    JsonBody::<MAX_LIST_BYTES>::announced(&request)?;
+    let _turn = turn(&services, request.body().size_hint().upper()).await?;
+    let body = JsonBody::<MAX_LIST_BYTES>::read(request.into_body()).await?;
+    let max = services.rules.max_rules();
+    let (Manner { prune, dry_run, seen }, drafts) =
+        beside(move || body.parse::<WireList<'_>>()?.into_drafts(max)).await??;
     let plan = services.rules.plan(drafts, prune).await?;
     let plan = match seen {
         Some(seen) => plan.as_seen(seen)?,
@@ -110,7 +120,26 @@ pub(in crate::rest) async fn apply(
     if !dry_run {
         services.rules.carry_out(&plan, &author).await?;
     }
-    Ok(json::respond(&WirePlan::new(&plan, !dry_run)))
+    beside(move || json::respond(&WirePlan::new(&plan, !dry_run))).await
+}
+
+/// Waits until no other long list is in memory.
+async fn turn(
+    services: &Services,
+    bytes: Option<u64>,
+) -> Result<Option<SemaphorePermit<'_>>, ApiError> {
+    if bytes.is_some_and(|bytes| bytes <= SHORT_LIST_BYTES) {
+        return Ok(None);
+    }
+    let turn = services.rule_lists.acquire().await;
+    turn.map(Some).map_err(|error| ApiError::Internal(error.to_string()))
+}
+
+/// Does what takes long for a long list where no check waits for it.
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    spawn_blocking(work).await.map_err(|error| ApiError::Internal(error.to_string()))
 }
 
 impl<'a> WireObject<'a> for WireList<'a> {
@@ -120,14 +149,20 @@ impl<'a> WireObject<'a> for WireList<'a> {
 }
 
 impl WireList<'_> {
-    fn manner(&self) -> Result<Manner, ApiError> {
+    /// How the list is to be applied, and its rules.
+    fn into_drafts(self, max: u64) -> Result<(Manner, Vec<Draft>), ApiError> {
+        let manner = self.manner(max)?;
+        Ok((manner, self.rules.into_iter().map(Into::into).collect()))
+    }
+
+    fn manner(&self, max: u64) -> Result<Manner, ApiError> {
         let wrong = |field| move |message| Detail::new(field, "wrong_type", message);
         let prune = self.prune.flag("prune").map_err(wrong("prune"));
         let dry_run = self.dry_run.flag("dry_run").map_err(wrong("dry_run"));
-        let few = if self.rules.len() <= MAX_RULES {
+        let few = if self.rules.len() as u64 <= max {
             Ok(())
         } else {
-            let message = format!("rules must have at most {MAX_RULES} items");
+            let message = format!("rules must have at most {max} items (ratelimit.max_rules)");
             Err(Detail::new("rules", "length", message))
         };
         match (prune, dry_run, self.seen(), few) {

@@ -1,0 +1,152 @@
+//! The statements that write rules, each for PostgreSQL and for SQLite: as many for one rule as for
+//! a thousand. Rows travel as a JSON array.
+
+use headgate_ratelimit::{RuleId, RuleSpec};
+use serde::Serialize;
+
+use crate::statement::Statement;
+
+/// One statement in the words of PostgreSQL, and in those of SQLite.
+pub(super) type Words = (&'static str, &'static str);
+
+/// Whom rules are about, and their windows.
+#[derive(Serialize)]
+pub(super) struct Identity {
+    scope: &'static str,
+    identifier_pattern: String,
+    window_secs: u32,
+}
+
+/// A rule's row as PostgreSQL reads it.
+macro_rules! recordset {
+    () => {
+        "FROM jsonb_to_recordset(CAST($1 AS jsonb)) AS k(id uuid, name text, scope text,
+            identifier_pattern text, limit_count bigint, window_secs bigint, algorithm text,
+            burst bigint, fail_mode text, enabled boolean, created_at bigint, updated_at bigint)"
+    };
+}
+
+/// A time as PostgreSQL keeps it, from microseconds.
+macro_rules! time {
+    ($column:literal) => {
+        concat!("timestamptz 'epoch' + ", $column, " * interval '1 microsecond'")
+    };
+}
+
+/// The ids of a JSON array, as PostgreSQL keeps them.
+macro_rules! uuids {
+    () => {
+        "(SELECT CAST(value AS uuid) FROM jsonb_array_elements_text(CAST($1 AS jsonb)))"
+    };
+}
+
+pub(super) const CREATE: Words = (
+    concat!(
+        "INSERT INTO rate_limit_rules (id, name, scope, identifier_pattern, limit_count,
+            window_secs, algorithm, burst, fail_mode, enabled, created_at, updated_at)
+        SELECT k.id, k.name, k.scope, k.identifier_pattern, k.limit_count, k.window_secs,
+            k.algorithm, k.burst, k.fail_mode, k.enabled, ",
+        time!("k.created_at"),
+        ", ",
+        time!("k.updated_at"),
+        " ",
+        recordset!()
+    ),
+    "INSERT INTO rate_limit_rules (id, name, scope, identifier_pattern, limit_count, window_secs,
+        algorithm, burst, fail_mode, enabled, created_at, updated_at)
+    SELECT value->>'id', value->>'name', value->>'scope', value->>'identifier_pattern',
+        value->>'limit_count', value->>'window_secs', value->>'algorithm', value->>'burst',
+        value->>'fail_mode', value->>'enabled', value->>'created_at', value->>'updated_at'
+    FROM json_each($1)",
+);
+
+pub(super) const UPDATE: Words = (
+    concat!(
+        "UPDATE rate_limit_rules AS r SET name = k.name, scope = k.scope,
+            identifier_pattern = k.identifier_pattern, limit_count = k.limit_count,
+            window_secs = k.window_secs, algorithm = k.algorithm, burst = k.burst,
+            fail_mode = k.fail_mode, enabled = k.enabled, updated_at = ",
+        time!("k.updated_at"),
+        " ",
+        recordset!(),
+        " WHERE r.id = k.id"
+    ),
+    "UPDATE rate_limit_rules AS r SET name = value->>'name', scope = value->>'scope',
+        identifier_pattern = value->>'identifier_pattern', limit_count = value->>'limit_count',
+        window_secs = value->>'window_secs', algorithm = value->>'algorithm',
+        burst = value->>'burst', fail_mode = value->>'fail_mode', enabled = value->>'enabled',
+        updated_at = value->>'updated_at'
+    FROM json_each($1) WHERE r.id = value->>'id'",
+);
+
+/// No rule has a pattern with a brace.
+pub(super) const PARK: Words = (
+    concat!(
+        "UPDATE rate_limit_rules SET identifier_pattern = '{' || CAST(id AS TEXT) WHERE id IN ",
+        uuids!()
+    ),
+    "UPDATE rate_limit_rules SET identifier_pattern = '{' || id
+    WHERE id IN (SELECT value FROM json_each($1))",
+);
+
+pub(super) const DELETE: Words = (
+    concat!("DELETE FROM rate_limit_rules WHERE id IN ", uuids!()),
+    "DELETE FROM rate_limit_rules WHERE id IN (SELECT value FROM json_each($1))",
+);
+
+/// Those of the rules to come that are there already.
+pub(super) const TWINS: Words = (
+    "SELECT r.scope, r.identifier_pattern, r.window_secs
+    FROM jsonb_to_recordset(CAST($1 AS jsonb))
+        AS k(scope text, identifier_pattern text, window_secs bigint)
+    JOIN rate_limit_rules r ON r.scope = k.scope
+        AND r.identifier_pattern = k.identifier_pattern AND r.window_secs = k.window_secs
+    LIMIT 1",
+    "SELECT r.scope, r.identifier_pattern, r.window_secs
+    FROM json_each($1) AS k
+    JOIN rate_limit_rules r ON r.scope = k.value->>'scope'
+        AND r.identifier_pattern = k.value->>'identifier_pattern'
+        AND r.window_secs = k.value->>'window_secs'
+    LIMIT 1",
+);
+
+/// Whoever of these has more windows than `$2`.
+pub(super) const CROWDED: Words = (
+    "SELECT r.scope, r.identifier_pattern
+    FROM (SELECT DISTINCT scope, identifier_pattern FROM jsonb_to_recordset(CAST($1 AS jsonb))
+        AS j(scope text, identifier_pattern text)) AS k
+    JOIN rate_limit_rules r ON r.scope = k.scope
+        AND r.identifier_pattern = k.identifier_pattern
+    GROUP BY r.scope, r.identifier_pattern HAVING count(*) > $2 LIMIT 1",
+    "SELECT r.scope, r.identifier_pattern
+    FROM (SELECT DISTINCT value->>'scope' AS scope,
+        value->>'identifier_pattern' AS identifier_pattern FROM json_each($1)) AS k
+    JOIN rate_limit_rules r ON r.scope = k.scope
+        AND r.identifier_pattern = k.identifier_pattern
+    GROUP BY r.scope, r.identifier_pattern HAVING count(*) > $2 LIMIT 1",
+);
+
+pub(super) const LIST_CHANGES: Words = (
+    "INSERT INTO rate_limit_rule_changes (revision, rule_id)
+    SELECT $2, CAST(value AS uuid) FROM jsonb_array_elements_text(CAST($1 AS jsonb))",
+    "INSERT INTO rate_limit_rule_changes (revision, rule_id) SELECT $2, value FROM json_each($1)",
+);
+
+/// The statement, with `rows` as its first value.
+pub(super) fn statement((on_postgres, on_sqlite): Words, rows: &impl Serialize) -> Statement {
+    // Our own rows have text keys and go to memory: neither can fail.
+    let rows = serde_json::to_string(rows).unwrap_or_default();
+    Statement::either(on_postgres, on_sqlite).bind(&*rows)
+}
+
+/// Ids as both databases read them.
+pub(super) fn ids(ids: &[RuleId]) -> Vec<String> {
+    ids.iter().map(RuleId::to_string).collect()
+}
+
+impl From<&RuleSpec> for Identity {
+    fn from(spec: &RuleSpec) -> Self {
+        let (scope, pattern, window_secs) = spec.identity();
+        Self { scope: scope.name(), identifier_pattern: pattern.to_string(), window_secs }
+    }
+}
