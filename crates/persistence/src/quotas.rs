@@ -2,6 +2,7 @@
 
 mod clock;
 mod commit;
+mod deletions;
 mod events;
 mod leadership;
 mod ledger;

@@ -137,10 +137,13 @@ impl PolicyCatalog {
         Ok(true)
     }
 
-    /// Puts what has changed in force; says whether that is all, or some were deleted too.
+    /// Puts what has changed in force; says whether that is all, or more is different.
     fn catch_up(&self, changes: Changes) -> Result<bool, RepositoryError> {
         let newer = self.activate(changes.changed)?;
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        for id in &changes.deleted {
+            current.by_id.remove(id);
+        }
         current.by_id.extend(newer);
         let complete = current.by_id.len() as u64 == changes.total;
         if complete {

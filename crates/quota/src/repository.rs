@@ -27,7 +27,7 @@ pub trait QuotaPolicyRepository: Send + Sync {
     /// All policies, and a revision that is not newer than they are.
     async fn load(&self) -> Result<(Revision, Vec<QuotaPolicy>), RepositoryError>;
 
-    /// What was made or changed after the set of policies of this revision.
+    /// What was made, changed or deleted after the set of policies of this revision.
     async fn changes(&self, since: Revision) -> Result<Changes, RepositoryError>;
 
     /// One page of the policies that pass `filter`: the newest first, then by id.
@@ -71,7 +71,9 @@ pub struct Changes {
     pub revision: Revision,
     /// Those that are new, or say something else.
     pub changed: Vec<QuotaPolicy>,
-    /// How many there are in all: whoever then has more knows that some were deleted.
+    /// Those that were deleted, as far as that is remembered.
+    pub deleted: Vec<QuotaId>,
+    /// How many there are in all: whoever then has another number must read all of them.
     pub total: u64,
 }
 

@@ -8,7 +8,7 @@ use headgate_quota::{
 };
 use tokio::sync::Notify;
 
-use super::{QuotaDatabase, record, unused, write::Writer};
+use super::{QuotaDatabase, deletions, record, unused, write::Writer};
 use crate::{
     database::Pool,
     listener::{self, Heard},
@@ -35,7 +35,12 @@ const REVISION: (&str, &str) = (
     "SELECT revision FROM revisions WHERE name = 'quota_policies'",
 );
 
-const ALL: &str = policies!("");
+/// How many policies one statement reads: each takes a bounded time and memory.
+const CHUNK: usize = 2_000;
+
+const FIRST: &str = policies!("ORDER BY id LIMIT $1");
+
+const FURTHER: &str = policies!("WHERE id > $2 ORDER BY id LIMIT $1");
 
 const TOTAL: &str = "SELECT count(*) AS total FROM quota_policies";
 
@@ -65,17 +70,29 @@ impl QuotaPolicyRepository for QuotaDatabase {
     /// One row that is no policy fails it all: whoever holds policies keeps those that it has.
     async fn load(&self) -> Result<(Revision, Vec<QuotaPolicy>), RepositoryError> {
         let (mut session, revision) = self.revised().await?;
-        let rows = session.rows(Statement::new(ALL)).await?;
+        let mut policies: Vec<QuotaPolicy> = Vec::new();
+        loop {
+            let chunk = match policies.last() {
+                None => Statement::new(FIRST).bind(CHUNK as u64),
+                Some(last) => Statement::new(FURTHER).bind(CHUNK as u64).bind(&last.id),
+            };
+            let rows = session.rows(chunk).await?;
+            policies.extend(read_all(&rows)?);
+            if rows.len() < CHUNK {
+                break;
+            }
+        }
         session.commit().await?;
-        Ok((revision, read_all(&rows)?))
+        Ok((revision, policies))
     }
 
     async fn changes(&self, since: Revision) -> Result<Changes, RepositoryError> {
         let (mut session, revision) = self.revised().await?;
         let rows = session.rows(Statement::new(CHANGED).bind(since.0)).await?;
+        let deleted = deletions::read(&mut session, since).await?;
         let total = session.count(Statement::new(TOTAL)).await?;
         session.commit().await?;
-        Ok(Changes { revision, changed: read_all(&rows)?, total })
+        Ok(Changes { revision, changed: read_all(&rows)?, deleted, total })
     }
 
     async fn list(

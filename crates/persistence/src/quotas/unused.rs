@@ -1,18 +1,18 @@
 //! Policies that a program made by itself and nobody uses any more: many are deleted at a time, so
-//! that others read the policies anew once for them all, and never so many rows that others wait long.
+//! that others hear of it once for them all, and never so many rows that others wait long.
 
 use headgate_quota::{RepositoryError, Unused};
 
 use super::{
-    commit,
+    commit, deletions,
     prune::{self, SOME},
     write::{next_revision, tell},
 };
-use crate::{Database, statement::Statement};
+use crate::{Database, outage::Outage, statement::Statement};
 
 /// Selects from policies `p` that nobody uses.
 macro_rules! of_unused {
-    ($before:literal, $and:literal) => {
+    ($before:literal, $and:literal, $gone:literal) => {
         concat!(
             $before,
             " WHERE p.name = $1 AND p.subject_type = $2 AND p.period = $3 AND p.enabled
@@ -20,7 +20,8 @@ macro_rules! of_unused {
                     SELECT 1 FROM quota_usages n WHERE n.policy_id = p.id AND n.updated_at >= $4)
                 AND ",
             $and,
-            " LIMIT $5) RETURNING 1"
+            " LIMIT $5) RETURNING ",
+            $gone
         )
     };
 }
@@ -31,7 +32,8 @@ const FORGET_REQUEST_IDS: &str = of_unused!(
         SELECT i.policy_id, i.period_name, i.request_id FROM quota_policies p
         JOIN quota_usages u ON u.policy_id = p.id
         JOIN quota_increments i ON i.policy_id = u.policy_id AND i.period_name = u.period_name",
-    "u.closed_at IS NOT NULL"
+    "u.closed_at IS NOT NULL",
+    "1"
 );
 
 /// Without its period a request id would never be found again.
@@ -41,14 +43,16 @@ const FORGET_PERIODS: &str = of_unused!(
         JOIN quota_usages u ON u.policy_id = p.id",
     "u.closed_at IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM quota_increments i
-        WHERE i.policy_id = u.policy_id AND i.period_name = u.period_name)"
+        WHERE i.policy_id = u.policy_id AND i.period_name = u.period_name)",
+    "1"
 );
 
 /// Without its policy a closed period would stay for as long as those that somebody looks at.
 const DELETE: &str = of_unused!(
     "DELETE FROM quota_policies WHERE id IN (SELECT p.id FROM quota_policies p",
     "NOT EXISTS (
-        SELECT 1 FROM quota_usages u WHERE u.policy_id = p.id AND u.closed_at IS NOT NULL)"
+        SELECT 1 FROM quota_usages u WHERE u.policy_id = p.id AND u.closed_at IS NOT NULL)",
+    "id"
 );
 
 /// Deletes them all. What another replica has in hand is left to it, or to the next time.
@@ -70,14 +74,17 @@ pub(super) async fn delete(
 
 async fn some(database: &Database, unused: &Unused<'_>) -> Result<usize, RepositoryError> {
     let mut session = database.writing().await?;
-    next_revision(&mut session).await?;
-    let deleted = session.rows(about(DELETE, unused)).await?.len();
+    let revision = next_revision(&mut session).await?;
+    let rows = session.rows(about(DELETE, unused)).await?;
+    let deleted: Result<Vec<String>, sqlx::Error> = rows.iter().map(|row| row.get("id")).collect();
+    let deleted = deleted.map_err(Outage::Sql)?;
     // Without a change there is no other revision.
-    if deleted > 0 {
+    if !deleted.is_empty() {
+        deletions::write(&mut session, revision, &deleted).await?;
         tell(&mut session).await?;
         commit(session).await?;
     }
-    Ok(deleted)
+    Ok(deleted.len())
 }
 
 /// A statement about some of the policies that nobody uses.

@@ -7,7 +7,7 @@ use headgate_quota::{
 use headgate_ratelimit::AuditEntry;
 
 use super::{
-    commit,
+    commit, deletions,
     policies::{find, read_revision},
     record,
 };
@@ -103,6 +103,7 @@ impl<'a> Writer<'a> {
     async fn delete(&mut self, id: &QuotaId) -> Result<QuotaPolicy, RepositoryError> {
         let before = self.find(id).await?;
         self.session.execute(Statement::new(DELETE).bind(id)).await?;
+        deletions::write(&mut self.session, self.revision, &[id.to_string()]).await?;
         self.record("quota.delete", id, Some(&before.spec), None).await?;
         Ok(before)
     }

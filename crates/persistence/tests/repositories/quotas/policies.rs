@@ -25,6 +25,7 @@ on_both!(
     what_is_no_policy_is_refused_with_everything_that_is_wrong,
     a_row_that_is_no_policy_is_named,
     a_catalog_keeps_in_step_with_every_change,
+    a_deletion_reads_no_other_policy,
 );
 
 async fn a_policy_is_read_back_as_it_was_written(home: &Home) {
@@ -277,6 +278,29 @@ async fn a_catalog_keeps_in_step_with_every_change(home: &Home) {
     assert!(catalog.load(&kept.policy().id).is_none());
     replica.policies.delete(&policies.pop().unwrap().id, &by).await.unwrap();
     in_force(&policies).await;
+}
+
+/// A row that is no policy would fail whoever reads all of them.
+async fn a_deletion_reads_no_other_policy(home: &Home) {
+    let replica = Replica::start(home).await;
+    let other = replica.beside(home);
+    let named = |number: usize| Draft { subject_id: format!("t{number}").into(), ..draft(10) };
+    let (one, two) = (replica.create(named(1)).await, replica.create(named(2)).await);
+    let catalog = other.quotas.catalog();
+    catalog.refresh().await.unwrap();
+    let mut console = home.console().await;
+    let damage = format!("UPDATE quota_policies SET time_zone = 'Mars' WHERE id = '{}'", two.id);
+    console.run(&damage).await;
+    replica.policies.delete(&one.id, &replica.author()).await.unwrap();
+    assert!(catalog.refresh().await.unwrap());
+    assert_eq!((catalog.len(), catalog.load(&one.id).is_none()), (1, true));
+    assert_eq!(catalog.load(&two.id).unwrap().policy(), &two);
+    // Nobody remembers it: all are read.
+    console.run("DELETE FROM quota_policy_deletions").await;
+    replica.create(named(3)).await;
+    console.run(&format!("DELETE FROM quota_policies WHERE id = '{}'", two.id)).await;
+    assert!(catalog.refresh().await.unwrap());
+    assert_eq!((catalog.len(), catalog.load(&two.id).is_none()), (1, true));
 }
 
 #[test]
