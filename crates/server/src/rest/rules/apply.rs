@@ -144,7 +144,8 @@ async fn beside<T: Send + 'static>(
 
 impl<'a> WireObject<'a> for WireList<'a> {
     fn problems(self) -> Vec<Detail> {
-        self.manner().map_err(ApiError::into_details).err().unwrap_or_default()
+        // How many rules there may be is for those whose fields are known.
+        self.manner(u64::MAX).map_err(ApiError::into_details).err().unwrap_or_default()
     }
 }
 
