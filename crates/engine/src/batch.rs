@@ -61,10 +61,10 @@ impl<'a> Check<'a> {
         if cost.get() > capacity {
             return Err(CheckError::CostAboveLimit { cost, capacity });
         }
-        Ok(Self { key, limit, cost, fail_mode: FailMode::Open, stake: Stake::Shared })
+        Ok(Self { key, limit, cost, fail_mode: FailMode::Capped, stake: Stake::Shared })
     }
 
-    /// What to answer when the store cannot; [`FailMode::Open`] unless said.
+    /// What to answer when the store cannot; [`FailMode::Capped`] unless said.
     #[must_use]
     pub const fn or_else(self, fail_mode: FailMode) -> Self {
         Self { fail_mode, ..self }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{FailMode, Outcome, Timestamp};
+use crate::{Degraded, Outcome, Timestamp};
 
 /// Whether the request may go on, in the words of the limit that decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub struct Decision {
     pub retry_after: Duration,
     /// The store's time of the decision.
     pub at: Timestamp,
-    /// Set when a store could not answer and this failure mode did.
-    pub degraded: Option<FailMode>,
+    /// Set when a store could not answer: what decided instead, and why.
+    pub degraded: Option<Degraded>,
     /// Which of the request's limits decided, by its place in the batch.
     pub rule: usize,
 }
@@ -56,7 +56,11 @@ impl Decision {
             reset_after: decider.reset_after,
             retry_after: decider.retry_after,
             at: decider.at,
-            degraded: outcomes.iter().find_map(|outcome| outcome.degraded),
+            degraded: if allowed {
+                outcomes.iter().find_map(|outcome| outcome.degraded)
+            } else {
+                decider.degraded
+            },
             rule,
         }
     }

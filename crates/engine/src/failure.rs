@@ -1,83 +1,67 @@
-//! What is answered when the store cannot: a store that never fails to decide.
+//! What is answered when the store cannot.
 
-use std::{fmt, num::NonZeroU32, str::FromStr, time::Duration};
+use std::{num::NonZeroU32, time::Duration};
 
-use thiserror::Error;
+use smallvec::SmallVec;
 
 use crate::{
-    Batch, Check, Clock, Cost, Limit, Outcome, Outcomes, Store, StoreError, StoreFuture, Timestamp,
-    Verb,
+    Batch, Check, Clock, Cost, Degraded, Denials, FailCause, FailMode, Limit, Outcome, Outcomes,
+    Source, Store, StoreError, StoreFuture, Timestamp, Verb, denials::Denial,
 };
-
-/// Who decides while the store cannot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum FailMode {
-    /// Nobody: everything is admitted.
-    #[default]
-    Open,
-    /// Nobody: everything is denied.
-    Closed,
-    /// This process alone, with its share of the limit.
-    Local,
-}
-
-/// A name that is no failure mode's.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("unknown fail mode {0:?}: expected open, closed or local")]
-pub struct UnknownFailMode(pub String);
 
 /// What a denial by [`FailMode::Closed`] tells the caller to wait: nobody knows better.
 const CLOSED_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Asks `primary`; when it cannot answer, each check's [`FailMode`] does.
 ///
-/// Questions (peek, acquire, reserve) always get an answer. Other verbs keep
-/// their error: nobody can give back to a store that is away.
+/// The denials that `primary` gave are remembered until their time is up, and still deny while it
+/// cannot answer, in every mode: a client that is over its limit gains nothing by causing an
+/// overload.
+///
+/// Questions (peek, acquire, reserve) always get an answer. Other verbs keep their error, except
+/// that a reservation which was made locally is also committed or cancelled locally.
 #[derive(Debug)]
 pub struct FailurePolicy<P, L, C> {
     primary: P,
     local: L,
     replicas: NonZeroU32,
     clock: C,
+    denials: Denials,
 }
 
-// === impl FailMode ===
-
-impl FailMode {
-    /// The name in configuration and APIs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Closed => "closed",
-            Self::Local => "local",
-        }
-    }
-}
-
-impl fmt::Display for FailMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for FailMode {
-    type Err = UnknownFailMode;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        [Self::Open, Self::Closed, Self::Local]
-            .into_iter()
-            .find(|mode| mode.name() == name)
-            .ok_or_else(|| UnknownFailMode(name.chars().take(64).collect()))
-    }
-}
-
-// === impl FailurePolicy ===
+/// What is known of each check of a batch without asking anything.
+type Remembered = SmallVec<[Option<Denial>; 2]>;
 
 impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
-    /// Answers for `primary` when it cannot; `local` decides for [`FailMode::Local`],
-    /// with the limit divided among `replicas`.
-    pub const fn new(primary: P, local: L, replicas: NonZeroU32, clock: C) -> Self {
-        Self { primary, local, replicas, clock }
+    /// Answers for `primary` when it cannot; `local` decides for [`FailMode::Capped`], and for
+    /// [`FailMode::Local`] with the limit divided among `replicas`.
+    pub fn new(primary: P, local: L, replicas: NonZeroU32, clock: C) -> Self {
+        Self { primary, local, replicas, clock, denials: Denials::new() }
+    }
+
+    /// Keeps what the store's own answer says about denials. Costs an admission nothing while no
+    /// denial is remembered.
+    fn learn(&self, verb: Verb, batch: &Batch<'_>, outcomes: &[Outcome]) {
+        let now = self.clock.steady();
+        let admitted = verb.asks() && outcomes.iter().all(|outcome| outcome.allowed);
+        if !(admitted && self.denials.is_idle(now)) {
+            self.denials.learn(verb, batch, outcomes, now);
+        }
+    }
+
+    /// Completes an answer that the store gave itself.
+    async fn follow(&self, verb: Verb, batch: &Batch<'_>, outcomes: Outcomes) -> Outcomes {
+        match verb {
+            Verb::Reset => {
+                // What was counted here meanwhile is forgotten, too. Memory does not fail.
+                drop(self.local.apply(Verb::Reset, batch).await);
+                outcomes
+            }
+            Verb::Commit(_) | Verb::Cancel(_) if !is_done(batch.checks(), &outcomes) => {
+                self.settle(verb, batch).await.unwrap_or(outcomes)
+            }
+            _ => outcomes,
+        }
     }
 
     async fn answer_instead(
@@ -86,45 +70,123 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
         batch: &Batch<'_>,
         error: StoreError,
     ) -> Result<Outcomes, StoreError> {
-        if !verb.asks() {
-            return Err(error);
+        match verb {
+            Verb::Commit(_) | Verb::Cancel(_) => self.settle(verb, batch).await.ok_or(error),
+            verb if verb.asks() => self.decide(verb, batch, FailCause::of(&error)).await,
+            _ => Err(error),
         }
-        let now = self.clock.now();
-        let denies =
-            |check: &Check<'_>| check.fail_mode() == FailMode::Closed && check.stake().binds();
-        let closed = batch.checks().iter().any(denies);
-        // A batch that is denied anyway takes nothing locally either.
-        let verb = if closed { Verb::Peek } else { verb };
-        let mut local = self.ask_locally(verb, batch).await?.into_iter();
-        let answer = |check: &Check<'_>| match check.fail_mode() {
-            FailMode::Local => local.next().unwrap_or_else(|| degraded(check, now)),
-            FailMode::Open | FailMode::Closed => degraded(check, now),
+    }
+
+    /// Commits or cancels a reservation that was made locally, if it was.
+    async fn settle(&self, verb: Verb, batch: &Batch<'_>) -> Option<Outcomes> {
+        let counts = |check: &&Check<'_>| check.fail_mode().counts();
+        let held = Batch::new(batch.checks().iter().filter(counts).copied()).ok()?;
+        let outcomes = self.local.apply(verb, &held).await.ok()?;
+        if !is_done(held.checks(), &outcomes) {
+            return None;
+        }
+        let (now, mut outcomes) = (self.clock.now(), outcomes.into_iter());
+        let answer = |check: &Check<'_>| {
+            let own = if check.fail_mode().counts() { outcomes.next() } else { None };
+            own.unwrap_or_else(|| uncounted(check, now))
         };
-        Ok(batch.checks().iter().map(answer).collect())
+        Some(batch.checks().iter().map(answer).collect())
+    }
+
+    async fn decide(
+        &self,
+        verb: Verb,
+        batch: &Batch<'_>,
+        cause: FailCause,
+    ) -> Result<Outcomes, StoreError> {
+        let (now, steady) = (self.clock.now(), self.clock.steady());
+        let checks = batch.checks();
+        let remembered: Remembered =
+            checks.iter().map(|check| self.denials.find(check, steady)).collect();
+        let denies = |(check, denial): (&Check<'_>, &Option<Denial>)| {
+            check.stake().binds() && (denial.is_some() || check.fail_mode() == FailMode::Closed)
+        };
+        let is_denied = checks.iter().zip(&remembered).any(denies);
+        // A batch that is denied anyway takes nothing locally either.
+        let verb = if is_denied { Verb::Peek } else { verb };
+        let mut local = self.ask_locally(verb, batch, &remembered).await?.into_iter();
+        let answer = |(check, denial): (&Check<'_>, &Option<Denial>)| match denial {
+            Some(denial) => repeated(check, *denial, now, cause),
+            None if check.fail_mode().counts() => {
+                counted(check, local.next().unwrap_or_else(|| uncounted(check, now)), cause)
+            }
+            None => Outcome { degraded: Some(by_mode(check, cause)), ..uncounted(check, now) },
+        };
+        Ok(checks.iter().zip(&remembered).map(answer).collect())
     }
 
     /// Has the local store decide the checks that ask for it, as one batch.
-    async fn ask_locally(&self, verb: Verb, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
-        let asked = || batch.checks().iter().filter(|check| check.fail_mode() == FailMode::Local);
-        let shares: Vec<Limit> = asked().map(|check| check.limit().share(self.replicas)).collect();
-        let checks = asked().zip(&shares).map(|(check, share)| {
-            let cost = check.cost().min(Cost::new(share.capacity()).unwrap_or(Cost::ONE));
-            Check::new(check.key(), share, cost).map(|local| local.with_stake(check.stake()))
+    async fn ask_locally(
+        &self,
+        verb: Verb,
+        batch: &Batch<'_>,
+        remembered: &Remembered,
+    ) -> Result<Outcomes, StoreError> {
+        let asked = || {
+            let checks = batch.checks().iter().zip(remembered);
+            checks.filter(|(check, denial)| denial.is_none() && check.fail_mode().counts())
+        };
+        let limits: SmallVec<[Limit; 2]> = asked().map(|(check, _)| self.part(check)).collect();
+        let checks = asked().zip(&limits).map(|((check, _), limit)| {
+            let cost = check.cost().min(Cost::new(limit.capacity()).unwrap_or(Cost::ONE));
+            Check::new(check.key(), limit, cost).map(|local| local.with_stake(check.stake()))
         });
-        let checks: Vec<Check<'_>> = checks.filter_map(Result::ok).collect();
+        let checks: SmallVec<[Check<'_>; 2]> = checks.filter_map(Result::ok).collect();
         let Ok(batch) = Batch::new(checks) else {
             return Ok(Outcomes::new());
         };
-        let mut outcomes = self.local.apply(verb, &batch).await?;
-        for outcome in &mut outcomes {
-            outcome.degraded = Some(FailMode::Local);
+        self.local.apply(verb, &batch).await
+    }
+
+    /// How much of its limit a check may have of this instance.
+    fn part(&self, check: &Check<'_>) -> Limit {
+        match check.fail_mode() {
+            FailMode::Local => check.limit().share(self.replicas),
+            FailMode::Capped | FailMode::Open | FailMode::Closed => check.limit().clone(),
         }
-        Ok(outcomes)
     }
 }
 
-/// What an outage answers to a check that nobody can decide.
-fn degraded(check: &Check<'_>, at: Timestamp) -> Outcome {
+/// Whether a store did what it was asked, as far as the checks that bind are concerned.
+fn is_done(checks: &[Check<'_>], outcomes: &[Outcome]) -> bool {
+    checks.iter().zip(outcomes).all(|(check, outcome)| outcome.allowed || !check.stake().binds())
+}
+
+const fn by_mode(check: &Check<'_>, cause: FailCause) -> Degraded {
+    Degraded { source: Source::FailMode(check.fail_mode()), cause }
+}
+
+/// A denial that the store gave earlier, with what is left of its time.
+fn repeated(check: &Check<'_>, denial: Denial, at: Timestamp, cause: FailCause) -> Outcome {
+    let Denial { retry_after, reset_after } = denial;
+    Outcome {
+        allowed: false,
+        limit: check.limit().capacity(),
+        remaining: 0,
+        reset_after,
+        retry_after,
+        at,
+        degraded: Some(Degraded { source: Source::RememberedDenial, cause }),
+    }
+}
+
+/// What the local store decided.
+fn counted(check: &Check<'_>, local: Outcome, cause: FailCause) -> Outcome {
+    let degraded = Some(by_mode(check, cause));
+    if check.fail_mode() == FailMode::Capped && local.allowed {
+        // What is left only the store knows: an admission says what failing open always did.
+        return Outcome { degraded, ..uncounted(check, local.at) };
+    }
+    Outcome { degraded, ..local }
+}
+
+/// What an outage answers to a check that nothing counts.
+fn uncounted(check: &Check<'_>, at: Timestamp) -> Outcome {
     let allowed = check.fail_mode() != FailMode::Closed;
     let capacity = check.limit().capacity();
     let wait = if allowed { Duration::ZERO } else { CLOSED_RETRY_AFTER };
@@ -135,23 +197,27 @@ fn degraded(check: &Check<'_>, at: Timestamp) -> Outcome {
         reset_after: wait,
         retry_after: wait,
         at,
-        degraded: Some(check.fail_mode()),
+        degraded: None,
     }
 }
 
 impl<P: Store, L: Store, C: Clock> Store for FailurePolicy<P, L, C> {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
-        match self.primary.apply(verb, batch) {
-            StoreFuture::Ready(Some(Err(error))) => {
-                StoreFuture::pending(self.answer_instead(verb, batch, error))
+        let answer = match self.primary.apply(verb, batch) {
+            StoreFuture::Ready(Some(Ok(outcomes))) if verb.asks() => {
+                self.learn(verb, batch, &outcomes);
+                return StoreFuture::ready(Ok(outcomes));
             }
-            ready @ StoreFuture::Ready(_) => ready,
-            StoreFuture::Pending(answer) => StoreFuture::pending(async move {
-                match answer.await {
-                    Err(error) => self.answer_instead(verb, batch, error).await,
-                    answered => answered,
+            answer => answer,
+        };
+        StoreFuture::pending(async move {
+            match answer.await {
+                Ok(outcomes) => {
+                    self.learn(verb, batch, &outcomes);
+                    Ok(self.follow(verb, batch, outcomes).await)
                 }
-            }),
-        }
+                Err(error) => self.answer_instead(verb, batch, error).await,
+            }
+        })
     }
 }

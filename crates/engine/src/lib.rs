@@ -12,6 +12,7 @@
 //! | [`outcome`], [`decision`] | one limit's answer, and many answers folded into one |
 //! | [`batch`], [`stake`], [`store`] | what is asked of a store, and what it promises |
 //! | [`breaker`], [`failure`] | decorators: stores that shield and replace other stores |
+//! | [`fail_mode`], [`degraded`], [`denials`] | what answers while a store cannot |
 //! | [`limiter`] | the verbs a caller uses |
 //! | [`clock`], [`timestamp`] | the only places that know what time it is |
 //!
@@ -47,6 +48,9 @@ pub mod breaker;
 pub mod clock;
 pub mod cost;
 pub mod decision;
+pub mod degraded;
+pub mod denials;
+pub mod fail_mode;
 pub mod failure;
 pub mod key;
 pub mod lease;
@@ -65,7 +69,10 @@ pub use breaker::{Breaker, Circuit};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use cost::{Cost, CostError};
 pub use decision::Decision;
-pub use failure::{FailMode, FailurePolicy};
+pub use degraded::{Degraded, FailCause, Source};
+pub use denials::Denials;
+pub use fail_mode::FailMode;
+pub use failure::FailurePolicy;
 pub use key::{Key, KeyError, OwnedKey, Space};
 pub use lease::{Lease, LeaseId};
 pub use limit::{Limit, LimitError};

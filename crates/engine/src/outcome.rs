@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::{Cost, FailMode, Timestamp, algorithm::Meter};
+use crate::{Cost, Degraded, Timestamp, algorithm::Meter};
 
 /// What one limit says to one cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub struct Outcome {
     pub retry_after: Duration,
     /// The store's time of the decision.
     pub at: Timestamp,
-    /// Set when the store could not answer and this failure mode did.
-    pub degraded: Option<FailMode>,
+    /// Set when the store could not answer: what decided instead, and why.
+    pub degraded: Option<Degraded>,
 }
 
 /// The answers to a batch, in its order. One answer needs no allocation.

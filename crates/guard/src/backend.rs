@@ -155,7 +155,9 @@ impl Backend {
         match self.fail_mode {
             FailMode::Open => Ok(None),
             // Nobody is here who could decide in its place.
-            FailMode::Closed | FailMode::Local => Err(Refusal::new(Reason::Global, UNKNOWN_WAIT)),
+            FailMode::Capped | FailMode::Closed | FailMode::Local => {
+                Err(Refusal::new(Reason::Global, UNKNOWN_WAIT))
+            }
         }
     }
 

@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const TABLE: &str = "headgate_migrations";
 
 /// Each with its version, its name, and its SQL for either database.
-const MIGRATIONS: [(i64, &str, &str, &str); 4] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 5] = [
     (
         1,
         "rules",
@@ -51,6 +51,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 4] = [
         "changes",
         include_str!("../migrations/postgres/0004_changes.sql"),
         include_str!("../migrations/sqlite/0004_changes.sql"),
+    ),
+    (
+        5,
+        "fail_mode_capped",
+        include_str!("../migrations/postgres/0005_fail_mode_capped.sql"),
+        include_str!("../migrations/sqlite/0005_fail_mode_capped.sql"),
     ),
 ];
 

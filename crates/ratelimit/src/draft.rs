@@ -132,7 +132,8 @@ fn parse_algorithm(name: &str) -> Result<Algorithm, Refusal> {
 }
 
 fn parse_fail_mode(name: &str) -> Result<FailMode, Refusal> {
-    let unknown = |_| ("unknown", "fail_mode must be one of: open, closed, local".to_owned());
+    let unknown =
+        |_| ("unknown", "fail_mode must be one of: capped, open, closed, local".to_owned());
     name.parse().map_err(unknown)
 }
 

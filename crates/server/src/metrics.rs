@@ -3,6 +3,7 @@
 
 mod calls;
 mod checks;
+mod degraded;
 mod envoy;
 mod events;
 mod keyed;

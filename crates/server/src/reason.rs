@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use headgate::{Decision, FailMode};
+use headgate::{Decision, Degraded, FailMode, Source};
 use headgate_ratelimit::Scope;
 use serde::{Serialize, Serializer};
 
@@ -19,8 +19,13 @@ pub(crate) enum Reason<'a> {
 impl<'a> Reason<'a> {
     /// The reason of a `decision` about a subject.
     pub(crate) const fn of(decision: &Decision, scope: Scope, subject: &'a str) -> Self {
-        match (decision.degraded, decision.allowed) {
-            (Some(FailMode::Open), true) => Self::FailOpen,
+        let mode = match decision.degraded {
+            Some(Degraded { source: Source::FailMode(mode), .. }) => Some(mode),
+            // The limit was exceeded, as the store said.
+            Some(Degraded { source: Source::RememberedDenial, .. }) | None => None,
+        };
+        match (mode, decision.allowed) {
+            (Some(FailMode::Open | FailMode::Capped), true) => Self::FailOpen,
             (Some(FailMode::Closed), false) => Self::FailClosed,
             (_, true) => Self::None,
             (_, false) => Self::Exceeded(scope, subject),

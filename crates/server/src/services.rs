@@ -117,7 +117,7 @@ impl Services {
             let rule = verdict.rule.id();
             let rule = rule.map_or_else(|| "default".to_owned(), |id| id.to_string());
             warn!(
-                %scope, %identifier, rule, %mode, answers,
+                %scope, %identifier, rule, %mode, reason = mode.cause.name(), answers,
                 "The store cannot decide checks: fail mode {mode} answers"
             );
         }
@@ -165,7 +165,7 @@ impl Services {
         if let Some(answers) = self.outages.keys.count(self.clock.now()) {
             let (algorithm, key) = (question.algorithm, Masked(question.key.subject()));
             warn!(
-                %algorithm, %key, %mode, answers,
+                %algorithm, %key, %mode, reason = mode.cause.name(), answers,
                 "The store cannot decide about keys: fail mode {mode} answers"
             );
         }

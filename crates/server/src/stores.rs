@@ -135,7 +135,7 @@ impl Stores {
         let counters = Counters::new(Arc::clone(&direct) as _, true, &probe);
         let replicas = config.ratelimit.replicas();
         let primary = bounded.unwrap_or(direct);
-        let policy = FailurePolicy::new(primary, Arc::clone(&memory), replicas, Arc::clone(&clock));
+        let policy = FailurePolicy::new(primary, Arc::clone(&memory), replicas, clock);
         let limiter = Limiter::new(policy);
         let (kind, redis) = (StoreKind::Redis, Some(redis));
         Ok(Self { limiter, probe, memory, kind, counters, durations, redis, newcomers })

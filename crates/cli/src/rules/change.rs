@@ -59,7 +59,7 @@ struct Wanted {
     /// How many units at once, where that is not the limit.
     #[arg(long)]
     burst: Option<u64>,
-    /// Who decides while the store cannot: open, closed or local.
+    /// What decides while the store cannot: capped, open, closed or local.
     #[arg(long, value_name = "MODE")]
     fail_mode: Option<String>,
     /// Apply it.

@@ -157,7 +157,7 @@ fn a_degraded_look_at_a_key_is_logged() {
     for _ in 0..ASKED {
         let line = format!("GET /api/v1/rate-limit/remaining?key={PERSON}");
         let answer = http(&server, &line, &[], "");
-        assert!(answer.contains(r#""degraded":"open""#), "{answer}");
+        assert!(answer.contains(r#""degraded":"capped""#), "{answer}");
     }
     told(&server);
 }

@@ -135,7 +135,7 @@ fn decisions_are_logged_for_those_who_debug_and_keys_are_masked() {
 fn an_outage_is_one_warning_and_a_failure_is_an_error() {
     let server = Server::start_with_log(&[("HEADGATE__REDIS__URL", "redis://127.0.0.1:1")]);
     for _ in 0..20 {
-        assert_eq!(check(&server).body()["degraded"], "open");
+        assert_eq!(check(&server).body()["degraded"], "capped");
     }
     let token = std::fs::read_to_string(server.folder().join("data/admin-token")).unwrap();
     let authorization = format!("authorization: Bearer {}", token.trim());

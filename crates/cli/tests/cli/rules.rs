@@ -163,7 +163,7 @@ fn a_refusal_says_everything_that_is_wrong() {
     let expected = "headgate: validation failed\n  \
         scope must be one of: service, user, endpoint\n  \
         limit must be greater than 0\n  \
-        fail_mode must be one of: open, closed, local\n(SYS_RATELIMIT_VALIDATION_ERROR, request req_";
+        fail_mode must be one of: capped, open, closed, local\n(SYS_RATELIMIT_VALIDATION_ERROR, request req_";
     assert!(failure(&output).starts_with(expected), "{output:?}");
 
     create(&server, &every("*"));

@@ -36,14 +36,41 @@ async fn two_instances_share_one_limit_and_go_on_alone_when_redis_is_gone() {
     assert_eq!(key, "guard:public:ip:127.0.0.1");
     let denied = servers[0].get("/", &[]).await;
     assert_eq!(header(&denied, "retry-after"), "10");
-
-    // Each has its half, and the half is a limit.
     redis.kill();
-    assert_eq!(admitted().await, 6);
+    assert_eq!(admitted().await, 0, "what was denied is remembered");
+
+    // Those who have seen nothing yet have each their half, and the half is a limit.
+    let guards = [(); 2].map(|()| on_redis(&redis, 6, FailMode::Local));
+    let servers = [Server::behind(&guards[0]).await, Server::behind(&guards[1]).await];
+    let mut admitted = 0;
+    for _ in 0..10 {
+        for server in &servers {
+            admitted += u32::from(server.status("/").await == 200);
+        }
+    }
+    assert_eq!(admitted, 6);
+
     redis.restart();
     // The breaker lets one call through every half second.
     while redis.cli(&["KEYS", "*"]) != key {
         servers[0].status("/").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_redis_denied_stays_denied_without_it_in_every_mode() {
+    let redis = require!(Redis::start());
+    for fail_mode in FailMode::ALL {
+        redis.cli(&["FLUSHALL"]);
+        let guard = on_redis(&redis, 1, fail_mode);
+        let server = Server::behind(&guard).await;
+        assert_eq!(server.status("/").await, 200, "{fail_mode}");
+        assert_eq!(server.status("/").await, 429, "{fail_mode}");
+        redis.kill();
+        for _ in 0..20 {
+            assert_eq!(server.status("/").await, 429, "{fail_mode}");
+        }
+        redis.restart();
     }
 }
 

@@ -49,7 +49,7 @@ fn everything_that_is_wrong_is_said_at_once() {
         "name must have 1 to 255 characters",
         "algorithm must be one of: token_bucket, sliding_window, sliding_window_counter, fixed_window, leaky_bucket",
         "burst must be greater than 0",
-        "fail_mode must be one of: open, closed, local",
+        "fail_mode must be one of: capped, open, closed, local",
         "enabled must be a boolean, got a string",
     ];
     assert_eq!(messages(wrong), expected);

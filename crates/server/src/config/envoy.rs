@@ -79,8 +79,7 @@ impl EnvoyConfig {
     pub(crate) const fn fail_mode(&self, ratelimit: &RateLimitConfig) -> FailMode {
         match self.fail_mode {
             Some(mode) => mode.get(),
-            None if ratelimit.fail_open => FailMode::Open,
-            None => FailMode::Closed,
+            None => ratelimit.fail_mode(),
         }
     }
 

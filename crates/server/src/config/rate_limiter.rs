@@ -76,10 +76,12 @@ pub struct AlgorithmName(KeyedAlgorithm);
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum FailModeName {
-    /// Nobody: everything is admitted.
+    /// This process alone, with the whole limit.
     #[default]
+    Capped,
+    /// Nothing: everything is admitted.
     Open,
-    /// Nobody: everything is denied.
+    /// Nothing: everything is denied.
     Closed,
     /// This process alone, with its share of the limit.
     Local,
@@ -163,6 +165,7 @@ impl FailModeName {
     /// The engine's word for it.
     pub const fn get(self) -> FailMode {
         match self {
+            Self::Capped => FailMode::Capped,
             Self::Open => FailMode::Open,
             Self::Closed => FailMode::Closed,
             Self::Local => FailMode::Local,

@@ -13,7 +13,8 @@ const YEAR_SECONDS: u64 = Limit::MAX_WINDOW.as_secs();
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct RateLimitConfig {
-    /// `ratelimit.fail_open`: whether checks are admitted while the store cannot decide.
+    /// `ratelimit.fail_open`: whether checks are admitted while the store cannot decide, at most the
+    /// whole limit of each subject in each window.
     pub fail_open: bool,
     /// `ratelimit.default_limit`: how many checks are allowed where no rule says otherwise.
     pub default_limit: Bounded<1, { u32::MAX as u64 }>,
@@ -34,8 +35,13 @@ impl RateLimitConfig {
         Ok(Defaults {
             limit: Limit::token_bucket(self.default_limit.get(), window)?,
             window_seconds: self.default_window_seconds.get() as u32,
-            fail_mode: if self.fail_open { FailMode::Open } else { FailMode::Closed },
+            fail_mode: self.fail_mode(),
         })
+    }
+
+    /// What decides while the store cannot, where nothing else says so.
+    pub(crate) const fn fail_mode(&self) -> FailMode {
+        if self.fail_open { FailMode::Capped } else { FailMode::Closed }
     }
 
     /// Among how many servers a limit is divided.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use headgate::{FailMode, Limiter, Outcome};
+use headgate::{Degraded, FailMode, Limiter, Outcome};
 use tracing::warn;
 
 use super::{
@@ -65,7 +65,8 @@ impl EnvoyLimits {
             self.warn_degraded(question, outcome);
         }
         let mut verdict = plan.verdict(&answers);
-        self.count(question, &verdict, &labels, degraded.is_some());
+        let degraded = degraded.and_then(|outcome| outcome.degraded);
+        self.count(question, &verdict, &labels, degraded);
         for status in &mut verdict.statuses {
             status.over &= !shadow && !status.rule.as_ref().is_some_and(|rule| rule.shadow);
         }
@@ -80,7 +81,7 @@ impl EnvoyLimits {
         };
         let domain: String = question.domain.chars().take(MAX_DOMAIN_CHARS).collect();
         warn!(
-            domain, %mode, answers,
+            domain, %mode, reason = mode.cause.name(), answers,
             "The store cannot decide what Envoy asks: fail mode {mode} answers"
         );
     }
@@ -90,7 +91,7 @@ impl EnvoyLimits {
         question: &Question<'_>,
         verdict: &Verdict,
         labels: &[Option<String>],
-        degraded: bool,
+        degraded: Option<Degraded>,
     ) {
         self.numbers.answered(verdict.over && !self.settings.shadow, degraded);
         for (status, label) in verdict.statuses.iter().zip(labels) {

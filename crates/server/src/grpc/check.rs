@@ -98,7 +98,7 @@ fn answer(question: &Question<'_>, verdict: &Verdict) -> CheckRateLimitResponse 
         limit: number(decision.limit),
         retry_after_ms: retry_after_ms(decision),
         rule_id: verdict.rule.id().map_or_else(String::new, |id| id.to_string()),
-        degraded: decision.degraded.map_or_else(String::new, |mode| mode.name().to_owned()),
+        degraded: decision.degraded.map_or_else(String::new, |degraded| degraded.name().to_owned()),
     }
 }
 

@@ -1,9 +1,13 @@
 use std::time::Duration;
 
-use headgate::{Decision, FailMode};
+use headgate::{Decision, Degraded, Source};
 use prometheus::{Error, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry};
 
-use super::{registered, totals::Totals};
+use super::{
+    degraded::{ByCause, REASON},
+    registered,
+    totals::Totals,
+};
 
 /// Seconds, from what memory takes to what a time-out takes.
 pub(super) const BUCKETS: [f64; 16] = [
@@ -29,9 +33,8 @@ pub(super) const BUCKETS: [f64; 16] = [
 pub(crate) struct Checks {
     allowed: IntCounter,
     denied: IntCounter,
-    degraded_open: IntCounter,
-    degraded_closed: IntCounter,
-    degraded_local: IntCounter,
+    /// In the order of [`Source::ALL`].
+    degraded: [ByCause; Source::ALL.len()],
     duration: Histogram,
 }
 
@@ -42,18 +45,16 @@ impl Checks {
         let decisions = registered(registry, IntCounterVec::new(decisions, &["outcome"])?)?;
         let degraded = Opts::new(
             "headgate_degraded_decisions_total",
-            "Checks that the failure policy decided because the store could not, by mode.",
+            "Checks that the failure policy decided because the store could not, by mode and reason.",
         );
-        let degraded = registered(registry, IntCounterVec::new(degraded, &["mode"])?)?;
+        let degraded = registered(registry, IntCounterVec::new(degraded, &["mode", REASON])?)?;
         let duration =
             HistogramOpts::new("headgate_check_duration_seconds", "Time a decision took.")
                 .buckets(BUCKETS.into());
         Ok(Self {
             allowed: decisions.with_label_values(&["allowed"]),
             denied: decisions.with_label_values(&["denied"]),
-            degraded_open: degraded.with_label_values(&[FailMode::Open.name()]),
-            degraded_closed: degraded.with_label_values(&[FailMode::Closed.name()]),
-            degraded_local: degraded.with_label_values(&[FailMode::Local.name()]),
+            degraded: Source::ALL.map(|source| ByCause::new(&degraded, &[source.name()])),
             duration: registered(registry, Histogram::with_opts(duration)?)?,
         })
     }
@@ -61,21 +62,23 @@ impl Checks {
     pub(super) fn add_to(&self, totals: &mut Totals) {
         totals.allowed += self.allowed.get();
         totals.denied += self.denied.get();
-        for degraded in [&self.degraded_open, &self.degraded_closed, &self.degraded_local] {
-            totals.degraded += degraded.get();
-        }
+        totals.degraded += self.degraded.iter().map(ByCause::total).sum::<u64>();
         totals.observe(&self.duration);
     }
 
     pub(crate) fn decided(&self, decision: &Decision, took: Duration) {
         let outcome = if decision.allowed { &self.allowed } else { &self.denied };
         outcome.inc();
-        match decision.degraded {
-            None => {}
-            Some(FailMode::Open) => self.degraded_open.inc(),
-            Some(FailMode::Closed) => self.degraded_closed.inc(),
-            Some(FailMode::Local) => self.degraded_local.inc(),
+        if let Some(degraded) = decision.degraded {
+            self.degraded(degraded);
         }
         self.duration.observe(took.as_secs_f64());
+    }
+
+    fn degraded(&self, degraded: Degraded) {
+        let known = Source::ALL.into_iter().zip(&self.degraded);
+        for (_, counters) in known.filter(|(source, _)| *source == degraded.source) {
+            counters.count(degraded.cause);
+        }
     }
 }

@@ -3,9 +3,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use headgate::Degraded;
 use prometheus::{Error, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
-use super::{Totals, registered};
+use super::{
+    Totals,
+    degraded::{ByCause, REASON},
+    registered,
+};
 use crate::envoy::Status;
 
 /// What Envoy was answered. Values that callers sent are labels only where the operator asked for it, and only so many.
@@ -15,7 +20,7 @@ pub(crate) struct EnvoyNumbers {
     unmatched: IntCounter,
     allowed: IntCounter,
     denied: IntCounter,
-    degraded: IntCounter,
+    degraded: ByCause,
     valid: IntGauge,
     loads: IntCounterVec,
     known: Arc<Mutex<Known>>,
@@ -62,6 +67,11 @@ impl EnvoyNumbers {
             registered(registry, IntCounterVec::new(descriptors, &["domain", "rule", "outcome"])?)?;
         let answers = Opts::new("headgate_envoy_requests_total", "Envoy's requests, by outcome.");
         let answers = registered(registry, IntCounterVec::new(answers, &["outcome"])?)?;
+        let degraded = Opts::new(
+            "headgate_envoy_degraded_requests_total",
+            "Envoy's requests that the failure policy decided because the store could not, by reason.",
+        );
+        let degraded = IntCounterVec::new(degraded, &[REASON])?;
         let loads = Opts::new(
             "headgate_envoy_config_loads_total",
             "Times that the Envoy files had changed, by whether they could be used.",
@@ -84,10 +94,7 @@ impl EnvoyNumbers {
             )?,
             allowed: answers.with_label_values(&["allowed"]),
             denied: answers.with_label_values(&["denied"]),
-            degraded: counter(
-                "headgate_envoy_degraded_requests_total",
-                "Envoy's requests that the failure policy decided because the store could not.",
-            )?,
+            degraded: ByCause::new(&registered(registry, degraded)?, &[]),
             valid: registered(registry, valid)?,
             loads,
             known: Arc::default(),
@@ -97,13 +104,15 @@ impl EnvoyNumbers {
     pub(super) fn add_to(&self, totals: &mut Totals) {
         totals.allowed += self.allowed.get();
         totals.denied += self.denied.get();
-        totals.degraded += self.degraded.get();
+        totals.degraded += self.degraded.total();
     }
 
-    pub(crate) fn answered(&self, denied: bool, degraded: bool) {
+    pub(crate) fn answered(&self, denied: bool, degraded: Option<Degraded>) {
         let outcome = if denied { &self.denied } else { &self.allowed };
         outcome.inc();
-        self.degraded.inc_by(u64::from(degraded));
+        if let Some(degraded) = degraded {
+            self.degraded.count(degraded.cause);
+        }
     }
 
     pub(crate) fn unmatched(&self) {

@@ -6,7 +6,12 @@ use prometheus::{
     Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
 };
 
-use super::{checks::BUCKETS, registered, totals::Totals};
+use super::{
+    checks::BUCKETS,
+    degraded::{ByCause, REASON},
+    registered,
+    totals::Totals,
+};
 
 /// What was decided about keys, and how fast. Each series is looked up once, when the server starts.
 pub(crate) struct Keyed(PerAlgorithm<Series>);
@@ -15,7 +20,7 @@ pub(crate) struct Keyed(PerAlgorithm<Series>);
 struct Series {
     allowed: Answers,
     denied: Answers,
-    degraded: IntCounter,
+    degraded: ByCause,
 }
 
 struct Answers {
@@ -40,9 +45,10 @@ impl Keyed {
         let duration = registered(registry, HistogramVec::new(duration, &labels)?)?;
         let degraded = opts(
             "rate_limiter_degraded_total",
-            "Of these, the ones that the failure policy decided because the store could not, by algorithm.",
+            "Of these, the ones that the failure policy decided because the store could not, by algorithm and reason.",
         );
-        let degraded = registered(registry, IntCounterVec::new(degraded, &labels[..1])?)?;
+        let degraded = IntCounterVec::new(degraded, &["algorithm", REASON])?;
+        let degraded = registered(registry, degraded)?;
         let answers = |algorithm: KeyedAlgorithm, allowed| Answers {
             count: requests.with_label_values(&[algorithm.name(), allowed]),
             duration: duration.with_label_values(&[algorithm.name(), allowed]),
@@ -50,7 +56,7 @@ impl Keyed {
         Ok(Self(PerAlgorithm::from_fn(|algorithm| Series {
             allowed: answers(algorithm, "true"),
             denied: answers(algorithm, "false"),
-            degraded: degraded.with_label_values(&[algorithm.name()]),
+            degraded: ByCause::new(&degraded, &[algorithm.name()]),
         })))
     }
 
@@ -59,7 +65,7 @@ impl Keyed {
             let series = self.0.get(algorithm);
             totals.allowed += series.allowed.count.get();
             totals.denied += series.denied.count.get();
-            totals.degraded += series.degraded.get();
+            totals.degraded += series.degraded.total();
             totals.observe(&series.allowed.duration);
             totals.observe(&series.denied.duration);
         }
@@ -70,8 +76,8 @@ impl Keyed {
         let answers = if decision.allowed { &series.allowed } else { &series.denied };
         answers.count.inc();
         answers.duration.observe(took.as_secs_f64());
-        if decision.degraded.is_some() {
-            series.degraded.inc();
+        if let Some(degraded) = decision.degraded {
+            series.degraded.count(degraded.cause);
         }
     }
 }

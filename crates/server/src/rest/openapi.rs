@@ -26,7 +26,8 @@ pub(super) use self::{
         RequestIdReused, Undecided, WithBody,
     },
     words::{
-        Algorithm, AuditAction, Condition, FailMode, Match, Period, Scope, SubjectType, Window,
+        Algorithm, AuditAction, Condition, Degraded, FailMode, Match, Period, Scope, SubjectType,
+        Window,
     },
 };
 

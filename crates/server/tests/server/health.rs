@@ -40,7 +40,7 @@ async fn what_happens_is_counted() {
     for line in [
         r#"headgate_decisions_total{outcome="allowed",service="gate"} 2"#,
         r#"headgate_decisions_total{outcome="denied",service="gate"} 1"#,
-        r#"headgate_degraded_decisions_total{mode="open",service="gate"} 0"#,
+        r#"headgate_degraded_decisions_total{mode="open",reason="timeout",service="gate"} 0"#,
         r#"headgate_check_duration_seconds_count{service="gate"} 3"#,
         r#"headgate_store_up{store="memory",service="gate"} 1"#,
         r#"headgate_memory_slots{service="gate"} 5000"#,

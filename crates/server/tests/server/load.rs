@@ -97,11 +97,11 @@ async fn redis_killed_under_load_costs_no_client_an_error_and_little_time() {
     let strict = Server::start(&[&keys[..], &[("ratelimit.fail_open", "false")]].concat()).await;
     ready(&server).await;
     ready(&strict).await;
-    for mode in ["open", "closed", "local"] {
+    for mode in ["capped", "open", "closed", "local"] {
         create_rule(&server, mode).await;
     }
     create_rule(&strict, "open").await;
-    let (subjects, strict_subjects) = (["u1", "open", "closed", "local"], ["u1", "open"]);
+    let (subjects, strict_subjects) = (["u1", "capped", "open", "closed", "local"], ["u1", "open"]);
     let both = async |time: Duration| {
         tokio::join!(load(&server, &subjects, time), load(&strict, &strict_subjects, time))
     };
@@ -121,6 +121,7 @@ async fn redis_killed_under_load_costs_no_client_an_error_and_little_time() {
     let ((outage, strict_outage), ()) = tokio::join!(both(Duration::from_secs(3)), killing);
     // The rule's own mode decides, and where it has none the configured one.
     outage.assert_only("u1", Some((true, OPEN)));
+    outage.assert_only("capped", Some((true, OPEN)));
     outage.assert_only("open", Some((true, OPEN)));
     outage.assert_only("closed", Some((false, CLOSED)));
     // Decided here, by a part of the limit that nobody uses up: nothing is to be said.

@@ -25,6 +25,7 @@ mod kong;
 mod load;
 mod many_rules;
 mod openapi;
+mod overload;
 mod quotas;
 mod redis;
 mod redis_trouble;

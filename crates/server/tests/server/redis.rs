@@ -96,11 +96,11 @@ async fn the_password_can_come_from_a_file() {
 }
 
 #[tokio::test]
-async fn without_redis_everybody_passes_by_default() {
-    let server =
-        Server::start(&[("redis.url", "redis://127.0.0.1:1"), ("ratelimit.default_limit", "5")])
-            .await;
-    for _ in 0..10 {
+async fn without_redis_everybody_passes_up_to_the_limit_by_default() {
+    let keys =
+        [("redis.url", "redis://127.0.0.1:1"), ("ratelimit.default_limit", "5"), FOREVER, PATIENT];
+    let server = Server::start(&keys).await;
+    for _ in 0..5 {
         let reply = server.check_user("u1").await;
         assert_eq!(reply.status, 200);
         let expected = json!({
@@ -110,10 +110,21 @@ async fn without_redis_everybody_passes_by_default() {
         assert_eq!(body(&reply), expected);
         assert_eq!(reply.header("retry-after"), "");
     }
+    for _ in 0..5 {
+        let reply = server.check_user("u1").await;
+        assert_eq!(reply.status, 200);
+        let expected = json!({
+            "allowed": false, "remaining": 0, "reset_at": null, "limit": 5,
+            "reason": "rate limit exceeded for user:u1",
+        });
+        assert_eq!(body(&reply), expected);
+        assert!(reply.header("retry-after").parse::<u32>().unwrap() > 1_000_000, "{reply:?}");
+    }
+    assert_eq!(server.check_user("u2").await.json()["allowed"], true);
     let metrics = server.get("/metrics").await.text;
     for line in [
-        r#"headgate_degraded_decisions_total{mode="open",service="headgate"} 10"#,
-        r#"headgate_decisions_total{outcome="allowed",service="headgate"} 10"#,
+        r#"headgate_degraded_decisions_total{mode="capped",reason="unavailable",service="headgate"} 11"#,
+        r#"headgate_decisions_total{outcome="allowed",service="headgate"} 6"#,
         r#"headgate_store_up{store="redis",service="headgate"} 0"#,
     ] {
         assert!(metrics.lines().any(|found| found == line), "{line}\nin\n{metrics}");

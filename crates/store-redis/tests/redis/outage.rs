@@ -3,7 +3,8 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use headgate::{
-    Batch, Check, Cost, FailMode, FailurePolicy, Key, Limit, Store, StoreError, SystemClock, Verb,
+    Batch, Check, Cost, Degraded, FailMode, FailurePolicy, Key, Limit, Outcome, Store, StoreError,
+    SystemClock, Verb,
 };
 use headgate_store_memory::MemoryStore;
 use headgate_store_redis::{RedisConfig, RedisStore};
@@ -126,20 +127,27 @@ fn every_failure_mode_answers_through_an_outage_and_redis_answers_after_it() {
         let check = Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap();
         store.apply(Verb::Acquire, &Batch::from(check.or_else(mode))).await.unwrap()[0]
     };
+    let by = |outcome: &Outcome| outcome.degraded.and_then(Degraded::fail_mode);
     runtime.block_on(async {
         assert_eq!(ask("k", FailMode::Open).await.degraded, None);
         redis.kill();
         for _ in 0..20 {
             let open = ask("k", FailMode::Open).await;
-            assert!(open.allowed && open.degraded == Some(FailMode::Open), "{open:?}");
+            assert!(open.allowed && by(&open) == Some(FailMode::Open), "{open:?}");
             let closed = ask("k", FailMode::Closed).await;
-            assert!(!closed.allowed && closed.degraded == Some(FailMode::Closed), "{closed:?}");
+            assert!(!closed.allowed && by(&closed) == Some(FailMode::Closed), "{closed:?}");
         }
         // Two replicas share a limit of four: this one may admit two.
         let local = [ask("l", FailMode::Local).await, ask("l", FailMode::Local).await];
         assert!(local.iter().all(|outcome| outcome.allowed), "{local:?}");
         let over = ask("l", FailMode::Local).await;
-        assert!(!over.allowed && over.degraded == Some(FailMode::Local), "{over:?}");
+        assert!(!over.allowed && by(&over) == Some(FailMode::Local), "{over:?}");
+        // With a cap, each may admit all four.
+        for _ in 0..4 {
+            let capped = ask("c", FailMode::Capped).await;
+            assert!(capped.allowed && by(&capped) == Some(FailMode::Capped), "{capped:?}");
+        }
+        assert!(!ask("c", FailMode::Capped).await.allowed);
 
         redis.restart();
         let back = async {

@@ -17,7 +17,7 @@ fn load(keys: &[(&str, &str)]) -> Result<Config, String> {
 #[test]
 fn the_defaults_are_those_of_the_document() {
     let limits = load(&[]).unwrap().rate_limiter.limits().unwrap();
-    assert_eq!(limits.fail_mode(), FailMode::Open);
+    assert_eq!(limits.fail_mode(), FailMode::Capped);
     for algorithm in KeyedAlgorithm::ALL {
         let limit = limits.of(algorithm, "user:1");
         assert_eq!(limit.limit().algorithm(), algorithm.engine());
@@ -59,7 +59,7 @@ fn each_mistake_is_named_by_its_place() {
         ),
         (
             ("fail_mode", "maybe"),
-            "fail_mode (FAIL_MODE): expected open or closed or local, got \"maybe\"",
+            "fail_mode (FAIL_MODE): expected capped or open or closed or local, got \"maybe\"",
         ),
         (
             ("token_bucket.capacity", "0"),
@@ -140,7 +140,7 @@ fn everything_in_force_is_shown() {
     let shown = serde_json::to_value(config.shown()).unwrap();
     let section = &shown["rate_limiter"];
     assert_eq!(section["algorithm"], "TOKEN_BUCKET");
-    assert_eq!(section["fail_mode"], "open");
+    assert_eq!(section["fail_mode"], "capped");
     assert_eq!(section["sliding_window"]["window_size"], 3600);
     assert_eq!(section["overrides"][0]["prefix"], "api_key:");
     assert_eq!(section["overrides"][0]["token_bucket"]["capacity"], 1000);

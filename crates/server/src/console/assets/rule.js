@@ -11,7 +11,7 @@ import { go, link } from "./router.js";
 import { RULES, SCOPES } from "./rules.js";
 
 const ALGORITHMS = ["token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_window_counter"];
-const FAIL_MODES = ["open", "closed", "local"];
+const FAIL_MODES = ["capped", "open", "closed", "local"];
 const FIELDS = ["name", "scope", "identifier_pattern", "limit", "window_seconds", "algorithm", "burst", "fail_mode", "enabled"];
 const BLANK = { name: null, scope: "user", identifier_pattern: "", limit: 100, window_seconds: 60, algorithm: "token_bucket", burst: null, fail_mode: null, enabled: true };
 

@@ -4,7 +4,7 @@ use axum::{
     http::{HeaderName, HeaderValue, StatusCode},
     response::Response,
 };
-use headgate::{Decision, FailMode};
+use headgate::{Decision, Degraded, FailMode};
 use headgate_ratelimit::usecase::{KeyedQuestion, KeyedVerdict};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -35,7 +35,7 @@ pub(in crate::rest) struct WireDecision<'a> {
     message: &'static str,
     /// Who decided in the place of the store; left out when the store did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = crate::rest::openapi::FailMode, required = false)]
+    #[schema(nullable = false, value_type = crate::rest::openapi::Degraded, required = false)]
     degraded: Option<&'static str>,
 }
 
@@ -52,7 +52,7 @@ pub(in crate::rest) struct WireRemaining<'a> {
     algorithm: &'static str,
     /// Who answered in the place of the store; left out when the store did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = crate::rest::openapi::FailMode, required = false)]
+    #[schema(nullable = false, value_type = crate::rest::openapi::Degraded, required = false)]
     degraded: Option<&'static str>,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn decided(question: &KeyedQuestion<'_>, verdict: &KeyedVerdict<'_>) 
         reset_after_seconds: decision.reset_after_secs(),
         retry_after_seconds: decision.retry_after_secs(),
         message: message(decision),
-        degraded: decision.degraded.map(FailMode::name),
+        degraded: decision.degraded.map(Degraded::name),
     });
     if !decision.allowed {
         *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
@@ -83,14 +83,14 @@ pub(super) fn remaining(question: &KeyedQuestion<'_>, verdict: &KeyedVerdict<'_>
         key: question.key.subject(),
         remaining: verdict.decision.remaining,
         algorithm: question.algorithm.name(),
-        degraded: verdict.decision.degraded.map(FailMode::name),
+        degraded: verdict.decision.degraded.map(Degraded::name),
     });
     write_headers(&mut response, question, verdict);
     response
 }
 
-const fn message(decision: &Decision) -> &'static str {
-    match (decision.allowed, decision.degraded) {
+fn message(decision: &Decision) -> &'static str {
+    match (decision.allowed, decision.degraded.and_then(Degraded::fail_mode)) {
         (true, _) => "Request allowed",
         (false, Some(FailMode::Closed)) => "Request denied: nobody can count it now",
         (false, _) => "Rate limit exceeded",
@@ -104,7 +104,7 @@ fn write_headers(
 ) {
     response.headers_mut().reserve(limit_headers::HEADERS);
     limit_headers::write_keyed(response.headers_mut(), question, verdict);
-    if let Some(mode) = verdict.decision.degraded {
-        response.headers_mut().insert(DEGRADED, HeaderValue::from_static(mode.name()));
+    if let Some(degraded) = verdict.decision.degraded {
+        response.headers_mut().insert(DEGRADED, HeaderValue::from_static(degraded.name()));
     }
 }

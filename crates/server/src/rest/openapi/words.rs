@@ -29,9 +29,22 @@ pub(in crate::rest) enum Algorithm {
 #[schema(rename_all = "snake_case")]
 #[expect(dead_code, reason = "only described")]
 pub(in crate::rest) enum FailMode {
+    Capped,
     Open,
     Closed,
     Local,
+}
+
+/// What decided in the place of the store: a fail mode, or a denial that the store gave earlier.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Degraded {
+    Capped,
+    Open,
+    Closed,
+    Local,
+    Remembered,
 }
 
 /// A stretch of time: `60s`, `1m`, `1h`, or seconds.

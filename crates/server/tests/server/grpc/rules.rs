@@ -133,7 +133,7 @@ async fn everything_that_is_wrong_with_a_rule_is_told_at_once(backend: &Backend)
                     "algorithm must be one of: token_bucket, sliding_window, sliding_window_counter, fixed_window, leaky_bucket",
                 ),
                 ("burst", "burst must be greater than 0"),
-                ("fail_mode", "fail_mode must be one of: open, closed, local"),
+                ("fail_mode", "fail_mode must be one of: capped, open, closed, local"),
             ],
         ),
     ];

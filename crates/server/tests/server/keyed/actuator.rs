@@ -11,7 +11,7 @@ async fn health_and_info_say_what_runs() {
     let keys = [("app.name", "gate"), ("app.version", "1.2.3")];
     let server = Server::start(&keys).await;
     let details =
-        json!({"store": "memory", "defaultAlgorithm": "TOKEN_BUCKET", "failMode": "open"});
+        json!({"store": "memory", "defaultAlgorithm": "TOKEN_BUCKET", "failMode": "capped"});
     let expected = json!({
         "status": "UP",
         "components": {"rateLimiter": {"status": "UP", "details": details}},

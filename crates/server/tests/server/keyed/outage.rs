@@ -11,13 +11,13 @@ use super::{
     backend::{Backend, until_up},
     number,
 };
-use crate::harness::Server;
+use crate::{harness::Server, redis::PATIENT};
 
 const NOWHERE: (&str, &str) = ("redis.url", "redis://127.0.0.1:1");
 
 #[tokio::test]
 async fn everybody_passes_and_is_told_that_nobody_counted() {
-    let server = Server::start(&[NOWHERE]).await;
+    let server = Server::start(&[NOWHERE, PATIENT]).await;
     for algorithm in ALGORITHMS {
         let reply = server.check_key(&format!("algorithm={algorithm}&key=user:123")).await;
         let expected = json!({
@@ -28,20 +28,35 @@ async fn everybody_passes_and_is_told_that_nobody_counted() {
             "resetAfterSeconds": 0,
             "retryAfterSeconds": 0,
             "message": "Request allowed",
-            "degraded": "open",
+            "degraded": "capped",
         });
         assert_eq!((reply.status.as_u16(), reply.json()), (200, expected));
-        assert_eq!(reply.header("x-ratelimit-degraded"), "open");
+        assert_eq!(reply.header("x-ratelimit-degraded"), "capped");
         let look = server.remaining(&format!("algorithm={algorithm}&key=user:123")).await;
         assert_eq!((look.status.as_u16(), number(&look, "remaining")), (200, 100));
-        assert_eq!(look.header("x-ratelimit-degraded"), "open");
+        assert_eq!(look.header("x-ratelimit-degraded"), "capped");
     }
     let metrics = server.get("/metrics").await.text;
     for line in [
-        r#"rate_limiter_degraded_total{algorithm="FIXED_WINDOW",application="headgate",service="headgate"} 1"#,
+        r#"rate_limiter_degraded_total{algorithm="FIXED_WINDOW",application="headgate",reason="unavailable",service="headgate"} 1"#,
         r#"rate_limiter_requests_total{algorithm="FIXED_WINDOW",allowed="true",application="headgate",service="headgate"} 1"#,
     ] {
         assert!(metrics.lines().any(|found| found == line), "{line}\nin\n{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_passes_beyond_the_limit_unless_that_is_configured() {
+    let window = ("rate_limiter.fixed_window.window_size", "8640000");
+    for (mode, over) in [("capped", 429), ("open", 200)] {
+        let keys = [NOWHERE, window, ("rate_limiter.fail_mode", mode)];
+        let server = Server::start(&keys).await;
+        for _ in 0..2 {
+            let reply = server.check_key("algorithm=FIXED_WINDOW&key=u1&permits=50").await;
+            assert_eq!(reply.status, 200, "{}", reply.text);
+        }
+        let reply = server.check_key("algorithm=FIXED_WINDOW&key=u1").await;
+        assert_eq!(reply.status, over, "{}", reply.text);
     }
 }
 
@@ -90,7 +105,7 @@ async fn an_outage_costs_no_time_and_ends_by_itself() {
     let began = Instant::now();
     for _ in 0..50 {
         let reply = server.check_key("algorithm=SLIDING_WINDOW&key=u1").await;
-        assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-degraded")), (200, "open"));
+        assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-degraded")), (200, "capped"));
     }
     // A connection that is gone is not waited for: one time-out would be 30 seconds here.
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());

@@ -1,0 +1,203 @@
+use std::mem::size_of;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{LeaseId, Space, Timestamp};
+
+const SECOND: u64 = 1_000_000;
+
+fn limit() -> Limit {
+    Limit::token_bucket(10, Duration::from_secs(60)).unwrap()
+}
+
+fn check<'a>(name: &'a str, limit: &'a Limit, cost: u64) -> Check<'a> {
+    Check::new(Key::new(name).unwrap(), limit, Cost::new(cost).unwrap()).unwrap()
+}
+
+/// What a store says at `at`: wait for so many seconds, or, with none, go on.
+fn answer(at: u64, wait: u64) -> Outcome {
+    Outcome {
+        allowed: wait == 0,
+        limit: 10,
+        remaining: 0,
+        reset_after: Duration::from_secs(60),
+        retry_after: Duration::from_secs(wait),
+        at: Timestamp::from_micros(at),
+        degraded: None,
+    }
+}
+
+fn learn(denials: &Denials, verb: Verb, check: Check<'_>, outcome: Outcome, now: u64) {
+    denials.learn(verb, &check.into(), &[outcome], now);
+}
+
+fn wait(denials: &Denials, check: &Check<'_>, now: u64) -> Option<u64> {
+    denials.find(check, now).map(|denial| denial.retry_after.as_secs())
+}
+
+#[test]
+fn a_denial_holds_until_its_time_is_up() {
+    let (denials, limit) = (Denials::new(), limit());
+    let one = check("u", &limit, 1);
+    // The store's clock is far behind: only how long to wait counts.
+    learn(&denials, Verb::Acquire, one, answer(7, 30), 100 * SECOND);
+    assert_eq!(wait(&denials, &one, 100 * SECOND), Some(30));
+    assert_eq!(wait(&denials, &one, 129 * SECOND), Some(1));
+    assert_eq!(denials.find(&one, 130 * SECOND - 1).unwrap().retry_after.as_micros(), 1);
+    assert_eq!(wait(&denials, &one, 130 * SECOND), None);
+    assert_eq!(wait(&denials, &check("v", &limit, 1), 100 * SECOND), None);
+    let reset = denials.find(&one, 110 * SECOND).unwrap().reset_after;
+    assert_eq!(reset, Duration::from_secs(50));
+}
+
+#[test]
+fn a_denial_says_nothing_about_a_smaller_cost_and_all_about_a_larger_one() {
+    let (denials, limit) = (Denials::new(), limit());
+    let cost = |cost| check("u", &limit, cost);
+    let denied = Outcome { remaining: 3, ..answer(1, 40) };
+    learn(&denials, Verb::Acquire, cost(5), denied, 0);
+    assert_eq!(wait(&denials, &cost(4), 0), None);
+    assert_eq!(wait(&denials, &cost(5), 0), Some(40));
+    assert_eq!(wait(&denials, &cost(6), 0), Some(40));
+    // The shorter wait of a smaller cost does not shorten that of the larger one.
+    learn(&denials, Verb::Acquire, cost(4), Outcome { remaining: 3, ..answer(2, 10) }, 0);
+    assert_eq!(wait(&denials, &cost(4), 0), Some(10));
+    assert_eq!(wait(&denials, &cost(5), 0), Some(40));
+    assert_eq!(wait(&denials, &cost(5), 20 * SECOND), Some(20));
+    assert_eq!(wait(&denials, &cost(3), 0), None);
+}
+
+#[test]
+fn a_denial_is_about_the_limit_that_gave_it() {
+    let (denials, limit) = (Denials::new(), limit());
+    learn(&denials, Verb::Acquire, check("u", &limit, 1), answer(1, 30), 0);
+    let window = Duration::from_secs(60);
+    let others = [
+        Limit::token_bucket(11, window).unwrap(),
+        Limit::token_bucket(11, window).unwrap().with_burst(10).unwrap(),
+        Limit::token_bucket(10, window * 2).unwrap(),
+        Limit::leaky_bucket(10, window).unwrap(),
+        Limit::fixed_window(10, window).unwrap(),
+    ];
+    for other in &others {
+        assert_eq!(wait(&denials, &check("u", other, 1), 0), None, "{other:?}");
+    }
+    assert_eq!(wait(&denials, &check("u", &limit.clone(), 1), 0), Some(30));
+}
+
+#[test]
+fn calendars_are_told_apart_by_period_and_zone() {
+    use crate::algorithm::Period::{Day, Month};
+    let denials = Denials::new();
+    let limit = |period, zone| Limit::calendar(10, period, zone).unwrap();
+    learn(&denials, Verb::Acquire, check("u", &limit(Day, "UTC"), 1), answer(1, 30), 0);
+    assert_eq!(wait(&denials, &check("u", &limit(Day, "UTC"), 1), 0), Some(30));
+    assert_eq!(wait(&denials, &check("u", &limit(Day, "Asia/Tokyo"), 1), 0), None);
+    assert_eq!(wait(&denials, &check("u", &limit(Month, "UTC"), 1), 0), None);
+}
+
+#[test]
+fn a_later_admission_ends_a_denial_and_one_that_was_overtaken_does_not() {
+    let (denials, limit) = (Denials::new(), limit());
+    let cost = |cost| check("u", &limit, cost);
+    learn(&denials, Verb::Acquire, cost(2), answer(100, 30), 0);
+    learn(&denials, Verb::Acquire, cost(2), answer(99, 0), 0);
+    assert_eq!(wait(&denials, &cost(2), 0), Some(30), "admitted before it was denied");
+    learn(&denials, Verb::Peek, cost(1), answer(101, 0), 0);
+    assert_eq!(wait(&denials, &cost(2), 0), Some(30), "room for 1 is not room for 2");
+    learn(&denials, Verb::Peek, cost(2), answer(101, 0), 0);
+    assert_eq!(wait(&denials, &cost(2), 0), None);
+}
+
+#[test]
+fn what_is_given_back_ends_a_denial_however_the_key_is_divided() {
+    let (denials, limit) = (Denials::new(), limit());
+    let (whole, space) = (check("user:u:60", &limit, 1), Space::new("user:", ":60"));
+    // A reset does not know the limit's number.
+    let unit = Limit::token_bucket(1, Duration::from_secs(60)).unwrap();
+    let parts = Check::new(Key::new("u").unwrap().within(&space), &unit, Cost::ONE).unwrap();
+    let id = LeaseId::from(1);
+    for verb in [Verb::Reset, Verb::Refund, Verb::Cancel(id)] {
+        learn(&denials, Verb::Acquire, whole, answer(1, 30), 0);
+        learn(&denials, Verb::Commit(id), parts, answer(2, 0), 0);
+        assert_eq!(wait(&denials, &whole, 0), Some(30), "a commit changes nothing");
+        learn(&denials, verb, parts, answer(2, 0), 0);
+        assert_eq!(wait(&denials, &whole, 0), None, "{verb:?}");
+    }
+}
+
+#[test]
+fn only_what_the_store_denied_for_lack_of_room_is_remembered() {
+    let (denials, limit) = (Denials::new(), limit());
+    let one = check("u", &limit, 1);
+    let reserve = Verb::Reserve { id: LeaseId::from(1), lease: Duration::from_secs(1) };
+    // Too many reservations are pending: there is room for the cost.
+    learn(&denials, reserve, one, Outcome { remaining: 4, ..answer(1, 30) }, 0);
+    assert_eq!(wait(&denials, &one, 0), None);
+    let degraded = crate::Degraded {
+        source: crate::Source::RememberedDenial,
+        cause: crate::FailCause::Timeout,
+    };
+    learn(&denials, reserve, one, Outcome { degraded: Some(degraded), ..answer(1, 30) }, 0);
+    assert_eq!(wait(&denials, &one, 0), None);
+    learn(&denials, reserve, one, answer(1, 30), 0);
+    assert_eq!(wait(&denials, &one, 0), Some(30));
+}
+
+#[test]
+fn a_flood_of_denials_stays_in_bounds_and_keeps_those_that_end_last() {
+    assert!(size_of::<Entry>() * Denials::CAPACITY <= 3 << 20, "3 MiB");
+    let (denials, limit) = (Denials::new(), limit());
+    let victim = check("victim", &limit, 1);
+    learn(&denials, Verb::Acquire, victim, answer(1, 3_600), 0);
+    let names: Vec<String> = (0..4 * Denials::CAPACITY).map(|i| i.to_string()).collect();
+    for name in &names {
+        learn(&denials, Verb::Acquire, check(name, &limit, 1), answer(1, 60), 0);
+    }
+    assert_eq!(wait(&denials, &victim, 0), Some(3_600));
+    let held = names.iter().filter(|name| wait(&denials, &check(name, &limit, 1), 0).is_some());
+    let held = held.count();
+    assert!(held <= Denials::CAPACITY && held > Denials::CAPACITY * 9 / 10, "{held}");
+
+    // Once their time is up, their places are free for shorter ones.
+    let newcomer = check("newcomer", &limit, 1);
+    learn(&denials, Verb::Acquire, newcomer, answer(1, 1), 61 * SECOND);
+    assert_eq!(wait(&denials, &newcomer, 61 * SECOND), Some(1));
+}
+
+proptest! {
+    /// Against the plain list of all denials: a cost is denied if and only if a denial of it, or of
+    /// less, still holds.
+    #[test]
+    fn what_is_found_is_what_was_denied(
+        steps in prop::collection::vec((0_u64..4, 1_u64..4, 1_u64..30, 0_u64..5), 1..40),
+    ) {
+        let (denials, limit) = (Denials::new(), limit());
+        let names = ["a", "b", "c", "d"];
+        let mut held: Vec<(u64, u64, u64)> = Vec::new();
+        let mut now = 0;
+        for (i, (subject, cost, wait, pass)) in steps.into_iter().enumerate() {
+            now += pass * SECOND;
+            // As in a store: who wants more waits longer.
+            let wait = cost * 10 + wait;
+            let one = check(names[subject as usize], &limit, cost);
+            learn(&denials, Verb::Acquire, one, answer(i as u64, wait), now);
+            let until = now + wait * SECOND;
+            // A newer answer to the same cost takes its place, and that of all it covers.
+            held.retain(|(s, c, u)| *s != subject || (*c != cost && (*c < cost || *u > until)));
+            held.push((subject, cost, until));
+            for (subject, name) in names.iter().enumerate() {
+                for cost in 1..8 {
+                    let fits = held.iter().filter(|(s, c, until)| {
+                        *s == subject as u64 && *c <= cost && *until > now
+                    });
+                    let expected = fits.map(|(_, _, until)| until - now).max();
+                    let found = denials.find(&check(name, &limit, cost), now);
+                    let found = found.map(|denial| denial.retry_after.as_micros() as u64);
+                    prop_assert_eq!(found, expected);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What decides a check while the store cannot.
+
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+
+/// What decides a check while the store cannot.
+///
+/// A denial that the store gave earlier is remembered (see [`Denials`](crate::Denials)) and holds
+/// in every mode until its time is up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FailMode {
+    /// This process alone, with the whole limit: each instance admits at most that much of each
+    /// subject in each window.
+    #[default]
+    Capped,
+    /// Nothing: everything is admitted, without a cap.
+    Open,
+    /// Nothing: everything is denied.
+    Closed,
+    /// This process alone, with its share of the limit.
+    Local,
+}
+
+/// A name that is no failure mode's.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("unknown fail mode {0:?}: expected {expected}", expected = FailMode::EXPECTED)]
+pub struct UnknownFailMode(pub String);
+
+impl FailMode {
+    /// Every mode.
+    pub const ALL: [Self; 4] = [Self::Capped, Self::Open, Self::Closed, Self::Local];
+
+    /// The names, for error messages.
+    pub const EXPECTED: &'static str = "capped, open, closed or local";
+
+    /// The name in configuration and APIs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Capped => "capped",
+            Self::Open => "open",
+            Self::Closed => "closed",
+            Self::Local => "local",
+        }
+    }
+
+    /// Whether this process counts by itself.
+    pub const fn counts(self) -> bool {
+        matches!(self, Self::Capped | Self::Local)
+    }
+}
+
+impl fmt::Display for FailMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for FailMode {
+    type Err = UnknownFailMode;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|mode| mode.name() == name)
+            .ok_or_else(|| UnknownFailMode(name.chars().take(64).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_reads_back_and_an_unknown_one_lists_them() {
+        for mode in FailMode::ALL {
+            assert_eq!(mode.name().parse(), Ok(mode));
+            assert!(FailMode::EXPECTED.contains(mode.name()));
+        }
+        let error = "maybe".parse::<FailMode>().unwrap_err().to_string();
+        assert_eq!(error, "unknown fail mode \"maybe\": expected capped, open, closed or local");
+    }
+}

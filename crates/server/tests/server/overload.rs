@@ -1,0 +1,192 @@
+//! A store that is slow, full or gone lifts no limit: what clients get who are over theirs, and who
+//! are not.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use headgate_testkit::{Redis, require};
+use serde_json::json;
+
+use crate::{
+    grpc::client::{CheckRateLimitRequest, CheckRateLimitResponse, Client, connect},
+    harness::Server,
+    redis::{PATIENT, ready},
+};
+
+const MODES: [&str; 4] = ["capped", "open", "closed", "local"];
+
+const LIMIT: usize = 3;
+
+/// Nothing comes back within a test.
+const WINDOW: u32 = 8_640_000;
+
+const FAIL_OPEN: &str = "redis unavailable, fail-open";
+
+/// Short enough to wait for it, long enough that a busy machine is no outage for long.
+const TIMEOUT: (&str, &str) = ("redis.timeout_ms", "2000");
+
+/// A server with a rule for a subject of each mode, which is named after it.
+struct Scene {
+    server: Server,
+    client: Client,
+}
+
+impl Scene {
+    async fn new(url: &str, timeout: (&str, &str)) -> Self {
+        let server = Server::start(&[("redis.url", url), timeout]).await;
+        ready(&server).await;
+        for mode in MODES {
+            let rule = json!({
+                "scope": "user", "identifier_pattern": mode, "limit": LIMIT,
+                "window_seconds": WINDOW, "fail_mode": mode,
+            });
+            server.create_rule(&rule).await;
+        }
+        let default = json!({
+            "scope": "user", "identifier_pattern": "new*", "limit": LIMIT, "window_seconds": WINDOW,
+        });
+        server.create_rule(&default).await;
+        let client = connect(server.grpc_address).await;
+        Self { server, client }
+    }
+
+    async fn ask(&self, subject: &str) -> CheckRateLimitResponse {
+        let request = CheckRateLimitRequest {
+            rule_id: "user".to_owned(),
+            subject: subject.to_owned(),
+            ..CheckRateLimitRequest::default()
+        };
+        self.client.clone().check_rate_limit(request).await.unwrap().into_inner()
+    }
+
+    /// Asks for the subject of each mode until Redis itself has denied it.
+    async fn exhaust(&self) {
+        let deny = async |mode| {
+            loop {
+                let answer = self.ask(mode).await;
+                if !answer.allowed && answer.degraded.is_empty() {
+                    return;
+                }
+            }
+        };
+        let all = join_all(MODES.map(|mode| deny(mode)));
+        tokio::time::timeout(Duration::from_secs(60), all).await.expect("Redis denies them");
+    }
+
+    /// Sees to it that each of many clients is denied as Redis did it.
+    async fn assert_blocked(&self, times: usize) {
+        let asked = MODES.iter().cycle().take(MODES.len() * times);
+        let answers = asked.map(|mode| async move { (mode, self.ask(mode).await) });
+        let answers = join_all(answers).await;
+        for (mode, answer) in answers {
+            assert!(!answer.allowed, "{mode}: {answer:?}");
+            assert_eq!(answer.reason, format!("rate limit exceeded for user:{mode}"));
+            let most = i64::from(WINDOW) * 1_000 / LIMIT as i64;
+            assert!(
+                answer.retry_after_ms > most / 2 && answer.retry_after_ms <= most,
+                "{answer:?}"
+            );
+        }
+    }
+
+    /// How many of `times` who ask at once are admitted.
+    async fn admitted(&self, subject: &str, times: usize) -> usize {
+        let answers = join_all((0..times).map(|_| self.ask(subject))).await;
+        answers.iter().filter(|answer| answer.allowed).count()
+    }
+
+    async fn reset(&self, subject: &str) {
+        let body = json!({"scope": "user", "identifier": subject}).to_string();
+        let done = async {
+            while self.server.admin("POST", "/api/v1/ratelimit/reset", &body).await.status != 200 {}
+        };
+        tokio::time::timeout(Duration::from_secs(60), done).await.expect("a reset");
+    }
+
+    /// The count of degraded answers with these labels.
+    async fn degraded(&self, mode: &str, reason: &str) -> u64 {
+        let metrics = self.server.get("/metrics").await.text;
+        let series = format!(
+            r#"headgate_degraded_decisions_total{{mode="{mode}",reason="{reason}",service="headgate"}} "#
+        );
+        let line = metrics.lines().find_map(|line| line.strip_prefix(&series));
+        line.unwrap_or_else(|| panic!("{series}\nin\n{metrics}")).parse().unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blocked_subject_stays_blocked_while_redis_hangs_and_is_admitted_after_a_reset() {
+    let redis = require!(Redis::start());
+    let scene = Scene::new(&redis.url(), TIMEOUT).await;
+    scene.exhaust().await;
+    redis.pause();
+    scene.assert_blocked(20).await;
+    // By now it is left alone, and nobody waits for it.
+    scene.assert_blocked(20).await;
+    redis.resume();
+    assert!(scene.degraded("remembered", "timeout").await > 0);
+    assert!(scene.degraded("remembered", "unavailable").await > 0);
+
+    ready(&scene.server).await;
+    for mode in MODES {
+        scene.reset(mode).await;
+    }
+    redis.pause();
+    let first = join_all(MODES.map(|mode| scene.ask(mode))).await;
+    redis.resume();
+    let expected = [
+        (true, FAIL_OPEN),
+        (true, FAIL_OPEN),
+        (false, "redis unavailable, fail-closed"),
+        (true, ""),
+    ];
+    for ((mode, answer), expected) in MODES.iter().zip(&first).zip(expected) {
+        assert_eq!((answer.allowed, answer.reason.as_str()), expected, "{mode}");
+        assert_eq!(answer.degraded, *mode);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_redis_hangs_each_server_admits_the_limit_of_a_subject_and_no_more() {
+    let redis = require!(Redis::start());
+    let url = redis.url();
+    let scenes = [Scene::new(&url, TIMEOUT).await, Scene::new(&url, TIMEOUT).await];
+    redis.pause();
+    // Many at once, before and after the breaker opens; also where no rule says how to fail.
+    for subject in ["capped", "local", "new-1", "new-2"] {
+        for scene in &scenes {
+            assert_eq!(scene.admitted(subject, 30).await, LIMIT, "{subject}");
+        }
+    }
+    assert_eq!(scenes[0].admitted("open", 30).await, 30, "without a cap, by name");
+    assert_eq!(scenes[0].admitted("closed", 30).await, 0);
+    redis.resume();
+    assert!(scenes[0].degraded("capped", "timeout").await > 0);
+    assert!(scenes[0].degraded("capped", "unavailable").await > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blocked_subject_stays_blocked_when_redis_is_gone() {
+    let redis = require!(Redis::start());
+    let scene = Scene::new(&redis.url(), PATIENT).await;
+    scene.exhaust().await;
+    redis.kill();
+    scene.assert_blocked(20).await;
+    assert_eq!(scene.degraded("remembered", "unavailable").await, 20 * MODES.len() as u64);
+    let answer = scene.ask("new-1").await;
+    assert_eq!((answer.allowed, answer.reason.as_str()), (true, FAIL_OPEN));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_redis_lets_no_blocked_subject_through() {
+    let redis = require!(Redis::start());
+    redis.cli(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    redis.cli(&["CONFIG", "SET", "maxmemory", "24mb"]);
+    let scene = Scene::new(&redis.url(), PATIENT).await;
+    scene.exhaust().await;
+    redis.cli(&["SETRANGE", "filler", "25000000", "x"]);
+    assert!(redis.cli(&["SET", "one", "more"]).contains("OOM"), "it is full");
+    scene.assert_blocked(20).await;
+    // Who is new cannot be counted there, and gets the limit of this server.
+    assert_eq!(scene.admitted("new-1", 20).await, LIMIT);
+}
