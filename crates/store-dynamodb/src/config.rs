@@ -81,7 +81,9 @@ impl DynamoDbConfig {
         Ok(Self { endpoint: Some(url), ..self })
     }
 
-    /// How long a decision may take, with all its requests and repetitions; 1 s unless said.
+    /// How long DynamoDB may take for a decision, with all its requests and repetitions; 1 s unless
+    /// said. Calls of one process that change one subject wait for each other for as long again at
+    /// most, before their requests are sent.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }

@@ -11,7 +11,7 @@
 //! | `item` | an account as an item, and back |
 //! | `table` | requests to DynamoDB: get, put, delete, transact |
 //! | `setup` | making the table |
-//! | `turns`, `backoff` | who waits for whom, and how long |
+//! | `turns`, `backoff`, `time` | who waits for whom, and how long |
 //! | `config`, `error` | where DynamoDB is, and what its errors mean |
 //!
 //! # The item
@@ -73,6 +73,7 @@ mod setup;
 mod step;
 mod store;
 mod table;
+mod time;
 mod turns;
 
 /// The client's own words, for programs that keep other things in DynamoDB too.

@@ -2,20 +2,19 @@
 
 use std::fmt;
 
-use aws_sdk_dynamodb::Client;
-use headgate::{
-    Account, Algorithm, Batch, Check, Clock, Outcomes, Store, StoreError, StoreFuture, SystemClock,
-    Verb,
-};
-use tokio::time::timeout;
-
 use crate::{
     DynamoDbConfig,
     backoff::Backoff,
     error::Failure,
     step::{Seen, Step},
     table::{Table, Write},
+    time::Time,
     turns::{Turn, Turns},
+};
+use aws_sdk_dynamodb::Client;
+use headgate::{
+    Account, Algorithm, Batch, Check, Clock, Outcomes, Store, StoreError, StoreFuture, SystemClock,
+    Verb,
 };
 
 /// Keeps subjects' states in a DynamoDB table.
@@ -29,8 +28,8 @@ pub struct DynamoDbStore {
 /// What came of one try.
 enum Try {
     Decided(Outcomes),
-    /// It had to wait for its turn: what it read is old.
-    ReadAgain,
+    /// Another call of this process is about to write: wait for a turn, and read again.
+    Busy,
 }
 
 impl DynamoDbStore {
@@ -66,39 +65,32 @@ impl DynamoDbStore {
         &self.table
     }
 
-    async fn apply_in_time(&self, verb: Verb, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
-        let patience = self.config.timeout;
-        let answer = timeout(patience, self.apply_to(verb, batch.checks())).await;
-        answer.unwrap_or(Err(StoreError::Timeout(patience)))
-    }
-
     async fn apply_to(&self, verb: Verb, checks: &[Check<'_>]) -> Result<Outcomes, StoreError> {
         let names: Vec<String> = checks.iter().map(|check| check.key().to_string()).collect();
         refuse_what_does_not_fit(checks, &names)?;
         let mut turn = None;
         let mut backoff = Backoff::default();
+        let mut time = Time::new(self.config.timeout);
         loop {
-            let tried = match verb {
-                Verb::Reset if checks.iter().all(|check| !check.stake().is_question()) => {
-                    self.reset(checks, &names).await
-                }
-                verb => self.try_once(verb, checks, &names, &mut turn).await,
-            };
-            match tried {
+            match time.spend(self.try_once(verb, checks, &names, turn.as_ref())).await? {
                 Ok(Try::Decided(outcomes)) => return Ok(outcomes),
-                Ok(Try::ReadAgain) => {}
-                Err(failure) => backoff.pause(failure).await?,
+                // Waiting for our own process is not DynamoDB's time.
+                Ok(Try::Busy) => turn = Some(self.turns.take(&names, self.config.timeout).await?),
+                Err(failure) => time.spend(backoff.pause(failure)).await??,
             }
         }
     }
 
-    async fn try_once<'s>(
-        &'s self,
+    async fn try_once(
+        &self,
         verb: Verb,
         checks: &[Check<'_>],
         names: &[String],
-        turn: &mut Option<Turn<'s>>,
+        turn: Option<&Turn<'_>>,
     ) -> Result<Try, Failure> {
+        if verb == Verb::Reset && checks.iter().all(|check| !check.stake().is_question()) {
+            return self.reset(checks, names).await;
+        }
         let found = self.table.read(names).await?;
         let clock = self.clock.now();
         let seen = found.iter().zip(checks).map(|(item, check)| match item {
@@ -111,12 +103,9 @@ impl DynamoDbStore {
         if changes.is_empty() {
             return Ok(Try::Decided(outcomes));
         }
-        if turn.is_none() {
-            *turn = self.turns.try_take(names);
-            if turn.is_none() {
-                *turn = Some(self.turns.take(names).await);
-                return Ok(Try::ReadAgain);
-            }
+        let taken = if turn.is_none() { self.turns.try_take(names) } else { None };
+        if turn.is_none() && taken.is_none() {
+            return Ok(Try::Busy);
         }
         let writes = changes.into_iter().map(|change| {
             let (name, expected) = (names[change.place].as_str(), Some(change.expected));
@@ -140,7 +129,7 @@ impl DynamoDbStore {
 
 impl Store for DynamoDbStore {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
-        StoreFuture::pending(self.apply_in_time(verb, batch))
+        StoreFuture::pending(self.apply_to(verb, batch.checks()))
     }
 }
 

@@ -1,0 +1,46 @@
+//! How long DynamoDB may take for one decision.
+
+use std::time::Duration;
+
+use headgate::StoreError;
+use tokio::time::{Instant, timeout};
+
+/// The time that one decision may spend on DynamoDB, with all its requests and repetitions.
+#[derive(Debug)]
+pub(crate) struct Time {
+    all: Duration,
+    left: Duration,
+}
+
+impl Time {
+    pub(crate) const fn new(all: Duration) -> Self {
+        Self { all, left: all }
+    }
+
+    /// Waits for `work`, until no time is left.
+    pub(crate) async fn spend<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, StoreError> {
+        let began = Instant::now();
+        let done = timeout(self.left, work).await;
+        self.left = self.left.saturating_sub(began.elapsed());
+        done.map_err(|_| StoreError::Timeout(self.all))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_is_spent_counts() {
+        let mut time = Time::new(Duration::from_secs(3));
+        assert!(time.spend(sleep(Duration::from_secs(2))).await.is_ok());
+        sleep(Duration::from_secs(60)).await;
+        let error = time.spend(sleep(Duration::from_secs(2))).await.unwrap_err();
+        assert!(matches!(error, StoreError::Timeout(all) if all == Duration::from_secs(3)));
+    }
+}
