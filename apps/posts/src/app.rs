@@ -2,7 +2,7 @@
 
 use std::{future::Future, io, net::SocketAddr, sync::Arc};
 
-use headgate::{Clock, LimitError, Limiter, StoreError};
+use headgate::{Clock, LimitError, StoreError};
 use headgate_guard::TrustedProxies;
 use headgate_store_dynamodb::DynamoDbStore;
 use thiserror::Error;
@@ -43,11 +43,11 @@ impl App {
     ///
     /// DynamoDB need not be there, unless its tables are to be made.
     pub async fn build(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, BuildError> {
-        let limiter = limiter(config, &clock).await?;
+        let cooldown = cooldown(config, &clock).await?;
         let posts = posts(config).await?;
         let publisher = Publisher {
             identifiers: Identifiers::new(config.secret.as_ref(), config.ipv6),
-            cooldown: Cooldown::new(limiter)?,
+            cooldown,
             posts: Arc::clone(&posts),
             clock,
         };
@@ -65,16 +65,16 @@ impl App {
     }
 }
 
-async fn limiter(config: &Config, clock: &Arc<dyn Clock>) -> Result<Limiter, BuildError> {
-    let clock = Arc::clone(clock);
+async fn cooldown(config: &Config, clock: &Arc<dyn Clock>) -> Result<Cooldown, BuildError> {
+    let own = stores::in_memory(Arc::clone(clock));
     if config.store == StoreKind::Memory {
-        return Ok(stores::in_memory(clock));
+        return Ok(Cooldown::in_memory(own)?);
     }
-    let store = DynamoDbStore::connect(config.dynamodb.clone()).with_clock(Arc::clone(&clock));
+    let store = DynamoDbStore::connect(config.dynamodb.clone()).with_clock(Arc::clone(clock));
     if config.create_tables {
         store.create_table().await.map_err(BuildError::RateLimits)?;
     }
-    Ok(stores::in_dynamodb(store, clock))
+    Ok(Cooldown::shared(stores::in_dynamodb(store, Arc::clone(clock)), own)?)
 }
 
 async fn posts(config: &Config) -> Result<Arc<dyn PostRepository>, BuildError> {

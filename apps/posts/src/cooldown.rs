@@ -18,20 +18,22 @@ pub const PAUSE: Duration = Duration::from_secs(300);
 pub const LEASE: Duration = Duration::from_secs(30);
 
 /// Lets each author post once in [`PAUSE`], and each content be posted once in [`duplicates::PERIOD`].
+///
+/// This process first takes a turn of its own, in memory, and only then asks the store that all
+/// processes share. So of many requests of one author one asks the store, and the others are refused
+/// at once; and whatever the store does, a process lets an author post once in [`PAUSE`] at most.
 #[derive(Debug)]
 pub struct Cooldown {
-    limiter: Limiter,
-    pause: Limit,
-    unique: Limit,
+    own: Counter,
+    shared: Option<Counter>,
 }
 
-/// What a look at the limits found, if it was not a refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// There is room.
-    Free,
-    /// The store does not answer. That is no author's fault: they go on.
-    Unknown,
+/// One place where posts are counted, with its limits.
+#[derive(Debug)]
+struct Counter {
+    limiter: Limiter,
+    author: Limit,
+    content: Limit,
 }
 
 /// What is held while a post is being saved: commit it, or cancel it.
@@ -39,8 +41,9 @@ pub enum Standing {
 #[must_use = "a turn that is neither committed nor cancelled comes back when its lease ends"]
 pub struct Turn {
     claim: Claim,
-    /// Nothing, when the store did not answer.
-    reservation: Option<Reservation>,
+    own: Reservation,
+    /// Nothing, when there is no shared store, or it did not answer.
+    shared: Option<Reservation>,
 }
 
 /// Why a post may not be made now.
@@ -80,89 +83,139 @@ pub enum Nonsense {
 // === impl Cooldown ===
 
 impl Cooldown {
-    /// Asks `limiter`.
-    pub fn new(limiter: Limiter) -> Result<Self, LimitError> {
-        let pause = Limit::cooldown(PAUSE)?;
-        let unique = Limit::cooldown(duplicates::PERIOD)?;
-        Ok(Self { limiter, pause, unique })
+    /// Counts in `own`, the memory of this process, alone.
+    pub fn in_memory(own: Limiter) -> Result<Self, LimitError> {
+        let own = Counter::new(own, duplicates::PERIOD)?;
+        Ok(Self { own, shared: None })
     }
 
-    /// Looks whether there is room, and takes nothing: most refusals need no more.
-    pub async fn check(&self, claim: &Claim) -> Result<Standing, Refusal> {
-        let batch = self.batch(claim)?;
-        match self.limiter.each(Verb::Peek, &batch).await {
-            Ok(outcomes) => refuse_denied(claim, &outcomes).map(|()| Standing::Free),
-            Err(error) => {
-                fails_open(claim, &error);
-                Ok(Standing::Unknown)
-            }
+    /// Counts in `shared`, together with other processes, and in `own`, the memory of this one.
+    pub fn shared(shared: Limiter, own: Limiter) -> Result<Self, LimitError> {
+        // A content is kept here no longer than an author: memory holds the posts of five minutes.
+        let own = Counter::new(own, PAUSE)?;
+        Ok(Self { own, shared: Some(Counter::new(shared, duplicates::PERIOD)?) })
+    }
+
+    /// Refuses a claim that has no room, and takes nothing.
+    pub async fn check(&self, claim: &Claim) -> Result<(), Refusal> {
+        self.own.look(claim).await?;
+        match &self.shared {
+            Some(shared) => shared.look(claim).await,
+            None => Ok(()),
         }
     }
 
     /// Takes the author's turn and the content's, all of it or nothing. Of many who ask at once, one gets it.
-    pub async fn reserve(&self, claim: Claim, standing: Standing) -> Result<Turn, Refusal> {
-        if standing == Standing::Unknown {
-            // It was asked a moment ago, and its silence is on record: nobody waits for it twice.
-            return Ok(Turn { claim, reservation: None });
-        }
-        let reserved = self.limiter.reserve(&self.batch(&claim)?, LEASE).await;
-        match reserved {
-            Ok((reservation, _)) => Ok(Turn { claim, reservation: Some(reservation) }),
-            Err(ReserveError::Denied(decision)) => Err(self.lost(&claim, decision).await),
-            // So many take the same at once that one of them gets it: this is a denial, not an outage.
-            Err(ReserveError::Store(StoreError::Contended(_))) => Err(limited(&claim, 1)),
-            Err(ReserveError::Store(error)) => {
+    pub async fn reserve(&self, claim: Claim) -> Result<Turn, Refusal> {
+        let own = match self.own.reserve(&claim).await? {
+            Ok(own) => own,
+            Err(error) => return Err(self.own.explain(&claim, error).await),
+        };
+        let Some(shared) = &self.shared else { return Ok(Turn { claim, own, shared: None }) };
+        match shared.reserve(&claim).await? {
+            Ok(held) => Ok(Turn { claim, own, shared: Some(held) }),
+            Err(ReserveError::Store(error)) if !matches!(error, StoreError::Contended(_)) => {
                 fails_open(&claim, &error);
-                Ok(Turn { claim, reservation: None })
+                Ok(Turn { claim, own, shared: None })
             }
-            Err(ReserveError::Lease(_)) => Err(Nonsense::Lease.into()),
+            Err(error) => {
+                give_back(&self.own, own, &claim).await;
+                Err(shared.explain(&claim, error).await)
+            }
         }
     }
 
     /// The post is saved: from now on its author waits.
     pub async fn commit(&self, turn: Turn) {
-        let Some(reservation) = turn.reservation else { return };
-        match self.limiter.commit(reservation).await {
-            Ok(true) => {}
-            Ok(false) => error!(
-                ip = turn.claim.address(),
-                nickname = turn.claim.nickname(),
-                "Saving took longer than the lease: the author need not wait"
-            ),
-            Err(error) => fails_open(&turn.claim, &error),
+        let Turn { claim, own, shared: held } = turn;
+        keep(&self.own, own, &claim).await;
+        if let (Some(shared), Some(held)) = (&self.shared, held) {
+            keep(shared, held, &claim).await;
         }
     }
 
     /// The post is not saved: nothing was taken.
     pub async fn cancel(&self, turn: Turn) {
-        let Some(reservation) = turn.reservation else { return };
-        if let Err(error) = self.limiter.cancel(reservation).await {
-            error!(
-                ip = turn.claim.address(),
-                nickname = turn.claim.nickname(),
-                %error,
-                "Cannot give the turn back: it comes back when its lease ends"
-            );
+        let Turn { claim, own, shared: held } = turn;
+        if let (Some(shared), Some(held)) = (&self.shared, held) {
+            give_back(shared, held, &claim).await;
         }
+        give_back(&self.own, own, &claim).await;
+    }
+}
+
+// === impl Counter ===
+
+impl Counter {
+    fn new(limiter: Limiter, unique: Duration) -> Result<Self, LimitError> {
+        let (author, content) = (Limit::cooldown(PAUSE)?, Limit::cooldown(unique)?);
+        Ok(Self { limiter, author, content })
     }
 
     /// The author's checks, and then the content's.
     fn batch<'a>(&'a self, claim: &'a Claim) -> Result<Batch<'a>, Nonsense> {
-        let authors = claim.authors().map(|author| (author, &self.pause));
-        let content = claim.content().map(|content| (content, &self.unique));
+        let authors = claim.authors().map(|author| (author, &self.author));
+        let content = claim.content().map(|content| (content, &self.content));
         let checks = authors.chain(content).map(|(identifier, limit)| {
             Ok(Check::new(Key::new(identifier.as_str())?, limit, Cost::ONE)?)
         });
         Ok(Batch::new(checks.collect::<Result<Vec<_>, Nonsense>>()?)?)
     }
 
-    /// Somebody was faster since the look: another look tells what they took.
-    async fn lost(&self, claim: &Claim, decision: Decision) -> Refusal {
-        match self.check(claim).await {
+    /// Refuses a claim that has no room, and takes nothing.
+    async fn look(&self, claim: &Claim) -> Result<(), Refusal> {
+        let batch = self.batch(claim)?;
+        match self.limiter.each(Verb::Peek, &batch).await {
+            Ok(outcomes) => refuse_denied(claim, &outcomes),
+            Err(error) => {
+                fails_open(claim, &error);
+                Ok(())
+            }
+        }
+    }
+
+    async fn reserve(&self, claim: &Claim) -> Result<Result<Reservation, ReserveError>, Nonsense> {
+        let batch = self.batch(claim)?;
+        Ok(self.limiter.reserve(&batch, LEASE).await.map(|(held, _)| held))
+    }
+
+    /// Tells why a turn was not to be had: a look says what others took.
+    async fn explain(&self, claim: &Claim, error: ReserveError) -> Refusal {
+        let retry_after = match error {
+            ReserveError::Denied(decision) => decision.retry_after_secs(),
+            // So many take the same at once that one of them gets it: this is a denial, not an outage.
+            ReserveError::Store(_) => return limited(claim, 1),
+            ReserveError::Lease(_) => return Nonsense::Lease.into(),
+        };
+        match self.look(claim).await {
             Err(refusal) => refusal,
             // They have given it back by now.
-            Ok(_) => limited(claim, decision.retry_after_secs()),
+            Ok(()) => limited(claim, retry_after),
         }
+    }
+}
+
+/// Keeps what was reserved, if it still is.
+async fn keep(counter: &Counter, held: Reservation, claim: &Claim) {
+    match counter.limiter.commit(held).await {
+        Ok(true) => {}
+        Ok(false) => error!(
+            ip = claim.address(),
+            nickname = claim.nickname(),
+            "Saving took longer than the lease: the author need not wait"
+        ),
+        Err(error) => fails_open(claim, &error),
+    }
+}
+
+async fn give_back(counter: &Counter, held: Reservation, claim: &Claim) {
+    if let Err(error) = counter.limiter.cancel(held).await {
+        error!(
+            ip = claim.address(),
+            nickname = claim.nickname(),
+            %error,
+            "Cannot give the turn back: it comes back when its lease ends"
+        );
     }
 }
 
@@ -190,7 +243,7 @@ fn fails_open(claim: &Claim, error: &StoreError) {
         ip = claim.address(),
         nickname = claim.nickname(),
         %error,
-        "The store of cooldowns does not answer: the post passes"
+        "The store of cooldowns does not answer: this process alone decides"
     );
 }
 

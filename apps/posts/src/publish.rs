@@ -47,10 +47,15 @@ impl Publisher {
     /// Publishes `draft`, which came from `address`. Whatever goes wrong on the way costs its author nothing.
     pub async fn publish(&self, address: IpAddr, draft: Draft) -> Result<Post, PublishError> {
         let claim = Claim::new(&self.identifiers, address, &draft);
-        let standing = self.cooldown.check(&claim).await?;
-        let post = draft.into_post(self.clock.now())?;
-
-        let turn = self.cooldown.reserve(claim, standing).await?;
+        let post = match draft.into_post(self.clock.now()) {
+            Ok(post) => post,
+            Err(invalid) => {
+                // Who is limited hears of that first.
+                self.cooldown.check(&claim).await?;
+                return Err(invalid.into());
+            }
+        };
+        let turn = self.cooldown.reserve(claim).await?;
         match self.save(&post).await {
             Ok(()) => self.cooldown.commit(turn).await,
             Err(error) => {

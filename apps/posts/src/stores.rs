@@ -6,7 +6,7 @@ use headgate::{Breaker, Clock, Limiter};
 use headgate_store_dynamodb::DynamoDbStore;
 use headgate_store_memory::MemoryStore;
 
-/// Cooldowns in this process: right where there is only one.
+/// Cooldowns in this process, and of this process alone.
 pub fn in_memory(clock: Arc<dyn Clock>) -> Limiter {
     Limiter::new(MemoryStore::builder().clock(clock).build())
 }

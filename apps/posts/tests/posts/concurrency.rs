@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use headgate_testkit::require;
+use headgate_testkit::{DynamoDb, require};
 use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
 use tokio::{task::JoinSet, time::timeout};
 
@@ -77,6 +77,60 @@ async fn of_64_posts_on_two_services_one_is_made() {
     let author = |i| ("192.0.2.1".to_owned(), format!("名前{i}"), format!("投稿 {i} 番"));
     let replies = at_once_on(&[Arc::new(first), Arc::new(second)], author).await;
     replies.iter().filter(|reply| reply.status != 201).for_each(Reply::is_limited);
+}
+
+/// How many of 64 posts at once, of one address, are made.
+async fn made_of_64(server: &Arc<Server>, address: &str, round: usize) -> usize {
+    let mut posts = JoinSet::new();
+    for i in 0..64 {
+        let (server, address) = (Arc::clone(server), address.to_owned());
+        posts.spawn(async move {
+            let (nickname, body) = (format!("名前{round}-{i}"), format!("投稿 {round}-{i} 番"));
+            server.post(&address, &nickname, &body).await
+        });
+    }
+    let replies = posts.join_all().await;
+    replies.iter().filter(|reply| reply.status != 201).for_each(Reply::is_limited);
+    replies.iter().filter(|reply| reply.status == 201).count()
+}
+
+/// With the default time-out, which a busy DynamoDB does not keep, and with one that it never does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_does_not_keep_its_time_waives_no_cooldown() {
+    let dynamodb = require!(harness::dynamodb().await);
+    for (timeout, rounds) in [("500", 20), ("1", 10)] {
+        let variables = [("DYNAMODB_TIMEOUT_MS", timeout)];
+        let server = Arc::new(Server::cooldowns_on(dynamodb.endpoint(), &variables).await);
+        for round in 0..rounds {
+            let address = format!("192.0.2.{round}");
+            assert_eq!(made_of_64(&server, &address, round).await, 1, "{timeout} ms, {round}");
+        }
+        // Nobody's time is up.
+        assert_eq!(made_of_64(&server, "192.0.2.0", rounds).await, 0, "{timeout} ms");
+        server.clock.advance(Duration::from_secs(300));
+        assert_eq!(made_of_64(&server, "192.0.2.0", rounds + 1).await, 1, "{timeout} ms");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_stops_in_the_middle_waives_no_cooldown() {
+    let dynamodb = require!(tokio::task::spawn_blocking(DynamoDb::start).await.unwrap());
+    let dynamodb = Arc::new(dynamodb);
+    let variables = [("DYNAMODB_TIMEOUT_MS", "500")];
+    let server = Arc::new(Server::cooldowns_on(&dynamodb.endpoint(), &variables).await);
+    assert_eq!(made_of_64(&server, "192.0.2.1", 0).await, 1);
+    let stopping = Arc::clone(&dynamodb);
+    let stopping = tokio::task::spawn_blocking(move || stopping.stop());
+    let mut made = [0; 2];
+    for round in 1..6 {
+        made[0] += made_of_64(&server, "192.0.2.1", round).await;
+        made[1] += made_of_64(&server, "192.0.2.2", round).await;
+    }
+    stopping.await.unwrap();
+    made[1] += made_of_64(&server, "192.0.2.2", 6).await;
+    assert_eq!(made, [0, 1], "the first posted before, the second once while it stopped");
+    server.clock.advance(Duration::from_secs(300));
+    assert_eq!(made_of_64(&server, "192.0.2.1", 7).await, 1);
 }
 
 /// A post that cannot be saved, since its table is away for a while.
