@@ -86,7 +86,7 @@ where
 /// The lines that tell of degraded answers: at least one, fewer than answers, and nobody named.
 fn told(server: &Server) -> Vec<String> {
     let log = server.log();
-    let told = |line: &&str| line.contains("WARN") && line.contains("fail mode open answers");
+    let told = |line: &&str| line.contains("WARN") && line.contains("fail mode capped answers");
     let lines: Vec<String> = log.lines().filter(told).map(str::to_owned).collect();
     assert!((1..ASKED).contains(&lines.len()), "{log}");
     assert!(!log.contains("jane"), "{log}");
@@ -133,7 +133,7 @@ fn a_degraded_check_over_grpc_is_logged() {
 #[test]
 fn a_degraded_answer_to_envoy_is_logged() {
     let folder = tempfile::tempdir().unwrap();
-    let file = "domain: edge\ndescriptors:\n  - key: who\n    rate_limit: {unit: day, requests_per_unit: 1}\n";
+    let file = "domain: edge\ndescriptors:\n  - key: who\n    rate_limit: {unit: day, requests_per_unit: 1000}\n";
     fs::write(folder.path().join("edge.yaml"), file).unwrap();
     let server = start(&[
         ("HEADGATE__ENVOY__ENABLED", "true"),

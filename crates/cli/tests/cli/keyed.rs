@@ -144,7 +144,7 @@ fn an_outage_is_one_warning_and_a_failure_is_an_error() {
     assert_eq!((refused.status(), &refused.body()["error"]), ("503", &"STORE_UNAVAILABLE".into()));
 
     let log = server.log();
-    let told: Vec<&str> = log.lines().filter(|line| line.contains("fail mode open")).collect();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains("fail mode capped")).collect();
     assert_eq!(told.len(), 1, "{log}");
     assert!(told[0].contains("WARN") && told[0].contains("per***-1"), "{}", told[0]);
     assert!(log.lines().any(|line| line.contains("ERROR") && line.contains("Failed")), "{log}");
