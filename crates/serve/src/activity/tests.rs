@@ -1,0 +1,132 @@
+use std::time::Duration;
+
+use tokio::time::{self, Instant};
+
+use super::*;
+use crate::{connections::Bounds, watchdog::watch};
+
+const IDLE: Duration = Duration::from_secs(60);
+
+fn connections() -> Arc<Connections> {
+    Connections::new(Bounds { max_connections: 10, max_buffered_bytes: 1_000_000 })
+}
+
+fn activity() -> Arc<Activity> {
+    Arc::new(Activity::new(connections()))
+}
+
+/// When and why the connection must end, if it must.
+async fn ends(activity: &Activity) -> Option<(Duration, EndReason)> {
+    let started = Instant::now();
+    let reason = time::timeout(10 * IDLE, watch(activity, IDLE)).await.ok()?;
+    Some((started.elapsed(), reason))
+}
+
+fn within_a_quarter(after: Duration) -> bool {
+    (IDLE..=IDLE * 5 / 4).contains(&after)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_without_requests_is_idle() {
+    let (after, reason) = ends(&activity()).await.unwrap();
+    assert!(within_a_quarter(after), "{after:?}");
+    assert_eq!(reason, EndReason::Idle);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_idle_from_its_last_answer_on() {
+    let activity = activity();
+    let asking = async {
+        time::sleep(IDLE / 2).await;
+        let asked = activity.begin(Version::HTTP_11);
+        time::sleep(3 * IDLE).await;
+        asked.answered();
+    };
+    let (end, ()) = tokio::join!(ends(&activity), asking);
+    let after = end.unwrap().0.checked_sub(7 * IDLE / 2).unwrap();
+    assert!(within_a_quarter(after), "{after:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_not_idle_while_an_answer_goes_on() {
+    let activity = activity();
+    let open = activity.begin(Version::HTTP_2).opened();
+    assert_eq!(ends(&activity).await, None);
+    drop(open);
+    assert_eq!(ends(&activity).await.unwrap().1, EndReason::Idle);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unsent_bytes_stall_although_others_are_sent() {
+    let activity = activity();
+    let _stalled = activity.send(100).unwrap();
+    let sending = async {
+        loop {
+            time::sleep(IDLE / 10).await;
+            drop(activity.send(100).unwrap());
+        }
+    };
+    let end = tokio::select! {
+        end = ends(&activity) => end.unwrap(),
+        () = sending => unreachable!("it goes on"),
+    };
+    assert!(within_a_quarter(end.0), "{end:?}");
+    assert_eq!(end.1, EndReason::Stalled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_takes_a_little_now_and_then_has_not_stalled() {
+    let activity = activity();
+    let _open = activity.begin(Version::HTTP_2).opened();
+    let mut unsent = activity.send(30_000).unwrap();
+    let taking = async {
+        for _ in 0..6 {
+            time::sleep(IDLE / 2).await;
+            unsent.take(PROGRESS_BYTES);
+        }
+    };
+    let (end, ()) = tokio::join!(ends(&activity), taking);
+    assert!(end.unwrap().0 > 3 * IDLE, "{end:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_takes_a_byte_now_and_then_has_stalled() {
+    let activity = activity();
+    let mut unsent = activity.send(30_000).unwrap();
+    let taking = async {
+        loop {
+            time::sleep(IDLE / 10).await;
+            unsent.take(1);
+        }
+    };
+    let end = tokio::select! {
+        end = ends(&activity) => end.unwrap(),
+        () = taking => unreachable!("it goes on"),
+    };
+    assert_eq!(end.1, EndReason::Stalled);
+}
+
+#[test]
+fn what_is_buffered_is_reported_and_forgotten() {
+    let connections = connections();
+    let activity = Arc::new(Activity::new(Arc::clone(&connections)));
+    let small = activity.send(UNREPORTED_BYTES - 1).unwrap();
+    assert_eq!(connections.buffered_bytes(), 0, "little is not worth telling");
+    let large = activity.send(100_000).unwrap();
+    assert_eq!(connections.buffered_bytes(), 100_000 + UNREPORTED_BYTES - 1);
+    drop((small, large));
+    assert_eq!(connections.buffered_bytes(), 0);
+    activity.wrote(10, 50_000);
+    assert_eq!(connections.buffered_bytes(), 50_000);
+    drop(activity);
+    assert_eq!(connections.buffered_bytes(), 0);
+}
+
+#[test]
+fn a_connection_has_half_of_what_may_be_buffered() {
+    let activity = activity();
+    let _first = activity.send(400_000).unwrap();
+    let second = activity.send(200_000);
+    assert!(second.is_err());
+    assert_eq!(activity.connections.refused(), 1);
+}

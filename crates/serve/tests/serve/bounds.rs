@@ -1,0 +1,115 @@
+//! What slow peers may take, and what is left to others.
+
+use std::time::Duration;
+
+use headgate_serve::{Bounds, EndReason, Timeouts};
+use tokio::{net::TcpStream, time};
+
+use super::harness::{BOUNDS, LARGE, LIMIT, Peer, Running, TIMEOUTS, read, until};
+
+const MEGABYTE: usize = 1024 * 1024;
+
+#[tokio::test]
+async fn what_is_buffered_for_peers_that_take_nothing_is_bounded() {
+    let bounds = Bounds { max_buffered_bytes: 4 * MEGABYTE, ..BOUNDS };
+    let server = Running::start(bounds, TIMEOUTS).await;
+    let mut peers = Vec::new();
+    let mut most = 0;
+    for _ in 0..20 {
+        let mut peer = Peer::connect(server.address, 0).await;
+        for _ in 0..100 {
+            peer.ask("/large").await;
+            most = most.max(server.connections.buffered_bytes());
+        }
+        peers.push(peer);
+        assert!(server.get("/small").await.starts_with("HTTP/1.1 200"));
+    }
+    // All together asked for 250 MB.
+    until("answers are refused", || server.connections.refused() > 0).await;
+    let streams = 20 * 100 * 4 * 1024;
+    assert!(most <= 6 * MEGABYTE + streams, "{most}");
+}
+
+#[tokio::test]
+async fn whoever_reads_gets_room_from_whoever_has_stalled() {
+    let bounds = Bounds { max_buffered_bytes: MEGABYTE, ..BOUNDS };
+    let server = Running::start(bounds, TIMEOUTS).await;
+    let mut stalled = Vec::new();
+    for _ in 0..4 {
+        let mut peer = Peer::connect(server.address, 0).await;
+        for _ in 0..4 {
+            peer.ask("/large").await;
+        }
+        stalled.push(peer);
+    }
+    until("there is no room left", || server.connections.buffered_bytes() >= MEGABYTE).await;
+    let reading = async {
+        loop {
+            let mut peer = Peer::connect(server.address, 65_535).await;
+            assert!(peer.ask("/large").await);
+            if let Ok(answer) = peer.answer().await {
+                return read(answer.into_body()).await;
+            }
+            // Who has stalled is known after a second.
+            time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let read = time::timeout(LIMIT, reading).await.expect("an honest reader gets its answer");
+    assert_eq!(read, LARGE);
+    assert!(server.connections.ended(EndReason::Pressure) > 0);
+}
+
+#[tokio::test]
+async fn a_peer_is_told_to_calm_down() {
+    let bounds = Bounds { max_buffered_bytes: MEGABYTE, ..BOUNDS };
+    let server = Running::start(bounds, TIMEOUTS).await;
+    let mut peer = Peer::connect(server.address, 0).await;
+    for _ in 0..10 {
+        assert!(peer.ask("/large").await);
+    }
+    let error = peer.answer().await.expect_err("nine answers wait before this one");
+    assert_eq!(error.reason(), Some(h2::Reason::ENHANCE_YOUR_CALM));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_larger_than_all_bounds_is_sent_to_whoever_reads_it() {
+    let bounds = Bounds { max_buffered_bytes: LARGE / 2, ..BOUNDS };
+    let server = Running::start(bounds, TIMEOUTS).await;
+    let mut peer = Peer::connect(server.address, 65_535).await;
+    assert!(peer.ask("/large").await);
+    let answer = peer.answer().await.unwrap();
+    assert_eq!(read(answer.into_body()).await, LARGE);
+}
+
+#[tokio::test]
+async fn an_idle_connection_makes_room_for_a_new_one() {
+    let server = Running::start(Bounds { max_connections: 3, ..BOUNDS }, TIMEOUTS).await;
+    let mut busy = Peer::connect(server.address, 65_535).await;
+    assert!(busy.ask("/endless").await);
+    assert_eq!(busy.answer().await.unwrap().status(), 200);
+    let _idle = (
+        TcpStream::connect(server.address).await.unwrap(),
+        TcpStream::connect(server.address).await.unwrap(),
+    );
+    until("all places are taken", || server.connections.open() == 3).await;
+    for _ in 0..5 {
+        assert!(server.get("/small").await.starts_with("HTTP/1.1 200"));
+    }
+    assert!(server.connections.ended(EndReason::Crowded) > 0);
+    assert!(!busy.connection.is_finished());
+}
+
+#[tokio::test]
+async fn cancelling_requests_quickly_leaves_nothing_behind() {
+    let server = Running::start(BOUNDS, Timeouts { idle: LIMIT, ..TIMEOUTS }).await;
+    let mut peer = Peer::connect(server.address, 0).await;
+    for _ in 0..5_000 {
+        if !peer.ask("/large").await {
+            break;
+        }
+        // Dropping a response cancels its stream.
+        peer.responses.clear();
+    }
+    until("nothing is buffered", || server.connections.buffered_bytes() == 0).await;
+    assert!(server.get("/small").await.starts_with("HTTP/1.1 200"));
+}

@@ -1,0 +1,182 @@
+//! A server on a free port, and peers that behave as no client library does.
+
+use std::{
+    convert::Infallible,
+    future::pending,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use h2::client::{ResponseFuture, SendRequest};
+use headgate_serve::{Bounds, Connections, Drain, EndReason, RequestBody, Server, Timeouts};
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
+use hyper::body::Frame;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    runtime::Handle,
+    sync::oneshot,
+    task::JoinHandle,
+    time,
+};
+
+/// How long anything may take on a busy machine.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// The size of an answer to `/large`.
+pub(crate) const LARGE: usize = 128 * 1024;
+
+pub(crate) const BOUNDS: Bounds =
+    Bounds { max_connections: 1_000, max_buffered_bytes: 64 * 1024 * 1024 };
+
+pub(crate) const TIMEOUTS: Timeouts = Timeouts {
+    idle: Duration::from_secs(600),
+    grace: Duration::from_secs(600),
+    drain: Duration::from_secs(600),
+};
+
+type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) connections: Arc<Connections>,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<Drain>,
+}
+
+/// A peer over HTTP/2.
+pub(crate) struct Peer {
+    pub(crate) requests: SendRequest<Bytes>,
+    /// Ends with the connection.
+    pub(crate) connection: JoinHandle<Result<(), h2::Error>>,
+    pub(crate) responses: Vec<ResponseFuture>,
+}
+
+// === impl Running ===
+
+impl Running {
+    pub(crate) async fn start(bounds: Bounds, timeouts: Timeouts) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let connections = Connections::new(bounds);
+        let server = Server {
+            listener,
+            runtime: Handle::current,
+            admit: |_| Some(()),
+            connections: Arc::clone(&connections),
+            timeouts,
+        };
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(server.serve(answer, async {
+            let _ = stopped.await;
+        }));
+        Self { address, connections, stop, serving }
+    }
+
+    /// Asks the server to stop.
+    pub(crate) fn stop(self) -> JoinHandle<Drain> {
+        self.stop.send(()).unwrap();
+        self.serving
+    }
+
+    /// Waits until so many connections were ended for this reason.
+    pub(crate) async fn ended(&self, reason: EndReason, count: u64) {
+        let what = format!("{count} connections ended: {}", reason.name());
+        until(&what, || self.connections.ended(reason) >= count).await;
+    }
+
+    /// The status line and headers that a request over a new HTTP/1 connection gets.
+    pub(crate) async fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        ask(&mut stream, path).await;
+        let mut answer = vec![0; 1024];
+        let read = time::timeout(LIMIT, stream.read(&mut answer)).await.unwrap().unwrap();
+        String::from_utf8_lossy(&answer[..read]).into_owned()
+    }
+}
+
+// === impl Peer ===
+
+impl Peer {
+    /// A peer that grants streams a window of so many bytes.
+    pub(crate) async fn connect(address: SocketAddr, window: u32) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let mut builder = h2::client::Builder::new();
+        builder.initial_window_size(window);
+        let (requests, connection) = builder.handshake(stream).await.unwrap();
+        let connection = tokio::spawn(connection);
+        Self { requests, connection, responses: Vec::new() }
+    }
+
+    /// Sends a request. Whether the connection took it.
+    pub(crate) async fn ask(&mut self, path: &str) -> bool {
+        let request = Request::get(format!("http://test{path}")).body(()).unwrap();
+        let Ok(Ok(mut ready)) = time::timeout(LIMIT, self.requests.clone().ready()).await else {
+            return false;
+        };
+        let Ok((response, _)) = ready.send_request(request, true) else {
+            return false;
+        };
+        self.responses.push(response);
+        true
+    }
+
+    /// The answer to the request that was sent last.
+    pub(crate) async fn answer(&mut self) -> Result<Response<h2::RecvStream>, h2::Error> {
+        let response = self.responses.pop().unwrap();
+        time::timeout(LIMIT, response).await.expect("an answer")
+    }
+
+    /// Waits until the connection has ended.
+    pub(crate) async fn ended(self) {
+        let _ = time::timeout(LIMIT, self.connection).await.expect("the connection ends").unwrap();
+    }
+}
+
+pub(crate) async fn ask(stream: &mut TcpStream, path: &str) {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: test\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+}
+
+/// Reads a body to its end; its length.
+pub(crate) async fn read(mut body: h2::RecvStream) -> usize {
+    let mut read = 0;
+    while let Some(part) = time::timeout(LIMIT, body.data()).await.expect("the next part") {
+        let part = part.expect("an answer that is complete");
+        read += part.len();
+        body.flow_control().release_capacity(part.len()).unwrap();
+    }
+    read
+}
+
+/// Waits for a condition.
+pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < LIMIT, "{what}");
+        time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn answer(request: Request<RequestBody>, _: SocketAddr) -> Response<Body> {
+    let path = request.uri().path().to_owned();
+    Response::new(match path.as_str() {
+        "/large" => Full::new(Bytes::from(vec![b'x'; LARGE])).boxed_unsync(),
+        // An answer that has begun, and has nothing more to say for now.
+        "/endless" => {
+            let first = Ok(Frame::data(Bytes::from_static(b"first")));
+            let stream = futures_util::stream::once(async { first });
+            let stream = futures_util::StreamExt::chain(stream, futures_util::stream::pending());
+            StreamBody::new(stream).boxed_unsync()
+        }
+        "/never" => pending().await,
+        "/upload" => match request.into_body().collect().await {
+            Ok(body) => Full::new(Bytes::from(body.to_bytes().len().to_string())).boxed_unsync(),
+            Err(error) => Full::new(Bytes::from(error.to_string())).boxed_unsync(),
+        },
+        _ => Full::new(Bytes::from_static(b"small")).boxed_unsync(),
+    })
+}
