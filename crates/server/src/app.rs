@@ -1,6 +1,11 @@
 //! Wires everything: configuration, database, store, use cases, surfaces.
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    io,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use headgate::{Clock, LimitError, Limiter, SystemClock};
 use headgate_persistence::Database;
@@ -9,12 +14,13 @@ use headgate_ratelimit::{
     Catalog,
     usecase::{CheckRateLimit, Explain, GetUsage, LimitKeys, ManageRules, ResetLimit},
 };
+use headgate_serve::{Connections, Drain, Server, Timeouts};
 use thiserror::Error;
 use tokio::{
     net::TcpListener,
-    sync::{Semaphore, watch},
+    sync::{Notify, Semaphore, watch},
     task::JoinSet,
-    time::timeout,
+    time::{sleep, timeout},
 };
 use tracing::{info, warn};
 
@@ -26,11 +32,10 @@ use crate::{
     envoy::{EnvoyLimits, Reloader, Settings, Source},
     events::{EventTasks, Events},
     grpc::{EnvoySurface, Grpc},
-    metrics::Metrics,
+    metrics::{Metrics, MetricsText},
     quotas::{QuotaServices, QuotaTasks},
     refresher::Refresher,
     rest::Surface,
-    serve::{self, Drain, Patience},
     services::{Outages, Services},
     stores::{OpenError, Stores},
     telemetry::{Tracer, TracerError},
@@ -52,7 +57,9 @@ pub struct App {
     workers: Workers,
     store: StoreKind,
     new_admin_token: Option<AdminToken>,
-    patience: Patience,
+    connections: Arc<Connections>,
+    timeouts: Timeouts,
+    shutdown_delay: Duration,
     tracer: Option<Tracer>,
 }
 
@@ -64,6 +71,10 @@ pub struct Listeners {
     /// For gRPC.
     pub grpc: TcpListener,
 }
+
+/// What can be read again while the server runs.
+#[derive(Clone, Debug)]
+pub struct Reload(Option<Arc<Notify>>);
 
 /// Why there is no server.
 #[derive(Debug, Error)]
@@ -119,7 +130,9 @@ impl App {
             Stores::open(config, &defaults.limit, Arc::clone(&clock))?
         };
         let catalog = Arc::new(Catalog::new(defaults, Arc::clone(&clock))?);
-        let metrics = Metrics::new(config, &stores, Arc::clone(&catalog))?;
+        let connections = Connections::new(config.server.bounds());
+        let metrics =
+            Metrics::new(config, &stores, Arc::clone(&catalog), Arc::clone(&connections))?;
         let Stores { limiter, probe, kind, counters, .. } = stores;
         let target = config.database.target(&config.server.data_dir).map_err(BuildError::Config)?;
         let target = target.max_rules(config.ratelimit.max_rules.get());
@@ -171,6 +184,8 @@ impl App {
             console: Console::new(config, &clock),
             clock,
             catalog: Arc::clone(&catalog),
+            stopping: AtomicBool::new(false),
+            metrics_text: MetricsText::default(),
         });
         let every = config.ratelimit.refresh_interval();
         let mut refresher = Refresher::new(catalog, policies, database, measured, every);
@@ -195,10 +210,9 @@ impl App {
             workers,
             store: kind,
             new_admin_token: admin.filter(AdminToken::created),
-            patience: Patience {
-                idle: config.server.idle_timeout(),
-                drain: config.server.shutdown_timeout(),
-            },
+            connections,
+            timeouts: config.server.timeouts(),
+            shutdown_delay: config.server.shutdown_delay(),
             tracer,
         })
     }
@@ -208,16 +222,22 @@ impl App {
         self.store
     }
 
+    /// Reads the files of Envoy's domains at once when it is asked to, while the server runs.
+    pub fn reload(&self) -> Reload {
+        Reload(self.envoy.as_ref().map(|reloader| Arc::clone(reloader.asked())))
+    }
+
     /// The admin token, if it was made just now: nobody has seen it yet.
     pub const fn new_admin_token(&self) -> Option<&AdminToken> {
         self.new_admin_token.as_ref()
     }
 
-    /// Answers on `listeners` until `shutdown` is ready, then finishes what it has begun.
+    /// Answers on `listeners` until `shutdown` is ready, then drains: it says that it is not ready,
+    /// goes on for the configured delay, and finishes what it has begun.
     pub async fn serve(self, listeners: Listeners, shutdown: impl Future<Output = ()>) -> Drain {
         let mut background = JoinSet::new();
         background.spawn(self.refresher.run());
-        background.spawn(pulse::run(self.services));
+        background.spawn(pulse::run(Arc::clone(&self.services)));
         let mut telling = JoinSet::new();
         self.event_tasks.spawn(&mut telling);
         background.spawn(self.quotas.committer.run());
@@ -237,12 +257,23 @@ impl App {
             let grpc = Arc::clone(&grpc);
             async move { grpc.answer(request).await }
         };
-        let (patience, workers) = (self.patience, &self.workers);
-        let rest = serve::serve(listeners.rest, workers, answer, told(stopped.clone()), patience);
-        let grpc = serve::serve(listeners.grpc, workers, call, told(stopped), patience);
+        let (timeouts, workers) = (self.timeouts, &self.workers);
+        let server = |listener| Server {
+            listener,
+            runtime: || workers.next().clone(),
+            admit: |_| Some(()),
+            connections: Arc::clone(&self.connections),
+            timeouts,
+        };
+        let rest = server(listeners.rest).serve(answer, told(stopped.clone()));
+        let grpc = server(listeners.grpc).serve(call, told(stopped));
         let stopping = async {
             shutdown.await;
+            // Balancers hear of it first, and go elsewhere while everything is still served.
+            self.services.stop();
             self.grpc.drain();
+            info!(delay = ?self.shutdown_delay, "stopping");
+            sleep(self.shutdown_delay).await;
             self.events.stop();
             drop(stop);
         };
@@ -261,6 +292,13 @@ impl App {
             }
         }
         drain
+    }
+}
+
+impl Reload {
+    /// Reads it again. Whether there is anything to read.
+    pub fn now(&self) -> bool {
+        self.0.as_ref().inspect(|asked| asked.notify_one()).is_some()
     }
 }
 

@@ -19,7 +19,7 @@
 //! | `stores` | who keeps the counters, and who answers when that fails |
 //! | `metrics` | what is counted |
 //! | `masked`, `outage_log` | keys as the log shows them, and outages without a line for each answer |
-//! | `serve`, `workers` | connections: accepting, draining, and the threads they live on |
+//! | `workers` | the threads that connections live on |
 
 pub mod app;
 mod area;
@@ -42,15 +42,14 @@ mod request_id;
 mod resets;
 mod rest;
 mod scheduler;
-mod serve;
 mod services;
 mod stores;
 pub mod telemetry;
 mod workers;
 
-pub use app::{App, BuildError, Listeners};
+pub use app::{App, BuildError, Listeners, Reload};
 pub use config::{Config, ConfigError};
-pub use serve::Drain;
+pub use headgate_serve::Drain;
 
 /// The README's program, compiled and run as it is printed.
 #[cfg(doctest)]

@@ -3,6 +3,7 @@
 
 mod calls;
 mod checks;
+mod connections;
 mod degraded;
 mod envoy;
 mod events;
@@ -14,16 +15,18 @@ mod redis;
 mod requests;
 mod rules;
 mod store;
+mod text;
 mod totals;
 
 use std::{collections::HashMap, sync::Arc};
 
 use headgate_ratelimit::Catalog;
+use headgate_serve::Connections;
 use prometheus::{Error, IntGauge, Opts, Registry, TextEncoder, core::Collector};
 
 use self::{
-    calls::Calls, checks::Checks, keyed::Keyed, memory::MemoryCollector, redis::RedisCollector,
-    requests::Requests, rules::RulesCollector,
+    calls::Calls, checks::Checks, connections::ConnectionsCollector, keyed::Keyed,
+    memory::MemoryCollector, redis::RedisCollector, requests::Requests, rules::RulesCollector,
 };
 use crate::{
     config::Config,
@@ -38,6 +41,7 @@ pub(crate) use self::{
     quotas::QuotaNumbers,
     requests::Answered,
     store::durations as store_durations,
+    text::MetricsText,
     totals::Totals,
 };
 
@@ -60,6 +64,7 @@ impl Metrics {
         config: &Config,
         stores: &Stores,
         catalog: Arc<Catalog>,
+        connections: Arc<Connections>,
     ) -> Result<Self, Error> {
         let service = HashMap::from([("service".to_owned(), config.app.name.clone())]);
         let registry = Registry::new_custom(None, Some(service))?;
@@ -68,6 +73,7 @@ impl Metrics {
         let newcomers = stores.newcomers.clone();
         registry.register(Box::new(RedisCollector::new(stores.redis.clone(), newcomers)?))?;
         registry.register(Box::new(RulesCollector::new(catalog)?))?;
+        registry.register(Box::new(ConnectionsCollector::new(connections)?))?;
         registered(&registry, build_info(config)?)?;
         registered(&registry, stores.durations.clone())?;
         Ok(Self {

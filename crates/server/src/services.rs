@@ -1,6 +1,12 @@
 //! What every surface is made of: REST and gRPC are two voices of these.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use headgate::Clock;
 use headgate_persistence::Database;
@@ -23,7 +29,7 @@ use crate::{
     events::Events,
     grpc::EnvoySurface,
     masked::Masked,
-    metrics::Metrics,
+    metrics::{Metrics, MetricsText},
     outage_log::OutageLog,
     quotas::QuotaServices,
     stores::{Probe, StoreKind},
@@ -66,6 +72,8 @@ pub(crate) struct Services {
     pub(crate) clock: Arc<dyn Clock>,
     /// What a browser needs beside the API.
     pub(crate) console: Console,
+    pub(crate) stopping: AtomicBool,
+    pub(crate) metrics_text: MetricsText,
 }
 
 /// Degraded answers that no log line has told of: each kind has lines of its own.
@@ -169,6 +177,16 @@ impl Services {
                 "The store cannot decide about keys: fail mode {mode} answers"
             );
         }
+    }
+
+    /// From now on the server says that it is not ready: it stops.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Relaxed);
+    }
+
+    /// Whether the server stops.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Relaxed)
     }
 
     /// How long ago `started` was, to the microsecond. Reading this clock costs half of what reading

@@ -115,6 +115,10 @@ impl Show for ServerConfig {
             ipv6_prefix_length,
             request_timeout_seconds,
             idle_timeout_seconds,
+            max_connections,
+            max_buffered_bytes,
+            shutdown_delay_seconds,
+            shutdown_grace_seconds,
             shutdown_timeout_seconds,
         } = self;
         Value::Section(vec![
@@ -128,6 +132,10 @@ impl Show for ServerConfig {
             ("ipv6_prefix_length", ipv6_prefix_length.show()),
             ("request_timeout_seconds", request_timeout_seconds.show()),
             ("idle_timeout_seconds", idle_timeout_seconds.show()),
+            ("max_connections", max_connections.show()),
+            ("max_buffered_bytes", max_buffered_bytes.show()),
+            ("shutdown_delay_seconds", shutdown_delay_seconds.show()),
+            ("shutdown_grace_seconds", shutdown_grace_seconds.show()),
             ("shutdown_timeout_seconds", shutdown_timeout_seconds.show()),
         ])
     }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use headgate_guard::{Cidr, ForwardedBy, Ipv6Prefix, TrustedProxies};
+use headgate_serve::{Bounds, Timeouts};
 use serde::Deserialize;
 
 use super::{AuthConfig, AuthMode, Bounded, Problem, problem::shown};
@@ -34,7 +35,15 @@ pub struct ServerConfig {
     pub request_timeout_seconds: Bounded<1, 3600>,
     /// `server.idle_timeout_seconds`: how long a connection may go without a request.
     pub idle_timeout_seconds: Bounded<1, 3600>,
-    /// `server.shutdown_timeout_seconds`: how long requests in flight may take after a signal to stop.
+    /// `server.max_connections`: maximum number of connections, on both ports together.
+    pub max_connections: Bounded<1, 1_000_000>,
+    /// `server.max_buffered_bytes`: maximum number of bytes held for clients that are slow.
+    pub max_buffered_bytes: Bounded<1_048_576, 1_099_511_627_776>,
+    /// `server.shutdown_delay_seconds`: how long everything is served after a signal to stop.
+    pub shutdown_delay_seconds: Bounded<0, 3600>,
+    /// `server.shutdown_grace_seconds`: how long idle connections are still answered after that.
+    pub shutdown_grace_seconds: Bounded<0, 3600>,
+    /// `server.shutdown_timeout_seconds`: how long requests in flight may take after that.
     pub shutdown_timeout_seconds: Bounded<0, 3600>,
 }
 
@@ -100,12 +109,25 @@ impl ServerConfig {
         Duration::from_secs(self.request_timeout_seconds.get())
     }
 
-    pub(crate) const fn idle_timeout(&self) -> Duration {
-        Duration::from_secs(self.idle_timeout_seconds.get())
+    /// How long connections are waited for.
+    pub(crate) const fn timeouts(&self) -> Timeouts {
+        Timeouts {
+            idle: Duration::from_secs(self.idle_timeout_seconds.get()),
+            grace: Duration::from_secs(self.shutdown_grace_seconds.get()),
+            drain: Duration::from_secs(self.shutdown_timeout_seconds.get()),
+        }
     }
 
-    pub(crate) const fn shutdown_timeout(&self) -> Duration {
-        Duration::from_secs(self.shutdown_timeout_seconds.get())
+    /// The bounds of all connections together.
+    pub(crate) const fn bounds(&self) -> Bounds {
+        Bounds {
+            max_connections: self.max_connections.get() as usize,
+            max_buffered_bytes: self.max_buffered_bytes.get() as usize,
+        }
+    }
+
+    pub(crate) const fn shutdown_delay(&self) -> Duration {
+        Duration::from_secs(self.shutdown_delay_seconds.get())
     }
 
     /// Other machines are let in only by somebody who wrote that down.
@@ -136,6 +158,10 @@ impl Default for ServerConfig {
             ipv6_prefix_length: Bounded::of::<64>(),
             request_timeout_seconds: Bounded::of::<30>(),
             idle_timeout_seconds: Bounded::of::<75>(),
+            max_connections: Bounded::of::<10_000>(),
+            max_buffered_bytes: Bounded::of::<{ 64 * 1024 * 1024 }>(),
+            shutdown_delay_seconds: Bounded::of::<0>(),
+            shutdown_grace_seconds: Bounded::of::<1>(),
             shutdown_timeout_seconds: Bounded::of::<10>(),
         }
     }

@@ -146,7 +146,7 @@ observability:
     assert_eq!(config.app.environment, "production");
     assert_eq!(config.server.address().to_string(), "0.0.0.0:9090");
     assert_eq!(config.server.request_timeout().as_secs(), 5);
-    assert_eq!(config.server.shutdown_timeout().as_secs(), 0);
+    assert_eq!(config.server.timeouts().drain.as_secs(), 0);
     assert_eq!(config.auth.mode, Some(AuthMode::Off));
     assert!(config.redis.target().unwrap().is_some());
     assert_eq!((config.redis.pool_size.get(), config.redis.timeout_ms.get()), (20, 250));
@@ -203,7 +203,7 @@ fn everything_that_is_wrong_is_told_at_once() {
   ratelimit.fail_open (config.yaml:6): expected true or false, got "maybe"
   server.host (config.yaml:4): expected an IP address such as 127.0.0.1, 0.0.0.0 or ::1, got "example.com"
   server.port (config.yaml:3): expected a whole number from 0 to 65535, got "70000"
-  server.prot (config.yaml:2): unknown key; known here: host, port, grpc_port, data_dir, workers, trusted_proxies, forwarded_by, ipv6_prefix_length, request_timeout_seconds, idle_timeout_seconds, shutdown_timeout_seconds"#;
+  server.prot (config.yaml:2): unknown key; known here: host, port, grpc_port, data_dir, workers, trusted_proxies, forwarded_by, ipv6_prefix_length, request_timeout_seconds, idle_timeout_seconds, max_connections, max_buffered_bytes, shutdown_delay_seconds, shutdown_grace_seconds, shutdown_timeout_seconds"#;
     assert_eq!(told, expected);
 }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
-use tokio::{task, time};
+use tokio::{sync::Notify, task, time};
 use tracing::{info, warn};
 
 use super::source::{self, Compiled, Domains, Source, Text};
@@ -23,6 +23,8 @@ pub(crate) struct Reloader {
     source: Source,
     every: Duration,
     numbers: EnvoyNumbers,
+    /// Rings when the files are to be read at once.
+    asked: Arc<Notify>,
     /// What was read last, whether or not it is in force.
     seen: Vec<Text>,
     /// The files in force: one that does not change is not compiled again.
@@ -70,13 +72,22 @@ impl Reloader {
         let seen = source.read()?;
         let compiled = source::compiled(&seen, &Compiled::new())?;
         catalog.replace(source::domains(&compiled)?, &numbers);
-        Ok((Arc::clone(&catalog), Self { catalog, source, every, numbers, seen, compiled }))
+        let asked = Arc::default();
+        Ok((Arc::clone(&catalog), Self { catalog, source, every, numbers, asked, seen, compiled }))
+    }
+
+    /// Rings when the files are to be read at once.
+    pub(crate) const fn asked(&self) -> &Arc<Notify> {
+        &self.asked
     }
 
     /// Goes on for as long as it is polled.
     pub(crate) async fn run(mut self) {
         loop {
-            time::sleep(self.every).await;
+            tokio::select! {
+                () = time::sleep(self.every) => {}
+                () = self.asked.notified() => {}
+            }
             let source = self.source.clone();
             // A task that was told to stop reads nothing more.
             let Ok(read) = task::spawn_blocking(move || source.read()).await else {

@@ -3,8 +3,8 @@
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use axum::http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
+use headgate_serve::RequestBody;
 use http_body_util::Full;
-use hyper::body::Incoming;
 use tokio::sync::watch;
 use tonic::{Code, Status, body::Body};
 use tonic_health::pb::health_server::HealthServer;
@@ -45,7 +45,7 @@ pub(crate) struct Grpc {
     draining: watch::Sender<bool>,
 }
 
-type Answerer = Arc<dyn Fn(Request<Incoming>) -> Answering + Send + Sync>;
+type Answerer = Arc<dyn Fn(Request<RequestBody>) -> Answering + Send + Sync>;
 
 type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
@@ -90,7 +90,7 @@ impl Grpc {
         self.draining.send_replace(true);
     }
 
-    pub(crate) async fn answer(&self, mut request: Request<Incoming>) -> Response<Body> {
+    pub(crate) async fn answer(&self, mut request: Request<RequestBody>) -> Response<Body> {
         let started = self.services.clock.steady();
         let id = RequestId::of(request.headers());
         let Some(dialect) = Dialect::of(&request) else {
@@ -125,7 +125,7 @@ impl Grpc {
     }
 
     /// Lets the method at `place` answer, for as long as the caller and the server wait.
-    async fn call(&self, place: usize, request: Request<Incoming>) -> Response<Body> {
+    async fn call(&self, place: usize, request: Request<RequestBody>) -> Response<Body> {
         let patience = deadline::of(request.headers());
         let patience =
             patience.map_or(self.request_timeout, |asked| asked.min(self.request_timeout));
@@ -139,7 +139,7 @@ impl Grpc {
 fn answerer<S>(service: S) -> Answerer
 where
     S: Service<
-            Request<Incoming>,
+            Request<RequestBody>,
             Response = Response<Body>,
             Error = Infallible,
             Future = Answering,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::{extract::State, response::Response};
+use axum::{extract::State, http::StatusCode, response::Response};
 use headgate_persistence::{Database, SchemaVersion};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -56,7 +56,9 @@ pub(super) async fn live() -> Response {
 /// The server can decide. Without its store it is degraded but still ready, since the
 /// failure policy decides; taken out of service, it could not even do that. Without its
 /// database it decides by the rules it knows, but no quota can be used.
-#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "It can", body = Readiness), Late))]
+///
+/// A server that stops is not ready: balancers go elsewhere while it still answers.
+#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "It can", body = Readiness), (status = 503, description = "It stops", body = Readiness), Late))]
 pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
     let store = ask_store(&services).await.err().map(|error| error.to_string());
     // Which server it is, and why, says more than that one does not answer; a part that is away may not be the one
@@ -69,7 +71,11 @@ pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
     let envoy_is_ok = envoy.as_ref().is_none_or(Option::is_none);
     let clock = services.quotas.skew().map(|skew| format!("error: {skew}"));
     let is_ready = store.is_none() && database.is_none() && envoy_is_ok && clock.is_none();
-    let status = if is_ready { "ready" } else { "degraded" };
+    let status = match (services.is_stopping(), is_ready) {
+        (true, _) => "stopping",
+        (false, true) => "ready",
+        (false, false) => "degraded",
+    };
     let told = |error: Option<String>| {
         error.map_or_else(|| "ok".to_owned(), |error| format!("error: {error}"))
     };
@@ -78,7 +84,11 @@ pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
     let eviction = services.probe.eviction().map(|risk| format!("warning: {risk}"));
     let (store, database) = (told(store), told(database));
     let checks = Checks { store, database, schema, envoy, eviction, clock };
-    json::respond(&Readiness { status, checks })
+    let mut response = json::respond(&Readiness { status, checks });
+    if services.is_stopping() {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    response
 }
 
 /// Returns why nothing can be written, though the database may still be read.

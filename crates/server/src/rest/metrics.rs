@@ -33,13 +33,20 @@ const CONTENT_TYPE: HeaderValue =
     ),
 )]
 pub(super) async fn render(State(services): State<Arc<Services>>) -> Result<Response, ApiError> {
-    // Whether the store is up is only known by asking it.
-    if let Err(error) = health::ask_store(&services).await {
-        debug!(%error, "The store does not answer");
-    }
-    services.quotas.measure();
-    let text = services.metrics.render().map_err(|error| ApiError::Internal(error.to_string()))?;
+    let text = match services.metrics_text.shared() {
+        Some(text) => text,
+        None => services.metrics_text.share(write(&services).await?),
+    };
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
     Ok(response)
+}
+
+async fn write(services: &Services) -> Result<String, ApiError> {
+    // Whether the store is up is only known by asking it.
+    if let Err(error) = health::ask_store(services).await {
+        debug!(%error, "The store does not answer");
+    }
+    services.quotas.measure();
+    services.metrics.render().map_err(|error| ApiError::Internal(error.to_string()))
 }

@@ -14,7 +14,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use headgate_guard::{Held, HeldBody, UnreadBody};
-use hyper::{body::Incoming, service::Service};
+use headgate_serve::RequestBody;
+use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use tokio::time::error::Elapsed;
 use tracing::{Level, debug, enabled, error, field::display, info};
@@ -54,7 +55,7 @@ impl Surface {
     /// Answers a request that came from `peer`.
     pub(crate) async fn answer(
         self: Arc<Self>,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
         peer: SocketAddr,
     ) -> Response {
         let started = self.services.clock.steady();
@@ -106,11 +107,11 @@ impl Surface {
     /// Answers a request in time, or not; gives back what of its body was not read.
     async fn dispatch(
         &self,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
         peer: SocketAddr,
         id: &RequestId,
         path: &str,
-    ) -> (Result<Response, Elapsed>, Option<UnreadBody<Incoming>>) {
+    ) -> (Result<Response, Elapsed>, Option<UnreadBody<RequestBody>>) {
         let patience = self.request_timeout;
         let (is_get, is_post) = (request.method() == Method::GET, request.method() == Method::POST);
         if is_post && path == check::PATH {
@@ -131,7 +132,7 @@ impl Surface {
 
     async fn route(
         &self,
-        mut request: Request<HeldBody<Incoming>>,
+        mut request: Request<HeldBody<RequestBody>>,
         peer: SocketAddr,
         id: &RequestId,
     ) -> Response {
@@ -145,7 +146,7 @@ impl Surface {
     }
 
     /// Almost every request is this one, so it does not ask the router where it belongs.
-    async fn check(&self, request: &mut Request<HeldBody<Incoming>>) -> Response {
+    async fn check(&self, request: &mut Request<HeldBody<RequestBody>>) -> Response {
         match self.decide(request).await {
             Ok(response) => response,
             Err(error) => error.into_response(),
@@ -154,7 +155,7 @@ impl Surface {
 
     async fn decide(
         &self,
-        request: &mut Request<HeldBody<Incoming>>,
+        request: &mut Request<HeldBody<RequestBody>>,
     ) -> Result<Response, ApiError> {
         <JsonBody>::announced(request)?;
         let body = JsonBody::read(request.body_mut()).await?;

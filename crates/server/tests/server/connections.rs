@@ -1,13 +1,17 @@
 //! How connections end: stopping, requests in flight are answered, up to a point.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use headgate_server::Drain;
+use hyper::Request;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    time::timeout,
 };
 
-use crate::harness::{CHECK, Server};
+use crate::harness::{CHECK, Server, exchange};
 
 const BODY: &str = r#"{"scope":"user","identifier":"u1"}"#;
 
@@ -45,6 +49,31 @@ async fn a_request_in_flight_is_answered() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(answer.contains(r#""allowed":true"#), "{answer}");
     assert_eq!(running.await.unwrap(), Drain::Complete);
+}
+
+#[tokio::test]
+async fn readiness_ends_first_and_everything_is_served_during_the_delay() {
+    let server = Server::start(&[("server.shutdown_delay_seconds", "3600")]).await;
+    let (address, grpc) = (server.address, server.grpc_address);
+    let ready = async || exchange(address, Request::get("/readyz"), "").await;
+    assert_eq!(ready().await.status, 200);
+    let running = server.stop();
+    let not_ready = async {
+        loop {
+            let reply = ready().await;
+            if reply.status == 503 {
+                return reply;
+            }
+        }
+    };
+    let reply = timeout(Duration::from_secs(60), not_ready).await.expect("it is not ready");
+    assert_eq!(reply.json()["status"], "stopping");
+    let check = Request::post(CHECK).header("content-type", "application/json");
+    let answer = exchange(address, check, BODY).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("connection"), "");
+    TcpStream::connect(grpc).await.unwrap();
+    running.abort();
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 {{- define "headgate.config" -}}
 {{- $own := dict
   "app" (dict "name" (include "headgate.name" .) "version" .Chart.AppVersion)
-  "server" (dict "host" "0.0.0.0" "port" .Values.container.port "grpc_port" .Values.container.grpcPort "data_dir" "/data")
+  "server" (dict "host" "0.0.0.0" "port" .Values.container.port "grpc_port" .Values.container.grpcPort "data_dir" "/data" "shutdown_delay_seconds" 5 "shutdown_grace_seconds" 5 "shutdown_timeout_seconds" 10)
   "ratelimit" (dict "replicas" (ternary .Values.autoscaling.maxReplicas .Values.replicaCount .Values.autoscaling.enabled))
 }}
 {{- $config := mergeOverwrite $own (deepCopy .Values.config) }}
@@ -33,6 +33,11 @@
 {{- $auth := default dict $config.auth }}
 {{- if not (or $auth.jwks_url $auth.tokens $auth.mode) }}
 {{- fail "config.auth: say who may change rules: auth.jwks_url (an issuer of tokens), auth.tokens, or auth.mode: 'off' in quotes" }}
+{{- end }}
+{{- $server := $config.server }}
+{{- $stopping := add $server.shutdown_delay_seconds $server.shutdown_grace_seconds $server.shutdown_timeout_seconds }}
+{{- if le (int .Values.terminationGracePeriodSeconds) (int $stopping) }}
+{{- fail (printf "terminationGracePeriodSeconds: must be more than %d, which is config.server.shutdown_delay_seconds, shutdown_grace_seconds and shutdown_timeout_seconds together" (int $stopping)) }}
 {{- end }}
 {{- toYaml $config }}
 {{- end }}

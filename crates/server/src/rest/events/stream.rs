@@ -1,11 +1,6 @@
 //! `GET /api/v1/events/stream`: events as they happen, as server-sent events.
 
-use std::{
-    convert::Infallible,
-    fmt::Write as _,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{convert::Infallible, fmt::Write as _, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
@@ -32,7 +27,6 @@ use crate::{
         openapi::{Crowded, Failing, Invalid, Protected},
         query::Query,
     },
-    serve::LongLived,
     services::Services,
 };
 
@@ -123,21 +117,16 @@ pub(in crate::rest) async fn follow(
     reader.finish()?;
     let who = (!services.auth.is_off()).then_some(&*actor.name);
     let place = services.events.streams().take(who).map_err(ApiError::TooManyStreams)?;
-    let (texts, going) = Following::new(&services.events, wanted, place).start();
-    Ok(respond(texts, going))
+    Ok(respond(Following::new(&services.events, wanted, place).start()))
 }
 
-fn respond(texts: mpsc::Receiver<String>, going: Weak<()>) -> Response {
+fn respond(texts: mpsc::Receiver<String>) -> Response {
     let mut response = Response::new(Body::from_stream(stream(texts)));
-    for (name, value) in [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-store"),
-        // What follows on this connection would not be told apart from silence.
-        (header::CONNECTION, "close"),
-    ] {
+    for (name, value) in
+        [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")]
+    {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
-    response.extensions_mut().insert(LongLived(going));
     response
 }
 
@@ -165,17 +154,12 @@ impl Following {
         }
     }
 
-    /// What the client is to get, and what lasts as long as it goes on. It is a task of its own, because
-    /// nobody asks for more on behalf of a client that does not read.
-    fn start(self) -> (mpsc::Receiver<String>, Weak<()>) {
+    /// What the client is to get. It is a task of its own, because nobody asks for more on behalf
+    /// of a client that does not read.
+    fn start(self) -> mpsc::Receiver<String> {
         let (sender, texts) = mpsc::channel(1);
-        let going = Arc::new(());
-        let lasts = Arc::downgrade(&going);
-        tokio::spawn(async move {
-            self.send(sender).await;
-            drop(going);
-        });
-        (texts, lasts)
+        tokio::spawn(self.send(sender));
+        texts
     }
 
     /// Reads on only when the client has taken what there was: a slow one costs nothing.

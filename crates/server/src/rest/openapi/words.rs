@@ -115,4 +115,5 @@ pub(in crate::rest) enum Period {
 pub(in crate::rest) enum Condition {
     Ready,
     Degraded,
+    Stopping,
 }

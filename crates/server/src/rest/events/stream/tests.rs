@@ -46,7 +46,7 @@ impl QuotaEventLog for Quietly {
 
 fn follow(events: &Events) -> impl Stream<Item = String> {
     let place = events.streams().take(None).unwrap();
-    let (texts, _) = Following::new(events, Wanted::default(), place).start();
+    let texts = Following::new(events, Wanted::default(), place).start();
     stream(texts).map(|text| String::from_utf8(text.unwrap().to_vec()).unwrap())
 }
 
