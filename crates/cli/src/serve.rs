@@ -6,19 +6,18 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     process::ExitCode,
+    sync::{Arc, OnceLock},
 };
 
 use clap::Args;
+use headgate_serve::signals::{self, Stop};
 use headgate_server::{
-    App, BuildError, Config, ConfigError, Drain, Listeners,
+    App, BuildError, Config, ConfigError, Drain, Listeners, Reload,
     telemetry::{self, TelemetryError},
 };
 use thiserror::Error;
-use tokio::{
-    net::TcpListener,
-    runtime::Runtime,
-    signal::unix::{SignalKind, signal},
-};
+use tokio::{net::TcpListener, runtime::Runtime};
+use tracing::{info, warn};
 
 use crate::environment::variables;
 
@@ -60,7 +59,10 @@ impl Serve {
 }
 
 async fn serve(config: &Config) -> Result<Drain, ServeError> {
-    let shutdown = interrupted()?;
+    let stop = Stop::catch()?;
+    let reload = Arc::new(OnceLock::new());
+    let reloading = Arc::clone(&reload);
+    tokio::spawn(signals::on_hangup(move || hung_up(reloading.get()))?);
     // Before anything else: a second server on the same ports must touch neither the data directory nor
     // the database. Whoever connects already is answered as soon as the server is built.
     let listeners = Listeners {
@@ -68,8 +70,22 @@ async fn serve(config: &Config) -> Result<Drain, ServeError> {
         grpc: listen(config.server.grpc_address(), "server.grpc_port").await?,
     };
     let app = App::build(config).await?;
+    // Nobody has set it before.
+    let _ = reload.set(app.reload());
     announce(config, &app, &listeners)?;
-    Ok(app.serve(listeners, shutdown).await)
+    let drain = signals::serve_until(stop, |shutdown| app.serve(listeners, shutdown)).await;
+    Ok(drain.unwrap_or(Drain::CutOff(0)))
+}
+
+/// Says what a reload is here. Who sends SIGHUP means one, and nobody means the end.
+fn hung_up(reload: Option<&Reload>) {
+    if reload.is_some_and(Reload::now) {
+        info!("SIGHUP: reading the Envoy files again");
+    }
+    warn!(
+        "SIGHUP does not reload the configuration: restart the server to apply changes to it; \
+         rules, quotas and Envoy files are reloaded as they change"
+    );
 }
 
 async fn listen(address: SocketAddr, key: &'static str) -> Result<TcpListener, ServeError> {
@@ -102,16 +118,4 @@ fn announce(config: &Config, app: &App, listeners: &Listeners) -> io::Result<()>
         )?;
     }
     Ok(())
-}
-
-/// Ready when somebody asks the process to end.
-fn interrupted() -> io::Result<impl Future<Output = ()>> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
 }

@@ -102,18 +102,17 @@ impl Server {
     }
 
     fn launch(mut command: Command, folder: TempDir, log: Stdio) -> Self {
-        command.env("HEADGATE__SERVER__PORT", "0").env("HEADGATE__SERVER__GRPC_PORT", "0");
+        for port in ["HEADGATE__SERVER__PORT", "HEADGATE__SERVER__GRPC_PORT"] {
+            if !command.get_envs().any(|(name, _)| name == port) {
+                command.env(port, "0");
+            }
+        }
         command.current_dir(&folder).stdout(Stdio::piped()).stderr(log);
         let mut process = command.spawn().expect("the server starts");
         let mut stdout = BufReader::new(process.stdout.take().expect("a pipe"));
         let mut greeting = String::new();
         stdout.read_line(&mut greeting).expect("a greeting");
         Self { process, folder, _stdout: stdout, greeting }
-    }
-
-    /// The id of its process.
-    pub(crate) fn id(&self) -> u32 {
-        self.process.id()
     }
 
     /// Where it runs: a command that runs here too finds the server's admin token.
@@ -166,6 +165,18 @@ impl Server {
         fs::read_to_string(self.folder.path().join("log")).expect("a log")
     }
 
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn send(&self, signal: &str) {
+        let pid = self.id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status().expect("kill runs");
+        assert!(sent.success());
+    }
+
     /// Asks it to end as an operating system would, and waits.
     pub(crate) fn signal(mut self, signal: &str) -> ExitStatus {
         self.stop(signal)
@@ -173,9 +184,7 @@ impl Server {
 
     /// The same; its folder stays.
     pub(crate) fn stop(&mut self, signal: &str) -> ExitStatus {
-        let pid = self.process.id().to_string();
-        let sent = Command::new("kill").args([signal, &pid]).status().expect("kill runs");
-        assert!(sent.success());
+        self.send(signal);
         self.process.wait().expect("the server ends")
     }
 }

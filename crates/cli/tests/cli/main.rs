@@ -11,6 +11,7 @@ mod deploy;
 mod export;
 #[cfg(target_os = "linux")]
 mod file_size;
+mod floods;
 mod harness;
 mod health;
 mod https;
@@ -21,6 +22,7 @@ mod quota;
 mod quota_chaos;
 mod quota_clock;
 mod request_id;
+mod rolling;
 mod rules;
 mod serve;
 mod subjects;

@@ -39,7 +39,8 @@ fn it_reads_the_file_that_is_named_by_flag_or_variable() {
     let expected = format!(
         "headgate: the configuration does not fit:\n  server.prot ({path}:2): unknown key; \
          known here: host, port, grpc_port, data_dir, workers, trusted_proxies, forwarded_by, ipv6_prefix_length, \
-         request_timeout_seconds, idle_timeout_seconds, shutdown_timeout_seconds\n"
+         request_timeout_seconds, idle_timeout_seconds, max_connections, max_buffered_bytes, \
+         shutdown_delay_seconds, shutdown_grace_seconds, shutdown_timeout_seconds\n"
     );
     assert_eq!(stderr(&output), expected);
     assert_eq!(stdout(&output), "");
