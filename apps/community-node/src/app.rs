@@ -1,6 +1,14 @@
 //! How it all fits together.
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use axum::Router;
 use headgate::{Clock, SystemClock};
@@ -75,6 +83,7 @@ impl App {
             bootstrap: Watcher::new(),
             guards: guards(&config, &clock)?,
             metrics: Metrics::new()?,
+            draining: AtomicBool::new(false),
             stopping,
             database,
             config,
@@ -109,7 +118,8 @@ impl App {
         &self.node
     }
 
-    /// Answers requests until `shutdown`, and then those that have begun.
+    /// Answers requests until `shutdown`, and then those that have begun. For the configured delay
+    /// it only says that it stops, and answers everything.
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -124,9 +134,11 @@ impl App {
         background.spawn(http.run());
         background.spawn(relay.follow_document());
         background.spawn(reload(Arc::clone(&self.node), self.reloader));
-        let stop = self.stop;
+        let (stop, node) = (self.stop, Arc::clone(&self.node));
         let stopping = async move {
             shutdown.await;
+            node.draining.store(true, Relaxed);
+            time::sleep(node.config.shutdown_delay).await;
             stop.send_replace(true);
         };
         let room = Room::new(self.node.config.proxies.clone(), self.node.config.ipv6);

@@ -21,6 +21,8 @@ use crate::gossip::Peer;
 pub struct Config {
     /// `CN_LISTEN`: where it listens for HTTP and WebSocket.
     pub listen: SocketAddr,
+    /// `CN_SHUTDOWN_DELAY_SECONDS`: how long everything is served after a signal to stop.
+    pub shutdown_delay: Duration,
     /// `CN_DATABASE_URL` or `CN_DATABASE_URL_FILE`: where documents and quotas are kept.
     pub database: DatabaseConfig,
     /// The URL of it, for an entrance that keeps something of its own; it may hold a password.
@@ -75,6 +77,7 @@ pub struct ConfigError {
 }
 
 const LISTEN: &str = "CN_LISTEN";
+const SHUTDOWN_DELAY: &str = "CN_SHUTDOWN_DELAY_SECONDS";
 const DATABASE_URL: &str = "CN_DATABASE_URL";
 const DATABASE_URL_FILE: &str = "CN_DATABASE_URL_FILE";
 const TRUSTED_PROXIES: &str = "CN_TRUSTED_PROXIES";
@@ -99,8 +102,9 @@ const INSTANCE: &str = "CN_INSTANCE";
 const POLL_SECONDS: &str = "CN_CONFIG_POLL_SECONDS";
 
 /// Every variable that begins as ours do.
-const OURS: [&str; 23] = [
+const OURS: [&str; 24] = [
     LISTEN,
+    SHUTDOWN_DELAY,
     DATABASE_URL,
     DATABASE_URL_FILE,
     TRUSTED_PROXIES,
@@ -148,6 +152,7 @@ impl Config {
         let replicas = variables.parse(REPLICAS, "a number of nodes, at least 1")?;
         Ok(Self {
             listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8090))),
+            shutdown_delay: shutdown_delay(&variables)?,
             database: database
                 .map_err(|error| ConfigError::new(DATABASE_URL, error.to_string()))?,
             database_url: Secret::new(url),
@@ -211,6 +216,15 @@ fn max_quotas(variables: &Variables) -> Result<usize, ConfigError> {
         None => Ok(DEFAULT_MAX_QUOTAS),
         Some(max @ 1..=10_000_000) => Ok(max),
         Some(_) => Err(ConfigError::new(MAX_QUOTAS, format!("expected {expected}"))),
+    }
+}
+
+fn shutdown_delay(variables: &Variables) -> Result<Duration, ConfigError> {
+    let expected = "seconds, 0 to 3600";
+    match variables.parse::<u64>(SHUTDOWN_DELAY, expected)? {
+        None => Ok(Duration::ZERO),
+        Some(seconds @ 0..=3600) => Ok(Duration::from_secs(seconds)),
+        Some(_) => Err(ConfigError::new(SHUTDOWN_DELAY, format!("expected {expected}"))),
     }
 }
 

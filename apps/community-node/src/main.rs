@@ -8,11 +8,9 @@ use std::{
 };
 
 use headgate_community_node::{App, Config, log_filter::LOG_FILTER};
-use tokio::{
-    net::TcpListener,
-    signal::unix::{SignalKind, signal},
-};
-use tracing::info;
+use headgate_serve::signals::{self, Stop};
+use tokio::net::TcpListener;
+use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
@@ -40,17 +38,14 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let listen = config.listen;
     let app = App::start(config).await?;
 
-    let (mut interrupt, mut terminate) =
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let shutdown = async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    };
+    let stop = Stop::catch()?;
+    tokio::spawn(signals::on_hangup(|| {
+        warn!("SIGHUP does not reload the environment: restart the node; documents are reloaded");
+    })?);
     let listener = TcpListener::bind(listen).await;
     let listener =
         listener.map_err(|error| format!("cannot listen on {listen}: {error}; set CN_LISTEN"))?;
     info!("Listening on http://{}", listener.local_addr()?);
-    Ok(app.serve(listener, shutdown).await?)
+    let served = signals::serve_until(stop, |shutdown| app.serve(listener, shutdown)).await;
+    Ok(served.ok_or("a second signal came while requests were in flight")??)
 }

@@ -1,6 +1,9 @@
 //! What the entrances share.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
 
 use headgate::Clock;
 use headgate_guard::Backend;
@@ -32,6 +35,8 @@ pub struct Node {
     pub guards: Backend,
     /// What is counted.
     pub metrics: Metrics,
+    /// Whether the node stops: balancers hear of it before anybody is let go.
+    pub draining: AtomicBool,
     /// Becomes true when the node stops: whoever holds a connection lets go of it.
     pub stopping: watch::Receiver<bool>,
 }
@@ -62,6 +67,11 @@ impl Node {
             BootstrapDocument::SERVICE => self.bootstrap.refresh(&documents).await,
             _ => {}
         }
+    }
+
+    /// Whether the node says that it stops.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Relaxed)
     }
 
     /// Returns when the node stops.

@@ -1,12 +1,20 @@
 //! How it all fits together.
 
-use std::{future::Future, io, net::SocketAddr, sync::Arc};
+use std::{
+    future::Future,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use headgate::{Clock, LimitError, StoreError};
 use headgate_guard::TrustedProxies;
 use headgate_store_dynamodb::DynamoDbStore;
 use thiserror::Error;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, time};
 
 use crate::{
     config::{Config, Database, StoreKind},
@@ -14,7 +22,7 @@ use crate::{
     identifier::Identifiers,
     posts::{DynamoDbPosts, PostRepository, RepositoryError, SqlitePosts},
     publish::Publisher,
-    rest, stores,
+    rest, serve, stores,
 };
 
 /// The service.
@@ -22,6 +30,8 @@ pub struct App {
     pub(crate) publisher: Publisher,
     pub(crate) posts: Arc<dyn PostRepository>,
     pub(crate) proxies: TrustedProxies,
+    stopping: Arc<AtomicBool>,
+    shutdown_delay: Duration,
 }
 
 /// Why there is no service.
@@ -51,17 +61,35 @@ impl App {
             posts: Arc::clone(&posts),
             clock,
         };
-        Ok(Self { publisher, posts, proxies: config.proxies.clone() })
+        Ok(Self {
+            publisher,
+            posts,
+            proxies: config.proxies.clone(),
+            stopping: Arc::default(),
+            shutdown_delay: config.shutdown_delay,
+        })
     }
 
-    /// Answers requests until `shutdown`, and then those that have begun.
+    /// Answers requests until `shutdown`, and then those that have begun. For the configured delay
+    /// it only says that it stops, and answers everything.
     pub async fn serve(
         self,
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
-        let service = rest::router(self).into_make_service_with_connect_info::<SocketAddr>();
-        axum::serve(listener, service).with_graceful_shutdown(shutdown).await
+        let (stopping, delay) = (Arc::clone(&self.stopping), self.shutdown_delay);
+        let stop = async move {
+            shutdown.await;
+            stopping.store(true, Relaxed);
+            time::sleep(delay).await;
+        };
+        serve::serve(listener, rest::router(self), stop).await;
+        Ok(())
+    }
+
+    /// Whether the service stops.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Relaxed)
     }
 }
 

@@ -4,7 +4,7 @@ mod dynamodb;
 mod secret;
 mod variables;
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use headgate_guard::{Cidr, ForwardedBy, Ipv6Prefix, TrustedProxies};
 use headgate_store_dynamodb::DynamoDbConfig;
@@ -18,6 +18,8 @@ pub use self::{dynamodb::Tables, secret::Secret};
 pub struct Config {
     /// `POSTS_LISTEN`: where it listens.
     pub listen: SocketAddr,
+    /// `POSTS_SHUTDOWN_DELAY_SECONDS`: how long everything is served after a signal to stop.
+    pub shutdown_delay: Duration,
     /// `POSTS_STORE`: who keeps cooldowns.
     pub store: StoreKind,
     /// `POSTS_DATABASE`: who keeps posts.
@@ -64,6 +66,7 @@ pub struct ConfigError {
 }
 
 const LISTEN: &str = "POSTS_LISTEN";
+const SHUTDOWN_DELAY: &str = "POSTS_SHUTDOWN_DELAY_SECONDS";
 const STORE: &str = "POSTS_STORE";
 const DATABASE: &str = "POSTS_DATABASE";
 const TRUSTED_PROXIES: &str = "POSTS_TRUSTED_PROXIES";
@@ -73,8 +76,9 @@ const CREATE_TABLES: &str = "POSTS_CREATE_TABLES";
 const DYNAMODB: &str = "dynamodb";
 
 /// Every variable that begins as ours do.
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
     LISTEN,
+    SHUTDOWN_DELAY,
     STORE,
     DATABASE,
     TRUSTED_PROXIES,
@@ -108,6 +112,7 @@ impl Config {
         let tables = Tables::load(&variables)?;
         Ok(Self {
             listen,
+            shutdown_delay: shutdown_delay(&variables)?,
             store,
             database,
             proxies: proxies(&variables)?,
@@ -117,6 +122,15 @@ impl Config {
             dynamodb: dynamodb::load(&variables, &tables)?,
             tables,
         })
+    }
+}
+
+fn shutdown_delay(variables: &Variables) -> Result<Duration, ConfigError> {
+    let expected = "seconds, 0 to 3600";
+    match variables.parse::<u64>(SHUTDOWN_DELAY, expected)? {
+        None => Ok(Duration::ZERO),
+        Some(seconds @ 0..=3600) => Ok(Duration::from_secs(seconds)),
+        Some(_) => Err(ConfigError::new(SHUTDOWN_DELAY, format!("expected {expected}"))),
     }
 }
 

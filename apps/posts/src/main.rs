@@ -10,11 +10,9 @@ use std::{
 
 use headgate::SystemClock;
 use headgate_posts::{App, Config};
-use tokio::{
-    net::TcpListener,
-    signal::unix::{SignalKind, signal},
-};
-use tracing::info;
+use headgate_serve::signals::{self, Stop};
+use tokio::net::TcpListener;
+use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
@@ -41,18 +39,15 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let config = Config::load(variables)?;
     let app = App::build(&config, Arc::new(SystemClock::new())).await?;
 
-    let (mut interrupt, mut terminate) =
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let shutdown = async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    };
+    let stop = Stop::catch()?;
+    tokio::spawn(signals::on_hangup(|| {
+        warn!("SIGHUP does not reload the environment: restart the service to apply changes");
+    })?);
     let listener = TcpListener::bind(config.listen).await;
     let listener = listener.map_err(|error| {
         format!("cannot listen on {}: {error}; set POSTS_LISTEN", config.listen)
     })?;
     info!("Listening on http://{}", listener.local_addr()?);
-    Ok(app.serve(listener, shutdown).await?)
+    let served = signals::serve_until(stop, |shutdown| app.serve(listener, shutdown)).await;
+    Ok(served.ok_or("a second signal came while requests were in flight")??)
 }

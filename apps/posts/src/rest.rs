@@ -1,6 +1,6 @@
 //! The API.
 
-mod error;
+pub(crate) mod error;
 mod request;
 mod show;
 
@@ -52,7 +52,12 @@ async fn create(
     Ok((StatusCode::CREATED, Json(created)).into_response())
 }
 
-/// `GET /health`: the process answers. Stores are not asked: without them posts go on, or fail by themselves.
-async fn health() -> Response {
+/// `GET /health`: the process answers, until it stops. Stores are not asked: without them posts go
+/// on, or fail by themselves.
+async fn health(State(app): State<Arc<App>>) -> Response {
+    if app.is_stopping() {
+        let stopping = Json(json!({ "status": "stopping" }));
+        return (StatusCode::SERVICE_UNAVAILABLE, stopping).into_response();
+    }
     Json(json!({ "status": "ok" })).into_response()
 }

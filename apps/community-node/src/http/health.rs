@@ -27,7 +27,7 @@ async fn health(State(http): State<Arc<Http>>) -> Response {
     let node = &http.node;
     let sources = node.sources();
     let well = sources.iter().all(|(_, source)| is_well(source));
-    let (status, code) = match (*node.stopping.borrow(), well) {
+    let (status, code) = match (node.is_draining(), well) {
         (true, _) => ("unavailable", StatusCode::SERVICE_UNAVAILABLE),
         (false, true) => ("ok", StatusCode::OK),
         (false, false) => ("degraded", StatusCode::OK),

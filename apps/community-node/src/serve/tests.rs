@@ -1,6 +1,6 @@
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpSocket,
+    net::{TcpSocket, TcpStream},
     task::JoinHandle,
 };
 

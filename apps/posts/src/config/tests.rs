@@ -54,7 +54,11 @@ fn what_is_wrong_is_named_with_what_to_do() {
         ("POSTS_HMAC_SECRET", "short", "expected at least 16 bytes"),
         ("POSTS_HMAC_SECRET_FILE", "/nowhere/at/all", "No such file"),
         ("POSTS_CREATE_TABLES", "yes", "expected true or false"),
-        ("POSTS_STOER", "memory", "there is no such variable, but POSTS_LISTEN, POSTS_STORE"),
+        (
+            "POSTS_STOER",
+            "memory",
+            "there is no such variable, but POSTS_LISTEN, POSTS_SHUTDOWN_DELAY_SECONDS, POSTS_STORE",
+        ),
         ("DYNAMODB_ENDPOINT", "localhost:8000", "an endpoint begins with http://"),
         ("DYNAMODB_TABLE_PREFIX", "a/b", "not a table name"),
         ("DYNAMODB_TIMEOUT_MS", "0", "expected milliseconds, 1 to 60000"),

@@ -14,7 +14,7 @@ use crate::{cooldown::Refusal, post::Invalid, publish::PublishError};
 
 /// A refusal.
 #[derive(Debug)]
-pub(super) struct ApiError {
+pub(crate) struct ApiError {
     status: StatusCode,
     code: &'static str,
     message: &'static str,
@@ -46,6 +46,8 @@ impl ApiError {
         "UNSUPPORTED_MEDIA_TYPE",
         "Content-Typeはapplication/jsonにしてください",
     );
+    pub(crate) const TIMEOUT: Self =
+        Self::new(StatusCode::REQUEST_TIMEOUT, "TIMEOUT", "リクエストがタイムアウトしました");
     pub(super) const INTERNAL: Self = Self::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         "INTERNAL_ERROR",

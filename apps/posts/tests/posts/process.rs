@@ -57,3 +57,38 @@ async fn it_says_which_variable_is_wrong() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(lines(&output), "headgate-posts: POSTS_STORE: expected memory or dynamodb\n");
 }
+
+/// Sends the process a signal.
+async fn signal(process: &Child, signal: &str) {
+    let id = process.id().expect("a process that runs").to_string();
+    assert!(Command::new("kill").args([signal, &id]).status().await.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_hangup_ends_nothing_and_everything_is_served_while_it_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let listen = address.to_string();
+    let variables = [("POSTS_LISTEN", listen.as_str()), ("POSTS_SHUTDOWN_DELAY_SECONDS", "3600")];
+    let process = start(&folder, &variables);
+    let health = async |status: u16| {
+        let reaches = async {
+            while send(address, Request::get("/health"), "").await.map_or(0, |r| r.status.as_u16())
+                != status
+            {}
+        };
+        timeout(Duration::from_secs(60), reaches).await.expect("this status");
+    };
+    health(200).await;
+    signal(&process, "-HUP").await;
+    signal(&process, "-TERM").await;
+    health(503).await;
+    let request = Request::post("/api/posts").header("content-type", "application/json");
+    let post = r#"{"post":{"nickname":"名前","body":"まだ投稿できます"}}"#;
+    send(address, request, post).await.unwrap().is_created();
+    // A second one does not wait.
+    signal(&process, "-TERM").await;
+    let output = process.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(lines(&output).contains("SIGHUP does not reload"), "{}", lines(&output));
+}

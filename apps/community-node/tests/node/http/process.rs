@@ -5,6 +5,7 @@ use std::process::Stdio;
 use headgate_testkit::free_port;
 use tempfile::TempDir;
 use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
     process::{Child, Command},
     time::timeout,
@@ -43,4 +44,42 @@ async fn it_says_which_variable_is_wrong() {
     assert_eq!(output.status.code(), Some(1));
     let log = String::from_utf8(output.stderr).unwrap();
     assert_eq!(log, "headgate-community-node: CN_BACKEND: expected inmem or redis\n");
+}
+
+/// Sends the process a signal.
+async fn signal(process: &Child, signal: &str) {
+    let id = process.id().unwrap().to_string();
+    assert!(Command::new("kill").args([signal, &id]).status().await.unwrap().success());
+}
+
+/// The status of the node's health, or nothing if it does not answer.
+async fn health(address: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).await.ok()?;
+    let request = b"GET /healthz HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
+    stream.write_all(request).await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    answer.split(' ').nth(1).map(str::to_owned)
+}
+
+#[tokio::test]
+async fn a_hangup_ends_nothing_and_everything_is_served_while_it_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("127.0.0.1:{}", free_port());
+    let variables = [("CN_LISTEN", address.as_str()), ("CN_SHUTDOWN_DELAY_SECONDS", "3600")];
+    let process = start(&folder, &variables);
+    let reaches = async |status: &str| {
+        let reached = async { while health(&address).await.as_deref() != Some(status) {} };
+        timeout(PATIENCE, reached).await.unwrap();
+    };
+    reaches("200").await;
+    signal(&process, "-HUP").await;
+    signal(&process, "-TERM").await;
+    reaches("503").await;
+    // A second one does not wait.
+    signal(&process, "-TERM").await;
+    let output = timeout(PATIENCE, process.wait_with_output()).await.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(log.contains("SIGHUP does not reload"), "{log}");
 }
