@@ -160,6 +160,11 @@ impl Server {
         format!("http://{}", address.split(' ').next().expect("an address"))
     }
 
+    /// The process's id.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// What it has logged so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).expect("a log")

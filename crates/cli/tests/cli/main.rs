@@ -18,6 +18,7 @@ mod https;
 mod import;
 mod keyed;
 mod meanwhile;
+mod memory;
 mod quota;
 mod quota_chaos;
 mod quota_clock;
