@@ -5,13 +5,7 @@
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "the report is the product")]
 
-use std::{
-    env, fs,
-    path::Path,
-    process::Command,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{env, fs, path::Path, process::Command, sync::Arc, time::Duration};
 
 use headgate::{Clock as _, Cost, FailMode, Key, Limit, Limiter, SystemClock};
 use headgate_persistence::{Database, DatabaseConfig};
@@ -23,6 +17,7 @@ use headgate_ratelimit::{
     },
 };
 use headgate_store_memory::MemoryStore;
+use tokio::time::Instant;
 
 /// Starts the example again, so that memory is measured in a process that did nothing else.
 const MEASURE: &str = "--measure";
@@ -149,7 +144,7 @@ async fn checks(catalog: Arc<Catalog>, count: usize) -> u128 {
 }
 
 fn pattern(i: usize) -> String {
-    if i % 10 == 0 { format!("tenant-{i}:*") } else { format!("tenant-{i}:user") }
+    if i.is_multiple_of(10) { format!("tenant-{i}:*") } else { format!("tenant-{i}:user") }
 }
 
 fn draft(pattern: &str) -> Draft {

@@ -228,7 +228,7 @@ impl Activity {
     /// Bytes that are buffered for the peer.
     fn buffered(&self) -> usize {
         let counts = self.counts.load(Relaxed);
-        let streams = (counts & FIELD) + (counts / HANDLING & FIELD);
+        let streams = (counts & FIELD) + ((counts / HANDLING) & FIELD);
         let streams = if self.is_http2() { streams as usize } else { 0 };
         let others = self.received.load(Relaxed) + self.unwritten.load(Relaxed);
         self.unsent() + others + streams * STREAM_BYTES

@@ -63,14 +63,14 @@ impl<B: Body<Error: Into<BoxError>>> Body for Answer<B> {
             Some(Ok(frame)) => frame,
         };
         let unsent = match (this.open.as_ref(), frame.data_ref()) {
-            (Some(open), Some(data)) => match open.send(data.remaining()) {
-                Ok(unsent) => Some(unsent),
-                // The reason is what the peer of an HTTP/2 stream is told.
-                Err(_) => {
+            (Some(open), Some(data)) => {
+                let Ok(unsent) = open.send(data.remaining()) else {
+                    // The reason is what the peer of an HTTP/2 stream is told.
                     let calm = h2::Error::from(Reason::ENHANCE_YOUR_CALM);
                     return Poll::Ready(Some(Err(calm.into())));
-                }
-            },
+                };
+                Some(unsent)
+            }
             _ => None,
         };
         Poll::Ready(Some(Ok(frame.map_data(|data| Part { data, unsent }))))

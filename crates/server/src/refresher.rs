@@ -21,16 +21,19 @@ pub(crate) struct Refresher {
     every: Duration,
     /// Whether the tables are those of this version.
     migrated: bool,
-    /// Whether the last attempt failed, so that an outage is told once.
-    failing: bool,
-    /// The same of the policies.
-    policies_failing: bool,
-    /// Whether the last write failed.
-    unwritable: bool,
+    failing: Failing,
     /// How many rules were left out when that was last told.
     left_out: usize,
     /// How far the machine's clock was from the database's when last measured, if far.
     skew: Option<Skew>,
+}
+
+/// What failed at the last attempt, so that an outage is logged once.
+#[derive(Clone, Copy, Debug, Default)]
+struct Failing {
+    rules: bool,
+    policies: bool,
+    writes: bool,
 }
 
 /// How long to wait before listening again, or looking again for a database that was never there.
@@ -51,9 +54,7 @@ impl Refresher {
             clock,
             every,
             migrated: false,
-            failing: false,
-            policies_failing: false,
-            unwritable: false,
+            failing: Failing { rules: false, policies: false, writes: false },
             left_out: 0,
             skew: None,
         }
@@ -63,25 +64,25 @@ impl Refresher {
     pub(crate) async fn refresh(&mut self) {
         match self.refresh_rules().await {
             Ok(refreshed) => {
-                if refreshed != Refreshed::Unchanged || self.failing {
+                if refreshed != Refreshed::Unchanged || self.failing.rules {
                     let snapshot = self.catalog.load();
                     let (revision, rules) = (snapshot.revision().0, snapshot.len());
                     info!(revision, rules, "In force: revision {revision} of the rules");
                 }
-                self.failing = false;
+                self.failing.rules = false;
                 self.tell_left_out();
             }
             Err(error) => {
-                if !self.failing {
+                if !self.failing.rules {
                     warn!(%error, "Cannot read the rules: those in force stay");
                 }
-                self.failing = true;
+                self.failing.rules = true;
             }
         }
         if self.migrated {
             self.refresh_policies().await;
         }
-        if !self.failing {
+        if !self.failing.rules {
             self.probe_writes().await;
         }
     }
@@ -90,14 +91,14 @@ impl Refresher {
     /// disk.
     async fn probe_writes(&mut self) {
         let Some(error) = self.database.write_error() else {
-            self.unwritable = false;
+            self.failing.writes = false;
             return;
         };
-        if !self.unwritable {
+        if !self.failing.writes {
             warn!(%error, "Cannot write to the database: trying again every second");
         }
-        self.unwritable = self.database.probe_writes().await.is_err();
-        if !self.unwritable {
+        self.failing.writes = self.database.probe_writes().await.is_err();
+        if !self.failing.writes {
             info!("The database takes writes again");
         }
     }
@@ -134,18 +135,18 @@ impl Refresher {
     async fn refresh_policies(&mut self) {
         match self.policies.refresh().await {
             Ok(changed) => {
-                if changed || self.policies_failing {
+                if changed || self.failing.policies {
                     let (revision, policies) = (self.policies.revision().0, self.policies.len());
                     info!(revision, policies, "In force: revision {revision} of the quotas");
                 }
-                self.policies_failing = false;
+                self.failing.policies = false;
                 self.tell_skew();
             }
             Err(error) => {
-                if !self.policies_failing {
+                if !self.failing.policies {
                     warn!(%error, "Cannot read the quota policies: those in force stay");
                 }
-                self.policies_failing = true;
+                self.failing.policies = true;
             }
         }
     }
@@ -160,7 +161,7 @@ impl Refresher {
                 warn!(skew_seconds = micros / 1_000_000, "clock skew: {skew}");
             }
             None if self.skew.is_some() => {
-                info!("this machine's clock agrees with the database's again")
+                info!("this machine's clock agrees with the database's again");
             }
             _ => {}
         }
@@ -173,8 +174,9 @@ impl Refresher {
         let listening = listen(Arc::clone(&self.database), Arc::clone(&changed));
         tokio::pin!(listening);
         loop {
-            let failing = self.failing || self.policies_failing || self.unwritable;
-            let pause = if failing { self.every.min(RETRY) } else { self.every };
+            let Failing { rules, policies, writes } = self.failing;
+            let pause =
+                if rules || policies || writes { self.every.min(RETRY) } else { self.every };
             tokio::select! {
                 () = &mut listening => {}
                 () = changed.notified() => {}

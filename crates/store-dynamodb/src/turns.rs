@@ -97,7 +97,7 @@ impl Drop for Waiting<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::task::{Context, Waker};
+    use std::task::{Context, Poll, Waker};
 
     use super::*;
 
@@ -113,7 +113,11 @@ mod tests {
         let mut context = Context::from_waker(Waker::noop());
         let mut queue: Vec<_> =
             (0..=Turns::MAX_WAITING).map(|_| Box::pin(turns.take(&names, patience))).collect();
-        let told = queue.iter_mut().filter(|it| it.as_mut().poll(&mut context).is_ready()).count();
+        let told = queue
+            .iter_mut()
+            .map(|it| it.as_mut().poll(&mut context))
+            .filter(Poll::is_ready)
+            .count();
         assert_eq!(told, 1, "the last one, at once");
         drop((queue, held));
         assert!(turns.take(&names, patience).await.is_ok());

@@ -1,10 +1,6 @@
 //! Clients that ask for much and read nothing.
 
-use std::{
-    fs,
-    net::SocketAddr,
-    time::{Duration, Instant},
-};
+use std::{fs, net::SocketAddr, time::Duration};
 
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
@@ -99,10 +95,9 @@ fn flood(
     }
     assert!(most < before + MAX_GROWTH_KB, "{before} kB became {most} kB");
     // Each of them answers PINGs, and is ended all the same.
-    let began = Instant::now();
     for glutton in gluttons {
         let ended = runtime.block_on(async { time::timeout(LIMIT, glutton.connection).await });
-        assert!(ended.is_ok(), "it is still open after {:?}", began.elapsed());
+        assert!(ended.is_ok(), "it is still open after {LIMIT:?}");
     }
     assert!(is_answered(&server));
 }

@@ -170,11 +170,6 @@ impl Server {
         fs::read_to_string(self.folder.path().join("log")).expect("a log")
     }
 
-    /// The id of its process.
-    pub(crate) fn id(&self) -> u32 {
-        self.process.id()
-    }
-
     /// Sends it a signal.
     pub(crate) fn send(&self, signal: &str) {
         let pid = self.id().to_string();

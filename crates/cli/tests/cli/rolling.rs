@@ -8,7 +8,7 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     thread::{self, JoinHandle},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use headgate_testkit::{Nginx, free_port, require, wait_until};
@@ -17,6 +17,9 @@ use crate::harness::Server;
 
 /// How long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// Pause of a client between two requests.
+const THINKING: Duration = Duration::from_millis(2);
 
 /// A client that keeps its connection.
 struct Client {
@@ -117,7 +120,7 @@ fn ask(address: SocketAddr, stop: &AtomicBool, answered: &AtomicUsize) -> Vec<St
             Ok(Reply { status, .. }) => problems.push(format!("status {status}")),
             Err(error) => problems.push(error.to_string()),
         }
-        thread::sleep(Duration::from_millis(1));
+        thread::park_timeout(THINKING);
     }
     problems
 }
@@ -175,7 +178,7 @@ fn busy_keep_alive_clients_are_told_before_the_connection_closes() {
                         told.fetch_add(1, SeqCst);
                         return Ok::<_, std::io::Error>(());
                     }
-                    thread::sleep(Duration::from_millis(5));
+                    thread::park_timeout(THINKING);
                 }
             })
         })
@@ -190,11 +193,9 @@ fn busy_keep_alive_clients_are_told_before_the_connection_closes() {
 #[test]
 fn a_second_signal_does_not_wait() {
     let mut server = Server::start(&[("HEADGATE__SERVER__SHUTDOWN_DELAY_SECONDS", "3600")]);
-    let began = Instant::now();
     server.send("-TERM");
     // Which signals came before is not told apart: it is asked until it ends.
     assert_eq!(server.stop("-INT").code(), Some(1));
-    assert!(began.elapsed() < LIMIT);
 }
 
 #[test]

@@ -75,7 +75,7 @@ impl<'a> Denial<'a> {
     pub fn respond<B>(&self, render: &impl Render<B>) -> Response<B> {
         let mut response = render.render(self);
         if self.is_our_fault() {
-            self.write_failure(&mut response);
+            write_failure(&mut response);
         } else {
             self.write(response.headers_mut());
         }
@@ -85,17 +85,6 @@ impl<'a> Denial<'a> {
     /// Whether the service was put together wrongly, and the client could do nothing about it.
     fn is_our_fault(&self) -> bool {
         self.denied.reason == Reason::UnknownPeer
-    }
-
-    /// Makes the answer one about the service, whatever its body says.
-    fn write_failure<B>(&self, response: &mut Response<B>) {
-        if response.headers().contains_key(GRPC_STATUS) {
-            let headers = response.headers_mut();
-            headers.insert(GRPC_STATUS, HeaderValue::from_static("13"));
-            headers.insert(GRPC_MESSAGE, HeaderValue::from_static("internal error"));
-        } else {
-            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-        }
     }
 
     /// Writes how long to wait, and how the limit stands that denied.
@@ -178,5 +167,16 @@ impl<F> Clone for Custom<F> {
 impl<F> fmt::Debug for Custom<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Custom").finish_non_exhaustive()
+    }
+}
+
+/// Turns the answer into one about the service, whatever its body says.
+fn write_failure<B>(response: &mut Response<B>) {
+    if response.headers().contains_key(GRPC_STATUS) {
+        let headers = response.headers_mut();
+        headers.insert(GRPC_STATUS, HeaderValue::from_static("13"));
+        headers.insert(GRPC_MESSAGE, HeaderValue::from_static("internal error"));
+    } else {
+        *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
     }
 }

@@ -1,14 +1,13 @@
-//! Requests of which nobody knows where they come from.
+//! Requests without a peer address.
 
 use std::{
-    sync::{
-        OnceLock,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-    time::{Duration, Instant},
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Duration,
 };
 
-/// What becomes of requests without a peer address.
+use headgate::{Clock, SystemClock};
+
+/// Treatment of requests without a peer address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownPeers {
     /// They are answered 500, and the log says why: the service was put together wrongly.
@@ -22,8 +21,8 @@ pub enum UnknownPeers {
 /// Complains in the log, at most every ten seconds.
 #[derive(Debug, Default)]
 pub(super) struct Complaint {
-    began: OnceLock<Instant>,
-    /// Milliseconds after that from which the next one may be written.
+    clock: SystemClock,
+    /// Microseconds of the steady clock from which the next one may be written.
     next_at: AtomicU64,
 }
 
@@ -31,8 +30,8 @@ const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
 
 impl Complaint {
     pub(super) fn write(&self) {
-        let now = self.began.get_or_init(Instant::now).elapsed().as_millis() as u64;
-        let next = now + COMPLAIN_EVERY.as_millis() as u64;
+        let now = self.clock.steady();
+        let next = now + COMPLAIN_EVERY.as_micros() as u64;
         let due = |at| (at <= now).then_some(next);
         if self.next_at.fetch_update(Relaxed, Relaxed, due).is_ok() {
             tracing::error!(

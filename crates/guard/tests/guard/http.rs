@@ -7,12 +7,10 @@ use std::{
 };
 
 use axum::{Router, body::Body, routing::get};
-use headgate_guard::Backend;
-use headgate_guard::{Allowance, Class, Guard, Policy, Reason, Rejections, Routes, Surface};
+use headgate_guard::{Allowance, Class, Guard, Policy, Routes};
 use http::{Method, Response, StatusCode};
-use tower::{ServiceBuilder, ServiceExt};
 
-use crate::support::{Server, by_address, by_clock, guard, header, hello, public, request};
+use crate::support::{Server, by_address, by_clock, guard, header, hello, public};
 
 #[tokio::test]
 async fn who_is_over_the_limit_is_told_so_and_when_to_come_back() {

@@ -135,7 +135,10 @@ async fn more_old_entries_than_one_batch_are_deleted_and_no_others(home: &Home) 
     assert_eq!(database.prune(at(1)).await.unwrap(), 5_002 + 1);
     let (.., audit) = everything(&database).await;
     assert_eq!(audit.iter().map(|entry| entry.id).collect::<Vec<_>>(), [kept]);
-    assert_eq!(documents.changes(&Default::default()).await.unwrap().len(), 1);
+    assert_eq!(
+        documents.changes(&headgate_service_config::AuditFilter::default()).await.unwrap().len(),
+        1
+    );
 }
 
 /// A counter was reset by `actor` at so many milliseconds.

@@ -1,12 +1,6 @@
 //! A server on a free port, and peers that behave as no client library does.
 
-use std::{
-    convert::Infallible,
-    future::pending,
-    net::SocketAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{convert::Infallible, future::pending, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
@@ -154,7 +148,7 @@ pub(crate) async fn read(mut body: h2::RecvStream) -> usize {
 
 /// Waits for a condition.
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
+    let began = time::Instant::now();
     while !holds() {
         assert!(began.elapsed() < LIMIT, "{what}");
         time::sleep(Duration::from_millis(5)).await;

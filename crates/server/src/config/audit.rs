@@ -16,7 +16,7 @@ impl AuditConfig {
     const DAY: u64 = 24 * 60 * 60;
 
     /// Returns how long entries are kept, if not for ever.
-    pub(crate) fn retention(&self) -> Option<Duration> {
+    pub(crate) fn retention(self) -> Option<Duration> {
         match self.retention_days.get() {
             0 => None,
             days => Some(Duration::from_secs(days * Self::DAY)),

@@ -273,6 +273,17 @@ fn each_mistake_is_named_by_its_place() {
             "ratelimit.fail_open (config.yaml:2): expected a boolean, got a section",
         ),
         (
+            "server:\n  host: 0.0.0.0\n",
+            "server.host (config.yaml:2): 0.0.0.0 can be reached from other machines, and nothing authenticates them: set auth.jwks_url or auth.tokens, listen on 127.0.0.1, or write auth.mode: off to serve everybody",
+        ),
+    ];
+    refused(&cases);
+}
+
+#[test]
+fn each_mistake_about_a_store_is_named_by_its_place() {
+    refused(&[
+        (
             "memory:\n  capacity: 0\n",
             "memory.capacity (config.yaml:2): expected a whole number from 1 to 1000000000, got \"0\"",
         ),
@@ -305,12 +316,7 @@ fn each_mistake_is_named_by_its_place() {
             "redis:\n  url: redis://a\n  urls: [redis://b]\n",
             "redis.urls (config.yaml:3): set redis.url for one server or redis.urls for a cluster, not both",
         ),
-        (
-            "server:\n  host: 0.0.0.0\n",
-            "server.host (config.yaml:2): 0.0.0.0 can be reached from other machines, and nothing authenticates them: set auth.jwks_url or auth.tokens, listen on 127.0.0.1, or write auth.mode: off to serve everybody",
-        ),
-    ];
-    refused(&cases);
+    ]);
 }
 
 #[test]

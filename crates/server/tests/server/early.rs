@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
+use futures_util::future::join_all;
 use headgate_testkit::{Nginx, require};
 use hyper::Request;
 
@@ -22,9 +23,7 @@ async fn upload(nginx: SocketAddr, path: &str, content_type: &str, bytes: usize)
             let request = Request::post(path).header("content-type", content_type);
             exchange(nginx, request, &body)
         };
-        let replies = tokio::join!(send(), send(), send(), send(), send());
-        let (a, b, c, d, e) = replies;
-        for reply in [a, b, c, d, e] {
+        for reply in join_all((0..5).map(|_| send())).await {
             *statuses.entry(reply.status.as_u16()).or_default() += 1;
         }
     }

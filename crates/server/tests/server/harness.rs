@@ -76,7 +76,7 @@ impl Server {
     async fn launch_at(address: SocketAddr, file: Option<&Path>, keys: &[(&str, &str)]) -> Self {
         let variables = keys.iter().map(|(key, value)| (variable(key), (*value).to_owned()));
         let config = Config::load(file, variables).expect("a configuration that fits");
-        let app = App::build(&config).await.expect("a server");
+        let app = Box::pin(App::build(&config)).await.expect("a server");
         let rest = TcpListener::bind(address).await.expect("a free port");
         let grpc = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = rest.local_addr().expect("the listener's address");

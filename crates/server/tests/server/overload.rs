@@ -69,7 +69,7 @@ impl Scene {
                 }
             }
         };
-        let all = join_all(MODES.map(|mode| deny(mode)));
+        let all = join_all(MODES.map(deny));
         tokio::time::timeout(Duration::from_secs(60), all).await.expect("Redis denies them");
     }
 

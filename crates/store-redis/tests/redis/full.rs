@@ -16,7 +16,7 @@ fn wary_store(runtime: &Runtime, url: &str) -> RedisStore {
     RedisStore::connect(config.breaker(1, Duration::from_secs(3600)))
 }
 
-fn assert_refused<T: std::fmt::Debug>(answer: Result<T, StoreError>) {
+fn assert_refused<T: std::fmt::Debug>(answer: &Result<T, StoreError>) {
     assert!(matches!(answer, Err(StoreError::Refused(_))), "{answer:?}");
 }
 
@@ -39,7 +39,7 @@ fn a_full_redis_still_decides_the_subjects_it_has() {
         assert_eq!(redis.cli(&["CONFIG", "SET", "maxmemory", "1"]), "OK");
         for (i, limit) in limits.iter().enumerate() {
             let (blocked, known) = (format!("blocked{i}"), format!("known{i}"));
-            assert_refused(apply(&store, Verb::Acquire, &["new", &known], limit).await);
+            assert_refused(&apply(&store, Verb::Acquire, &["new", &known], limit).await);
             for taken in 2..=20 {
                 let outcome = acquire(&store, &known, limit).await.unwrap()[0];
                 assert!(outcome.allowed, "{limit:?}");
@@ -48,7 +48,7 @@ fn a_full_redis_still_decides_the_subjects_it_has() {
             for name in [&blocked, &known] {
                 assert!(!acquire(&store, name, limit).await.unwrap()[0].allowed, "{limit:?}");
             }
-            assert_refused(acquire(&store, &format!("new{i}"), limit).await);
+            assert_refused(&acquire(&store, &format!("new{i}"), limit).await);
             let life: i64 = redis.cli(&["PTTL", &known]).parse().unwrap();
             assert!(life > 0, "{life} ms: it still expires");
         }
@@ -66,7 +66,7 @@ fn a_key_that_is_forbidden_is_an_error_of_that_key_alone() {
     let store = wary_store(&runtime, &url);
     runtime.block_on(async {
         assert!(acquire(&store, "mine:k", &per_minute(5)).await.unwrap()[0].allowed);
-        assert_refused(acquire(&store, "others", &per_minute(5)).await);
+        assert_refused(&acquire(&store, "others", &per_minute(5)).await);
         assert!(acquire(&store, "mine:k", &per_minute(5)).await.unwrap()[0].allowed);
     });
 }
@@ -80,7 +80,7 @@ fn a_redis_that_may_not_write_still_denies() {
         assert!(acquire(&store, "k", &per_minute(1)).await.unwrap()[0].allowed);
         redis.cli(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
         assert!(!acquire(&store, "k", &per_minute(1)).await.unwrap()[0].allowed);
-        assert_refused(acquire(&store, "other", &per_minute(1)).await);
+        assert_refused(&acquire(&store, "other", &per_minute(1)).await);
         assert!(!acquire(&store, "k", &per_minute(1)).await.unwrap()[0].allowed);
     });
 }

@@ -1,16 +1,13 @@
 //! A process that is slower than Redis: what waits here does not count as Redis's silence, and what
 //! is too much is turned away at once.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::{thread, time::Duration};
 
 use futures_util::future::join_all;
 use headgate::StoreError;
 use headgate_store_redis::{RedisConfig, RedisStore};
 use headgate_testkit::{Redis, require};
-use tokio::{runtime, task::JoinSet};
+use tokio::{runtime, task::JoinSet, time::Instant};
 
 use crate::support::{PATIENCE, acquire, acquire_eventually, per_minute};
 
@@ -41,7 +38,7 @@ fn a_process_that_stands_still_does_not_time_out_calls_that_redis_answered() {
                 for _ in 0..polls_before {
                     tokio::task::yield_now().await;
                 }
-                thread::sleep(5 * TIMEOUT);
+                stall_thread(5 * TIMEOUT);
             };
             let (answers, ()) = tokio::join!(calls, stall);
             for answer in answers {
@@ -64,7 +61,7 @@ fn a_redis_that_is_silent_is_found_out_although_the_process_is_busy() {
         let calls = join_all((0..50).map(|_| acquire(&store, "k", &limit)));
         let stall = async {
             tokio::task::yield_now().await;
-            thread::sleep(2 * TIMEOUT);
+            stall_thread(2 * TIMEOUT);
         };
         let (answers, ()) = tokio::join!(calls, stall);
         for answer in answers {
@@ -104,4 +101,9 @@ fn calls_beyond_the_bound_are_turned_away_at_once_and_open_no_breaker() {
         }
         assert!(acquire(&*store, "k", &limit).await.unwrap()[0].allowed, "the breaker is closed");
     });
+}
+
+#[expect(clippy::disallowed_methods, reason = "a thread that stands still is what is tested")]
+fn stall_thread(duration: Duration) {
+    thread::sleep(duration);
 }

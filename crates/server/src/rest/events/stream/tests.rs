@@ -69,11 +69,11 @@ async fn whoever_does_not_read_loses_their_place() {
     let events = Events::new(Arc::new(Quietly));
     let free = events.streams().free();
     let place = events.streams().take(None).unwrap();
-    let (_texts, going) = Following::new(&events, Wanted::default(), place).start();
+    let texts = Following::new(&events, Wanted::default(), place).start();
     time::sleep(STALLED).await;
-    assert_eq!((events.streams().free(), going.strong_count()), (free - 1, 1));
+    assert_eq!((events.streams().free(), texts.is_closed()), (free - 1, false));
     time::sleep(HEARTBEAT * 2).await;
-    assert_eq!((events.streams().free(), going.strong_count()), (free, 0));
+    assert_eq!((events.streams().free(), texts.is_closed()), (free, true));
 }
 
 #[tokio::test(start_paused = true)]
