@@ -54,6 +54,7 @@ mod row;
 mod rules;
 mod service_configs;
 mod session;
+mod sql;
 mod sqlite;
 mod statement;
 mod value;

@@ -91,8 +91,11 @@ mod tests {
         let mut made: Vec<String> = Vec::new();
         for file in std::fs::read_dir(folder).unwrap() {
             let sql = std::fs::read_to_string(file.unwrap().path()).unwrap();
+            // A table that is made to take another's place is renamed in the same file.
             let tables = sql.split("CREATE TABLE ").skip(1);
-            made.extend(tables.map(|rest| rest.split([' ', '(']).next().unwrap().to_owned()));
+            let tables = tables.map(|rest| rest.split([' ', '(']).next().unwrap());
+            let stays = |table: &&str| !sql.contains(&format!("ALTER TABLE {table} RENAME TO"));
+            made.extend(tables.filter(stays).map(str::to_owned));
         }
         made.sort();
         assert_eq!(made, TABLES);

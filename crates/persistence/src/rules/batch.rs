@@ -4,7 +4,7 @@
 use headgate_ratelimit::{RuleId, RuleSpec};
 use serde::Serialize;
 
-use crate::statement::Statement;
+use crate::{sql::time, statement::Statement};
 
 /// One statement in the words of PostgreSQL, and in those of SQLite.
 pub(super) type Words = (&'static str, &'static str);
@@ -23,13 +23,6 @@ macro_rules! recordset {
         "FROM jsonb_to_recordset(CAST($1 AS jsonb)) AS k(id uuid, name text, scope text,
             identifier_pattern text, limit_count bigint, window_secs bigint, algorithm text,
             burst bigint, fail_mode text, enabled boolean, created_at bigint, updated_at bigint)"
-    };
-}
-
-/// A time as PostgreSQL keeps it, from microseconds.
-macro_rules! time {
-    ($column:literal) => {
-        concat!("timestamptz 'epoch' + ", $column, " * interval '1 microsecond'")
     };
 }
 

@@ -168,8 +168,10 @@ fn rules_and_quotas_have_schemas_and_the_rest_has_the_configured_one() {
         "quota.quota_events",
         "quota.quota_increments",
         "quota.quota_policies",
+        "quota.quota_policy_deletions",
         "quota.quota_sinks",
         "quota.quota_usages",
+        "ratelimit.rate_limit_rule_changes",
         "ratelimit.rate_limit_rules",
     ];
     assert_eq!(tables.lines().collect::<Vec<_>>(), expected);

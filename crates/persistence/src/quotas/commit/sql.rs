@@ -1,11 +1,6 @@
 //! The statements of a batch, each for PostgreSQL and for SQLite. Rows travel as a JSON array.
 
-/// A time as PostgreSQL keeps it, from microseconds.
-macro_rules! time {
-    ($column:literal) => {
-        concat!("timestamptz 'epoch' + ", $column, " * interval '1 microsecond'")
-    };
-}
+use crate::sql::time;
 
 /// Makes the rows of enabled policies that have none, in order.
 pub(super) const ENSURE: (&str, &str) = (
