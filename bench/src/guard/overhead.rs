@@ -137,7 +137,8 @@ impl Series {
     fn verdict(&self) -> Verdict {
         let ratio = self.ratio();
         let most = if self.clients < MANY { MOST_FOR_FEW } else { MOST_FOR_MANY };
-        let bound = format!("at most {most:.1}x of what tower_governor adds, {} clients", self.clients);
+        let bound =
+            format!("at most {most:.1}x of what tower_governor adds, {} clients", self.clients);
         Verdict::new(bound, ratio.median <= most, ratio.to_string())
     }
 }
