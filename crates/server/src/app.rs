@@ -91,9 +91,6 @@ pub enum BuildError {
     /// The metrics cannot be told apart.
     #[error("metrics: {0}")]
     Metrics(#[from] prometheus::Error),
-    /// The gRPC services cannot be described.
-    #[error("gRPC reflection: {0}")]
-    Reflection(#[from] tonic_reflection::server::Error),
     /// Requests cannot be followed.
     #[error("observability.trace: {0}")]
     Tracer(#[from] TracerError),
@@ -194,7 +191,7 @@ impl App {
         let metrics_path = metrics.enabled.then_some(metrics.path.as_str());
         let request_timeout = config.server.request_timeout();
         Ok(Self {
-            grpc: Arc::new(Grpc::new(Arc::clone(&services), request_timeout)?),
+            grpc: Arc::new(Grpc::new(Arc::clone(&services), request_timeout)),
             surface: Arc::new(Surface::new(
                 Arc::clone(&services),
                 metrics_path,

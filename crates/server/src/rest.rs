@@ -31,10 +31,9 @@ mod time;
 mod usage;
 pub(crate) mod window;
 
-use axum::{
-    body::Bytes,
-    routing::{delete, get, post},
-};
+use std::sync::Arc;
+
+use axum::routing::{delete, get, post};
 
 use self::routes::Routes;
 
@@ -43,7 +42,7 @@ pub(crate) use self::surface::Surface;
 /// Which handler answers what; metrics are where the operator wants them, if at all, and so is the
 /// console.
 fn routes(metrics_path: Option<&str>, console: bool) -> Routes {
-    let document = Bytes::from(json::to_vec(&openapi::document(metrics_path)));
+    let document = Arc::new(openapi::Document::new(metrics_path));
     let routes = Routes::default()
         .route(check::PATH, post(check::check))
         .route("/api/v1/ratelimit/check/batch", post(check::check_batch))
@@ -71,7 +70,7 @@ fn routes(metrics_path: Option<&str>, console: bool) -> Routes {
         .route(quotas::increment::PATH, post(quotas::increment::increment))
         .route("/api/v1/quotas/{id}/usage/reset", post(quotas::reset::reset))
         .route("/api/v1/quotas/{id}/history", get(quotas::history::history))
-        .route("/api-docs/openapi.json", get(move || async { openapi::show(document) }))
+        .route("/api-docs/openapi.json", get(move || async move { document.show() }))
         .route("/api-docs", get(docs::page))
         .route("/api-docs/", get(docs::page))
         .route("/api-docs/docs.js", get(docs::script))

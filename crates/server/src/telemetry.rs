@@ -9,7 +9,11 @@ use std::io::{self, IsTerminal};
 
 use thiserror::Error;
 use tracing_subscriber::{
-    EnvFilter, Layer, layer::SubscriberExt, registry::Registry, util::SubscriberInitExt,
+    EnvFilter, Layer,
+    filter::LevelFilter,
+    layer::{Filter, SubscriberExt},
+    registry::Registry,
+    util::SubscriberInitExt,
 };
 
 use crate::config::{LogConfig, LogFormat};
@@ -33,10 +37,13 @@ pub enum TelemetryError {
 
 /// Starts logging for the whole process. `rust_log`, where given, overrides the level.
 pub fn start(config: &LogConfig, rust_log: Option<&str>) -> Result<(), TelemetryError> {
-    let filter = match rust_log.filter(|filter| !filter.is_empty()) {
-        Some(filter) => EnvFilter::builder().parse(filter)?,
-        None => EnvFilter::builder().parse(config.level.to_string())?,
-    };
+    let level = config.level.to_string().parse().unwrap_or(LevelFilter::INFO);
+    let filter: Box<dyn Filter<Registry> + Send + Sync> =
+        match rust_log.filter(|filter| !filter.is_empty()) {
+            Some(filter) => Box::new(EnvFilter::builder().parse(filter)?),
+            // A level alone costs neither memory nor, for each line, a look at directives.
+            None => Box::new(level),
+        };
     let colours = io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(colours);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match config.format {

@@ -1,6 +1,12 @@
 //! What happens around every call: its id, its time limit, its log line, its numbers.
 
-use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use axum::http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
 use headgate_serve::RequestBody;
@@ -53,10 +59,7 @@ type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>>
 
 impl Grpc {
     /// What can be called where `services` are. A call that takes longer than `request_timeout` is ended.
-    pub(crate) fn new(
-        services: Arc<Services>,
-        request_timeout: Duration,
-    ) -> Result<Self, tonic_reflection::server::Error> {
+    pub(crate) fn new(services: Arc<Services>, request_timeout: Duration) -> Self {
         let (draining, told) = watch::channel(false);
         let handlers = Handlers::new(Arc::clone(&services));
         let rate_limit = answerer(
@@ -70,8 +73,11 @@ impl Grpc {
         let health = answerer(
             HealthServer::new(Health::new(told)).max_decoding_message_size(MAX_MESSAGE_BYTES),
         );
-        let v1 = answerer(reflection::v1()?.max_decoding_message_size(MAX_MESSAGE_BYTES));
-        let v1alpha = answerer(reflection::v1alpha()?.max_decoding_message_size(MAX_MESSAGE_BYTES));
+        let v1 =
+            lazy(|| Ok(answerer(reflection::v1()?.max_decoding_message_size(MAX_MESSAGE_BYTES))));
+        let v1alpha = lazy(|| {
+            Ok(answerer(reflection::v1alpha()?.max_decoding_message_size(MAX_MESSAGE_BYTES)))
+        });
         let answerers = METHODS.each_ref().map(|method| {
             Arc::clone(match method.service {
                 "envoy.service.ratelimit.v3.RateLimitService" => &envoy,
@@ -82,7 +88,7 @@ impl Grpc {
                 _ => &rate_limit,
             })
         });
-        Ok(Self { answerers, services, request_timeout, draining })
+        Self { answerers, services, request_timeout, draining }
     }
 
     /// From now on the server says that it is going away. Whoever watches its health is told, and let go.
@@ -150,6 +156,18 @@ where
 {
     // The services that tonic makes are always ready, and cheap to clone.
     Arc::new(move |request| service.clone().call(request))
+}
+
+/// An answerer that is made for its first call: descriptions are large, and most servers are never asked.
+fn lazy(make: fn() -> Result<Answerer, tonic_reflection::server::Error>) -> Answerer {
+    let answerer = OnceLock::new();
+    Arc::new(move |request| match answerer.get_or_init(make) {
+        Ok(answer) => answer(request),
+        Err(error) => {
+            let failed = CallError::Internal(format!("cannot describe the services: {error}"));
+            Box::pin(async { Ok(Status::from(failed).into_http()) })
+        }
+    })
 }
 
 fn not_grpc() -> Response<Body> {

@@ -6,6 +6,8 @@ mod refusals;
 mod tests;
 mod words;
 
+use std::sync::OnceLock;
+
 use axum::{
     body::{Body, Bytes},
     http::header::CONTENT_TYPE,
@@ -30,6 +32,13 @@ pub(super) use self::{
         Window,
     },
 };
+
+/// The description as it is served. It is made when somebody asks for it: making it takes megabytes, which
+/// a server that is never asked does not need.
+pub(super) struct Document {
+    metrics_path: Option<String>,
+    text: OnceLock<Bytes>,
+}
 
 /// Where the metrics are unless the operator wants them elsewhere.
 const METRICS: &str = "/metrics";
@@ -129,8 +138,21 @@ pub(crate) fn document(metrics_path: Option<&str>) -> utoipa::openapi::OpenApi {
     operation_id = "describe",
     responses((status = 200, description = "An OpenAPI 3.1 document", body = Object)),
 )]
-pub(super) fn show(document: Bytes) -> Response {
-    let mut response = Response::new(Body::from(document));
+pub(super) fn show(text: &Bytes) -> Response {
+    let mut response = Response::new(Body::from(text.clone()));
     response.headers_mut().insert(CONTENT_TYPE, json::CONTENT_TYPE);
     response
+}
+
+// === impl Document ===
+
+impl Document {
+    pub(super) fn new(metrics_path: Option<&str>) -> Self {
+        Self { metrics_path: metrics_path.map(str::to_owned), text: OnceLock::new() }
+    }
+
+    pub(super) fn show(&self) -> Response {
+        let describe = || Bytes::from(json::to_vec(&document(self.metrics_path.as_deref())));
+        show(self.text.get_or_init(describe))
+    }
 }
