@@ -83,7 +83,7 @@ pub(crate) enum ClientError {
     Garbled { server: Server, cause: String },
     #[error(transparent)]
     Refused(Refusal),
-    #[error("the rules were changed while they were read: try again when nobody changes them")]
+    #[error("the rules kept changing while they were read: try again later")]
     Moving,
     #[error(transparent)]
     Token(#[from] TokenError),
