@@ -314,12 +314,14 @@ fn envoy(
     let settings = Settings {
         denied: envoy.denied_consumes,
         shadow: envoy.shadow_mode,
+        quota: envoy.quota_mode,
         fail_mode: envoy.fail_mode(&config.ratelimit),
     };
     let surface = EnvoySurface {
         limits: EnvoyLimits::new(catalog, limiter.clone(), settings, numbers),
         needs_token: envoy.needs_token(),
         headers: envoy.response_headers,
+        dynamic_metadata: envoy.dynamic_metadata,
     };
     Ok(Some((surface, reloader)))
 }

@@ -70,7 +70,7 @@ pub use self::{
     window::WindowSize,
 };
 
-pub(crate) use self::{document::Document, problem::shown};
+pub(crate) use self::{de::TYPED, document::Document, problem::shown};
 
 /// Everything that can be configured. The default needs no file: loopback, in memory.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -4,19 +4,23 @@
 //! |---|---|
 //! | `file` | what a file says, before anybody knows whether it makes sense |
 //! | `unit`, `rule` | so many in so long, and everything else that a descriptor says |
-//! | `domain` | the descriptors of a domain, compiled for matching; immutable |
+//! | `metadata` | what a descriptor tells Envoy |
+//! | `domain`, `pattern` | the descriptors of a domain, compiled for matching; immutable |
 //! | `source`, `catalog` | the files on disk, and the domains in force |
-//! | `question`, `plan`, `verdict` | what is asked, what that asks of the store, and what it answers |
+//! | `question`, `plan`, `asked`, `verdict` | what is asked, what that asks of the store, and what it answers |
 //! | `limits` | the use case: match, ask the store once, count |
 //! | `key` | the name of a descriptor's counter |
 //! | `limitador`, `report` | limits of another service as such files, and a file in plain words |
 
+mod asked;
 mod catalog;
 mod domain;
 mod file;
 mod key;
 mod limitador;
 mod limits;
+mod metadata;
+mod pattern;
 mod plan;
 mod question;
 mod report;
@@ -28,6 +32,7 @@ mod verdict;
 pub(crate) use self::{
     catalog::Reloader,
     limits::{EnvoyLimits, Settings},
+    metadata::Metadata,
     plan::AskError,
     question::{Descriptor, Hits, MAX_DESCRIPTORS, MAX_ENTRIES, Override, Question},
     rule::Rate,

@@ -155,3 +155,113 @@ fn limits_that_cannot_be_expressed_are_named() {
         assert!(told.contains(expected), "{expected}\n{told}");
     }
 }
+
+/// What envoyproxy/ratelimit accepts in its examples and tests, each in a file of its own.
+const ACCEPTED: &[(&str, &[&str])] = &[
+    ("domain: d\ndescriptors:\n", &[]),
+    ("domain: d\ndescriptors:\n  - key: k\n    value: v\n", &[]),
+    (
+        "domain: d\ndescriptors: [{key: k, rate_limit: {unit: WEEK, requests_per_unit: 2}}]\n",
+        &["k 2 per week fixed_window"],
+    ),
+    (
+        "domain: d\ndescriptors: [{key: k, rate_limit: {unlimited: true, requests_per_unit: 5}}]\n",
+        &["k unlimited"],
+    ),
+    (
+        "domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 0}}]\n",
+        &["k nothing"],
+    ),
+    ("domain: d\ndescriptors: [{key: k, rate_limit: {unit: day}}]\n", &["k nothing"]),
+    (
+        "domain: d
+descriptors:
+  - {key: k, value: '*.example.com', share_threshold: true, rate_limit: {unit: day, requests_per_unit: 1}}
+  - {key: k, value: /a/*/b/*/c, rate_limit: {unit: day, requests_per_unit: 2}}
+  - {key: k, value: /a/*, share_threshold: true}
+",
+        &["k_*.example.com 1 per day fixed_window", "k_/a/*/b/*/c 2 per day fixed_window"],
+    ),
+    (
+        "domain: d
+descriptors:
+  - key: k
+    value: a
+    quota_mode: true
+    rate_limit: &limit {unit: day, requests_per_unit: 1}
+    metadata: {service: {name: a, weight: 2}, list: [1, two]}
+  - key: k
+    value: b
+    shadow_mode: true
+    rate_limit: *limit
+    metadata:
+  - key: k
+    value: c
+    detailed_metric: true
+    value_to_metric: true
+    rate_limit: {<<: *limit, requests_per_unit: 3, name: n, replaces: [{name: m}]}
+",
+        &[
+            "k_a 1 per day fixed_window quota mode",
+            "k_b 1 per day fixed_window shadow mode",
+            "k_c 3 per day fixed_window name n; replaces m",
+        ],
+    ),
+];
+
+#[test]
+fn what_envoyproxy_accepts_is_accepted_and_means_the_same() {
+    for (yaml, limits) in ACCEPTED {
+        let folder = folder("r.yaml", yaml);
+        let output = run(&folder, &["envoy", "r.yaml"]);
+        let words = |line: &str| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ");
+        let shown: Vec<String> = printed(&output).lines().skip(1).map(words).collect();
+        assert_eq!(shown, *limits, "{yaml}");
+    }
+}
+
+/// What it refuses, and what we say.
+const REFUSED: &[(&str, &str)] = &[
+    ("'''\n", "r.yaml:1:"),
+    ("descriptors: []\n", "the key domain is missing"),
+    ("domain: \"\"\n", "domain (r.yaml:1): expected a name that is not empty"),
+    ("0.25: d\n", "unknown key"),
+    ("domain: d\ndescriptors: [a, b]\n", "expected a descriptor with its key"),
+    ("domain: d\ndescriptors: [{key: \"\"}]\n", "expected a key that is not empty"),
+    ("domain: d\ndescriptors: [{key: k, ratelimit: {}}]\n", "unknown key"),
+    ("domain: d\ndescriptors: [{key: k}, {key: k}]\n", "the same key and value stand here before"),
+    (
+        "domain: d\ndescriptors: [{key: k, value: a*}, {key: k, value: a*}]\n",
+        "the same key and value stand here before",
+    ),
+    (
+        "domain: d\ndescriptors: [{key: k, rate_limit: {unit: fortnight, requests_per_unit: 1}}]\n",
+        "expected one of second, minute, hour, day, week, month, year",
+    ),
+    (
+        "domain: d\ndescriptors: [{key: k, rate_limit: {unlimited: true, unit: day}}]\n",
+        "unlimited has no unit",
+    ),
+    (
+        "domain: d\ndescriptors: [{key: k, value: v, share_threshold: true}]\n",
+        "only a value with a wildcard (*) can share its threshold",
+    ),
+    (
+        "domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, replaces: [{name: \"\"}]}}]\n",
+        "expected the name of another rate limit",
+    ),
+    (
+        "domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, name: n, replaces: [{name: n}]}}]\n",
+        "a rate limit cannot replace itself",
+    ),
+];
+
+#[test]
+fn what_envoyproxy_refuses_is_refused_with_what_is_wrong() {
+    for (yaml, expected) in REFUSED {
+        let folder = folder("r.yaml", yaml);
+        let output = run(&folder, &["envoy", "r.yaml"]);
+        let told = failure(&output);
+        assert!(told.contains(expected), "{yaml}\n{told}");
+    }
+}

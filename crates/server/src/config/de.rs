@@ -37,6 +37,10 @@ pub(super) fn read<T: DeserializeOwned + Default>(tree: &Node, problems: &mut Ve
     }
 }
 
+/// The name of a newtype whose value has the type that YAML gives it: a number, `true`, nothing, a text, a list or a
+/// section. Everywhere else a value is the text that stands in the file, and its key says what that means.
+pub(crate) const TYPED: &str = "$typed";
+
 /// What a key got and did not expect.
 #[derive(Debug)]
 pub(super) struct Mismatch(String);
@@ -107,6 +111,7 @@ impl<'de> Deserializer<'de> for Node {
         let item = |text: &str| Self {
             value: Value::Text(text.trim().to_owned()),
             origin: self.origin.clone(),
+            quoted: self.quoted,
         };
         visitor.visit_seq(SeqDeserializer::new(text.split(',').map(item)))
     }
@@ -118,10 +123,25 @@ impl<'de> Deserializer<'de> for Node {
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
-        _: &'static str,
+        name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Mismatch> {
-        visitor.visit_newtype_struct(self)
+        let Value::Text(text) = &self.value else {
+            return match name {
+                TYPED => self.deserialize_any(visitor),
+                _ => visitor.visit_newtype_struct(self),
+            };
+        };
+        match text.as_str() {
+            _ if name != TYPED => visitor.visit_newtype_struct(self),
+            _ if self.quoted => self.deserialize_any(visitor),
+            "true" | "True" | "TRUE" => visitor.visit_bool(true),
+            "false" | "False" | "FALSE" => visitor.visit_bool(false),
+            text => match number(text) {
+                Some(number) => visitor.visit_f64(number),
+                None => self.deserialize_any(visitor),
+            },
+        }
     }
 
     /// Null leaves a key at its default, but only a key that there is.
@@ -160,6 +180,12 @@ impl<'de> Deserializer<'de> for Node {
         i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
         unit_struct tuple tuple_struct map identifier ignored_any
     }
+}
+
+/// The number that a text is in YAML, if it is one.
+fn number(text: &str) -> Option<f64> {
+    let of_digits = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
+    text.parse().ok().filter(|_| text.bytes().all(of_digits))
 }
 
 impl IntoDeserializer<'_, Mismatch> for Node {

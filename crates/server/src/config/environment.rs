@@ -18,7 +18,7 @@ pub(super) fn overlay(
     let variables: BTreeMap<String, String> = environment.into_iter().collect();
     let set = |(name, text): (String, String)| {
         let key = name.strip_prefix(PREFIX)?.to_ascii_lowercase().replace("__", ".");
-        let node = Node { value: Value::Text(text), origin: Origin::Variable(name) };
+        let node = Node { value: Value::Text(text), origin: Origin::Variable(name), quoted: false };
         tree.set(&key, node).err()
     };
     variables.into_iter().filter_map(set).collect()

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use super::{Bounded, FailModeName, Problem, RateLimitConfig, ServerConfig};
 
 /// Whether and how Envoy's rate limit filters are answered.
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct EnvoyConfig {
@@ -23,10 +24,14 @@ pub struct EnvoyConfig {
     pub denied_consumes: DeniedConsumes,
     /// `envoy.shadow_mode`: whether everything is let through and only counted.
     pub shadow_mode: bool,
+    /// `envoy.quota_mode`: whether limits deny only when all that match a request do.
+    pub quota_mode: bool,
     /// `envoy.fail_mode`: who decides while the store cannot; as `ratelimit.fail_open` says unless set.
     pub fail_mode: Option<FailModeName>,
     /// `envoy.response_headers`: which headers clients are sent.
     pub response_headers: ResponseHeaders,
+    /// `envoy.dynamic_metadata`: whether Envoy is told what was asked, what denied and what limits with room say.
+    pub dynamic_metadata: bool,
 }
 
 /// How Envoy is authenticated.
@@ -55,9 +60,9 @@ pub enum DeniedConsumes {
 #[serde(rename_all = "snake_case")]
 pub enum ResponseHeaders {
     /// None of ours.
+    #[default]
     None,
     /// `retry-after` with a denial.
-    #[default]
     RetryAfter,
     /// That, and `x-ratelimit-limit`, `-remaining` and `-reset`.
     All,
@@ -116,8 +121,10 @@ impl Default for EnvoyConfig {
             reload_interval_seconds: Bounded::of::<2>(),
             denied_consumes: DeniedConsumes::default(),
             shadow_mode: false,
+            quota_mode: false,
             fail_mode: None,
             response_headers: ResponseHeaders::default(),
+            dynamic_metadata: false,
         }
     }
 }

@@ -75,7 +75,7 @@ sections! {
     }
     EnvoyConfig {
         enabled, auth, config_dir, config_file, reload_interval_seconds, denied_consumes, shadow_mode,
-        fail_mode, response_headers,
+        quota_mode, fail_mode, response_headers, dynamic_metadata,
     }
     TokenBucketConfig { capacity, refill_rate }
     LeakyBucketConfig { capacity, leak_rate }

@@ -82,5 +82,5 @@ fn read(tree: &mut Node, secret: &str) -> Result<(), Problem> {
     let text = fs::read_to_string(path)
         .map_err(|error| problem(format!("cannot read {path}: {error}")))?;
     let value = Value::Text(text.trim().to_owned());
-    tree.set(secret, Node { value, origin: node.origin.clone() })
+    tree.set(secret, Node { value, origin: node.origin.clone(), quoted: true })
 }

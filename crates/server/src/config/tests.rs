@@ -1,6 +1,6 @@
 mod null;
 
-use std::{fs, path::PathBuf};
+use std::{fs, iter, path::PathBuf};
 
 use super::*;
 
@@ -349,12 +349,38 @@ fn what_is_not_yaml_is_named_by_line_and_column() {
     let cases = [
         ("a: b: c\n", "config.yaml:1:5: mapping values are not allowed in this context"),
         ("a: 1\na: 2\n", "config.yaml:2:1: \"a\" stands here twice"),
-        ("a: &x 1\nb: *x\n", "config.yaml:2:4: anchors and aliases are not understood here"),
+        ("a: &x [*x]\n", "config.yaml:1:8: the alias stands within what it repeats"),
+        ("a: *x\n", "config.yaml:1:4: while parsing node, found unknown anchor"),
+        ("a: &x b\nc:\n  <<: *x\n", "config.yaml:3:3: expected a section"),
         ("? [a]\n: b\n", "config.yaml:1:3: expected a key"),
         ("a: 1\n---\nb: 2\n", "config.yaml:2:1: expected one YAML document, found another"),
     ];
     for (yaml, expected) in cases {
         assert_eq!(problems(yaml, &[]), expected, "{yaml}");
+    }
+}
+
+#[test]
+fn anchors_aliases_and_merge_keys_are_followed() {
+    let config = load("server: {port: &port 8081}\ndatabase: {port: *port}\n", &[]).unwrap();
+    assert_eq!((config.server.port.get(), config.database.port.get()), (8081, 8081));
+    let merged = "database: {<<: [{port: 5433}, {port: 1, name: n, user: u}], name: own}\n";
+    let config = load(merged, &[]).unwrap().database;
+    assert_eq!((config.name.as_str(), config.user.as_str()), ("own", "u"));
+    assert_eq!(config.port.get(), 5433);
+}
+
+#[test]
+fn aliases_of_aliases_come_to_an_end() {
+    for (times, expected) in [(10, "aliases repeat too much"), (1, "nested too deeply")] {
+        let line = |place: usize| {
+            let before = format!("*a{}, ", place - 1).repeat(times);
+            format!("a{place}: &a{place} [{before}]\n")
+        };
+        let yaml: String =
+            iter::once("a0: &a0 [x]\n".to_owned()).chain((1..100).map(line)).collect();
+        let told = problems(&yaml, &[]);
+        assert!(told.contains(expected), "{told}");
     }
 }
 

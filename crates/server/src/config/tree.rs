@@ -9,6 +9,8 @@ use super::problem::Problem;
 pub(super) struct Node {
     pub(super) value: Value,
     pub(super) origin: Origin,
+    /// Whether a text stands in quotes, and is a text whatever it looks like.
+    pub(super) quoted: bool,
 }
 
 /// A value as it was written.

@@ -1,7 +1,7 @@
 //! The configuration file, as a tree of texts.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     fs,
     path::{Path, PathBuf},
     sync::Arc,
@@ -43,14 +43,34 @@ struct Reader<'t> {
     path: Arc<Path>,
     events: Parser<'t, StrInput<'t>>,
     depth: usize,
+    /// What each anchor stands for, by its number.
+    anchors: HashMap<usize, Anchored>,
+    /// How many values aliases have added.
+    repeated: usize,
+}
+
+/// A value that aliases can repeat.
+struct Anchored {
+    node: Node,
+    /// How many values it holds.
+    size: usize,
+    /// How deeply they are nested.
+    depth: usize,
 }
 
 /// Deeper than anything that is configured: reading goes as deep as the text does.
 const MAX_DEPTH: usize = 64;
 
+/// More values than any file repeats: aliases of aliases would grow without end.
+const MAX_REPEATED: usize = 100_000;
+
+/// The key whose value is merged into the section that it stands in.
+const MERGE: &str = "<<";
+
 impl<'t> Reader<'t> {
     fn new(path: Arc<Path>, text: &'t str) -> Self {
-        Self { path, events: Parser::new_from_str(text), depth: 0 }
+        let events = Parser::new_from_str(text);
+        Self { path, events, depth: 0, anchors: HashMap::new(), repeated: 0 }
     }
 
     /// The only document there is; an empty file is an empty one.
@@ -70,21 +90,46 @@ impl<'t> Reader<'t> {
 
     fn value(&mut self) -> Result<Node, ScanError> {
         let Some((event, span)) = self.next()? else {
-            return Ok(Node { value: Value::Null, origin: Origin::Default });
+            return Ok(Node { value: Value::Null, ..Node::default() });
         };
         if self.depth == MAX_DEPTH {
             return Err(wrong(span, "nested too deeply"));
         }
+        if let Event::Alias(anchor) = event {
+            return Ok(Node { origin: self.origin(span), ..self.repeat(anchor, span)? });
+        }
         self.depth += 1;
-        let value = match event {
-            Event::Scalar(text, ScalarStyle::Plain, ..) if is_null(&text) => Value::Null,
-            Event::Scalar(text, ..) => Value::Text(text.into_owned()),
-            Event::SequenceStart(..) => Value::List(self.list()?),
-            Event::MappingStart(..) => Value::Map(self.section()?),
-            _ => return Err(wrong(span, "anchors and aliases are not understood here")),
+        let quoted = matches!(&event, Event::Scalar(_, style, ..) if *style != ScalarStyle::Plain);
+        let (value, anchor) = match event {
+            Event::Scalar(text, _, anchor, _) if !quoted && is_null(&text) => (Value::Null, anchor),
+            Event::Scalar(text, _, anchor, _) => (Value::Text(text.into_owned()), anchor),
+            Event::SequenceStart(anchor, _) => (Value::List(self.list()?), anchor),
+            Event::MappingStart(anchor, _) => (Value::Map(self.section()?), anchor),
+            _ => return Err(wrong(span, "expected a value")),
         };
         self.depth -= 1;
-        Ok(Node { value, origin: self.origin(span) })
+        let node = Node { value, origin: self.origin(span), quoted };
+        // 0 is no anchor.
+        if anchor > 0 {
+            let (size, depth) = extent(&node);
+            self.anchors.insert(anchor, Anchored { node: node.clone(), size, depth });
+        }
+        Ok(node)
+    }
+
+    /// What the alias at `span` stands for.
+    fn repeat(&mut self, anchor: usize, span: Span) -> Result<Node, ScanError> {
+        let Some(Anchored { node, size, depth }) = self.anchors.get(&anchor) else {
+            return Err(wrong(span, "the alias stands within what it repeats"));
+        };
+        self.repeated += size;
+        if self.repeated > MAX_REPEATED {
+            return Err(wrong(span, "aliases repeat too much: write some of it out"));
+        }
+        if self.depth + depth > MAX_DEPTH {
+            return Err(wrong(span, "nested too deeply"));
+        }
+        Ok(node.clone())
     }
 
     fn list(&mut self) -> Result<Vec<Node>, ScanError> {
@@ -98,6 +143,7 @@ impl<'t> Reader<'t> {
 
     fn section(&mut self) -> Result<BTreeMap<String, Node>, ScanError> {
         let mut entries = BTreeMap::new();
+        let mut merged = Vec::new();
         while let Some((event, span)) = self.next()? {
             let key = match event {
                 Event::MappingEnd => break,
@@ -107,11 +153,19 @@ impl<'t> Reader<'t> {
             // Where the key stands is where people look for the value.
             let origin = self.origin(span);
             let value = Node { origin, ..self.value()? };
+            if key == MERGE {
+                merged.extend(sections(value).ok_or_else(|| wrong(span, "expected a section"))?);
+                continue;
+            }
             if entries.contains_key(&key) {
                 return Err(wrong(span, &format!("{key:?} stands here twice")));
             }
             // Also null: whether there is such a key is not known yet.
             entries.insert(key, value);
+        }
+        // What the section says itself goes first, then the first section that was merged into it.
+        for (key, value) in merged.into_iter().flatten() {
+            entries.entry(key).or_insert(value);
         }
         Ok(entries)
     }
@@ -123,6 +177,30 @@ impl<'t> Reader<'t> {
     fn origin(&self, span: Span) -> Origin {
         Origin::File { path: Arc::clone(&self.path), line: span.start.line() }
     }
+}
+
+/// The sections that a merge key names: one, or a list of them.
+fn sections(node: Node) -> Option<Vec<BTreeMap<String, Node>>> {
+    let section = |node: Node| match node.value {
+        Value::Map(entries) => Some(entries),
+        _ => None,
+    };
+    match node.value {
+        Value::List(items) => items.into_iter().map(section).collect(),
+        _ => Some(vec![section(node)?]),
+    }
+}
+
+/// How many values a node holds, and how deeply they are nested.
+fn extent(node: &Node) -> (usize, usize) {
+    let below: Vec<(usize, usize)> = match &node.value {
+        Value::Null | Value::Text(_) => Vec::new(),
+        Value::List(items) => items.iter().map(extent).collect(),
+        Value::Map(entries) => entries.values().map(extent).collect(),
+    };
+    let size = below.iter().map(|(size, _)| size).sum::<usize>();
+    let depth = below.iter().map(|(_, depth)| *depth).max().unwrap_or(0);
+    (size + 1, depth + 1)
 }
 
 fn is_null(text: &str) -> bool {

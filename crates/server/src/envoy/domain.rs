@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use super::{
     file::{DescriptorEntry, DomainFile},
     key::Name,
+    pattern::Pattern,
     question::Descriptor,
     rule::{Detail, Rule},
 };
@@ -35,8 +36,8 @@ struct Level(HashMap<String, Choices>);
 #[derive(Debug, Default)]
 struct Choices {
     exact: HashMap<String, Entry>,
-    /// What values begin with, in the order of the file.
-    prefixes: Vec<(String, Entry)>,
+    /// Values with wildcards, in the order of the file.
+    patterns: Vec<(Pattern, Entry)>,
     any: Option<Entry>,
 }
 
@@ -105,11 +106,9 @@ impl Domain {
 /// The path, with the values that the caller sent where metrics shall name them.
 fn label(rule: &Rule, path: &[&Entry], descriptor: &Descriptor<'_>) -> String {
     let named = |(entry, (key, value)): (&&Entry, &(&str, &str))| {
-        if rule.detail == Detail::All || entry.value_to_metric {
-            format!("{key}_{value}")
-        } else {
-            entry.label.clone()
-        }
+        let named = rule.detail == Detail::All || entry.value_to_metric;
+        // What shares a counter shares its numbers.
+        if named && entry.shared.is_none() { format!("{key}_{value}") } else { entry.label.clone() }
     };
     path.iter().zip(&descriptor.entries).map(named).collect::<Vec<_>>().join(".")
 }
@@ -119,8 +118,8 @@ fn label(rule: &Rule, path: &[&Entry], descriptor: &Descriptor<'_>) -> String {
 impl Level {
     fn collect(&self, rules: &mut Vec<Arc<Rule>>) {
         for choices in self.0.values() {
-            let prefixes = choices.prefixes.iter().map(|(_, entry)| entry);
-            for entry in choices.exact.values().chain(prefixes).chain(&choices.any) {
+            let patterns = choices.patterns.iter().map(|(_, entry)| entry);
+            for entry in choices.exact.values().chain(patterns).chain(&choices.any) {
                 rules.extend(entry.rule.clone());
                 entry.below.collect(rules);
             }
@@ -131,21 +130,24 @@ impl Level {
 // === impl Choices ===
 
 impl Choices {
-    /// The value itself, else the first wildcard that it matches, else whatever goes for all.
+    /// The value itself, else the first pattern that it matches, else whatever goes for all.
     fn choose(&self, value: &str) -> Option<&Entry> {
-        let prefix = || self.prefixes.iter().find(|(prefix, _)| value.starts_with(prefix.as_str()));
-        self.exact.get(value).or_else(|| Some(&prefix()?.1)).or(self.any.as_ref())
+        let pattern = || {
+            let same = self.patterns.iter().find(|(pattern, _)| pattern.as_str() == value);
+            same.or_else(|| self.patterns.iter().find(|(pattern, _)| pattern.matches(value)))
+        };
+        self.exact.get(value).or_else(|| Some(&pattern()?.1)).or(self.any.as_ref())
     }
 
     /// Puts `entry` in its place; `false` if that is taken.
     fn put(&mut self, value: &str, entry: Entry) -> bool {
-        match value.strip_suffix('*') {
+        match Pattern::new(value) {
             _ if value.is_empty() => self.any.replace(entry).is_none(),
-            Some(prefix) if self.prefixes.iter().all(|(other, _)| other != prefix) => {
-                self.prefixes.push((prefix.to_owned(), entry));
-                true
+            Some(pattern) => {
+                let is_new = self.patterns.iter().all(|(other, _)| other.as_str() != value);
+                self.patterns.push((pattern, entry));
+                is_new
             }
-            Some(_) => false,
             None => self.exact.insert(value.to_owned(), entry).is_none(),
         }
     }
@@ -188,8 +190,8 @@ impl Compiler<'_> {
                 self.problems.push(problem.within(path));
                 None
             });
-        if written.share_threshold && !written.value.ends_with('*') {
-            let message = "only a value that ends with * can share its threshold";
+        if written.share_threshold && !written.value.contains('*') {
+            let message = "only a value with a wildcard (*) can share its threshold";
             self.problems.push(Problem::new(format!("{path}.share_threshold"), message));
         }
         let outer = self.detail;

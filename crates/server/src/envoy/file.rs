@@ -3,7 +3,7 @@
 use headgate::Algorithm;
 use serde::Deserialize;
 
-use super::unit::Unit;
+use super::{metadata::Metadata, unit::Unit};
 use crate::config::{Bounded, FailModeName, shown};
 
 /// What a file says.
@@ -39,6 +39,8 @@ pub(super) struct DescriptorEntry {
     pub(super) value_to_metric: bool,
     #[serde(default)]
     pub(super) share_threshold: bool,
+    /// What Envoy is told while the limit has room.
+    pub(super) metadata: Option<Metadata>,
 }
 
 /// How much it allows.

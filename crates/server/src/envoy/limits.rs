@@ -4,6 +4,7 @@ use headgate::{Degraded, FailMode, Limiter, Outcome};
 use tracing::warn;
 
 use super::{
+    asked::Terms,
     catalog::EnvoyCatalog,
     domain::Matched,
     plan::{AskError, Plan},
@@ -30,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) denied: DeniedConsumes,
     /// Everything is let through, and only counted.
     pub(crate) shadow: bool,
+    /// Every limit is in quota mode.
+    pub(crate) quota: bool,
     pub(crate) fail_mode: FailMode,
 }
 
@@ -57,10 +60,11 @@ impl EnvoyLimits {
         let labels = matched.iter_mut().map(|it| it.as_mut().and_then(|it| it.label.take()));
         let labels: Vec<Option<String>> = labels.collect();
 
-        let Settings { denied, fail_mode, shadow } = self.settings;
-        let plan = Plan::new(question, matched, denied, fail_mode);
+        let Settings { denied, fail_mode, shadow, quota } = self.settings;
+        let plan = Plan::new(question, matched, Terms { denied, fail_mode, quota });
         let answers = plan.ask(&self.limiter).await?;
-        let degraded = answers.iter().flatten().find(|outcome| outcome.degraded.is_some());
+        let outcomes = answers.iter().flatten().map(|answer| &answer.outcome);
+        let degraded = outcomes.clone().find(|outcome| outcome.degraded.is_some());
         if let Some(outcome) = degraded {
             self.warn_degraded(question, outcome);
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    rule::{Amount, Rule},
+    rule::{Amount, Counted, Rule},
     source::{self, Compiled, Source},
 };
 use crate::config::{ConfigError, EnvoyConfig};
@@ -60,8 +60,10 @@ impl Understood {
     fn new(domain: &str, rule: &Rule) -> Self {
         let (limit, algorithm) = match &rule.amount {
             Amount::Unlimited => ("unlimited".to_owned(), String::new()),
-            Amount::Nothing(_) => ("nothing".to_owned(), String::new()),
-            Amount::Some { rate, limit, .. } => {
+            Amount::Limited(Counted { rate, .. }) if rate.requests == 0 => {
+                ("nothing".to_owned(), String::new())
+            }
+            Amount::Limited(Counted { rate, limit, .. }) => {
                 let unit = rate.unit.name();
                 let window = match rate.times {
                     1 => unit.to_owned(),

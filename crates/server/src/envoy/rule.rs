@@ -1,9 +1,10 @@
-use std::sync::OnceLock;
+use std::{sync::OnceLock, time::Duration};
 
-use headgate::{Algorithm, FailMode, Limit, LimitError};
+use headgate::{Algorithm, FailMode, Limit, LimitError, Outcome};
 
 use super::{
     file::{DescriptorEntry, RateLimitEntry},
+    metadata::Metadata,
     unit::Unit,
 };
 use crate::{config::Problem, metrics::EnvoySeries};
@@ -19,6 +20,8 @@ pub(crate) struct Rule {
     /// It denies only together with all others of its kind.
     pub(super) quota: bool,
     pub(super) fail_mode: Option<FailMode>,
+    /// What Envoy is told while it has room.
+    pub(super) metadata: Option<Metadata>,
     /// Its name in metrics: keys, and values that stand in the file.
     pub(super) label: String,
     /// Whether metrics name values that callers sent, too.
@@ -31,14 +34,17 @@ pub(crate) struct Rule {
 #[derive(Debug)]
 pub(super) enum Amount {
     Unlimited,
-    /// A rate of nothing denies without asking anybody.
-    Nothing(Rate),
-    Some {
-        rate: Rate,
-        limit: Limit,
-        /// What its counters' names end with: another way of counting starts anew.
-        suffix: String,
-    },
+    Limited(Counted),
+}
+
+/// A rate, and how it is counted.
+#[derive(Debug)]
+pub(super) struct Counted {
+    pub(super) rate: Rate,
+    /// Of a rate of nothing, one of 1: whether anybody wanted something.
+    pub(super) limit: Limit,
+    /// What its counters' names end with: another way of counting starts anew.
+    pub(super) suffix: String,
 }
 
 /// So many in so long.
@@ -79,6 +85,7 @@ impl Rule {
             shadow: shadow || entry.shadow_mode,
             quota: entry.quota_mode,
             fail_mode: limit.fail_mode.map(crate::config::FailModeName::get),
+            metadata: entry.metadata.clone().filter(|metadata| !metadata.is_empty()),
             label,
             detail,
             series: OnceLock::new(),
@@ -94,6 +101,7 @@ impl Rule {
             shadow: false,
             quota: false,
             fail_mode: None,
+            metadata: None,
             label: "override".to_owned(),
             detail: Detail::None,
             series: OnceLock::new(),
@@ -102,14 +110,23 @@ impl Rule {
 
     /// The rate, unless there is none.
     pub(crate) const fn rate(&self) -> Option<Rate> {
-        match self.amount {
+        match &self.amount {
             Amount::Unlimited => None,
-            Amount::Nothing(rate) | Amount::Some { rate, .. } => Some(rate),
+            Amount::Limited(counted) => Some(counted.rate),
         }
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Its keys, and values that stand in the file.
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
+    pub(crate) const fn metadata(&self) -> Option<&Metadata> {
+        self.metadata.as_ref()
     }
 }
 
@@ -132,14 +149,10 @@ impl Amount {
         let wrong =
             |key: &str, message: &str| Err(Problem::new(format!("rate_limit{key}"), message));
         if limit.unlimited {
-            return match limit {
-                RateLimitEntry { unit: Some(_), .. } => {
-                    wrong(".unit", "unlimited has no unit: remove one or the other")
-                }
-                RateLimitEntry { requests_per_unit: Some(n), .. } if n.get() > 0 => {
-                    wrong(".requests_per_unit", "unlimited has no number: remove one or the other")
-                }
-                _ => Ok(Self::Unlimited),
+            return match limit.unit {
+                Some(_) => wrong(".unit", "unlimited has no unit: remove one or the other"),
+                // As in envoyproxy/ratelimit, a number beside it means nothing.
+                None => Ok(Self::Unlimited),
             };
         }
         let Some(unit) = limit.unit else {
@@ -157,15 +170,34 @@ impl Amount {
     }
 
     fn of(rate: Rate, algorithm: Algorithm, burst: Option<u64>) -> Result<Self, LimitError> {
-        if rate.requests == 0 {
-            return Ok(Self::Nothing(rate));
-        }
+        let algorithm = if rate.requests == 0 { Algorithm::FixedWindow } else { algorithm };
         let window = rate.unit.window(rate.times);
-        let mut limit = Limit::new(algorithm, rate.requests.into(), window)?;
-        if let Some(burst) = burst {
+        let mut limit = Limit::new(algorithm, rate.requests.max(1).into(), window)?;
+        if let Some(burst) = burst.filter(|_| rate.requests > 0) {
             limit = limit.with_burst(burst)?;
         }
         let suffix = format!(":{algorithm}:{}", window.as_secs());
-        Ok(Self::Some { rate, limit, suffix })
+        Ok(Self::Limited(Counted { rate, limit, suffix }))
+    }
+}
+
+// === impl Counted ===
+
+impl Counted {
+    /// How much there ever is.
+    pub(super) const fn capacity(&self) -> u64 {
+        if self.rate.requests == 0 { 0 } else { self.limit.capacity() }
+    }
+
+    /// How long until everything is back.
+    pub(super) fn until_reset(&self, outcome: &Outcome) -> Duration {
+        // A fixed window ends whether or not anything was taken from it.
+        match (self.limit.algorithm(), self.limit.window()) {
+            (Algorithm::FixedWindow, Some(window)) => {
+                let window = window.as_micros() as u64;
+                Duration::from_micros(window - outcome.at.as_micros() % window)
+            }
+            _ => outcome.reset_after,
+        }
     }
 }

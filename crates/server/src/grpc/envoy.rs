@@ -1,5 +1,6 @@
 //! `envoy.service.ratelimit.v3.RateLimitService`: from Envoy's messages to the use case and back.
 
+mod metadata;
 mod wire;
 
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub(crate) struct EnvoySurface {
     pub(crate) limits: EnvoyLimits,
     pub(crate) needs_token: bool,
     pub(crate) headers: ResponseHeaders,
+    /// Whether answers carry metadata.
+    pub(crate) dynamic_metadata: bool,
 }
 
 /// The use case, as Envoy calls it.
@@ -51,7 +54,11 @@ impl RateLimitService for EnvoyHandlers {
         }
         let question = question(request.get_ref())?;
         let verdict = envoy.limits.decide(&question).await.map_err(CallError::from)?;
-        Ok(Response::new(wire::answer(&verdict, envoy.headers)))
+        let mut answer = wire::answer(&verdict, envoy.headers);
+        if envoy.dynamic_metadata {
+            answer.dynamic_metadata = Some(metadata::of(request.get_ref(), &verdict));
+        }
+        Ok(Response::new(answer))
     }
 }
 

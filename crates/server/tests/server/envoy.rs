@@ -2,21 +2,24 @@
 
 mod client;
 mod hits;
+mod metadata;
 mod proxy;
 mod refusals;
 mod reload;
 mod semantics;
 mod settings;
 mod stores;
+mod upstream;
 
 use crate::harness::Server;
 
 /// The fixtures: every case that the configuration format has.
 const DOMAINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/server/envoy/domains");
 
-/// A server that answers Envoy by the fixtures.
+/// A server that answers Envoy by the fixtures, and tells clients when to come back.
 async fn start(keys: &[(&str, &str)]) -> Server {
-    start_with(DOMAINS, keys).await
+    let told = [("envoy.response_headers", "retry_after")];
+    start_with(DOMAINS, &[&told, keys].concat()).await
 }
 
 async fn start_with(folder: &str, keys: &[(&str, &str)]) -> Server {

@@ -1,7 +1,5 @@
 //! Envoy's messages.
 
-use std::time::Duration;
-
 use crate::{
     config::ResponseHeaders,
     envoy::{
@@ -113,7 +111,7 @@ fn status(status: &Status) -> DescriptorStatus {
     });
     DescriptorStatus {
         code: code(status.over).into(),
-        duration_until_reset: limit.is_some().then(|| duration(status.reset_after)),
+        duration_until_reset: limit.is_some().then(|| whole_seconds(status.reset_after_secs())),
         current_limit: limit,
         limit_remaining: u32::try_from(status.remaining).unwrap_or(u32::MAX),
     }
@@ -131,9 +129,9 @@ const fn unit(unit: Unit) -> rate_limit::Unit {
     }
 }
 
-fn duration(duration: Duration) -> prost_types::Duration {
-    let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
-    prost_types::Duration { seconds, nanos: duration.subsec_nanos() as i32 }
+/// Envoy's headers show whole seconds, and drop what is beyond.
+fn whole_seconds(seconds: u64) -> prost_types::Duration {
+    prost_types::Duration { seconds: i64::try_from(seconds).unwrap_or(i64::MAX), nanos: 0 }
 }
 
 fn response_headers(verdict: &Verdict, wanted: ResponseHeaders) -> Vec<HeaderValue> {

@@ -72,8 +72,8 @@ async fn descriptors_of_one_counter_are_added_up() {
     let client = Client::connect(server.grpc_address).await;
     let files = |path: &'static str| of(&[("path", path)]);
     let answer = client.ask("edge", &[files("/files/a"), files("/files/b")]).await;
-    assert_eq!((answer.is_over(), answer.each()), (false, vec![(false, 0), (false, 0)]));
+    assert_eq!((answer.is_over(), answer.each()), (false, vec![(false, 1), (false, 0)]));
     let same = [of(&[("address", "192.0.2.9")]), taking(2, &[("address", "192.0.2.9")])];
-    assert_eq!(client.ask("edge", &same).await.each(), [(false, 0), (false, 0)]);
+    assert_eq!(client.ask("edge", &same).await.each(), [(false, 2), (false, 0)]);
     assert!(client.ask("edge", &same[..1]).await.is_over());
 }

@@ -115,7 +115,7 @@ async fn files_that_make_no_sense_stop_the_start() {
         ),
         (
             "domain: a\ndescriptors:\n  - key: k\n    value: v\n    share_threshold: true\n",
-            "descriptors[0].share_threshold (FILE:5): only a value that ends with *",
+            "descriptors[0].share_threshold (FILE:5): only a value with a wildcard (*)",
         ),
     ] {
         let folder = tempfile::tempdir().unwrap();

@@ -3,8 +3,9 @@
 use std::slice;
 
 use super::{
+    DOMAINS,
     client::{Client, of, taking},
-    counted, metric, start,
+    counted, metric, start, start_with,
 };
 
 #[tokio::test]
@@ -34,6 +35,36 @@ async fn a_charge_that_does_not_fit_uses_up_what_is_left_where_denials_consume()
 }
 
 #[tokio::test]
+async fn a_charge_above_the_whole_limit_uses_up_what_is_left_where_denials_consume() {
+    let (look, charge) = (taking(0, &[("path", "/a")]), taking(150, &[("path", "/a")]));
+    for (denied, after) in [("none", (false, 100)), ("all", (true, 0))] {
+        let server = start(&[("envoy.denied_consumes", denied)]).await;
+        let client = Client::connect(server.grpc_address).await;
+        let ask = async |it| client.ask("edge", slice::from_ref(it)).await.each()[0];
+        assert_eq!(ask(&look).await, (false, 100), "{denied}");
+        assert_eq!(ask(&charge).await, (true, after.1), "{denied}");
+        assert_eq!(ask(&look).await, after, "{denied}");
+        assert_eq!(ask(&charge).await, (true, after.1), "{denied}");
+    }
+}
+
+#[tokio::test]
+async fn in_quota_mode_limits_deny_only_together() {
+    let server = start(&[("envoy.quota_mode", "true")]).await;
+    let client = Client::connect(server.grpc_address).await;
+    let (mail, path) = (of(&[("mailbox", "m1")]), of(&[("address", "192.0.2.1")]));
+    let banned = of(&[("address", "203.0.113.9")]);
+    assert!(client.ask("edge", slice::from_ref(&banned)).await.is_over());
+    let answer = client.ask("edge", &[banned.clone(), path.clone()]).await;
+    assert_eq!((answer.is_over(), answer.each()), (false, vec![(true, 0), (false, 2)]));
+    // What nothing is configured for has room, too.
+    assert!(!client.ask("edge", &[banned.clone(), of(&[("nothing", "x")])]).await.is_over());
+    // What is unlimited is not a quota.
+    assert!(client.ask("edge", &[banned, of(&[("partner", "p")])]).await.is_over());
+    assert!(!client.ask("mail", &[mail]).await.is_over());
+}
+
+#[tokio::test]
 async fn in_shadow_mode_everything_passes_and_is_counted() {
     let server = start(&[("envoy.shadow_mode", "true")]).await;
     let client = Client::connect(server.grpc_address).await;
@@ -49,10 +80,15 @@ async fn in_shadow_mode_everything_passes_and_is_counted() {
 
 #[tokio::test]
 async fn headers_are_those_that_are_wanted() {
-    for (wanted, retry, limit) in
-        [("none", false, false), ("retry_after", true, false), ("all", true, true)]
-    {
-        let server = start(&[("envoy.response_headers", wanted)]).await;
+    for (wanted, retry, limit) in [
+        ("default", false, false),
+        ("none", false, false),
+        ("retry_after", true, false),
+        ("all", true, true),
+    ] {
+        let keys = [("envoy.response_headers", wanted)];
+        let keys = if wanted == "default" { &[][..] } else { &keys };
+        let server = start_with(DOMAINS, keys).await;
         let client = Client::connect(server.grpc_address).await;
         let user = [of(&[("service", "auth"), ("user", "paying")]), of(&[("path", "/a")])];
         let answer = client.ask("edge", &user).await;

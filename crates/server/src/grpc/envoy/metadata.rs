@@ -1,0 +1,90 @@
+//! The metadata of an answer: what was asked, what limits with room say, and what denied.
+
+use prost_types::{ListValue, Struct, Value, value::Kind};
+
+use crate::{
+    envoy::{Metadata, Status, Verdict},
+    grpc::proto::envoy::{
+        extensions::common::ratelimit::v3::{
+            RateLimitDescriptor, rate_limit_descriptor::RateLimitOverride,
+        },
+        service::ratelimit::v3::RateLimitRequest,
+        r#type::v3::RateLimitUnit,
+    },
+};
+
+/// The fields of envoyproxy/ratelimit, and `denied`.
+pub(super) fn of(request: &RateLimitRequest, verdict: &Verdict) -> Struct {
+    let descriptors = request.descriptors.iter().map(descriptor).collect();
+    let mut fields = vec![("domain", text(&request.domain)), ("descriptors", list(descriptors))];
+    if request.hits_addend != 0 {
+        fields.push(("hitsAddend", number(request.hits_addend.into())));
+    }
+    let told = told(verdict);
+    if !told.is_empty() {
+        fields.push(("metadata", of_kind(Kind::StructValue(told.0))));
+    }
+    let denied: Vec<Value> = verdict.statuses.iter().enumerate().filter_map(denial).collect();
+    if !denied.is_empty() {
+        fields.push(("denied", list(denied)));
+    }
+    section(fields)
+}
+
+/// What the limits say that have room, the first of them first.
+fn told(verdict: &Verdict) -> Metadata {
+    let mut all = Metadata::default();
+    let passed = verdict.statuses.iter().filter(|status| !status.over);
+    let rules = passed.filter_map(|status| status.rule.as_ref().filter(|it| it.rate().is_some()));
+    for metadata in rules.filter_map(|rule| rule.metadata()) {
+        all.merge(metadata);
+    }
+    all
+}
+
+/// Which descriptor has no room, and the limit that says so.
+fn denial((place, status): (usize, &Status)) -> Option<Value> {
+    let rule = status.rule.as_ref().filter(|_| status.over)?;
+    let mut fields = vec![("descriptor", number(place as f64)), ("rule", text(rule.label()))];
+    if !rule.name().is_empty() {
+        fields.push(("name", text(rule.name())));
+    }
+    Some(of_kind(Kind::StructValue(section(fields))))
+}
+
+fn descriptor(wire: &RateLimitDescriptor) -> Value {
+    let entries = wire.entries.iter().map(|entry| text(&format!("{}={}", entry.key, entry.value)));
+    let mut fields = vec![("entries", list(entries.collect()))];
+    if let Some(limit) = &wire.limit {
+        fields.push(("limit", text(&shown(limit))));
+    }
+    if let Some(hits) = wire.hits_addend {
+        fields.push(("hitsAddend", number(hits as f64)));
+    }
+    of_kind(Kind::StructValue(section(fields)))
+}
+
+fn shown(limit: &RateLimitOverride) -> String {
+    let unit = RateLimitUnit::try_from(limit.unit).map_or("UNKNOWN", |unit| unit.as_str_name());
+    format!("requests_per_unit:{} unit:{unit}", limit.requests_per_unit)
+}
+
+fn section(fields: Vec<(&str, Value)>) -> Struct {
+    Struct { fields: fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect() }
+}
+
+fn list(values: Vec<Value>) -> Value {
+    of_kind(Kind::ListValue(ListValue { values }))
+}
+
+fn text(text: &str) -> Value {
+    of_kind(Kind::StringValue(text.to_owned()))
+}
+
+const fn number(number: f64) -> Value {
+    of_kind(Kind::NumberValue(number))
+}
+
+const fn of_kind(kind: Kind) -> Value {
+    Value { kind: Some(kind) }
+}

@@ -1,0 +1,147 @@
+//! Answers that clients of envoyproxy/ratelimit rely on.
+
+use std::slice;
+
+use super::{
+    client::{
+        Answer, Client,
+        envoy::{
+            extensions::common::ratelimit::v3::RateLimitDescriptor,
+            service::ratelimit::v3::rate_limit_response::rate_limit::Unit,
+        },
+        of, taking,
+    },
+    counted, metric, start,
+};
+
+const DOMAIN: &str = "upstream";
+
+/// The seconds until a descriptor's limit is reset, which are whole.
+fn reset(answer: &Answer, place: usize) -> i64 {
+    let reset = answer.0.statuses[place].duration_until_reset.unwrap();
+    assert_eq!(reset.nanos, 0, "{answer:?}");
+    reset.seconds
+}
+
+/// How many a limit allows, which shows which one it is.
+fn allows(answer: &Answer) -> u32 {
+    answer.0.statuses[0].current_limit.as_ref().unwrap().requests_per_unit
+}
+
+#[tokio::test]
+async fn resets_are_whole_seconds_rounded_up() {
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
+    for hits in [1, 0, 1_000_000] {
+        let answer = client.ask(DOMAIN, &[taking(hits, &[("every_second", "x")])]).await;
+        assert_eq!(reset(&answer, 0), 1, "{hits}");
+    }
+}
+
+#[tokio::test]
+async fn a_look_at_an_untouched_counter_says_when_its_window_ends() {
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
+    let both = [taking(0, &[("few", "untouched")]), of(&[("few", "touched")])];
+    let answer = client.ask(DOMAIN, &both).await;
+    assert_eq!((answer.is_over(), answer.each()), (false, vec![(false, 3), (false, 2)]));
+    assert_eq!(reset(&answer, 0), reset(&answer, 1));
+    assert!(reset(&answer, 0) > 0);
+}
+
+#[tokio::test]
+async fn a_limit_of_nothing_denies_what_takes_and_looks_that_come_after_it() {
+    for denied in ["none", "all"] {
+        let server = start(&[("envoy.denied_consumes", denied)]).await;
+        let client = Client::connect(server.grpc_address).await;
+        let banned = [("banned", "x")];
+        let (look, take) = ([taking(0, &banned)], [of(&banned)]);
+        assert_eq!(client.ask(DOMAIN, &look).await.each(), [(false, 0)], "{denied}");
+        for _ in 0..2 {
+            let answer = client.ask(DOMAIN, &take).await;
+            assert_eq!((answer.is_over(), answer.each()), (true, vec![(true, 0)]), "{denied}");
+            assert_eq!((allows(&answer), answer.header("retry-after")), (0, None), "{denied}");
+            let limit = answer.0.statuses[0].current_limit.as_ref().unwrap();
+            assert_eq!(limit.unit(), Unit::Year);
+            assert!(reset(&answer, 0) > 0);
+        }
+        assert_eq!(client.ask(DOMAIN, &look).await.each(), [(true, 0)], "{denied}");
+        // Others are not concerned.
+        let other = [taking(0, &[("banned", "y")])];
+        assert_eq!(client.ask(DOMAIN, &other).await.each(), [(false, 0)], "{denied}");
+    }
+}
+
+#[tokio::test]
+async fn a_descriptor_that_comes_twice_takes_twice_one_after_the_other() {
+    let twice =
+        |hits| -> [RateLimitDescriptor; 2] { [of(&[("few", "x")]), taking(hits, &[("few", "x")])] };
+    for (denied, first, after) in [("none", 1, 1), ("all", 0, 0)] {
+        let server = start(&[("envoy.denied_consumes", denied)]).await;
+        let client = Client::connect(server.grpc_address).await;
+        let answer = client.ask(DOMAIN, &twice(1)).await;
+        assert_eq!((answer.is_over(), answer.each()), (false, vec![(false, 2), (false, 1)]));
+        // The first has room for the one that is left; the second has not.
+        let answer = client.ask(DOMAIN, &twice(1)).await;
+        let expected = vec![(false, first), (true, after)];
+        assert_eq!((answer.is_over(), answer.each()), (true, expected), "{denied}");
+        let look = [taking(0, &[("few", "x")])];
+        assert_eq!(client.ask(DOMAIN, &look).await.each(), [(after == 0, after)], "{denied}");
+    }
+    // More than there ever is, together.
+    for (denied, left) in [("none", [3, 3]), ("all", [2, 0])] {
+        let server = start(&[("envoy.denied_consumes", denied)]).await;
+        let client = Client::connect(server.grpc_address).await;
+        let answer = client.ask(DOMAIN, &twice(3)).await;
+        let expected = vec![(false, left[0]), (true, left[1])];
+        assert_eq!((answer.is_over(), answer.each()), (true, expected), "{denied}");
+    }
+}
+
+#[tokio::test]
+async fn a_number_beside_unlimited_means_nothing_and_nothing_replaces_it() {
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
+    let both = [of(&[("free", "x")]), of(&[("instead", "x")])];
+    for left in [9, 8] {
+        let answer = client.ask(DOMAIN, &both).await;
+        assert_eq!(answer.each(), [(false, u32::MAX), (false, left)]);
+        assert!(answer.0.statuses[0].current_limit.is_none());
+    }
+}
+
+#[tokio::test]
+async fn wildcards_stand_anywhere_and_the_first_in_the_file_is_chosen() {
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
+    for (path, limit) in [
+        ("/v1/users/action", 3),
+        ("/v1/7/action", 1),
+        ("/v1//action", 1),
+        ("/v1/7/other", 2),
+        ("/v1/action", 2),
+        // A pattern itself is a value like others.
+        ("/v1/*", 2),
+        ("/v2/7/action", 10),
+    ] {
+        let answer = client.ask(DOMAIN, &[of(&[("path", path)])]).await;
+        assert_eq!(allows(&answer), limit, "{path}");
+        // Each value counts by itself.
+        assert_eq!(answer.each(), [(false, limit - 1)], "{path}");
+    }
+    let unlimited = client.ask(DOMAIN, &[of(&[("host", "example.com")])]).await;
+    assert!(unlimited.0.statuses[0].current_limit.is_none());
+}
+
+#[tokio::test]
+async fn values_that_share_a_threshold_share_a_counter_and_its_numbers() {
+    let server = start(&[]).await;
+    let client = Client::connect(server.grpc_address).await;
+    for (host, left) in [("a.example.com", 1), ("b.c.example.com", 0)] {
+        let descriptor = of(&[("host", host)]);
+        assert_eq!(client.ask(DOMAIN, slice::from_ref(&descriptor)).await.each(), [(false, left)]);
+    }
+    assert!(client.ask(DOMAIN, &[of(&[("host", "d.example.com")])]).await.is_over());
+    let number = counted(DOMAIN, "host_*.example.com", "over_limit");
+    assert_eq!(metric(&server, &number).await, Some(1));
+}
