@@ -10,6 +10,7 @@
 //! - [`Nginx`]: with its Lua module, for plugins of gateways;
 //! - [`Helm`]: makes and checks the objects of a chart;
 //! - [`Envoy`]: the proxy, with a configuration of the test's own;
+//! - [`RatelimitTests`]: the integration tests of envoyproxy/ratelimit, against any `headgate`;
 //! - [`Schemathesis`]: requests that an HTTP API's own description says it accepts, or refuses;
 //! - [`Browser`]: Chromium, driven by scripts;
 //! - [`SmallDisk`]: a disk that a test can fill;
@@ -47,6 +48,7 @@ mod nginx;
 mod port;
 mod postgres;
 mod process;
+mod ratelimit_tests;
 mod redis;
 mod schemathesis;
 mod sentinel;
@@ -65,6 +67,7 @@ pub use self::{
     nginx::Nginx,
     port::free_port,
     postgres::{Database, Postgres, PostgresBuilder},
+    ratelimit_tests::RatelimitTests,
     redis::{FakeClock, Redis, RedisBuilder, SharedRedis, skewed_clock},
     schemathesis::Schemathesis,
     sentinel::Sentinel,

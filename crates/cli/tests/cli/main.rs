@@ -22,6 +22,7 @@ mod memory;
 mod quota;
 mod quota_chaos;
 mod quota_clock;
+mod ratelimit_tests;
 mod request_id;
 mod rolling;
 mod rules;

@@ -1,0 +1,167 @@
+package headgate_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+	"testing"
+
+	descriptors "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	gostats "github.com/lyft/gostats"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/envoyproxy/ratelimit/src/config"
+	"github.com/envoyproxy/ratelimit/src/service_cmd/runner"
+	"github.com/envoyproxy/ratelimit/src/settings"
+	"github.com/envoyproxy/ratelimit/test/common"
+	mockstats "github.com/envoyproxy/ratelimit/test/mocks/stats"
+)
+
+// The folders that hold limits, and a page with examples.
+var (
+	folders = []string{"test/config", "test/integration/runtime", "examples/ratelimit"}
+	example = regexp.MustCompile("(?s)```yaml\n(domain:.*?)```")
+)
+
+// TestFiles asks both services about every file: whether it can be used, and the limit of each descriptor.
+func TestFiles(t *testing.T) {
+	root := os.Getenv("HEADGATE_FILES")
+	for name, text := range files(t, root) {
+		t.Run(name, func(t *testing.T) {
+			theirs, yaml, err := load(name, text)
+			folder := t.TempDir()
+			path := filepath.Join(folder, "file.yaml")
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			said, refused := exec.Command(os.Getenv("HEADGATE_BINARY"), "import", "envoy", path).CombinedOutput()
+			switch {
+			case (err != nil) != (refused != nil):
+				t.Errorf("envoyproxy/ratelimit says %v, Headgate:\n%s", err, said)
+			case err == nil:
+				compare(t, folder, theirs, yaml)
+			}
+			common.Note("file", !t.Failed())
+		})
+	}
+}
+
+// The files by their names.
+func files(t *testing.T, root string) map[string]string {
+	all := map[string]string{}
+	for _, folder := range folders {
+		err := filepath.Walk(filepath.Join(root, folder), func(path string, _ os.FileInfo, err error) error {
+			if err != nil || filepath.Ext(path) != ".yaml" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			all[strings.TrimPrefix(path, root+"/")] = string(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for place, found := range example.FindAllSubmatch(page, -1) {
+		all[fmt.Sprintf("README.md example %02d", place+1)] = string(found[1])
+	}
+	return all
+}
+
+// What envoyproxy/ratelimit says of a file. It panics where it cannot use one.
+func load(name, text string) (limits config.RateLimitConfig, yaml *config.YamlRoot, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("%v", reason)
+		}
+	}()
+	yaml = config.ConfigFileContentToYaml(name, text)
+	stats := mockstats.NewMockStatManager(gostats.NewStore(gostats.NewNullSink(), false))
+	files := []config.RateLimitConfigToLoad{{Name: name, ConfigYaml: yaml}}
+	return config.NewRateLimitConfigImpl(files, stats, false), yaml, nil
+}
+
+// Asks both for the limit of every descriptor that the file names, and of some that it does not.
+func compare(t *testing.T, folder string, theirs config.RateLimitConfig, yaml *config.YamlRoot) {
+	s := settings.Settings{RuntimePath: folder, GrpcPort: common.FreePort()}
+	headgate := runner.NewRunner(s)
+	defer headgate.Stop()
+	conn, err := grpc.NewClient(fmt.Sprintf("127.0.0.1:%d", s.GrpcPort), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	client := service.NewRateLimitServiceClient(conn)
+	for _, descriptor := range paths(yaml.Descriptors, nil) {
+		descriptor.HitsAddend = wrapperspb.UInt64(0)
+		request := service.RateLimitRequest{Domain: yaml.Domain, Descriptors: []*descriptors.RateLimitDescriptor{descriptor}}
+		response, err := client.ShouldRateLimit(context.Background(), &request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit := theirs.GetLimit(context.Background(), yaml.Domain, descriptor)
+		if expected, got := wanted(limit), answered(response.Statuses[0]); expected != got {
+			t.Errorf("%v: envoyproxy/ratelimit has %s, Headgate %s", descriptor.Entries, expected, got)
+		}
+	}
+}
+
+func wanted(limit *config.RateLimit) string {
+	switch {
+	case limit == nil:
+		return "no limit"
+	case limit.Unlimited:
+		return "unlimited"
+	default:
+		return fmt.Sprintf("%d per %s, name %q", limit.Limit.RequestsPerUnit, limit.Limit.Unit, limit.Limit.Name)
+	}
+}
+
+func answered(status *service.RateLimitResponse_DescriptorStatus) string {
+	switch limit := status.CurrentLimit; {
+	case limit == nil && status.LimitRemaining == 0:
+		return "no limit"
+	case limit == nil:
+		return "unlimited"
+	default:
+		return fmt.Sprintf("%d per %s, name %q", limit.RequestsPerUnit, limit.Unit, limit.Name)
+	}
+}
+
+// Descriptors of every depth: each key with the values that stand in the file, with what wildcards at their end stand
+// for, and with one that the file does not know.
+func paths(list []config.YamlDescriptor, above []*descriptors.RateLimitDescriptor_Entry) []*descriptors.RateLimitDescriptor {
+	var all []*descriptors.RateLimitDescriptor
+	for _, entry := range list {
+		values := map[string]bool{entry.Value: true, "unknown": true, "": true}
+		if prefix, ok := strings.CutSuffix(entry.Value, "*"); ok {
+			values[prefix], values[prefix+"x"] = true, true
+		}
+		sorted := []string{}
+		for value := range values {
+			sorted = append(sorted, value)
+		}
+		sort.Strings(sorted)
+		for _, value := range sorted {
+			path := append(append([]*descriptors.RateLimitDescriptor_Entry{}, above...),
+				&descriptors.RateLimitDescriptor_Entry{Key: entry.Key, Value: value})
+			deeper := append(append([]*descriptors.RateLimitDescriptor_Entry{}, path...),
+				&descriptors.RateLimitDescriptor_Entry{Key: "beyond", Value: "x"})
+			all = append(all, &descriptors.RateLimitDescriptor{Entries: path}, &descriptors.RateLimitDescriptor{Entries: deeper})
+			all = append(all, paths(entry.Descriptors, path)...)
+		}
+	}
+	return all
+}

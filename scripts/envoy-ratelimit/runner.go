@@ -1,0 +1,132 @@
+// Package runner starts Headgate where the tests of envoyproxy/ratelimit start that service: it takes the place of the
+// package of this name, so that the tests are compiled as they are written.
+package runner
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/envoyproxy/ratelimit/src/settings"
+	"github.com/envoyproxy/ratelimit/test/common"
+)
+
+// Longer than any start takes that is not stuck, also on a busy machine.
+const startTimeout = time.Minute
+
+// Runner is a Headgate that answers as the settings say.
+type Runner struct {
+	process *exec.Cmd
+	folder  string
+	url     string
+	stopped chan struct{}
+}
+
+// NewRunner starts Headgate, and returns when it answers.
+func NewRunner(s settings.Settings) Runner {
+	waitForMinute()
+	folder, err := os.MkdirTemp("", "headgate-envoy-ratelimit-")
+	check(err)
+	port := common.FreePort()
+	process := exec.Command(os.Getenv("HEADGATE_BINARY"), "serve")
+	process.Env = environment(s, port, folder)
+	process.Dir = folder
+	log, err := os.Create(filepath.Join(folder, "log"))
+	check(err)
+	defer log.Close()
+	process.Stdout, process.Stderr = log, log
+	// It must not outlive tests that are killed.
+	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	check(process.Start())
+	r := Runner{process, folder, fmt.Sprintf("http://127.0.0.1:%d", port), make(chan struct{})}
+	for deadline := time.Now().Add(startTimeout); !r.isReady(); {
+		if time.Now().After(deadline) {
+			said, _ := os.ReadFile(log.Name())
+			panic(fmt.Sprintf("Headgate does not answer within %v:\n%s", startTimeout, said))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return r
+}
+
+// Run returns when the runner is stopped: Headgate runs already.
+func (r *Runner) Run() {
+	<-r.stopped
+}
+
+// Stop ends Headgate, and removes what it has written.
+func (r *Runner) Stop() {
+	r.process.Process.Kill()
+	r.process.Wait()
+	os.RemoveAll(r.folder)
+	close(r.stopped)
+}
+
+// GetStatsStore returns the statistics, which are Headgate's metrics.
+func (r *Runner) GetStatsStore() Store {
+	return Store{r.url + "/metrics"}
+}
+
+func (r *Runner) isReady() bool {
+	response, err := http.Get(r.url + "/readyz")
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// Headgate's configuration for these settings.
+func environment(s settings.Settings, port int, folder string) []string {
+	files, err := filepath.Abs(filepath.Join(s.RuntimePath, s.RuntimeSubdirectory, s.RuntimeAppDirectory))
+	check(err)
+	denied := "all"
+	if s.StopCacheKeyIncrementWhenOverlimit {
+		denied = "none"
+	}
+	keys := map[string]string{
+		"server.port":                   fmt.Sprint(port),
+		"server.grpc_port":              fmt.Sprint(s.GrpcPort),
+		"server.data_dir":               filepath.Join(folder, "data"),
+		"envoy.enabled":                 "true",
+		"envoy.config_dir":              files,
+		"envoy.reload_interval_seconds": "1",
+		"envoy.denied_consumes":         denied,
+		"redis.timeout_ms":              "30000",
+	}
+	if address, ok := common.RedisAddress(s.RedisUrl); ok && s.BackendType == "redis" {
+		keys["redis.url"] = "redis://" + address
+		if s.RedisAuth != "" {
+			keys["redis.url"] = "redis://:" + s.RedisAuth + "@" + address
+		}
+		keys["redis.key_prefix"] = s.CacheKeyPrefix
+	}
+	variables := []string{}
+	for key, value := range keys {
+		if value != "" {
+			name := strings.ToUpper(strings.ReplaceAll(key, ".", "__"))
+			variables = append(variables, "HEADGATE__"+name+"="+value)
+		}
+	}
+	return variables
+}
+
+// Waits until the minute has some seconds left: the tests count in minutes, and expect that none ends meanwhile.
+func waitForMinute() {
+	const needed = 12 * time.Second
+	now := time.Now()
+	if left := now.Truncate(time.Minute).Add(time.Minute).Sub(now); left < needed {
+		time.Sleep(left)
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
