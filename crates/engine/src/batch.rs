@@ -187,6 +187,8 @@ mod tests {
         let space = Space::new("", "b");
         let same = Batch::new([check(key("ab")), check(key("a").within(&space))]);
         assert_eq!(same.map(|_| ()), Err(BatchError::DuplicateKey("ab".into())));
+        let other = Batch::new([check(key("ac")), check(key("a").within(&space))]);
+        assert_eq!(other.map(|_| ()), Ok(()), "as long as the other, and not the same");
         let names: Vec<String> = (0..=Batch::MAX_CHECKS).map(|i| i.to_string()).collect();
         let many = Batch::new(names.iter().map(|name| check(key(name))));
         assert_eq!(many.map(|_| ()), Err(BatchError::TooMany(Batch::MAX_CHECKS + 1)));

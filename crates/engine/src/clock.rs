@@ -87,10 +87,7 @@ impl SystemClock {
     fn look_at_wall_clock(&self, elapsed: u64) {
         self.look_again_at.store(elapsed + REANCHOR_EVERY, Relaxed);
         let seen = wall_micros() - elapsed as i64;
-        let held = self.anchor.load(Relaxed);
-        if seen > held || held - seen > REANCHOR_EVERY as i64 {
-            self.anchor.store(seen, Relaxed);
-        }
+        self.anchor.store(follow(self.anchor.load(Relaxed), seen), Relaxed);
     }
 }
 
@@ -114,6 +111,12 @@ impl Clock for SystemClock {
     fn steady(&self) -> u64 {
         micros(self.counter.raw().saturating_sub(self.origin), self.tick)
     }
+}
+
+/// The anchor after the wall clock was seen to be at `seen`: see [`SystemClock`].
+const fn follow(held: i64, seen: i64) -> i64 {
+    let is_slightly_ahead = seen <= held && held - seen <= REANCHOR_EVERY as i64;
+    if is_slightly_ahead { held } else { seen }
 }
 
 #[inline]
@@ -190,25 +193,57 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_behind_the_wall_catches_up_and_one_slightly_ahead_does_not_step_back() {
-        let clock = SystemClock::new();
-        let behind = clock.anchor.load(Relaxed) - 3_600_000_000;
-        clock.anchor.store(behind, Relaxed);
-        clock.look_at_wall_clock(0);
-        assert!(clock.anchor.load(Relaxed) > behind);
-
-        let slightly_ahead = clock.anchor.load(Relaxed) + 500_000;
-        clock.anchor.store(slightly_ahead, Relaxed);
-        clock.look_at_wall_clock(0);
-        assert_eq!(clock.anchor.load(Relaxed), slightly_ahead);
+    fn a_clock_follows_the_wall_clock_forwards_and_backwards_only_past_a_second() {
+        const SECOND: i64 = REANCHOR_EVERY as i64;
+        assert_eq!(follow(10 * SECOND, 10 * SECOND + 1), 10 * SECOND + 1);
+        assert_eq!(follow(10 * SECOND, 10 * SECOND), 10 * SECOND);
+        assert_eq!(follow(10 * SECOND, 9 * SECOND), 10 * SECOND);
+        assert_eq!(follow(10 * SECOND, 9 * SECOND - 1), 9 * SECOND - 1);
+        assert_eq!(follow(10 * SECOND, -SECOND), -SECOND);
     }
 
     #[test]
-    fn a_clock_far_ahead_of_the_wall_is_set_back() {
+    fn the_wall_clock_is_looked_at_once_a_second() {
         let clock = SystemClock::new();
-        let far_ahead = clock.anchor.load(Relaxed) + 3_600_000_000;
-        clock.anchor.store(far_ahead, Relaxed);
-        clock.look_at_wall_clock(0);
-        assert!(clock.anchor.load(Relaxed) < far_ahead);
+        clock.anchor.store(0, Relaxed);
+        let before = wall_micros();
+        clock.look_at_wall_clock(5_000_000);
+        let anchor = clock.anchor.load(Relaxed) + 5_000_000;
+        assert!((before..=wall_micros()).contains(&anchor), "{anchor} is not the wall clock's");
+        assert_eq!(clock.look_again_at.load(Relaxed), 6_000_000);
+
+        // Not before its time has come.
+        clock.anchor.store(0, Relaxed);
+        clock.look_again_at.store(u64::MAX, Relaxed);
+        assert!(clock.now().as_micros() < 3_600_000_000);
+        clock.look_again_at.store(0, Relaxed);
+        assert!(clock.now().as_micros() as i64 >= before);
+    }
+
+    #[test]
+    fn steady_time_passes() {
+        let clock = SystemClock::new();
+        assert!((0..100_000_000).any(|_| clock.steady() > 1_000), "a millisecond never passed");
+    }
+
+    #[test]
+    fn a_borrowed_or_shared_clock_shows_what_the_clock_shows() {
+        struct Fixed;
+        impl Clock for Fixed {
+            fn now(&self) -> Timestamp {
+                Timestamp::from_micros(7)
+            }
+
+            fn steady(&self) -> u64 {
+                8
+            }
+        }
+        fn shown(clock: impl Clock) -> (u64, u64) {
+            (clock.now().as_micros(), clock.steady())
+        }
+        assert_eq!(shown(&Fixed), (7, 8));
+        assert_eq!(shown(std::sync::Arc::new(Fixed)), (7, 8));
+        // One that tells only the time measures by it.
+        assert_eq!(ManualClock::new(Timestamp::from_micros(9)).steady(), 9);
     }
 }

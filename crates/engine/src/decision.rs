@@ -145,5 +145,6 @@ mod tests {
         assert_eq!(Decision::fold(&[outcome(false, 0, 1_000_001)]).retry_after_secs(), 2);
         assert_eq!(Decision::fold(&[outcome(true, 1, 0)]).retry_after_secs(), 0);
         assert_eq!(denied.reset_at_secs(), 62);
+        assert_eq!(denied.reset_after_secs(), 60);
     }
 }

@@ -143,6 +143,41 @@ fn a_breaker_does_not_mind_one_bad_key() {
     assert!(!breaker.is_open());
 }
 
+#[test]
+fn a_breaker_around_stores_with_breakers_leaves_it_to_them() {
+    let clock = Arc::new(ManualClock::new(START));
+    let store = Fragile::new(&clock);
+    store.down.store(true, Relaxed);
+    let pause = Duration::from_millis(500);
+    let inner = Arc::new(Breaker::new(Arc::clone(&store), Arc::clone(&clock)).with(3, pause));
+    assert!(!store.has_breakers() && inner.has_breakers());
+    let outer = Breaker::new(Arc::clone(&inner), Arc::clone(&clock)).with(1, pause);
+    for _ in 0..5 {
+        assert!(acquire(&outer, &limit(), FailMode::Open).is_err());
+    }
+    assert_eq!(store.asked.load(Relaxed), 3, "as often as the inner one lets through");
+    assert!(inner.is_open() && !outer.is_open());
+}
+
+#[test]
+fn errors_tell_an_outage_from_one_bad_call() {
+    let cases = [
+        // error, is_outage, is_temporary, is_unsent
+        (StoreError::unavailable(io::Error::other("gone")), true, true, false),
+        (StoreError::Timeout(Duration::from_secs(1)), true, true, false),
+        (StoreError::BreakerOpen, true, true, true),
+        (StoreError::Overloaded, false, true, true),
+        (StoreError::Contended(20), false, true, false),
+        (StoreError::Refused("OOM".into()), false, true, false),
+        (StoreError::Corrupt("a string".into()), false, false, false),
+        (StoreError::Unsupported("leases"), false, false, true),
+    ];
+    for (error, is_outage, is_temporary, is_unsent) in cases {
+        let is = (error.is_outage(), error.is_temporary(), error.is_unsent());
+        assert_eq!(is, (is_outage, is_temporary, is_unsent), "{error}");
+    }
+}
+
 fn policy(replicas: u32) -> (Arc<Fragile>, impl Store) {
     let (primary, policy, _) = policy_at(replicas);
     (primary, policy)

@@ -55,6 +55,25 @@ fn costs_are_positive_and_countable() {
     assert_eq!(Cost::new(Cost::MAX).map(Cost::get), Ok(1 << 53));
 }
 
+#[test]
+fn a_share_is_an_equal_part_of_a_limit_and_at_least_one() {
+    let parts = |n| std::num::NonZeroU32::new(n).unwrap();
+    for algorithm in Algorithm::ALL {
+        let limit = if algorithm == Algorithm::Calendar {
+            Limit::calendar(10, Period::Day, "UTC").unwrap()
+        } else {
+            Limit::new(algorithm, 10, MINUTE).unwrap()
+        };
+        assert_eq!(limit.share(parts(1)), limit);
+        let share = limit.share(parts(3));
+        assert_eq!((share.capacity(), share.window()), (3, limit.window()), "{algorithm}");
+        assert_eq!(limit.share(parts(11)).capacity(), 1, "{algorithm}");
+    }
+    let bucket = Limit::token_bucket(10, MINUTE).unwrap().with_burst(40).unwrap();
+    let expected = Limit::token_bucket(3, MINUTE).unwrap().with_burst(13).unwrap();
+    assert_eq!(bucket.share(parts(3)), expected);
+}
+
 fn calendar(period: Period, zone: &str) -> Calendar {
     let Rule::Calendar(calendar) = Limit::calendar(5, period, zone).unwrap().rule().clone() else {
         unreachable!("it was just made")
