@@ -253,9 +253,9 @@ impl Judge {
 impl QuickLimit<'_> {
     #[inline]
     pub(crate) fn take(&self, ask: &AskOfAddress<'_>) -> Quick {
-        match self.memory.acquire_numbered(ask.subject(), self.limit, Cost::ONE) {
-            Ok(outcome) if outcome.allowed => Quick::Admitted,
-            Ok(outcome) => Quick::Denied(Box::new(ask.refusal(outcome))),
+        match self.memory.admit_numbered(ask.subject(), self.limit, Cost::ONE) {
+            Ok(None) => Quick::Admitted,
+            Ok(Some(outcome)) => Quick::Denied(Box::new(ask.refusal(outcome))),
             Err(_) => Quick::Unknown,
         }
     }

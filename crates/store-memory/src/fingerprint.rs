@@ -13,11 +13,11 @@ use crate::Numbered;
 
 /// A keyed hash of a key, its algorithm and its window.
 ///
-/// The hash is a universal one (`PolymurHash`): of any two subjects that somebody thinks of without
-/// knowing its secret, at most n in 2^60 secrets give both the same fingerprint, n being the longer
-/// one's bytes. The secret is new in every store and nothing that depends on it leaves the store, so
-/// that nobody can look for two that collide. The limit's number is no part of it: a changed limit
-/// finds the same state.
+/// The hashes are universal: of any two subjects that somebody thinks of without knowing the secret,
+/// at most n in 2^60 secrets give both the same fingerprint, n being the longer one's bytes
+/// (`PolymurHash`), or one in 2^63 for subjects by number (`MultiplyShift`). The secret is new in
+/// every store and nothing that depends on it leaves the store, so that nobody can look for two that
+/// collide. The limit's number is no part of it: a changed limit finds the same state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Fingerprint(NonZeroU64);
 
@@ -30,7 +30,14 @@ pub(crate) struct Shape(u64);
 pub(crate) struct Fingerprints {
     keys: PolymurHash,
     /// Subjects by number have a secret of their own, and so nothing in common with those by key.
-    numbers: PolymurHash,
+    numbers: MultiplyShift,
+}
+
+/// The upper half of a sum of products of 128 bits, one for each word: strongly universal if the
+/// factors are random (Dietzfelbinger), and a third of what hashing the same bytes as a text costs.
+struct MultiplyShift {
+    factors: [u128; 3],
+    offset: u128,
 }
 
 impl Fingerprint {
@@ -67,11 +74,26 @@ impl Fingerprints {
 
     #[inline]
     pub(crate) fn of_number(&self, subject: Numbered, shape: Shape) -> Fingerprint {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&subject.space.to_le_bytes());
-        bytes[8..].copy_from_slice(&subject.number.to_le_bytes());
-        Fingerprint::from(self.numbers.hash_with_tweak(bytes, shape.0))
+        Fingerprint::from(self.numbers.hash([subject.space, subject.number, shape.0]))
     }
+}
+
+impl MultiplyShift {
+    #[inline]
+    fn hash(&self, words: [u64; 3]) -> u64 {
+        let [a, b, c] = self.factors;
+        let [x, y, z] = words.map(u128::from);
+        let sum = a.wrapping_mul(x).wrapping_add(b.wrapping_mul(y));
+        scatter((sum.wrapping_add(c.wrapping_mul(z)).wrapping_add(self.offset) >> 64) as u64)
+    }
+}
+
+/// Breaks up the even steps in which the products of consecutive numbers grow: they would stand in
+/// rows in a table. No two hashes become one.
+#[inline]
+const fn scatter(mut hash: u64) -> u64 {
+    hash = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash ^ (hash >> 29)
 }
 
 impl From<u64> for Fingerprint {
@@ -85,9 +107,12 @@ impl Default for Fingerprints {
     /// Under a secret of its own, from the operating system's randomness.
     fn default() -> Self {
         let random = RandomState::new();
-        let secret =
-            |n: u8| PolymurHash::from_u64x2_seed(random.hash_one([0, n]), random.hash_one([1, n]));
-        Self { keys: secret(0), numbers: secret(1) }
+        let secret = |n: u8| [random.hash_one([0, n]), random.hash_one([1, n])];
+        let wide =
+            |n: u8| secret(n).map(u128::from).into_iter().fold(0, |sum, half| sum << 64 | half);
+        let [low, high] = secret(0);
+        let numbers = MultiplyShift { factors: [1, 2, 3].map(wide), offset: wide(4) };
+        Self { keys: PolymurHash::from_u64x2_seed(low, high), numbers }
     }
 }
 
@@ -119,5 +144,34 @@ impl Shape {
 
     const fn new(algorithm: u64, window: u64) -> Self {
         Self(window << 3 | algorithm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn numbers_close_to_each_other_have_fingerprints_apart() {
+        let fingerprints = Fingerprints::default();
+        let mut seen = HashSet::new();
+        let mut low_bits = [0_u32; 64];
+        for space in 0..4 {
+            for number in 0..25_000 {
+                let subject = Numbered { space, number };
+                let fingerprint = fingerprints.of_number(subject, Shape(8));
+                seen.insert(fingerprint);
+                low_bits[fingerprint.get() as usize % 64] += 1;
+            }
+        }
+        assert_eq!(seen.len(), 100_000);
+        // 1,562 each, if they are spread evenly over the shards.
+        assert!(low_bits.iter().all(|count| (800..2_400).contains(count)), "{low_bits:?}");
+        assert_ne!(
+            fingerprints.of_number(Numbered { space: 1, number: 1 }, Shape(1)),
+            fingerprints.of_number(Numbered { space: 1, number: 1 }, Shape(2)),
+        );
     }
 }

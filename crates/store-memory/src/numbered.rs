@@ -45,6 +45,32 @@ impl<C: Clock> MemoryStore<C> {
         Ok(outcome)
     }
 
+    /// Takes `cost` as [`acquire_numbered`](Self::acquire_numbered) does, and says no more than it
+    /// must: nothing of an admission, and of a denial how the subject stands.
+    #[inline]
+    pub fn admit_numbered(
+        &self,
+        subject: Numbered,
+        limit: &Limit,
+        cost: Cost,
+    ) -> Result<Option<Outcome>, CheckError> {
+        let denied = |outcome: Outcome| Some(outcome).filter(|it| !it.allowed);
+        if let Some((bucket, shape)) = Shape::of_bucket(limit)
+            && cost.get() <= bucket.capacity()
+        {
+            match self.take(bucket, self.fingerprints.of_number(subject, shape), cost) {
+                Ok(taken) if taken.is_allowed() => return Ok(None),
+                Ok(taken) => return Ok(Some(taken.outcome(bucket, cost))),
+                Err(absent) => {
+                    if let Some(outcome) = absent.take_first(bucket, cost) {
+                        return Ok(denied(outcome));
+                    }
+                }
+            }
+        }
+        self.acquire_numbered_slowly(subject, limit, cost).map(denied)
+    }
+
     /// The long way: other algorithms, no room, and what is wrong with a check.
     #[inline(never)]
     fn acquire_numbered_slowly(

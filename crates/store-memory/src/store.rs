@@ -239,6 +239,11 @@ impl<C> fmt::Debug for MemoryStore<C> {
 // === impl Taken ===
 
 impl<S> Taken<S> {
+    #[inline]
+    pub(crate) const fn is_allowed(&self) -> bool {
+        self.allowed
+    }
+
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a fifth of a decision is calling the parts of it")]
     pub(crate) fn outcome<M: Meter<State = S>>(&self, meter: &M, cost: Cost) -> Outcome {
