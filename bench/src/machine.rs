@@ -1,6 +1,6 @@
 //! What was measured, and on what.
 
-use std::{fs, process::Command, thread};
+use std::{fs, process::Command, sync::OnceLock, thread};
 
 pub(crate) fn report() {
     println!("# Headgate's bench\n");
@@ -10,8 +10,10 @@ pub(crate) fn report() {
     println!("- compiler: {}\n", said_by("rustc", &["--version"]).unwrap_or_else(unknown));
 }
 
+/// How many cores there were at the start: parts of the bench give this process fewer.
 pub(crate) fn cores() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
 }
 
 fn commit() -> String {

@@ -216,10 +216,11 @@ impl Running {
         wait_until(Duration::from_secs(10), answers)
     }
 
-    /// The token that opens everything, which it has made.
+    /// The token that opens everything. It is made after the port is open.
     pub(crate) fn admin_token(&self) -> String {
-        let token = fs::read_to_string(self.folder.join("admin-token"));
-        token.expect("an admin token").trim().to_owned()
+        let file = self.folder.join("admin-token");
+        wait_until(Duration::from_secs(10), || file.exists());
+        fs::read_to_string(file).expect("an admin token").trim().to_owned()
     }
 
     /// Seconds that it has kept a core busy.
