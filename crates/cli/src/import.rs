@@ -8,7 +8,10 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use headgate_server::envoy::{self, Converted, Understood};
+use headgate_server::{
+    config::Problem,
+    envoy::{self, Conversion, Converted, Understood},
+};
 use thiserror::Error;
 
 use crate::{
@@ -27,8 +30,17 @@ pub(crate) struct Import {
 enum Command {
     /// Show how a file of envoyproxy/ratelimit is understood, or what is wrong with it.
     Envoy(Files),
-    /// Convert a file of Limitador's limits into one file for each namespace.
-    Limitador(Files),
+    /// Convert a file of limitador's limits into one file for each namespace.
+    Limitador(Limitador),
+}
+
+#[derive(Debug, Args)]
+struct Limitador {
+    #[command(flatten)]
+    files: Files,
+    /// Leave out limits that cannot be expressed, and list them on standard error.
+    #[arg(long)]
+    partial: bool,
 }
 
 #[derive(Debug, Args)]
@@ -52,15 +64,46 @@ pub(crate) enum ImportError {
     Unwritable { path: PathBuf, cause: io::Error },
     #[error("cannot read {}: {cause}", path.display())]
     Unreadable { path: PathBuf, cause: io::Error },
+    #[error("cannot convert every limit; use --partial to leave these out:\n  {}", listed(.0))]
+    Incomplete(Vec<Problem>),
+    #[error("cannot convert any limit:\n  {}", listed(.0))]
+    Nothing(Vec<Problem>),
+}
+
+fn listed(problems: &[Problem]) -> String {
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    lines.join("\n  ")
 }
 
 impl Import {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self.command {
             Command::Envoy(files) => files.envoy()?,
-            Command::Limitador(files) => files.limitador()?,
+            Command::Limitador(limitador) => limitador.run()?,
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+// === impl Limitador ===
+
+impl Limitador {
+    fn run(&self) -> Result<(), Failure> {
+        let Conversion { files, left_out } = envoy::convert_limitador(&self.files.file)?;
+        if !left_out.is_empty() && !self.partial {
+            return Err(ImportError::Incomplete(left_out).into());
+        }
+        if !left_out.is_empty() && files.is_empty() {
+            return Err(ImportError::Nothing(left_out).into());
+        }
+        match &self.files.to {
+            Some(folder) => self.files.write(folder, &files)?,
+            None => show(&files)?,
+        }
+        for problem in left_out {
+            writeln!(io::stderr(), "left out: {problem}")?;
+        }
+        Ok(())
     }
 }
 
@@ -78,14 +121,6 @@ impl Files {
             yaml.map_err(|cause| ImportError::Unreadable { path: self.file.clone(), cause })?;
         let domain = limits.first().map_or("domain", |limit| &limit.domain);
         self.write(folder, &[Converted { domain: domain.to_owned(), yaml }])
-    }
-
-    fn limitador(&self) -> Result<(), Failure> {
-        let converted = envoy::convert_limitador(&self.file)?;
-        match &self.to {
-            Some(folder) => self.write(folder, &converted),
-            None => Ok(show(&converted)?),
-        }
     }
 
     /// Nothing is written unless all can be.

@@ -41,6 +41,6 @@ pub(crate) use self::{
     verdict::{Status, Verdict},
 };
 pub use self::{
-    limitador::{Converted, convert as convert_limitador},
+    limitador::{Conversion, Converted, convert as convert_limitador},
     report::{Understood, check},
 };

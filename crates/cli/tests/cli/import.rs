@@ -108,6 +108,9 @@ fn limits_of_limitador_become_domains() {
     assert_eq!(printed(&output), "wrote domains/_other.yaml\nwrote domains/toystore.yaml\n");
     let toystore = fs::read_to_string(folder.path().join("domains/toystore.yaml")).unwrap();
     let expected = "\
+# Converted from limits of limitador. For each limit, let Envoy send a descriptor with these entries, in this order:
+#   method \"GET\", user_id
+#   method \"POST\", user_id
 domain: \"toystore\"
 descriptors:
   - key: \"method\"
@@ -134,24 +137,150 @@ descriptors:
     assert!(printed(&both).ends_with(&format!("---\n{expected}")), "{both:?}");
 }
 
+/// As the example that limitador ships: a limit of every request, and keys without a value.
+const EXAMPLE: &str = "\
+---
+- namespace: shop
+  max_value: 1000000
+  seconds: 60
+  conditions:
+  variables:
+- namespace: shop
+  max_value: 5
+  seconds: 60
+  conditions:
+    - \"descriptors[0]['req.method'] == 'POST'\"
+  variables:
+    - descriptors[0]['user_id']
+";
+
 #[test]
-fn limits_that_cannot_be_expressed_are_named() {
+fn an_unconditional_limit_becomes_a_generic_key() {
+    let folder = folder("limits.yaml", EXAMPLE);
+    let output = run(&folder, &["limitador", "limits.yaml", "--to", "domains"]);
+    assert_eq!(printed(&output), "wrote domains/shop.yaml\n");
+    let shop = fs::read_to_string(folder.path().join("domains/shop.yaml")).unwrap();
+    assert!(shop.contains("#   generic_key \"every_request\"\n"), "{shop}");
+    let expected = "\
+DOMAIN  DESCRIPTOR                 LIMIT               ALGORITHM     NOTES
+shop    generic_key_every_request  1000000 per minute  fixed_window
+shop    req.method_POST.user_id    5 per minute        fixed_window
+";
+    assert_eq!(printed(&run(&folder, &["envoy", "domains/shop.yaml"])), expected);
+}
+
+/// As the limits of limitador's sandbox: all paths but one, and that one.
+const SANDBOX: &str = "\
+---
+- namespace: shop
+  max_value: 10
+  seconds: 60
+  conditions:
+    - \"descriptors[0]['req.method'] == 'GET'\"
+    - \"descriptors[0]['req.path'] != '/json'\"
+  variables: []
+- namespace: shop
+  max_value: 5
+  seconds: 60
+  conditions:
+    - \"descriptors[0]['req.method'] == 'POST'\"
+    - \"descriptors[0]['req.path'] != '/json'\"
+  variables: []
+- namespace: shop
+  max_value: 50000
+  seconds: 10
+  conditions:
+    - \"descriptors[0]['req.method'] == 'GET'\"
+    - \"descriptors[0]['req.path'] == '/json'\"
+  variables: []
+";
+
+#[test]
+fn an_inequality_becomes_a_wildcard_beside_the_excluded_value() {
+    let folder = folder("limits.yaml", SANDBOX);
+    let expected = "\
+---
+# Converted from limits of limitador. For each limit, let Envoy send a descriptor with these entries, in this order:
+#   req.method \"GET\", req.path \"/json\"
+#   req.method \"GET\", req.path (any but \"/json\")
+#   req.method \"POST\", req.path (any but \"/json\")
+domain: \"shop\"
+descriptors:
+  - key: \"req.method\"
+    value: \"GET\"
+    descriptors:
+      - key: \"req.path\"
+        value: \"/json\"
+        rate_limit:
+          unit: second
+          unit_multiplier: 10
+          requests_per_unit: 50000
+      - key: \"req.path\"
+        value: \"*\"
+        share_threshold: true
+        rate_limit:
+          unit: minute
+          requests_per_unit: 10
+  - key: \"req.method\"
+    value: \"POST\"
+    descriptors:
+      - key: \"req.path\"
+        value: \"/json\"
+      - key: \"req.path\"
+        value: \"*\"
+        share_threshold: true
+        rate_limit:
+          unit: minute
+          requests_per_unit: 5
+";
+    assert_eq!(printed(&run(&folder, &["limitador", "limits.yaml"])), expected);
+}
+
+#[test]
+fn conditions_on_one_key_are_one_entry() {
     let text = "\
-- {namespace: a, max_value: 1, seconds: 1, conditions: [\"method != 'GET'\"], variables: [u]}
+- {namespace: a, max_value: 1, seconds: 1, conditions: [\"m != 'x'\", \"m != 'y'\"], variables: [m]}
+- {namespace: a, max_value: 2, seconds: 1, conditions: [\"n != 'x'\", \"n == 'y'\"], variables: [n, m]}
+";
+    let folder = folder("limits.yaml", text);
+    let output = run(&folder, &["limitador", "limits.yaml"]);
+    let printed = printed(&output);
+    assert!(printed.contains("#   m (any but \"x\", \"y\")\n#   n \"y\", m\n"), "{printed}");
+    // Each value counts by itself: it is a variable, too.
+    assert!(!printed.contains("share_threshold"), "{printed}");
+}
+
+/// Limits of which three can be expressed.
+const DIFFICULT: &str = "\
+- {namespace: a, max_value: 1, seconds: 1, conditions: [\"method.startsWith('G')\"], variables: [u]}
 - {namespace: a, max_value: 1, seconds: 1}
 - {namespace: a, max_value: 1, seconds: 1, variables: [u]}
 - {namespace: a, max_value: 100, seconds: 60, variables: [u]}
 - {namespace: a, max_value: 1, seconds: 1, variables: [\"u.size() > 3\"]}
+- {namespace: a, max_value: 1, seconds: 1, conditions: [\"u == 'u1'\"], variables: [v]}
+- {namespace: a, max_value: 1, seconds: 1, conditions: [\"w != 'w1'\", \"w == 'w1'\"]}
+- {namespace: b, max_value: 1, seconds: 1, conditions: [\"w > 1\"]}
+- {namespace: a, max_value: 1, seconds: 1, conditions: [\"path == '/a*'\"]}
+- {namespace: a, max_value: 9, seconds: 9, name: nine}
 ";
-    let folder = folder("limits.yaml", text);
+
+const LEFT_OUT: [&str; 7] = [
+    "[0].conditions[0] (limits.yaml:1): \"method.startsWith('G')\" cannot be expressed",
+    "[3] (limits.yaml:4): a descriptor would match this limit and another one",
+    "[4].variables[0] (limits.yaml:5): \"u.size() > 3\" is no key of a descriptor",
+    "[5] (limits.yaml:6): a descriptor would match this limit and another one",
+    "[6].conditions[1] (limits.yaml:7): it contradicts the conditions before it",
+    "[7].conditions[0] (limits.yaml:8): \"w > 1\" cannot be expressed",
+    "[8].conditions[0] (limits.yaml:9): \"path == '/a*'\" cannot be expressed",
+];
+
+#[test]
+fn limits_that_cannot_be_expressed_are_named() {
+    let folder = folder("limits.yaml", DIFFICULT);
     let output = run(&folder, &["limitador", "limits.yaml"]);
     let told = failure(&output);
-    for expected in [
-        "[0].conditions[0] (limits.yaml:1): \"method != 'GET'\" cannot be expressed",
-        "[1] (limits.yaml:2): it has no conditions and no variables",
-        "[3] (limits.yaml:4): another limit has the same conditions and variables",
-        "[4].variables[0] (limits.yaml:5): \"u.size() > 3\" is no key of a descriptor",
-    ] {
+    assert!(told.contains("use --partial to leave these out"), "{told}");
+    for expected in LEFT_OUT {
         assert!(told.contains(expected), "{expected}\n{told}");
     }
 }
@@ -264,4 +393,25 @@ fn what_envoyproxy_refuses_is_refused_with_what_is_wrong() {
         let told = failure(&output);
         assert!(told.contains(expected), "{yaml}\n{told}");
     }
+}
+
+#[test]
+fn a_partial_import_lists_what_it_leaves_out() {
+    let folder = folder("limits.yaml", DIFFICULT);
+    let output = run(&folder, &["limitador", "limits.yaml", "--partial", "--to", "domains"]);
+    assert_eq!(printed(&output), "wrote domains/a.yaml\n");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(told.lines().count(), LEFT_OUT.len(), "{told}");
+    for expected in LEFT_OUT {
+        assert!(told.contains(&format!("left out: {expected}")), "{expected}\n{told}");
+    }
+    let shown = run(&folder, &["envoy", "domains/a.yaml"]);
+    for rule in ["generic_key_every_request", "generic_key_nine", "u  "] {
+        assert!(printed(&shown).contains(&format!("a       {rule}")), "{shown:?}");
+    }
+
+    let nothing = "- {namespace: b, max_value: 1, seconds: 1, conditions: [\"w > 1\"]}\n";
+    fs::write(folder.path().join("limits.yaml"), nothing).unwrap();
+    let output = run(&folder, &["limitador", "limits.yaml", "--partial"]);
+    assert!(failure(&output).contains("cannot convert any limit"), "{output:?}");
 }

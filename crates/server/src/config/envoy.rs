@@ -66,6 +66,9 @@ pub enum ResponseHeaders {
     RetryAfter,
     /// That, and `x-ratelimit-limit`, `-remaining` and `-reset`.
     All,
+    /// These three as limitador writes them, with the windows of all limits, and no `retry-after`.
+    #[serde(rename = "draft_version_03")]
+    DraftVersion03,
 }
 
 // === impl EnvoyConfig ===
@@ -155,6 +158,7 @@ impl ResponseHeaders {
             Self::None => "none",
             Self::RetryAfter => "retry_after",
             Self::All => "all",
+            Self::DraftVersion03 => "draft_version_03",
         }
     }
 }

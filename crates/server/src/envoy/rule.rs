@@ -142,6 +142,15 @@ fn replaced(limit: &RateLimitEntry) -> Result<Vec<String>, Problem> {
     Ok(limit.replaces.iter().map(|replaced| replaced.name.clone()).collect())
 }
 
+// === impl Rate ===
+
+impl Rate {
+    /// How long a window lasts.
+    pub(crate) fn window(&self) -> Duration {
+        self.unit.window(self.times)
+    }
+}
+
 // === impl Amount ===
 
 impl Amount {
@@ -171,7 +180,7 @@ impl Amount {
 
     fn of(rate: Rate, algorithm: Algorithm, burst: Option<u64>) -> Result<Self, LimitError> {
         let algorithm = if rate.requests == 0 { Algorithm::FixedWindow } else { algorithm };
-        let window = rate.unit.window(rate.times);
+        let window = rate.window();
         let mut limit = Limit::new(algorithm, rate.requests.max(1).into(), window)?;
         if let Some(burst) = burst.filter(|_| rate.requests > 0) {
             limit = limit.with_burst(burst)?;

@@ -1,5 +1,6 @@
 //! `envoy.service.ratelimit.v3.RateLimitService`: from Envoy's messages to the use case and back.
 
+mod headers;
 mod metadata;
 mod wire;
 

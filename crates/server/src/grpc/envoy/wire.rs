@@ -1,5 +1,6 @@
 //! Envoy's messages.
 
+use super::headers::response_headers;
 use crate::{
     config::ResponseHeaders,
     envoy::{
@@ -9,7 +10,6 @@ use crate::{
     grpc::{
         error::{CallError, Violation},
         proto::envoy::{
-            config::core::v3::HeaderValue,
             extensions::common::ratelimit::v3::{
                 RateLimitDescriptor, rate_limit_descriptor::RateLimitOverride,
             },
@@ -132,26 +132,4 @@ const fn unit(unit: Unit) -> rate_limit::Unit {
 /// Envoy's headers show whole seconds, and drop what is beyond.
 fn whole_seconds(seconds: u64) -> prost_types::Duration {
     prost_types::Duration { seconds: i64::try_from(seconds).unwrap_or(i64::MAX), nanos: 0 }
-}
-
-fn response_headers(verdict: &Verdict, wanted: ResponseHeaders) -> Vec<HeaderValue> {
-    let mut headers = Vec::new();
-    let mut put = |key: &str, value: u64| {
-        headers.push(HeaderValue {
-            key: key.to_owned(),
-            value: value.to_string(),
-            ..HeaderValue::default()
-        });
-    };
-    if let Some(seconds) = verdict.retry_after_secs().filter(|_| wanted != ResponseHeaders::None) {
-        put("retry-after", seconds);
-    }
-    if let Some(status) = verdict.tightest().filter(|_| wanted == ResponseHeaders::All) {
-        let limit =
-            status.rule.as_ref().and_then(|rule| rule.rate()).map_or(0, |rate| rate.requests);
-        put("x-ratelimit-limit", limit.into());
-        put("x-ratelimit-remaining", status.remaining);
-        put("x-ratelimit-reset", status.reset_after_secs());
-    }
-    headers
 }

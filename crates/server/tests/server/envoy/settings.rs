@@ -104,6 +104,27 @@ async fn headers_are_those_that_are_wanted() {
 }
 
 #[tokio::test]
+async fn draft_version_03_lists_the_windows_of_all_limits() {
+    let server = start(&[("envoy.response_headers", "draft_version_03")]).await;
+    let client = Client::connect(server.grpc_address).await;
+    let user = [
+        of(&[("path", "/a")]),
+        of(&[("service", "auth"), ("user", "paying")]),
+        of(&[("unknown", "x")]),
+    ];
+    for remaining in ["1", "0", "0"] {
+        let answer = client.ask("edge", &user).await;
+        let limits = "2, 2;w=31536000, 100;w=31536000";
+        assert_eq!(answer.header("x-ratelimit-limit"), Some(limits));
+        assert_eq!(answer.header("x-ratelimit-remaining"), Some(remaining));
+        assert!(answer.header("x-ratelimit-reset").is_some());
+        assert_eq!(answer.header("retry-after"), None);
+    }
+    let answer = client.ask("edge", &[of(&[("unknown", "x")])]).await;
+    assert_eq!(answer.header("x-ratelimit-limit"), None);
+}
+
+#[tokio::test]
 async fn without_the_store_the_failure_policy_decides() {
     let redis = ("redis.url", "redis://127.0.0.1:1");
     // Nothing listens there: a busy machine must not take that for a time-out.

@@ -1,0 +1,65 @@
+//! The headers that Envoy adds to what clients are answered.
+
+use std::fmt::Write as _;
+
+use crate::{
+    config::ResponseHeaders,
+    envoy::{Rate, Status, Verdict},
+    grpc::proto::envoy::config::core::v3::HeaderValue,
+};
+
+/// Those of `wanted` that `verdict` has a value for.
+pub(super) fn response_headers(verdict: &Verdict, wanted: ResponseHeaders) -> Vec<HeaderValue> {
+    match wanted {
+        ResponseHeaders::None => Vec::new(),
+        ResponseHeaders::RetryAfter => retry_after(verdict).collect(),
+        ResponseHeaders::All => retry_after(verdict).chain(tightest(verdict)).collect(),
+        ResponseHeaders::DraftVersion03 => draft_version_03(verdict),
+    }
+}
+
+fn retry_after(verdict: &Verdict) -> impl Iterator<Item = HeaderValue> {
+    verdict.retry_after_secs().map(|seconds| header("retry-after", seconds.to_string())).into_iter()
+}
+
+/// The limit with the least left.
+fn tightest(verdict: &Verdict) -> impl Iterator<Item = HeaderValue> {
+    let limited = verdict.tightest().and_then(|status| Some((status, rate(status)?)));
+    limited.map(|(status, rate)| of_status(status, rate.requests.to_string())).into_iter().flatten()
+}
+
+/// As limitador's `DRAFT_VERSION_03`: the limit with the least left, and the windows of all that applied.
+fn draft_version_03(verdict: &Verdict) -> Vec<HeaderValue> {
+    let limited = verdict.statuses.iter().filter_map(|status| Some((status, rate(status)?)));
+    let mut limited: Vec<(&Status, Rate)> = limited.collect();
+    limited.sort_by_key(|(status, _)| (!status.over, status.remaining));
+    let Some((status, tightest)) = limited.first() else {
+        return Vec::new();
+    };
+    let mut policies = tightest.requests.to_string();
+    for (status, rate) in &limited {
+        // Writing to a text cannot fail.
+        let _ = write!(policies, ", {};w={}", rate.requests, rate.window().as_secs());
+        let name = status.rule.as_ref().map_or("", |rule| rule.name());
+        if !name.is_empty() {
+            let _ = write!(policies, ";name=\"{}\"", name.replace('"', "'"));
+        }
+    }
+    of_status(status, policies).to_vec()
+}
+
+fn rate(status: &Status) -> Option<Rate> {
+    status.rule.as_ref()?.rate()
+}
+
+fn of_status(status: &Status, limit: String) -> [HeaderValue; 3] {
+    [
+        header("x-ratelimit-limit", limit),
+        header("x-ratelimit-remaining", status.remaining.to_string()),
+        header("x-ratelimit-reset", status.reset_after_secs().to_string()),
+    ]
+}
+
+fn header(key: &str, value: String) -> HeaderValue {
+    HeaderValue { key: key.to_owned(), value, ..HeaderValue::default() }
+}
