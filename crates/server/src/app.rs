@@ -29,7 +29,7 @@ use crate::{
     clients::Clients,
     config::{AuthMode, Config, ConfigError, Problem},
     console::{Console, pulse},
-    envoy::{EnvoyLimits, Reloader, Settings, Source},
+    envoy::{Configurator, EnvoyLimits, Settings},
     events::{EventTasks, Events},
     grpc::{EnvoySurface, Grpc},
     metrics::{Metrics, MetricsText},
@@ -53,7 +53,7 @@ pub struct App {
     events: Events,
     event_tasks: EventTasks,
     quotas: QuotaTasks,
-    envoy: Option<Reloader>,
+    envoy: Option<Configurator>,
     workers: Workers,
     store: StoreKind,
     new_admin_token: Option<AdminToken>,
@@ -149,7 +149,7 @@ impl App {
         let tracer = Tracer::start(config)?;
         let admin = admin_token(config).map_err(BuildError::AdminToken)?;
         let keyed = Arc::new(config.rate_limiter.limits().map_err(BuildError::Config)?);
-        let (envoy, reloader) = envoy(config, &limiter, &metrics)?.unzip();
+        let (envoy, configurator) = envoy(config, &limiter, &metrics)?.unzip();
         let usage = GetUsage::new(Arc::clone(&catalog), limiter.clone());
         let services = Arc::new(Services {
             check: CheckRateLimit::new(Arc::clone(&catalog), limiter.clone()),
@@ -203,7 +203,7 @@ impl App {
             events,
             event_tasks,
             quotas: tasks,
-            envoy: reloader,
+            envoy: configurator,
             workers,
             store: kind,
             new_admin_token: admin.filter(AdminToken::created),
@@ -219,9 +219,10 @@ impl App {
         self.store
     }
 
-    /// Reads the files of Envoy's domains at once when it is asked to, while the server runs.
+    /// Reads the files of Envoy's domains, or connects to their management server, at once when it is asked to, while
+    /// the server runs.
     pub fn reload(&self) -> Reload {
-        Reload(self.envoy.as_ref().map(|reloader| Arc::clone(reloader.asked())))
+        Reload(self.envoy.as_ref().map(|configurator| Arc::clone(configurator.asked())))
     }
 
     /// The admin token, if it was made just now: nobody has seen it yet.
@@ -239,8 +240,8 @@ impl App {
         self.event_tasks.spawn(&mut telling);
         background.spawn(self.quotas.committer.run());
         background.spawn(self.quotas.reconciler.run());
-        if let Some(reloader) = self.envoy {
-            background.spawn(reloader.run());
+        if let Some(configurator) = self.envoy {
+            background.spawn(configurator.run());
         }
         let (stop, stopped) = watch::channel(());
         let told = |mut stopped: watch::Receiver<()>| async move {
@@ -299,18 +300,17 @@ impl Reload {
     }
 }
 
-/// What Envoy is answered, and who reads its files again; nothing unless it is switched on.
+/// What Envoy is answered, and who keeps its configuration up to date; nothing unless it is switched on.
 fn envoy(
     config: &Config,
     limiter: &Limiter,
     metrics: &Metrics,
-) -> Result<Option<(EnvoySurface, Reloader)>, ConfigError> {
+) -> Result<Option<(EnvoySurface, Configurator)>, ConfigError> {
     let envoy = &config.envoy;
-    let Some(source) = Source::of(envoy).filter(|_| envoy.enabled) else {
+    let numbers = metrics.envoy.clone();
+    let Some((catalog, configurator)) = Configurator::start(envoy, &numbers)? else {
         return Ok(None);
     };
-    let numbers = metrics.envoy.clone();
-    let (catalog, reloader) = Reloader::start(source, envoy.reload_interval(), numbers.clone())?;
     let settings = Settings {
         denied: envoy.denied_consumes,
         shadow: envoy.shadow_mode,
@@ -323,7 +323,7 @@ fn envoy(
         headers: envoy.response_headers,
         dynamic_metadata: envoy.dynamic_metadata,
     };
-    Ok(Some((surface, reloader)))
+    Ok(Some((surface, configurator)))
 }
 
 /// The token that opens everything, where nobody configured who may do what.

@@ -32,6 +32,7 @@ mod server;
 mod tree;
 mod webhooks;
 mod window;
+mod xds;
 mod yaml;
 
 use std::path::Path;
@@ -68,6 +69,7 @@ pub use self::{
     server::{ForwardedByName, Host, ServerConfig, TrustedProxy},
     webhooks::{EventName, WebhookConfig, WebhookUrl},
     window::WindowSize,
+    xds::{NodeId, XdsConfig, XdsUrl},
 };
 
 pub(crate) use self::{de::TYPED, document::Document, problem::shown};

@@ -7,6 +7,8 @@
 //! | `metadata` | what a descriptor tells Envoy |
 //! | `domain`, `pattern` | the descriptors of a domain, compiled for matching; immutable |
 //! | `source`, `catalog` | the files on disk, and the domains in force |
+//! | `xds` | domains from a management server, in place of files |
+//! | `configurator` | whichever of the two the operator chose |
 //! | `question`, `plan`, `asked`, `verdict` | what is asked, what that asks of the store, and what it answers |
 //! | `limits` | the use case: match, ask the store once, count |
 //! | `key` | the name of a descriptor's counter |
@@ -14,6 +16,7 @@
 
 mod asked;
 mod catalog;
+mod configurator;
 mod domain;
 mod file;
 mod key;
@@ -28,15 +31,15 @@ mod rule;
 mod source;
 mod unit;
 mod verdict;
+mod xds;
 
 pub(crate) use self::{
-    catalog::Reloader,
+    configurator::Configurator,
     limits::{EnvoyLimits, Settings},
     metadata::Metadata,
     plan::AskError,
     question::{Descriptor, Hits, MAX_DESCRIPTORS, MAX_ENTRIES, Override, Question},
     rule::Rate,
-    source::Source,
     unit::Unit,
     verdict::{Status, Verdict},
 };

@@ -6,7 +6,6 @@
 //! | [`pass`] | how far a publisher has come, and who is held up |
 //! | [`round`] | one batch: subjects side by side, each subject's events in order |
 //! | [`sink`], [`webhook`], `kafka` | where events go |
-//! | [`backoff`] | how long to leave a sink alone |
 //! | [`backlog`] | what sinks do not have yet, as numbers |
 //! | [`streams`] | places for clients that follow events |
 //!
@@ -14,7 +13,6 @@
 //! but the batch at hand, and no request waits for any of this.
 
 mod backlog;
-mod backoff;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod pass;

@@ -14,6 +14,7 @@
 //! | `services`, `quotas`, `resets` | what every surface is made of |
 //! | `auth` | who may do what |
 //! | `events` | tells others what happened to quotas: Kafka, webhooks |
+//! | `backoff` | how long to leave somebody alone who keeps failing |
 //! | `scheduler`, `cron` | closes quota periods, and when |
 //! | `refresher` | keeps the rules and policies in force those that the database holds |
 //! | `stores` | who keeps the counters, and who answers when that fails |
@@ -24,6 +25,7 @@
 pub mod app;
 mod area;
 mod auth;
+mod backoff;
 mod clients;
 pub mod config;
 mod console;

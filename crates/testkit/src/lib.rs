@@ -11,6 +11,7 @@
 //! - [`Helm`]: makes and checks the objects of a chart;
 //! - [`Envoy`]: the proxy, with a configuration of the test's own;
 //! - [`RatelimitTests`]: the integration tests of envoyproxy/ratelimit, against any `headgate`;
+//! - [`ManagementServer`]: of Envoy's configuration, which a test can change, and which it can stop and start again;
 //! - [`Schemathesis`]: requests that an HTTP API's own description says it accepts, or refuses;
 //! - [`Browser`]: Chromium, driven by scripts;
 //! - [`SmallDisk`]: a disk that a test can fill;
@@ -44,6 +45,7 @@ mod helm;
 mod issuer;
 mod java;
 mod kafka;
+mod management_server;
 mod nginx;
 mod port;
 mod postgres;
@@ -64,6 +66,7 @@ pub use self::{
     helm::Helm,
     issuer::{Algorithm, Answer, IdToken, Issuer, SigningKey},
     kafka::{Kafka, KafkaBuilder, SecureListeners, SharedKafka},
+    management_server::{Certificates, Heard, ManagementServer},
     nginx::Nginx,
     port::free_port,
     postgres::{Database, Postgres, PostgresBuilder},

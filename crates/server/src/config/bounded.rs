@@ -33,6 +33,12 @@ impl<const MIN: u64, const MAX: u64> TryFrom<String> for Bounded<MIN, MAX> {
     }
 }
 
+impl From<u32> for Bounded<0, { u32::MAX as u64 }> {
+    fn from(number: u32) -> Self {
+        Self(number.into())
+    }
+}
+
 impl<const MIN: u64, const MAX: u64> fmt::Display for Bounded<MIN, MAX> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

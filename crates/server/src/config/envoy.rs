@@ -3,7 +3,7 @@ use std::{path::PathBuf, time::Duration};
 use headgate::FailMode;
 use serde::Deserialize;
 
-use super::{Bounded, FailModeName, Problem, RateLimitConfig, ServerConfig};
+use super::{Bounded, FailModeName, Problem, RateLimitConfig, ServerConfig, XdsConfig};
 
 /// Whether and how Envoy's rate limit filters are answered.
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
@@ -20,6 +20,8 @@ pub struct EnvoyConfig {
     pub config_file: Option<PathBuf>,
     /// `envoy.reload_interval_seconds`: how often these are read again.
     pub reload_interval_seconds: Bounded<1, 3600>,
+    /// `envoy.xds`: the management server that says what is limited, in place of files.
+    pub xds: XdsConfig,
     /// `envoy.denied_consumes`: what a denied request takes.
     pub denied_consumes: DeniedConsumes,
     /// `envoy.shadow_mode`: whether everything is let through and only counted.
@@ -96,10 +98,14 @@ impl EnvoyConfig {
         if !self.enabled {
             return Vec::new();
         }
-        let sources = match (&self.config_dir, &self.config_file) {
-            (None, None) => Some("says what is limited: set it, or envoy.config_file"),
-            (Some(_), Some(_)) => Some("envoy.config_file is set as well: remove one or the other"),
-            _ => None,
+        let sources =
+            [self.config_dir.is_some(), self.config_file.is_some(), self.xds.url.is_some()];
+        let sources = match sources.into_iter().filter(|given| *given).count() {
+            0 => Some("says what is limited: set it, or envoy.config_file, or envoy.xds.url"),
+            1 => None,
+            _ => {
+                Some("only one of envoy.config_dir, envoy.config_file and envoy.xds.url can be set")
+            }
         };
         let exposed = !server.grpc_address().ip().is_loopback() && self.auth.is_none();
         let exposed = exposed.then_some(
@@ -110,6 +116,7 @@ impl EnvoyConfig {
         [told("envoy.config_dir", sources), told("envoy.auth", exposed)]
             .into_iter()
             .flatten()
+            .chain(self.xds.contradictions())
             .collect()
     }
 }
@@ -122,6 +129,7 @@ impl Default for EnvoyConfig {
             config_dir: None,
             config_file: None,
             reload_interval_seconds: Bounded::of::<2>(),
+            xds: XdsConfig::default(),
             denied_consumes: DeniedConsumes::default(),
             shadow_mode: false,
             quota_mode: false,

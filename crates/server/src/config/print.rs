@@ -15,7 +15,7 @@ use super::{
     MemoryConfig, MetricsConfig, MetricsPath, ObservabilityConfig, OidcConfig, OverrideConfig,
     QuotaConfig, RateLimitConfig, RateLimiterConfig, RedisConfig, ResetSchedule, RetentionConfig,
     Role, Secret, ServerConfig, Stretch, TokenBucketConfig, TokenBucketOverride, TokenConfig,
-    TraceConfig, TrustedProxy, WebhookConfig, WindowConfig, WindowOverride, WindowSize,
+    TraceConfig, TrustedProxy, WebhookConfig, WindowConfig, WindowOverride, WindowSize, XdsConfig,
 };
 
 /// A configuration that can be shown: as YAML by [`Display`](fmt::Display), as JSON by serde.
@@ -74,8 +74,12 @@ sections! {
         leaky_bucket, overrides,
     }
     EnvoyConfig {
-        enabled, auth, config_dir, config_file, reload_interval_seconds, denied_consumes, shadow_mode,
+        enabled, auth, config_dir, config_file, reload_interval_seconds, xds, denied_consumes, shadow_mode,
         quota_mode, fail_mode, response_headers, dynamic_metadata,
+    }
+    XdsConfig {
+        url, node_id, ca_file, cert_file, key_file, server_name, connect_timeout_seconds,
+        initial_wait_seconds, max_message_bytes,
     }
     TokenBucketConfig { capacity, refill_rate }
     LeakyBucketConfig { capacity, leak_rate }

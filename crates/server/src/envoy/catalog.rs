@@ -1,8 +1,14 @@
 //! The domains in force, and who keeps them those that the files say.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use arc_swap::{ArcSwapOption, Guard};
 use tokio::{sync::Notify, task, time};
 use tracing::{info, warn};
 
@@ -12,9 +18,14 @@ use crate::{config::ConfigError, metrics::EnvoyNumbers};
 /// The domains in force: read without a lock, replaced as a whole.
 #[derive(Debug, Default)]
 pub(crate) struct EnvoyCatalog {
-    domains: ArcSwap<Domains>,
-    /// Why the files are not in force, if they are not.
-    trouble: ArcSwapOption<String>,
+    /// None before the first configuration.
+    domains: ArcSwapOption<Domains>,
+    /// Why the last configuration is not in force, if it is not.
+    refused: ArcSwapOption<String>,
+    /// Why there may be another one, if nobody can be asked.
+    away: ArcSwapOption<String>,
+    /// Whether the first configuration is still waited for.
+    starting: AtomicBool,
 }
 
 /// Reads the files again, every now and then.
@@ -34,24 +45,64 @@ pub(crate) struct Reloader {
 // === impl EnvoyCatalog ===
 
 impl EnvoyCatalog {
-    pub(super) fn load(&self) -> Guard<Arc<Domains>> {
+    /// A catalog whose first configuration is yet to come.
+    pub(super) fn starting() -> Self {
+        Self { starting: AtomicBool::new(true), ..Self::default() }
+    }
+
+    /// The domains in force; `None` before the first configuration.
+    pub(super) fn load(&self) -> Guard<Option<Arc<Domains>>> {
         self.domains.load()
     }
 
-    /// Why the files on disk are not in force, if they are not.
-    pub(crate) fn trouble(&self) -> Option<Arc<String>> {
-        self.trouble.load_full()
+    pub(super) fn is_empty(&self) -> bool {
+        self.domains.load().is_none()
     }
 
-    fn replace(&self, domains: Domains, numbers: &EnvoyNumbers) {
+    /// Why the last configuration is not in force, or whether it is the last one is not known.
+    pub(crate) fn trouble(&self) -> Option<Arc<String>> {
+        self.refused.load_full().or_else(|| self.away.load_full())
+    }
+
+    /// Whether readiness waits for the first configuration.
+    pub(super) fn is_starting(&self) -> bool {
+        self.starting.load(Ordering::Relaxed)
+    }
+
+    /// Readiness waits no longer.
+    pub(super) fn started(&self) {
+        self.starting.store(false, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_refusing(&self) -> bool {
+        self.refused.load().is_some()
+    }
+
+    /// Notes why nobody can be asked, or that somebody can.
+    pub(super) fn set_away(&self, reason: Option<String>) {
+        self.away.store(reason.map(Arc::new));
+    }
+
+    pub(super) fn replace(&self, domains: Domains, numbers: &EnvoyNumbers) {
         let rules = domains.values().flat_map(|domain| {
             domain.rules().into_iter().map(|rule| (domain.name.clone(), rule.label.clone()))
         });
         numbers.keep(&rules.collect());
         numbers.loaded(true);
         info!(domains = domains.len(), "In force: {} Envoy domains", domains.len());
-        self.trouble.store(None);
-        self.domains.store(Arc::new(domains));
+        self.refused.store(None);
+        self.domains.store(Some(Arc::new(domains)));
+        self.started();
+    }
+
+    /// Keeps what is in force. A reason that is known already is not told again.
+    pub(super) fn refuse(&self, error: &str, numbers: &EnvoyNumbers) {
+        if self.refused.load().as_ref().is_some_and(|known| **known == error) {
+            return;
+        }
+        numbers.loaded(false);
+        warn!(error, "Cannot use the Envoy configuration: the one in force stays");
+        self.refused.store(Some(Arc::new(error.to_owned())));
     }
 }
 
@@ -100,7 +151,7 @@ impl Reloader {
     /// Puts what was read in force if it changed and makes sense.
     fn take(&mut self, read: Result<Vec<Text>, ConfigError>) {
         let compiled = match read {
-            Ok(texts) if texts == self.seen && self.catalog.trouble().is_none() => return,
+            Ok(texts) if texts == self.seen && !self.catalog.is_refusing() => return,
             Ok(texts) => {
                 let unchanged = texts == self.seen;
                 let compiled = source::compiled(&texts, &self.compiled);
@@ -119,17 +170,8 @@ impl Reloader {
                 self.compiled = compiled;
                 self.catalog.replace(domains, &self.numbers);
             }
-            Err(error) => self.refuse(&error.to_string()),
+            Err(error) => self.catalog.refuse(&error.to_string(), &self.numbers),
         }
-    }
-
-    fn refuse(&self, error: &str) {
-        if self.catalog.trouble().is_some_and(|known| *known == error) {
-            return;
-        }
-        self.numbers.loaded(false);
-        warn!(error, "Cannot use the Envoy files: those in force stay");
-        self.catalog.trouble.store(Some(Arc::new(error.to_owned())));
     }
 }
 
@@ -157,16 +199,17 @@ mod tests {
         let numbers = EnvoyNumbers::new(&Registry::new()).unwrap();
         let (catalog, mut reloader) =
             Reloader::start(source.clone(), Duration::ZERO, numbers).unwrap();
-        let before = Arc::clone(&catalog.load());
+        let in_force = || Arc::clone(catalog.load().as_ref().unwrap());
+        let before = in_force();
 
         write("two", 2);
         reloader.take(source.read());
-        let after = Arc::clone(&catalog.load());
+        let after = in_force();
         assert!(Arc::ptr_eq(&before["one"], &after["one"]));
         assert!(!Arc::ptr_eq(&before["two"], &after["two"]));
 
         fs::remove_file(folder.path().join("one.yaml")).unwrap();
         reloader.take(source.read());
-        assert_eq!(catalog.load().keys().collect::<Vec<_>>(), ["two"]);
+        assert_eq!(in_force().keys().collect::<Vec<_>>(), ["two"]);
     }
 }

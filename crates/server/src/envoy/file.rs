@@ -20,7 +20,7 @@ pub(super) struct DomainFile {
 
 /// What it says of one key, or of one value of it.
 #[expect(clippy::struct_excessive_bools, reason = "the file has as many keys")]
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a descriptor with its key")]
 pub(super) struct DescriptorEntry {
     pub(super) key: String,
@@ -44,7 +44,7 @@ pub(super) struct DescriptorEntry {
 }
 
 /// How much it allows.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a rate limit")]
 pub(super) struct RateLimitEntry {
     pub(super) unit: Option<Unit>,

@@ -46,14 +46,20 @@ impl EnvoyLimits {
         Self { catalog, limiter, settings, numbers, outages: OutageLog::new() }
     }
 
-    /// Why the files on disk are not in force, if they are not.
+    /// Why the last configuration is not in force, or whether it is the last one is not known.
     pub(crate) fn trouble(&self) -> Option<Arc<String>> {
         self.catalog.trouble()
+    }
+
+    /// Whether readiness waits for the first configuration.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.catalog.is_starting()
     }
 
     /// Decides all descriptors at once, and counts what was decided.
     pub(crate) async fn decide(&self, question: &Question<'_>) -> Result<Verdict, AskError> {
         let domains = self.catalog.load();
+        let domains = domains.as_ref().ok_or(AskError::NoConfiguration)?;
         let domain = domains.get(question.domain);
         let find = |descriptor| domain.and_then(|domain| domain.find(descriptor));
         let mut matched: Vec<Option<Matched>> = question.descriptors.iter().map(find).collect();

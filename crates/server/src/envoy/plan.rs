@@ -196,9 +196,11 @@ fn drop_replaced(matched: &mut [Option<Matched>]) {
     }
 }
 
-/// Why the store did not answer.
+/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
+    #[error("no rate limit configuration yet: the management server has sent none")]
+    NoConfiguration,
     #[error(transparent)]
     Batch(#[from] BatchError),
     #[error(transparent)]

@@ -119,23 +119,25 @@ pub(super) fn compiled(texts: &[Text], known: &Compiled) -> Result<Compiled, Con
 
 /// What all files say together.
 pub(super) fn domains(compiled: &Compiled) -> Result<Domains, ConfigError> {
-    let mut files: Vec<(&PathBuf, &Arc<Domain>)> =
-        compiled.iter().map(|(path, (_, domain))| (path, domain)).collect();
-    files.sort_by_key(|(path, _)| *path);
-    let mut domains: HashMap<String, (&Path, Arc<Domain>)> = HashMap::new();
-    for (path, domain) in files {
+    let files = compiled.iter().map(|(path, (_, domain))| (path.display().to_string(), domain));
+    let mut files: Vec<(String, Arc<Domain>)> =
+        files.map(|(path, domain)| (path, Arc::clone(domain))).collect();
+    files.sort_by(|(a, _), (b, _)| a.cmp(b));
+    together(files).map_err(|problem| ConfigError::problems(vec![problem]))
+}
+
+/// What domains say together, each with the name of the file or resource that it is from.
+pub(super) fn together(named: Vec<(String, Arc<Domain>)>) -> Result<Domains, Problem> {
+    let mut domains: HashMap<String, (String, Arc<Domain>)> = HashMap::new();
+    for (from, domain) in named {
         if let Some((other, _)) = domains.get(&domain.name) {
             let message = format!(
-                "{} has the domain {:?} too: put all of its descriptors into one file",
-                other.display(),
+                "{other} has the domain {:?} too: put all of its descriptors into one of them",
                 domain.name
             );
-            return Err(ConfigError::problems(vec![Problem::new(
-                path.display().to_string(),
-                message,
-            )]));
+            return Err(Problem::new(from, message));
         }
-        domains.insert(domain.name.clone(), (path, Arc::clone(domain)));
+        domains.insert(domain.name.clone(), (from, domain));
     }
     Ok(domains.into_iter().map(|(name, (_, domain))| (name, domain)).collect())
 }

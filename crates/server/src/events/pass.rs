@@ -3,7 +3,8 @@ use std::collections::HashSet;
 use headgate_quota::{LoggedEvent, Subject};
 use tokio::time::Instant;
 
-use super::{backoff::Backoff, round::Round};
+use super::round::Round;
+use crate::backoff::Backoff;
 
 /// One way through the log, from the oldest event that a sink does not have to the newest. A subject one
 /// of whose events is refused is held up until the next pass; the others are not.

@@ -13,12 +13,14 @@ use tracing::{info, warn};
 
 use super::{
     Events, Stopping,
-    backoff::Backoff,
     pass::Pass,
     round::{self, Round},
     sink::{DeliveryError, Sink},
 };
-use crate::metrics::{EventNumbers, SinkNumbers};
+use crate::{
+    backoff::Backoff,
+    metrics::{EventNumbers, SinkNumbers},
+};
 
 /// Delivers events to one sink for as long as no other replica does: what it does not have, the
 /// oldest first.

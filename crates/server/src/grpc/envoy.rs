@@ -66,6 +66,7 @@ impl RateLimitService for EnvoyHandlers {
 impl From<AskError> for CallError {
     fn from(error: AskError) -> Self {
         match error {
+            AskError::NoConfiguration => Self::NotConfigured,
             AskError::Store(cause) => Self::store(&cause),
             AskError::Batch(cause) => Self::Internal(cause.to_string()),
         }

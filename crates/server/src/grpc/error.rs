@@ -56,6 +56,8 @@ pub(super) enum CallError {
         "the store of counters did not answer: the counter may or may not have been reset, ask again"
     )]
     ResetUnconfirmed(String),
+    #[error("no rate limit configuration yet: the management server has sent none")]
+    NotConfigured,
     #[error("internal error")]
     Internal(String),
 }
@@ -109,7 +111,10 @@ impl CallError {
             Self::NoSuchMethod | Self::Uncompressed(_) => Code::Unimplemented,
             Self::TooLarge | Self::TooManyRules(_) => Code::ResourceExhausted,
             Self::TimedOut => Code::DeadlineExceeded,
-            Self::NoDatabase(_) | Self::NoStore(_) | Self::ResetUnconfirmed(_) => Code::Unavailable,
+            Self::NoDatabase(_)
+            | Self::NoStore(_)
+            | Self::ResetUnconfirmed(_)
+            | Self::NotConfigured => Code::Unavailable,
             Self::Internal(_) => Code::Internal,
         }
     }
@@ -129,6 +134,7 @@ impl CallError {
             Self::TimedOut => code!(area, "TIMEOUT"),
             Self::NoDatabase(_) => code!(area, "DATABASE_UNAVAILABLE"),
             Self::NoStore(_) | Self::ResetUnconfirmed(_) => code!(area, "STORE_UNAVAILABLE"),
+            Self::NotConfigured => code!(area, "NOT_CONFIGURED"),
             Self::Internal(_) => code!(area, "INTERNAL_ERROR"),
         }
     }

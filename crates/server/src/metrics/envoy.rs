@@ -23,6 +23,8 @@ pub(crate) struct EnvoyNumbers {
     degraded: ByCause,
     valid: IntGauge,
     loads: IntCounterVec,
+    xds_connected: IntGauge,
+    xds_failures: IntCounter,
     known: Arc<Mutex<Known>>,
 }
 
@@ -74,7 +76,7 @@ impl EnvoyNumbers {
         let degraded = IntCounterVec::new(degraded, &[REASON])?;
         let loads = Opts::new(
             "headgate_envoy_config_loads_total",
-            "Times that the Envoy files had changed, by whether they could be used.",
+            "Times that the Envoy configuration had changed, by whether it could be used.",
         );
         let loads = registered(registry, IntCounterVec::new(loads, &["outcome"])?)?;
         for outcome in LOADS {
@@ -82,10 +84,15 @@ impl EnvoyNumbers {
         }
         let valid = IntGauge::new(
             "headgate_envoy_config_valid",
-            "Whether the Envoy files on disk are those in force: 1 or 0.",
+            "Whether the last Envoy configuration is the one in force: 1 or 0.",
         )?;
         // Without files there is nothing wrong with them.
         valid.set(1);
+        let xds_connected = IntGauge::new(
+            "headgate_envoy_xds_connected",
+            "Whether the management server of the Envoy configuration is connected: 1 or 0; 1 where there is none.",
+        )?;
+        xds_connected.set(1);
         Ok(Self {
             descriptors,
             unmatched: counter(
@@ -97,6 +104,11 @@ impl EnvoyNumbers {
             degraded: ByCause::new(&registered(registry, degraded)?, &[]),
             valid: registered(registry, valid)?,
             loads,
+            xds_connected: registered(registry, xds_connected)?,
+            xds_failures: counter(
+                "headgate_envoy_xds_failures_total",
+                "Times that the management server could not be connected to, or its stream ended.",
+            )?,
             known: Arc::default(),
         })
     }
@@ -119,7 +131,18 @@ impl EnvoyNumbers {
         self.unmatched.inc();
     }
 
-    /// Notes whether files that had changed are in force.
+    /// Notes whether the management server is connected.
+    pub(crate) fn xds_connected(&self, connected: bool) {
+        self.xds_connected.set(i64::from(connected));
+    }
+
+    /// Notes that it is not, or no longer.
+    pub(crate) fn xds_failed(&self) {
+        self.xds_connected(false);
+        self.xds_failures.inc();
+    }
+
+    /// Notes whether a configuration that had changed is in force.
     pub(crate) fn loaded(&self, valid: bool) {
         self.valid.set(i64::from(valid));
         self.loads.with_label_values(&[LOADS[usize::from(!valid)]]).inc();

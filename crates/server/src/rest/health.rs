@@ -36,7 +36,7 @@ pub(super) struct Checks {
     /// What is to be said of the version of the database's tables, if anything is.
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<String>,
-    /// Whether the files of Envoy's domains are in force, where Envoy is answered.
+    /// Whether the last configuration of Envoy's domains is in force, where Envoy is answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     envoy: Option<String>,
     /// What may lift limits although everything answers: `warning:` and why.
@@ -57,8 +57,9 @@ pub(super) async fn live() -> Response {
 /// failure policy decides; taken out of service, it could not even do that. Without its
 /// database it decides by the rules it knows, but no quota can be used.
 ///
-/// A server that stops is not ready: balancers go elsewhere while it still answers.
-#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "It can", body = Readiness), (status = 503, description = "It stops", body = Readiness), Late))]
+/// A server that stops is not ready: balancers go elsewhere while it still answers. Nor is one that waits for the first
+/// configuration from a management server.
+#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "It can", body = Readiness), (status = 503, description = "It stops, or waits for its first configuration", body = Readiness), Late))]
 pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
     let store = ask_store(&services).await.err().map(|error| error.to_string());
     // Which server it is, and why, says more than that one does not answer; a part that is away may not be the one
@@ -69,12 +70,14 @@ pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
     let database = rules.or(policies).or_else(|| unwritable(&services.database));
     let envoy = services.envoy.as_ref().map(|envoy| envoy.limits.trouble());
     let envoy_is_ok = envoy.as_ref().is_none_or(Option::is_none);
+    let is_starting = services.envoy.as_ref().is_some_and(|envoy| envoy.limits.is_starting());
     let clock = services.quotas.skew().map(|skew| format!("error: {skew}"));
     let is_ready = store.is_none() && database.is_none() && envoy_is_ok && clock.is_none();
-    let status = match (services.is_stopping(), is_ready) {
-        (true, _) => "stopping",
-        (false, true) => "ready",
-        (false, false) => "degraded",
+    let status = match (services.is_stopping(), is_starting, is_ready) {
+        (true, _, _) => "stopping",
+        (false, true, _) => "starting",
+        (false, false, true) => "ready",
+        (false, false, false) => "degraded",
     };
     let told = |error: Option<String>| {
         error.map_or_else(|| "ok".to_owned(), |error| format!("error: {error}"))
@@ -85,7 +88,7 @@ pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
     let (store, database) = (told(store), told(database));
     let checks = Checks { store, database, schema, envoy, eviction, clock };
     let mut response = json::respond(&Readiness { status, checks });
-    if services.is_stopping() {
+    if services.is_stopping() || is_starting {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }
     response

@@ -10,6 +10,7 @@ mod semantics;
 mod settings;
 mod stores;
 mod upstream;
+mod xds;
 
 use crate::harness::Server;
 

@@ -2,8 +2,8 @@
 
 use super::{Show, scalar, value::Value};
 use crate::config::{
-    Broker, DeniedConsumes, EnvoyAuth, EventName, KeyPrefix, ResponseHeaders, SaslMechanism,
-    Schedule, SecurityProtocol, Topic, WebhookUrl,
+    Broker, DeniedConsumes, EnvoyAuth, EventName, KeyPrefix, NodeId, ResponseHeaders,
+    SaslMechanism, Schedule, SecurityProtocol, Topic, WebhookUrl, XdsUrl,
 };
 
 impl Show for Schedule {
@@ -63,6 +63,18 @@ impl Show for EnvoyAuth {
 impl Show for DeniedConsumes {
     fn show(&self) -> Value {
         scalar(self.name())
+    }
+}
+
+impl Show for XdsUrl {
+    fn show(&self) -> Value {
+        scalar(self.to_string())
+    }
+}
+
+impl Show for NodeId {
+    fn show(&self) -> Value {
+        scalar(self.as_str())
     }
 }
 

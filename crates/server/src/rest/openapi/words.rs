@@ -113,6 +113,7 @@ pub(in crate::rest) enum Period {
 #[schema(rename_all = "snake_case")]
 #[expect(dead_code, reason = "only described")]
 pub(in crate::rest) enum Condition {
+    Starting,
     Ready,
     Degraded,
     Stopping,

@@ -55,7 +55,7 @@ async fn where_a_token_is_asked_for_any_role_will_do() {
     assert!(client.should_rate_limit(by("a-token-for-envoy", asked())).await.is_ok());
 }
 
-fn load(keys: &[(&str, &str)]) -> Result<Config, String> {
+pub(super) fn load(keys: &[(&str, &str)]) -> Result<Config, String> {
     let variables = keys.iter().map(|(key, value)| {
         let name = format!("HEADGATE__{}", key.to_ascii_uppercase().replace('.', "__"));
         (name, (*value).to_owned())

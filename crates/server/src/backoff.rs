@@ -4,7 +4,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 /// How long to leave somebody alone who keeps failing.
 #[derive(Debug, Default)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     failures: u32,
 }
 
@@ -13,17 +13,17 @@ const LONGEST: Duration = Duration::from_secs(30);
 
 impl Backoff {
     /// Whether the last attempt failed.
-    pub(super) const fn is_failing(&self) -> bool {
+    pub(crate) const fn is_failing(&self) -> bool {
         self.failures > 0
     }
 
     /// It works again.
-    pub(super) const fn reset(&mut self) {
+    pub(crate) const fn reset(&mut self) {
         self.failures = 0;
     }
 
     /// Twice as long as the last time, less up to a half by chance: replicas shall not come together.
-    pub(super) fn next(&mut self) -> Duration {
+    pub(crate) fn next(&mut self) -> Duration {
         let longest = FIRST.saturating_mul(1 << self.failures.min(6)).min(LONGEST);
         self.failures = self.failures.saturating_add(1);
         longest.mul_f64(1.0 - chance() / 2.0)

@@ -1,0 +1,256 @@
+//! The subscription.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::stream;
+use prost_types::Any;
+use thiserror::Error;
+use tokio::{
+    sync::{
+        Notify,
+        mpsc::{self, error::TrySendError},
+    },
+    time,
+};
+use tonic::{Code, Status};
+use tracing::{info, warn};
+
+use super::{
+    channel::{self, ChannelError},
+    proto::{
+        envoy::{
+            config::core::v3::Node,
+            service::discovery::v3::{
+                DiscoveryRequest, DiscoveryResponse,
+                aggregated_discovery_service_client::AggregatedDiscoveryServiceClient,
+            },
+        },
+        google::rpc,
+    },
+    resource::{self, TYPE_URL},
+};
+use crate::{
+    backoff::Backoff,
+    config::{XdsConfig, XdsUrl, shown},
+    envoy::catalog::EnvoyCatalog,
+    metrics::EnvoyNumbers,
+};
+
+/// Follows a management server, for as long as it is polled.
+pub(crate) struct XdsClient {
+    url: XdsUrl,
+    config: XdsConfig,
+    catalog: Arc<EnvoyCatalog>,
+    numbers: EnvoyNumbers,
+    /// Rings when the server is to be connected to at once.
+    asked: Arc<Notify>,
+    /// The configuration in force.
+    accepted: Option<Version>,
+    /// The last one, if it is not.
+    refused: Option<Version>,
+}
+
+/// A configuration, as it came.
+#[derive(PartialEq)]
+struct Version {
+    name: String,
+    resources: Vec<Any>,
+}
+
+/// Why a stream ended.
+#[derive(Debug, Error)]
+enum StreamError {
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+    #[error("{}: {}", .0.code(), .0.message())]
+    Status(Status),
+    #[error("the server ended the stream")]
+    Ended,
+    #[error("the server sent resources of the type {0}, which were not asked for")]
+    WrongType(String),
+    #[error("the server does not read what it is answered")]
+    Unread,
+}
+
+/// Answers that wait for the server to read them.
+const MAX_UNREAD: usize = 8;
+
+/// Some servers send a configuration that was refused again, at once and for ever: the answer takes so long.
+const REPEATED_REFUSAL_PAUSE: Duration = Duration::from_secs(2);
+
+/// The most that the server is told of a refusal.
+const MAX_REASON_BYTES: usize = 4096;
+
+// === impl XdsClient ===
+
+impl XdsClient {
+    /// A client that has not connected yet, and the catalog that it fills.
+    pub(crate) fn new(
+        url: XdsUrl,
+        config: XdsConfig,
+        numbers: EnvoyNumbers,
+    ) -> (Arc<EnvoyCatalog>, Self) {
+        let catalog = Arc::new(EnvoyCatalog::starting());
+        let waits = format!("waiting for the first configuration from {url}");
+        catalog.set_away(Some(waits));
+        numbers.xds_connected(false);
+        let (asked, accepted, refused) = (Arc::default(), None, None);
+        let client =
+            Self { url, config, catalog: Arc::clone(&catalog), numbers, asked, accepted, refused };
+        (catalog, client)
+    }
+
+    /// Rings when the server is to be connected to at once.
+    pub(crate) const fn asked(&self) -> &Arc<Notify> {
+        &self.asked
+    }
+
+    /// Goes on for as long as it is polled.
+    pub(crate) async fn run(mut self) {
+        let catalog = Arc::clone(&self.catalog);
+        let wait = self.config.initial_wait();
+        let patience = async {
+            time::sleep(wait).await;
+            if catalog.is_starting() {
+                warn!(
+                    "No Envoy configuration within {wait:?}: ready without one, descriptors are not decided"
+                );
+                catalog.started();
+            }
+        };
+        tokio::join!(patience, self.follow_for_ever());
+    }
+
+    async fn follow_for_ever(&mut self) {
+        let mut backoff = Backoff::default();
+        loop {
+            let Err(error) = self.follow(&mut backoff).await;
+            let pause = backoff.next();
+            self.note_loss(&error, pause);
+            tokio::select! {
+                () = time::sleep(pause) => {}
+                () = self.asked.notified() => {}
+            }
+        }
+    }
+
+    /// One stream, until it ends.
+    async fn follow(
+        &mut self,
+        backoff: &mut Backoff,
+    ) -> Result<std::convert::Infallible, StreamError> {
+        let channel = channel::connect(&self.url, &self.config).await?;
+        self.note_connection();
+        let (answers, mut unread) = mpsc::channel(MAX_UNREAD);
+        let send = |request| {
+            answers.try_send(request).map_err(|error| match error {
+                TrySendError::Full(_) => StreamError::Unread,
+                TrySendError::Closed(_) => StreamError::Ended,
+            })
+        };
+        // A new stream begins without a version: the server sends what it has, whatever it was before.
+        send(DiscoveryRequest {
+            node: Some(self.node()),
+            type_url: TYPE_URL.to_owned(),
+            ..DiscoveryRequest::default()
+        })?;
+        let mut client = AggregatedDiscoveryServiceClient::new(channel)
+            .max_decoding_message_size(self.config.max_message_bytes.get() as usize);
+        let requests = stream::poll_fn(move |context| unread.poll_recv(context));
+        let responses = client.stream_aggregated_resources(requests).await;
+        let mut responses = responses.map_err(StreamError::Status)?.into_inner();
+        while let Some(response) = responses.message().await.map_err(StreamError::Status)? {
+            if response.type_url != TYPE_URL {
+                return Err(StreamError::WrongType(shown(&response.type_url)));
+            }
+            backoff.reset();
+            send(self.answer(response).await)?;
+        }
+        Err(StreamError::Ended)
+    }
+
+    /// Puts a response in force, or refuses it.
+    async fn answer(&mut self, response: DiscoveryResponse) -> DiscoveryRequest {
+        let DiscoveryResponse { version_info, resources, nonce, .. } = response;
+        let error_detail = match self.take(Version { name: version_info, resources }).await {
+            Ok(()) => None,
+            Err(reason) => Some(rpc::Status {
+                code: Code::InvalidArgument.into(),
+                message: shortened(reason),
+                details: Vec::new(),
+            }),
+        };
+        let accepted = self.accepted.as_ref();
+        DiscoveryRequest {
+            version_info: accepted.map(|version| version.name.clone()).unwrap_or_default(),
+            type_url: TYPE_URL.to_owned(),
+            response_nonce: nonce,
+            error_detail,
+            ..DiscoveryRequest::default()
+        }
+    }
+
+    async fn take(&mut self, version: Version) -> Result<(), String> {
+        let known = |other: &Version| other.resources == version.resources;
+        if self.refused.is_none() && self.accepted.as_ref().is_some_and(known) {
+            self.accepted = Some(version);
+            return Ok(());
+        }
+        match resource::domains(&version.resources) {
+            Ok(domains) => {
+                info!(version = version.name, "Accepted the Envoy configuration of {}", self.url);
+                self.catalog.replace(domains, &self.numbers);
+                self.catalog.set_away(None);
+                self.refused = None;
+                self.accepted = Some(version);
+                Ok(())
+            }
+            Err(reason) => {
+                if self.refused.as_ref() == Some(&version) {
+                    time::sleep(REPEATED_REFUSAL_PAUSE).await;
+                }
+                let told = format!("version {} of {}: {reason}", shown(&version.name), self.url);
+                self.catalog.refuse(&told, &self.numbers);
+                self.refused = Some(version);
+                Err(reason)
+            }
+        }
+    }
+
+    fn node(&self) -> Node {
+        Node {
+            id: self.config.node_id.as_str().to_owned(),
+            user_agent_name: "headgate".to_owned(),
+            user_agent_version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..Node::default()
+        }
+    }
+
+    fn note_connection(&self) {
+        self.numbers.xds_connected(true);
+        let node = self.config.node_id.as_str();
+        info!(node, "Connected to the management server {}", self.url);
+        self.catalog.set_away(self.catalog.is_empty().then(|| {
+            let url = &self.url;
+            format!("waiting for the first configuration from {url}: connected, it has sent none for node {node}")
+        }));
+    }
+
+    fn note_loss(&self, error: &StreamError, pause: Duration) {
+        self.numbers.xds_failed();
+        let url = &self.url;
+        let state = if self.catalog.is_empty() {
+            format!("waiting for the first configuration from {url}: {error}")
+        } else {
+            format!("the management server {url} is away, the last configuration stays: {error}")
+        };
+        warn!(%error, ?pause, "Lost the management server {url}: trying again");
+        self.catalog.set_away(Some(state));
+    }
+}
+
+fn shortened(mut text: String) -> String {
+    let end = (0..=MAX_REASON_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or_default());
+    text
+}

@@ -1,0 +1,249 @@
+//! Resources, as the files they could have been: both are compiled in the same way.
+
+use std::sync::Arc;
+
+use prost::Message as _;
+use prost_types::Any;
+
+use super::proto::ratelimit::config::ratelimit::v3::{
+    RateLimitConfig, RateLimitDescriptor, RateLimitPolicy, RateLimitUnit,
+};
+use crate::{
+    config::{Problem, shown},
+    envoy::{
+        domain::Domain,
+        file::{DescriptorEntry, DomainFile, RateLimitEntry, Replaced},
+        metadata::Metadata,
+        source::{self, Domains},
+        unit::Unit,
+    },
+};
+
+/// The type of the resources.
+pub(super) const TYPE_URL: &str =
+    "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig";
+
+/// More resources are no configuration.
+const MAX_RESOURCES: usize = 10_000;
+
+/// A refusal names so many problems.
+const MAX_PROBLEMS: usize = 20;
+
+/// The domains that `resources` describe, or what is wrong with them.
+pub(super) fn domains(resources: &[Any]) -> Result<Domains, String> {
+    if resources.len() > MAX_RESOURCES {
+        return Err(format!("expected at most {MAX_RESOURCES} resources, got {}", resources.len()));
+    }
+    let mut problems = Vec::new();
+    let mut named = Vec::with_capacity(resources.len());
+    for (place, resource) in resources.iter().enumerate() {
+        match decode(resource) {
+            Ok(config) => {
+                let name = format!("resource {}", shown(&config.name));
+                let mut wrong = Vec::new();
+                named.push((name.clone(), Arc::new(compile(config, &mut wrong))));
+                problems.extend(wrong.into_iter().map(|problem| format!("{name}: {problem}")));
+            }
+            Err(error) => problems.push(format!("resources[{place}]: {error}")),
+        }
+    }
+    if problems.is_empty() {
+        return source::together(named).map_err(|problem| problem.to_string());
+    }
+    let more = problems.len().saturating_sub(MAX_PROBLEMS);
+    problems.truncate(MAX_PROBLEMS);
+    if more > 0 {
+        problems.push(format!("and {more} more"));
+    }
+    Err(problems.join("; "))
+}
+
+fn decode(resource: &Any) -> Result<RateLimitConfig, String> {
+    if resource.type_url != TYPE_URL {
+        return Err(format!("expected the type {TYPE_URL}, got {}", shown(&resource.type_url)));
+    }
+    RateLimitConfig::decode(resource.value.as_slice())
+        .map_err(|error| format!("cannot be read: {error}"))
+}
+
+fn compile(config: RateLimitConfig, problems: &mut Vec<Problem>) -> Domain {
+    let RateLimitConfig { name: _, domain, descriptors } = config;
+    let descriptors = descriptors.into_iter().map(DescriptorEntry::from).collect();
+    Domain::compile(&DomainFile { domain, descriptors, shadow_mode: false }, problems)
+}
+
+impl From<RateLimitDescriptor> for DescriptorEntry {
+    fn from(wire: RateLimitDescriptor) -> Self {
+        Self {
+            key: wire.key,
+            value: wire.value,
+            rate_limit: wire.rate_limit.map(RateLimitEntry::from),
+            descriptors: wire.descriptors.into_iter().map(Self::from).collect(),
+            shadow_mode: wire.shadow_mode,
+            quota_mode: wire.quota_mode,
+            detailed_metric: wire.detailed_metric,
+            metadata: wire.metadata.map(Metadata),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<RateLimitPolicy> for RateLimitEntry {
+    fn from(wire: RateLimitPolicy) -> Self {
+        Self {
+            unit: unit(wire.unit()),
+            requests_per_unit: Some(wire.requests_per_unit.into()),
+            unlimited: wire.unlimited,
+            name: wire.name,
+            replaces: wire.replaces.into_iter().map(|it| Replaced { name: it.name }).collect(),
+            ..Self::default()
+        }
+    }
+}
+
+/// One that is not known is none.
+const fn unit(wire: RateLimitUnit) -> Option<Unit> {
+    Some(match wire {
+        RateLimitUnit::Unknown => return None,
+        RateLimitUnit::Second => Unit::Second,
+        RateLimitUnit::Minute => Unit::Minute,
+        RateLimitUnit::Hour => Unit::Hour,
+        RateLimitUnit::Day => Unit::Day,
+        RateLimitUnit::Week => Unit::Week,
+        RateLimitUnit::Month => Unit::Month,
+        RateLimitUnit::Year => Unit::Year,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::envoy::xds::proto::ratelimit::config::ratelimit::v3::RateLimitReplace;
+
+    fn any(config: &RateLimitConfig) -> Any {
+        Any { type_url: TYPE_URL.to_owned(), value: config.encode_to_vec() }
+    }
+
+    fn policy(unit: RateLimitUnit, requests_per_unit: u32) -> RateLimitPolicy {
+        RateLimitPolicy { unit: unit.into(), requests_per_unit, ..RateLimitPolicy::default() }
+    }
+
+    fn descriptor(
+        key: &str,
+        value: &str,
+        rate_limit: Option<RateLimitPolicy>,
+    ) -> RateLimitDescriptor {
+        let (key, value) = (key.to_owned(), value.to_owned());
+        RateLimitDescriptor { key, value, rate_limit, ..RateLimitDescriptor::default() }
+    }
+
+    fn metadata(key: &str, value: &str) -> prost_types::Struct {
+        let value = prost_types::value::Kind::StringValue(value.to_owned());
+        let value = prost_types::Value { kind: Some(value) };
+        prost_types::Struct { fields: [(key.to_owned(), value)].into() }
+    }
+
+    /// Everything that a resource can say.
+    fn resource() -> RateLimitConfig {
+        let replaces = vec![RateLimitReplace { name: "users".to_owned() }];
+        let users = RateLimitPolicy { name: "users".to_owned(), ..policy(RateLimitUnit::Week, 3) };
+        let banned = RateLimitPolicy { replaces, ..policy(RateLimitUnit::Day, 0) };
+        let free = RateLimitPolicy { unlimited: true, ..RateLimitPolicy::default() };
+        let below = RateLimitDescriptor {
+            shadow_mode: true,
+            detailed_metric: true,
+            quota_mode: true,
+            metadata: Some(metadata("tier", "slow")),
+            ..descriptor("path", "/a*", Some(policy(RateLimitUnit::Year, 9)))
+        };
+        let user =
+            RateLimitDescriptor { descriptors: vec![below], ..descriptor("user", "", Some(users)) };
+        RateLimitConfig {
+            name: "one".to_owned(),
+            domain: "edge".to_owned(),
+            descriptors: vec![
+                user,
+                descriptor("user", "banned", Some(banned)),
+                descriptor("partner", "", Some(free)),
+                descriptor("trusted", "", None),
+            ],
+        }
+    }
+
+    const FILE: &str = "
+domain: edge
+descriptors:
+  - key: user
+    rate_limit: {unit: week, requests_per_unit: 3, name: users}
+    descriptors:
+      - key: path
+        value: /a*
+        shadow_mode: true
+        detailed_metric: true
+        quota_mode: true
+        metadata: {tier: slow}
+        rate_limit: {unit: year, requests_per_unit: 9}
+  - key: user
+    value: banned
+    rate_limit: {unit: day, requests_per_unit: 0, replaces: [{name: users}]}
+  - key: partner
+    rate_limit: {unlimited: true}
+  - key: trusted
+";
+
+    #[test]
+    fn a_resource_means_what_a_file_with_the_same_content_means() {
+        let described = |domain: &Domain| {
+            let mut rules: Vec<String> =
+                domain.rules().iter().map(|rule| format!("{rule:?}")).collect();
+            rules.sort();
+            (domain.name.clone(), rules)
+        };
+        let resources = domains(&[any(&resource())]).unwrap();
+        let file = source::domain(&(PathBuf::from("edge.yaml"), FILE.into())).unwrap();
+        assert_eq!(described(&resources["edge"]), described(&file));
+        assert_eq!(file.rules().len(), 4);
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_named() {
+        let bad = RateLimitConfig {
+            name: "two".to_owned(),
+            descriptors: vec![
+                descriptor("", "", None),
+                descriptor("a", "", Some(policy(RateLimitUnit::Unknown, 1))),
+            ],
+            ..RateLimitConfig::default()
+        };
+        let alien = Any { type_url: "type.googleapis.com/a.B".to_owned(), value: Vec::new() };
+        let garbage = Any { value: vec![0xff], ..any(&resource()) };
+        let reason = domains(&[any(&resource()), any(&bad), alien, garbage]).unwrap_err();
+        for expected in [
+            "resource \"two\": domain: expected a name that is not empty",
+            "resource \"two\": descriptors[0].key: expected a key that is not empty",
+            "resource \"two\": descriptors[1].rate_limit: unit is missing",
+            "resources[2]: expected the type type.googleapis.com/ratelimit.config",
+            "resources[3]: cannot be read",
+        ] {
+            assert!(reason.contains(expected), "{expected}\n{reason}");
+        }
+        let twice = domains(&[any(&resource()), any(&resource())]).unwrap_err();
+        assert!(twice.contains("has the domain \"edge\" too"), "{twice}");
+        let many = vec![any(&bad); 30];
+        assert!(domains(&many).unwrap_err().ends_with("and 70 more"));
+        let too_many = vec![Any::default(); MAX_RESOURCES + 1];
+        assert!(domains(&too_many).unwrap_err().starts_with("expected at most 10000 resources"));
+    }
+
+    #[test]
+    fn nesting_that_is_too_deep_is_refused() {
+        let mut deep = descriptor("a", "", None);
+        for _ in 0..200 {
+            deep = RateLimitDescriptor { descriptors: vec![deep], ..descriptor("a", "", None) };
+        }
+        let config = RateLimitConfig { descriptors: vec![deep], ..resource() };
+        assert!(domains(&[any(&config)]).unwrap_err().contains("cannot be read"));
+    }
+}

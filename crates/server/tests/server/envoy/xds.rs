@@ -1,0 +1,314 @@
+//! Configuration from a management server: go-control-plane itself.
+
+use std::{path::Path, process::Command, time::Duration};
+
+use headgate_testkit::{Certificates, ManagementServer, Skip, require};
+use serde_json::Value;
+use tonic::{Code, Status};
+
+use super::{
+    client::{Client, of, request, taking},
+    counted, metric,
+    refusals::load,
+};
+use crate::harness::Server;
+
+/// A domain whose users may ask so often in a year. Its unit is a number: the newest release of the Go types has no name for it.
+fn limit(domain: &str, requests: u32) -> String {
+    format!(
+        r#"{{"name": "{domain}", "domain": "{domain}", "descriptors": [
+            {{"key": "user", "rateLimit": {{"unit": 6, "requestsPerUnit": {requests}}}}}
+        ]}}"#
+    )
+}
+
+/// Asks until it is so: configurations arrive in their own time.
+async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
+    tokio::time::timeout(Duration::from_secs(60), async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .unwrap_or_else(|_| panic!("{what}"));
+}
+
+async fn start_management() -> Result<ManagementServer, Skip> {
+    tokio::task::spawn_blocking(ManagementServer::start).await.unwrap()
+}
+
+/// A server that asks the one on `port`, with these keys.
+async fn start(port: u16, keys: &[(&str, &str)]) -> Server {
+    start_at(&format!("http://127.0.0.1:{port}"), keys).await
+}
+
+async fn start_at(url: &str, keys: &[(&str, &str)]) -> Server {
+    Server::start(&[&[("envoy.enabled", "true"), ("envoy.xds.url", url)], keys].concat()).await
+}
+
+/// Why the server does not decide.
+async fn refusal(client: &Client, domain: &str) -> Status {
+    let asked = request(domain, &[of(&[("user", "u")])]);
+    client.0.clone().should_rate_limit(asked).await.unwrap_err()
+}
+
+/// Starts it again, without holding up other tasks.
+async fn restarted(mut management: ManagementServer) -> ManagementServer {
+    let restart = move || {
+        management.restart();
+        management
+    };
+    tokio::task::spawn_blocking(restart).await.unwrap()
+}
+
+/// What readiness says: the status, and of Envoy.
+async fn told(server: &Server) -> (u16, String, String) {
+    let reply = server.get("/readyz").await;
+    let body = reply.json();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    (reply.status.as_u16(), text(&body["status"]), text(&body["checks"]["envoy"]))
+}
+
+/// What is left of a user's limit.
+async fn remaining(client: &Client, domain: &str) -> u32 {
+    client.ask(domain, &[taking(0, &[("user", "u")])]).await.each()[0].1
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_management_server_says_is_in_force() {
+    let management = require!(start_management().await);
+    let server = start(management.port(), &[]).await;
+    let client = Client::connect(server.grpc_address).await;
+
+    // Nothing is decided before the first configuration, and everybody is told.
+    let (status, word, why) = told(&server).await;
+    assert_eq!((status, word.as_str()), (503, "starting"));
+    let waits = format!(
+        "error: waiting for the first configuration from http://127.0.0.1:{}",
+        management.port()
+    );
+    assert!(why.starts_with(&waits), "{why}");
+    let refused = refusal(&client, "a").await;
+    assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
+    assert!(refused.message().contains("no rate limit configuration yet"), "{refused:?}");
+
+    management.serve("1", &format!("[{}]", limit("a", 3)));
+    eventually("the first configuration", async || management.is_accepted("1")).await;
+    assert_eq!(told(&server).await, (200, "ready".to_owned(), "ok".to_owned()));
+    assert_eq!(metric(&server, "headgate_envoy_xds_connected").await, Some(1));
+    let subscribed = management.heard().into_iter().find(|it| it.event == "subscribed").unwrap();
+    assert_eq!((subscribed.node.as_str(), subscribed.version.as_str()), ("default", ""));
+    for over in [false, false, false, true] {
+        assert_eq!(client.ask("a", &[of(&[("user", "u")])]).await.is_over(), over);
+    }
+    assert_eq!(metric(&server, &counted("a", "user", "over_limit")).await, Some(1));
+
+    // A raised limit, and another domain; what was used stays used.
+    management.serve("2", &format!("[{}, {}]", limit("a", 10), limit("b", 5)));
+    eventually("an update", async || management.is_accepted("2")).await;
+    assert_eq!((remaining(&client, "a").await, remaining(&client, "b").await), (7, 5));
+
+    // A domain that is gone is gone with its numbers.
+    management.serve("3", &format!("[{}]", limit("b", 6)));
+    eventually("a removal", async || management.is_accepted("3")).await;
+    assert_eq!((remaining(&client, "a").await, remaining(&client, "b").await), (0, 6));
+    assert_eq!(metric(&server, &counted("a", "user", "over_limit")).await, None);
+    let loaded = "headgate_envoy_config_loads_total{outcome=\"loaded\"";
+    assert_eq!(metric(&server, loaded).await, Some(3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_update_is_refused_and_changes_nothing() {
+    let management = require!(start_management().await);
+    management.serve("1", &format!("[{}]", limit("a", 3)));
+    let server = start(management.port(), &[]).await;
+    let client = Client::connect(server.grpc_address).await;
+    eventually("the first configuration", async || management.is_accepted("1")).await;
+
+    let unit = limit("b", 5).replace("\"unit\": 6", "\"unit\": 0");
+    management.serve("2", &format!("[{}, {unit}]", limit("a", 9)));
+    let refusals = || management.heard().into_iter().find(|it| it.event == "refused");
+    eventually("a refusal", async || refusals().is_some()).await;
+    let refusal = refusals().unwrap();
+    assert_eq!(refusal.version, "1", "the last version that was accepted");
+    let expected = "resource \"b\": descriptors[0].rate_limit: unit is missing";
+    assert!(refusal.message.starts_with(expected), "{refusal:?}");
+    assert_eq!((remaining(&client, "a").await, remaining(&client, "b").await), (3, 0));
+    let (status, word, why) = told(&server).await;
+    assert_eq!((status, word.as_str()), (200, "degraded"));
+    assert!(why.starts_with("error: version \"2\" of http://") && why.contains(expected), "{why}");
+    assert_eq!(metric(&server, "headgate_envoy_config_valid").await, Some(0));
+
+    // The server sends it again: that is answered in time, and counted once.
+    let refusals = || management.heard().iter().filter(|it| it.event == "refused").count();
+    eventually("another refusal", async || refusals() >= 2).await;
+    let refused = "headgate_envoy_config_loads_total{outcome=\"refused\"";
+    assert_eq!(metric(&server, refused).await, Some(1));
+    assert!(refusals() < 100, "answered without a pause: {}", refusals());
+
+    // Two resources of one domain.
+    let twice = limit("a", 4).replace("\"name\": \"a\"", "\"name\": \"c\"");
+    management.serve("3", &format!("[{}, {twice}]", limit("a", 5)));
+    eventually("told of both", async || told(&server).await.2.contains("has the domain \"a\" too"))
+        .await;
+
+    management.serve("4", &format!("[{}]", limit("a", 8)));
+    eventually("repaired", async || management.is_accepted("4")).await;
+    assert_eq!(remaining(&client, "a").await, 8);
+    assert_eq!(told(&server).await, (200, "ready".to_owned(), "ok".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_configuration_stays_while_the_management_server_is_away() {
+    let mut management = require!(start_management().await);
+    management.serve("1", &format!("[{}]", limit("a", 3)));
+    let server = start(management.port(), &[]).await;
+    let client = Client::connect(server.grpc_address).await;
+    eventually("the first configuration", async || management.is_accepted("1")).await;
+    assert!(!client.ask("a", &[of(&[("user", "u")])]).await.is_over());
+
+    management.kill();
+    eventually("told of it", async || told(&server).await.1 == "degraded").await;
+    let (status, _, why) = told(&server).await;
+    assert_eq!(status, 200);
+    assert!(why.contains("is away, the last configuration stays"), "{why}");
+    assert_eq!(metric(&server, "headgate_envoy_xds_connected").await, Some(0));
+    assert!(metric(&server, "headgate_envoy_xds_failures_total").await > Some(0));
+    assert_eq!(remaining(&client, "a").await, 2);
+
+    // It comes back as it was, and then with something new.
+    let accepted =
+        |it: &ManagementServer| it.heard().iter().filter(|heard| heard.event == "accepted").count();
+    let before = accepted(&management);
+    let mut management = restarted(management).await;
+    eventually("the same again", async || accepted(&management) > before).await;
+    assert_eq!(told(&server).await, (200, "ready".to_owned(), "ok".to_owned()));
+    assert_eq!(remaining(&client, "a").await, 2);
+    let loaded = "headgate_envoy_config_loads_total{outcome=\"loaded\"";
+    assert_eq!(metric(&server, loaded).await, Some(1), "what did not change is not loaded again");
+
+    // Changed while it was away.
+    management.kill();
+    management.serve("2", &format!("[{}]", limit("a", 30)));
+    let management = restarted(management).await;
+    eventually("something new", async || management.is_accepted("2")).await;
+    assert_eq!(remaining(&client, "a").await, 29);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_first_configuration_it_is_ready_after_a_while_and_decides_nothing() {
+    let server =
+        start(headgate_testkit::free_port(), &[("envoy.xds.initial_wait_seconds", "1")]).await;
+    eventually("ready at last", async || told(&server).await.0 == 200).await;
+    let (_, word, why) = told(&server).await;
+    assert_eq!(word, "degraded");
+    assert!(why.contains("waiting for the first configuration"), "{why}");
+    let client = Client::connect(server.grpc_address).await;
+    let refused = refusal(&client, "a").await;
+    assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_is_too_large_is_not_read() {
+    let management = require!(start_management().await);
+    let large = limit(&"a".repeat(100_000), 3);
+    management.serve("1", &format!("[{large}]"));
+    let server = start(management.port(), &[("envoy.xds.max_message_bytes", "65536")]).await;
+    eventually("told of it", async || told(&server).await.2.contains("too large")).await;
+
+    management.serve("2", &format!("[{}]", limit("a", 3)));
+    eventually("a smaller one", async || management.is_accepted("2")).await;
+    let client = Client::connect(server.grpc_address).await;
+    assert_eq!(remaining(&client, "a").await, 3);
+}
+
+fn openssl(folder: &Path, arguments: &str, more: &[&str]) -> Result<(), Skip> {
+    let mut command = Command::new("openssl");
+    command.args(arguments.split(' ')).args(more).current_dir(folder);
+    let made = command.output();
+    let made =
+        made.map_err(|error| Skip { component: "openssl".into(), reason: error.to_string() })?;
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    Ok(())
+}
+
+/// An authority, and a certificate of its own for the server and for the client.
+fn certificates(folder: &Path) -> Result<(), Skip> {
+    let new_key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    openssl(
+        folder,
+        &format!("req -x509 {new_key} -days 2 -subj /CN=authority -keyout ca.key -out ca.crt"),
+        &[],
+    )?;
+    for name in ["server", "client"] {
+        let request = format!("req {new_key} -subj /CN={name} -keyout {name}.key -out {name}.csr");
+        openssl(folder, &request, &["-addext", "subjectAltName=DNS:management.example"])?;
+        let sign = format!(
+            "x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -copy_extensions copy -out {name}.crt"
+        );
+        openssl(folder, &sign, &[])?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_sides_show_certificates() {
+    let folder = tempfile::tempdir().unwrap();
+    require!(certificates(folder.path()));
+    let file = |name: &str| folder.path().join(name);
+    let own = Certificates {
+        cert: file("server.crt"),
+        key: file("server.key"),
+        client_ca: file("ca.crt"),
+    };
+    let management =
+        tokio::task::spawn_blocking(move || ManagementServer::start_with_tls(own)).await.unwrap();
+    let management = require!(management);
+    management.serve("1", &format!("[{}]", limit("a", 3)));
+    let url = format!("https://127.0.0.1:{}", management.port());
+    let (ca, cert, key) = (file("ca.crt"), file("client.crt"), file("client.key"));
+    let keys = [
+        ("envoy.xds.ca_file", ca.to_str().unwrap()),
+        ("envoy.xds.server_name", "management.example"),
+    ];
+    // Without a certificate of its own it is turned away.
+    let stranger = start_at(&url, &keys).await;
+    eventually("turned away", async || {
+        metric(&stranger, "headgate_envoy_xds_failures_total").await > Some(0)
+    })
+    .await;
+    assert!(!management.is_accepted("1"));
+
+    let own = [
+        ("envoy.xds.cert_file", cert.to_str().unwrap()),
+        ("envoy.xds.key_file", key.to_str().unwrap()),
+    ];
+    let server = start_at(&url, &[&keys[..], &own].concat()).await;
+    eventually("the first configuration", async || management.is_accepted("1")).await;
+    let client = Client::connect(server.grpc_address).await;
+    assert_eq!(remaining(&client, "a").await, 3);
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_named() {
+    let url = ("envoy.xds.url", "http://127.0.0.1:18000");
+    let secure = ("envoy.xds.url", "https://management.example:18001");
+    for (keys, told) in [
+        (
+            &[url, ("envoy.config_dir", "domains")][..],
+            "only one of envoy.config_dir, envoy.config_file and envoy.xds.url",
+        ),
+        (&[url, ("envoy.xds.ca_file", "ca.crt")], "only used with TLS"),
+        (&[secure, ("envoy.xds.cert_file", "a.crt")], "envoy.xds.cert_file needs its private key"),
+        (&[secure, ("envoy.xds.key_file", "a.key")], "envoy.xds.key_file needs its certificate"),
+        (&[("envoy.xds.url", "127.0.0.1:18000")], "expected a URL such as http://127.0.0.1:18000"),
+        (
+            &[("envoy.xds.url", "http://u:secret@a:1")],
+            "expected a URL such as http://127.0.0.1:18000",
+        ),
+        (&[url, ("envoy.xds.node_id", "")], "expected 1 to 256 bytes"),
+    ] {
+        let error = load(&[&[("envoy.enabled", "true")], keys].concat()).unwrap_err();
+        assert!(error.contains(told) && !error.contains("secret"), "{keys:?}: {error}");
+    }
+}
