@@ -43,6 +43,7 @@ mod audit;
 mod config;
 mod cutoff;
 mod database;
+mod denylist;
 mod listener;
 mod migrations;
 mod moment;
@@ -63,6 +64,7 @@ mod writes;
 
 pub use config::{ConfigError, DatabaseConfig, PostgresParts};
 pub use database::Database;
+pub use denylist::DenylistDatabase;
 pub use migrations::SchemaVersion;
 pub use query::{Query, QueryObserver};
 pub use quotas::{LedgerClock, QuotaDatabase};

@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const TABLE: &str = "headgate_migrations";
 
 /// Each with its version, its name, and its SQL for either database.
-const MIGRATIONS: [(i64, &str, &str, &str); 5] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 6] = [
     (
         1,
         "rules",
@@ -57,6 +57,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 5] = [
         "fail_mode_capped",
         include_str!("../migrations/postgres/0005_fail_mode_capped.sql"),
         include_str!("../migrations/sqlite/0005_fail_mode_capped.sql"),
+    ),
+    (
+        6,
+        "denylist",
+        include_str!("../migrations/postgres/0006_denylist.sql"),
+        include_str!("../migrations/sqlite/0006_denylist.sql"),
     ),
 ];
 

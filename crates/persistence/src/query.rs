@@ -26,9 +26,10 @@ pub trait QueryObserver: Send + Sync {
 }
 
 /// Every table that there is.
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 15] = [
     "audit_log",
     "audit_logs",
+    "denylist",
     "quota_deliveries",
     "quota_events",
     "quota_increments",

@@ -1,5 +1,6 @@
 //! Service documents: kept, changed under their versions, and told of.
 
+mod changes;
 mod record;
 mod states;
 mod write;
@@ -12,6 +13,7 @@ use headgate_service_config::{
     ServiceState, payload, repository::Hearer,
 };
 
+pub(crate) use self::changes::Change;
 use crate::{
     Database,
     database::Pool,

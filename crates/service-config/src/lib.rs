@@ -8,7 +8,8 @@
 //! | module | what it owns |
 //! |---|---|
 //! | [`document`] | [`Document`]: what a service reads from JSON; [`validate`] before it is kept |
-//! | [`relay`], [`user_api`], [`bootstrap`], [`auth`] | the documents, with their defaults |
+//! | [`relay`], [`user_api`], [`bootstrap`], [`auth`], [`penalty`] | the documents, with their defaults |
+//! | [`denylist`] | [`DenyEntry`]: who is denied by the operator's word |
 //! | [`reader`], [`problem`] | fields out of JSON, and everything that is wrong with them |
 //! | [`secrets`] | names of fields that no document may have |
 //! | [`repository`] | [`ServiceConfigRepository`]: who keeps documents, their audit log, and who runs what |
@@ -29,8 +30,10 @@
 
 pub mod auth;
 pub mod bootstrap;
+pub mod denylist;
 pub mod document;
 pub mod payload;
+pub mod penalty;
 pub mod problem;
 pub mod reader;
 pub mod relay;
@@ -43,7 +46,9 @@ pub mod watcher;
 
 pub use auth::{AuthMode, AuthSettings};
 pub use bootstrap::BootstrapDocument;
+pub use denylist::{DenyEntry, DenyError, DenyUpdate, Denylist};
 pub use document::{Document, Invalid, validate};
+pub use penalty::PenaltySettings;
 pub use problem::Problem;
 pub use reader::Reader;
 pub use relay::RelayDocument;

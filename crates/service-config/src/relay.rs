@@ -3,6 +3,7 @@
 use crate::{
     auth::AuthSettings,
     document::Document,
+    penalty::PenaltySettings,
     reader::Reader,
     source::Doubt,
     user_api::{PER_MINUTE, enabled},
@@ -39,6 +40,8 @@ pub struct RelayRateLimit {
     pub ws: WsRates,
     /// Over gossip.
     pub gossip: GossipRates,
+    /// Penalties for those who are denied again and again, if there are some.
+    pub penalty: Option<PenaltySettings>,
 }
 
 /// What clients may do in a minute. Each kind has a budget of its own.
@@ -138,6 +141,7 @@ impl RelayRateLimit {
             invalid_by_ip: 10,
         },
         gossip: GossipRates { msgs_per_minute: 150, by_peer: None, global: 1_500 },
+        penalty: None,
     };
 
     fn read(reader: &mut Reader<'_>) -> Self {
@@ -149,7 +153,8 @@ impl RelayRateLimit {
             let by_peer = iroh.optional_number("by_peer", PER_MINUTE);
             (by_peer, iroh.number("global", PER_MINUTE, 6_000))
         });
-        Self { enabled, ws, gossip: GossipRates { msgs_per_minute, by_peer, global } }
+        let gossip = GossipRates { msgs_per_minute, by_peer, global };
+        Self { enabled, ws, gossip, penalty: PenaltySettings::read(reader) }
     }
 }
 

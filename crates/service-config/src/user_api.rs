@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::{document::Document, reader::Reader, source::Doubt};
+use crate::{document::Document, penalty::PenaltySettings, reader::Reader, source::Doubt};
 
 /// What a limit in a minute can be. To close a door, stop the service behind it.
 pub(crate) const PER_MINUTE: RangeInclusive<u64> = 1..=1_000_000;
@@ -33,8 +33,12 @@ pub struct UserApiRateLimit {
     pub by_ip: Option<u64>,
     /// What needs a token, by public key.
     pub by_pubkey: Option<u64>,
+    /// Searches, by address and by public key: they keep a processor busy.
+    pub search_per_minute: u64,
     /// Signing in as an administrator, by address.
     pub admin_login_per_minute: u64,
+    /// Penalties for those who are denied again and again, if there are some.
+    pub penalty: Option<PenaltySettings>,
 }
 
 /// How much a public key may use in a day; `None` is as much as it likes.
@@ -91,7 +95,9 @@ impl UserApiRateLimit {
         protected_per_minute: 30,
         by_ip: None,
         by_pubkey: None,
+        search_per_minute: 8,
         admin_login_per_minute: 3,
+        penalty: None,
     };
 
     fn read(reader: &mut Reader<'_>) -> Self {
@@ -109,7 +115,9 @@ impl UserApiRateLimit {
             protected_per_minute: reader.number("protected_per_minute", PER_MINUTE, usual),
             by_ip,
             by_pubkey,
+            search_per_minute: reader.number("search_per_minute", PER_MINUTE, 30),
             admin_login_per_minute: reader.number("admin_login_per_minute", PER_MINUTE, 5),
+            penalty: PenaltySettings::read(reader),
         }
     }
 

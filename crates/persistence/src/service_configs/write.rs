@@ -4,7 +4,7 @@ use headgate_ratelimit::Author;
 use headgate_service_config::{ConfigChange, ConfigError, ConfigUpdate, ServiceConfig, payload};
 use serde_json::{Value, json};
 
-use super::record;
+use super::{changes::Change, record};
 use crate::{listener, moment::Moment, session::Session, statement::Statement};
 
 /// The document as it is, for this transaction alone. SQLite has one writer at a time.
@@ -35,16 +35,6 @@ const UPDATE_ON_SQLITE: &str = "
     SET version = version + 1, config_json = $2, updated_at = $3, updated_by = $4
     WHERE service = $1 AND ($5 IS NULL OR version = $5)
     RETURNING version";
-
-const RECORD: &str = "
-    INSERT INTO audit_logs
-        (actor_admin_user_id, action, target, diff_json, request_id, created_at)
-    VALUES ($1, $2, $3, CAST($4 AS jsonb), $5, $6)";
-
-const RECORD_ON_SQLITE: &str = "
-    INSERT INTO audit_logs
-        (actor_admin_user_id, action, target, diff_json, request_id, created_at)
-    VALUES ($1, $2, $3, $4, $5, $6)";
 
 /// Keeps a document, if the version that it replaces is there.
 pub(super) async fn put(
@@ -119,12 +109,6 @@ async fn record(
     let side =
         |config: &ServiceConfig| json!({"version": config.version, "config_json": config.config});
     let diff = json!({"before": before.map_or(Value::Null, side), "after": side(after)});
-    let entry = Statement::either(RECORD, RECORD_ON_SQLITE)
-        .bind(&*author.actor)
-        .bind(ConfigChange::UPDATE)
-        .bind(&*ConfigChange::target(&after.service))
-        .bind(&*diff.to_string())
-        .bind(&*author.request_id)
-        .bind(Moment::shown(author.at));
-    session.execute(entry).await.map_err(ConfigError::audit_log)
+    let target = ConfigChange::target(&after.service);
+    Change { action: ConfigChange::UPDATE, target, diff, author }.record(session).await
 }
