@@ -14,6 +14,7 @@
 //! - [`ManagementServer`]: of Envoy's configuration, which a test can change, and which it can stop and start again;
 //! - [`Schemathesis`]: requests that an HTTP API's own description says it accepts, or refuses;
 //! - [`Browser`]: Chromium, driven by scripts;
+//! - [`NostrClient`]: Nostr clients of other makers, driven by scripts;
 //! - [`SmallDisk`]: a disk that a test can fill;
 //! - [`Issuer`]: signs tokens and publishes its keys, which a test can rotate, break and take away;
 //! - [`skewed_clock`]: the environment of a program whose clock is wrong;
@@ -47,6 +48,7 @@ mod java;
 mod kafka;
 mod management_server;
 mod nginx;
+mod nostr;
 mod port;
 mod postgres;
 mod process;
@@ -68,6 +70,7 @@ pub use self::{
     kafka::{Kafka, KafkaBuilder, SecureListeners, SharedKafka},
     management_server::{Certificates, Heard, ManagementServer},
     nginx::Nginx,
+    nostr::NostrClient,
     port::free_port,
     postgres::{Database, Postgres, PostgresBuilder},
     ratelimit_tests::RatelimitTests,
