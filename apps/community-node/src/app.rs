@@ -22,6 +22,7 @@ use tracing::warn;
 use crate::{
     Config, Node,
     config::Backend,
+    denylist::Denylist,
     gossip,
     http::Service,
     metrics::Metrics,
@@ -34,6 +35,7 @@ pub struct App {
     node: Arc<Node>,
     reloader: Reloader,
     timing: Timing,
+    metrics_listener: Option<TcpListener>,
     stop: watch::Sender<bool>,
 }
 
@@ -75,14 +77,16 @@ impl App {
     ) -> Result<Self, BuildError> {
         let database = Database::open(&config.database);
         let (stop, stopping) = watch::channel(false);
+        let metrics = Metrics::new()?;
         let node = Arc::new(Node {
+            denylist: Denylist::new(database.denylist(), metrics.denylist_entries.clone()),
             clock: Arc::clone(&clock),
             quotas: quotas(&database, Arc::clone(&clock)),
             relay: Watcher::new(),
             user_api: Watcher::new(),
             bootstrap: Watcher::new(),
             guards: guards(&config, &clock)?,
-            metrics: Metrics::new()?,
+            metrics,
             draining: AtomicBool::new(false),
             stopping,
             database,
@@ -97,6 +101,9 @@ impl App {
         let ready = async {
             node.database.migrate().await?;
             reloader.refresh().await;
+            if let Err(error) = node.denylist.refresh().await {
+                warn!(%error, "Starting without a denylist");
+            }
             Ok::<(), headgate_ratelimit::RepositoryError>(())
         };
         match time::timeout(PATIENCE, ready).await {
@@ -104,13 +111,20 @@ impl App {
             Ok(Err(error)) => warn!(%error, "Starting on safe defaults"),
             Err(_) => warn!("Starting on safe defaults: the database does not answer"),
         }
-        Ok(Self { node, reloader, timing: Timing::default(), stop })
+        Ok(Self { node, reloader, timing: Timing::default(), metrics_listener: None, stop })
     }
 
     /// Looks after the relay's connections at other times than usual.
     #[must_use]
     pub fn relay_timing(self, timing: Timing) -> Self {
         Self { timing, ..self }
+    }
+
+    /// Answers `/metrics` and `/healthz` on a listener of their own, where
+    /// [`Config::metrics_listen`] says so.
+    #[must_use]
+    pub fn metrics_on(self, listener: TcpListener) -> Self {
+        Self { metrics_listener: Some(listener), ..self }
     }
 
     /// What the entrances share.
@@ -131,6 +145,9 @@ impl App {
         let http = Service::new(&self.node, &relay).map_err(io::Error::other)?;
         let routes = Router::new().merge(relay.router()).merge(http.router());
         let mut background = JoinSet::new();
+        if let Some(listener) = self.metrics_listener {
+            background.spawn(serve_metrics(listener, http.metrics_router(), self.node.clone()));
+        }
         background.spawn(http.run());
         background.spawn(relay.follow_document());
         background.spawn(reload(Arc::clone(&self.node), self.reloader));
@@ -141,11 +158,18 @@ impl App {
             time::sleep(node.config.shutdown_delay).await;
             stop.send_replace(true);
         };
-        let room = Room::new(self.node.config.proxies.clone(), self.node.config.ipv6);
-        serve::serve(listener, routes, room, stopping).await;
+        serve::serve(listener, routes, room(&self.node), stopping).await;
         gossip.stop().await;
         Ok(())
     }
+}
+
+async fn serve_metrics(listener: TcpListener, routes: Router, node: Arc<Node>) {
+    serve::serve(listener, routes, room(&node), node.stopped()).await;
+}
+
+fn room(node: &Node) -> Room {
+    Room::new(node.config.proxies.clone(), node.config.ipv6)
 }
 
 /// Where the guards of all entrances count.
@@ -164,11 +188,11 @@ fn guards(
     Ok(backend.ipv6_prefix(config.ipv6))
 }
 
-/// Keeps documents in force, once there are tables to read them from.
+/// Keeps documents and the denylist in force, once there are tables to read them from.
 async fn reload(node: Arc<Node>, reloader: Reloader) {
     while let Err(error) = node.database.migrate().await {
         warn!(%error, "The database is not ready");
         time::sleep(TRY_AGAIN).await;
     }
-    reloader.run().await;
+    tokio::join!(reloader.run(), node.denylist.follow());
 }

@@ -21,6 +21,9 @@ use crate::gossip::Peer;
 pub struct Config {
     /// `CN_LISTEN`: where it listens for HTTP and WebSocket.
     pub listen: SocketAddr,
+    /// `CN_METRICS_LISTEN`: where it answers `/metrics` and nowhere else; where it listens for HTTP if
+    /// nothing is said.
+    pub metrics_listen: Option<SocketAddr>,
     /// `CN_SHUTDOWN_DELAY_SECONDS`: how long everything is served after a signal to stop.
     pub shutdown_delay: Duration,
     /// `CN_DATABASE_URL` or `CN_DATABASE_URL_FILE`: where documents and quotas are kept.
@@ -77,6 +80,7 @@ pub struct ConfigError {
 }
 
 const LISTEN: &str = "CN_LISTEN";
+const METRICS_LISTEN: &str = "CN_METRICS_LISTEN";
 const SHUTDOWN_DELAY: &str = "CN_SHUTDOWN_DELAY_SECONDS";
 const DATABASE_URL: &str = "CN_DATABASE_URL";
 const DATABASE_URL_FILE: &str = "CN_DATABASE_URL_FILE";
@@ -102,8 +106,9 @@ const INSTANCE: &str = "CN_INSTANCE";
 const POLL_SECONDS: &str = "CN_CONFIG_POLL_SECONDS";
 
 /// Every variable that begins as ours do.
-const OURS: [&str; 24] = [
+const OURS: [&str; 25] = [
     LISTEN,
+    METRICS_LISTEN,
     SHUTDOWN_DELAY,
     DATABASE_URL,
     DATABASE_URL_FILE,
@@ -152,6 +157,8 @@ impl Config {
         let replicas = variables.parse(REPLICAS, "a number of nodes, at least 1")?;
         Ok(Self {
             listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8090))),
+            metrics_listen: variables
+                .parse(METRICS_LISTEN, "an address and a port, such as 127.0.0.1:9090")?,
             shutdown_delay: shutdown_delay(&variables)?,
             database: database
                 .map_err(|error| ConfigError::new(DATABASE_URL, error.to_string()))?,

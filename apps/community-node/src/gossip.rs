@@ -58,7 +58,7 @@ pub async fn start(node: &Arc<Node>, relay: &Relay) -> io::Result<Gossip> {
     let endpoint = endpoint::bind(&node.config, bind).await?;
     info!("Gossiping as {} at {:?}", endpoint.id(), endpoint.bound_sockets());
     let swarm = Swarm::builder().max_message_size(MAX_MESSAGE_BYTES).spawn(endpoint.clone());
-    let door = Door::new(swarm.clone());
+    let door = Door::new(node, swarm.clone());
     let router = Router::builder(endpoint).accept(iroh_gossip::ALPN, door).spawn();
     let ingest = Ingest::new(node, relay);
     let mut background = JoinSet::new();

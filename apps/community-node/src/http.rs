@@ -8,13 +8,15 @@
 //! |---|---|
 //! | `limits` | classes of routes, and what the documents in force mean to them |
 //! | `request_id`, `observe` | what happens to every request |
+//! | `deny` | addresses that the operator denies |
 //! | `user` | the user API: signing in, bootstrap, policies, what needs a token |
-//! | `admin` | the admin API: documents and their audit log |
+//! | `admin` | the admin API: documents, the denylist and their audit log |
 //! | `health` | `/healthz` and `/metrics` |
 //! | `error`, `body` | refusals in the words of the API, and bodies within bounds |
 
 mod admin;
 mod body;
+mod deny;
 pub(crate) mod error;
 mod health;
 mod limits;
@@ -27,7 +29,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use axum::{Router, extract::DefaultBodyLimit, middleware, routing::MethodRouter};
+use axum::{Router, extract::DefaultBodyLimit, middleware, routing::options};
 use headgate::LimitError;
 use headgate_guard::{DrainLayer, Guard, PolicyError};
 use headgate_quota::Committer;
@@ -39,7 +41,11 @@ use self::{
     limits::HttpObserver,
     user::{Tokens, library::Library},
 };
-use crate::{Node, quota::DailyQuotas, relay::Relay};
+use crate::{
+    Node,
+    quota::DailyQuotas,
+    relay::{Relay, information},
+};
 
 /// The largest request.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
@@ -112,21 +118,41 @@ impl Service {
         Ok(Self { http: Arc::new(http), committer })
     }
 
-    /// The routes.
+    /// The routes; metrics are among them unless they have a listener of their own.
     pub fn router(&self) -> Router {
         let http = &self.http;
-        let observe = middleware::from_fn_with_state(Arc::clone(http), observe::observe);
-        Router::new()
+        let deny = middleware::from_fn_with_state(Arc::clone(http), deny::deny);
+        let metrics = match http.node.config.metrics_listen {
+            None => health::metrics_router(http),
+            Some(_) => Router::new(),
+        };
+        let routes = Router::new()
             .merge(user::router(http))
             .merge(admin::router(http))
             .merge(health::router(http))
+            .merge(metrics)
             // The relay answers GET itself; all else is a request like any other.
-            .route("/relay", MethodRouter::new().fallback(error::method_not_allowed))
+            .route("/relay", options(information::preflight).fallback(error::method_not_allowed))
             .fallback(error::not_found)
             .method_not_allowed_fallback(error::method_not_allowed)
             .layer(DefaultBodyLimit::max(MAX_BYTES))
             // Nothing of a request is read before this.
             .layer(http.guard.layer())
+            .layer(deny);
+        self.observed(routes)
+    }
+
+    /// What is answered where metrics have a listener of their own.
+    pub fn metrics_router(&self) -> Router {
+        let http = &self.http;
+        let routes = health::router(http).merge(health::metrics_router(http));
+        let routes = routes.fallback(error::not_found);
+        self.observed(routes.layer(http.guard.layer()))
+    }
+
+    fn observed(&self, routes: Router) -> Router {
+        let observe = middleware::from_fn_with_state(Arc::clone(&self.http), observe::observe);
+        routes
             .layer(observe)
             .layer(middleware::from_fn(request_id::name))
             // Refusals that come before the body is read arrive all the same.

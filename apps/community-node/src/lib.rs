@@ -7,6 +7,8 @@
 //! | [`app`] | how it all fits together: built, served, stopped |
 //! | [`node`] | [`Node`]: what the entrances share |
 //! | [`http`] | the user API, bootstrap, the admin API, health and metrics |
+//! | `penalty` | what the penalties of a document mean to the guards |
+//! | [`denylist`] | who is denied by the operator's word |
 //! | [`quota`] | what a public key may use in a day |
 //! | [`relay`] | the Nostr relay over WebSocket |
 //! | [`gossip`] | what peers send over gossip |
@@ -17,11 +19,13 @@
 
 pub mod app;
 pub mod config;
+pub mod denylist;
 pub mod gossip;
 pub mod http;
 pub mod log_filter;
 pub mod metrics;
 pub mod node;
+mod penalty;
 pub mod quota;
 pub mod relay;
 mod serve;

@@ -4,6 +4,7 @@ use std::{
     env,
     error::Error,
     io::{self, IsTerminal, Write},
+    net::SocketAddr,
     process::ExitCode,
 };
 
@@ -35,17 +36,24 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let variables = variables
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let config = Config::load(variables)?;
-    let listen = config.listen;
-    let app = App::start(config).await?;
+    let (listen, metrics_listen) = (config.listen, config.metrics_listen);
+    let mut app = App::start(config).await?;
+    if let Some(listen) = metrics_listen {
+        app = app.metrics_on(bind(listen, "CN_METRICS_LISTEN").await?);
+        info!("Answering /metrics on http://{listen}");
+    }
 
     let stop = Stop::catch()?;
     tokio::spawn(signals::on_hangup(|| {
         warn!("SIGHUP does not reload the environment: restart the node; documents are reloaded");
     })?);
-    let listener = TcpListener::bind(listen).await;
-    let listener =
-        listener.map_err(|error| format!("cannot listen on {listen}: {error}; set CN_LISTEN"))?;
+    let listener = bind(listen, "CN_LISTEN").await?;
     info!("Listening on http://{}", listener.local_addr()?);
     let served = signals::serve_until(stop, |shutdown| app.serve(listener, shutdown)).await;
     Ok(served.ok_or("a second signal came while requests were in flight")??)
+}
+
+async fn bind(listen: SocketAddr, variable: &str) -> Result<TcpListener, String> {
+    let bound = TcpListener::bind(listen).await;
+    bound.map_err(|error| format!("cannot listen on {listen}: {error}; set {variable}"))
 }

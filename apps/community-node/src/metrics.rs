@@ -1,5 +1,7 @@
 //! What is counted. No label ever holds what a client sent.
 
+mod memory;
+
 use headgate_service_config::Source;
 use prometheus::{
     Error, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
@@ -26,6 +28,12 @@ pub struct Metrics {
     pub ws_auth_disconnect: IntCounterVec,
     /// `gossip_received_total`.
     pub gossip_received: IntCounter,
+    /// `gossip_sent_total`.
+    pub gossip_sent: IntCounter,
+    /// `dedupe_hits_total`: events that came before.
+    pub dedupe_hits: IntCounter,
+    /// `dedupe_misses_total`: events that came for the first time.
+    pub dedupe_misses: IntCounter,
     /// `quota_exceeded_total{service, metric}`.
     pub quota_exceeded: IntCounterVec,
     /// `auth_success_total{service}`.
@@ -34,6 +42,9 @@ pub struct Metrics {
     pub auth_failure: IntCounterVec,
     /// `rate_limited_total{service, class, limit}`: requests over HTTP that had to wait, and which limit said so.
     pub rate_limited: IntCounterVec,
+    /// `denylist_entries`: those that were loaded.
+    pub denylist_entries: IntGauge,
+    resident_memory: IntGauge,
     config_source: IntGaugeVec,
     config_version: IntGaugeVec,
     /// `http_requests_total{service, route, method, status}`.
@@ -55,6 +66,8 @@ pub enum Reason {
     Restricted,
     /// Nothing is left for today.
     Quota,
+    /// The operator denies whoever sent it.
+    Denied,
     /// Anything else.
     Other,
 }
@@ -98,6 +111,7 @@ impl Reason {
             Self::Auth => "auth",
             Self::Restricted => "restricted",
             Self::Quota => "quota",
+            Self::Denied => "denied",
             Self::Other => "other",
         }
     }
@@ -165,6 +179,13 @@ impl Metrics {
                 &["reason"],
             )?,
             gossip_received: counter(all, "gossip_received_total", "Messages that peers sent")?,
+            gossip_sent: counter(all, "gossip_sent_total", "Messages that went to peers")?,
+            dedupe_hits: counter(all, "dedupe_hits_total", "Events that came before")?,
+            dedupe_misses: counter(
+                all,
+                "dedupe_misses_total",
+                "Events that came for the first time",
+            )?,
             quota_exceeded: counters(
                 all,
                 ("quota_exceeded_total", "Requests for which nothing was left today"),
@@ -177,6 +198,8 @@ impl Metrics {
                 ("rate_limited_total", "Requests that had to wait, by the limit that said so"),
                 &["service", "class", "limit"],
             )?,
+            denylist_entries: gauge(all, "denylist_entries", "Entries of the denylist")?,
+            resident_memory: resident_memory(all)?,
             config_source: gauges(
                 all,
                 ("cn_config_source", "1 for what a service runs on"),
@@ -224,7 +247,19 @@ impl Metrics {
 
     /// Everything, as Prometheus reads it.
     pub fn render(&self) -> Result<String, Error> {
+        if let Some(bytes) = memory::resident_bytes() {
+            self.resident_memory.set(bytes);
+        }
         TextEncoder::new().encode_to_string(&self.registry.gather())
+    }
+}
+
+/// A gauge of memory, shown where the system says how much there is.
+fn resident_memory(registry: &Registry) -> Result<IntGauge, Error> {
+    let (name, help) = ("process_resident_memory_bytes", "Memory that the process holds");
+    match memory::resident_bytes() {
+        Some(_) => gauge(registry, name, help),
+        None => IntGauge::new(name, help),
     }
 }
 

@@ -1,8 +1,11 @@
 //! What the entrances share.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering::Relaxed},
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use headgate::Clock;
@@ -13,7 +16,7 @@ use headgate_service_config::{
 };
 use tokio::sync::watch;
 
-use crate::{config::Config, metrics::Metrics};
+use crate::{config::Config, denylist::Denylist, metrics::Metrics};
 
 /// What the entrances share. It is made by [`App::start`](crate::App::start).
 pub struct Node {
@@ -31,6 +34,8 @@ pub struct Node {
     pub user_api: Watcher<UserApiDocument>,
     /// The document of bootstrap in force.
     pub bootstrap: Watcher<BootstrapDocument>,
+    /// Who is denied by the operator's word.
+    pub denylist: Denylist,
     /// Where the guards of all entrances count.
     pub guards: Backend,
     /// What is counted.
@@ -47,6 +52,16 @@ impl Node {
     /// The time in seconds since the Unix epoch.
     pub fn seconds(&self) -> u64 {
         self.clock.now().as_micros() / 1_000_000
+    }
+
+    /// Whether the operator denies `address`.
+    pub fn denies_address(&self, address: IpAddr) -> bool {
+        self.denylist.denies_address(address, self.seconds())
+    }
+
+    /// Whether the operator denies a public key, as 64 hexadecimal digits.
+    pub fn denies_key(&self, key: &str) -> bool {
+        self.denylist.denies_key(key, self.seconds())
     }
 
     /// What each service runs on.

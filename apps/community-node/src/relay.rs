@@ -1,14 +1,18 @@
 //! The Nostr relay: `/relay`, over WebSocket.
 //!
-//! It speaks a part of NIP-01 (`EVENT`, `REQ`, `CLOSE`) about topics, and NIP-42 (`AUTH`). Every
-//! frame is counted once its first word is known, and before anything else of it is read.
+//! It speaks NIP-01 (`EVENT`, `REQ`, `CLOSE`) about topics, with NIP-09, NIP-40 and NIP-70, NIP-42
+//! (`AUTH`) and NIP-11. Every frame is counted once its first word is known, and before anything else
+//! of it is read.
 //!
 //! | module | what it owns |
 //! |---|---|
 //! | `upgrade` | the way in: who may open a connection |
+//! | `information` | what the relay says of itself |
 //! | `connection` | one client: what it sends, and what it is answered |
+//! | `fragments` | how many frames a message came in |
 //! | `frame`, `reply` | what is said on the wire |
 //! | `event`, `filter` | what may be published and asked for, within bounds |
+//! | `address` | where newer events replace older ones |
 //! | `events` | what is kept, and who hears of what is new |
 //! | `subscriptions` | what one client wants to hear of |
 //! | `footprint` | what all that takes in memory |
@@ -21,11 +25,14 @@ pub(crate) mod events;
 pub(crate) mod limits;
 pub(crate) mod second;
 
+mod address;
 mod challenge;
 mod connection;
 mod filter;
 mod footprint;
+mod fragments;
 mod frame;
+pub(crate) mod information;
 mod patience;
 mod refusals;
 mod reply;

@@ -11,7 +11,7 @@ use crate::{
     relay::{
         Relay, SERVICE,
         event::{EventBounds, MAX_AGE_SECONDS, VerifiedEvent, claimed_id},
-        events::{Events, Source},
+        events::{Events, Publication, Source},
         limits::{author_limits, peer_limits},
     },
 };
@@ -59,6 +59,9 @@ impl Ingest {
     pub(super) async fn take(&self, topic: &str, message: &Message) {
         self.node.metrics.gossip_received.inc();
         let peer = message.delivered_from.to_string();
+        if self.node.denies_key(&peer) {
+            return self.reject(Reason::Denied, Kind::Gossip);
+        }
         if self.peers.admit(PeerId::Node(&peer)).await.is_err() {
             return self.reject(Reason::RateLimit, Kind::Gossip);
         }
@@ -67,25 +70,33 @@ impl Ingest {
         };
         // Several neighbours deliver the same: that is how gossip goes.
         if claimed_id(json).is_some_and(|id| self.events.contains(&id)) {
-            return;
+            return self.node.metrics.dedupe_hits.inc();
         }
         let Some(event) = self.read(topic, json) else {
             return self.reject(Reason::Invalid, Kind::Gossip);
         };
         let author = event.author().to_hex();
+        if self.node.denies_key(&author) {
+            return self.reject(Reason::Denied, Kind::GossipAuthor);
+        }
         if self.authors.admit(PeerId::Node(&author)).await.is_err() {
             return self.reject(Reason::RateLimit, Kind::GossipAuthor);
         }
         self.node.metrics.ingest_received.with_label_values(&[SERVICE, "gossip"]).inc();
         let now = self.node.seconds();
-        self.events.publish(event, Source::Gossip, now, MAX_AGE_SECONDS);
+        match self.events.publish(event, Source::Gossip, now, MAX_AGE_SECONDS) {
+            Publication::Duplicate => self.node.metrics.dedupe_hits.inc(),
+            Publication::New | Publication::Outdated => self.node.metrics.dedupe_misses.inc(),
+            Publication::Deleted => self.reject(Reason::Restricted, Kind::Gossip),
+        }
     }
 
     fn read(&self, topic: &str, json: &str) -> Option<VerifiedEvent> {
         let bounds = self.node.relay.with(|document| EventBounds::of(&document.limits));
         let event = VerifiedEvent::read(json, bounds, self.node.seconds()).ok()?;
-        let is_about_it = event.topics().any(|named| named == topic);
-        is_about_it.then_some(event)
+        // A deletion goes where that went what it deletes.
+        let is_about_it = event.is_deletion() || event.topics().any(|named| named == topic);
+        (is_about_it && !event.is_protected()).then_some(event)
     }
 
     fn reject(&self, reason: Reason, kind: Kind) {

@@ -101,17 +101,20 @@ impl Topic {
             Err(RecvError::Lagged(_)) => return Ok(()),
             Err(RecvError::Closed) => return Err(Left),
         };
-        let is_ours = published.source == Source::Client;
+        // Nobody but the author may publish what is protected.
+        let is_ours = published.source == Source::Client && !published.event.is_protected();
         let json = published.event.json.get();
         if is_ours && self.concerns(&published) && json.len() < MAX_MESSAGE_BYTES {
             let message = json.as_bytes().to_vec();
             sender.broadcast(message.into()).await.map_err(|_| Left)?;
+            self.ingest.node.metrics.gossip_sent.inc();
         }
         Ok(())
     }
 
     fn concerns(&self, published: &Published) -> bool {
-        published.event.topics().any(|topic| topic == self.name)
+        let deleted = published.deleted_topics.iter().map(|topic| &**topic);
+        published.event.topics().chain(deleted).any(|topic| topic == self.name)
     }
 }
 

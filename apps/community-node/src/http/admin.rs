@@ -1,8 +1,10 @@
-//! The admin API: documents, which are limits among other things, and the record of their changes.
+//! The admin API: documents, which are limits among other things, the denylist, and the record of
+//! their changes.
 //!
 //! Whoever knows the password has a session, which is a cookie that scripts and other sites cannot use.
 
 mod audit;
+mod denylist;
 mod documents;
 mod login;
 mod sessions;
@@ -31,6 +33,10 @@ pub(super) fn router(http: &Arc<Http>) -> Router {
     Router::new()
         .route("/v1/admin/services", get(documents::list))
         .route("/v1/admin/services/{service}/config", get(documents::get).put(documents::put))
+        .route(
+            "/v1/admin/denylist",
+            get(denylist::list).put(denylist::put).delete(denylist::remove),
+        )
         .route("/v1/admin/audit-logs", get(audit::list))
         .route_layer(signed_in)
         .route("/v1/admin/login", post(login::login))

@@ -32,6 +32,8 @@ impl ApiError {
         "ADMIN_CLOSED",
         "the admin API is closed; set CN_ADMIN_PASSWORD to open it",
     );
+    pub(crate) const DENIED: Self =
+        Self::fixed(StatusCode::FORBIDDEN, "DENIED", "access is denied by the operator");
     pub(crate) const NOT_FOUND: Self =
         Self::fixed(StatusCode::NOT_FOUND, "NOT_FOUND", "there is nothing here");
     pub(crate) const TIMEOUT: Self =

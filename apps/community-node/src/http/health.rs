@@ -15,10 +15,11 @@ use serde_json::{Value, json};
 use super::{Http, error::ApiError};
 
 pub(super) fn router(http: &Arc<Http>) -> Router {
-    Router::new()
-        .route("/healthz", get(health))
-        .route("/metrics", get(metrics))
-        .with_state(Arc::clone(http))
+    Router::new().route("/healthz", get(health)).with_state(Arc::clone(http))
+}
+
+pub(super) fn metrics_router(http: &Arc<Http>) -> Router {
+    Router::new().route("/metrics", get(metrics)).with_state(Arc::clone(http))
 }
 
 /// `GET /healthz`: on what the services run. A node that runs on less than it was told is degraded,

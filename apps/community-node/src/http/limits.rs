@@ -2,7 +2,9 @@
 
 use std::sync::PoisonError;
 
-use headgate_guard::{Allowance, Class, Denied, Observer, Policy, PolicyError, Routes};
+use headgate_guard::{
+    Allowance, Class, Denied, InFlightLimits, Observer, Policy, PolicyError, Routes,
+};
 use headgate_service_config::{BootstrapDocument, UserApiDocument};
 use prometheus::IntCounterVec;
 use tracing::error;
@@ -11,6 +13,7 @@ use super::Http;
 use crate::{
     Node,
     metrics::{Metrics, Reason},
+    penalty::escalation,
 };
 
 /// Signing in: strict.
@@ -21,12 +24,17 @@ const PUBLIC: &str = "public";
 const BOOTSTRAP: &str = "bootstrap";
 /// What needs a token.
 const PROTECTED: &str = "protected";
+/// Searches, which keep a processor busy: strict, and one at a time.
+const SEARCH: &str = "search";
 /// Signing in as an administrator, which is limited whatever the documents say.
 const ADMIN_LOGIN: &str = "admin-login";
 /// What administrators do.
 const ADMIN: &str = "admin";
 /// Health and metrics.
 const PROBES: &str = "probes";
+
+/// How many searches one address has open at once, and all together.
+const SEARCHES: InFlightLimits = InFlightLimits::new(1, 256);
 
 /// What an administrator may do in a minute.
 const ADMIN_PER_MINUTE: u64 = 300;
@@ -39,7 +47,7 @@ pub(super) fn routes() -> Routes {
     Routes::new()
         .prefix("/v1/auth", AUTH)
         .prefix("/v1/bootstrap", BOOTSTRAP)
-        .prefix("/v1/search", PROTECTED)
+        .prefix("/v1/search", SEARCH)
         .prefix("/v1/trending", PROTECTED)
         .prefix("/v1/trust", PROTECTED)
         .prefix("/v1/reports", PROTECTED)
@@ -70,11 +78,20 @@ fn policy(users: &UserApiDocument, bootstrap: &BootstrapDocument) -> Result<Poli
             .by_address(per_minute(by_ip.saturating_mul(2)))
             .by_subject(per_minute(by_pubkey))
             .by_address_after_auth(per_minute(by_ip)),
+        Class::new(SEARCH)?
+            .by_address(per_minute(rates.search_per_minute.saturating_mul(2)))
+            .by_subject(per_minute(rates.search_per_minute))
+            .by_address_after_auth(per_minute(rates.search_per_minute))
+            .in_flight(SEARCHES),
         Class::new(ADMIN_LOGIN)?.by_address(per_minute(rates.admin_login_per_minute)).always_on(),
         Class::new(ADMIN)?.by_address(per_minute(ADMIN_PER_MINUTE)),
         Class::new(PROBES)?.by_address(per_minute(PROBES_PER_MINUTE)),
     ];
-    Ok(Policy::new(classes)?.enabled(rates.enabled))
+    let policy = Policy::new(classes)?.enabled(rates.enabled);
+    Ok(match escalation(rates.penalty) {
+        Some(escalation) => policy.escalation(escalation),
+        None => policy,
+    })
 }
 
 fn per_minute(count: u64) -> Allowance {

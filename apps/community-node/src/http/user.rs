@@ -46,6 +46,8 @@ pub(super) fn router(http: &Arc<Http>) -> Router {
         .route("/v1/trust/{pubkey}", get(protected::trust))
         .route("/v1/reports", post(protected::report))
         .route_layer(counted)
+        // Who has one open takes nothing from the rate of another.
+        .route_layer(http.guard.in_flight_layer())
         .route_layer(authenticate);
     Router::new()
         .route("/v1/auth/challenge", post(auth::challenge))

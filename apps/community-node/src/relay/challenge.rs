@@ -27,7 +27,7 @@ pub(crate) struct Challenge(String);
 /// Why a client did not show who it is.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(crate) enum AuthError {
-    #[error("invalid: nothing was asked to be signed")]
+    #[error("auth-required: sign the challenge that was sent just now")]
     NotAsked,
     #[error("invalid: not an authentication event")]
     Malformed,

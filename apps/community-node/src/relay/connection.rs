@@ -6,17 +6,21 @@ mod subscribe;
 
 use std::sync::Arc;
 
-use axum::extract::ws::{Message, WebSocket};
+use futures_util::{SinkExt as _, StreamExt as _};
 use headgate_guard::{Denied, MessageKind, WebSocketConnection};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
 use tokio::{
     sync::{broadcast, watch},
     time::{self, Instant, MissedTickBehavior, timeout},
 };
+use tokio_tungstenite::{WebSocketStream, tungstenite::Message};
 
 use super::{
     Inner, Relay,
     challenge::Challenge,
     events::Published,
+    fragments::FragmentCounter,
     frame::FrameKind,
     patience::Patience,
     refusals::{Answer, Refusals},
@@ -25,10 +29,13 @@ use super::{
 };
 use crate::metrics::{Kind, Reason};
 
+/// The messages of one client.
+type Socket = WebSocketStream<FragmentCounter<TokioIo<Upgraded>>>;
+
 /// One client.
 pub(super) struct Connection {
     relay: Arc<Inner>,
-    socket: WebSocket,
+    socket: Socket,
     /// Frees the place of the connection when it is dropped.
     admitted: WebSocketConnection,
     challenge: Option<Challenge>,
@@ -65,7 +72,7 @@ enum Next {
 // === impl Connection ===
 
 impl Connection {
-    pub(super) fn new(relay: Relay, socket: WebSocket, admitted: WebSocketConnection) -> Self {
+    pub(super) fn new(relay: Relay, socket: Socket, admitted: WebSocketConnection) -> Self {
         let relay = relay.0;
         relay.node.metrics.ws_connections.inc();
         relay.node.metrics.ws_unauthenticated_connections.inc();
@@ -88,10 +95,14 @@ impl Connection {
     pub(super) async fn run(mut self) {
         let (relay, timing) = (Arc::clone(&self.relay), self.relay.timing);
         let mut document = relay.node.relay.subscribe();
+        let mut denylist = relay.node.denylist.changes();
         let mut ticks = time::interval(timing.tick);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let next = self.next(&mut ticks, &mut document).await;
+            let next = tokio::select! {
+                next = self.next(&mut ticks, &mut document) => next,
+                Ok(()) = denylist.changed() => Next::Tick,
+            };
             // Whoever does not read what it asked for is let go: nothing piles up here.
             let answered = timeout(timing.answer, self.answer(next)).await;
             if !matches!(answered, Ok(Ok(()))) {
@@ -108,7 +119,7 @@ impl Connection {
         document: &mut watch::Receiver<()>,
     ) -> Next {
         tokio::select! {
-            frame = self.socket.recv() => Next::Frame(frame.and_then(Result::ok)),
+            frame = self.socket.next() => Next::Frame(frame.and_then(Result::ok)),
             published = self.live.recv() => Next::Live(published.ok()),
             _ = ticks.tick() => Next::Tick,
             Ok(()) = document.changed() => Next::Tick,
@@ -128,6 +139,9 @@ impl Connection {
 
     async fn message(&mut self, message: Message) -> Result<(), Gone> {
         self.heard_at = Instant::now();
+        if !self.count_fragments().await? {
+            return Ok(());
+        }
         match message {
             Message::Text(text) => self.frame(text.as_str()).await,
             Message::Binary(_) => self.nonsense("unsupported: binary message").await,
@@ -136,7 +150,8 @@ impl Connection {
                 Ok(())
             }
             Message::Ping(_) | Message::Pong(_) => self.count_other().await.map(|_| ()),
-            Message::Close(_) => Err(Gone),
+            // Single frames are written, never read.
+            Message::Close(_) | Message::Frame(_) => Err(Gone),
         }
     }
 
@@ -164,7 +179,20 @@ impl Connection {
             self.pings = self.pings.saturating_add(1);
             self.send(Message::Ping(Vec::new().into())).await?;
         }
+        if self.is_denied() {
+            self.relay.reject(Reason::Denied, Kind::Connection);
+            self.reply(Reply::Notice(DENIED)).await?;
+            return Err(Gone);
+        }
         self.ask_who_it_is().await
+    }
+
+    /// Whether the operator denies the client's address, or who it has proved to be.
+    fn is_denied(&self) -> bool {
+        let node = &self.relay.node;
+        let subject = self.admitted.subject();
+        node.denies_address(self.admitted.address())
+            || subject.is_some_and(|subject| node.denies_key(subject.as_str()))
     }
 
     /// Tells the client of an event, once for each subscription that wants it.
@@ -207,6 +235,20 @@ impl Connection {
         }
     }
 
+    /// Counts the frames that a message came in beyond the first. Whether it is to be read.
+    async fn count_fragments(&mut self) -> Result<bool, Gone> {
+        for _ in 0..self.socket.get_mut().take_fragments() {
+            match self.enter(MessageKind::Other).await? {
+                Entry::Admitted => {}
+                Entry::Refused(reason) => {
+                    return self.reply(Reply::Notice(&reason)).await.map(|()| false);
+                }
+                Entry::Dropped => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
     /// Says why a frame makes no sense; too many of them end the connection.
     async fn nonsense(&mut self, reason: &str) -> Result<(), Gone> {
         self.relay.reject(Reason::Invalid, Kind::Invalid);
@@ -236,6 +278,9 @@ impl Drop for Connection {
         }
     }
 }
+
+/// What somebody is told whom the operator denies.
+const DENIED: &str = "blocked: access is denied by the operator";
 
 /// What somebody is told who was told to wait too often.
 const LAST_WORD: &str = "rate-limited: too many frames that have to wait: more are dropped";

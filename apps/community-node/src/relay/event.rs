@@ -13,12 +13,13 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::{
+    address::Address,
     footprint,
     second::{SECONDS_A_DAY, Second},
 };
 
 /// How far an event's clock may be ahead of ours.
-const MAX_AHEAD_SECONDS: Second = 900;
+pub(crate) const MAX_AHEAD_SECONDS: Second = 900;
 
 /// An event older than anybody may ask for is not worth keeping.
 pub(crate) const MAX_AGE_SECONDS: Second = 30 * SECONDS_A_DAY;
@@ -36,6 +37,14 @@ pub(crate) struct VerifiedEvent {
     topics: Box<[Box<str>]>,
     /// What its tags of one letter say, by letter.
     letters: Box<[Letter]>,
+    /// The place where it replaces older events.
+    pub(crate) address: Option<Box<Address>>,
+    /// The first second in which it is not shown any more (NIP-40).
+    pub(crate) expires_at: Option<Second>,
+    /// Whether nobody but its author may publish it (NIP-70).
+    protected: bool,
+    /// The content in lower case, where it is not already: searches look at it again and again.
+    lowercase: Option<Box<str>>,
 }
 
 type Letter = (SingleLetterTag, Box<str>);
@@ -66,6 +75,12 @@ pub(crate) enum EventError {
     TooOld,
     #[error("invalid: an event of this kind must be from the last 5 minutes")]
     Stale,
+    #[error("invalid: expiration must be a number of seconds since 1970")]
+    Expiration,
+    #[error("invalid: event has expired")]
+    Expired,
+    #[error("invalid: a deletion names no event: an e or a tag is required")]
+    NothingToDelete,
     #[error("invalid: id or signature does not match the event")]
     Forged,
 }
@@ -89,11 +104,18 @@ impl VerifiedEvent {
         if event.kind == Kind::Authentication {
             return Err(EventError::Authentication);
         }
-        if topics(&event).next().is_none() {
+        // A deletion is about what it deletes, which has topics.
+        if is_deletion(&event) {
+            check_deletion(&event)?;
+        } else if topics(&event).next().is_none() {
             return Err(EventError::NoTopic);
         }
         check_time(&event, now)?;
-        verified(event)
+        let expires_at = expiration(&event)?;
+        if expires_at.is_some_and(|end| end <= now) {
+            return Err(EventError::Expired);
+        }
+        verified(event, expires_at)
     }
 
     /// The topics that it is about.
@@ -118,6 +140,28 @@ impl VerifiedEvent {
             + footprint::list::<Letter>(self.letters.len())
             + topics
             + letters
+            + self.lowercase.as_deref().map_or(0, footprint::text)
+            + self.address.as_ref().map_or(0, |it| footprint::list::<Address>(1) + it.footprint())
+    }
+
+    /// Its content in lower case.
+    pub(crate) fn lowercase(&self) -> &str {
+        self.lowercase.as_deref().unwrap_or(&self.event.content)
+    }
+
+    /// Whether nobody but its author may publish it.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.protected
+    }
+
+    /// Whether it is not shown any more.
+    pub(crate) fn is_expired(&self, now: Second) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
+    }
+
+    /// Whether it deletes others.
+    pub(crate) fn is_deletion(&self) -> bool {
+        is_deletion(&self.event)
     }
 
     /// Who signed it.
@@ -133,6 +177,24 @@ impl VerifiedEvent {
 
 fn is_ephemeral(event: &Event) -> bool {
     (20_000..30_000).contains(&event.kind.as_u16())
+}
+
+fn is_deletion(event: &Event) -> bool {
+    event.kind == Kind::EventDeletion
+}
+
+fn check_deletion(event: &Event) -> Result<(), EventError> {
+    let names_something = event.tags.iter().any(|tag| matches!(tag.kind(), "e" | "a"));
+    if names_something { Ok(()) } else { Err(EventError::NothingToDelete) }
+}
+
+/// The second in which the event expires, if it does.
+fn expiration(event: &Event) -> Result<Option<Second>, EventError> {
+    let Some(tag) = event.tags.iter().find(|tag| tag.kind() == "expiration") else {
+        return Ok(None);
+    };
+    let end = tag.content().and_then(|end| end.parse().ok());
+    end.map(Some).ok_or(EventError::Expiration)
 }
 
 fn check_time(event: &Event, now: Second) -> Result<(), EventError> {
@@ -169,7 +231,7 @@ pub(crate) fn claimed_id(json: &str) -> Option<EventId> {
     serde_json::from_str::<Claim>(json).ok().map(|claim| claim.id)
 }
 
-fn verified(mut event: Event) -> Result<VerifiedEvent, EventError> {
+fn verified(mut event: Event, expires_at: Option<Second>) -> Result<VerifiedEvent, EventError> {
     event.verify().map_err(|_| EventError::Forged)?;
     // Written anew: fields that no event has are not passed on.
     let json = serde_json::value::to_raw_value(&event).map_err(|_| EventError::Malformed)?;
@@ -181,8 +243,12 @@ fn verified(mut event: Event) -> Result<VerifiedEvent, EventError> {
     });
     let mut letters: Box<[Letter]> = letters.collect();
     letters.sort_unstable();
+    let address = Address::of(&event).map(Box::new);
+    let protected = event.tags.iter().any(|tag| tag.kind() == "-");
+    let lowercase = Some(event.content.to_lowercase()).filter(|text| *text != event.content);
+    let lowercase = lowercase.map(String::into_boxed_str);
     event.tags = Tags::new();
-    Ok(VerifiedEvent { event, json, topics, letters })
+    Ok(VerifiedEvent { event, json, topics, letters, address, expires_at, protected, lowercase })
 }
 
 fn topics(event: &Event) -> impl Iterator<Item = &str> {

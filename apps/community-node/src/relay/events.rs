@@ -1,9 +1,11 @@
 //! The events of the relay: those that are kept, and who hears of new ones.
 //!
 //! Events are kept in memory, within a number, a size and an age, and the first to come are
-//! the first to go: a flood can push out what is old, but never grow the memory. They
+//! the first to go: a flood can push out what is old, but never grow the memory. Newer events take the
+//! place of older ones at the same address, authors delete theirs, and some expire. All
 //! are lost with the process; a node that is told of them by its neighbours hears of new ones only.
 
+mod deletions;
 mod kept;
 mod passed;
 mod walk;
@@ -27,6 +29,8 @@ pub(crate) struct Published {
     pub(crate) source: Source,
     /// When it came.
     at: Second,
+    /// What the events were about that it deleted here.
+    pub(crate) deleted_topics: Box<[Box<str>]>,
 }
 
 /// How an event came.
@@ -50,6 +54,10 @@ pub(crate) struct Capacity {
 pub(crate) enum Publication {
     New,
     Duplicate,
+    /// A newer event has its place.
+    Outdated,
+    /// Its author has deleted it.
+    Deleted,
 }
 
 /// What is kept of the events that somebody asked for.
@@ -86,10 +94,19 @@ impl Events {
     ) -> Publication {
         let mut kept = self.kept();
         kept.forget_before(at.saturating_sub(max_age));
+        kept.forget_expired(at);
         if kept.contains(&event.event.id) {
             return Publication::Duplicate;
         }
-        let published = Arc::new(Published { event, number: kept.next_number(), source, at });
+        if kept.has_deleted(&event) {
+            return Publication::Deleted;
+        }
+        if kept.has_newer(&event) {
+            return Publication::Outdated;
+        }
+        let deleted_topics = kept.delete(&event);
+        let number = kept.next_number();
+        let published = Arc::new(Published { event, number, source, at, deleted_topics });
         if published.event.is_ephemeral() {
             kept.pass(&published);
         } else {
@@ -106,10 +123,10 @@ impl Events {
         self.kept().contains(id)
     }
 
-    /// What is kept of the events that any of `queries` asks for.
-    pub(crate) async fn backfill(&self, queries: &[Query]) -> Backfill {
+    /// What is kept at `now` of the events that any of `queries` asks for.
+    pub(crate) async fn backfill(&self, queries: &[Query], now: Second) -> Backfill {
         let up_to = self.kept().last_number();
-        let mut walk = Walk::new(queries, up_to);
+        let mut walk = Walk::new(queries, up_to, now);
         while self.step(&mut walk) {
             // Others have their turn between two steps.
             task::yield_now().await;

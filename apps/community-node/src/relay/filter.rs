@@ -25,7 +25,7 @@ const MAX_WINDOW_SECONDS: Second = 7 * SECONDS_A_DAY;
 /// The most kept events in answer to one filter, and to one subscription.
 pub(crate) const MAX_LIMIT: usize = 1_000;
 /// What a filter without a `limit` is answered with.
-const DEFAULT_LIMIT: usize = 500;
+pub(crate) const DEFAULT_LIMIT: usize = 500;
 /// How recent `since` must be to ask for nothing that is kept.
 const LIVE_SECONDS: Second = 5;
 
@@ -87,8 +87,13 @@ impl Query {
         if topics(&filter).next().is_none() {
             return Err(FilterError::NoTopic);
         }
+        check_order(&filter)?;
+        // Nothing that is kept is asked for, however long ago it begins.
+        if filter.limit == Some(0) {
+            return Ok(Self { filter, kept: None, limit: 0, live: true });
+        }
         let (since, until) = window(&filter, now)?;
-        let limit = filter.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+        let limit = filter.limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT);
         let live = since.saturating_add(LIVE_SECONDS) >= now;
         // What costs no backfill reads nothing ahead of the clock, and next to nothing behind it.
         let kept = if live { (since, until.min(now)) } else { (since, until) };
@@ -159,15 +164,17 @@ fn most_values(filter: &Filter) -> usize {
     lists.into_iter().flatten().max().unwrap_or(0)
 }
 
+fn check_order(filter: &Filter) -> Result<(), FilterError> {
+    match (filter.since, filter.until) {
+        (Some(since), Some(until)) if since > until => Err(FilterError::SinceAfterUntil),
+        _ => Ok(()),
+    }
+}
+
 /// The seconds that are asked for. Who names no `since` gets the last week before `until`.
 fn window(filter: &Filter, now: Second) -> Result<(Second, Second), FilterError> {
     let named_since = filter.since.map(|at| at.as_secs());
     let named_until = filter.until.map(|at| at.as_secs());
-    if let (Some(since), Some(until)) = (named_since, named_until)
-        && since > until
-    {
-        return Err(FilterError::SinceAfterUntil);
-    }
     // Nothing is kept of the future, so it does not count as asked for.
     let end = named_until.unwrap_or(now).min(now);
     let since = named_since.unwrap_or(end.saturating_sub(MAX_WINDOW_SECONDS));

@@ -3,7 +3,7 @@
 //! What is short on the wire may be long here: an empty text is two bytes of JSON, and many times
 //! that once it is read.
 
-use std::mem::size_of;
+use std::{collections::HashMap, hash::Hash, mem::size_of};
 
 /// What an allocator adds at most to the little that it is asked for.
 const PIECE_BYTES: usize = 24;
@@ -14,6 +14,9 @@ const NODE_MEMBERS: usize = 5;
 
 /// What a node of a B-tree has beside its members.
 const NODE_BYTES: usize = 64;
+
+/// The least number of members of a hash table that there is always room for.
+const FEW_MEMBERS: usize = 1_024;
 
 /// A text of its own.
 pub(crate) const fn text(text: &str) -> usize {
@@ -42,4 +45,11 @@ pub(crate) const fn slot<T>() -> usize {
 
 const fn node<T>() -> usize {
     NODE_PLACES * size_of::<T>() + NODE_BYTES
+}
+
+/// Returns memory of a hash table that many members have left: a table gives nothing back by itself.
+pub(crate) fn give_back<K: Eq + Hash, V>(table: &mut HashMap<K, V>) {
+    if table.capacity() / 4 > table.len().max(FEW_MEMBERS) {
+        table.shrink_to(2 * table.len());
+    }
 }

@@ -3,6 +3,8 @@
 use headgate_guard::{Allowance, InFlightLimits, MessageKind, PeerLimits, WebSocketLimits};
 use headgate_service_config::RelayDocument;
 
+use crate::penalty::escalation;
+
 /// The most connections of all clients together.
 const MAX_CONNECTIONS: u32 = 10_000;
 
@@ -34,16 +36,19 @@ pub(crate) fn websocket_limits(document: &RelayDocument) -> WebSocketLimits {
     let limits = by_address
         .into_iter()
         .fold(limits, |limits, (kind, count)| limits.message(kind, per_minute(count)));
-    by_pubkey
+    let mut limits = by_pubkey
         .into_iter()
-        .fold(limits, |limits, (kind, count)| limits.message_by_subject(kind, per_minute(count)))
+        .fold(limits, |limits, (kind, count)| limits.message_by_subject(kind, per_minute(count)));
+    limits.escalation = escalation(document.rate_limit.penalty);
+    limits
 }
 
 /// What peers may send over gossip.
 pub(crate) fn peer_limits(document: &RelayDocument) -> PeerLimits {
     let rates = &document.rate_limit.gossip;
     let limits = PeerLimits::new(per_minute(rates.per_peer()), per_minute(rates.global));
-    PeerLimits { enabled: document.rate_limit.enabled, ..limits }
+    let escalation = escalation(document.rate_limit.penalty);
+    PeerLimits { enabled: document.rate_limit.enabled, escalation, ..limits }
 }
 
 /// What one author may publish over gossip, whoever delivers it.
@@ -53,7 +58,7 @@ pub(crate) fn author_limits(document: &RelayDocument) -> PeerLimits {
         enabled: document.rate_limit.enabled,
         per_peer: Some(per_minute(by_pubkey)),
         global: None,
-        escalation: None,
+        escalation: escalation(document.rate_limit.penalty),
     }
 }
 

@@ -34,9 +34,18 @@ pub(crate) fn tagged(tags: &[[&str; 2]]) -> Event {
     signed(EventBuilder::new(Kind::TextNote, ""), tags, NOW)
 }
 
+/// An event of somebody with these tags.
+pub(crate) fn signed_by(whose: u8, kind: u16, tags: &[[&str; 2]], at: Second) -> Event {
+    sign(&keys(whose), EventBuilder::new(Kind::from(kind), ""), tags, at)
+}
+
 fn signed(builder: EventBuilder, tags: &[[&str; 2]], at: Second) -> Event {
+    sign(&keys(1), builder, tags, at)
+}
+
+fn sign(keys: &Keys, builder: EventBuilder, tags: &[[&str; 2]], at: Second) -> Event {
     let builder = builder.tags(tags.iter().map(|tag| Tag::parse(*tag).unwrap()));
-    builder.custom_created_at(Timestamp::from_secs(at)).finalize(&keys(1)).unwrap()
+    builder.custom_created_at(Timestamp::from_secs(at)).finalize(keys).unwrap()
 }
 
 pub(crate) fn verified(event: &Event) -> VerifiedEvent {

@@ -9,7 +9,7 @@ pub(crate) const MAX_SUBSCRIPTIONS: usize = 20;
 /// The most bytes that they take in memory.
 pub(crate) const MAX_BYTES: usize = 262_144;
 /// The longest name of a subscription, in bytes.
-const MAX_ID_BYTES: usize = 64;
+pub(crate) const MAX_ID_BYTES: usize = 64;
 
 /// The subscriptions of one connection, by the names that it gave them.
 #[derive(Debug, Default)]

@@ -3,20 +3,31 @@
 use std::net::SocketAddr;
 
 use axum::{
-    extract::{ConnectInfo, State, WebSocketUpgrade, ws::rejection::WebSocketUpgradeRejection},
-    http::HeaderMap,
+    body::Body,
+    extract::{ConnectInfo, Request, State},
+    http::{HeaderValue, StatusCode, header::UPGRADE},
     response::{IntoResponse, Response},
 };
-use headgate_guard::Denial;
+use headgate_guard::{Denial, WebSocketConnection};
+use headgate_service_config::RelayDocument;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{
+        handshake::server::create_response_with_body,
+        protocol::{Role, WebSocketConfig},
+    },
+};
 
-use super::{Relay, SERVICE, connection::Connection};
+use super::{Relay, SERVICE, connection::Connection, fragments::FragmentCounter, information};
 use crate::{
     http::error::ApiError,
     metrics::{Kind, Reason},
 };
 
 /// What a frame may have beside the largest event, and what ten filters need.
-const FRAME_BYTES: usize = 65_536;
+const FRAME_BYTES: u64 = 65_536;
 
 /// What a connection holds though nothing is said on it, once for each direction.
 const BUFFER_BYTES: usize = 8_192;
@@ -25,10 +36,13 @@ const BUFFER_BYTES: usize = 8_192;
 pub(super) async fn upgrade(
     State(relay): State<Relay>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    headers: HeaderMap,
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    mut request: Request,
 ) -> Response {
-    let address = relay.0.node.config.proxies.client(peer.ip(), &headers);
+    let address = relay.0.node.config.proxies.client(peer.ip(), request.headers());
+    if relay.0.node.denies_address(address) {
+        relay.0.reject(Reason::Denied, Kind::Connection);
+        return ApiError::DENIED.into_response();
+    }
     let admitted = match relay.0.guard.connect(address).await {
         Ok(admitted) => admitted,
         Err(denied) => {
@@ -36,21 +50,44 @@ pub(super) async fn upgrade(
             return Denial::new(SERVICE, denied).response();
         }
     };
-    let upgrade = match upgrade {
-        Ok(upgrade) => upgrade,
-        Err(rejection) => return no_upgrade(&rejection).into_response(),
+    if !request.headers().contains_key(UPGRADE) && information::is_asked_for(request.headers()) {
+        return information::document(&relay.0.node);
+    }
+    let Ok(answer) = create_response_with_body(&request, Body::empty) else {
+        return upgrade_required();
     };
-    let largest = relay.0.node.relay.with(|document| document.limits.max_event_bytes);
-    let largest = usize::try_from(largest).unwrap_or(usize::MAX).saturating_add(FRAME_BYTES);
-    upgrade
-        .read_buffer_size(BUFFER_BYTES)
-        .write_buffer_size(BUFFER_BYTES)
-        .max_message_size(largest)
-        .max_frame_size(largest)
-        .on_upgrade(move |socket| Connection::new(relay, socket, admitted).run())
+    let Some(upgraded) = request.extensions_mut().remove() else {
+        return upgrade_required();
+    };
+    tokio::spawn(serve(relay, upgraded, admitted));
+    answer
 }
 
-fn no_upgrade(rejection: &WebSocketUpgradeRejection) -> ApiError {
+/// Serves a connection from the moment on that the client has heard of it.
+async fn serve(relay: Relay, upgraded: OnUpgrade, admitted: WebSocketConnection) {
+    // A client that has gone meanwhile needs nothing.
+    let Ok(upgraded) = upgraded.await else { return };
+    let largest = relay.0.node.relay.with(max_message_bytes);
+    let config = WebSocketConfig::default()
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES)
+        .max_message_size(Some(largest))
+        .max_frame_size(Some(largest));
+    let stream = FragmentCounter::new(TokioIo::new(upgraded));
+    let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
+    Connection::new(relay, socket, admitted).run().await;
+}
+
+/// The largest message of a client.
+pub(super) fn max_message_bytes(document: &RelayDocument) -> usize {
+    let largest = document.limits.max_event_bytes.saturating_add(FRAME_BYTES);
+    usize::try_from(largest).unwrap_or(usize::MAX)
+}
+
+fn upgrade_required() -> Response {
     let message = "this is a relay: it is spoken to over WebSocket";
-    ApiError::new(rejection.status(), "UPGRADE_REQUIRED", message)
+    let error = ApiError::new(StatusCode::UPGRADE_REQUIRED, "UPGRADE_REQUIRED", message);
+    let mut response = error.into_response();
+    response.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));
+    response
 }

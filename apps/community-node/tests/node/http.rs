@@ -2,10 +2,13 @@
 
 mod admin;
 mod auth;
+mod denylist;
 mod docs;
 mod documents;
 mod harness;
 mod limits;
+mod metrics;
+mod penalties;
 mod privacy;
 mod process;
 mod proxies;

@@ -10,7 +10,10 @@ use nostr::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::{Http, body::JsonBody, error::ApiError};
+use super::{
+    super::{Http, body::JsonBody, error::ApiError},
+    caller,
+};
 
 #[derive(Deserialize)]
 pub(super) struct Ask {
@@ -31,6 +34,7 @@ pub(super) async fn challenge(
     body: JsonBody<Ask>,
 ) -> Result<Json<Value>, ApiError> {
     let pubkey = PublicKey::from_hex(&body.value.pubkey).map_err(|_| ApiError::INVALID_PUBKEY)?;
+    caller::admit(&http, &pubkey)?;
     let asked = http.tokens.challenges.ask(&pubkey, http.node.seconds());
     let (challenge, expires_at) = asked.map_err(|_| ApiError::INTERNAL)?;
     Ok(Json(json!({"challenge": challenge, "expires_at": expires_at})))
@@ -48,6 +52,7 @@ pub(super) async fn verify(
         metrics.auth_failure.with_label_values(&["user-api"]).inc();
         return Err(ApiError::AUTH_FAILED);
     }
+    caller::admit(&http, &event.pubkey)?;
     metrics.auth_success.with_label_values(&["user-api"]).inc();
     let (token, expires_at) = http.tokens.issue(&event.pubkey, now);
     Ok(Json(json!({

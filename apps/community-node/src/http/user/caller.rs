@@ -11,6 +11,7 @@ use axum::{
 use nostr::key::PublicKey;
 
 use super::super::{Http, error::ApiError};
+use crate::metrics::Reason;
 
 /// Who a request is from: never the token, which anybody has many of.
 #[derive(Clone)]
@@ -38,8 +39,19 @@ pub(super) fn owner(http: &Http, headers: &HeaderMap) -> Result<PublicKey, ApiEr
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     });
     let owner = token.and_then(|token| http.tokens.owner(token, http.node.seconds()));
-    owner.ok_or_else(|| {
+    let owner = owner.ok_or_else(|| {
         http.node.metrics.auth_failure.with_label_values(&["user-api"]).inc();
         ApiError::AUTH_FAILED
-    })
+    })?;
+    admit(http, &owner)?;
+    Ok(owner)
+}
+
+/// Refuses a public key that the operator denies.
+pub(super) fn admit(http: &Http, pubkey: &PublicKey) -> Result<(), ApiError> {
+    if !http.node.denies_key(&pubkey.to_hex()) {
+        return Ok(());
+    }
+    http.node.metrics.reject("user-api", Reason::Denied);
+    Err(ApiError::DENIED)
 }

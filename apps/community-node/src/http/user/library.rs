@@ -2,46 +2,59 @@
 
 use std::ops::ControlFlow;
 
-use crate::relay::events::Events;
+use nostr::key::PublicKey;
+use serde_json::{Value, json};
+
+use crate::relay::{event::VerifiedEvent, events::Events, second::Second};
 
 /// Keeps notes that can be read.
 pub(crate) trait Library: Send + Sync {
-    /// Shows notes to `reader`, the newest first, until it has seen enough.
-    fn read(&self, reader: &mut dyn FnMut(&Note<'_>) -> ControlFlow<()>);
+    /// Shows the notes of `now` to `reader`, the newest first, until it has seen enough.
+    fn read(&self, now: Second, reader: &mut dyn FnMut(Note<'_>) -> ControlFlow<()>);
 }
 
 /// A note that is kept.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Note<'n> {
-    /// Its id, as 64 hexadecimal digits.
-    pub(crate) id: &'n str,
-    /// Who wrote it, as 64 hexadecimal digits.
-    pub(crate) pubkey: &'n str,
-    /// When, in seconds since the Unix epoch.
-    pub(crate) created_at: u64,
-    /// What it says.
-    pub(crate) content: &'n str,
-    /// What it is about.
-    pub(crate) topics: &'n [&'n str],
-}
+pub(crate) struct Note<'n>(&'n VerifiedEvent);
 
 /// How many of the newest notes are shown.
 const NEWEST: usize = 10_000;
 
+// === impl Note ===
+
+impl<'n> Note<'n> {
+    /// Who wrote it.
+    pub(crate) fn author(self) -> &'n PublicKey {
+        self.0.author()
+    }
+
+    /// What it says, in lower case.
+    pub(crate) fn lowercase(self) -> &'n str {
+        self.0.lowercase()
+    }
+
+    /// What it is about.
+    pub(crate) fn topics(self) -> impl Iterator<Item = &'n str> {
+        self.0.topics()
+    }
+
+    /// The note as it is answered.
+    pub(crate) fn shown(self) -> Value {
+        let event = &self.0.event;
+        json!({
+            "id": event.id.to_hex(),
+            "pubkey": event.pubkey.to_hex(),
+            "created_at": event.created_at.as_secs(),
+            "content": event.content,
+            "topics": self.topics().collect::<Vec<_>>(),
+        })
+    }
+}
+
 impl Library for Events {
-    fn read(&self, reader: &mut dyn FnMut(&Note<'_>) -> ControlFlow<()>) {
+    fn read(&self, now: Second, reader: &mut dyn FnMut(Note<'_>) -> ControlFlow<()>) {
         for published in self.newest(NEWEST) {
-            let event = &published.event.event;
-            let (id, pubkey) = (event.id.to_hex(), event.pubkey.to_hex());
-            let topics: Vec<&str> = published.event.topics().collect();
-            let note = Note {
-                id: &id,
-                pubkey: &pubkey,
-                created_at: event.created_at.as_secs(),
-                content: &event.content,
-                topics: &topics,
-            };
-            if reader(&note).is_break() {
+            if !published.event.is_expired(now) && reader(Note(&published.event)).is_break() {
                 return;
             }
         }

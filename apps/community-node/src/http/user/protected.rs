@@ -40,6 +40,12 @@ pub(super) struct Page {
 const MAX_RESULTS: usize = 100;
 const RESULTS: usize = 20;
 
+/// How much text one search looks at, the newest first.
+const MAX_SEARCHED_BYTES: usize = 8 << 20;
+
+/// How many topics are counted for one look at trends.
+const MAX_COUNTED_TOPICS: usize = 100_000;
+
 /// `GET /v1/search?q=...`
 pub(super) async fn search(
     State(http): State<Arc<Http>>,
@@ -54,11 +60,14 @@ pub(super) async fn search(
     let limit = results(search.limit)?;
     charge.take(&http, Metric::Search, &caller, b"").await?;
 
+    let mut bytes = 0;
     let items = read(&http, Vec::new(), move |items, note| {
-        if note.content.to_lowercase().contains(&wanted) {
-            items.push(shown(note));
+        let text = note.lowercase();
+        if text.contains(&wanted) {
+            items.push(note.shown());
         }
-        items.len() < limit
+        bytes += text.len();
+        items.len() < limit && bytes < MAX_SEARCHED_BYTES
     });
     let items = items.await?;
     Ok(Json(json!({"items": items})))
@@ -74,11 +83,16 @@ pub(super) async fn trending(
     let limit = results(page.limit)?;
     charge.take(&http, Metric::Trending, &caller, b"").await?;
 
-    let counts = read(&http, HashMap::<String, u64>::new(), |counts, note| {
-        for topic in note.topics {
-            *counts.entry((*topic).to_owned()).or_default() += 1;
+    let mut seen = 0;
+    let counts = read(&http, HashMap::<String, u64>::new(), move |counts, note| {
+        for topic in note.topics() {
+            seen += 1;
+            match counts.get_mut(topic) {
+                Some(count) => *count += 1,
+                None => drop(counts.insert(topic.to_owned(), 1)),
+            }
         }
-        true
+        seen < MAX_COUNTED_TOPICS
     });
     let mut topics = Vec::from_iter(counts.await?);
     topics.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.cmp(b)));
@@ -94,15 +108,15 @@ pub(super) async fn trust(
     PathPart(pubkey): PathPart,
     charge: Charge,
 ) -> Result<Json<Value>, ApiError> {
-    let pubkey = PublicKey::from_hex(&pubkey).map_err(|_| ApiError::INVALID_PUBKEY)?.to_hex();
+    let wanted = PublicKey::from_hex(&pubkey).map_err(|_| ApiError::INVALID_PUBKEY)?;
     charge.take(&http, Metric::Trust, &caller, b"").await?;
 
-    let wanted = pubkey.clone();
     let notes = read(&http, 0_u64, move |notes, note| {
-        *notes += u64::from(note.pubkey == wanted);
+        *notes += u64::from(*note.author() == wanted);
         true
     });
     let notes = notes.await?;
+    let pubkey = wanted.to_hex();
     let reports = report::about(&http, &pubkey).await?;
     Ok(Json(json!({"pubkey": pubkey, "notes": notes, "reports": reports})))
 }
@@ -120,28 +134,18 @@ fn results(limit: Option<usize>) -> Result<usize, ApiError> {
 async fn read<T: Send + 'static>(
     http: &Http,
     mut gathered: T,
-    mut reader: impl FnMut(&mut T, &Note<'_>) -> bool + Send + 'static,
+    mut reader: impl FnMut(&mut T, Note<'_>) -> bool + Send + 'static,
 ) -> Result<T, ApiError> {
     let turn = Arc::clone(&http.readers).acquire_owned().await.map_err(|_| ApiError::INTERNAL)?;
-    let library = Arc::clone(&http.library);
+    let (library, now) = (Arc::clone(&http.library), http.node.seconds());
     let reading = task::spawn_blocking(move || {
         // Until it has read, though nobody may wait for it any more.
         let _turn = turn;
-        library.read(&mut |note| {
+        library.read(now, &mut |note| {
             let more = reader(&mut gathered, note);
             if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         gathered
     });
     reading.await.map_err(|_| ApiError::INTERNAL)
-}
-
-fn shown(note: &Note<'_>) -> Value {
-    json!({
-        "id": note.id,
-        "pubkey": note.pubkey,
-        "created_at": note.created_at,
-        "content": note.content,
-        "topics": note.topics,
-    })
 }

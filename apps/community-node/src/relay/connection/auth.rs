@@ -3,7 +3,7 @@
 use headgate_guard::{MessageKind, Subject};
 use nostr::key::PublicKey;
 
-use super::{Connection, Entry, Gone};
+use super::{Connection, DENIED, Entry, Gone};
 use crate::{
     metrics::{Kind, Reason},
     relay::{
@@ -32,9 +32,7 @@ impl Connection {
         let now = self.relay.node.seconds();
         self.patience.ask(now);
         if self.challenge.is_none() {
-            let challenge = Challenge::random();
-            self.reply(Reply::Auth(challenge.as_str())).await?;
-            self.challenge = Some(challenge);
+            self.challenge().await?;
         }
         let expiry =
             self.relay.node.relay.with(|document| self.patience.expiry(&document.auth, now));
@@ -47,14 +45,35 @@ impl Connection {
         Err(Gone)
     }
 
-    /// Answers `AUTH`.
+    /// Sends what to sign: the same for as long as the connection lasts.
+    pub(super) async fn challenge(&mut self) -> Result<(), Gone> {
+        let challenge = self.challenge.get_or_insert_with(Challenge::random).clone();
+        self.reply(Reply::Auth(challenge.as_str())).await
+    }
+
+    /// Whether the client has proved to be `author`.
+    pub(super) fn has_signed_in_as(&self, author: &PublicKey) -> bool {
+        let subject = self.admitted.subject();
+        subject.is_some_and(|subject| subject.as_str() == author.to_hex())
+    }
+
+    /// Answers `AUTH`, also where nobody has to sign in.
     pub(super) async fn auth(&mut self, frame: &str) -> Result<(), Gone> {
         match self.enter(MessageKind::Auth).await? {
             Entry::Admitted => {}
             Entry::Refused(reason) => return self.refuse_auth(frame, &reason).await,
             Entry::Dropped => return Ok(()),
         }
+        if self.challenge.is_none() {
+            self.challenge().await?;
+            return self.refuse_auth(frame, &AuthError::NotAsked.to_string()).await;
+        }
         match self.verify(frame) {
+            Ok(pubkey) if self.relay.node.denies_key(&pubkey.to_hex()) => {
+                self.relay.reject(Reason::Denied, Kind::Auth);
+                self.refuse_auth(frame, DENIED).await?;
+                Err(Gone)
+            }
             Ok(pubkey) => {
                 self.become_somebody(&pubkey);
                 self.auth_answer(frame, true, "").await

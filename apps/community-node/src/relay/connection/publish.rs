@@ -1,8 +1,9 @@
 //! What the client publishes.
 
 use headgate_guard::MessageKind;
+use nostr::event::EventId;
 
-use super::{Connection, Entry, Gone};
+use super::{Connection, DENIED, Entry, Gone};
 use crate::{
     metrics::{Kind, Reason},
     relay::{
@@ -47,13 +48,46 @@ impl Connection {
 
     async fn publish(&mut self, event: VerifiedEvent) -> Result<(), Gone> {
         let (id, now) = (event.event.id, self.relay.node.seconds());
+        if self.relay.node.denies_key(&event.author().to_hex()) {
+            self.relay.reject(Reason::Denied, Kind::Event);
+            return self.reply(Reply::Ok(&id, false, DENIED)).await;
+        }
+        if event.is_protected() && !self.has_signed_in_as(event.author()) {
+            return self.refuse_protected(&id).await;
+        }
         self.relay.node.metrics.ingest_received.with_label_values(&[SERVICE, "ws"]).inc();
         let published = self.relay.events.publish(event, Source::Client, now, MAX_AGE_SECONDS);
-        let note = match published {
-            Publication::New => "",
-            Publication::Duplicate => "duplicate",
+        self.count(published);
+        let (taken, note) = match published {
+            Publication::New => (true, ""),
+            Publication::Duplicate => (true, "duplicate: already have this event"),
+            Publication::Outdated => (true, "duplicate: already have a newer event"),
+            Publication::Deleted => (false, "blocked: the author has deleted this event"),
         };
-        self.reply(Reply::Ok(&id, true, note)).await
+        self.reply(Reply::Ok(&id, taken, note)).await
+    }
+
+    fn count(&self, published: Publication) {
+        let metrics = &self.relay.node.metrics;
+        match published {
+            Publication::Duplicate => metrics.dedupe_hits.inc(),
+            Publication::New | Publication::Outdated => metrics.dedupe_misses.inc(),
+            Publication::Deleted => self.relay.reject(Reason::Restricted, Kind::Event),
+        }
+    }
+
+    /// Refuses an event that nobody but its author may publish (NIP-70). Whoever did not sign in is
+    /// given what it takes to do so.
+    async fn refuse_protected(&mut self, id: &EventId) -> Result<(), Gone> {
+        if self.admitted.subject().is_some() {
+            self.relay.reject(Reason::Restricted, Kind::Event);
+            let reason = "restricted: this event may only be published by its author";
+            return self.reply(Reply::Ok(id, false, reason)).await;
+        }
+        self.relay.reject(Reason::Auth, Kind::Event);
+        self.challenge().await?;
+        let reason = "auth-required: this event may only be published by its author";
+        self.reply(Reply::Ok(id, false, reason)).await
     }
 
     /// Refuses an event by its id; without one it is no event at all.

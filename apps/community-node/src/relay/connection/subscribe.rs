@@ -37,7 +37,7 @@ impl Connection {
             return self.nonsense(NO_NAME).await;
         };
         if let Entry::Refused(reason) = entry {
-            return self.limit(&id, &reason).await;
+            return self.refuse_aloud(&id, &reason).await;
         }
         if self.is_nobody() {
             self.relay.reject(Reason::Auth, Kind::Req);
@@ -45,7 +45,11 @@ impl Connection {
         }
         match queries(&parts[1..], self.relay.node.seconds()) {
             Ok(queries) => self.subscribe(id, queries).await,
-            Err(error) => self.nonsense(&error.to_string()).await,
+            Err(error) => {
+                // It was counted as a subscription: a client may ask for more than there is here.
+                self.relay.reject(Reason::Invalid, Kind::Req);
+                self.refuse_aloud(&id, &error.to_string()).await
+            }
         }
     }
 
@@ -72,12 +76,12 @@ impl Connection {
                     // What is refused takes nothing. Beyond the budget of answers it does, so that
                     // no more than that is read for nothing.
                     self.req_in_hand = true;
-                    return self.limit(&id, &reason).await;
+                    return self.refuse_aloud(&id, &reason).await;
                 }
                 Entry::Dropped => return Ok(()),
             }
         }
-        let backfill = self.relay.events.backfill(&queries).await;
+        let backfill = self.relay.events.backfill(&queries, self.relay.node.seconds()).await;
         for published in &backfill.events {
             self.reply(Reply::Event(id.as_str(), &published.event.json)).await?;
         }
@@ -101,7 +105,8 @@ impl Connection {
         }
     }
 
-    async fn limit(&mut self, id: &SubscriptionId, reason: &str) -> Result<(), Gone> {
+    /// Refuses a subscription, and says so in a `NOTICE` too: some clients show nothing else.
+    async fn refuse_aloud(&mut self, id: &SubscriptionId, reason: &str) -> Result<(), Gone> {
         self.refuse(id, reason).await?;
         self.reply(Reply::Notice(reason)).await
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::relay::samples::{BOUNDS, NOW, event, of_kind};
+use crate::relay::samples::{BOUNDS, NOW, event, of_kind, signed_by, verified};
 
 fn refused(json: &str) -> EventError {
     VerifiedEvent::read(json, BOUNDS, NOW).unwrap_err()
@@ -84,4 +84,28 @@ fn some_kinds_are_kept_by_nobody() {
     assert!(ephemeral(20_000));
     assert!(ephemeral(29_999));
     assert!(!ephemeral(30_000));
+}
+
+#[test]
+fn a_deletion_needs_no_topic_but_something_to_delete() {
+    let deletion = |tags: &[[&str; 2]]| signed_by(1, 5, tags, NOW).as_json();
+    assert!(VerifiedEvent::read(&deletion(&[["e", "x"]]), BOUNDS, NOW).unwrap().is_deletion());
+    assert_eq!(refused(&deletion(&[["t", "rust"]])), EventError::NothingToDelete);
+}
+
+#[test]
+fn an_event_ends_when_it_says() {
+    let ending = |end: &str| signed_by(1, 1, &[["t", "a"], ["expiration", end]], NOW).as_json();
+    let taken = VerifiedEvent::read(&ending(&(NOW + 1).to_string()), BOUNDS, NOW).unwrap();
+    assert!(!taken.is_expired(NOW) && taken.is_expired(NOW + 1));
+    assert_eq!(refused(&ending(&NOW.to_string())), EventError::Expired);
+    assert_eq!(refused(&ending("tomorrow")), EventError::Expiration);
+}
+
+#[test]
+fn contents_are_kept_in_lower_case_where_they_are_not_already() {
+    let taken = |content| verified(&event(&["a"], NOW, content));
+    let (mixed, plain) = (taken("Grüße, WORLD"), taken("grüße"));
+    assert_eq!((mixed.lowercase(), plain.lowercase()), ("grüße, world", "grüße"));
+    assert!(plain.lowercase.is_none() && mixed.footprint() > taken("grüße, world").footprint());
 }

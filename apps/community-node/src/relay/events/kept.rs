@@ -2,8 +2,7 @@
 
 use std::{
     cmp::{Ordering, Reverse},
-    collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque, btree_set},
-    mem::size_of,
+    collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, btree_set},
     ops::Bound,
     sync::Arc,
 };
@@ -12,21 +11,25 @@ use nostr::event::EventId;
 
 use super::{
     Capacity, Published,
+    deletions::{self, Deletions, Target},
     passed::Passed,
     walk::{Stretch, Walk},
 };
-use crate::relay::{footprint, second::Second};
-
-/// The least number of topics that there is always room for.
-const FEW_TOPICS: usize = 1_024;
+use crate::relay::{address::Address, event::VerifiedEvent, footprint, second::Second};
 
 /// Events in the order in which they came, and by topic newest first.
 #[derive(Debug)]
 pub(super) struct Kept {
-    arrivals: VecDeque<Arc<Published>>,
-    ids: HashSet<EventId>,
+    /// By their numbers.
+    arrivals: BTreeMap<u64, Arc<Published>>,
+    ids: HashMap<EventId, u64>,
     passed: Passed,
     topics: HashMap<Box<str>, BTreeSet<Newest>>,
+    /// The one event that is kept at each address.
+    addresses: HashMap<Address, u64>,
+    deletions: Deletions,
+    /// Those that expire, the first to do so first.
+    expiring: BTreeSet<(Second, u64)>,
     capacity: Capacity,
     bytes: usize,
     last_number: u64,
@@ -48,10 +51,13 @@ type Entries<'k> = btree_set::Range<'k, Newest>;
 impl Kept {
     pub(super) fn new(capacity: Capacity) -> Self {
         Self {
-            arrivals: VecDeque::new(),
-            ids: HashSet::new(),
+            arrivals: BTreeMap::new(),
+            ids: HashMap::new(),
             passed: Passed::default(),
             topics: HashMap::new(),
+            addresses: HashMap::new(),
+            deletions: Deletions::default(),
+            expiring: BTreeSet::new(),
             capacity,
             bytes: 0,
             last_number: 0,
@@ -59,7 +65,19 @@ impl Kept {
     }
 
     pub(super) fn contains(&self, id: &EventId) -> bool {
-        self.ids.contains(id) || self.passed.contains(id)
+        self.ids.contains_key(id) || self.passed.contains(id)
+    }
+
+    /// Whether the author of `event` has deleted it.
+    pub(super) fn has_deleted(&self, event: &VerifiedEvent) -> bool {
+        self.deletions.cover(event)
+    }
+
+    /// Whether a newer event is kept at the address of `event`; of the same second, the lower id is newer.
+    pub(super) fn has_newer(&self, event: &VerifiedEvent) -> bool {
+        let kept = event.address.as_deref().and_then(|address| self.addresses.get(address));
+        let kept = kept.and_then(|number| self.arrivals.get(number));
+        kept.is_some_and(|kept| Newest::of(kept) < Newest::place_of(event))
     }
 
     /// Remembers that an event came which is not kept.
@@ -78,12 +96,38 @@ impl Kept {
 
     /// At most `limit` events, those that came last first.
     pub(super) fn newest(&self, limit: usize) -> Vec<Arc<Published>> {
-        self.arrivals.iter().rev().take(limit).cloned().collect()
+        self.arrivals.values().rev().take(limit).cloned().collect()
     }
 
+    /// Removes what `event` deletes, and returns its topics.
+    pub(super) fn delete(&mut self, event: &VerifiedEvent) -> Box<[Box<str>]> {
+        let mut topics = BTreeSet::new();
+        for target in deletions::targets(event) {
+            let number = match &target {
+                Target::Event(id, _) => self.ids.get(id),
+                Target::Address(address) => self.addresses.get(address),
+            };
+            let kept = number.and_then(|number| self.arrivals.get(number));
+            let Some(kept) = kept.filter(|kept| target.covers(&kept.event, event)).cloned() else {
+                continue;
+            };
+            topics.extend(kept.event.topics().map(Box::from));
+            self.remove(kept.number);
+        }
+        topics.into_iter().collect()
+    }
+
+    /// Keeps an event in place of an older one at its address.
     pub(super) fn keep(&mut self, published: Arc<Published>) {
         self.bytes += cost(&published);
-        self.ids.insert(published.event.event.id);
+        let (event, number) = (&published.event, published.number);
+        self.ids.insert(event.event.id, number);
+        self.deletions.add(event);
+        self.expiring.extend(event.expires_at.map(|end| (end, number)));
+        let address = event.address.as_deref().cloned();
+        if let Some(older) = address.and_then(|address| self.addresses.insert(address, number)) {
+            self.remove(older);
+        }
         for topic in published.event.topics() {
             if !self.topics.contains_key(topic) {
                 self.bytes += topic_cost(topic);
@@ -93,7 +137,7 @@ impl Kept {
                 of_topic.insert(Newest::of(&published));
             }
         }
-        self.arrivals.push_back(published);
+        self.arrivals.insert(number, published);
         while self.arrivals.len() > self.capacity.max_events || self.bytes > self.capacity.max_bytes
         {
             self.forget_first();
@@ -102,19 +146,46 @@ impl Kept {
 
     /// Forgets what came before `at`.
     pub(super) fn forget_before(&mut self, at: Second) {
-        while self.arrivals.front().is_some_and(|first| first.at < at) {
+        while self.arrivals.first_key_value().is_some_and(|(_, first)| first.at < at) {
             self.forget_first();
         }
     }
 
+    /// Forgets what has expired at `now`.
+    pub(super) fn forget_expired(&mut self, now: Second) {
+        while let Some(&(end, number)) = self.expiring.first()
+            && end <= now
+        {
+            self.expiring.remove(&(end, number));
+            self.remove(number);
+        }
+    }
+
     fn forget_first(&mut self) {
-        let Some(first) = self.arrivals.pop_front() else {
+        if let Some((&number, _)) = self.arrivals.first_key_value() {
+            self.remove(number);
+        }
+    }
+
+    fn remove(&mut self, number: u64) {
+        let Some(gone) = self.arrivals.remove(&number) else {
             return;
         };
-        self.bytes -= cost(&first);
-        self.ids.remove(&first.event.event.id);
-        let entry = Newest::of(&first);
-        for topic in first.event.topics() {
+        let event = &gone.event;
+        self.bytes -= cost(&gone);
+        self.ids.remove(&event.event.id);
+        self.deletions.remove(event);
+        if let Some(end) = event.expires_at {
+            self.expiring.remove(&(end, number));
+        }
+        // A newer event may have taken its address.
+        if let Some(address) = event.address.as_deref()
+            && self.addresses.get(address) == Some(&number)
+        {
+            self.addresses.remove(address);
+        }
+        let entry = Newest::of(&gone);
+        for topic in event.topics() {
             if let Some(of_topic) = self.topics.get_mut(topic) {
                 of_topic.remove(&entry);
                 if of_topic.is_empty() {
@@ -123,10 +194,8 @@ impl Kept {
                 }
             }
         }
-        // A table gives nothing back by itself.
-        if self.topics.capacity() / 4 > self.topics.len().max(FEW_TOPICS) {
-            self.topics.shrink_to(2 * self.topics.len());
-        }
+        footprint::give_back(&mut self.topics);
+        footprint::give_back(&mut self.addresses);
     }
 
     /// The next events of a walk, newest first, each once.
@@ -167,11 +236,19 @@ impl Kept {
 
 /// What an event takes in memory: itself, and its places among the others.
 fn cost(published: &Published) -> usize {
+    let event = &published.event;
+    let address = |address: &Address| footprint::slot::<(Address, u64)>() + address.footprint();
+    let deleted: usize = published.deleted_topics.iter().map(|topic| footprint::text(topic)).sum();
     footprint::list::<Published>(1)
-        + 2 * size_of::<Arc<Published>>()
-        + footprint::slot::<EventId>()
-        + footprint::leaf::<Newest>() * published.event.topics().count()
-        + published.event.footprint()
+        + footprint::leaf::<(u64, Arc<Published>)>()
+        + footprint::slot::<(EventId, u64)>()
+        + footprint::leaf::<Newest>() * event.topics().count()
+        + event.footprint()
+        + event.address.as_deref().map_or(0, address)
+        + event.expires_at.map_or(0, |_| footprint::leaf::<(Second, u64)>())
+        + deletions::cost(event)
+        + footprint::list::<Box<str>>(published.deleted_topics.len())
+        + deleted
 }
 
 /// What a topic takes in memory, however many events are about it.
@@ -185,9 +262,13 @@ fn topic_cost(topic: &str) -> usize {
 
 impl Newest {
     fn of(published: &Arc<Published>) -> Self {
-        let event = &published.event.event;
-        let at = Reverse(event.created_at.as_secs());
-        Self { at, id: event.id, event: Some(Arc::clone(published)) }
+        Self { event: Some(Arc::clone(published)), ..Self::place_of(&published.event) }
+    }
+
+    /// Where an event is or would be.
+    fn place_of(event: &VerifiedEvent) -> Self {
+        let at = Reverse(event.event.created_at.as_secs());
+        Self { at, id: event.event.id, event: None }
     }
 
     /// An end of a range, which is no event.

@@ -6,7 +6,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Published, kept::Newest};
-use crate::relay::filter::{MAX_LIMIT, Query};
+use crate::relay::{
+    filter::{MAX_LIMIT, Query},
+    second::Second,
+};
 
 /// The most entries that are looked at for one subscription. What is found by then is the answer.
 const MAX_VISITS: usize = 10_000;
@@ -25,6 +28,7 @@ pub(super) struct Walk<'q> {
     found: Vec<Arc<Published>>,
     /// Events that are published later are not its business.
     up_to: u64,
+    now: Second,
 }
 
 /// What one query still wants.
@@ -45,8 +49,8 @@ pub(super) struct Stretch<'q> {
 // === impl Walk ===
 
 impl<'q> Walk<'q> {
-    /// A walk for those of `queries` that ask for something that is kept.
-    pub(super) fn new(queries: &'q [Query], up_to: u64) -> Self {
+    /// A walk at `now` for those of `queries` that ask for something that is kept.
+    pub(super) fn new(queries: &'q [Query], up_to: u64, now: Second) -> Self {
         let asking = queries.iter().filter_map(|query| Some((query, query.kept()?)));
         // Queries often share topics and times: each is walked once.
         let stretches: BTreeSet<_> = asking
@@ -65,6 +69,7 @@ impl<'q> Walk<'q> {
             visits: MAX_VISITS,
             found: Vec::new(),
             up_to,
+            now,
         }
     }
 
@@ -82,7 +87,11 @@ impl<'q> Walk<'q> {
     /// Takes what is asked for of the events of one step. Whether there may be more.
     pub(super) fn take(&mut self, seen: Vec<Arc<Published>>) -> bool {
         let is_over = seen.is_empty() || self.visits == 0;
-        for published in seen.into_iter().filter(|published| published.number <= self.up_to) {
+        let (up_to, now) = (self.up_to, self.now);
+        let is_shown = |published: &Arc<Published>| {
+            published.number <= up_to && !published.event.is_expired(now)
+        };
+        for published in seen.into_iter().filter(is_shown) {
             let mut is_wanted = false;
             for wanted in self.queries.iter_mut().filter(|wanted| wanted.left > 0) {
                 if wanted.query.asks_for_kept(&published.event) {

@@ -80,10 +80,22 @@ fn who_asks_for_what_is_to_come_asks_for_nothing_that_is_kept() {
 }
 
 #[test]
+fn a_limit_of_0_asks_for_nothing_that_is_kept() {
+    for more in ["", ",\"since\":1", ",\"until\":1"] {
+        let query = query(&format!(r##"{{"#t":["a"],"limit":0{more}}}"##)).unwrap();
+        assert_eq!((query.kept(), query.is_backfill()), (None, false), "{more}");
+    }
+    assert!(
+        query(r##"{"#t":["a"],"limit":0}"##).unwrap().matches(&verified(&tagged(&[["t", "a"]])))
+    );
+    let backwards = r##"{"#t":["a"],"limit":0,"since":2,"until":1}"##;
+    assert_eq!(query(backwards).unwrap_err(), FilterError::SinceAfterUntil);
+}
+
+#[test]
 fn limits_are_clamped() {
     let limit = |limit: &str| query(&format!(r##"{{"#t":["a"]{limit}}}"##)).unwrap().limit;
     assert_eq!(limit(""), DEFAULT_LIMIT);
-    assert_eq!(limit(",\"limit\":0"), 1);
     assert_eq!(limit(",\"limit\":7"), 7);
     assert_eq!(limit(",\"limit\":5000"), MAX_LIMIT);
 }

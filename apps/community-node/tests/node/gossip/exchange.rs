@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use iroh::SecretKey;
-use nostr_sdk::{Event, JsonUtil as _, Keys};
+use nostr_sdk::{Event, EventBuilder, JsonUtil as _, Keys, Kind, Tag, Timestamp as At};
 use serde_json::json;
 use tokio::time;
 
 use super::peer::{TestPeer, node_with};
 use crate::relay::{
+    denied::deny,
     harness::{Running, SOON, Start, note},
     wire::Wire,
 };
@@ -39,7 +40,80 @@ async fn what_a_peer_says_clients_are_told_and_what_a_client_says_peers_are_told
     assert_eq!(peers[0].hear().await, json!(ours));
     // Clients are told of it as a duplicate, whoever came first.
     assert_eq!(wire.next().await, json!(["EVENT", "s", ours]));
-    assert_eq!(wire.publish(&theirs).await[3], "duplicate");
+    assert_eq!(wire.publish(&theirs).await[3], "duplicate: already have this event");
+}
+
+fn tagged(keys: &Keys, kind: Kind, tags: &[&[&str]], at: u64) -> Event {
+    let tags = tags.iter().map(|tag| Tag::parse(tag.iter().copied()).unwrap());
+    let builder = EventBuilder::new(kind, "").tags(tags).custom_created_at(At::from_secs(at));
+    builder.sign_with_keys(keys).unwrap()
+}
+
+#[tokio::test]
+async fn a_deletion_goes_where_that_went_what_it_deletes() {
+    let mut peers = [TestPeer::start().await];
+    let node = node_with(&mut peers, json!({})).await;
+    let keys = Keys::generate();
+    let mut wire = Wire::open(&node).await;
+    let (ours, theirs) =
+        (note(&keys, "rust", "ours", node.now()), note(&keys, "rust", "theirs", node.now()));
+    peers[0].tell(theirs.as_json()).await;
+    node.counted("dedupe_misses_total 1").await;
+    assert!(is_kept(&node, &theirs).await);
+    let id = theirs.id.to_hex();
+    let deletion = tagged(&keys, Kind::EventDeletion, &[&["e", &id]], node.now());
+    peers[0].tell(deletion.as_json()).await;
+    node.counted("dedupe_misses_total 2").await;
+    assert!(!is_kept(&node, &theirs).await);
+    peers[0].tell(format!(" {}", deletion.as_json())).await;
+    node.counted("dedupe_hits_total 1").await;
+
+    wire.publish(&ours).await;
+    assert_eq!(peers[0].hear().await, json!(ours));
+    let id = ours.id.to_hex();
+    let deletion = tagged(&keys, Kind::EventDeletion, &[&["e", &id]], node.now());
+    wire.publish(&deletion).await;
+    assert_eq!(peers[0].hear().await, json!(deletion), "though it names no topic");
+    node.counted("gossip_sent_total 2").await;
+}
+
+#[tokio::test]
+async fn a_protected_event_is_neither_passed_on_nor_taken_from_a_peer() {
+    let mut peers = [TestPeer::start().await];
+    let node = node_with(&mut peers, json!({})).await;
+    let keys = Keys::generate();
+    let tags: [&[&str]; 2] = [&["t", "rust"], &["-"]];
+    let protected = tagged(&keys, Kind::TextNote, &tags, node.now());
+    peers[0].tell(protected.as_json()).await;
+    node.counted(r#"ingest_rejected_total{kind="gossip",reason="invalid",service="relay"} 1"#)
+        .await;
+    let mut wire = Wire::open(&node).await;
+    let challenge = wire.publish(&protected).await[1].as_str().unwrap().to_owned();
+    wire.expect("OK").await;
+    wire.sign(&node, &keys, &challenge).await;
+    assert_eq!(wire.publish(&protected).await[2], true);
+    let open = note(&keys, "rust", "for everybody", node.now());
+    wire.publish(&open).await;
+    assert_eq!(peers[0].hear().await, json!(open), "and not the one before");
+}
+
+#[tokio::test]
+async fn neither_a_denied_peer_nor_a_denied_author_is_heard() {
+    let mut peers = [TestPeer::start().await];
+    let node = node_with(&mut peers, json!({})).await;
+    let (denied, other) = (Keys::generate(), Keys::generate());
+    deny(&node, &denied.public_key().to_hex()).await;
+    peers[0].tell(note(&denied, "rust", "hello", node.now()).as_json()).await;
+    let by_author =
+        r#"ingest_rejected_total{kind="gossip_author",reason="denied",service="relay"}"#;
+    node.counted(&format!("{by_author} 1")).await;
+
+    deny(&node, &peers[0].id()).await;
+    let event = note(&other, "rust", "hello", node.now());
+    peers[0].tell(event.as_json()).await;
+    let by_peer = r#"ingest_rejected_total{kind="gossip",reason="denied",service="relay"} 1"#;
+    node.counted(by_peer).await;
+    assert!(!is_kept(&node, &event).await);
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ async fn what_nobody_keeps_is_charged_to_its_author_once_though_peers_repeat_it(
     peers[0].tell(good.as_json()).await;
     assert_eq!(wire.next().await, json!(["EVENT", "s", good]), "once, and the author has one left");
     let repeated = wire.publish(&typing).await;
-    assert_eq!(repeated, json!(["OK", typing.id, true, "duplicate"]));
+    assert_eq!(repeated, json!(["OK", typing.id, true, "duplicate: already have this event"]));
 }
 
 #[tokio::test]

@@ -42,6 +42,11 @@ impl TestPeer {
         Self { router, gossip, topic: None }
     }
 
+    /// Who it is.
+    pub(crate) fn id(&self) -> String {
+        self.router.endpoint().id().to_string()
+    }
+
     /// Who it is and where, as a node is configured with it.
     pub(crate) fn name(&self) -> String {
         let endpoint = self.router.endpoint();

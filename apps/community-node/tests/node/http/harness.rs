@@ -33,6 +33,8 @@ pub(crate) struct Server {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) node: Arc<Node>,
     address: SocketAddr,
+    /// Where it answers `/metrics`, if that is elsewhere.
+    pub(crate) metrics_address: Option<SocketAddr>,
     data: TempDir,
     cookie: OnceCell<String>,
     _shutdown: oneshot::Sender<()>,
@@ -81,7 +83,14 @@ impl Server {
             variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let config = Config::load(variables).unwrap();
         let clock = Arc::new(ManualClock::new(Timestamp::from_micros(START * 1_000_000)));
-        let app = App::build(config, clock.clone()).await.unwrap();
+        let metrics_listen = config.metrics_listen;
+        let mut app = App::build(config, clock.clone()).await.unwrap();
+        let mut metrics_address = None;
+        if let Some(listen) = metrics_listen {
+            let listener = TcpListener::bind(listen).await.unwrap();
+            metrics_address = Some(listener.local_addr().unwrap());
+            app = app.metrics_on(listener);
+        }
         let node = Arc::clone(app.node());
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -91,7 +100,8 @@ impl Server {
             let _ = told.await;
         };
         tokio::spawn(app.serve(listener, stop));
-        Self { clock, node, address, data, cookie: OnceCell::new(), _shutdown: shutdown }
+        let cookie = OnceCell::new();
+        Self { clock, node, address, metrics_address, data, cookie, _shutdown: shutdown }
     }
 
     /// The file of its database, where it is one.
@@ -118,7 +128,11 @@ impl Server {
     }
 
     pub(crate) async fn send(&self, request: Builder, body: &str) -> Reply {
-        let stream = TcpStream::connect(self.address).await.unwrap();
+        Self::send_to(self.address, request, body).await
+    }
+
+    pub(crate) async fn send_to(address: SocketAddr, request: Builder, body: &str) -> Reply {
+        let stream = TcpStream::connect(address).await.unwrap();
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         let body = Full::new(Bytes::from(body.to_owned()));

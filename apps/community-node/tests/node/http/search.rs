@@ -4,6 +4,8 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::{connect_async, tungstenite::Message};
 
+use sqlx::{Connection, SqliteConnection};
+
 use super::harness::{START, Server, keys, say};
 
 const HERE: &str = "198.51.100.1";
@@ -49,4 +51,62 @@ async fn searches_trends_and_trust_are_about_what_was_published() {
     assert_eq!(trends["items"], expected);
     let trust = ada.get(&format!("/v1/trust/{author}")).await.json();
     assert_eq!(trust, json!({"pubkey": author, "notes": 3, "reports": 0}));
+}
+
+#[tokio::test]
+async fn searches_have_a_strict_limit_of_their_own() {
+    let server = Server::start().await;
+    server.configure("user-api", json!({"rate_limit": {"search_per_minute": 2}})).await;
+    let (ada, bob) = (server.client(1, HERE).await, server.client(2, HERE).await);
+    ada.get("/v1/search?q=a").await.is(200);
+    ada.get("/v1/search?q=b").await.is(200);
+    ada.get("/v1/search?q=c").await.is_limited();
+    ada.get_from("198.51.100.2", "/v1/search?q=d").await.is_limited();
+    bob.get("/v1/search?q=e").await.is_limited();
+    bob.get_from("198.51.100.2", "/v1/search?q=f").await.is(200);
+    ada.get("/v1/trending").await.is(200);
+}
+
+#[tokio::test]
+async fn an_address_has_one_search_at_a_time() {
+    let server = Server::start().await;
+    let (ada, bob) = (server.client(1, HERE).await, server.client(2, "198.51.100.2").await);
+    // Both have their quotas, and then nobody can charge them.
+    ada.get("/v1/search?q=a").await.is(200);
+    bob.get("/v1/search?q=a").await.is(200);
+    let url = format!("sqlite://{}", server.file().display());
+    let mut console = SqliteConnection::connect(&url).await.unwrap();
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut console).await.unwrap();
+
+    let first = Box::pin(ada.get("/v1/search?q=b"));
+    let second = Box::pin(ada.get("/v1/search?q=c"));
+    let elsewhere = Box::pin(bob.get("/v1/search?q=d"));
+    let (refused, _, waiting) = futures_util::future::select_all([first, second, elsewhere]).await;
+    refused.is_limited();
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    sqlx::raw_sql("ROLLBACK").execute(&mut console).await.unwrap();
+    for reply in futures_util::future::join_all(waiting).await {
+        reply.is(200);
+    }
+    let metrics = server.get("/metrics").await.text;
+    let line = r#"rate_limited_total{class="search",limit="in_flight",service="user-api"} 1"#;
+    assert!(metrics.contains(line), "{metrics}");
+}
+
+#[tokio::test]
+async fn a_search_looks_at_so_much_text_and_no_more() {
+    let server = Server::start().await;
+    let limits = json!({"max_event_bytes": 1_048_576});
+    server.configure("relay", json!({"limits": limits})).await;
+    let long = "x".repeat(1_000_000);
+    // 8 MiB are looked at: the newest nine, of which the last begins within them.
+    let contents: Vec<String> = (0..11).map(|n| format!("Needle {n} {long}")).collect();
+    let notes: Vec<_> = contents.iter().map(|content| ("rust", content.as_str())).collect();
+    publish(&server, 7, &notes).await;
+    let ada = server.client(1, HERE).await;
+    let found = ada.get("/v1/search?q=NEEDLE&limit=100").await.json();
+    let found: Vec<_> = found["items"].as_array().unwrap().iter().collect();
+    assert_eq!(found.len(), 9);
+    let oldest = found[8]["content"].as_str().unwrap();
+    assert!(oldest.starts_with("Needle 2 "), "{}", &oldest[..10]);
 }

@@ -30,9 +30,23 @@ async fn nobody_is_asked_while_that_is_off_or_not_yet_enforced() {
         let event = note(&Keys::generate(), "rust", "1", node.now());
         assert_eq!(wire.publish(&event).await, json!(["OK", event.id, true, ""]));
         assert_eq!(wire.ask("s", json!({"#t": ["rust"]})).await.len(), 1);
-        let answer = wire.sign(&node, &Keys::generate(), "anything").await;
-        assert_eq!(answer[3], "invalid: nothing was asked to be signed");
     }
+}
+
+#[tokio::test]
+async fn whoever_signs_in_though_nobody_has_to_is_answered() {
+    let node = Running::on(json!({})).await;
+    let keys = Keys::generate();
+    let mut wire = Wire::open(&node).await;
+    let challenge = wire.sign(&node, &keys, "anything").await;
+    assert_eq!(challenge[0], "AUTH", "{challenge}");
+    let refused = wire.expect("OK").await;
+    let reason = "auth-required: sign the challenge that was sent just now";
+    assert_eq!((&refused[2], &refused[3]), (&json!(false), &json!(reason)));
+    let challenge = challenge[1].as_str().unwrap();
+    assert_eq!(wire.sign(&node, &keys, challenge).await[2], true);
+    node.counted("auth_success_total{service=\"relay\"} 1").await;
+    node.counted("ws_unauthenticated_connections 0").await;
 }
 
 #[tokio::test]

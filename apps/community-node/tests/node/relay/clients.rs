@@ -1,11 +1,14 @@
-//! The relay and a Nostr client library, `nostr-sdk`.
+//! The relay and clients of other makers: `nostr-sdk`, nostr-tools on Node.js, aionostr on Python.
 
+use std::path::Path;
+
+use headgate_testkit::{NostrClient, require};
 use nostr_sdk::{
     Alphabet, Client, ClientOptions, Filter, Keys, Kind, RelayMessage, RelayPoolNotification,
     SingleLetterTag, SubscriptionId,
 };
 use serde_json::json;
-use tokio::time;
+use tokio::{process::Command, time};
 
 use super::harness::{Running, SOON, note};
 
@@ -116,4 +119,44 @@ async fn a_client_that_is_asked_says_who_it_is_by_itself() {
     assert_eq!(output.success.len(), 1, "{output:?}");
     node.counted("auth_success_total{service=\"relay\"} 1").await;
     node.counted("ws_unauthenticated_connections 0").await;
+}
+
+#[tokio::test]
+async fn out_of_bounds_a_subscription_is_closed_and_the_client_goes_on() {
+    let node = Running::on(json!({})).await;
+    let client = connected(&node, &Keys::generate()).await;
+    let mut heard = client.notifications();
+    let no_topic = Filter::new().kind(Kind::TextNote);
+    client.subscribe(no_topic.clone(), None).await.unwrap();
+    let closed =
+        message(&mut heard, |message| matches!(message, RelayMessage::Closed { .. })).await;
+    let RelayMessage::Closed { message: reason, .. } = closed else { unreachable!() };
+    assert_eq!(reason, "invalid: a #t filter is required");
+    // It waits for an end that never comes if nobody tells it.
+    let fetched = time::timeout(SOON / 2, client.fetch_events(no_topic, 10 * SOON));
+    assert!(fetched.await.expect("it does not hang").is_ok_and(|events| events.is_empty()));
+    assert!(client.fetch_events(about("rust"), SOON).await.unwrap().is_empty());
+}
+
+/// Runs a script against a new node; it knows itself what to expect.
+async fn run(client: NostrClient, script: &str) {
+    let node = Running::on(json!({})).await;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node/relay/clients");
+    let mut command = Command::from(client.script(&folder.join(script)));
+    let output = command.arg(node.url()).kill_on_drop(true).output();
+    let output = time::timeout(10 * SOON, output).await.expect("the script ends").unwrap();
+    let [stdout, stderr] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(output.status.success(), "{stdout}\n{stderr}");
+    assert!(stdout.ends_with("is content\n"), "{stdout}\n{stderr}");
+}
+
+#[tokio::test]
+async fn nostr_tools_gets_an_answer_to_everything_it_asks() {
+    run(require!(NostrClient::nostr_tools()), "nostr-tools.mjs").await;
+}
+
+#[tokio::test]
+async fn aionostr_gets_an_answer_to_everything_it_asks() {
+    run(require!(NostrClient::aionostr()), "aionostr_client.py").await;
 }

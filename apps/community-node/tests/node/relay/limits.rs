@@ -104,6 +104,7 @@ async fn asking_for_the_past_is_dearer_than_asking_for_what_is_to_come() {
     assert!(waits(&closed) && closed[1] == "again", "{closed}");
     wire.expect("NOTICE").await;
     wire.ask("to come", json!({"#t": ["rust"], "since": node.now()})).await;
+    wire.ask("only new", json!({"#t": ["rust"], "limit": 0})).await;
     node.counted(r#"ingest_rejected_total{kind="backfill",reason="ratelimit",service="relay"} 1"#)
         .await;
 }
@@ -252,7 +253,10 @@ async fn another_document_counts_for_connections_that_are_open() {
     node.put(json!({"rate_limit": {"enabled": false, "ws": {"events_per_minute": 1}}}));
     until_taken(&mut wire, &event, &json!(true)).await;
     for _ in 0..20 {
-        assert_eq!(wire.publish(&event).await, json!(["OK", event.id, true, "duplicate"]));
+        assert_eq!(
+            wire.publish(&event).await,
+            json!(["OK", event.id, true, "duplicate: already have this event"])
+        );
     }
 }
 
@@ -265,4 +269,19 @@ pub(super) async fn until_taken(wire: &mut Wire, event: &nostr_sdk::Event, taken
         tokio::task::yield_now().await;
     }
     panic!("the document is not in force");
+}
+
+#[tokio::test]
+async fn those_who_are_denied_again_and_again_wait_longer_if_the_document_says_so() {
+    let limits = |penalty: Value| json!({"rate_limit": {"ws": {"events_per_minute": 1}, "penalty": penalty}});
+    let mut node = Running::on(limits(json!({"first_seconds": 100}))).await;
+    let keys = Keys::generate();
+    let mut wire = Wire::open(&node).await;
+    assert_eq!(wire.publish(&note(&keys, "rust", "1", node.now())).await[2], true);
+    let refused = wire.publish(&note(&keys, "rust", "2", node.now())).await;
+    assert_eq!(refused[3], "rate-limited: retry in 100 s");
+    assert!(wire.ask("s", about("rust")).await.len() == 1, "other kinds are not punished");
+    node.put(limits(Value::Null));
+    let refused = wire.publish(&note(&keys, "rust", "2", node.now())).await;
+    assert!(waits(&refused) && refused[3] != "rate-limited: retry in 100 s", "{refused}");
 }

@@ -46,7 +46,10 @@ async fn what_came_before_is_a_duplicate_and_nobody_hears_of_it_twice() {
     let (first, second) =
         (note(&keys, "rust", "1", node.now()), note(&keys, "rust", "2", node.now()));
     assert_eq!(writer.publish(&first).await, json!(["OK", first.id, true, ""]));
-    assert_eq!(writer.publish(&first).await, json!(["OK", first.id, true, "duplicate"]));
+    assert_eq!(
+        writer.publish(&first).await,
+        json!(["OK", first.id, true, "duplicate: already have this event"])
+    );
     assert_eq!(writer.publish(&second).await, json!(["OK", second.id, true, ""]));
     assert_eq!(reader.next().await[2]["id"], json!(first.id));
     assert_eq!(reader.next().await[2]["id"], json!(second.id));

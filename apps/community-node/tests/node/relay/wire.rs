@@ -51,6 +51,15 @@ impl Wire {
         self.0.send(message).await.unwrap();
     }
 
+    /// Sends a message with the next ones.
+    pub(crate) async fn feed(&mut self, message: Message) {
+        self.0.feed(message).await.unwrap();
+    }
+
+    pub(crate) async fn flush(&mut self) {
+        self.0.flush().await.unwrap();
+    }
+
     pub(crate) async fn publish(&mut self, event: &Event) -> Value {
         self.send_text(&format!(r#"["EVENT",{}]"#, event.as_json())).await;
         self.next().await

@@ -2,15 +2,21 @@ use super::*;
 use crate::relay::{
     events::Source,
     filter::queries,
-    samples::{NOW, event, verified},
+    samples::{NOW, event, keys, signed_by, verified},
 };
 
 const ROOMY: Capacity = Capacity { max_events: 100, max_bytes: 1 << 20 };
 
 fn keep(kept: &mut Kept, topics: &[&str], created_at: Second, content: &str, at: Second) {
-    let event = verified(&event(topics, created_at, content));
+    add(kept, verified(&event(topics, created_at, content)), at);
+}
+
+/// Keeps an event as it is published.
+fn add(kept: &mut Kept, event: VerifiedEvent, at: Second) {
+    let deleted_topics = kept.delete(&event);
     let number = kept.next_number();
-    kept.keep(Arc::new(Published { event, number, source: Source::Client, at }));
+    let source = Source::Client;
+    kept.keep(Arc::new(Published { event, number, source, at, deleted_topics }));
 }
 
 fn find(kept: &Kept, filters: &[&str]) -> Vec<String> {
@@ -20,7 +26,7 @@ fn find(kept: &Kept, filters: &[&str]) -> Vec<String> {
         .collect();
     let parts: Vec<_> = raw.iter().map(|raw| &**raw).collect();
     let queries = queries(&parts, NOW).unwrap();
-    let mut walk = Walk::new(&queries, kept.last_number());
+    let mut walk = Walk::new(&queries, kept.last_number(), NOW);
     while {
         let seen = kept.step(&mut walk);
         walk.take(seen)
@@ -60,7 +66,7 @@ fn both_ends_of_the_time_belong_to_it() {
 fn the_first_to_come_is_the_first_to_go_and_nothing_stays_of_it() {
     let mut kept = Kept::new(Capacity { max_events: 2, ..ROOMY });
     keep(&mut kept, &["a", "b"], NOW, "1", NOW);
-    let first = kept.arrivals[0].event.event.id;
+    let first = kept.arrivals[&1].event.event.id;
     assert!(kept.contains(&first));
     keep(&mut kept, &["a"], NOW - 1, "2", NOW);
     keep(&mut kept, &["a"], NOW - 2, "3", NOW);
@@ -101,7 +107,7 @@ fn a_walk_sees_each_event_once_and_ends_though_nothing_is_found() {
     let walked = |filter: String| {
         let raw = serde_json::value::RawValue::from_string(filter).unwrap();
         let queries = queries(&[&*raw; 10], NOW).unwrap();
-        let mut walk = Walk::new(&queries, kept.last_number());
+        let mut walk = Walk::new(&queries, kept.last_number(), NOW);
         let mut seen = Vec::new();
         loop {
             let step = kept.step(&mut walk);
@@ -127,10 +133,91 @@ fn what_is_published_during_a_walk_is_not_found_by_it() {
     keep(&mut kept, &["a"], NOW - 10, "before", NOW);
     let raw = serde_json::value::RawValue::from_string(r##"{"#t":["a"]}"##.to_owned()).unwrap();
     let queries = queries(&[&*raw], NOW).unwrap();
-    let mut walk = Walk::new(&queries, kept.last_number());
+    let mut walk = Walk::new(&queries, kept.last_number(), NOW);
     keep(&mut kept, &["a"], NOW - 20, "meanwhile", NOW);
     let seen = kept.step(&mut walk);
     assert_eq!(seen.len(), 2);
     walk.take(seen);
     assert_eq!(walk.found().len(), 1);
+}
+
+fn ids(kept: &Kept) -> Vec<EventId> {
+    kept.newest(usize::MAX).iter().map(|published| published.event.event.id).collect()
+}
+
+#[test]
+fn a_newer_event_takes_the_place_of_an_older_one_at_its_address() {
+    let mut kept = Kept::new(ROOMY);
+    let at = |kind, name, age| signed_by(1, kind, &[["t", "a"], ["d", name]], NOW - age);
+    let (old, new, other) = (at(30_000, "x", 20), at(30_000, "x", 10), at(30_000, "y", 20));
+    let (profile, newer_profile) = (at(0, "x", 20), at(0, "y", 10));
+    for event in [&old, &other, &profile, &new, &newer_profile] {
+        assert!(!kept.has_newer(&verified(event)));
+        add(&mut kept, verified(event), NOW);
+    }
+    assert_eq!(ids(&kept), [newer_profile.id, new.id, other.id]);
+    assert!(kept.has_newer(&verified(&old)) && kept.has_newer(&verified(&profile)));
+    let of_another = signed_by(2, 30_000, &[["t", "a"], ["d", "x"]], NOW - 30);
+    assert!(!kept.has_newer(&verified(&of_another)));
+    // Of the same second, the lower id is kept.
+    let mut twins = [at(30_000, "z", 5), signed_by(1, 30_000, &[["t", "b"], ["d", "z"]], NOW - 5)];
+    twins.sort_by_key(|event| event.id);
+    let [lower, higher] = twins;
+    add(&mut kept, verified(&higher), NOW);
+    assert!(!kept.has_newer(&verified(&lower)));
+    add(&mut kept, verified(&lower), NOW);
+    assert!(kept.has_newer(&verified(&higher)) && !kept.contains(&higher.id));
+    kept.forget_before(NOW + 1);
+    assert_eq!((kept.bytes, kept.addresses.len(), kept.topics.len()), (0, 0, 0));
+}
+
+#[test]
+fn authors_delete_what_is_theirs_and_it_does_not_come_back() {
+    let mut kept = Kept::new(ROOMY);
+    let note = signed_by(1, 1, &[["t", "a"]], NOW - 20);
+    let of_another = signed_by(2, 1, &[["t", "a"]], NOW - 20);
+    let article = |age| signed_by(1, 30_023, &[["t", "b"], ["d", "x"]], NOW - age);
+    for event in [&note, &of_another, &article(20)] {
+        add(&mut kept, verified(event), NOW);
+    }
+    let address = format!("30023:{}:x", keys(1).public_key().to_hex());
+    let (id, other) = (note.id.to_hex(), of_another.id.to_hex());
+    let tags = [["e", id.as_str()], ["e", other.as_str()], ["a", address.as_str()], ["k", "1"]];
+    let deletion = signed_by(1, 5, &tags, NOW - 10);
+    add(&mut kept, verified(&deletion), NOW);
+    assert_eq!(ids(&kept), [deletion.id, of_another.id]);
+    assert_eq!(*kept.arrivals[&4].deleted_topics, [Box::from("a"), Box::from("b")]);
+    assert!(kept.has_deleted(&verified(&note)) && !kept.has_deleted(&verified(&of_another)));
+    assert!(kept.has_deleted(&verified(&article(10))), "up to the time of the deletion");
+    assert!(!kept.has_deleted(&verified(&article(9))));
+    // A deletion cannot be deleted.
+    let id = deletion.id.to_hex();
+    let second = signed_by(1, 5, &[["e", &id]], NOW);
+    add(&mut kept, verified(&second), NOW);
+    assert!(kept.contains(&deletion.id) && !kept.has_deleted(&verified(&deletion)));
+    kept.forget_before(NOW + 1);
+    assert_eq!(kept.bytes, 0);
+    assert!(!kept.has_deleted(&verified(&note)), "what is forgotten is forgotten entirely");
+}
+
+#[test]
+fn what_has_expired_is_not_found_and_then_forgotten() {
+    let mut kept = Kept::new(ROOMY);
+    let end = (NOW + 1).to_string();
+    let event = verified(&signed_by(1, 1, &[["t", "a"], ["expiration", &end]], NOW - 20));
+    add(&mut kept, event, NOW);
+    keep(&mut kept, &["a"], NOW - 10, "stays", NOW);
+    let raw = serde_json::value::RawValue::from_string(r##"{"#t":["a"]}"##.to_owned()).unwrap();
+    let queries = queries(&[&*raw], NOW).unwrap();
+    let found = |kept: &Kept, now| {
+        let mut walk = Walk::new(&queries, kept.last_number(), now);
+        let seen = kept.step(&mut walk);
+        walk.take(seen);
+        walk.found().len()
+    };
+    assert_eq!((found(&kept, NOW), found(&kept, NOW + 1)), (2, 1));
+    kept.forget_expired(NOW);
+    assert_eq!(kept.arrivals.len(), 2);
+    kept.forget_expired(NOW + 1);
+    assert_eq!((kept.arrivals.len(), kept.expiring.len()), (1, 0));
 }

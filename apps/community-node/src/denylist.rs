@@ -1,0 +1,98 @@
+//! Who is denied by the operator's word, whatever the limits say: addresses, networks and public keys.
+//!
+//! The list is in the database. Nodes that share it notice a change within a second, by its revision; a
+//! database that is away leaves the list as it was.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `subject` | [`Subject`]: whom an entry is about |
+//! | `compiled` | the list, made for asking |
+
+mod compiled;
+mod subject;
+
+use std::{net::IpAddr, time::Duration};
+
+use headgate_persistence::DenylistDatabase;
+use headgate_service_config::ConfigError;
+use prometheus::IntGauge;
+use tokio::{
+    sync::{Mutex, watch},
+    time,
+};
+use tracing::{info, warn};
+
+use self::compiled::Compiled;
+pub(crate) use self::subject::{Subject, SubjectError};
+
+/// How often the database is asked whether the list has changed.
+const POLL: Duration = Duration::from_secs(1);
+
+/// The denylist in force. Asking it waits for nobody.
+#[derive(Debug)]
+pub struct Denylist {
+    database: DenylistDatabase,
+    current: watch::Sender<Compiled>,
+    /// Whoever reads later puts in force later: reads take turns.
+    reading: Mutex<()>,
+    entries: IntGauge,
+}
+
+// === impl Denylist ===
+
+impl Denylist {
+    /// Denies nobody until the list was read; `entries` is how many it has.
+    pub(crate) fn new(database: DenylistDatabase, entries: IntGauge) -> Self {
+        let current = watch::Sender::new(Compiled::default());
+        Self { database, current, reading: Mutex::new(()), entries }
+    }
+
+    /// Returns whether `address` is denied at `now`, in seconds since the Unix epoch.
+    pub fn denies_address(&self, address: IpAddr, now: u64) -> bool {
+        self.current.borrow().denies_address(address, now)
+    }
+
+    /// Returns whether a public key, as 64 hexadecimal digits, is denied at `now`.
+    pub fn denies_key(&self, key: &str, now: u64) -> bool {
+        self.current.borrow().denies_key(key, now)
+    }
+
+    /// Tells of every change.
+    pub(crate) fn changes(&self) -> watch::Receiver<Compiled> {
+        self.current.subscribe()
+    }
+
+    /// Reads the list again.
+    pub async fn refresh(&self) -> Result<(), ConfigError> {
+        let _turn = self.reading.lock().await;
+        let list = self.database.load().await?;
+        let present = self.current.borrow().revision;
+        if present != Some(list.revision) {
+            info!(revision = list.revision, entries = list.entries.len(), "Loaded the denylist");
+            self.entries.set(i64::try_from(list.entries.len()).unwrap_or(i64::MAX));
+            self.current.send_replace(Compiled::new(&list));
+        }
+        Ok(())
+    }
+
+    /// Keeps the list in force for ever.
+    pub(crate) async fn follow(&self) {
+        let mut is_away = false;
+        loop {
+            let followed = self.follow_once().await;
+            if let Err(error) = &followed
+                && !is_away
+            {
+                warn!(%error, "failed to read the denylist; keeping the last one");
+            }
+            is_away = followed.is_err();
+            time::sleep(POLL).await;
+        }
+    }
+
+    async fn follow_once(&self) -> Result<(), ConfigError> {
+        let revision = Some(self.database.revision().await?);
+        let present = self.current.borrow().revision;
+        if revision == present { Ok(()) } else { self.refresh().await }
+    }
+}

@@ -1,0 +1,52 @@
+//! One message in many frames.
+
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::{
+    Message,
+    protocol::frame::{
+        Frame,
+        coding::{Data, OpCode},
+    },
+};
+
+use super::{harness::Running, wire::Wire};
+
+/// Sends a text in as many frames.
+async fn send(wire: &mut Wire, text: &str, frames: usize) {
+    let size = text.len().div_ceil(frames).max(1);
+    let mut pieces: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
+    pieces.resize(frames, &[]);
+    for (n, piece) in pieces.into_iter().enumerate() {
+        let kind = if n == 0 { Data::Text } else { Data::Continue };
+        let frame = Frame::message(piece.to_vec(), OpCode::Data(kind), n + 1 == frames);
+        wire.feed(Message::Frame(frame)).await;
+    }
+    wire.flush().await;
+}
+
+#[tokio::test]
+async fn a_message_in_several_frames_is_read_and_each_of_them_counts() {
+    let limits = json!({"rate_limit": {"ws": {"reqs_per_minute": 10, "invalid_by_ip": 5}}});
+    let node = Running::on(limits).await;
+    let mut wire = Wire::open(&node).await;
+    let ask = json!(["REQ", "s", {"#t": ["rust"]}]).to_string();
+    // 15 others in a minute: the first takes 10 of them, the second has one too many.
+    send(&mut wire, &ask, 11).await;
+    assert_eq!(wire.next().await, json!(["EOSE", "s"]));
+    send(&mut wire, &ask, 7).await;
+    let notice = wire.expect("NOTICE").await;
+    assert!(notice[1].as_str().unwrap().starts_with("rate-limited: retry in "), "{notice}");
+    node.counted(r#"ingest_rejected_total{kind="other",reason="ratelimit",service="relay"} 1"#)
+        .await;
+    // A message in one frame has the budget of its kind.
+    assert!(wire.ask("t", json!({"#t": ["rust"]})).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_message_in_thousands_of_frames_ends_the_connection() {
+    let node = Running::on(json!({})).await;
+    let mut wire = Wire::open(&node).await;
+    send(&mut wire, "[]", 2_048 + 1_400).await;
+    assert_eq!(wire.next().await, Value::Null);
+    node.counted("ws_connections 0").await;
+}
