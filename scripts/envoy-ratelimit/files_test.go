@@ -98,12 +98,7 @@ func compare(t *testing.T, folder string, theirs config.RateLimitConfig, yaml *c
 	s := settings.Settings{RuntimePath: folder, GrpcPort: common.FreePort()}
 	headgate := runner.NewRunner(s)
 	defer headgate.Stop()
-	conn, err := grpc.NewClient(fmt.Sprintf("127.0.0.1:%d", s.GrpcPort), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	client := service.NewRateLimitServiceClient(conn)
+	client := client(t, s.GrpcPort)
 	for _, descriptor := range paths(yaml.Descriptors, nil) {
 		descriptor.HitsAddend = wrapperspb.UInt64(0)
 		request := service.RateLimitRequest{Domain: yaml.Domain, Descriptors: []*descriptors.RateLimitDescriptor{descriptor}}
@@ -116,6 +111,15 @@ func compare(t *testing.T, folder string, theirs config.RateLimitConfig, yaml *c
 			t.Errorf("%v: envoyproxy/ratelimit has %s, Headgate %s", descriptor.Entries, expected, got)
 		}
 	}
+}
+
+func client(t *testing.T, port int) service.RateLimitServiceClient {
+	conn, err := grpc.NewClient(fmt.Sprintf("127.0.0.1:%d", port), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return service.NewRateLimitServiceClient(conn)
 }
 
 func wanted(limit *config.RateLimit) string {

@@ -24,7 +24,8 @@ type Runner struct {
 	process *exec.Cmd
 	folder  string
 	url     string
-	stopped chan struct{}
+	// Closed when the process has ended.
+	ended chan struct{}
 }
 
 // NewRunner starts Headgate, and returns when it answers.
@@ -44,27 +45,34 @@ func NewRunner(s settings.Settings) Runner {
 	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	check(process.Start())
 	r := Runner{process, folder, fmt.Sprintf("http://127.0.0.1:%d", port), make(chan struct{})}
-	for deadline := time.Now().Add(startTimeout); !r.isReady(); {
-		if time.Now().After(deadline) {
-			said, _ := os.ReadFile(log.Name())
-			panic(fmt.Sprintf("Headgate does not answer within %v:\n%s", startTimeout, said))
+	go func() {
+		process.Wait()
+		close(r.ended)
+	}()
+	deadline := time.After(startTimeout)
+	for !r.isReady() {
+		select {
+		case <-time.After(20 * time.Millisecond):
+			continue
+		case <-r.ended:
+		case <-deadline:
 		}
-		time.Sleep(20 * time.Millisecond)
+		said, _ := os.ReadFile(log.Name())
+		panic(fmt.Sprintf("Headgate does not start:\n%s", said))
 	}
 	return r
 }
 
-// Run returns when the runner is stopped: Headgate runs already.
+// Run returns when Headgate ends, which runs already.
 func (r *Runner) Run() {
-	<-r.stopped
+	<-r.ended
 }
 
 // Stop ends Headgate, and removes what it has written.
 func (r *Runner) Stop() {
 	r.process.Process.Kill()
-	r.process.Wait()
+	<-r.ended
 	os.RemoveAll(r.folder)
-	close(r.stopped)
 }
 
 // GetStatsStore returns the statistics, which are Headgate's metrics.

@@ -7,6 +7,9 @@ use headgate_testkit::{RatelimitTests, require};
 /// Its example and test files, and those of its manual: both services say the same of each.
 const FILES: &str = "files: 40 of 40";
 
+/// To the same requests, drawn at random: in statuses, limits, what is left and resets.
+const ANSWERS: &str = "answers: 2000 of 2000";
+
 /// All but those that look at a local cache pass as a whole, statistics included.
 const TESTS: &str = "tests that pass as they are written: 10";
 
@@ -17,5 +20,5 @@ fn the_integration_tests_of_envoyproxy_ratelimit_hold_as_they_are_written() {
     let tests = require!(RatelimitTests::find());
     let told = tests.run(Path::new(env!("CARGO_BIN_EXE_headgate")));
     let told = told.unwrap_or_else(|log| panic!("{log}"));
-    assert_eq!(told.lines().collect::<Vec<_>>(), [FILES, TESTS, RESPONSES]);
+    assert_eq!(told.lines().collect::<Vec<_>>(), [FILES, ANSWERS, TESTS, RESPONSES]);
 }
