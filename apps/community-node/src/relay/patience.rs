@@ -27,9 +27,12 @@ impl Patience {
         Self { connected_at, asked_at: None }
     }
 
-    /// Remembers that the connection was asked at `now`, if it was not before.
-    pub(crate) fn ask(&mut self, now: Second) {
+    /// Remembers that the connection was asked at `now`, if it was not before. Whether it is to be
+    /// asked now.
+    pub(crate) fn ask(&mut self, now: Second) -> bool {
+        let is_first = self.asked_at.is_none();
         self.asked_at.get_or_insert(now);
+        is_first
     }
 
     /// Forgets it: nobody has to say who they are any more.
@@ -123,12 +126,12 @@ mod tests {
         let mut patience = Patience::new(100);
         let auth = required(None);
         assert_eq!(patience.expiry(&auth, 5_000), None, "it was never asked");
-        patience.ask(5_000);
-        patience.ask(5_005);
+        assert!(patience.ask(5_000));
+        assert!(!patience.ask(5_005), "it was asked before");
         assert_eq!(patience.expiry(&auth, 5_009), None);
         assert_eq!(patience.expiry(&auth, 5_010), Some(Expiry::Timeout));
         patience.forget();
-        patience.ask(6_000);
+        assert!(patience.ask(6_000));
         assert_eq!(patience.expiry(&auth, 6_009), None);
     }
 }

@@ -6,6 +6,7 @@ mod audit;
 mod batches;
 mod crowds;
 mod deltas;
+mod denylist;
 mod durability;
 mod full;
 #[cfg(target_os = "linux")]

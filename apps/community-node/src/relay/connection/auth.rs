@@ -30,8 +30,8 @@ impl Connection {
             return Ok(());
         }
         let now = self.relay.node.seconds();
-        self.patience.ask(now);
-        if self.challenge.is_none() {
+        // It may have been given a challenge before, for something else.
+        if self.patience.ask(now) {
             self.challenge().await?;
         }
         let expiry =

@@ -119,6 +119,19 @@ async fn a_connection_that_was_there_before_has_until_the_end_of_the_grace() {
 }
 
 #[tokio::test]
+async fn whoever_was_given_a_challenge_before_is_asked_when_it_has_to_sign_in() {
+    let mut node = Running::on(json!({})).await;
+    let keys = Keys::generate();
+    let mut wire = Wire::open(&node).await;
+    let given = wire.sign(&node, &keys, "anything").await;
+    wire.expect("OK").await;
+    node.put(required(&json!({})));
+    let asked = wire.expect("AUTH").await;
+    assert_eq!(asked, given, "what to sign stays the same");
+    assert_eq!(wire.sign(&node, &keys, asked[1].as_str().unwrap()).await[2], true);
+}
+
+#[tokio::test]
 async fn whoever_says_who_it_is_within_the_grace_stays() {
     let mut node = Running::on(json!({})).await;
     let keys = Keys::generate();

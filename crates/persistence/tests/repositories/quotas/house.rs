@@ -193,11 +193,11 @@ async fn a_database_without_quotas_gets_them(home: &Home) {
         console.run(&format!("DROP TABLE quota_{table}")).await;
     }
     // What came later is not there either.
-    let later = ["service_configs", "audit_logs", "service_states"];
+    let later = ["service_configs", "audit_logs", "service_states", "denylist"];
     for table in later.iter().chain(&["rate_limit_rule_changes", "quota_policy_deletions"]) {
         console.run(&format!("DROP TABLE {table}")).await;
     }
-    console.run("DELETE FROM revisions WHERE name = 'quota_policies'").await;
+    console.run("DELETE FROM revisions WHERE name <> 'rate_limit_rules'").await;
     console.run("DELETE FROM headgate_migrations WHERE version > 1").await;
     database.close().await;
 
