@@ -131,3 +131,49 @@ impl Account {
         self.lease(id).map(|found| self.leases.remove(found))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Key;
+
+    #[test]
+    fn looking_changes_nothing_not_even_the_rate_that_governs() {
+        let now = Timestamp::from_micros(1_000_000);
+        let window = Duration::from_secs(60);
+        let before = Limit::token_bucket(10, window).unwrap();
+        let mut account = Account::default();
+        account.perform(&before, Verb::Acquire, Cost::ONE, now);
+        let after = Limit::token_bucket(20, window).unwrap();
+        let check = Check::new(Key::new("u").unwrap(), &after, Cost::ONE).unwrap();
+        for permitted in [(true, true), (false, false)] {
+            for stake in [Stake::Look, Stake::Glance] {
+                let mut looked_at = account.clone();
+                looked_at.act(&check.with_stake(stake), Verb::Acquire, now, permitted);
+                assert_eq!(looked_at, account, "{stake:?}");
+            }
+        }
+        let mut refused = account.clone();
+        refused.act(&check, Verb::Acquire, now, (false, false));
+        assert_ne!(refused, account, "a refusal puts the new rate in force");
+    }
+
+    #[test]
+    fn one_reservation_too_many_is_refused_although_there_is_room() {
+        let now = Timestamp::from_micros(1_000_000);
+        let limit = Limit::token_bucket(1_000_000, Duration::from_secs(60)).unwrap();
+        let mut account = Account::default();
+        let reserve = |n: usize| {
+            let id = LeaseId::from(n as u64);
+            Verb::Reserve { id, lease: Duration::from_secs(10) }
+        };
+        for n in 0..Lease::MAX_PENDING {
+            assert!(account.permits(&limit, reserve(n), Cost::ONE, now), "{n}");
+            account.perform(&limit, reserve(n), Cost::ONE, now);
+        }
+        assert!(!account.permits(&limit, reserve(Lease::MAX_PENDING), Cost::ONE, now));
+        assert!(account.permits(&limit, Verb::Acquire, Cost::ONE, now));
+        assert!(account.permits(&limit, Verb::Refund, Cost::ONE, now));
+        assert!(!account.permits(&limit, Verb::Commit(LeaseId::from(999_999)), Cost::ONE, now));
+    }
+}

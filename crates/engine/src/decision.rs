@@ -139,6 +139,17 @@ mod tests {
     }
 
     #[test]
+    fn of_two_that_are_alike_the_first_speaks() {
+        let denied = [outcome(false, 0, 700), outcome(false, 0, 700)];
+        assert_eq!(Decision::fold(&denied).rule, 0);
+        let admitted = [outcome(true, 2, 0), outcome(true, 2, 0)];
+        assert_eq!(Decision::fold(&admitted).rule, 0);
+        // With as much left, the one that takes longer to be whole again.
+        let slower = Outcome { reset_after: Duration::from_secs(61), ..outcome(true, 2, 0) };
+        assert_eq!(Decision::fold(&[outcome(true, 2, 0), slower]).rule, 1);
+    }
+
+    #[test]
     fn whole_seconds_round_up_and_a_denial_waits_at_least_one() {
         let denied = Decision::fold(&[outcome(false, 0, 0)]);
         assert_eq!(denied.retry_after_secs(), 1);

@@ -385,6 +385,20 @@ fn in_a_batch_the_strictest_failure_mode_decides_and_nothing_is_taken_locally() 
 }
 
 #[test]
+fn each_of_a_batch_gets_its_own_answer() {
+    let (primary, policy) = policy(1);
+    primary.down.store(true, Relaxed);
+    let limit = limit();
+    while acquire(&policy, &limit, FailMode::Local).unwrap().allowed {}
+    let check =
+        |name, mode| Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap().or_else(mode);
+    // Only the second is counted here, under the key that has nothing left.
+    let batch = Batch::new([check("open", FailMode::Open), check("k", FailMode::Local)]).unwrap();
+    let outcomes = at_once(policy.apply(Verb::Acquire, &batch)).unwrap();
+    assert_eq!(outcomes.iter().map(|it| it.allowed).collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
 fn a_closed_limit_that_stops_nobody_does_not_lift_the_local_ones() {
     let (primary, policy) = policy(2);
     primary.down.store(true, Relaxed);

@@ -277,6 +277,12 @@ mod tests {
         })
     }
 
+    #[test]
+    fn the_time_to_fill_is_rounded_up_only_where_it_is_not_whole() {
+        assert_eq!(Bucket::new(10, 60_000_000, 10).fill_time(), 60_000_000);
+        assert_eq!(Bucket::new(3, 10, 1).fill_time(), 4);
+    }
+
     proptest! {
         #[test]
         fn one_token_by_the_clock_is_one_token_by_the_grain(

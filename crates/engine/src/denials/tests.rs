@@ -106,8 +106,19 @@ fn a_later_admission_ends_a_denial_and_one_that_was_overtaken_does_not() {
     assert_eq!(wait(&denials, &cost(2), 0), Some(30), "admitted before it was denied");
     learn(&denials, Verb::Peek, cost(1), answer(101, 0), 0);
     assert_eq!(wait(&denials, &cost(2), 0), Some(30), "room for 1 is not room for 2");
+    let degraded = crate::Degraded {
+        source: crate::Source::FailMode(crate::FailMode::Open),
+        cause: crate::FailCause::Timeout,
+    };
+    let unfounded = Outcome { degraded: Some(degraded), ..answer(101, 0) };
+    learn(&denials, Verb::Peek, cost(2), unfounded, 0);
+    assert_eq!(wait(&denials, &cost(2), 0), Some(30), "the store did not say so");
     learn(&denials, Verb::Peek, cost(2), answer(101, 0), 0);
     assert_eq!(wait(&denials, &cost(2), 0), None);
+
+    learn(&denials, Verb::Acquire, cost(2), answer(102, 30), 0);
+    learn(&denials, Verb::Acquire, cost(3), answer(103, 0), 0);
+    assert_eq!(wait(&denials, &cost(2), 0), None, "room for 3 is room for 2");
 }
 
 #[test]
@@ -133,8 +144,10 @@ fn only_what_the_store_denied_for_lack_of_room_is_remembered() {
     let one = check("u", &limit, 1);
     let reserve = Verb::Reserve { id: LeaseId::from(1), lease: Duration::from_secs(1) };
     // Too many reservations are pending: there is room for the cost.
-    learn(&denials, reserve, one, Outcome { remaining: 4, ..answer(1, 30) }, 0);
-    assert_eq!(wait(&denials, &one, 0), None);
+    for remaining in [1, 4] {
+        learn(&denials, reserve, one, Outcome { remaining, ..answer(1, 30) }, 0);
+        assert_eq!(wait(&denials, &one, 0), None);
+    }
     let degraded = crate::Degraded {
         source: crate::Source::RememberedDenial,
         cause: crate::FailCause::Timeout,
