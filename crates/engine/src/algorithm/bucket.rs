@@ -262,18 +262,20 @@ mod tests {
         })
     }
 
-    /// A state of that bucket's rate, about where it runs dry, or anywhere.
+    /// A state of that bucket's rate or of another's, full, about where it runs dry, or anywhere.
     fn state(bucket: Bucket) -> impl Strategy<Value = State> {
         let dry = bucket.fill.0.saturating_sub(bucket.interval.0);
         let owed = prop_oneof![
+            Just(0),
             0..=bucket.fill.0.saturating_mul(2),
             dry.saturating_sub(2)..=dry.saturating_add(2),
             Just(bucket.fill.0),
         ];
-        (owed, 0..bucket.rate, 0..=1_u64).prop_map(move |(owed, fraction, before)| State {
+        let rate = prop_oneof![3 => Just(bucket.rate), 1 => 1..=u32::MAX];
+        (owed, any::<u32>(), rate, 0..=1_u64).prop_map(|(owed, fraction, rate, before)| State {
             full_at: NOW.as_micros() + owed - before,
-            fraction,
-            rate: bucket.rate,
+            fraction: fraction % rate,
+            rate,
         })
     }
 
@@ -294,6 +296,9 @@ mod tests {
             prop_assert_eq!(allowed, allowed_by_grain);
             prop_assert_eq!(taken.debt(NOW), by_grain.debt(NOW));
 
+            // Whoever asks on has adopted this bucket's rate.
+            let mut state = state;
+            bucket.adopt(&mut state, NOW);
             let waits = bucket.retry_after(&state, Cost::ONE, NOW);
             let wanted = state.debt(NOW) + bucket.grains(1);
             prop_assert_eq!(waits, flow_back(wanted.saturating_sub(bucket.most()), bucket.rate));
