@@ -173,6 +173,19 @@ fn every_algorithm_keeps_to_the_capacity() {
 }
 
 #[test]
+fn a_log_takes_as_many_slots_as_it_has_entries() {
+    let memory = InMemory::with_capacity(8);
+    let limit = Limit::sliding_window(20, Duration::from_secs(60)).unwrap();
+    for second in 1..=20 {
+        assert!(memory.acquire("u", &limit).allowed, "{second}");
+        // Past the capacity, what is newest is remembered as one.
+        assert_eq!(memory.store.len(), second.min(8), "{second}");
+        memory.clock.advance(Duration::from_secs(1));
+    }
+    assert!(!memory.acquire("u", &limit).allowed, "nothing of it is forgotten");
+}
+
+#[test]
 fn reservations_count_against_the_capacity_and_expire() {
     let memory = InMemory::with_capacity(100);
     let limit = per_minute(1_000);
@@ -234,6 +247,22 @@ fn subjects_by_number_are_counted_as_those_by_key_are_and_apart_from_them() {
         }
         assert!(!acquire(1, 7).allowed, "{algorithm}");
         assert_eq!(memory.store.overflowed(), 6, "{algorithm}");
+    }
+}
+
+#[test]
+fn an_admission_by_number_says_nothing_and_a_denial_what_an_answer_says() {
+    let memory = InMemory::with_capacity(1_000);
+    let limits = [per_minute(2), Limit::fixed_window(2, Duration::from_secs(60)).unwrap()];
+    for (space, limit) in limits.iter().enumerate() {
+        let subject = Numbered { space: space as u64, number: 7 };
+        let admit = || memory.store.admit_numbered(subject, limit, Cost::ONE).unwrap();
+        assert_eq!([admit(), admit()], [None, None]);
+        let denied = admit().unwrap();
+        assert!(!denied.allowed && denied.remaining == 0);
+        assert_eq!(denied, memory.store.acquire_numbered(subject, limit, Cost::ONE).unwrap());
+        let too_much = Cost::new(3).unwrap();
+        assert!(memory.store.admit_numbered(subject, limit, too_much).is_err());
     }
 }
 

@@ -23,7 +23,7 @@ fn huge_pages_are_forced() -> bool {
 /// mapped of the binary's file is another matter: a debug build's is several times as large.
 #[test]
 fn an_idle_server_takes_little_memory() {
-    const MOST_KIB: u64 = 14 * 1024;
+    const MOST_KIB: u64 = 8 * 1024;
     // Each thread touches some: as many as on a small machine.
     let mut variables = vec![("HEADGATE__SERVER__WORKERS", "2"), ("TOKIO_WORKER_THREADS", "2")];
     if huge_pages_are_forced() {
