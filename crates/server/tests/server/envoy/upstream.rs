@@ -120,14 +120,17 @@ async fn wildcards_stand_anywhere_and_the_first_in_the_file_is_chosen() {
         ("/v1//action", 1),
         ("/v1/7/other", 2),
         ("/v1/action", 2),
-        // A pattern itself is a value like others.
-        ("/v1/*", 2),
         ("/v2/7/action", 10),
     ] {
         let answer = client.ask(DOMAIN, &[of(&[("path", path)])]).await;
         assert_eq!(allows(&answer), limit, "{path}");
         // Each value counts by itself.
         assert_eq!(answer.each(), [(false, limit - 1)], "{path}");
+    }
+    // A value that is a pattern of the file goes before patterns that it matches.
+    for (value, limit) in [("a1b2", 5), ("a*b*", 6)] {
+        let answer = client.ask(DOMAIN, &[of(&[("literal", value)])]).await;
+        assert_eq!(allows(&answer), limit, "{value}");
     }
     let unlimited = client.ask(DOMAIN, &[of(&[("host", "example.com")])]).await;
     assert!(unlimited.0.statuses[0].current_limit.is_none());
