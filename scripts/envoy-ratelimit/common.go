@@ -28,6 +28,12 @@ var (
 	redisPorts = map[string]string{}
 )
 
+// Where the management server of the tests is.
+var (
+	XdsPort    = FreePort()
+	XdsAddress = fmt.Sprintf("127.0.0.1:%d", XdsPort)
+)
+
 // FreePort returns a loopback port on which nothing listens.
 func FreePort() int {
 	for range portCount {
@@ -76,13 +82,13 @@ func WithMultiRedis(t *testing.T, configs []RedisConfig, f func()) {
 
 // AssertProtoEqual asserts that a response is the expected one, and notes whether it is.
 func AssertProtoEqual(assert *assert.Assertions, expected proto.Message, actual proto.Message) {
-	Note("response", proto.Equal(expected, actual))
+	Note(os.Getenv("HEADGATE_KIND"), proto.Equal(expected, actual))
 	assertProtoEqual(assert, expected, actual)
 }
 
 // AssertResponse asserts something of a response, and notes whether it holds.
 func AssertResponse(assert *assert.Assertions, holds bool, message ...any) {
-	Note("response", holds)
+	Note(os.Getenv("HEADGATE_KIND"), holds)
 	assert.True(holds, message...)
 }
 

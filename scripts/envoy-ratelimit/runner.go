@@ -91,8 +91,6 @@ func (r *Runner) isReady() bool {
 
 // Headgate's configuration for these settings.
 func environment(s settings.Settings, port int, folder string) []string {
-	files, err := filepath.Abs(filepath.Join(s.RuntimePath, s.RuntimeSubdirectory, s.RuntimeAppDirectory))
-	check(err)
 	denied := "all"
 	if s.StopCacheKeyIncrementWhenOverlimit {
 		denied = "none"
@@ -102,10 +100,17 @@ func environment(s settings.Settings, port int, folder string) []string {
 		"server.grpc_port":              fmt.Sprint(s.GrpcPort),
 		"server.data_dir":               filepath.Join(folder, "data"),
 		"envoy.enabled":                 "true",
-		"envoy.config_dir":              files,
 		"envoy.reload_interval_seconds": "1",
 		"envoy.denied_consumes":         denied,
 		"redis.timeout_ms":              "30000",
+	}
+	if s.ConfigType == "GRPC_XDS_SOTW" {
+		keys["envoy.xds.url"] = "http://" + s.ConfigGrpcXdsServerUrl
+		keys["envoy.xds.node_id"] = s.ConfigGrpcXdsNodeId
+	} else {
+		files, err := filepath.Abs(filepath.Join(s.RuntimePath, s.RuntimeSubdirectory, s.RuntimeAppDirectory))
+		check(err)
+		keys["envoy.config_dir"] = files
 	}
 	if address, ok := common.RedisAddress(s.RedisUrl); ok && s.BackendType == "redis" {
 		keys["redis.url"] = "redis://" + address

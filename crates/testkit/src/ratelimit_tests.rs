@@ -20,7 +20,7 @@ const NAME: &str = "envoyproxy/ratelimit";
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/envoy-ratelimit-tests");
 
 /// Longer than any run takes that is not stuck.
-const TIME_LIMIT: Duration = Duration::from_mins(16);
+const TIME_LIMIT: Duration = Duration::from_mins(18);
 
 /// The tests, ready to run.
 #[derive(Debug, Clone, Copy)]
