@@ -1,5 +1,7 @@
 //! Stopping and restarting under load: nobody loses a request.
 
+mod envoy;
+
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
@@ -44,7 +46,7 @@ impl Client {
     fn check(&mut self) -> std::io::Result<Reply> {
         let body = r#"{"scope":"user","identifier":"u1"}"#;
         let request = format!(
-            "POST /api/v1/ratelimit/check HTTP/1.1\r\nhost: here\r\ncontent-type: \
+            "POST /api/v1/ratelimit/check HTTP/1.1\r\nhost: here\r\nx-user: u1\r\ncontent-type: \
              application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
@@ -93,10 +95,13 @@ impl Load {
     /// Waits until so many more are answered.
     fn answered(&self, more: usize) {
         let before = self.answered.load(SeqCst);
-        // One that met a problem stops: the test then says which.
-        let is_over = || self.clients.iter().any(JoinHandle::is_finished);
-        let enough = || self.answered.load(SeqCst) >= before + more || is_over();
+        let enough = || self.answered.load(SeqCst) >= before + more || self.is_over();
         assert!(wait_until(LIMIT, enough), "only {}", self.answered.load(SeqCst) - before);
+    }
+
+    /// Whether a client has stopped: one that met a problem does, and the test then says which.
+    fn is_over(&self) -> bool {
+        self.clients.iter().any(JoinHandle::is_finished)
     }
 
     /// What went wrong.

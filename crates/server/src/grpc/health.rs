@@ -13,10 +13,14 @@ use tonic_health::pb::{
 use super::{
     error::CallError,
     proto::{
+        envoy::service::ratelimit::v3::rate_limit_service_server::SERVICE_NAME as ENVOY,
         quota::quota_service_server::SERVICE_NAME as QUOTAS,
         rate_limit_service_server::SERVICE_NAME as RATE_LIMITS,
     },
 };
+
+/// What envoyproxy/ratelimit calls itself: its users' health checks may name it.
+const ENVOYPROXY: &str = "ratelimit";
 
 /// Answers for the process. The channel says whether it drains.
 pub(super) struct Health(watch::Receiver<bool>);
@@ -35,7 +39,7 @@ impl Health {
 
 /// Whether there is a service of this name; the empty name is the whole server's.
 fn is_known(service: &str) -> bool {
-    matches!(service, "" | RATE_LIMITS | QUOTAS)
+    matches!(service, "" | RATE_LIMITS | QUOTAS | ENVOY | ENVOYPROXY)
 }
 
 const fn said(status: ServingStatus) -> HealthCheckResponse {

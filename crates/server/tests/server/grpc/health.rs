@@ -13,6 +13,7 @@ use crate::harness::Server;
 
 const SERVICE: &str = "k1s0.system.ratelimit.v1.RateLimitService";
 const QUOTAS: &str = "k1s0.system.quota.v1.QuotaService";
+const ENVOY: &str = "envoy.service.ratelimit.v3.RateLimitService";
 
 fn of(service: &str) -> HealthCheckRequest {
     HealthCheckRequest { service: service.to_owned() }
@@ -22,7 +23,7 @@ fn of(service: &str) -> HealthCheckRequest {
 async fn a_server_without_its_store_is_alive() {
     let server = Server::start(&[("redis.url", "redis://127.0.0.1:1")]).await;
     let mut health = HealthClient::new(channel(server.grpc_address).await);
-    for service in ["", SERVICE, QUOTAS] {
+    for service in ["", SERVICE, QUOTAS, ENVOY, "ratelimit"] {
         let answer = health.check(of(service)).await.unwrap().into_inner();
         assert_eq!(answer.status(), ServingStatus::Serving);
     }

@@ -1,0 +1,156 @@
+//! Two servers behind a real Envoy, configured as the guide says: a question that is not answered is an error at the client.
+
+use std::{fs, net::SocketAddr, path::Path};
+
+use headgate_testkit::{Envoy, free_port, require, wait_until};
+use tempfile::TempDir;
+
+use super::{LIMIT, Load};
+use crate::harness::{Server, http};
+
+const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/envoy.md");
+
+/// The YAML of the guide that has `word`, without the indent that it has there.
+fn example(word: &str) -> String {
+    let guide = fs::read_to_string(GUIDE).unwrap();
+    let mut blocks = guide.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let block = blocks.find(|block| block.contains(word)).expect("an example");
+    let indent = block.len() - block.trim_start().len();
+    let lines = block.lines().map(|line| line.get(indent..).unwrap_or_default());
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+fn indented(text: &str, spaces: usize) -> String {
+    let indent = " ".repeat(spaces);
+    text.lines().map(|line| format!("{indent}{line}\n")).collect()
+}
+
+/// The first example, with the filter's service and the cluster of the one about restarts.
+fn config(ports: &[(u16, u16)]) -> String {
+    let mut config = example("static_resources");
+    let service = "rate_limit_service:\n";
+    let start = config.find(service).unwrap();
+    let end = start + config[start..].find("- name: envoy.filters.http.router").unwrap();
+    let column = start - config[..start].rfind('\n').unwrap() - 1;
+    let next = end - config[..end].rfind('\n').unwrap() - 1;
+    let better = example("retry_policy");
+    assert!(better.starts_with(service), "{better}");
+    let better = indented(&better, column);
+    config.replace_range(start..end, &format!("{}{}", better.trim_start(), " ".repeat(next)));
+
+    let cluster = config.find("    - name: headgate\n").unwrap();
+    config.truncate(cluster);
+    config.push_str(&indented(&example("health_checks"), 4));
+
+    for (there, here) in ports {
+        let there = format!("port_value: {there}");
+        assert!(config.contains(&there), "{there}");
+        config = config.replace(&there, &format!("port_value: {here}"));
+    }
+    for (there, here) in [
+        ("failure_mode_deny: false", "failure_mode_deny: true"),
+        // A busy machine is not an outage.
+        ("timeout: 0.25s", "timeout: 20s"),
+        ("max_interval: 0.25s", "max_interval: 20s"),
+        ("      timeout: 1s", "      timeout: 20s"),
+    ] {
+        assert!(config.contains(there), "{there}");
+        config = config.replace(there, here);
+    }
+    config
+}
+
+/// Two servers, what they protect and what Envoy needs to know.
+struct Setup {
+    ports: [u16; 2],
+    servers: [Server; 2],
+    folder: TempDir,
+    service: Server,
+    front: u16,
+}
+
+impl Setup {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let limits = "domain: edge\ndescriptors:\n  - key: user\n    rate_limit: {unit: year, \
+                      requests_per_unit: 1000000000}\n";
+        fs::write(folder.path().join("edge.yaml"), limits).unwrap();
+        let service = Server::start(&[("HEADGATE__RATELIMIT__DEFAULT_LIMIT", "100000000")]);
+        let ports = [free_port(), free_port()];
+        let servers = ports.map(|port| limiter(port, folder.path()));
+        Self { ports, servers, folder, service, front: free_port() }
+    }
+
+    fn config(&self) -> String {
+        let service = address(self.service.url()).port();
+        let [one, other] = self.ports;
+        config(&[(10000, self.front), (9000, service), (50051, one), (50052, other)])
+    }
+
+    fn load(&self) -> Load {
+        Load::start(([127, 0, 0, 1], self.front).into(), 12)
+    }
+
+    /// Starts a server that has ended again, and waits until Envoy asks it.
+    fn restart(&mut self, which: usize, load: &Load) {
+        self.servers[which] = limiter(self.ports[which], self.folder.path());
+        let is_back = || is_asked(&self.servers[which]) || load.is_over();
+        assert!(wait_until(LIMIT, is_back), "Envoy does not come back");
+    }
+}
+
+fn address(url: &str) -> SocketAddr {
+    url.trim_start_matches("http://").parse().unwrap()
+}
+
+fn limiter(port: u16, domains: &Path) -> Server {
+    Server::start(&[
+        ("HEADGATE__SERVER__GRPC_PORT", &port.to_string()),
+        ("HEADGATE__SERVER__SHUTDOWN_DELAY_SECONDS", "5"),
+        ("HEADGATE__ENVOY__ENABLED", "true"),
+        ("HEADGATE__ENVOY__CONFIG_DIR", domains.to_str().unwrap()),
+    ])
+}
+
+/// Whether Envoy has asked it since its start.
+fn is_asked(server: &Server) -> bool {
+    let metrics = http(server, "GET /metrics", &[], "");
+    let mut lines = metrics.lines();
+    let allowed = "headgate_envoy_requests_total{outcome=\"allowed\"";
+    lines.any(|line| line.starts_with(allowed) && !line.ends_with(" 0"))
+}
+
+#[test]
+fn servers_behind_envoy_restart_in_turn_without_an_error() {
+    let mut setup = Setup::start();
+    // Without retries: servers that drain are not asked any more when they end.
+    let config = setup.config();
+    let retried = "num_retries: 3";
+    assert!(config.contains(retried));
+    let config = config.replace(retried, "num_retries: 0");
+    let _envoy = require!(Envoy::start(&config, setup.front));
+    let load = setup.load();
+    load.answered(100);
+    for which in [0, 1] {
+        assert_eq!(setup.servers[which].stop("-TERM").code(), Some(0));
+        load.answered(100);
+        setup.restart(which, &load);
+        load.answered(100);
+    }
+    assert_eq!(load.stop(), Vec::<String>::new());
+}
+
+#[test]
+fn a_server_behind_envoy_is_killed_without_an_error() {
+    let mut setup = Setup::start();
+    let _envoy = require!(Envoy::start(&setup.config(), setup.front));
+    let load = setup.load();
+    load.answered(100);
+    for which in [0, 1] {
+        setup.servers[which].stop("-KILL");
+        load.answered(100);
+        setup.restart(which, &load);
+        load.answered(100);
+    }
+    assert_eq!(load.stop(), Vec::<String>::new());
+}
