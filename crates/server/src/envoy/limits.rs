@@ -78,7 +78,7 @@ impl EnvoyLimits {
         let degraded = degraded.and_then(|outcome| outcome.degraded);
         self.count(question, &verdict, &labels, degraded);
         for status in &mut verdict.statuses {
-            status.over &= !shadow && !status.rule.as_ref().is_some_and(|rule| rule.shadow);
+            status.over &= !status.rule.as_ref().is_some_and(|rule| rule.shadow);
         }
         verdict.over &= !shadow;
         Ok(verdict)

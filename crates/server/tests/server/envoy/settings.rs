@@ -70,7 +70,8 @@ async fn in_shadow_mode_everything_passes_and_is_counted() {
     let client = Client::connect(server.grpc_address).await;
     for _ in 0..3 {
         let answer = client.ask("edge", &[of(&[("address", "203.0.113.9")])]).await;
-        assert_eq!((answer.is_over(), answer.each()), (false, vec![(false, 0)]));
+        // The request passes; its descriptor says what it would have been denied for.
+        assert_eq!((answer.is_over(), answer.each()), (false, vec![(true, 0)]));
         assert_eq!(answer.header("retry-after"), None);
     }
     let number = counted("edge", "address_203.0.113.9", "shadow_mode");
@@ -140,8 +141,10 @@ async fn without_the_store_the_failure_policy_decides() {
         let client = Client::connect(server.grpc_address).await;
         let answer = client.ask("mail", &[of(&[("mailbox", "m1")])]).await;
         assert_eq!(answer.is_over(), over, "{keys:?}");
+        let banned = [of(&[("address", "203.0.113.9")])];
+        assert!(client.ask("edge", &banned).await.is_over(), "{keys:?}");
         let degraded = r#"headgate_envoy_degraded_requests_total{reason="unavailable""#;
-        assert_eq!(metric(&server, degraded).await, Some(1));
+        assert_eq!(metric(&server, degraded).await, Some(2));
     }
     // Also by default: at most the whole limit of each subject.
     for keys in [&[redis][..], &[redis, ("envoy.fail_mode", "local")]] {
