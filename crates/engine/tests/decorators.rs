@@ -15,8 +15,9 @@ use std::{
 };
 
 use headgate::{
-    Batch, Breaker, Check, Cost, Degraded, FailCause, FailMode, FailurePolicy, Key, LeaseId, Limit,
-    Limiter, ManualClock, Outcome, Source, Stake, Store, StoreError, StoreFuture, Timestamp, Verb,
+    Batch, Breaker, Check, Circuit, Cost, Degraded, FailCause, FailMode, FailurePolicy, Key,
+    LeaseId, Limit, Limiter, ManualClock, Outcome, Source, Stake, Store, StoreError, StoreFuture,
+    Timestamp, Verb,
 };
 use headgate_store_memory::MemoryStore;
 
@@ -95,6 +96,20 @@ fn a_breaker_leaves_a_failing_store_alone_and_tries_again_after_a_pause() {
     clock.advance(pause);
     assert!(ask().is_ok());
     assert!(!breaker.is_open());
+}
+
+#[test]
+fn a_circuit_that_is_hastened_admits_one_try_at_once() {
+    let clock = ManualClock::new(START);
+    let circuit = Circuit::new(2, Duration::from_secs(3600));
+    circuit.record(true, &clock);
+    circuit.hasten();
+    circuit.record(true, &clock);
+    assert!(circuit.is_open() && !circuit.admits(&clock), "it was hastened before it was open");
+    circuit.hasten();
+    assert!(circuit.admits(&clock) && !circuit.admits(&clock), "one, and not two");
+    circuit.record(false, &clock);
+    assert!(!circuit.is_open() && circuit.admits(&clock));
 }
 
 #[test]

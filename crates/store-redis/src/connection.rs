@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use headgate::Circuit;
 use redis::{Cmd, Value};
 use thiserror::Error;
 use tokio::{
@@ -74,15 +75,20 @@ struct Task(AbortHandle);
 // === impl Connection ===
 
 impl Connection {
-    /// Runs a connection on `stream`; the receiver is told when and why it is over.
-    pub(crate) fn open<S>(stream: S, bounds: Bounds) -> (Self, oneshot::Receiver<Arc<io::Error>>)
+    /// Runs a connection on `stream`; the receiver is told when and why it is over. A reply that
+    /// comes late has `circuit` admit a try.
+    pub(crate) fn open<S>(
+        stream: S,
+        bounds: Bounds,
+        circuit: Arc<Circuit>,
+    ) -> (Self, oneshot::Receiver<Arc<io::Error>>)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let (requests, queue) = mpsc::unbounded_channel();
         let (over, ended) = oneshot::channel();
         let in_flight = Arc::new(AtomicUsize::new(0));
-        let driver = Driver::new(stream, queue, Arc::clone(&in_flight), bounds.timeout);
+        let driver = Driver::new(stream, queue, Arc::clone(&in_flight), bounds.timeout, circuit);
         let task = tokio::spawn(async move {
             let _ = over.send(driver.await);
         });

@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use headgate::StoreError;
+use headgate::{Circuit, StoreError};
 use redis::{Cmd, Value};
 use tokio::{
     sync::{Notify, watch},
@@ -75,10 +75,21 @@ impl Link {
         dialer: &Dialer,
         source: &Source,
         count: usize,
+        circuit: &Arc<Circuit>,
     ) -> Self {
         let bounds =
             Bounds { timeout: config.timeout, max_in_flight: config.max_in_flight.div_ceil(count) };
-        let line = |_| Line::open(source.clone(), dialer.clone(), bounds, config.connect_timeout);
+        let line = |_| {
+            Line::open(|publish, replace| Keeper {
+                source: source.clone(),
+                dialer: dialer.clone(),
+                bounds,
+                connect_timeout: config.connect_timeout,
+                circuit: Arc::clone(circuit),
+                publish,
+                replace,
+            })
+        };
         let lines = (0..count).map(line).collect();
         Self { lines, next: AtomicUsize::new(0), timeout: config.timeout }
     }
@@ -157,18 +168,10 @@ impl LinkError {
 // === impl Line ===
 
 impl Line {
-    fn open(source: Source, dialer: Dialer, bounds: Bounds, connect_timeout: Duration) -> Self {
+    fn open(keeper: impl FnOnce(watch::Sender<LineState>, Arc<Notify>) -> Keeper) -> Self {
         let replace = Arc::new(Notify::new());
         let (publish, state) = watch::channel(LineState::Begun);
-        let keeper = Keeper {
-            source,
-            dialer,
-            bounds,
-            connect_timeout,
-            publish,
-            replace: Arc::clone(&replace),
-        };
-        let keeper = tokio::spawn(keeper.keep()).abort_handle();
+        let keeper = tokio::spawn(keeper(publish, Arc::clone(&replace)).keep()).abort_handle();
         Self { state, replace, keeper }
     }
 
@@ -200,6 +203,7 @@ struct Keeper {
     dialer: Dialer,
     bounds: Bounds,
     connect_timeout: Duration,
+    circuit: Arc<Circuit>,
     publish: watch::Sender<LineState>,
     replace: Arc<Notify>,
 }
@@ -234,11 +238,13 @@ impl Keeper {
     /// Offers a connection until it is lost or to be replaced.
     async fn hold(&self, stream: Stream) {
         let address = self.source.name();
-        let (connection, ended) = Connection::open(stream, self.bounds);
+        let circuit = Arc::clone(&self.circuit);
+        let (connection, ended) = Connection::open(stream, self.bounds, circuit);
         tracing::debug!(address, "connected to Redis");
         // A wish from before is fulfilled.
         let _ = self.replace.notified().now_or_never();
         self.publish.send_replace(LineState::Up(connection));
+        self.circuit.hasten();
         let cause = tokio::select! {
             ended = ended => ended.map_or_else(|_| "closed".to_owned(), |error| error.to_string()),
             () = self.replace.notified() => "it is to be replaced".to_owned(),

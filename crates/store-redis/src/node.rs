@@ -25,7 +25,7 @@ use crate::{
 pub(crate) struct Node {
     name: String,
     link: Arc<Link>,
-    circuit: Circuit,
+    circuit: Arc<Circuit>,
     clock: SystemClock,
     memory: Arc<Mutex<Option<Memory>>>,
     watcher: AbortHandle,
@@ -47,14 +47,15 @@ impl Node {
         source: &Source,
         lines: usize,
     ) -> Self {
-        let link = Arc::new(Link::open(config, dialer, source, lines));
+        let circuit = Arc::new(Circuit::new(config.tolerance, config.pause));
+        let link = Arc::new(Link::open(config, dialer, source, lines, &circuit));
         let memory = Arc::new(Mutex::new(None));
         let name = source.name();
         let watched = watch_memory(name.clone(), Arc::clone(&link), Arc::clone(&memory));
         Self {
             name,
             link,
-            circuit: Circuit::new(config.tolerance, config.pause),
+            circuit,
             clock: SystemClock::new(),
             memory,
             watcher: tokio::spawn(watched).abort_handle(),

@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use headgate::Circuit;
 use redis::Value;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -29,6 +30,7 @@ pub(super) struct Driver<S> {
     requests: mpsc::UnboundedReceiver<Request>,
     in_flight: Arc<AtomicUsize>,
     timeout: Duration,
+    circuit: Arc<Circuit>,
     /// Commands that were written, in order.
     waiting: VecDeque<Waiting>,
     /// How many of `waiting`, from the first, have been given up by their callers' time-out.
@@ -73,6 +75,7 @@ impl<S> Driver<S> {
         requests: mpsc::UnboundedReceiver<Request>,
         in_flight: Arc<AtomicUsize>,
         timeout: Duration,
+        circuit: Arc<Circuit>,
     ) -> Self {
         let now = Instant::now();
         Self {
@@ -80,6 +83,7 @@ impl<S> Driver<S> {
             requests,
             in_flight,
             timeout,
+            circuit,
             waiting: VecDeque::new(),
             late: 0,
             outgoing: Vec::new(),
@@ -140,7 +144,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         if let Some(first) = self.waiting.pop_front() {
             // Whoever was told that it is late does not listen any more.
             let _ = first.answer.send(reply.map_err(CallError::Server));
-            self.late = self.late.saturating_sub(1);
+            if self.late > 0 {
+                self.late -= 1;
+                // It was slow, and is there: a whole pause would be far longer than it was slow.
+                self.circuit.hasten();
+            }
             self.in_flight.fetch_sub(1, Relaxed);
         }
         Ok(())

@@ -72,6 +72,28 @@ fn a_redis_that_is_silent_is_found_out_although_the_process_is_busy() {
 }
 
 #[test]
+fn a_redis_that_was_slow_for_a_moment_is_asked_again_when_it_answers_and_not_a_pause_later() {
+    let redis = require!(Redis::start());
+    let runtime = one_thread();
+    let _guard = runtime.enter();
+    let config = config(&redis).timeout(TIMEOUT).breaker(1, Duration::from_secs(3600));
+    let store = RedisStore::connect(config);
+    let limit = per_minute(10_000);
+    runtime.block_on(async {
+        acquire_eventually(&store, "k", &limit).await;
+        redis.pause();
+        let late = acquire(&store, "k", &limit).await;
+        assert!(matches!(late, Err(StoreError::Timeout(_))), "{late:?}");
+        for _ in 0..100 {
+            let answer = acquire(&store, "k", &limit).await;
+            assert!(matches!(answer, Err(StoreError::BreakerOpen)), "{answer:?}");
+        }
+        redis.resume();
+        acquire_eventually(&store, "k", &limit).await;
+    });
+}
+
+#[test]
 fn calls_beyond_the_bound_are_turned_away_at_once_and_open_no_breaker() {
     const BOUND: usize = 8;
     let redis = require!(Redis::start());
