@@ -221,3 +221,24 @@ fn what_has_expired_is_not_found_and_then_forgotten() {
     kept.forget_expired(NOW + 1);
     assert_eq!((kept.arrivals.len(), kept.expiring.len()), (1, 0));
 }
+
+#[test]
+fn what_is_noted_of_an_event_elsewhere_is_part_of_its_cost() {
+    let cost_of = |kind, tags: &[[&str; 2]]| {
+        let event = verified(&signed_by(1, kind, tags, NOW));
+        let source = Source::Client;
+        let deleted_topics = Box::default();
+        cost(&Published { event, number: 1, source, at: NOW, deleted_topics })
+    };
+    let ids: Vec<String> = (0..200).map(|n| format!("{n:064x}")).collect();
+    let tags: Vec<[&str; 2]> = ids.iter().map(|id| ["e", id.as_str()]).collect();
+    let mut with_topic = tags[1..].to_vec();
+    with_topic.push(["t", &ids[0]]);
+    // The same tags, which delete or do not.
+    let deleting = cost_of(5, &tags).saturating_sub(cost_of(1, &with_topic));
+    assert!(deleting >= 199 * std::mem::size_of::<Target>(), "{deleting}");
+    let name = "x".repeat(1_000);
+    let tags = [["t", "a"], ["d", name.as_str()]];
+    let named = cost_of(30_000, &tags) - cost_of(1, &tags);
+    assert!(named >= 2 * (name.len() + std::mem::size_of::<Address>()), "{named}");
+}
