@@ -73,9 +73,8 @@ fn describe(relay: &RelayDocument, bootstrap: &BootstrapDocument, auth_required:
         descriptor.and_then(|descriptor| descriptor.get(name)).filter(|value| value.is_string())
     };
     let usual = json!("Headgate community node");
-    json!({
+    let mut document = json!({
         "name": said("name").unwrap_or(&usual),
-        "description": said("description"),
         "supported_nips": SUPPORTED_NIPS,
         "software": env!("CARGO_PKG_REPOSITORY"),
         "version": env!("CARGO_PKG_VERSION"),
@@ -95,5 +94,10 @@ fn describe(relay: &RelayDocument, bootstrap: &BootstrapDocument, auth_required:
             "created_at_lower_limit": MAX_AGE_SECONDS,
             "created_at_upper_limit": MAX_AHEAD_SECONDS,
         },
-    })
+    });
+    // A field without a value is left out: clients may expect a text.
+    if let Some(description) = said("description") {
+        document["description"] = description.clone();
+    }
+    document
 }

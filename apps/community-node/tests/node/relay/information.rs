@@ -47,17 +47,23 @@ async fn a_relay_tells_any_web_page_what_it_supports_and_its_limits() {
 async fn the_document_follows_the_operators_words() {
     let mut node = Running::on(json!({})).await;
     node.put(json!({"auth": {"mode": "required"}}));
-    node.node.bootstrap.apply(Ok(Some(ServiceConfig {
-        service: "bootstrap".to_owned(),
-        version: 1,
-        config: json!({"descriptor": {"name": "Nook", "description": 7}}),
-        updated_at: headgate::Timestamp::from_micros(0),
-        updated_by: "test".to_owned(),
-    })));
-    let (_, body) = ask(&node, "GET", "accept: application/nostr+json\r\n").await;
-    let document: Value = serde_json::from_str(&body).unwrap();
-    assert_eq!((&document["name"], &document["description"]), (&json!("Nook"), &Value::Null));
-    assert_eq!(document["limitation"]["auth_required"], true);
+    for (version, descriptor) in
+        [(1, json!({"name": "Nook"})), (2, json!({"description": "Small"}))]
+    {
+        node.node.bootstrap.apply(Ok(Some(ServiceConfig {
+            service: "bootstrap".to_owned(),
+            version,
+            config: json!({"descriptor": descriptor}),
+            updated_at: headgate::Timestamp::from_micros(0),
+            updated_by: "test".to_owned(),
+        })));
+        let (_, body) = ask(&node, "GET", "accept: application/nostr+json\r\n").await;
+        let document: Value = serde_json::from_str(&body).unwrap();
+        let usual = json!("Headgate community node");
+        assert_eq!(document["name"], *descriptor.get("name").unwrap_or(&usual));
+        assert_eq!(document.get("description"), descriptor.get("description"));
+        assert_eq!(document["limitation"]["auth_required"], true);
+    }
 }
 
 #[tokio::test]
