@@ -5,7 +5,7 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `subject` | [`Subject`]: whom an entry is about |
+//! | `subject` | whom an entry is about |
 //! | `compiled` | the list, made for asking |
 
 mod compiled;

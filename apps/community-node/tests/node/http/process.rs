@@ -24,9 +24,11 @@ fn start(folder: &TempDir, variables: &[(&str, &str)]) -> Child {
 async fn it_runs_with_nothing_installed_and_ends_when_told_to() {
     let folder = tempfile::tempdir().unwrap();
     let address = format!("127.0.0.1:{}", free_port());
-    let process = start(&folder, &[("CN_LISTEN", &address)]);
+    let metrics = format!("127.0.0.1:{}", free_port());
+    let process = start(&folder, &[("CN_LISTEN", &address), ("CN_METRICS_LISTEN", &metrics)]);
     let listens = async { while TcpStream::connect(&address).await.is_err() {} };
     timeout(PATIENCE, listens).await.unwrap();
+    assert_eq!(health(&metrics).await.as_deref(), Some("200"));
     assert!(folder.path().join("data/community-node.db").is_file());
 
     let id = process.id().unwrap().to_string();
