@@ -1,15 +1,12 @@
 //! The domains in force, and who keeps them those that the files say.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use arc_swap::{ArcSwapOption, Guard};
-use tokio::{sync::Notify, task, time};
+use tokio::{
+    sync::{Notify, watch},
+    task, time,
+};
 use tracing::{info, warn};
 
 use super::source::{self, Compiled, Domains, Source, Text};
@@ -25,7 +22,7 @@ pub(crate) struct EnvoyCatalog {
     /// Why there may be another one, if nobody can be asked.
     away: ArcSwapOption<String>,
     /// Whether the first configuration is still waited for.
-    starting: AtomicBool,
+    starting: watch::Sender<bool>,
 }
 
 /// Reads the files again, every now and then.
@@ -47,7 +44,7 @@ pub(crate) struct Reloader {
 impl EnvoyCatalog {
     /// A catalog whose first configuration is yet to come.
     pub(super) fn starting() -> Self {
-        Self { starting: AtomicBool::new(true), ..Self::default() }
+        Self { starting: watch::Sender::new(true), ..Self::default() }
     }
 
     /// The domains in force; `None` before the first configuration.
@@ -64,14 +61,19 @@ impl EnvoyCatalog {
         self.refused.load_full().or_else(|| self.away.load_full())
     }
 
+    /// Whether readiness waits for the first configuration, now and later.
+    pub(super) fn watch_start(&self) -> watch::Receiver<bool> {
+        self.starting.subscribe()
+    }
+
     /// Whether readiness waits for the first configuration.
     pub(super) fn is_starting(&self) -> bool {
-        self.starting.load(Ordering::Relaxed)
+        *self.starting.borrow()
     }
 
     /// Readiness waits no longer.
     pub(super) fn started(&self) {
-        self.starting.store(false, Ordering::Relaxed);
+        self.starting.send_replace(false);
     }
 
     pub(super) fn is_refusing(&self) -> bool {

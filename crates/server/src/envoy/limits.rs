@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use headgate::{Degraded, FailMode, Limiter, Outcome};
+use tokio::sync::watch;
 use tracing::warn;
 
 use super::{
@@ -49,6 +50,11 @@ impl EnvoyLimits {
     /// Why the last configuration is not in force, or whether it is the last one is not known.
     pub(crate) fn trouble(&self) -> Option<Arc<String>> {
         self.catalog.trouble()
+    }
+
+    /// Whether readiness waits for the first configuration, now and later.
+    pub(crate) fn watch_start(&self) -> watch::Receiver<bool> {
+        self.catalog.watch_start()
     }
 
     /// Whether readiness waits for the first configuration.

@@ -1,9 +1,9 @@
-//! `grpc.health.v1.Health`: the process answers, until it drains. It asks nobody, for the same
-//! reason as `/healthz`: restarting the process would bring no store back.
+//! `grpc.health.v1.Health`: the process answers, from its first configuration until it drains. It asks nobody, for the
+//! same reason as `/healthz`: restarting the process would bring no store back.
 
 use std::pin::Pin;
 
-use futures_util::{Stream, StreamExt as _, stream};
+use futures_util::{Stream, StreamExt as _, future, stream};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 use tonic_health::pb::{
@@ -22,18 +22,57 @@ use super::{
 /// What envoyproxy/ratelimit calls itself: its users' health checks may name it.
 const ENVOYPROXY: &str = "ratelimit";
 
-/// Answers for the process. The channel says whether it drains.
-pub(super) struct Health(watch::Receiver<bool>);
+/// Answers for the process.
+#[derive(Clone)]
+pub(super) struct Health {
+    draining: watch::Receiver<bool>,
+    /// Whether the first configuration is waited for.
+    starting: watch::Receiver<bool>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Starting,
+    Serving,
+    Draining,
+}
 
 type Statuses = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
 
 impl Health {
-    pub(super) const fn new(draining: watch::Receiver<bool>) -> Self {
-        Self(draining)
+    pub(super) const fn new(
+        draining: watch::Receiver<bool>,
+        starting: watch::Receiver<bool>,
+    ) -> Self {
+        Self { draining, starting }
     }
 
-    fn now(&self) -> ServingStatus {
-        if *self.0.borrow() { ServingStatus::NotServing } else { ServingStatus::Serving }
+    fn now(&self) -> Phase {
+        match (*self.draining.borrow(), *self.starting.borrow()) {
+            (true, _) => Phase::Draining,
+            (false, true) => Phase::Starting,
+            (false, false) => Phase::Serving,
+        }
+    }
+
+    /// The phase after `phase`, as soon as it begins; none comes after draining.
+    async fn after(&mut self, phase: Phase) -> Option<Phase> {
+        let Self { draining, starting } = self;
+        let drained = draining.wait_for(|draining| *draining);
+        match phase {
+            Phase::Draining => None,
+            Phase::Serving => drained.await.ok().map(|_| Phase::Draining),
+            Phase::Starting => tokio::select! {
+                told = drained => told.ok().map(|_| Phase::Draining),
+                told = starting.wait_for(|starting| !starting) => told.ok().map(|_| Phase::Serving),
+            },
+        }
+    }
+}
+
+impl From<Phase> for ServingStatus {
+    fn from(phase: Phase) -> Self {
+        if phase == Phase::Serving { Self::Serving } else { Self::NotServing }
     }
 }
 
@@ -57,24 +96,23 @@ impl health_server::Health for Health {
         if !is_known(&request.get_ref().service) {
             return Err(CallError::NoSuchService.into());
         }
-        Ok(Response::new(said(self.now())))
+        Ok(Response::new(said(self.now().into())))
     }
 
-    /// Says how it is now, and once more when the process drains. Then the stream ends: draining waits for it.
+    /// Says how it is now, and again when that changes. When the process drains the stream ends: draining waits for it.
     async fn watch(
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Statuses>, Status> {
+        let first = self.now();
+        let later = stream::unfold((self.clone(), first), async |(mut health, phase)| {
+            let next = health.after(phase).await?;
+            Some((ServingStatus::from(next), (health, next)))
+        });
         let known = is_known(&request.get_ref().service);
-        let first = if known { self.now() } else { ServingStatus::ServiceUnknown };
-        let mut draining = self.0.clone();
-        let last = async move {
-            let drained = draining.wait_for(|draining| *draining).await.is_ok();
-            (known && drained && first == ServingStatus::Serving)
-                .then_some(said(ServingStatus::NotServing))
-        };
-        let last = stream::once(last).filter_map(std::future::ready);
-        let statuses = stream::once(std::future::ready(said(first))).chain(last).map(Ok);
-        Ok(Response::new(Box::pin(statuses)))
+        let first = if known { first.into() } else { ServingStatus::ServiceUnknown };
+        let later = later.filter(move |_| future::ready(known));
+        let statuses = stream::once(future::ready(first)).chain(later);
+        Ok(Response::new(Box::pin(statuses.map(|status| Ok(said(status))))))
     }
 }

@@ -70,8 +70,12 @@ impl Grpc {
             answerer(QuotaServiceServer::new(quotas).max_decoding_message_size(MAX_MESSAGE_BYTES));
         let envoy = EnvoyServer::new(EnvoyHandlers::new(Arc::clone(&services)));
         let envoy = answerer(envoy.max_decoding_message_size(MAX_MESSAGE_BYTES));
+        let starting = services.envoy.as_ref().map(|envoy| envoy.limits.watch_start());
+        // Where nothing is waited for, nothing is ever told.
+        let starting = starting.unwrap_or_else(|| watch::channel(false).1);
         let health = answerer(
-            HealthServer::new(Health::new(told)).max_decoding_message_size(MAX_MESSAGE_BYTES),
+            HealthServer::new(Health::new(told, starting))
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
         );
         let v1 =
             lazy(|| Ok(answerer(reflection::v1()?.max_decoding_message_size(MAX_MESSAGE_BYTES))));

@@ -22,7 +22,7 @@ fn example(word: &str) -> String {
 
 fn indented(text: &str, spaces: usize) -> String {
     let indent = " ".repeat(spaces);
-    text.lines().map(|line| format!("{indent}{line}\n")).collect()
+    text.lines().flat_map(|line| [&*indent, line, "\n"]).collect()
 }
 
 /// The first example, with the filter's service and the cluster of the one about restarts.
