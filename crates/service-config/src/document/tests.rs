@@ -174,7 +174,24 @@ fn safe_defaults_are_stricter_than_the_defaults() {
     assert!(safe.enabled && safe.auth_per_minute < usual.auth_per_minute);
     assert!(safe.public_per_minute < usual.public_per_minute);
     assert!(safe.protected() < usual.protected());
+    assert!(safe.search_per_minute < usual.search_per_minute);
     assert!(safe.admin_login_per_minute < usual.admin_login_per_minute);
+}
+
+#[test]
+fn there_are_penalties_where_a_document_says_so() {
+    let penalty = |penalty: Value| {
+        let config = json!({"rate_limit": {"penalty": penalty}});
+        let relay = read::<RelayDocument>(&config).unwrap().rate_limit.penalty;
+        assert_eq!(relay, read::<UserApiDocument>(&config).unwrap().rate_limit.penalty);
+        relay.map(|it| [it.first, it.max, it.forgiven_after].map(|time| time.as_secs()))
+    };
+    assert_eq!(penalty(Value::Null), None);
+    assert_eq!(penalty(json!({})), Some([10, 3_600, 600]));
+    assert_eq!(penalty(json!({"first_seconds": 7, "max_seconds": 7})), Some([7, 7, 600]));
+    let backwards = json!({"rate_limit": {"penalty": {"first_seconds": 8, "max_seconds": 7}}});
+    let problems = read::<RelayDocument>(&backwards).unwrap_err();
+    assert_eq!(problems[0].pointer, "/rate_limit/penalty/max_seconds");
 }
 
 #[test]
