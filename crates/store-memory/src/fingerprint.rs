@@ -81,10 +81,11 @@ impl Fingerprints {
 impl MultiplyShift {
     #[inline]
     fn hash(&self, words: [u64; 3]) -> u64 {
-        let [a, b, c] = self.factors;
-        let [x, y, z] = words.map(u128::from);
-        let sum = a.wrapping_mul(x).wrapping_add(b.wrapping_mul(y));
-        scatter((sum.wrapping_add(c.wrapping_mul(z)).wrapping_add(self.offset) >> 64) as u64)
+        let products = self.factors.into_iter().zip(words);
+        let sum = products.fold(self.offset, |sum, (factor, word)| {
+            sum.wrapping_add(factor.wrapping_mul(u128::from(word)))
+        });
+        scatter((sum >> 64) as u64)
     }
 }
 
@@ -152,6 +153,20 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    #[test]
+    fn no_two_hashes_are_scattered_to_one() {
+        /// Undoes it, step by step.
+        fn gather(mut hash: u64) -> u64 {
+            hash ^= hash >> 29 ^ hash >> 58;
+            hash = hash.wrapping_mul(0xf1de_83e1_9937_733d);
+            hash ^ hash >> 32
+        }
+        for i in 0..10_000_u64 {
+            let hash = i.wrapping_mul(0xd134_2543_de82_ef95).rotate_left(i as u32);
+            assert_eq!(gather(scatter(hash)), hash);
+        }
+    }
 
     #[test]
     fn numbers_close_to_each_other_have_fingerprints_apart() {

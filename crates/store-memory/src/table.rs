@@ -183,6 +183,32 @@ mod tests {
         fill(&mut table, 0, 5, 0);
         table.sweep(Table::MIN_HOMES, Table::SPARE, 1);
         assert!(table.len() < 5, "all five are spent, and none was found");
+        // Also where the table has become shorter since.
+        for from in [table.slots.len(), table.slots.len() + 1] {
+            table.sweep(from, table.slots.len(), 1);
+            assert_eq!(table.len(), 0);
+        }
+    }
+
+    #[test]
+    fn a_table_has_a_few_slots_more_than_homes_and_what_is_pushed_off_the_end() {
+        let mut table = Table::default();
+        fill(&mut table, 0, 1_000, 0);
+        assert_eq!(table.slots.len(), table.homes as usize + Table::SPARE);
+
+        let mut table = Table::default();
+        let last = |i: u64| Fingerprint::from(u64::MAX - i);
+        for i in 0..100 {
+            table.insert(last(i), Packed::until(i), 0);
+        }
+        assert!(table.slots.len() <= table.homes as usize + 100 + Table::SPARE);
+        for i in 0..100 {
+            assert_eq!(
+                table.get(last(i)),
+                Some(Packed::until(i)),
+                "all of them at home at the end"
+            );
+        }
     }
 
     #[test]

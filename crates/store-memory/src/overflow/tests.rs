@@ -24,6 +24,14 @@ fn limits() -> Vec<Limit> {
     limits
 }
 
+/// Values of the finalizer of `SplitMix64`, worked out elsewhere.
+#[test]
+fn bits_are_mixed_as_a_known_hash_mixes_them() {
+    assert_eq!(mix(1), 0x5692_161d_100b_05e5);
+    assert_eq!(mix(0x0123_4567_89ab_cdef), 0xb2c0_58e4_ebb5_112c);
+    assert_eq!(mix(u64::MAX), 0xb4d0_55fc_f2cb_bd7b);
+}
+
 fn tables(overflow: &Overflow) -> usize {
     overflow.tables.iter().filter(|table| table.get().is_some()).count()
 }
