@@ -2,6 +2,7 @@
 
 mod client;
 mod hits;
+mod limitador;
 mod metadata;
 mod proxy;
 mod refusals;

@@ -254,3 +254,51 @@ fn shortened(mut text: String) -> String {
     text.truncate(end.unwrap_or_default());
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use prometheus::Registry;
+
+    use super::*;
+
+    fn url_of_nobody() -> XdsUrl {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}", listener.local_addr().unwrap()).try_into().unwrap()
+    }
+
+    /// Pauses of ten attempts take more than a minute together.
+    #[tokio::test]
+    async fn a_server_that_is_away_is_connected_to_at_once_when_that_is_asked() {
+        let registry = Registry::new();
+        let numbers = EnvoyNumbers::new(&registry).unwrap();
+        let (_, client) = XdsClient::new(url_of_nobody(), XdsConfig::default(), numbers);
+        let asked = Arc::clone(client.asked());
+        let failures = || {
+            let families = registry.gather();
+            let failures =
+                families.iter().find(|it| it.name() == "headgate_envoy_xds_failures_total");
+            failures.unwrap().get_metric()[0].get_counter().get_value() as u64
+        };
+        let running = tokio::spawn(client.run());
+        let ten_attempts = async {
+            for attempt in 1..=10 {
+                while failures() < attempt {
+                    time::sleep(Duration::from_millis(1)).await;
+                }
+                asked.notify_one();
+            }
+        };
+        time::timeout(Duration::from_secs(45), ten_attempts).await.expect("no pauses");
+        running.abort();
+    }
+
+    #[test]
+    fn a_reason_is_cut_between_letters() {
+        assert_eq!(shortened("short".to_owned()), "short");
+        let long = "\u{e9}".repeat(MAX_REASON_BYTES);
+        let cut = shortened(format!("x{long}"));
+        assert_eq!(cut.len(), MAX_REASON_BYTES - 1);
+    }
+}
