@@ -99,14 +99,14 @@ fn a_breaker_leaves_a_failing_store_alone_and_tries_again_after_a_pause() {
 }
 
 #[test]
-fn a_circuit_that_is_hastened_admits_one_try_at_once() {
+fn a_circuit_that_may_retry_admits_one_try_at_once() {
     let clock = ManualClock::new(START);
     let circuit = Circuit::new(2, Duration::from_secs(3600));
     circuit.record(true, &clock);
-    circuit.hasten();
+    circuit.allow_retry_now();
     circuit.record(true, &clock);
-    assert!(circuit.is_open() && !circuit.admits(&clock), "it was hastened before it was open");
-    circuit.hasten();
+    assert!(circuit.is_open() && !circuit.admits(&clock), "it was not open yet");
+    circuit.allow_retry_now();
     assert!(circuit.admits(&clock) && !circuit.admits(&clock), "one, and not two");
     circuit.record(false, &clock);
     assert!(!circuit.is_open() && circuit.admits(&clock));
@@ -370,6 +370,8 @@ fn an_answer_tells_why_the_store_did_not_give_it() {
         (StoreError::BreakerOpen, FailCause::Unavailable),
         (StoreError::Refused("OOM".into()), FailCause::Unavailable),
     ];
+    let names = errors.each_ref().map(|(_, cause)| cause.name());
+    assert_eq!(names, ["overloaded", "overloaded", "timeout", "unavailable", "unavailable"]);
     for (error, cause) in errors {
         let local = MemoryStore::builder().clock(ManualClock::new(START)).build();
         let clock = ManualClock::new(START);

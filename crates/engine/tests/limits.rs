@@ -39,6 +39,7 @@ fn absurd_limits_say_what_is_wrong() {
 fn only_buckets_have_a_burst_and_it_must_be_of_use() {
     let bucket = || Limit::token_bucket(1, Limit::MAX_WINDOW).unwrap();
     assert_eq!(bucket().with_burst(0), Err(LimitError::ZeroBurst));
+    assert_eq!(bucket().with_burst(1), Ok(bucket()), "it takes the longest window to fill");
     assert_eq!(bucket().with_burst(2), Err(LimitError::BurstTooLarge));
     assert_eq!(bucket().with_burst(u64::MAX), Err(LimitError::BurstTooLarge));
     // What it takes to fill, 584,000 years, is little more than 64 bits of microseconds.

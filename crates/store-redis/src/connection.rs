@@ -75,8 +75,8 @@ struct Task(AbortHandle);
 // === impl Connection ===
 
 impl Connection {
-    /// Runs a connection on `stream`; the receiver is told when and why it is over. A reply that
-    /// comes late has `circuit` admit a try.
+    /// Runs a connection on `stream`; the receiver is told when and why it is over. When all
+    /// late replies have come, `circuit` admits a try.
     pub(crate) fn open<S>(
         stream: S,
         bounds: Bounds,

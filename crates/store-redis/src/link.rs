@@ -208,17 +208,27 @@ struct Keeper {
     replace: Arc<Notify>,
 }
 
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Lost,
+    Replaced,
+}
+
 impl Keeper {
     const FIRST_PAUSE: Duration = Duration::from_millis(50);
     const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
     async fn keep(self) {
         let mut pause = Self::FIRST_PAUSE;
+        let mut end = End::Lost;
         loop {
             match self.connect().await {
                 Ok(stream) => {
                     pause = Self::FIRST_PAUSE;
-                    self.hold(stream).await;
+                    end = self.hold(stream, end).await;
+                    // A server that accepts connections and closes them is not dialled in a loop.
+                    sleep(Self::FIRST_PAUSE).await;
                 }
                 Err(error) => {
                     tracing::warn!(%error, retry_in = ?pause, "cannot connect to Redis");
@@ -235,8 +245,8 @@ impl Keeper {
         dialed.unwrap_or_else(|_| Err(DialError::timeout(self.source.name(), self.source.is_tls())))
     }
 
-    /// Offers a connection until it is lost or to be replaced.
-    async fn hold(&self, stream: Stream) {
+    /// Offers a connection until it is lost or to be replaced; `before` is how the one before ended.
+    async fn hold(&self, stream: Stream, before: End) -> End {
         let address = self.source.name();
         let circuit = Arc::clone(&self.circuit);
         let (connection, ended) = Connection::open(stream, self.bounds, circuit);
@@ -244,14 +254,21 @@ impl Keeper {
         // A wish from before is fulfilled.
         let _ = self.replace.notified().now_or_never();
         self.publish.send_replace(LineState::Up(connection));
-        self.circuit.hasten();
-        let cause = tokio::select! {
-            ended = ended => ended.map_or_else(|_| "closed".to_owned(), |error| error.to_string()),
-            () = self.replace.notified() => "it is to be replaced".to_owned(),
+        // A server that did not do what it was asked may still not, although it can be reached.
+        if before == End::Lost {
+            self.circuit.allow_retry_now();
+        }
+        let (end, cause) = tokio::select! {
+            ended = ended => {
+                let cause = ended.map_or_else(|_| "closed".to_owned(), |error| error.to_string());
+                (End::Lost, cause)
+            }
+            () = self.replace.notified() => (End::Replaced, "it is to be replaced".to_owned()),
         };
         tracing::warn!(address, cause, "lost the connection to Redis");
         let lost = DialError::Lost { address, cause };
         self.publish.send_replace(LineState::Down(Arc::new(lost)));
+        end
     }
 }
 

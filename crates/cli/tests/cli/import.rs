@@ -262,9 +262,10 @@ const DIFFICULT: &str = "\
 - {namespace: b, max_value: 1, seconds: 1, conditions: [\"w > 1\"]}
 - {namespace: a, max_value: 1, seconds: 1, conditions: [\"path == '/a*'\"]}
 - {namespace: a, max_value: 9, seconds: 9, name: nine}
+- {namespace: a, max_value: 1, seconds: 1, conditions: [\"descriptors[0].x == descriptors[0].y\"]}
 ";
 
-const LEFT_OUT: [&str; 7] = [
+const LEFT_OUT: [&str; 8] = [
     "[0].conditions[0] (limits.yaml:1): \"method.startsWith('G')\" cannot be expressed",
     "[3] (limits.yaml:4): a descriptor would match this limit and another one",
     "[4].variables[0] (limits.yaml:5): \"u.size() > 3\" is no key of a descriptor",
@@ -272,6 +273,7 @@ const LEFT_OUT: [&str; 7] = [
     "[6].conditions[1] (limits.yaml:7): it contradicts the conditions before it",
     "[7].conditions[0] (limits.yaml:8): \"w > 1\" cannot be expressed",
     "[8].conditions[0] (limits.yaml:9): \"path == '/a*'\" cannot be expressed",
+    "[10].conditions[0] (limits.yaml:11): \"descriptors[0].x == descriptors[0].y\" cannot be expressed",
 ];
 
 #[test]

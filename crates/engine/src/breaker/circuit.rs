@@ -69,7 +69,7 @@ impl Circuit {
     }
 
     /// Admits the next try at once: there is a sign that it would succeed.
-    pub fn hasten(&self) {
+    pub fn allow_retry_now(&self) {
         if self.is_open() {
             self.try_again_at.store(0, Release);
         }

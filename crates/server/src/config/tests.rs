@@ -382,6 +382,14 @@ fn aliases_of_aliases_come_to_an_end() {
         let told = problems(&yaml, &[]);
         assert!(told.contains(expected), "{told}");
     }
+    let long = "x".repeat(500_000);
+    for yaml in [
+        format!("a: &a {long}\nb: [{}]\n", "*a, ".repeat(1_000)),
+        format!("a: &a {{{long}: 1}}\nb: [{}]\n", "*a, ".repeat(1_000)),
+    ] {
+        let told = problems(&yaml, &[]);
+        assert!(told.contains("aliases repeat too much"), "{}", told.len());
+    }
 }
 
 #[test]

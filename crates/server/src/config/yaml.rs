@@ -45,14 +45,14 @@ struct Reader<'t> {
     depth: usize,
     /// What each anchor stands for, by its number.
     anchors: HashMap<usize, Anchored>,
-    /// How many values aliases have added.
+    /// What aliases have added, in bytes.
     repeated: usize,
 }
 
 /// A value that aliases can repeat.
 struct Anchored {
     node: Node,
-    /// How many values it holds.
+    /// What a copy of it takes, in bytes.
     size: usize,
     /// How deeply they are nested.
     depth: usize,
@@ -61,8 +61,11 @@ struct Anchored {
 /// Deeper than anything that is configured: reading goes as deep as the text does.
 const MAX_DEPTH: usize = 64;
 
-/// More values than any file repeats: aliases of aliases would grow without end.
-const MAX_REPEATED: usize = 100_000;
+/// More bytes than any file repeats: aliases of aliases would grow without end.
+const MAX_REPEATED: usize = 16 << 20;
+
+/// What a value takes beside its text.
+const VALUE_BYTES: usize = 128;
 
 /// The key whose value is merged into the section that it stands in.
 const MERGE: &str = "<<";
@@ -191,16 +194,19 @@ fn sections(node: Node) -> Option<Vec<BTreeMap<String, Node>>> {
     }
 }
 
-/// How many values a node holds, and how deeply they are nested.
+/// What a copy of a node takes, in bytes, and how deeply it is nested.
 fn extent(node: &Node) -> (usize, usize) {
-    let below: Vec<(usize, usize)> = match &node.value {
-        Value::Null | Value::Text(_) => Vec::new(),
-        Value::List(items) => items.iter().map(extent).collect(),
-        Value::Map(entries) => entries.values().map(extent).collect(),
+    let (own, below): (usize, Vec<(usize, usize)>) = match &node.value {
+        Value::Null => (0, Vec::new()),
+        Value::Text(text) => (text.len(), Vec::new()),
+        Value::List(items) => (0, items.iter().map(extent).collect()),
+        Value::Map(entries) => {
+            (entries.keys().map(String::len).sum(), entries.values().map(extent).collect())
+        }
     };
     let size = below.iter().map(|(size, _)| size).sum::<usize>();
     let depth = below.iter().map(|(_, depth)| *depth).max().unwrap_or(0);
-    (size + 1, depth + 1)
+    (VALUE_BYTES + own + size, depth + 1)
 }
 
 fn is_null(text: &str) -> bool {

@@ -67,8 +67,12 @@ impl Asked {
 
     /// Whether more is wanted than there ever is.
     pub(super) fn never_fits(&self) -> bool {
-        let capacity = self.counted().map_or(u64::MAX, Counted::capacity);
-        self.units > capacity && !self.gives_back
+        self.units > self.capacity() && !self.gives_back
+    }
+
+    /// The most that is ever allowed.
+    pub(super) fn capacity(&self) -> u64 {
+        self.counted().map_or(u64::MAX, Counted::capacity)
     }
 
     fn only_looks(&self) -> bool {

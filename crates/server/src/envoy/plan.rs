@@ -74,9 +74,13 @@ impl Plan {
             self.asked.push(Asked { subject, rule: Arc::clone(&rule), units: 0, gives_back });
             self.asked.len() - 1
         });
-        let units = &mut self.asked[known].units;
-        *units = units.saturating_add(own);
-        Place::Asked(known, Part { own, upto: *units })
+        let asked = &mut self.asked[known];
+        asked.units = asked.units.saturating_add(own);
+        // One counter has one limit: of two that a request brings for it, the smaller one.
+        if counted.capacity() < asked.capacity() {
+            asked.rule = Arc::clone(&rule);
+        }
+        Place::Asked(known, Part { own, upto: asked.units })
     }
 
     /// Asks the store, once; and once more where something is given back.
@@ -121,35 +125,43 @@ impl Plan {
     }
 
     /// Takes what is left where more was wanted: what is charged for after the fact has happened, and the next
-    /// look must see it. It is another call, which only a charge that does not fit costs.
+    /// look must see it. It is another call, which only a charge that does not fit costs; and another where
+    /// somebody else took some of it meanwhile.
     async fn use_up(
         &self,
         limiter: &Limiter,
         spaces: &[Space<'_>],
         answers: &mut [Option<Answer>],
     ) {
+        const TRIES: usize = 4;
         let left = |place: usize| {
             let answer = answers[place].as_ref()?;
             let used_up = self.asked[place].is_used_up(answer, self.terms);
             used_up.then_some((place, answer.before))
         };
-        let left: Vec<(usize, u64)> = (0..self.asked.len()).filter_map(left).collect();
-        let checks = left.iter().filter_map(|(place, units)| {
-            self.asked[*place].charge(&spaces[*place], *units, self.terms)
-        });
-        let Ok(batch) = Batch::new(checks.collect::<Vec<_>>()) else {
-            return;
-        };
-        // The request is denied all the same: who cannot be asked leaves something to the next.
-        let Ok(taken) = limiter.each(Verb::Acquire, &batch).await else {
-            return;
-        };
-        for ((place, _), charged) in left.into_iter().zip(taken) {
-            let of_all = |mut it: Answer| {
-                it.outcome.remaining = charged.remaining;
-                Answer { taken: charged.allowed, ..it }
+        let mut left: Vec<(usize, u64)> = (0..self.asked.len()).filter_map(left).collect();
+        for _ in 0..TRIES {
+            let checks = left.iter().filter_map(|(place, units)| {
+                self.asked[*place].charge(&spaces[*place], *units, self.terms)
+            });
+            let Ok(batch) = Batch::new(checks.collect::<Vec<_>>()) else {
+                return;
             };
-            answers[place] = answers[place].map(of_all);
+            // The request is denied whether or not this succeeds.
+            let Ok(charges) = limiter.each(Verb::Acquire, &batch).await else {
+                return;
+            };
+            let mut again = Vec::new();
+            for ((place, _), charged) in left.into_iter().zip(charges) {
+                if let Some(answer) = &mut answers[place] {
+                    answer.outcome.remaining = charged.remaining;
+                    answer.taken = charged.allowed;
+                }
+                if !charged.allowed && charged.degraded.is_none() && charged.remaining > 0 {
+                    again.push((place, charged.remaining));
+                }
+            }
+            left = again;
         }
     }
 
@@ -206,3 +218,6 @@ pub(crate) enum AskError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
+
+#[cfg(test)]
+mod tests;

@@ -146,8 +146,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             let _ = first.answer.send(reply.map_err(CallError::Server));
             if self.late > 0 {
                 self.late -= 1;
-                // It was slow, and is there: a whole pause would be far longer than it was slow.
-                self.circuit.hasten();
+                // Redis has answered all that was late: one try now tells whether it keeps up again.
+                if self.late == 0 {
+                    self.circuit.allow_retry_now();
+                }
             }
             self.in_flight.fetch_sub(1, Relaxed);
         }

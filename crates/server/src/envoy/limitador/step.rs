@@ -120,7 +120,9 @@ fn parse(condition: &str) -> Option<(&str, Test<'_>)> {
         None => (rest.strip_prefix("!=")?.trim(), false),
     };
     let inner = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
-    let value = inner('"').or_else(|| inner('\'')).or_else(|| identifier(value))?;
+    // Two keys cannot be compared: the right side is a text.
+    let bare = || identifier(value).filter(|_| !value.starts_with("descriptors["));
+    let value = inner('"').or_else(|| inner('\'')).or_else(bare)?;
     // An asterisk would be a wildcard.
     let plain = !value.is_empty() && !value.contains(['"', '\'', '\\', '*']);
     let test = if is { Test::Is(value) } else { Test::IsNot(value) };
