@@ -37,11 +37,11 @@ descriptors:
 fn a_file_of_envoyproxy_is_shown_as_it_is_understood() {
     let folder = folder("ratelimit.yaml", ENVOY);
     let expected = "\
-DOMAIN  DESCRIPTOR     LIMIT          ALGORITHM     NOTES
-edge    banned         nothing                      replaces users
+DOMAIN  DESCRIPTOR     LIMIT           ALGORITHM     NOTES
+edge    banned         0 (denies all)                replaces users
 edge    partner        unlimited
-edge    user           3 per minute   fixed_window  name users
-edge    user.path_/a*  9 per 2 hours  token_bucket  shadow mode
+edge    user           3 per minute    fixed_window  name users
+edge    user.path_/a*  9 per 2 hours   token_bucket  shadow mode
 ";
     assert_eq!(printed(&run(&folder, &["envoy", "ratelimit.yaml"])), expected);
 

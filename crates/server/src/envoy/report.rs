@@ -61,7 +61,7 @@ impl Understood {
         let (limit, algorithm) = match &rule.amount {
             Amount::Unlimited => ("unlimited".to_owned(), String::new()),
             Amount::Limited(Counted { rate, .. }) if rate.requests == 0 => {
-                ("nothing".to_owned(), String::new())
+                ("0 (denies all)".to_owned(), String::new())
             }
             Amount::Limited(Counted { rate, limit, .. }) => {
                 let unit = rate.unit.name();
