@@ -57,6 +57,22 @@ fn costs_are_positive_and_countable() {
 }
 
 #[test]
+fn a_rule_tells_its_number_and_its_window() {
+    let told = |limit: Limit| match limit.rule() {
+        Rule::SlidingWindow(it) => (u64::from(it.limit()), it.window()),
+        Rule::SlidingWindowCounter(it) => (u64::from(it.limit()), it.window()),
+        Rule::FixedWindow(it) => (u64::from(it.limit()), it.window()),
+        Rule::TokenBucket(it) | Rule::LeakyBucket(it) => (it.burst().into(), it.window()),
+        Rule::Calendar(_) => unreachable!("it has no window"),
+    };
+    for algorithm in Algorithm::ALL.into_iter().filter(|a| *a != Algorithm::Calendar) {
+        let limit = Limit::new(algorithm, 7, MINUTE).unwrap();
+        assert_eq!((limit.capacity(), limit.window()), (7, Some(MINUTE)), "{algorithm}");
+        assert_eq!(told(limit), (7, 60_000_000), "{algorithm}");
+    }
+}
+
+#[test]
 fn a_share_is_an_equal_part_of_a_limit_and_at_least_one() {
     let parts = |n| std::num::NonZeroU32::new(n).unwrap();
     for algorithm in Algorithm::ALL {

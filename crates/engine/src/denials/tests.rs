@@ -173,6 +173,11 @@ fn a_flood_of_denials_stays_in_bounds_and_keeps_those_that_end_last() {
     let held = held.count();
     assert!(held <= Denials::CAPACITY && held > Denials::CAPACITY * 9 / 10, "{held}");
 
+    // One that ends later than any of them takes the place of one.
+    let late = check("late", &limit, 1);
+    learn(&denials, Verb::Acquire, late, answer(1, 61), 0);
+    assert_eq!(wait(&denials, &late, 0), Some(61));
+
     // Once their time is up, their places are free for shorter ones.
     let newcomer = check("newcomer", &limit, 1);
     learn(&denials, Verb::Acquire, newcomer, answer(1, 1), 61 * SECOND);
