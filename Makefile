@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help run test bench check fmt deps mutants
+.PHONY: help run test bench check package fmt deps mutants
 
 BENCH = --manifest-path bench/Cargo.toml
 
@@ -28,6 +28,10 @@ check: deps ## Check format, lints, docs, licences and advisories
 	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo clippy $(BENCH) --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
 	scripts/deny
+	scripts/package --no-verify --quiet
+
+package: ## Package the library crates, and build each from its package alone
+	scripts/package
 
 fmt: ## Format all code
 	cargo fmt --all

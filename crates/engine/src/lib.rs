@@ -1,45 +1,19 @@
-//! May subject S do X, at cost C, now, and if not, when?
+#![doc = include_str!("../README.md")]
 //!
-//! Rate limits, quotas, cooldowns and abuse guards are that one question with
-//! different windows and stores. This crate holds what they share and does no
-//! I/O: the arithmetic, the words, and the contract every store keeps.
+//! # Modules
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
+//! | [`limiter`] | [`Limiter`]: check, peek, reserve, refund and reset, on any store |
+//! | [`limit`], [`cost`], [`key`] | validated values: a limit, a cost, a subject |
+//! | [`batch`], [`stake`] | limits that are decided together |
+//! | [`outcome`], [`decision`] | the answer of one limit, and the answers of a batch folded into one |
+//! | [`store`] | the [`Store`] trait and its contract |
+//! | [`breaker`], [`failure`] | decorators: stores that wrap another store and handle its failures |
+//! | [`fail_mode`], [`degraded`], [`denials`] | decisions while a store is away |
 //! | [`algorithm`] | each algorithm as integer arithmetic on (limit, state, cost, now) |
-//! | [`limit`], [`cost`], [`key`] | values that cannot be constructed wrong |
-//! | [`account`] | one subject's state together with its pending reservations |
-//! | [`outcome`], [`decision`] | one limit's answer, and many answers folded into one |
-//! | [`batch`], [`stake`], [`store`] | what is asked of a store, and what it promises |
-//! | [`breaker`], [`failure`] | decorators: stores that shield and replace other stores |
-//! | [`fail_mode`], [`degraded`], [`denials`] | what answers while a store cannot |
-//! | [`limiter`] | the verbs a caller uses |
-//! | [`clock`], [`timestamp`] | the only places that know what time it is |
-//!
-//! # Ten lines
-//!
-//! With `headgate-store-memory` beside this crate:
-//!
-//! ```
-//! use std::time::Duration;
-//!
-//! use headgate::{Cost, Key, Limit};
-//! use headgate_store_memory::MemoryStore;
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let store = MemoryStore::default();
-//! let limit = Limit::token_bucket(100, Duration::from_secs(60))?;
-//!
-//! let outcome = store.acquire(Key::new("user:42")?, &limit, Cost::ONE)?;
-//! if outcome.allowed {
-//!     println!("go on; {} left", outcome.remaining);
-//! } else {
-//!     println!("come back in {:?}", outcome.retry_after);
-//! }
-//! # assert_eq!(outcome.remaining, 99);
-//! # Ok(())
-//! # }
-//! ```
+//! | [`account`] | the state of one subject together with its pending reservations |
+//! | [`clock`], [`timestamp`] | time |
 
 pub mod account;
 pub mod algorithm;

@@ -1,45 +1,19 @@
-//! What a Rust service embeds to protect itself: limits on HTTP, gRPC, WebSocket and peers.
+#![doc = include_str!("../README.md")]
 //!
-//! | module | what it owns |
+//! # Modules
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`identity`] | who the client of a request is, and by which text it is counted |
 //! | [`tower`] | HTTP and gRPC: middleware, its classes of requests, its answers |
 //! | [`websocket`] | WebSocket: connections and messages |
 //! | [`peer`] | messages of peers, which are dropped without an answer |
-//! | [`in_flight`] | how much is open at once |
-//! | [`escalation`] | those who are denied again and again wait longer |
-//! | [`allowance`], [`subject`], [`name`] | values that cannot be constructed wrong |
-//! | [`denied`], [`observer`] | who has to wait and why, and who is told |
-//! | [`backend`] | where it is counted: in this process, or in a store that several share |
-//! | [`drain`] | refusals that come before a request's body was read |
-
-//!
-//! # Ten lines
-//!
-//! An axum service whose clients have 120 requests a minute each, and 20 to prove who they are:
-//!
-//! ```
-//! use axum::{Router, routing::get};
-//! use headgate_guard::{Allowance, Class, Guard, Policy, Routes};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let policy = Policy::new([
-//!     Class::new("auth")?.by_address(Allowance::per_minute(20)?),
-//!     Class::new("public")?.by_address(Allowance::per_minute(120)?),
-//! ])?;
-//! let routes = Routes::all("public").prefix("/v1/auth", "auth");
-//! let guard = Guard::builder(policy, routes).build()?;
-//!
-//! let app: Router = Router::new().route("/", get(async || "hello")).layer(guard.layer());
-//! // Served with the address of each client:
-//! let service = app.into_make_service_with_connect_info::<std::net::SocketAddr>();
-//! # drop(service);
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! Whoever is over a limit gets a 429 that says when to come back, before anything else is done
-//! for them. The guide `docs/guides/protect-an-axum-service.md` goes on from here.
+//! | [`identity`] | the client of a request, and the key it is counted by |
+//! | [`in_flight`] | requests and connections open at once |
+//! | [`escalation`] | longer waits for repeat offenders |
+//! | [`allowance`], [`subject`], [`name`] | validated values |
+//! | [`denied`], [`observer`] | denials, and callbacks about them |
+//! | [`backend`] | where limits are counted: in this process, or in a shared store |
+//! | [`drain`] | early refusals: the rest of the request body |
 
 pub mod allowance;
 pub mod backend;

@@ -1,18 +1,16 @@
-//! Headgate's store on Amazon DynamoDB.
+#![doc = include_str!("../README.md")]
 //!
-//! A decision is one strongly consistent read and, where something changes, one
-//! write that only succeeds if nobody changed the subject in between; several
-//! keys are written in one transaction, all or nothing. What is denied costs no write.
+//! # Modules
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | `store` | [`DynamoDbStore`]: read, decide, write; again if others were first |
-//! | `step` | what a verb does to what was read: pure |
+//! | `store` | [`DynamoDbStore`]: read, decide, write; retry if another client was first |
+//! | `step` | the effect of a verb on what was read: pure |
 //! | `item` | an account as an item, and back |
 //! | `table` | requests to DynamoDB: get, put, delete, transact |
-//! | `setup` | making the table |
-//! | `turns`, `backoff`, `time` | who waits for whom, and how long |
-//! | `config`, `error` | where DynamoDB is, and what its errors mean |
+//! | `setup` | table creation |
+//! | `turns`, `backoff`, `time` | waiting: for calls of this process on the same key, and before a retry |
+//! | `config`, `error` | [`DynamoDbConfig`], and the meaning of errors |
 //!
 //! # The item
 //!
@@ -42,28 +40,6 @@
 //! [`StoreError::Unsupported`](headgate::StoreError::Unsupported) answers what does not fit: a sliding window (the log)
 //! above [`DynamoDbStore::MAX_LOG`], more than [`DynamoDbStore::MAX_KEYS`] keys at once, and keys longer than
 //! [`DynamoDbStore::MAX_KEY_BYTES`]. Everything else fits into one item and one transaction.
-//!
-//! ```no_run
-//! use std::time::Duration;
-//!
-//! use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
-//! use headgate_store_dynamodb::{DynamoDbConfig, DynamoDbStore, keys};
-//!
-//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let config = DynamoDbConfig::new("ap-northeast-1", "rate-limits", keys("AKID", "secret"))?;
-//! let store = DynamoDbStore::connect(config.endpoint("http://127.0.0.1:8000")?);
-//! store.create_table().await?;
-//!
-//! let limiter = Limiter::new(store);
-//! let cooldown = Limit::cooldown(Duration::from_secs(300))?;
-//! let address = Check::new(Key::new("ip#12ca17b49af22894")?, &cooldown, Cost::ONE)?;
-//! let nickname = Check::new(Key::new("nick#3e63216aec8dbdf6")?, &cooldown, Cost::ONE)?;
-//!
-//! // Both, or neither.
-//! let decision = limiter.check(&Batch::new([address, nickname])?).await?;
-//! # Ok(())
-//! # }
-//! ```
 
 mod backoff;
 mod config;

@@ -1,42 +1,25 @@
-//! Headgate's store on Redis and Valkey: standalone, Sentinel, Cluster.
+#![doc = include_str!("../README.md")]
 //!
-//! A decision is one script call and one round trip; concurrent decisions share
-//! a few connections and travel together. The clock is Redis's own.
+//! # Modules
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | `store` | [`RedisStore`]: one call where keys share a node, one for each slot where not |
+//! | `store` | [`RedisStore`]: one call if all keys share a node, otherwise one for each slot |
 //! | `spread`, `group` | a batch over several slots of a cluster, and its parts |
 //! | `caller` | one script call, from checks to outcomes |
-//! | `call` | a verb and a batch as a script call, and its answer as outcomes |
-//! | `script` | the Lua files, put together |
+//! | [`call`] | a verb and a batch as a script call, and its reply as outcomes |
+//! | `script` | the Lua files, concatenated |
 //! | `servers`, `cluster`, `slot`, `node` | one server or the nodes of a cluster, each with its circuit breaker |
-//! | `link`, `source` | connections to one server that come back by themselves, and where it is |
-//! | `connection`, `reply` | one connection that many calls share, and what comes back on it |
-//! | `dial`, `tls` | how a server is reached |
-//! | `error` | trouble of a server, of a key, or of a moment |
-//! | `memory`, `status` | what Redis says about its memory, and which servers do not answer |
+//! | `link`, `source` | connections to one server that reconnect by themselves, and its address |
+//! | `connection`, `reply` | one pipelined connection, and the replies on it |
+//! | `dial`, `tls` | opening a connection |
+//! | `error` | errors of a server, of a key, or of one call |
+//! | `memory`, `status` | the memory of Redis, and the servers that do not answer |
 //! | `newcomers` | [`NewcomerBound`]: how many new subjects a second a process adds |
-//! | `config` | where Redis is |
+//! | `config` | [`RedisConfig`]: address, timeouts, TLS |
 //!
 //! The scripts are in `src/lua`, one file for each algorithm; each explains the
-//! state it keeps. Every key has a time to live.
-//!
-//! ```no_run
-//! use std::time::Duration;
-//!
-//! use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
-//! use headgate_store_redis::{RedisConfig, RedisStore};
-//!
-//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let limiter = Limiter::new(RedisStore::connect(RedisConfig::from_url("redis://127.0.0.1")?));
-//! let limit = Limit::sliding_window(100, Duration::from_secs(60))?;
-//! let check = Check::new(Key::new("user:42")?, &limit, Cost::ONE)?;
-//!
-//! let decision = limiter.check(&Batch::from(check)).await?;
-//! # Ok(())
-//! # }
-//! ```
+//! state it keeps.
 
 pub mod call;
 mod caller;
