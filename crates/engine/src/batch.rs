@@ -22,6 +22,29 @@ pub struct Check<'a> {
 }
 
 /// Checks that are decided together: if one denies, none takes anything, unless a [`Stake`] says otherwise.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use headgate::{Batch, Check, Cost, Key, Limit, Verb};
+/// use headgate_store_memory::MemoryStore;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = MemoryStore::default();
+/// let per_user = Limit::token_bucket(10, Duration::from_secs(1))?;
+/// let per_tenant = Limit::token_bucket(1, Duration::from_secs(60))?;
+/// let batch = Batch::new([
+///     Check::new(Key::new("user:42")?, &per_user, Cost::ONE)?,
+///     Check::new(Key::new("tenant:7")?, &per_tenant, Cost::ONE)?,
+/// ])?;
+///
+/// assert!(store.apply_now(Verb::Acquire, &batch).iter().all(|outcome| outcome.allowed));
+/// // The tenant is denied, so the user does not pay either.
+/// let outcomes = store.apply_now(Verb::Acquire, &batch);
+/// assert_eq!([outcomes[0].remaining, outcomes[1].remaining], [9, 0]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Batch<'a>(SmallVec<[Check<'a>; 2]>);
 

@@ -16,6 +16,22 @@ pub use circuit::Circuit;
 ///
 /// A call that nobody waits for any more counts neither as failed nor as answered: by hanging up, callers could
 /// have the store left alone otherwise.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use headgate::{Breaker, Limiter, SystemClock};
+/// use headgate_store_memory::MemoryStore;
+///
+/// // Stands for a store that can fail.
+/// let store = MemoryStore::default();
+/// let breaker = Breaker::new(store, SystemClock::new())
+///     .with(3, Duration::from_secs(1))
+///     .observed(|took| println!("the store took {took:?}"));
+/// assert!(!breaker.is_open());
+/// let limiter = Limiter::new(breaker);
+/// # drop(limiter);
+/// ```
 #[derive(Debug)]
 pub struct Breaker<S, C> {
     inner: S,

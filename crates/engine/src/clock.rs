@@ -63,7 +63,28 @@ pub struct SystemClock {
     look_again_at: AtomicU64,
 }
 
-/// Shows a time that only its owner moves.
+/// Shows a time that only its owner moves, for tests.
+///
+/// ```
+/// use std::{sync::Arc, time::Duration};
+///
+/// use headgate::{Cost, Key, Limit, ManualClock};
+/// use headgate_store_memory::MemoryStore;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let clock = Arc::new(ManualClock::default());
+/// let store = MemoryStore::builder().clock(Arc::clone(&clock)).build();
+/// let cooldown = Limit::cooldown(Duration::from_secs(300))?;
+/// let key = Key::new("user:42")?;
+///
+/// assert!(store.acquire(key, &cooldown, Cost::ONE)?.allowed);
+/// clock.advance(Duration::from_secs(299));
+/// assert!(!store.acquire(key, &cooldown, Cost::ONE)?.allowed);
+/// clock.advance(Duration::from_secs(1));
+/// assert!(store.acquire(key, &cooldown, Cost::ONE)?.allowed);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicU64);
 

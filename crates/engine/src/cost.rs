@@ -5,6 +5,13 @@ use std::{fmt, num::NonZeroU64};
 use thiserror::Error;
 
 /// How many units a request takes: at least 1, at most 2^53.
+///
+/// ```
+/// use headgate::{Cost, CostError};
+///
+/// assert_eq!(Cost::new(1), Ok(Cost::ONE));
+/// assert_eq!(Cost::new(0), Err(CostError::Zero));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cost(NonZeroU64);
 

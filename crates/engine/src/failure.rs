@@ -20,6 +20,43 @@ const CLOSED_RETRY_AFTER: Duration = Duration::from_secs(1);
 ///
 /// Questions (peek, acquire, reserve) always get an answer. Other verbs keep their error, except
 /// that a reservation which was made locally is also committed or cancelled locally.
+///
+/// ```
+/// use std::{num::NonZeroU32, time::Duration};
+///
+/// use headgate::{
+///     Batch, Check, Cost, FailMode, FailurePolicy, Key, Limit, Limiter, Store, StoreError,
+///     StoreFuture, SystemClock, Verb,
+/// };
+/// use headgate_store_memory::MemoryStore;
+///
+/// /// A store that is away.
+/// struct Away;
+///
+/// impl Store for Away {
+///     fn apply<'a>(&'a self, _: Verb, _: &'a Batch<'_>) -> StoreFuture<'a> {
+///         StoreFuture::ready(Err(StoreError::Timeout(Duration::from_millis(100))))
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let replicas = NonZeroU32::new(4).unwrap();
+/// let local = MemoryStore::default();
+/// let limiter = Limiter::new(FailurePolicy::new(Away, local, replicas, SystemClock::new()));
+///
+/// let limit = Limit::token_bucket(100, Duration::from_secs(60))?;
+/// let check = Check::new(Key::new("user:42")?, &limit, Cost::ONE)?;
+/// let decision = limiter.check(&Batch::from(check.or_else(FailMode::Local))).await?;
+/// // One of four replicas counts by itself, with a quarter of the limit.
+/// assert!(decision.allowed && decision.degraded.is_some());
+/// assert_eq!(decision.remaining, 24);
+///
+/// let denied = limiter.check(&Batch::from(check.or_else(FailMode::Closed))).await?;
+/// assert!(!denied.allowed);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct FailurePolicy<P, L, C> {
     primary: P,

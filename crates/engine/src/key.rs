@@ -8,6 +8,17 @@ use thiserror::Error;
 /// within a [`Space`] of the program's own.
 ///
 /// It borrows its parts, so that naming a subject allocates nothing.
+///
+/// ```
+/// use headgate::{Key, Space};
+///
+/// // The same user has one allowance for logins and another for searches.
+/// let logins = Space::new("login:", "");
+/// let key = Key::new("user:42")?.within(&logins);
+/// assert_eq!(key.to_string(), "login:user:42");
+/// assert!(Key::new("").is_err());
+/// # Ok::<(), headgate::KeyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key<'a> {
     subject: &'a str,

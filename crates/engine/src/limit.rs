@@ -93,36 +93,102 @@ impl Limit {
     pub const MAX_LOG: u64 = 100_000;
 
     /// A bucket that holds `limit` and refills as many every `window`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use headgate::Limit;
+    ///
+    /// // 100 a minute on average, at most 20 at once.
+    /// let limit = Limit::token_bucket(100, Duration::from_secs(60))?.with_burst(20)?;
+    /// assert_eq!(limit.capacity(), 20);
+    /// # Ok::<(), headgate::LimitError>(())
+    /// ```
     pub fn token_bucket(limit: u64, window: Duration) -> Result<Self, LimitError> {
         Self::new(Algorithm::TokenBucket, limit, window)
     }
 
     /// One, and then none for as long as `period`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use headgate::{Algorithm, Limit};
+    ///
+    /// let cooldown = Limit::cooldown(Duration::from_secs(300))?;
+    /// assert_eq!((cooldown.algorithm(), cooldown.capacity()), (Algorithm::TokenBucket, 1));
+    /// # Ok::<(), headgate::LimitError>(())
+    /// ```
     pub fn cooldown(period: Duration) -> Result<Self, LimitError> {
         Self::token_bucket(1, period)
     }
 
     /// A bucket that takes in `limit` and drains as many every `window`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use headgate::Limit;
+    ///
+    /// let limit = Limit::leaky_bucket(10, Duration::from_secs(1))?;
+    /// assert_eq!(limit.window(), Some(Duration::from_secs(1)));
+    /// # Ok::<(), headgate::LimitError>(())
+    /// ```
     pub fn leaky_bucket(limit: u64, window: Duration) -> Result<Self, LimitError> {
         Self::new(Algorithm::LeakyBucket, limit, window)
     }
 
     /// `limit` in any stretch of time as long as `window`, exactly.
+    ///
+    /// It remembers when each unit was taken, and so `limit` is at most [`MAX_LOG`](Self::MAX_LOG).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use headgate::Limit;
+    ///
+    /// let hour = Duration::from_secs(3600);
+    /// assert!(Limit::sliding_window(Limit::MAX_LOG, hour).is_ok());
+    /// assert!(Limit::sliding_window(Limit::MAX_LOG + 1, hour).is_err());
+    /// ```
     pub fn sliding_window(limit: u64, window: Duration) -> Result<Self, LimitError> {
         Self::new(Algorithm::SlidingWindow, limit, window)
     }
 
     /// `limit` in any `window`, as two counters estimate it.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use headgate::Limit;
+    ///
+    /// let limit = Limit::sliding_window_counter(1_000_000, Duration::from_secs(3600))?;
+    /// assert_eq!(limit.capacity(), 1_000_000);
+    /// # Ok::<(), headgate::LimitError>(())
+    /// ```
     pub fn sliding_window_counter(limit: u64, window: Duration) -> Result<Self, LimitError> {
         Self::new(Algorithm::SlidingWindowCounter, limit, window)
     }
 
     /// `limit` between one multiple of `window` and the next.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use headgate::Limit;
+    ///
+    /// let limit = Limit::fixed_window(100, Duration::from_secs(60))?;
+    /// assert!(limit.with_burst(20).is_err(), "only buckets have a burst");
+    /// # Ok::<(), headgate::LimitError>(())
+    /// ```
     pub fn fixed_window(limit: u64, window: Duration) -> Result<Self, LimitError> {
         Self::new(Algorithm::FixedWindow, limit, window)
     }
 
     /// `limit` in every `period` of the zone with this IANA name.
+    ///
+    /// ```
+    /// use headgate::{Limit, algorithm::Period};
+    ///
+    /// let quota = Limit::calendar(10_000, Period::Month, "Asia/Tokyo")?;
+    /// assert_eq!(quota.window(), None, "months differ in length");
+    /// assert!(Limit::calendar(10_000, Period::Month, "Asia/Nowhere").is_err());
+    /// # Ok::<(), headgate::LimitError>(())
+    /// ```
     pub fn calendar(limit: u64, period: Period, zone: &str) -> Result<Self, LimitError> {
         bounded(Algorithm::Calendar, limit, Cost::MAX)?;
         let unknown = |_| LimitError::UnknownZone(zone.chars().take(64).collect());
@@ -131,6 +197,16 @@ impl Limit {
     }
 
     /// `limit` per `window`, counted by `algorithm`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use headgate::{Algorithm, Limit};
+    ///
+    /// let window = Duration::from_secs(60);
+    /// let limit = Limit::new(Algorithm::LeakyBucket, 100, window)?;
+    /// assert_eq!(limit, Limit::leaky_bucket(100, window)?);
+    /// # Ok::<(), headgate::LimitError>(())
+    /// ```
     pub fn new(algorithm: Algorithm, limit: u64, window: Duration) -> Result<Self, LimitError> {
         let max = match algorithm {
             Algorithm::SlidingWindow => Self::MAX_LOG,
@@ -173,6 +249,15 @@ impl Limit {
     }
 
     /// One of `parts` equal shares of this limit, each at least 1.
+    ///
+    /// ```
+    /// use std::{num::NonZeroU32, time::Duration};
+    /// use headgate::Limit;
+    ///
+    /// let limit = Limit::token_bucket(100, Duration::from_secs(60))?;
+    /// assert_eq!(limit.share(NonZeroU32::new(4).unwrap()).capacity(), 25);
+    /// # Ok::<(), headgate::LimitError>(())
+    /// ```
     #[must_use]
     pub fn share(&self, parts: NonZeroU32) -> Self {
         let small = |n: u32| (n / parts).max(1);

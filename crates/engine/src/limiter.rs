@@ -7,6 +7,24 @@ use thiserror::Error;
 use crate::{Batch, Decision, Lease, LeaseId, Outcomes, OwnedBatch, Store, StoreError, Verb};
 
 /// Asks a store, and folds its answers into one decision.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+/// use headgate_store_memory::MemoryStore;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let limiter = Limiter::new(MemoryStore::default());
+/// let limit = Limit::token_bucket(100, Duration::from_secs(60))?;
+///
+/// let check = Check::new(Key::new("user:42")?, &limit, Cost::new(5)?)?;
+/// let decision = limiter.check(&Batch::from(check)).await?;
+/// assert!(decision.allowed && decision.remaining == 95);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Limiter {
     store: Arc<dyn Store>,
@@ -41,17 +59,71 @@ impl Limiter {
     }
 
     /// Takes the batch if every limit has room.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+    /// # use headgate_store_memory::MemoryStore;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = Limiter::new(MemoryStore::default());
+    /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
+    /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
+    /// // With a limit of 2 a minute:
+    /// assert!(limiter.check(&batch).await?.allowed);
+    /// assert!(limiter.check(&batch).await?.allowed);
+    /// let denied = limiter.check(&batch).await?;
+    /// assert!(!denied.allowed);
+    /// assert_eq!(denied.retry_after_secs(), 30);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn check(&self, batch: &Batch<'_>) -> Result<Decision, StoreError> {
         self.apply(Verb::Acquire, batch).await
     }
 
     /// Says what [`check`](Self::check) would, and takes nothing.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+    /// # use headgate_store_memory::MemoryStore;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = Limiter::new(MemoryStore::default());
+    /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
+    /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
+    /// assert_eq!(limiter.peek(&batch).await?.remaining, 2);
+    /// assert_eq!(limiter.peek(&batch).await?.remaining, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn peek(&self, batch: &Batch<'_>) -> Result<Decision, StoreError> {
         self.apply(Verb::Peek, batch).await
     }
 
     /// Takes the batch if every limit has room, and gives it back after `lease`
     /// unless the reservation is committed.
+    ///
+    /// For work that may fail: reserve, do it, then [`commit`](Self::commit) or
+    /// [`cancel`](Self::cancel).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+    /// # use headgate_store_memory::MemoryStore;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = Limiter::new(MemoryStore::default());
+    /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
+    /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
+    /// let (reservation, decision) = limiter.reserve(&batch, Duration::from_secs(30)).await?;
+    /// assert_eq!(decision.remaining, 1);
+    /// // The work succeeded: keep what was taken.
+    /// assert!(limiter.commit(reservation).await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn reserve(
         &self,
         batch: &Batch<'_>,
@@ -69,26 +141,92 @@ impl Limiter {
     }
 
     /// Keeps what was reserved; `false` when the lease had run out.
+    ///
+    /// [`reserve`](Self::reserve) has an example.
     pub async fn commit(&self, reservation: Reservation) -> Result<bool, StoreError> {
         self.settle(Verb::Commit(reservation.id), &reservation).await
     }
 
     /// Gives back what was reserved; `false` when the lease had run out.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+    /// # use headgate_store_memory::MemoryStore;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = Limiter::new(MemoryStore::default());
+    /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
+    /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
+    /// let (reservation, _) = limiter.reserve(&batch, Duration::from_secs(30)).await?;
+    /// // The work failed: give back what was taken.
+    /// assert!(limiter.cancel(reservation).await?);
+    /// assert_eq!(limiter.peek(&batch).await?.remaining, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn cancel(&self, reservation: Reservation) -> Result<bool, StoreError> {
         self.settle(Verb::Cancel(reservation.id), &reservation).await
     }
 
     /// Gives back what was acquired; the decision shows what is left then.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+    /// # use headgate_store_memory::MemoryStore;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = Limiter::new(MemoryStore::default());
+    /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
+    /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
+    /// limiter.check(&batch).await?;
+    /// assert_eq!(limiter.refund(&batch).await?.remaining, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn refund(&self, batch: &Batch<'_>) -> Result<Decision, StoreError> {
         self.apply(Verb::Refund, batch).await
     }
 
     /// Forgets everything the batch's subjects took.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+    /// # use headgate_store_memory::MemoryStore;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = Limiter::new(MemoryStore::default());
+    /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
+    /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
+    /// limiter.check(&batch).await?;
+    /// limiter.check(&batch).await?;
+    /// limiter.reset(&batch).await?;
+    /// assert_eq!(limiter.peek(&batch).await?.remaining, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn reset(&self, batch: &Batch<'_>) -> Result<Decision, StoreError> {
         self.apply(Verb::Reset, batch).await
     }
 
     /// Does `verb` and gives each limit's own answer, for callers who decide several things at once.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+    /// # use headgate_store_memory::MemoryStore;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = Limiter::new(MemoryStore::default());
+    /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
+    /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
+    /// let outcomes = limiter.each(headgate::Verb::Acquire, &batch).await?;
+    /// assert_eq!((outcomes.len(), outcomes[0].remaining), (1, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn each(&self, verb: Verb, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
         self.store.apply(verb, batch).await
     }

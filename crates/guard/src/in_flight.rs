@@ -22,6 +22,18 @@ pub struct InFlightLimits {
 }
 
 /// Counts what is open, by client. Only clients that have something open are remembered.
+///
+/// ```
+/// use headgate_guard::{Busy, InFlight, InFlightLimits};
+///
+/// let downloads = InFlight::new();
+/// let limits = InFlightLimits::new(1, 100);
+/// let permit = downloads.acquire("198.51.100.7", limits)?;
+/// assert_eq!(downloads.acquire("198.51.100.7", limits).err(), Some(Busy::PerKey(1)));
+/// drop(permit);
+/// assert!(downloads.acquire("198.51.100.7", limits).is_ok());
+/// # Ok::<(), Busy>(())
+/// ```
 pub struct InFlight {
     hasher: RandomState,
     shards: Box<[Mutex<HashMap<u64, u32>>]>,

@@ -32,6 +32,26 @@ pub enum Surface {
 }
 
 /// Counts rejections by entrance and reason.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use headgate_guard::{
+///     Allowance, Backend, PeerGuard, PeerId, PeerLimits, Reason, Rejections, Surface,
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let rejections = Arc::new(Rejections::default());
+/// let backend = Backend::memory().observer(rejections.clone());
+/// let limits = PeerLimits::new(Allowance::per_minute(0)?, Allowance::per_minute(100)?);
+///
+/// let denied = PeerGuard::new(limits, backend).admit(PeerId::Node("ae58ff88")).await;
+/// assert!(denied.is_err());
+/// assert_eq!(rejections.count(Surface::Peer, Reason::Peer), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 pub struct Rejections {
     counts: [[AtomicU64; Reason::ALL.len()]; Surface::ALL.len()],

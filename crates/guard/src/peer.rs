@@ -35,6 +35,21 @@ pub enum PeerId<'a> {
 }
 
 /// Decides on messages of peers. Whoever is denied is not answered: drop the message.
+///
+/// ```
+/// use headgate_guard::{Allowance, Backend, PeerGuard, PeerId, PeerLimits};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let limits = PeerLimits::new(Allowance::per_second(1)?, Allowance::per_second(1_000)?);
+/// let guard = PeerGuard::new(limits, Backend::memory());
+///
+/// assert!(guard.admit(PeerId::Node("ae58ff88")).await.is_ok());
+/// assert!(guard.admit(PeerId::Node("ae58ff88")).await.is_err());
+/// assert!(guard.admit(PeerId::Address("198.51.100.7".parse()?)).await.is_ok());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct PeerGuard(Arc<Inner>);
 

@@ -22,6 +22,22 @@ const NO_KEY: Key<'static> = match Key::new("-") {
 
 impl<C: Clock> MemoryStore<C> {
     /// Takes `cost` from the allowance of a subject that is known by a number, if it fits.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use headgate::{Cost, Limit};
+    /// use headgate_store_memory::{MemoryStore, Numbered};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// const USERS: u64 = 1;
+    /// let store = MemoryStore::default();
+    /// let limit = Limit::token_bucket(10, Duration::from_secs(60))?;
+    /// let user = Numbered { space: USERS, number: 42 };
+    /// assert_eq!(store.acquire_numbered(user, &limit, Cost::ONE)?.remaining, 9);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[inline]
     pub fn acquire_numbered(
         &self,

@@ -72,6 +72,15 @@ impl MemoryStore {
     pub const OVERFLOW_BYTES: usize = 32 << 20;
 
     /// Makes a store with another capacity or clock.
+    ///
+    /// ```
+    /// use headgate::{ManualClock, Timestamp};
+    /// use headgate_store_memory::MemoryStore;
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_micros(0));
+    /// let store = MemoryStore::builder().capacity(10_000).clock(clock).build();
+    /// assert!(store.is_empty());
+    /// ```
     pub fn builder() -> Builder {
         Builder {
             capacity: Self::CAPACITY,
@@ -89,6 +98,27 @@ impl Default for MemoryStore {
 
 impl<C: Clock> MemoryStore<C> {
     /// Takes `cost` from `key`'s allowance if it fits: the direct call for embedding.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use headgate::{Cost, Key, Limit};
+    /// use headgate_store_memory::MemoryStore;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store = MemoryStore::default();
+    /// let limit = Limit::token_bucket(10, Duration::from_secs(60))?;
+    /// let key = Key::new("user:42")?;
+    ///
+    /// assert_eq!(store.acquire(key, &limit, Cost::new(7)?)?.remaining, 3);
+    /// // 7 more do not fit, and nothing is taken.
+    /// let denied = store.acquire(key, &limit, Cost::new(7)?)?;
+    /// assert!(!denied.allowed && denied.remaining == 3);
+    /// // More than the limit never fits.
+    /// assert!(store.acquire(key, &limit, Cost::new(11)?).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[inline]
     pub fn acquire(&self, key: Key<'_>, limit: &Limit, cost: Cost) -> Result<Outcome, CheckError> {
         if let Some((bucket, shape)) = Shape::of_bucket(limit)
@@ -159,6 +189,8 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     /// Does `verb` to every check of `batch`, all or nothing, without waiting for anything.
+    ///
+    /// [`Batch`] has an example.
     pub fn apply_now(&self, verb: Verb, batch: &Batch<'_>) -> Outcomes {
         let checks = batch.checks();
         let fingerprints: SmallVec<[Fingerprint; 2]> = checks

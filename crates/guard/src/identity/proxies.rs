@@ -58,6 +58,23 @@ impl TrustedProxies {
     /// peer if there is none. Empty items are passed over, ports are ignored.
     ///
     /// The answer is never an IPv4 address in IPv6 clothes.
+    ///
+    /// ```
+    /// use headgate_guard::{Cidr, TrustedProxies};
+    /// use http::{HeaderMap, HeaderValue};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let proxies = TrustedProxies::from_iter(["10.0.0.0/8".parse::<Cidr>()?]);
+    /// let mut headers = HeaderMap::new();
+    /// // The first address is what the client claims, the second what the proxy saw.
+    /// let value = HeaderValue::from_static("192.0.2.1, 198.51.100.7");
+    /// headers.insert("x-forwarded-for", value);
+    ///
+    /// let client = proxies.client("10.0.0.7".parse()?, &headers);
+    /// assert_eq!(client.to_string(), "198.51.100.7");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[inline]
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let peer = peer.to_canonical();

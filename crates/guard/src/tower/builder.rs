@@ -19,6 +19,24 @@ use super::{
 use crate::{Backend, TrustedProxies, judge::Judge};
 
 /// Makes a [`Guard`].
+///
+/// ```
+/// use headgate_guard::{
+///     Allowance, Backend, Cidr, Class, Guard, Policy, Routes, TrustedProxies, UnknownPeers,
+/// };
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let public = Class::new("public")?.by_address(Allowance::per_minute(120)?);
+/// let guard = Guard::builder(Policy::new([public])?, Routes::all("public"))
+///     .backend(Backend::memory().namespace("shop")?)
+///     .trusted_proxies(TrustedProxies::from_iter(["10.0.0.0/8".parse::<Cidr>()?]))
+///     .unknown_peers(UnknownPeers::CountTogether)
+///     .tell_admitted(true)
+///     .build()?;
+/// # drop(guard);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a builder does nothing until it is built"]
 pub struct GuardBuilder {
     policy: Policy,

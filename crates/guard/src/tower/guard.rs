@@ -28,6 +28,33 @@ use crate::{
 /// Protects a service: hands out its middleware, decides, and takes another policy at any time.
 ///
 /// Cloning is cheap, and the clones are one guard.
+///
+/// ```
+/// use axum::{Router, routing::get};
+/// use headgate_guard::{Allowance, Class, Guard, InFlightLimits, Policy, Routes};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// /// The user that the authentication middleware found.
+/// #[derive(Clone)]
+/// struct User(String);
+///
+/// let search = Class::new("search")?
+///     .by_address(Allowance::per_minute(300)?)
+///     .by_subject(Allowance::per_minute(120)?)
+///     .in_flight(InFlightLimits::new(8, 1_000));
+/// let guard = Guard::builder(Policy::new([search])?, Routes::all("search")).build()?;
+///
+/// let app: Router = Router::new()
+///     .route("/search", get(async || "found"))
+///     // By user, within the authentication middleware, which would be the next layer.
+///     .layer(guard.layer_after_auth(|known| known.get::<User>().map(|user| user.0.as_str())))
+///     .layer(guard.in_flight_layer())
+///     // By address. The last layer is the first to see a request.
+///     .layer(guard.layer());
+/// # drop(app);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Guard(pub(super) Arc<Live>);
 
@@ -84,6 +111,22 @@ impl Guard {
     /// Puts another policy in force. What was counted stays counted, as long as the algorithm and
     /// the window of a limit stay.
     ///
+    /// ```
+    /// use headgate_guard::{Allowance, Class, Guard, Policy, Routes};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let policy = |count| -> Result<Policy, Box<dyn std::error::Error>> {
+    ///     let class = Class::new("public")?.by_address(Allowance::per_minute(count)?);
+    ///     Ok(Policy::new([class])?)
+    /// };
+    /// let guard = Guard::builder(policy(120)?, Routes::all("public")).build()?;
+    ///
+    /// guard.replace(policy(60)?)?;
+    /// assert!(guard.replace(Policy::new([])?).is_err(), "the class \"public\" is missing");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// If it lacks a class that the present one has. Then the present one stays.
@@ -109,6 +152,22 @@ impl Guard {
 
     /// The first stage for those who have no request: takes one of `class` for `address`.
     ///
+    /// ```
+    /// use headgate_guard::{Allowance, Class, Guard, Policy, Routes};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mail = Class::new("mail")?.by_address(Allowance::per_hour(1)?);
+    /// let guard = Guard::builder(Policy::new([mail])?, Routes::new()).build()?;
+    /// let address = "198.51.100.7".parse()?;
+    ///
+    /// guard.check("mail", address).await?;
+    /// let error = guard.check("mail", address).await.unwrap_err();
+    /// assert_eq!(error.denied().map(|denied| denied.retry_after_secs()), Some(3600));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// If a limit denies, or if the policy has no such class.
@@ -125,6 +184,23 @@ impl Guard {
 
     /// The second stage for those who have no request: takes one of `class` for `subject` and
     /// for `address`, or nothing.
+    ///
+    /// ```
+    /// use headgate_guard::{Allowance, Class, Guard, Policy, Routes, Subject};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mail = Class::new("mail")?.by_subject(Allowance::per_hour(1)?);
+    /// let guard = Guard::builder(Policy::new([mail])?, Routes::new()).build()?;
+    /// let user = Subject::new("user:42")?;
+    ///
+    /// guard.check_subject("mail", "198.51.100.7".parse()?, &user).await?;
+    /// // The same user from another address.
+    /// let denied = guard.check_subject("mail", "203.0.113.9".parse()?, &user).await;
+    /// assert!(denied.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

@@ -54,6 +54,27 @@ impl GuardLayer {
 
 impl<R> GuardLayer<R> {
     /// Says something else to those who have to wait.
+    ///
+    /// ```
+    /// use axum::{Router, body::Body, routing::get};
+    /// use headgate_guard::{Allowance, Class, Guard, Policy, Routes};
+    /// use http::{Response, StatusCode};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let public = Class::new("public")?.by_address(Allowance::per_minute(120)?);
+    /// let guard = Guard::builder(Policy::new([public])?, Routes::all("public")).build()?;
+    ///
+    /// let layer = guard.layer().respond_with(|denial| {
+    ///     let secs = denial.denied().retry_after_secs();
+    ///     let mut response = Response::new(Body::from(format!("retry in {secs} s")));
+    ///     *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    ///     response
+    /// });
+    /// let app: Router = Router::new().route("/", get(async || "hello")).layer(layer);
+    /// # drop(app);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn respond_with<F, B>(self, respond: F) -> GuardLayer<Custom<F>>
     where
         F: Fn(&Denial<'_>) -> Response<B>,

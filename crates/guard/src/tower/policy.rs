@@ -34,6 +34,25 @@ pub enum PolicyError {
 
 impl Policy {
     /// The policy of these classes.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use headgate_guard::{Allowance, Class, Escalation, Policy};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // Whoever is denied waits 1 s, then 2 s, then 4 s, up to a minute.
+    /// let [first, max, forgiven_after] = [1, 60, 600].map(Duration::from_secs);
+    /// let escalation = Escalation::new(first, max, forgiven_after)?;
+    /// assert_eq!(escalation.penalty(3), Duration::from_secs(4));
+    ///
+    /// let public = Class::new("public")?.by_address(Allowance::per_minute(120)?);
+    /// let policy = Policy::new([public.clone()])?.escalation(escalation);
+    /// assert!(policy.is_enabled());
+    /// assert!(Policy::new([public.clone(), public]).is_err(), "names must differ");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(classes: impl IntoIterator<Item = Class>) -> Result<Self, PolicyError> {
         let classes = Vec::from_iter(classes);
         for (i, class) in classes.iter().enumerate() {
