@@ -102,7 +102,7 @@ impl App {
             node.database.migrate().await?;
             reloader.refresh().await;
             if let Err(error) = node.denylist.refresh().await {
-                warn!(%error, "Starting without a denylist");
+                warn!(%error, "failed to read the denylist");
             }
             Ok::<(), headgate_ratelimit::RepositoryError>(())
         };
@@ -110,6 +110,9 @@ impl App {
             Ok(Ok(())) => {}
             Ok(Err(error)) => warn!(%error, "Starting on safe defaults"),
             Err(_) => warn!("Starting on safe defaults: the database does not answer"),
+        }
+        if !node.denylist.is_loaded() {
+            warn!("Starting without a denylist: nobody is denied until the database answers");
         }
         Ok(Self { node, reloader, timing: Timing::default(), metrics_listener: None, stop })
     }

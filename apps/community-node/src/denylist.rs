@@ -1,4 +1,5 @@
-//! Who is denied by the operator's word, whatever the limits say: addresses, networks and public keys.
+//! The denylist: addresses, networks and public keys that the operator denies, whatever the limits
+//! say.
 //!
 //! The list is in the database. Nodes that share it notice a change within a second, by its revision; a
 //! database that is away leaves the list as it was.
@@ -55,6 +56,16 @@ impl Denylist {
     /// Returns whether a public key, as 64 hexadecimal digits, is denied at `now`.
     pub fn denies_key(&self, key: &str, now: u64) -> bool {
         self.current.borrow().denies_key(key, now)
+    }
+
+    /// Returns whether the list was ever read. Until then nobody is denied.
+    pub fn is_loaded(&self) -> bool {
+        self.current.borrow().revision.is_some()
+    }
+
+    /// Returns whether any entry is about a public key.
+    pub fn has_keys(&self) -> bool {
+        self.current.borrow().has_keys()
     }
 
     /// Tells of every change.

@@ -8,7 +8,7 @@
 //! | [`node`] | [`Node`]: what the entrances share |
 //! | [`http`] | the user API, bootstrap, the admin API, health and metrics |
 //! | `penalty` | what the penalties of a document mean to the guards |
-//! | [`denylist`] | who is denied by the operator's word |
+//! | [`denylist`] | addresses and public keys that the operator denies |
 //! | [`quota`] | what a public key may use in a day |
 //! | [`relay`] | the Nostr relay over WebSocket |
 //! | [`gossip`] | what peers send over gossip |

@@ -34,7 +34,7 @@ pub struct Node {
     pub user_api: Watcher<UserApiDocument>,
     /// The document of bootstrap in force.
     pub bootstrap: Watcher<BootstrapDocument>,
-    /// Who is denied by the operator's word.
+    /// Addresses and public keys that the operator denies.
     pub denylist: Denylist,
     /// Where the guards of all entrances count.
     pub guards: Backend,

@@ -1,4 +1,4 @@
-//! Who is denied by the operator's word, whatever the limits say.
+//! The denylist: whom the operator denies, whatever the limits say.
 
 use headgate::Timestamp;
 use thiserror::Error;

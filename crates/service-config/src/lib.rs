@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`document`] | [`Document`]: what a service reads from JSON; [`validate`] before it is kept |
 //! | [`relay`], [`user_api`], [`bootstrap`], [`auth`], [`penalty`] | the documents, with their defaults |
-//! | [`denylist`] | [`DenyEntry`]: who is denied by the operator's word |
+//! | [`denylist`] | [`DenyEntry`]: an entry of the operator's denylist |
 //! | [`reader`], [`problem`] | fields out of JSON, and everything that is wrong with them |
 //! | [`secrets`] | names of fields that no document may have |
 //! | [`repository`] | [`ServiceConfigRepository`]: who keeps documents, their audit log, and who runs what |

@@ -72,6 +72,10 @@ impl Compiled {
         }
     }
 
+    pub(super) fn has_keys(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
     pub(super) fn denies_key(&self, key: &str, now: u64) -> bool {
         self.keys.get(key).is_some_and(|end| now < *end)
     }

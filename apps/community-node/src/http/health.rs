@@ -22,12 +22,13 @@ pub(super) fn metrics_router(http: &Arc<Http>) -> Router {
     Router::new().route("/metrics", get(metrics)).with_state(Arc::clone(http))
 }
 
-/// `GET /healthz`: on what the services run. A node that runs on less than it was told is degraded,
-/// and answers all the same.
+/// `GET /healthz`: on what the services run, and whether the denylist was read. A node that runs on
+/// less than it was told is degraded, and answers all the same.
 async fn health(State(http): State<Arc<Http>>) -> Response {
     let node = &http.node;
     let sources = node.sources();
-    let well = sources.iter().all(|(_, source)| is_well(source));
+    let has_denylist = node.denylist.is_loaded();
+    let well = has_denylist && sources.iter().all(|(_, source)| is_well(source));
     let (status, code) = match (node.is_draining(), well) {
         (true, _) => ("unavailable", StatusCode::SERVICE_UNAVAILABLE),
         (false, true) => ("ok", StatusCode::OK),
@@ -35,7 +36,9 @@ async fn health(State(http): State<Arc<Http>>) -> Response {
     };
     let services: serde_json::Map<String, Value> =
         sources.iter().map(|(service, source)| ((*service).to_owned(), shown(source))).collect();
-    (code, Json(json!({"status": status, "services": services}))).into_response()
+    let denylist = if has_denylist { "loaded" } else { "not_loaded" };
+    let body = json!({"status": status, "services": services, "denylist": denylist});
+    (code, Json(body)).into_response()
 }
 
 /// Where nobody wrote a document, safe defaults are what was asked for.

@@ -8,6 +8,7 @@ use headgate_quota::Author;
 use headgate_service_config::{DenyEntry, DenyError, DenyUpdate};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tracing::warn;
 
 use super::{
     super::{
@@ -49,7 +50,7 @@ pub(super) async fn list(State(http): State<Arc<Http>>) -> Result<Json<Value>, A
     Ok(Json(json!({"revision": list.revision, "items": items})))
 }
 
-/// `PUT /v1/admin/denylist`: denies a subject, from now on and on every node within two seconds.
+/// `PUT /v1/admin/denylist`: denies a subject on every node within two seconds.
 pub(super) async fn put(
     State(http): State<Arc<Http>>,
     Extension(id): Extension<RequestId>,
@@ -58,7 +59,7 @@ pub(super) async fn put(
     let update = validated(&body.value, http.node.seconds())?;
     let author = author(&http, id);
     let entry = http.node.database.denylist().put(&update, &author).await.map_err(refused)?;
-    http.node.denylist.refresh().await.map_err(documents::refused)?;
+    apply(&http).await;
     Ok(Json(shown(&entry)))
 }
 
@@ -74,8 +75,16 @@ pub(super) async fn remove(
     if !removed.map_err(documents::refused)? {
         return Err(ApiError::NOT_FOUND);
     }
-    http.node.denylist.refresh().await.map_err(documents::refused)?;
+    apply(&http).await;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Puts a committed change in force on this node. If that fails the change stands: the task that
+/// follows the list tries again within a second.
+async fn apply(http: &Http) {
+    if let Err(error) = http.node.denylist.refresh().await {
+        warn!(%error, "failed to reload the denylist after a change; trying again in a second");
+    }
 }
 
 fn validated(put: &Put, now: u64) -> Result<DenyUpdate, ApiError> {

@@ -6,7 +6,7 @@ use hyper::Request;
 use serde_json::{Value, json};
 use tokio::time;
 
-use super::harness::{PATIENCE, START, Server};
+use super::harness::{PATIENCE, START, Server, UNREADABLE_ENTRY};
 
 const HERE: &str = "203.0.113.7";
 const PATH: &str = "/v1/admin/denylist";
@@ -196,4 +196,27 @@ async fn a_list_that_is_full_takes_no_more_until_one_has_ended() {
     server.clock.advance(Duration::from_secs(10));
     put(&server, &entry).await.is(200);
     server.get_from("10.0.39.15", "/v1/policies/current").await.is_refused(403, "DENIED");
+}
+
+#[tokio::test]
+async fn a_committed_change_succeeds_though_the_list_cannot_be_read_again() {
+    let server = Server::start().await;
+    deny(&server, "198.51.100.99", None).await;
+    let url = format!("sqlite://{}", server.file().display());
+    let mut console = <sqlx::SqliteConnection as sqlx::Connection>::connect(&url).await.unwrap();
+    sqlx::raw_sql(UNREADABLE_ENTRY).execute(&mut console).await.unwrap();
+
+    deny(&server, HERE, None).await;
+    remove(&server, "198.51.100.99").await.is(204);
+    server.get_from(HERE, "/v1/policies/current").await.is(200);
+
+    let repair = "DELETE FROM denylist WHERE subject = '192.0.2.99'";
+    sqlx::raw_sql(repair).execute(&mut console).await.unwrap();
+    let caught_up = async {
+        while !server.node.denies_address(HERE.parse().unwrap()) {
+            time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    time::timeout(PATIENCE, caught_up).await.expect("the list is read again");
+    server.get_from("198.51.100.99", "/v1/policies/current").await.is(200);
 }

@@ -25,6 +25,10 @@ pub(crate) const START: u64 = 1_771_840_800;
 
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
 
+/// An entry that makes the denylist unreadable, while others can still be put: its reason is not UTF-8.
+pub(crate) const UNREADABLE_ENTRY: &str =
+    "INSERT INTO denylist VALUES ('192.0.2.99', CAST(x'ff' AS TEXT), NULL, 0, 'test')";
+
 /// Tests share two cores with the servers: nothing here is about being fast.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use headgate_testkit::{Postgres, require};
 use serde_json::{Value, json};
+use sqlx::{Connection as _, SqliteConnection};
 use tokio::time::timeout;
 
-use super::harness::{PATIENCE, Server};
+use super::harness::{PATIENCE, Server, UNREADABLE_ENTRY};
 
 const HINT: &str = "/v1/bootstrap/hints/latest";
 
@@ -40,6 +41,7 @@ async fn without_documents_it_runs_on_safe_defaults_and_is_well() {
     assert_eq!(health["status"], "ok");
     let expected = json!({"source": "safe_defaults", "version": null, "problem": "missing"});
     assert_eq!(health["services"]["relay"], expected);
+    assert_eq!(health["denylist"], "loaded");
     for _ in 0..30 {
         server.get_from("198.51.100.1", HINT).await.is(204);
     }
@@ -91,6 +93,7 @@ async fn while_the_database_is_away_it_starts_strict_and_goes_on_with_what_it_kn
     let health_now = health(&node).await;
     assert_eq!(health_now["status"], "degraded");
     assert_eq!(health_now["services"]["user-api"]["problem"], "unreadable");
+    assert_eq!(health_now["denylist"], "not_loaded");
     // Nobody knows whether logins are asked for: they are.
     node.get_from("198.51.100.1", HINT).await.is_refused(401, "AUTH_REQUIRED");
     let ada = node.client(1, "198.51.100.2").await;
@@ -104,6 +107,7 @@ async fn while_the_database_is_away_it_starts_strict_and_goes_on_with_what_it_kn
         }
     };
     timeout(PATIENCE, missing).await.unwrap();
+    assert_eq!(health(&node).await["denylist"], "loaded");
     node.get_from("198.51.100.1", HINT).await.is(204);
     let config = json!({"rate_limit": {"public_per_minute": 77}});
     node.configure("user-api", config).await;
@@ -148,4 +152,31 @@ async fn a_broken_document_changes_nothing_and_one_that_was_there_first_is_safe_
     assert_eq!(late.node.user_api.source().name(), "safe_defaults");
     assert_eq!(health(&late).await["status"], "degraded");
     late.get_from("198.51.100.1", HINT).await.is(204);
+}
+
+#[tokio::test]
+async fn a_node_that_could_not_read_the_denylist_is_degraded_until_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}/node.db", folder.path().display());
+    let first = Server::on(&url).await;
+    let mut console = SqliteConnection::connect(&url).await.unwrap();
+    sqlx::raw_sql(UNREADABLE_ENTRY).execute(&mut console).await.unwrap();
+
+    // The documents can be read, the denylist cannot.
+    let late = Server::on(&url).await;
+    let health_now = health(&late).await;
+    assert_eq!(
+        (&health_now["status"], &health_now["denylist"]),
+        (&json!("degraded"), &json!("not_loaded"))
+    );
+    assert_eq!(health(&first).await["status"], "ok", "it has the list of its start");
+
+    sqlx::raw_sql("DELETE FROM denylist").execute(&mut console).await.unwrap();
+    let loaded = async {
+        while health(&late).await["status"] != "ok" {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(PATIENCE, loaded).await.unwrap();
+    assert_eq!(health(&late).await["denylist"], "loaded");
 }
