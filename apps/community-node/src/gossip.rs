@@ -13,11 +13,13 @@
 //! |---|---|
 //! | `peer` | [`Peer`]: another node, and where it is |
 //! | `endpoint` | the node's own place in the network, and nothing beyond it |
+//! | `denied` | closes connections to and from peers that the operator denies |
 //! | `door` | how many connections peers may have |
 //! | `topics` | which topics are followed |
 //! | `topic` | one topic: what comes, and what goes out |
 //! | `ingest` | what becomes of a message |
 
+mod denied;
 mod door;
 mod endpoint;
 mod ingest;
@@ -55,10 +57,10 @@ pub async fn start(node: &Arc<Node>, relay: &Relay) -> io::Result<Gossip> {
     let Some(bind) = node.config.iroh_bind else {
         return Ok(Gossip(None));
     };
-    let endpoint = endpoint::bind(&node.config, bind).await?;
+    let endpoint = endpoint::bind(node, bind).await?;
     info!("Gossiping as {} at {:?}", endpoint.id(), endpoint.bound_sockets());
     let swarm = Swarm::builder().max_message_size(MAX_MESSAGE_BYTES).spawn(endpoint.clone());
-    let door = Door::new(node, swarm.clone());
+    let door = Door::new(swarm.clone());
     let router = Router::builder(endpoint).accept(iroh_gossip::ALPN, door).spawn();
     let ingest = Ingest::new(node, relay);
     let mut background = JoinSet::new();

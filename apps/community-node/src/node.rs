@@ -14,6 +14,7 @@ use headgate_persistence::{Database, QuotaDatabase};
 use headgate_service_config::{
     BootstrapDocument, Document, RelayDocument, Source, UserApiDocument, Watcher,
 };
+use nostr::key::PublicKey;
 use tokio::sync::watch;
 
 use crate::{config::Config, denylist::Denylist, metrics::Metrics};
@@ -62,6 +63,12 @@ impl Node {
     /// Whether the operator denies a public key, as 64 hexadecimal digits.
     pub fn denies_key(&self, key: &str) -> bool {
         self.denylist.denies_key(key, self.seconds())
+    }
+
+    /// Whether the operator denies the author of an event.
+    pub(crate) fn denies_author(&self, author: &PublicKey) -> bool {
+        // Most lists name no keys: then nothing is allocated for each event.
+        self.denylist.has_keys() && self.denies_key(&author.to_hex())
     }
 
     /// What each service runs on.

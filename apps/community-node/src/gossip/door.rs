@@ -9,21 +9,15 @@ use iroh::{
 };
 use iroh_gossip::net::Gossip as Swarm;
 
-use crate::Node;
-
 /// How many connections one peer may have, and all together: anybody can make itself a new id.
 const LIMITS: InFlightLimits = InFlightLimits::new(4, 256);
 
 /// What a peer is told that has to stay outside.
 const BUSY: VarInt = VarInt::from_u32(1);
 
-/// What a peer is told that the operator denies.
-const DENIED: VarInt = VarInt::from_u32(2);
-
 /// Lets peers in, as many as there is room for.
 #[derive(Clone)]
 pub(super) struct Door {
-    node: Arc<Node>,
     swarm: Swarm,
     open: Arc<InFlight>,
 }
@@ -31,8 +25,8 @@ pub(super) struct Door {
 // === impl Door ===
 
 impl Door {
-    pub(super) fn new(node: &Arc<Node>, swarm: Swarm) -> Self {
-        Self { node: Arc::clone(node), swarm, open: InFlight::new() }
+    pub(super) fn new(swarm: Swarm) -> Self {
+        Self { swarm, open: InFlight::new() }
     }
 }
 
@@ -44,10 +38,6 @@ impl fmt::Debug for Door {
 
 impl ProtocolHandler for Door {
     async fn accept(&self, connection: Connection) -> Result<(), AcceptError> {
-        if self.node.denies_key(&connection.remote_id().to_string()) {
-            connection.close(DENIED, b"denied");
-            return Ok(());
-        }
         let Ok(_permit) = self.open.acquire(connection.remote_id(), LIMITS) else {
             connection.close(BUSY, b"busy");
             return Ok(());

@@ -1,6 +1,6 @@
 //! The node's own place in the network.
 
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use iroh::{
     Endpoint, RelayMode, SecretKey,
@@ -8,11 +8,13 @@ use iroh::{
     endpoint::{PortmapperConfig, presets},
 };
 
-use crate::Config;
+use super::denied::DenyHook;
+use crate::Node;
 
 /// Binds to `address` and to nothing else. Nobody is asked where peers are, or told
 /// where this node is: it knows the peers of its configuration, and those that find it.
-pub(super) async fn bind(config: &Config, address: SocketAddr) -> io::Result<Endpoint> {
+pub(super) async fn bind(node: &Arc<Node>, address: SocketAddr) -> io::Result<Endpoint> {
+    let config = &node.config;
     let known = MemoryLookup::from_endpoint_info(config.peers.iter().map(|peer| peer.0.clone()));
     let mut builder = Endpoint::builder(presets::Minimal)
         .relay_mode(RelayMode::Disabled)
@@ -20,6 +22,7 @@ pub(super) async fn bind(config: &Config, address: SocketAddr) -> io::Result<End
         .clear_ip_transports()
         .clear_address_lookup()
         .address_lookup(known)
+        .hooks(DenyHook::new(node))
         .bind_addr(address)
         .map_err(io::Error::other)?;
     if let Some(secret) = &config.iroh_secret {

@@ -200,6 +200,10 @@ impl Connection {
         let wanting = self.subscriptions.wanting(published);
         let json = &published.event.json;
         let texts: Vec<_> = wanting.map(|id| Reply::Event(id.as_str(), json).text()).collect();
+        // The author may have been denied since it published this.
+        if !texts.is_empty() && self.relay.node.denies_author(published.event.author()) {
+            return Ok(());
+        }
         for text in texts {
             self.send(Message::text(text)).await?;
         }

@@ -123,21 +123,26 @@ impl Events {
         self.kept().contains(id)
     }
 
-    /// What is kept at `now` of the events that any of `queries` asks for.
-    pub(crate) async fn backfill(&self, queries: &[Query], now: Second) -> Backfill {
+    /// What is kept at `now` of the events that any of `queries` asks for, and that `is_shown`.
+    pub(crate) async fn backfill(
+        &self,
+        queries: &[Query],
+        now: Second,
+        is_shown: impl Fn(&VerifiedEvent) -> bool,
+    ) -> Backfill {
         let up_to = self.kept().last_number();
         let mut walk = Walk::new(queries, up_to, now);
-        while self.step(&mut walk) {
+        while self.step(&mut walk, &is_shown) {
             // Others have their turn between two steps.
             task::yield_now().await;
         }
         Backfill { events: walk.found(), up_to }
     }
 
-    fn step(&self, walk: &mut Walk<'_>) -> bool {
+    fn step(&self, walk: &mut Walk<'_>, is_shown: impl Fn(&VerifiedEvent) -> bool) -> bool {
         // The lock is let go before anything is compared.
         let seen = self.kept().step(walk);
-        walk.take(seen)
+        walk.take(seen, is_shown)
     }
 
     /// At most `limit` events that are kept, those that came last first.

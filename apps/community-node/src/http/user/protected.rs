@@ -129,7 +129,7 @@ fn results(limit: Option<usize>) -> Result<usize, ApiError> {
     Err(ApiError::invalid("INVALID_QUERY", format!("limit must be 1 to {MAX_RESULTS}")))
 }
 
-/// Shows the newest notes to `reader` while it wants more, beside the threads that answer requests.
+/// Shows the newest notes, but for those of denied authors, to `reader` while it wants more, beside the threads that answer requests.
 /// It is given what it has gathered so far, beginning with `gathered`.
 async fn read<T: Send + 'static>(
     http: &Http,
@@ -137,12 +137,13 @@ async fn read<T: Send + 'static>(
     mut reader: impl FnMut(&mut T, Note<'_>) -> bool + Send + 'static,
 ) -> Result<T, ApiError> {
     let turn = Arc::clone(&http.readers).acquire_owned().await.map_err(|_| ApiError::INTERNAL)?;
-    let (library, now) = (Arc::clone(&http.library), http.node.seconds());
+    let (library, node) = (Arc::clone(&http.library), Arc::clone(&http.node));
     let reading = task::spawn_blocking(move || {
         // Until it has read, though nobody may wait for it any more.
         let _turn = turn;
-        library.read(now, &mut |note| {
-            let more = reader(&mut gathered, note);
+        library.read(node.seconds(), &mut |note| {
+            // What a denied author published before stays, and is not shown.
+            let more = node.denies_author(note.author()) || reader(&mut gathered, note);
             if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         gathered

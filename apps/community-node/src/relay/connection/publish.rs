@@ -48,7 +48,7 @@ impl Connection {
 
     async fn publish(&mut self, event: VerifiedEvent) -> Result<(), Gone> {
         let (id, now) = (event.event.id, self.relay.node.seconds());
-        if self.relay.node.denies_key(&event.author().to_hex()) {
+        if self.relay.node.denies_author(event.author()) {
             self.relay.reject(Reason::Denied, Kind::Event);
             return self.reply(Reply::Ok(&id, false, DENIED)).await;
         }

@@ -8,6 +8,7 @@ use super::{Connection, Entry, Gone};
 use crate::{
     metrics::{Kind, Reason},
     relay::{
+        event::VerifiedEvent,
         filter::{Query, queries},
         frame::parts,
         reply::Reply,
@@ -81,7 +82,9 @@ impl Connection {
                 Entry::Dropped => return Ok(()),
             }
         }
-        let backfill = self.relay.events.backfill(&queries, self.relay.node.seconds()).await;
+        let node = &self.relay.node;
+        let is_shown = |event: &VerifiedEvent| !node.denies_author(event.author());
+        let backfill = self.relay.events.backfill(&queries, node.seconds(), is_shown).await;
         for published in &backfill.events {
             self.reply(Reply::Event(id.as_str(), &published.event.json)).await?;
         }

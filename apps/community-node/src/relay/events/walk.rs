@@ -7,6 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Published, kept::Newest};
 use crate::relay::{
+    event::VerifiedEvent,
     filter::{MAX_LIMIT, Query},
     second::Second,
 };
@@ -84,14 +85,20 @@ impl<'q> Walk<'q> {
         self.last = last.or(self.last.take());
     }
 
-    /// Takes what is asked for of the events of one step. Whether there may be more.
-    pub(super) fn take(&mut self, seen: Vec<Arc<Published>>) -> bool {
+    /// Takes what is asked for of the events of one step, but for those that are not to be shown.
+    /// Whether there may be more.
+    pub(super) fn take(
+        &mut self,
+        seen: Vec<Arc<Published>>,
+        is_shown: impl Fn(&VerifiedEvent) -> bool,
+    ) -> bool {
         let is_over = seen.is_empty() || self.visits == 0;
         let (up_to, now) = (self.up_to, self.now);
-        let is_shown = |published: &Arc<Published>| {
-            published.number <= up_to && !published.event.is_expired(now)
+        let is_found = |published: &Arc<Published>| {
+            let event = &published.event;
+            published.number <= up_to && !event.is_expired(now) && is_shown(event)
         };
-        for published in seen.into_iter().filter(is_shown) {
+        for published in seen.into_iter().filter(is_found) {
             let mut is_wanted = false;
             for wanted in self.queries.iter_mut().filter(|wanted| wanted.left > 0) {
                 if wanted.query.asks_for_kept(&published.event) {

@@ -2,7 +2,8 @@
 
 use futures_util::StreamExt as _;
 use iroh::{
-    Endpoint, RelayMode,
+    Endpoint, EndpointAddr, RelayMode,
+    address_lookup::memory::MemoryLookup,
     endpoint::{PortmapperConfig, presets},
     protocol::Router,
 };
@@ -22,16 +23,19 @@ pub(crate) struct TestPeer {
     router: Router,
     gossip: Gossip,
     topic: Option<(GossipSender, GossipReceiver)>,
+    lookup: MemoryLookup,
 }
 
 // === impl TestPeer ===
 
 impl TestPeer {
     pub(crate) async fn start() -> Self {
+        let lookup = MemoryLookup::new();
         let endpoint = Endpoint::builder(presets::Minimal)
             .relay_mode(RelayMode::Disabled)
             .portmapper_config(PortmapperConfig::Disabled)
             .clear_ip_transports()
+            .address_lookup(lookup.clone())
             .bind_addr("127.0.0.1:0")
             .unwrap()
             .bind()
@@ -39,7 +43,7 @@ impl TestPeer {
             .unwrap();
         let gossip = Gossip::builder().max_message_size(65_536).spawn(endpoint.clone());
         let router = Router::builder(endpoint).accept(iroh_gossip::ALPN, gossip.clone()).spawn();
-        Self { router, gossip, topic: None }
+        Self { router, gossip, topic: None, lookup }
     }
 
     /// Who it is.
@@ -63,6 +67,22 @@ impl TestPeer {
     pub(crate) async fn joined(&mut self) {
         let (_, receiver) = self.topic.as_mut().unwrap();
         time::timeout(SOON, receiver.joined()).await.expect("a neighbour comes").unwrap();
+    }
+
+    /// Waits until a neighbour has gone.
+    pub(crate) async fn left(&mut self) {
+        let (_, receiver) = self.topic.as_mut().unwrap();
+        let gone = async {
+            while !matches!(receiver.next().await.unwrap().unwrap(), Event::NeighborDown(_)) {}
+        };
+        time::timeout(SOON, gone).await.expect("the neighbour goes");
+    }
+
+    /// Joins those who follow the topic at a node.
+    pub(crate) async fn call(&mut self, topic: &str, node: EndpointAddr) {
+        self.lookup.add_endpoint_info(node.clone());
+        let topic = self.gossip.subscribe(topic_id(topic), vec![node.id]).await.unwrap();
+        self.topic = Some(topic.split());
     }
 
     /// Tells its neighbours, and nobody beyond.

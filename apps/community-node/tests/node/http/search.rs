@@ -1,6 +1,7 @@
 //! Searches find what the relay keeps.
 
 use futures_util::{SinkExt, StreamExt};
+use hyper::Request;
 use serde_json::{Value, json};
 use tokio_tungstenite::{connect_async, tungstenite::Message};
 
@@ -51,6 +52,26 @@ async fn searches_trends_and_trust_are_about_what_was_published() {
     assert_eq!(trends["items"], expected);
     let trust = ada.get(&format!("/v1/trust/{author}")).await.json();
     assert_eq!(trust, json!({"pubkey": author, "notes": 3, "reports": 0}));
+}
+
+#[tokio::test]
+async fn notes_of_a_denied_author_are_neither_found_nor_counted() {
+    let server = Server::start().await;
+    publish(&server, 7, &[("rust", "hello from a spammer")]).await;
+    publish(&server, 8, &[("rust", "hello")]).await;
+    let spammer = keys(7).public_key().to_hex();
+    let entry = json!({"subject": spammer, "reason": "spam"}).to_string();
+    server.admin(Request::put("/v1/admin/denylist"), &entry).await.is(200);
+
+    let ada = server.client(1, HERE).await;
+    let found = ada.get("/v1/search?q=hello").await.json();
+    let contents: Vec<_> =
+        found["items"].as_array().unwrap().iter().map(|item| &item["content"]).collect();
+    assert_eq!(contents, ["hello"]);
+    let trends = ada.get("/v1/trending").await.json();
+    assert_eq!(trends["items"], json!([{"topic": "rust", "notes": 1}]));
+    let trust = ada.get(&format!("/v1/trust/{spammer}")).await.json();
+    assert_eq!(trust["notes"], 0);
 }
 
 #[tokio::test]

@@ -1,13 +1,10 @@
 //! Whom the operator denies, on the relay.
 
-use headgate::Clock as _;
-use headgate_quota::Author;
-use headgate_service_config::DenyUpdate;
 use nostr_sdk::Keys;
 use serde_json::{Value, json};
 
 use super::{
-    harness::{Running, Start, note},
+    harness::{Running, Start, note, put_denied},
     wire::Wire,
 };
 
@@ -15,11 +12,7 @@ const DENIED: &str = "blocked: access is denied by the operator";
 
 /// Writes an entry as another node would, and waits until this one has found it.
 pub(crate) async fn deny(node: &Running, subject: &str) {
-    let update =
-        DenyUpdate { subject: subject.to_owned(), reason: "spam".to_owned(), expires_at: None };
-    let author =
-        Author { actor: "admin".to_owned(), request_id: "1".to_owned(), at: node.clock.now() };
-    node.node.database.denylist().put(&update, &author).await.unwrap();
+    put_denied(&node.node, subject).await;
     let loaded = node.node.database.denylist().load().await.unwrap().entries.len();
     node.counted(&format!("denylist_entries {loaded}")).await;
 }
@@ -66,4 +59,23 @@ async fn a_denied_key_neither_publishes_nor_signs_in_nor_stays() {
     let refused = wire.sign(&node, &keys, &challenge).await;
     assert_eq!((&refused[2], &refused[3]), (&json!(false), &json!(DENIED)));
     assert_eq!(wire.next().await, Value::Null);
+}
+
+#[tokio::test]
+async fn what_a_denied_author_published_before_is_shown_to_nobody() {
+    let node = Running::on(json!({})).await;
+    let (keys, other) = (Keys::generate(), Keys::generate());
+    let mut wire = Wire::open(&node).await;
+    let allowed = note(&other, "rust", "hello", node.now() - 60);
+    assert_eq!(wire.publish(&allowed).await[2], true);
+    for n in 0..3 {
+        let event = note(&keys, "rust", &format!("spam {n}"), node.now());
+        assert_eq!(wire.publish(&event).await[2], true);
+    }
+    assert_eq!(wire.ask("all", json!({"#t": ["rust"]})).await.len(), 4);
+
+    deny(&node, &keys.public_key().to_hex()).await;
+    assert_eq!(wire.ask("all", json!({"#t": ["rust"]})).await, [json!(allowed)]);
+    let newest = wire.ask("newest", json!({"#t": ["rust"], "limit": 1})).await;
+    assert_eq!(newest, [json!(allowed)], "what is not shown does not count");
 }

@@ -4,7 +4,8 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use headgate::{Clock as _, ManualClock, SystemClock, Timestamp};
 use headgate_community_node::{App, Config, Node, relay::Timing};
-use headgate_service_config::ServiceConfig;
+use headgate_quota::Author;
+use headgate_service_config::{DenyUpdate, ServiceConfig};
 use nostr_sdk::{Event, EventBuilder, Keys, Tag, Timestamp as At};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -28,6 +29,7 @@ pub(crate) struct Running {
 pub(crate) struct Start {
     variables: Vec<(String, String)>,
     timing: Timing,
+    denied: Option<String>,
 }
 
 // === impl Start ===
@@ -35,12 +37,17 @@ pub(crate) struct Start {
 impl Start {
     pub(crate) fn new() -> Self {
         let timing = Timing { tick: Duration::from_millis(20), ..Timing::default() };
-        Self { variables: Vec::new(), timing }
+        Self { variables: Vec::new(), timing, denied: None }
     }
 
     pub(crate) fn variable(mut self, name: &str, value: impl Into<String>) -> Self {
         self.variables.push((name.to_owned(), value.into()));
         self
+    }
+
+    /// With a denylist from the start.
+    pub(crate) fn denying(self, subject: String) -> Self {
+        Self { denied: Some(subject), ..self }
     }
 
     pub(crate) fn timing(self, change: impl FnOnce(Timing) -> Timing) -> Self {
@@ -56,6 +63,10 @@ impl Start {
         let config = Config::load(self.variables).unwrap();
         let app = App::build(config, clock.clone()).await.unwrap().relay_timing(self.timing);
         let node = Arc::clone(app.node());
+        if let Some(subject) = &self.denied {
+            put_denied(&node, subject).await;
+            node.denylist.refresh().await.unwrap();
+        }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -112,6 +123,15 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.served.abort();
     }
+}
+
+/// Writes an entry to the denylist as another node would.
+pub(crate) async fn put_denied(node: &Node, subject: &str) {
+    let update =
+        DenyUpdate { subject: subject.to_owned(), reason: "spam".to_owned(), expires_at: None };
+    let author =
+        Author { actor: "admin".to_owned(), request_id: "1".to_owned(), at: node.clock.now() };
+    node.database.denylist().put(&update, &author).await.unwrap();
 }
 
 fn put(node: &Node, version: &mut i64, mut document: Value) {

@@ -29,7 +29,7 @@ fn find(kept: &Kept, filters: &[&str]) -> Vec<String> {
     let mut walk = Walk::new(&queries, kept.last_number(), NOW);
     while {
         let seen = kept.step(&mut walk);
-        walk.take(seen)
+        walk.take(seen, |_| true)
     } {}
     let found = walk.found();
     found.iter().map(|published| published.event.event.content.clone()).collect()
@@ -112,7 +112,7 @@ fn a_walk_sees_each_event_once_and_ends_though_nothing_is_found() {
         loop {
             let step = kept.step(&mut walk);
             seen.extend(step.iter().map(|published| published.number));
-            if !walk.take(step) {
+            if !walk.take(step, |_| true) {
                 return (seen, walk.found().len());
             }
         }
@@ -137,7 +137,7 @@ fn what_is_published_during_a_walk_is_not_found_by_it() {
     keep(&mut kept, &["a"], NOW - 20, "meanwhile", NOW);
     let seen = kept.step(&mut walk);
     assert_eq!(seen.len(), 2);
-    walk.take(seen);
+    walk.take(seen, |_| true);
     assert_eq!(walk.found().len(), 1);
 }
 
@@ -212,7 +212,7 @@ fn what_has_expired_is_not_found_and_then_forgotten() {
     let found = |kept: &Kept, now| {
         let mut walk = Walk::new(&queries, kept.last_number(), now);
         let seen = kept.step(&mut walk);
-        walk.take(seen);
+        walk.take(seen, |_| true);
         walk.found().len()
     };
     assert_eq!((found(&kept, NOW), found(&kept, NOW + 1)), (2, 1));
