@@ -1,6 +1,7 @@
 //! One client: what it sends, and what it is answered.
 
 mod auth;
+mod fragmented;
 mod publish;
 mod subscribe;
 
@@ -139,7 +140,7 @@ impl Connection {
 
     async fn message(&mut self, message: Message) -> Result<(), Gone> {
         self.heard_at = Instant::now();
-        if !self.count_fragments().await? {
+        if !self.admits_fragments(&message).await? {
             return Ok(());
         }
         match message {
@@ -237,20 +238,6 @@ impl Connection {
             Entry::Refused(reason) => self.reply(Reply::Notice(&reason)).await.map(|()| true),
             Entry::Dropped => Ok(false),
         }
-    }
-
-    /// Counts the frames that a message came in beyond the first. Whether it is to be read.
-    async fn count_fragments(&mut self) -> Result<bool, Gone> {
-        for _ in 0..self.socket.get_mut().take_fragments() {
-            match self.enter(MessageKind::Other).await? {
-                Entry::Admitted => {}
-                Entry::Refused(reason) => {
-                    return self.reply(Reply::Notice(&reason)).await.map(|()| false);
-                }
-                Entry::Dropped => return Ok(false),
-            }
-        }
-        Ok(true)
     }
 
     /// Says why a frame makes no sense; too many of them end the connection.

@@ -106,7 +106,7 @@ impl Connection {
         self.admitted.authenticate(subject);
     }
 
-    async fn refuse_auth(&mut self, frame: &str, reason: &str) -> Result<(), Gone> {
+    pub(super) async fn refuse_auth(&mut self, frame: &str, reason: &str) -> Result<(), Gone> {
         self.auth_answer(frame, false, reason).await
     }
 

@@ -91,7 +91,7 @@ impl Connection {
     }
 
     /// Refuses an event by its id; without one it is no event at all.
-    async fn refuse_event(&mut self, frame: &str, reason: &str) -> Result<(), Gone> {
+    pub(super) async fn refuse_event(&mut self, frame: &str, reason: &str) -> Result<(), Gone> {
         let parts = parts(frame).unwrap_or_default();
         match parts.first().and_then(|event| claimed_id(event.get())) {
             Some(id) => self.reply(Reply::Ok(&id, false, reason)).await,

@@ -10,7 +10,7 @@ use crate::{
     relay::{
         event::VerifiedEvent,
         filter::{Query, queries},
-        frame::parts,
+        frame::{Parts, parts},
         reply::Reply,
         subscriptions::{MAX_BYTES, SubscriptionId},
     },
@@ -32,14 +32,13 @@ impl Connection {
             return Ok(());
         }
         // From here on the frame is read no further than each step needs.
+        if let Entry::Refused(reason) = entry {
+            return self.refuse_req(frame, &reason).await;
+        }
         let parts = parts(frame).unwrap_or_default();
-        let id = parts.first().and_then(|id| SubscriptionId::read(id.get()));
-        let Some(id) = id else {
+        let Some(id) = named(&parts) else {
             return self.nonsense(NO_NAME).await;
         };
-        if let Entry::Refused(reason) = entry {
-            return self.refuse_aloud(&id, &reason).await;
-        }
         if self.is_nobody() {
             self.relay.reject(Reason::Auth, Kind::Req);
             return self.refuse(&id, "auth-required: missing auth").await;
@@ -99,11 +98,19 @@ impl Connection {
             return Ok(());
         }
         let parts = parts(frame).unwrap_or_default();
-        match parts.first().and_then(|id| SubscriptionId::read(id.get())) {
+        match named(&parts) {
             Some(id) => {
                 self.subscriptions.close(&id);
                 Ok(())
             }
+            None => self.nonsense(NO_NAME).await,
+        }
+    }
+
+    /// Refuses a `REQ` by the name of its subscription; without one it is no `REQ` at all.
+    pub(super) async fn refuse_req(&mut self, frame: &str, reason: &str) -> Result<(), Gone> {
+        match named(&parts(frame).unwrap_or_default()) {
+            Some(id) => self.refuse_aloud(&id, reason).await,
             None => self.nonsense(NO_NAME).await,
         }
     }
@@ -119,4 +126,9 @@ impl Connection {
         self.subscriptions.close(id);
         self.reply(Reply::Closed(id.as_str(), reason)).await
     }
+}
+
+/// The name of the subscription that a `REQ` or a `CLOSE` is about.
+fn named(parts: &Parts<'_>) -> Option<SubscriptionId> {
+    parts.first().and_then(|id| SubscriptionId::read(id.get()))
 }
