@@ -301,9 +301,9 @@ const ACCEPTED: &[(&str, &[&str])] = &[
     ),
     (
         "domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 0}}]\n",
-        &["k nothing"],
+        &["k 0 (denies all)"],
     ),
-    ("domain: d\ndescriptors: [{key: k, rate_limit: {unit: day}}]\n", &["k nothing"]),
+    ("domain: d\ndescriptors: [{key: k, rate_limit: {unit: day}}]\n", &["k 0 (denies all)"]),
     (
         "domain: d
 descriptors:
