@@ -38,6 +38,8 @@ struct Choices {
     exact: HashMap<String, Entry>,
     /// Values with wildcards, in the order of the file.
     patterns: Vec<(Pattern, Entry)>,
+    /// Their places in `patterns`, by their texts.
+    places: HashMap<String, usize>,
     any: Option<Entry>,
 }
 
@@ -133,7 +135,8 @@ impl Choices {
     /// The value itself, else the first pattern that it matches, else whatever goes for all.
     fn choose(&self, value: &str) -> Option<&Entry> {
         let pattern = || {
-            let same = self.patterns.iter().find(|(pattern, _)| pattern.as_str() == value);
+            let same = if value.contains('*') { self.places.get(value) } else { None };
+            let same = same.map(|place| &self.patterns[*place]);
             same.or_else(|| self.patterns.iter().find(|(pattern, _)| pattern.matches(value)))
         };
         self.exact.get(value).or_else(|| Some(&pattern()?.1)).or(self.any.as_ref())
@@ -144,9 +147,8 @@ impl Choices {
         match Pattern::new(value) {
             _ if value.is_empty() => self.any.replace(entry).is_none(),
             Some(pattern) => {
-                let is_new = self.patterns.iter().all(|(other, _)| other.as_str() != value);
                 self.patterns.push((pattern, entry));
-                is_new
+                self.places.insert(value.to_owned(), self.patterns.len() - 1).is_none()
             }
             None => self.exact.insert(value.to_owned(), entry).is_none(),
         }

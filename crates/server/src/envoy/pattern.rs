@@ -1,7 +1,6 @@
 /// A value with wildcards: each `*` stands for any text, also none.
 #[derive(Debug)]
 pub(super) struct Pattern {
-    text: String,
     first: String,
     /// What stands between wildcards, in order.
     middle: Vec<String>,
@@ -16,16 +15,7 @@ impl Pattern {
             Some((middle, last)) => (middle.split('*').map(str::to_owned).collect(), last),
             None => (Vec::new(), rest),
         };
-        Some(Self {
-            text: value.to_owned(),
-            first: first.to_owned(),
-            middle,
-            last: last.to_owned(),
-        })
-    }
-
-    pub(super) fn as_str(&self) -> &str {
-        &self.text
+        Some(Self { first: first.to_owned(), middle, last: last.to_owned() })
     }
 
     pub(super) fn matches(&self, value: &str) -> bool {
