@@ -41,11 +41,17 @@ fn draft_version_03(verdict: &Verdict) -> Vec<HeaderValue> {
         // Writing to a text cannot fail.
         let _ = write!(policies, ", {};w={}", rate.requests, rate.window().as_secs());
         let name = status.rule.as_ref().map_or("", |rule| rule.name());
+        let name: String = name.chars().filter(|letter| is_quotable(*letter)).collect();
         if !name.is_empty() {
-            let _ = write!(policies, ";name=\"{}\"", name.replace('"', "'"));
+            let _ = write!(policies, ";name=\"{name}\"");
         }
     }
     of_status(status, policies).to_vec()
+}
+
+/// Whether a quoted string in a header can hold `letter` without an escape.
+const fn is_quotable(letter: char) -> bool {
+    matches!(letter, ' '..='~') && !matches!(letter, '"' | '\\')
 }
 
 fn rate(status: &Status) -> Option<Rate> {
@@ -62,4 +68,16 @@ fn of_status(status: &Status, limit: String) -> [HeaderValue; 3] {
 
 fn header(key: &str, value: String) -> HeaderValue {
     HeaderValue { key: key.to_owned(), value, ..HeaderValue::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_keep_only_letters_that_a_quoted_string_holds_as_they_are() {
+        let name = "per user/\u{e9}\"a\\b\r\nc~\u{7f}";
+        let kept: String = name.chars().filter(|letter| is_quotable(*letter)).collect();
+        assert_eq!(kept, "per user/abc~");
+    }
 }
