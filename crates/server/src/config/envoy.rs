@@ -100,12 +100,20 @@ impl EnvoyConfig {
         }
         let sources =
             [self.config_dir.is_some(), self.config_file.is_some(), self.xds.url.is_some()];
-        let sources = match sources.into_iter().filter(|given| *given).count() {
-            0 => Some("says what is limited: set it, or envoy.config_file, or envoy.xds.url"),
-            1 => None,
-            _ => {
-                Some("only one of envoy.config_dir, envoy.config_file and envoy.xds.url can be set")
-            }
+        let (key, sources) = match sources.into_iter().filter(|given| *given).count() {
+            0 => (
+                "envoy",
+                Some(
+                    "no configuration source: set envoy.config_dir, envoy.config_file or envoy.xds.url",
+                ),
+            ),
+            1 => ("envoy", None),
+            _ => (
+                "envoy.config_dir",
+                Some(
+                    "only one of envoy.config_dir, envoy.config_file and envoy.xds.url can be set",
+                ),
+            ),
         };
         let exposed = !server.grpc_address().ip().is_loopback() && self.auth.is_none();
         let exposed = exposed.then_some(
@@ -113,7 +121,7 @@ impl EnvoyConfig {
              authorization metadata, or off to answer everybody",
         );
         let told = |key, message: Option<&str>| message.map(|message| Problem::new(key, message));
-        [told("envoy.config_dir", sources), told("envoy.auth", exposed)]
+        [told(key, sources), told("envoy.auth", exposed)]
             .into_iter()
             .flatten()
             .chain(self.xds.contradictions())

@@ -211,7 +211,9 @@ fn drop_replaced(matched: &mut [Option<Matched>]) {
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
-    #[error("no rate limit configuration yet: the management server has sent none")]
+    #[error(
+        "no rate limit configuration yet: see envoy in /readyz, and check envoy.xds.url and envoy.xds.node_id"
+    )]
     NoConfiguration,
     #[error(transparent)]
     Batch(#[from] BatchError),

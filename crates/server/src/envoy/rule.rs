@@ -41,7 +41,7 @@ pub(super) enum Amount {
 #[derive(Debug)]
 pub(super) struct Counted {
     pub(super) rate: Rate,
-    /// Of a rate of nothing, one of 1: whether anybody wanted something.
+    /// A rate of 0 uses a counter of 1, which records the first denied request in the window.
     pub(super) limit: Limit,
     /// What its counters' names end with: another way of counting starts anew.
     pub(super) suffix: String,

@@ -56,7 +56,9 @@ pub(super) enum CallError {
         "the store of counters did not answer: the counter may or may not have been reset, ask again"
     )]
     ResetUnconfirmed(String),
-    #[error("no rate limit configuration yet: the management server has sent none")]
+    #[error(
+        "no rate limit configuration yet: see envoy in /readyz, and check envoy.xds.url and envoy.xds.node_id"
+    )]
     NotConfigured,
     #[error("internal error")]
     Internal(String),

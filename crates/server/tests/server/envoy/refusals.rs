@@ -77,7 +77,7 @@ fn other_machines_are_answered_only_by_a_choice_that_is_written_out() {
         assert!(load(&[&open[..], &[("envoy.auth", auth)]].concat()).is_ok());
     }
     let told = load(&[("envoy.enabled", "true")]).unwrap_err();
-    assert!(told.contains("envoy.config_dir: says what is limited"), "{told}");
+    assert!(told.contains("envoy: no configuration source: set envoy.config_dir, envoy.config_file or envoy.xds.url"), "{told}");
 }
 
 #[tokio::test]
