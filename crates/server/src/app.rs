@@ -222,7 +222,7 @@ impl App {
     /// Reads the files of Envoy's domains, or connects to their management server, at once when it is asked to, while
     /// the server runs.
     pub fn reload(&self) -> Reload {
-        Reload(self.envoy.as_ref().map(|configurator| Arc::clone(configurator.asked())))
+        Reload(self.envoy.as_ref().map(|configurator| Arc::clone(configurator.reload())))
     }
 
     /// The admin token, if it was made just now: nobody has seen it yet.

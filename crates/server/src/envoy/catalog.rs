@@ -19,8 +19,8 @@ pub(crate) struct EnvoyCatalog {
     domains: ArcSwapOption<Domains>,
     /// Why the last configuration is not in force, if it is not.
     refused: ArcSwapOption<String>,
-    /// Why there may be another one, if nobody can be asked.
-    away: ArcSwapOption<String>,
+    /// Reason the management server is unreachable, or has sent nothing on this connection.
+    unreachable: ArcSwapOption<String>,
     /// Whether the first configuration is still waited for.
     starting: watch::Sender<bool>,
 }
@@ -31,8 +31,8 @@ pub(crate) struct Reloader {
     source: Source,
     every: Duration,
     numbers: EnvoyNumbers,
-    /// Rings when the files are to be read at once.
-    asked: Arc<Notify>,
+    /// Makes it read the files at once.
+    reload: Arc<Notify>,
     /// What was read last, whether or not it is in force.
     seen: Vec<Text>,
     /// The files in force: one that does not change is not compiled again.
@@ -56,9 +56,9 @@ impl EnvoyCatalog {
         self.domains.load().is_none()
     }
 
-    /// Why the last configuration is not in force, or whether it is the last one is not known.
+    /// Reason the newest configuration is not in force, or is unknown.
     pub(crate) fn trouble(&self) -> Option<Arc<String>> {
-        self.refused.load_full().or_else(|| self.away.load_full())
+        self.refused.load_full().or_else(|| self.unreachable.load_full())
     }
 
     /// Whether readiness waits for the first configuration, now and later.
@@ -80,9 +80,9 @@ impl EnvoyCatalog {
         self.refused.load().is_some()
     }
 
-    /// Notes why nobody can be asked, or that somebody can.
-    pub(super) fn set_away(&self, reason: Option<String>) {
-        self.away.store(reason.map(Arc::new));
+    /// Sets or clears the reason the management server is unreachable.
+    pub(super) fn set_unreachable(&self, reason: Option<String>) {
+        self.unreachable.store(reason.map(Arc::new));
     }
 
     pub(super) fn replace(&self, domains: Domains, numbers: &EnvoyNumbers) {
@@ -91,6 +91,13 @@ impl EnvoyCatalog {
         });
         numbers.keep(&rules.collect());
         numbers.loaded(true);
+        let before = self.domains.load().as_ref().map_or(0, |domains| domains.len());
+        if before > 0 && domains.is_empty() {
+            warn!(
+                before,
+                "The new Envoy configuration has no domains: nothing is limited any more"
+            );
+        }
         info!(domains = domains.len(), "In force: {} Envoy domains", domains.len());
         self.refused.store(None);
         self.domains.store(Some(Arc::new(domains)));
@@ -125,13 +132,13 @@ impl Reloader {
         let seen = source.read()?;
         let compiled = source::compiled(&seen, &Compiled::new())?;
         catalog.replace(source::domains(&compiled)?, &numbers);
-        let asked = Arc::default();
-        Ok((Arc::clone(&catalog), Self { catalog, source, every, numbers, asked, seen, compiled }))
+        let reload = Arc::default();
+        Ok((Arc::clone(&catalog), Self { catalog, source, every, numbers, reload, seen, compiled }))
     }
 
-    /// Rings when the files are to be read at once.
-    pub(crate) const fn asked(&self) -> &Arc<Notify> {
-        &self.asked
+    /// Makes it read the files at once.
+    pub(crate) const fn reload(&self) -> &Arc<Notify> {
+        &self.reload
     }
 
     /// Goes on for as long as it is polled.
@@ -139,7 +146,7 @@ impl Reloader {
         loop {
             tokio::select! {
                 () = time::sleep(self.every) => {}
-                () = self.asked.notified() => {}
+                () = self.reload.notified() => {}
             }
             let source = self.source.clone();
             // A task that was told to stop reads nothing more.
@@ -184,6 +191,23 @@ mod tests {
     use prometheus::Registry;
 
     use super::*;
+
+    #[test]
+    fn a_configuration_that_removes_all_domains_is_logged_as_a_warning() {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let lines = tracing_subscriber::fmt().with_writer(log.reopen().unwrap()).finish();
+        let _capture = tracing::subscriber::set_default(lines);
+        let warned = || fs::read_to_string(log.path()).unwrap().contains("has no domains");
+        let numbers = EnvoyNumbers::new(&Registry::new()).unwrap();
+        let catalog = EnvoyCatalog::default();
+        catalog.replace(Domains::new(), &numbers);
+        let domain = source::domain(&("a.yaml".into(), "domain: a\ndescriptors: []".into()));
+        let some = Domains::from([("a".to_owned(), Arc::new(domain.unwrap()))]);
+        catalog.replace(some, &numbers);
+        assert!(!warned());
+        catalog.replace(Domains::new(), &numbers);
+        assert!(warned());
+    }
 
     #[test]
     fn a_file_that_does_not_change_is_not_compiled_again() {

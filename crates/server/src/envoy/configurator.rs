@@ -44,11 +44,11 @@ impl Configurator {
         Ok(Some((catalog, Self::Files(Box::new(reloader)))))
     }
 
-    /// Rings when the source is to be asked at once.
-    pub(crate) const fn asked(&self) -> &Arc<Notify> {
+    /// Makes it load the configuration at once.
+    pub(crate) const fn reload(&self) -> &Arc<Notify> {
         match self {
-            Self::Files(reloader) => reloader.asked(),
-            Self::Xds(client) => client.asked(),
+            Self::Files(reloader) => reloader.reload(),
+            Self::Xds(client) => client.reload(),
         }
     }
 

@@ -90,7 +90,7 @@ impl EnvoyNumbers {
         valid.set(1);
         let xds_connected = IntGauge::new(
             "headgate_envoy_xds_connected",
-            "Whether the management server of the Envoy configuration is connected: 1 or 0; 1 where there is none.",
+            "1 once the management server of the Envoy configuration has sent a response on the current connection, else 0; 1 where there is none.",
         )?;
         xds_connected.set(1);
         Ok(Self {
@@ -131,7 +131,7 @@ impl EnvoyNumbers {
         self.unmatched.inc();
     }
 
-    /// Notes whether the management server is connected.
+    /// Notes whether the management server has sent a response on the current connection.
     pub(crate) fn xds_connected(&self, connected: bool) {
         self.xds_connected.set(i64::from(connected));
     }

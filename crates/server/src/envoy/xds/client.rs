@@ -10,7 +10,7 @@ use tokio::{
         Notify,
         mpsc::{self, error::TrySendError},
     },
-    time,
+    task, time,
 };
 use tonic::{Code, Status};
 use tracing::{info, warn};
@@ -32,7 +32,7 @@ use super::{
 use crate::{
     backoff::Backoff,
     config::{XdsConfig, XdsUrl, shown},
-    envoy::catalog::EnvoyCatalog,
+    envoy::{catalog::EnvoyCatalog, source::Domains},
     metrics::EnvoyNumbers,
 };
 
@@ -42,19 +42,20 @@ pub(crate) struct XdsClient {
     config: XdsConfig,
     catalog: Arc<EnvoyCatalog>,
     numbers: EnvoyNumbers,
-    /// Rings when the server is to be connected to at once.
-    asked: Arc<Notify>,
+    /// Ends the pause before the next connection attempt.
+    reload: Arc<Notify>,
     /// The configuration in force.
     accepted: Option<Version>,
     /// The last one, if it is not.
     refused: Option<Version>,
 }
 
-/// A configuration, as it came.
+/// A configuration that the server sent.
 #[derive(PartialEq)]
 struct Version {
     name: String,
-    resources: Vec<Any>,
+    /// Sorted: servers send the same resources in any order.
+    resources: Arc<Vec<Any>>,
 }
 
 /// Why a stream ended.
@@ -64,7 +65,7 @@ enum StreamError {
     Channel(#[from] ChannelError),
     #[error("{}: {}", .0.code(), .0.message())]
     Status(Status),
-    #[error("the server ended the stream")]
+    #[error("the management server ended the stream: its log says why")]
     Ended,
     #[error("the server sent resources of the type {0}, which were not asked for")]
     WrongType(String),
@@ -75,7 +76,7 @@ enum StreamError {
 /// Answers that wait for the server to read them.
 const MAX_UNREAD: usize = 8;
 
-/// Some servers send a configuration that was refused again, at once and for ever: the answer takes so long.
+/// Delay of the answer to a configuration that was refused before: some servers resend it at once, forever.
 const REPEATED_REFUSAL_PAUSE: Duration = Duration::from_secs(2);
 
 /// The most that the server is told of a refusal.
@@ -92,17 +93,17 @@ impl XdsClient {
     ) -> (Arc<EnvoyCatalog>, Self) {
         let catalog = Arc::new(EnvoyCatalog::starting());
         let waits = format!("waiting for the first configuration from {url}");
-        catalog.set_away(Some(waits));
+        catalog.set_unreachable(Some(waits));
         numbers.xds_connected(false);
-        let (asked, accepted, refused) = (Arc::default(), None, None);
+        let (reload, accepted, refused) = (Arc::default(), None, None);
         let client =
-            Self { url, config, catalog: Arc::clone(&catalog), numbers, asked, accepted, refused };
+            Self { url, config, catalog: Arc::clone(&catalog), numbers, reload, accepted, refused };
         (catalog, client)
     }
 
-    /// Rings when the server is to be connected to at once.
-    pub(crate) const fn asked(&self) -> &Arc<Notify> {
-        &self.asked
+    /// Ends the pause before the next connection attempt.
+    pub(crate) const fn reload(&self) -> &Arc<Notify> {
+        &self.reload
     }
 
     /// Goes on for as long as it is polled.
@@ -129,7 +130,7 @@ impl XdsClient {
             self.note_loss(&error, pause);
             tokio::select! {
                 () = time::sleep(pause) => {}
-                () = self.asked.notified() => {}
+                () = self.reload.notified() => {}
             }
         }
     }
@@ -172,7 +173,14 @@ impl XdsClient {
     /// Puts a response in force, or refuses it.
     async fn answer(&mut self, response: DiscoveryResponse) -> DiscoveryRequest {
         let DiscoveryResponse { version_info, resources, nonce, .. } = response;
-        let error_detail = match self.take(Version { name: version_info, resources }).await {
+        let version = Version::new(version_info, resources);
+        let repeated = self.refused.as_ref() == Some(&version);
+        let taken = self.take(version).await;
+        self.note_response();
+        if repeated && taken.is_err() {
+            time::sleep(REPEATED_REFUSAL_PAUSE).await;
+        }
+        let error_detail = match taken {
             Ok(()) => None,
             Err(reason) => Some(rpc::Status {
                 code: Code::InvalidArgument.into(),
@@ -196,19 +204,15 @@ impl XdsClient {
             self.accepted = Some(version);
             return Ok(());
         }
-        match resource::domains(&version.resources) {
+        match compile(&version).await {
             Ok(domains) => {
                 info!(version = version.name, "Accepted the Envoy configuration of {}", self.url);
                 self.catalog.replace(domains, &self.numbers);
-                self.catalog.set_away(None);
                 self.refused = None;
                 self.accepted = Some(version);
                 Ok(())
             }
             Err(reason) => {
-                if self.refused.as_ref() == Some(&version) {
-                    time::sleep(REPEATED_REFUSAL_PAUSE).await;
-                }
                 let told = format!("version {} of {}: {reason}", shown(&version.name), self.url);
                 self.catalog.refuse(&told, &self.numbers);
                 self.refused = Some(version);
@@ -227,13 +231,24 @@ impl XdsClient {
     }
 
     fn note_connection(&self) {
+        let (url, node) = (&self.url, self.config.node_id.as_str());
+        info!(node, "Connected to the management server {url}");
+        let reason = format!(
+            "connected, no configuration for node {} yet: check envoy.xds.node_id",
+            shown(node)
+        );
+        let state = if self.catalog.is_empty() {
+            format!("waiting for the first configuration from {url}: {reason}")
+        } else {
+            format!("the last configuration from {url} stays in force: {reason}")
+        };
+        self.catalog.set_unreachable(Some(state));
+    }
+
+    /// A connection proves little: a proxy in between accepts it, too. A response proves that the server works.
+    fn note_response(&self) {
         self.numbers.xds_connected(true);
-        let node = self.config.node_id.as_str();
-        info!(node, "Connected to the management server {}", self.url);
-        self.catalog.set_away(self.catalog.is_empty().then(|| {
-            let url = &self.url;
-            format!("waiting for the first configuration from {url}: connected, it has sent none for node {node}")
-        }));
+        self.catalog.set_unreachable(None);
     }
 
     fn note_loss(&self, error: &StreamError, pause: Duration) {
@@ -245,8 +260,24 @@ impl XdsClient {
             format!("the management server {url} is away, the last configuration stays: {error}")
         };
         warn!(%error, ?pause, "Lost the management server {url}: trying again");
-        self.catalog.set_away(Some(state));
+        self.catalog.set_unreachable(Some(state));
     }
+}
+
+// === impl Version ===
+
+impl Version {
+    fn new(name: String, mut resources: Vec<Any>) -> Self {
+        resources.sort_unstable_by(|a, b| (&a.type_url, &a.value).cmp(&(&b.type_url, &b.value)));
+        Self { name, resources: Arc::new(resources) }
+    }
+}
+
+/// Compiles on a blocking thread: megabytes of descriptors would hold up requests.
+async fn compile(version: &Version) -> Result<Domains, String> {
+    let resources = Arc::clone(&version.resources);
+    let compiled = task::spawn_blocking(move || resource::domains(&resources)).await;
+    compiled.unwrap_or_else(|error| Err(format!("failed to compile the resources: {error}")))
 }
 
 fn shortened(mut text: String) -> String {
@@ -274,7 +305,7 @@ mod tests {
         let registry = Registry::new();
         let numbers = EnvoyNumbers::new(&registry).unwrap();
         let (_, client) = XdsClient::new(url_of_nobody(), XdsConfig::default(), numbers);
-        let asked = Arc::clone(client.asked());
+        let reload = Arc::clone(client.reload());
         let failures = || {
             let families = registry.gather();
             let failures =
@@ -287,11 +318,23 @@ mod tests {
                 while failures() < attempt {
                     time::sleep(Duration::from_millis(1)).await;
                 }
-                asked.notify_one();
+                reload.notify_one();
             }
         };
         time::timeout(Duration::from_secs(45), ten_attempts).await.expect("no pauses");
         running.abort();
+    }
+
+    /// go-control-plane keeps resources in a map, whose order changes with each response.
+    #[test]
+    fn the_order_of_resources_makes_no_difference() {
+        let any = |type_url: &str, value: u8| Any { type_url: type_url.into(), value: vec![value] };
+        let version = |resources: &[Any]| Version::new("1".to_owned(), resources.to_vec());
+        let (a, b, c) = (any("t", 1), any("t", 2), any("u", 1));
+        let sent = version(&[a.clone(), b.clone(), c.clone()]);
+        assert!(sent == version(&[c.clone(), b, a.clone()]));
+        assert!(sent != version(&[a.clone(), a, c]));
+        assert!(sent != Version::new("2".to_owned(), sent.resources.to_vec()));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(super) fn domains(resources: &[Any]) -> Result<Domains, String> {
     }
     let mut problems = Vec::new();
     let mut named = Vec::with_capacity(resources.len());
-    for (place, resource) in resources.iter().enumerate() {
+    for resource in resources {
         match decode(resource) {
             Ok(config) => {
                 let name = format!("resource {}", shown(&config.name));
@@ -44,7 +44,10 @@ pub(super) fn domains(resources: &[Any]) -> Result<Domains, String> {
                 named.push((name.clone(), Arc::new(compile(config, &mut wrong))));
                 problems.extend(wrong.into_iter().map(|problem| format!("{name}: {problem}")));
             }
-            Err(error) => problems.push(format!("resources[{place}]: {error}")),
+            Err(error) => {
+                // Its place would say little: servers send resources in any order.
+                problems.push(format!("a resource of {} bytes: {error}", resource.value.len()));
+            }
         }
     }
     if problems.is_empty() {
@@ -101,7 +104,7 @@ impl From<RateLimitPolicy> for RateLimitEntry {
     }
 }
 
-/// One that is not known is none.
+/// Returns `None` for an unknown unit.
 const fn unit(wire: RateLimitUnit) -> Option<Unit> {
     Some(match wire {
         RateLimitUnit::Unknown => return None,
@@ -224,8 +227,8 @@ descriptors:
             "resource \"two\": domain: expected a name that is not empty",
             "resource \"two\": descriptors[0].key: expected a key that is not empty",
             "resource \"two\": descriptors[1].rate_limit: unit is missing",
-            "resources[2]: expected the type type.googleapis.com/ratelimit.config",
-            "resources[3]: cannot be read",
+            "a resource of 0 bytes: expected the type type.googleapis.com/ratelimit.config",
+            "a resource of 1 bytes: cannot be read",
         ] {
             assert!(reason.contains(expected), "{expected}\n{reason}");
         }
