@@ -29,12 +29,12 @@ pub(crate) use self::subject::{Subject, SubjectError};
 /// How often the database is asked whether the list has changed.
 const POLL: Duration = Duration::from_secs(1);
 
-/// The denylist in force. Asking it waits for nobody.
+/// The denylist in use. A lookup never waits.
 #[derive(Debug)]
 pub struct Denylist {
     database: DenylistDatabase,
     current: watch::Sender<Compiled>,
-    /// Whoever reads later puts in force later: reads take turns.
+    /// Serialises reads of the database, so that an older list never replaces a newer one.
     reading: Mutex<()>,
     entries: IntGauge,
 }
@@ -42,7 +42,7 @@ pub struct Denylist {
 // === impl Denylist ===
 
 impl Denylist {
-    /// Denies nobody until the list was read; `entries` is how many it has.
+    /// An empty list until the first read; `entries` is the gauge of its size.
     pub(crate) fn new(database: DenylistDatabase, entries: IntGauge) -> Self {
         let current = watch::Sender::new(Compiled::default());
         Self { database, current, reading: Mutex::new(()), entries }
@@ -58,7 +58,7 @@ impl Denylist {
         self.current.borrow().denies_key(key, now)
     }
 
-    /// Returns whether the list was ever read. Until then nobody is denied.
+    /// Returns whether the list has been read. Until then it is empty.
     pub fn is_loaded(&self) -> bool {
         self.current.borrow().revision.is_some()
     }

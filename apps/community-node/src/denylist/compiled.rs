@@ -34,7 +34,7 @@ impl Compiled {
             if let Ok(subject) = entry.subject.parse() {
                 compiled.add(subject, end);
             } else {
-                // Somebody wrote it past the admin API. It may name somebody: the log does not.
+                // It was not written by the admin API. The log leaves it out: it may be an address or a key.
                 warn!("ignoring an entry of the denylist that has no valid subject");
             }
         }
