@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help run test bench check package fmt deps mutants
+.PHONY: help run test bench check docs package fmt deps mutants
 
 BENCH = --manifest-path bench/Cargo.toml
 
@@ -26,9 +26,12 @@ check: deps ## Check format, lints, docs, licences and advisories
 	cargo fmt $(BENCH) --check
 	cargo clippy --workspace --features kafka --all-targets --locked -- -D warnings
 	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo clippy $(BENCH) --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
+	scripts/docs
 	scripts/deny
 	scripts/package --no-verify --quiet
+
+docs: ## Build the docs site, with the Rust API beside it, in target/docs
+	scripts/docs
 
 package: ## Package the library crates, and build each from its package alone
 	scripts/package

@@ -8,6 +8,7 @@ mod config;
 mod crowded;
 mod degraded;
 mod deploy;
+mod docs;
 mod export;
 #[cfg(target_os = "linux")]
 mod file_size;

@@ -1,4 +1,4 @@
-//! The README's tour gives the answers that the README prints.
+//! The quick start prints what its commands answer.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -72,11 +72,11 @@ fn curl() -> Result<(), Skip> {
 }
 
 #[test]
-fn the_tour_is_true() {
+fn the_quick_start_is_true() {
     require!(curl());
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = fs::read_to_string(readme).unwrap();
-    let (before, after) = readme.split_once("start it again").expect("a second server");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/quick-start.md");
+    let page = fs::read_to_string(page).unwrap();
+    let (before, after) = page.split_once("start it again").expect("a second server");
     let limited = [
         ("HEADGATE__RATELIMIT__DEFAULT_LIMIT", "1"),
         ("HEADGATE__RATELIMIT__DEFAULT_WINDOW_SECONDS", "3600"),
