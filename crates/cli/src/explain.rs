@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::Args;
+use headgate_ratelimit::Window;
 use serde::Deserialize;
 
 use crate::{
@@ -13,7 +14,6 @@ use crate::{
     failure::Failure,
     moment::Moment,
     table::{Column, Table},
-    window::Window,
 };
 
 /// Show which rules match a subject, and why.
@@ -74,7 +74,7 @@ impl Explanation {
                 if rule.applies { "yes" } else { "no" }.to_owned(),
                 rule.rule_id.unwrap_or_else(|| "-".to_owned()),
                 rule.rule_name,
-                format!("{}/{}", rule.limit, Window(rule.window_seconds)),
+                format!("{}/{}", rule.limit, Window::from_secs(rule.window_seconds)),
                 rule.algorithm,
                 or_dash(rule.used),
                 or_dash(rule.remaining),

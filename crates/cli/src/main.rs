@@ -18,7 +18,6 @@ mod rules;
 mod serve;
 mod table;
 mod usage;
-mod window;
 mod yaml;
 
 use std::{io::Write, process::ExitCode};

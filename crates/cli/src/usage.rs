@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use headgate_ratelimit::Window;
 use serde::Deserialize;
 
 use crate::{
@@ -10,7 +11,6 @@ use crate::{
     failure::Failure,
     moment::Moment,
     table,
-    window::Window,
 };
 
 /// Show how much of a rule's allowance is used.
@@ -81,7 +81,7 @@ impl Standing {
         vec![
             ("rule", self.rule_id),
             ("name", self.rule_name),
-            ("limit", format!("{}/{}", self.limit, Window(self.window_seconds))),
+            ("limit", format!("{}/{}", self.limit, Window::from_secs(self.window_seconds))),
             ("algorithm", self.algorithm),
             ("enabled", if self.enabled { "yes" } else { "no" }.to_owned()),
             ("used", self.used.map_or_else(unknown, |used| used.to_string())),

@@ -10,6 +10,7 @@
 //! | [`repository`], [`audit`] | what is asked of whoever keeps rules, and the record of changes |
 //! | [`usecase`] | what callers do: check, look at usage, reset, explain, manage rules |
 //! | [`tally`] | how often each rule admitted and denied |
+//! | [`window`] | the text form of a window: `60s`, `1m`, `1h` |
 
 pub mod audit;
 pub mod catalog;
@@ -23,6 +24,7 @@ pub mod scope;
 pub mod snapshot;
 pub mod tally;
 pub mod usecase;
+pub mod window;
 
 pub use audit::{AuditEntry, AuditFilter, AuditLog};
 pub use catalog::{Catalog, Refreshed};
@@ -35,3 +37,4 @@ pub use repository::{RateLimitRuleRepository, RepositoryError, RuleChange, RuleD
 pub use rule::{RateLimitRule, RuleId, RuleSpec};
 pub use scope::{Scope, UnknownScope};
 pub use snapshot::{Defaults, Level, Matched, Snapshot};
+pub use window::{InvalidWindow, Window};

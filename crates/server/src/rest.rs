@@ -29,7 +29,6 @@ mod surface;
 mod text;
 mod time;
 mod usage;
-pub(crate) mod window;
 
 use std::sync::Arc;
 

@@ -1,14 +1,12 @@
 //! `headgate rules create` and `headgate rules update`
 
 use clap::{Args, ValueEnum};
+use headgate_ratelimit::Window;
 use reqwest::{Method, header::ETAG};
 use serde_json::{Map, Value, json};
 
 use super::{PATH, Rule};
-use crate::{
-    client::{Client, ClientError, Reply},
-    window::Window,
-};
+use crate::client::{Client, ClientError, Reply};
 
 /// Make a rule.
 #[derive(Debug, Args)]
@@ -119,7 +117,7 @@ impl Wanted {
             ("scope", self.scope.map(Value::from)),
             ("identifier_pattern", self.pattern.map(Value::from)),
             ("limit", self.limit.map(Value::from)),
-            ("window_seconds", self.window.map(|window| Value::from(window.0))),
+            ("window_seconds", self.window.map(|window| Value::from(window.seconds()))),
             ("name", self.name.map(Value::from)),
             ("algorithm", self.algorithm.map(Value::from)),
             ("burst", self.burst.map(Value::from)),

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use headgate_ratelimit::Window;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -12,7 +13,6 @@ use crate::{
     failure::Failure,
     output::Output,
     table::{Column, Table},
-    window::Window,
 };
 
 /// Show all rules.
@@ -131,7 +131,7 @@ fn write(rules: &[Rule], out: &mut dyn Write) -> io::Result<()> {
             id.clone(),
             spec.key(),
             spec.limit.to_string(),
-            Window(spec.window_seconds).to_string(),
+            Window::from_secs(spec.window_seconds).to_string(),
             spec.algorithm.clone(),
             if spec.enabled { "yes" } else { "no" }.to_owned(),
             spec.name.clone().unwrap_or_default(),

@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
+use headgate_ratelimit::Window;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::rule::{Rule, Spec};
-use crate::{change, window::Window};
+use crate::change;
 
 /// What changes so that the rules are those of a list.
 #[derive(Debug, Deserialize)]
@@ -72,6 +73,6 @@ impl Updated {
         let window = self.after.get("window_seconds").and_then(Value::as_u64).unwrap_or_default();
         let (scope, pattern) = (text("scope"), text("identifier_pattern"));
         let changes = change::between(&self.before, &self.after);
-        format!("{scope}:{pattern} {}: {changes}", Window(window))
+        format!("{scope}:{pattern} {}: {changes}", Window::from_secs(window))
     }
 }

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use headgate_ratelimit::Window;
 use serde::{Deserialize, Serialize};
-
-use crate::window::Window;
 
 /// A rule that exists.
 #[derive(Debug, Deserialize)]
@@ -42,7 +41,7 @@ impl Rule {
     pub(super) fn fields(self) -> Vec<(&'static str, String)> {
         let Self { id, spec, created_at, updated_at } = self;
         let key = spec.key();
-        let window = Window(spec.window_seconds);
+        let window = Window::from_secs(spec.window_seconds);
         let mut fields = vec![("id", id)];
         fields.extend(spec.name.map(|name| ("name", name)));
         fields.extend([
@@ -74,7 +73,7 @@ impl Spec {
 /// In one line: what it limits, and whatever is not as usual.
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}/{}", self.key(), self.limit, Window(self.window_seconds))?;
+        write!(f, "{} {}/{}", self.key(), self.limit, Window::from_secs(self.window_seconds))?;
         if self.algorithm != USUAL_ALGORITHM {
             write!(f, ", {}", self.algorithm)?;
         }

@@ -178,7 +178,7 @@ fn wrong_usage_is_told_before_anybody_is_asked() {
         (&["create", "--scope", "user"][..], "--pattern <PATTERN>"),
         (
             &["create", "--scope", "user", "--pattern", "*", "--limit", "1", "--window", "1d"],
-            "expected a time such as 60s",
+            "window must be written like 60s",
         ),
         (
             &["create", "--scope", "user", "--pattern", "*", "--limit", "many", "--window", "1h"],

@@ -1,8 +1,8 @@
 use headgate::Limit;
+use headgate_ratelimit::Window;
 use serde::Deserialize;
 
 use super::problem::shown;
-use crate::rest::window;
 
 /// A window of whole seconds, written `60`, `60s`, `1m` or `1h`.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -27,7 +27,8 @@ impl TryFrom<String> for WindowSize {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        let seconds = window::seconds(&text).ok().filter(|seconds| *seconds <= Self::MAX);
+        let seconds =
+            text.parse().ok().map(Window::seconds).filter(|seconds| *seconds <= Self::MAX);
         seconds.map(Self).ok_or_else(|| {
             format!(
                 "expected a window of up to {} seconds such as 60, 60s, 1m or 1h, got {}",

@@ -2,7 +2,7 @@
 
 use headgate::{Cost, Decision};
 use headgate_ratelimit::{
-    Scope,
+    Scope, Window,
     usecase::{CheckError, Question, Verdict, check::Asked},
 };
 
@@ -12,7 +12,7 @@ use super::{
     proto::{CheckRateLimitRequest, CheckRateLimitResponse},
     rules, subject,
 };
-use crate::{reason::Reason, rest::window, services::Services};
+use crate::{reason::Reason, services::Services};
 
 pub(super) async fn check(
     services: &Services,
@@ -85,7 +85,10 @@ fn window(text: &str) -> Result<Option<u64>, Violation> {
     if text.is_empty() {
         return Ok(None);
     }
-    window::seconds(text).map(Some).map_err(|error| Violation::new("window", error.to_string()))
+    match text.parse::<Window>() {
+        Ok(window) => Ok(Some(window.seconds())),
+        Err(error) => Err(Violation::new("window", error.to_string())),
+    }
 }
 
 fn answer(question: &Question<'_>, verdict: &Verdict) -> CheckRateLimitResponse {

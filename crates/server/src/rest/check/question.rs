@@ -2,7 +2,7 @@
 
 use headgate::{Cost, Key};
 use headgate_ratelimit::{
-    Scope, UnknownScope,
+    InvalidWindow, Scope, UnknownScope, Window,
     usecase::{Question, check::Asked},
 };
 use serde::Deserialize;
@@ -12,7 +12,6 @@ use crate::rest::{
     error::{ApiError, Detail},
     field::Field,
     json::WireObject,
-    window::{self, NotAWindow},
 };
 
 /// Whether a subject may go on.
@@ -77,12 +76,12 @@ impl WireQuestion<'_> {
     fn asked(&self) -> Result<Asked, String> {
         match &self.window {
             Field::Missing | Field::Null => Ok(Asked::Matching),
-            Field::Text(text) => match window::seconds(text) {
-                Ok(seconds) => Ok(Asked::Window(seconds)),
+            Field::Text(text) => match text.parse::<Window>() {
+                Ok(window) => Ok(Asked::Window(window.seconds())),
                 Err(error) => Err(error.to_string()),
             },
             Field::Number(seconds) if *seconds > 0 => Ok(Asked::Window(seconds.unsigned_abs())),
-            _ => Err(NotAWindow.to_string()),
+            _ => Err(InvalidWindow.to_string()),
         }
     }
 
