@@ -14,18 +14,16 @@
 //! | `services`, `quotas`, `resets` | what every surface is made of |
 //! | `auth` | who may do what |
 //! | `events` | tells others what happened to quotas: Kafka, webhooks |
-//! | `backoff` | how long to leave somebody alone who keeps failing |
 //! | `scheduler`, `cron` | closes quota periods, and when |
 //! | `refresher` | keeps the rules and policies in force those that the database holds |
 //! | `stores` | who keeps the counters, and who answers when that fails |
 //! | `metrics` | what is counted |
-//! | `masked`, `outage_log` | keys as the log shows them, and outages without a line for each answer |
+//! | `masked` | keys as the log shows them |
 //! | `workers` | the threads that connections live on |
 
 pub mod app;
 mod area;
 mod auth;
-mod backoff;
 mod clients;
 pub mod config;
 mod console;
@@ -36,7 +34,6 @@ mod grpc;
 mod in_time;
 mod masked;
 mod metrics;
-mod outage_log;
 mod quotas;
 mod reason;
 mod refresher;

@@ -4,7 +4,6 @@
 mod calls;
 mod checks;
 mod connections;
-mod degraded;
 mod envoy;
 mod events;
 mod keyed;

@@ -17,6 +17,7 @@ use headgate_ratelimit::{
         LimitKeys, ManageRules, Question, ResetLimit, Verdict,
     },
 };
+use headgate_resilience::OutageLog;
 use headgate_service_config::ServiceConfigRepository;
 use tokio::sync::Semaphore;
 use tracing::{debug, warn};
@@ -30,7 +31,6 @@ use crate::{
     grpc::EnvoySurface,
     masked::Masked,
     metrics::{Metrics, MetricsText},
-    outage_log::OutageLog,
     quotas::QuotaServices,
     stores::{Probe, StoreKind},
     telemetry::{Span, Tracer},

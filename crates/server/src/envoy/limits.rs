@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use headgate::{Degraded, FailMode, Limiter, Outcome};
+use headgate_resilience::OutageLog;
 use tokio::sync::watch;
 use tracing::warn;
 
@@ -12,7 +13,7 @@ use super::{
     question::Question,
     verdict::Verdict,
 };
-use crate::{config::DeniedConsumes, metrics::EnvoyNumbers, outage_log::OutageLog};
+use crate::{config::DeniedConsumes, metrics::EnvoyNumbers};
 
 /// How much of a domain's name a log line shows.
 const MAX_DOMAIN_CHARS: usize = 64;

@@ -1,10 +1,10 @@
 use std::collections::HashSet;
 
 use headgate_quota::{LoggedEvent, Subject};
+use headgate_resilience::Backoff;
 use tokio::time::Instant;
 
 use super::round::Round;
-use crate::backoff::Backoff;
 
 /// One way through the log, from the oldest event that a sink does not have to the newest. A subject one
 /// of whose events is refused is held up until the next pass; the others are not.
@@ -55,7 +55,7 @@ impl Pass {
             *self = Self::default();
             return None;
         }
-        let again_at = self.again_at.unwrap_or_else(|| Instant::now() + self.backoff.next());
+        let again_at = self.again_at.unwrap_or_else(|| Instant::now() + self.backoff.next_pause());
         self.again_at = Some(again_at);
         Some(again_at)
     }

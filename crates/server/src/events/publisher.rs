@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use headgate::Clock;
 use headgate_quota::{Leadership, QuotaEventLog, RepositoryError};
+use headgate_resilience::Backoff;
 use thiserror::Error;
 use tokio::{
     sync::watch,
@@ -17,10 +18,7 @@ use super::{
     round::{self, Round},
     sink::{DeliveryError, Sink},
 };
-use crate::{
-    backoff::Backoff,
-    metrics::{EventNumbers, SinkNumbers},
-};
+use crate::metrics::{EventNumbers, SinkNumbers};
 
 /// Delivers events to one sink for as long as no other replica does: what it does not have, the
 /// oldest first.
@@ -182,7 +180,7 @@ impl Publisher {
             warn!(sink, %trouble, "Cannot deliver events to {sink}: they wait in the database");
         }
         self.pass.begin();
-        self.backoff.next()
+        self.backoff.next_pause()
     }
 
     async fn pause(&mut self, pause: Duration) {

@@ -1,13 +1,10 @@
 use std::time::Duration;
 
 use headgate::{Decision, Degraded, Source};
+use headgate_resilience::{ByCause, REASON};
 use prometheus::{Error, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry};
 
-use super::{
-    degraded::{ByCause, REASON},
-    registered,
-    totals::Totals,
-};
+use super::{registered, totals::Totals};
 
 /// Seconds, from what memory takes to what a time-out takes.
 pub(super) const BUCKETS: [f64; 16] = [

@@ -4,13 +4,10 @@ use std::{
 };
 
 use headgate::Degraded;
+use headgate_resilience::{ByCause, REASON};
 use prometheus::{Error, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
-use super::{
-    Totals,
-    degraded::{ByCause, REASON},
-    registered,
-};
+use super::{Totals, registered};
 use crate::envoy::Status;
 
 /// What Envoy was answered. Values that callers sent are labels only where the operator asked for it, and only so many.

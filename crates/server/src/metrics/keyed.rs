@@ -2,16 +2,12 @@ use std::time::Duration;
 
 use headgate::Decision;
 use headgate_ratelimit::{KeyedAlgorithm, PerAlgorithm};
+use headgate_resilience::{ByCause, REASON};
 use prometheus::{
     Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
 };
 
-use super::{
-    checks::BUCKETS,
-    degraded::{ByCause, REASON},
-    registered,
-    totals::Totals,
-};
+use super::{checks::BUCKETS, registered, totals::Totals};
 
 /// What was decided about keys, and how fast. Each series is looked up once, when the server starts.
 pub(crate) struct Keyed(PerAlgorithm<Series>);

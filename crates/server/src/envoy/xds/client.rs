@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::stream;
+use headgate_resilience::Backoff;
 use prost_types::Any;
 use thiserror::Error;
 use tokio::{
@@ -30,7 +31,6 @@ use super::{
     resource::{self, TYPE_URL},
 };
 use crate::{
-    backoff::Backoff,
     config::{XdsConfig, XdsUrl, shown},
     envoy::{catalog::EnvoyCatalog, source::Domains},
     metrics::EnvoyNumbers,
@@ -126,7 +126,7 @@ impl XdsClient {
         let mut backoff = Backoff::default();
         loop {
             let Err(error) = self.follow(&mut backoff).await;
-            let pause = backoff.next();
+            let pause = backoff.next_pause();
             self.note_loss(&error, pause);
             tokio::select! {
                 () = time::sleep(pause) => {}

@@ -1,0 +1,17 @@
+//! Helpers for dependencies that fail.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `backoff` | the pause before the next retry: exponential, with jitter |
+//! | `outage_log` | throttles warnings about degraded answers |
+//! | `by_cause` | counters of degraded answers, one per cause |
+
+mod backoff;
+mod by_cause;
+mod outage_log;
+
+pub use self::{
+    backoff::Backoff,
+    by_cause::{ByCause, REASON},
+    outage_log::OutageLog,
+};
