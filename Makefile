@@ -26,6 +26,7 @@ check: deps ## Check format, lints, docs, licences and advisories
 	cargo fmt $(BENCH) --check
 	cargo clippy --workspace --features kafka --all-targets --locked -- -D warnings
 	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo clippy $(BENCH) --all-targets --locked -- -D warnings
+	scripts/plots --check
 	scripts/docs
 	scripts/deny
 	scripts/package --no-verify --quiet
