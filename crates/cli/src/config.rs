@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use headgate_server::ConfigError;
+use headgate_config::ConfigError;
 use serde_json::json;
 
 use crate::{environment::variables, failure::Failure, output::Output};
@@ -74,12 +74,12 @@ fn told(error: &ConfigError) -> Vec<String> {
 
 fn print(file: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
     let config = headgate_server::Config::load(file, variables())?;
-    let shown = config.shown();
+    let printed = config.printed();
     let mut out = io::stdout().lock();
     match output {
-        Output::Table => write!(out, "{shown}")?,
+        Output::Table => write!(out, "{printed}")?,
         Output::Json => {
-            serde_json::to_writer(&mut out, &shown).map_err(io::Error::from)?;
+            serde_json::to_writer(&mut out, &printed).map_err(io::Error::from)?;
             writeln!(out)?;
         }
     }

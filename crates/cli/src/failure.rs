@@ -1,6 +1,6 @@
 use std::io;
 
-use headgate_server::ConfigError;
+use headgate_config::ConfigError;
 use thiserror::Error;
 
 use crate::{client::ClientError, import::ImportError, rules::FileError, serve::ServeError};

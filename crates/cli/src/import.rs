@@ -8,10 +8,8 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use headgate_server::{
-    config::Problem,
-    envoy::{self, Conversion, Converted, Understood},
-};
+use headgate_config::Problem;
+use headgate_server::envoy::{self, Conversion, Converted, Understood};
 use thiserror::Error;
 
 use crate::{

@@ -10,9 +10,10 @@ use std::{
 };
 
 use clap::Args;
+use headgate_config::ConfigError;
 use headgate_serve::signals::{self, Stop};
 use headgate_server::{
-    App, BuildError, Config, ConfigError, Drain, Listeners, Reload,
+    App, BuildError, Config, Drain, Listeners, Reload,
     telemetry::{self, TelemetryError},
 };
 use thiserror::Error;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use headgate::{Clock, LimitError, Limiter, SystemClock};
+use headgate_config::{ConfigError, Problem};
 use headgate_persistence::Database;
 use headgate_quota::QuotaLedger;
 use headgate_ratelimit::{
@@ -27,7 +28,7 @@ use tracing::{info, warn};
 use crate::{
     auth::Auth,
     clients::Clients,
-    config::{AuthMode, Config, ConfigError, Problem},
+    config::{AuthMode, Config},
     console::{Console, pulse},
     envoy::{Configurator, EnvoyLimits, Settings},
     events::{EventTasks, Events},

@@ -19,9 +19,10 @@ mod tokens;
 use std::{sync::Arc, time::Duration};
 
 use headgate::{Clock, Timestamp};
+use headgate_config::Problem;
 
 use self::{claims::Expected, error::Refusal, fetch::Source, jwks::Jwks, jwt::Jwt, tokens::Tokens};
-use crate::config::{AuthConfig, AuthMode, Problem};
+use crate::config::{AuthConfig, AuthMode};
 
 pub(crate) use self::{action::Action, actor::Actor, error::AuthError};
 pub use self::{admin_token::AdminToken, role::Role};

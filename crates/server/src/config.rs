@@ -1,52 +1,39 @@
-//! What the operator decided: a YAML file, overridden by the environment, read and checked as a
+//! The server's configuration: a YAML file, overridden by the environment, read and validated as a
 //! whole before anything starts.
 //!
-//! Each section owns its keys in a file of its own. Values stay text until the key that
-//! wants them is known, so that `0.10` is a version where a text is wanted and the environment,
-//! which knows only text, can say anything the file can.
+//! Each section has a file of its own. How files and variables become values, and how problems are
+//! reported, is `headgate-config`.
 
 mod app;
 mod audit;
 mod auth;
-mod bounded;
 mod console;
 mod database;
-mod de;
-mod document;
-mod duration;
-mod environment;
 mod envoy;
 mod housekeeping;
 mod kafka;
 mod memory;
 mod observability;
-mod print;
-mod problem;
 mod quota;
 mod rate_limiter;
 mod ratelimit;
 mod redis;
-mod secret;
-mod sections;
 mod server;
-mod tree;
 mod webhooks;
 mod window;
 mod xds;
-mod yaml;
 
 use std::path::Path;
 
+use headgate_config::{ConfigError, Print, Printed, Problem, Schema, SectionList, print_sections};
 use serde::Deserialize;
 
 pub use self::{
     app::AppConfig,
     audit::AuditConfig,
     auth::{AuthConfig, AuthMode, JwksUrl, Role, TokenConfig},
-    bounded::Bounded,
     console::{ConsoleConfig, OidcConfig},
     database::DatabaseConfig,
-    duration::Stretch,
     envoy::{DeniedConsumes, EnvoyAuth, EnvoyConfig, ResponseHeaders},
     housekeeping::{ResetSchedule, RetentionConfig, Schedule},
     kafka::{Broker, KafkaConfig, SaslMechanism, SecurityProtocol, Topic},
@@ -55,8 +42,6 @@ pub use self::{
         Endpoint, Fraction, LogConfig, LogFormat, LogLevel, MetricsConfig, MetricsPath,
         ObservabilityConfig, TraceConfig,
     },
-    print::Shown,
-    problem::{ConfigError, Problem},
     quota::{KeyPrefix, QuotaConfig},
     rate_limiter::{
         AlgorithmName, FailModeName, LeakyBucketConfig, LeakyBucketOverride, OverrideConfig,
@@ -65,71 +50,101 @@ pub use self::{
     },
     ratelimit::RateLimitConfig,
     redis::RedisConfig,
-    secret::Secret,
     server::{ForwardedByName, Host, ServerConfig, TrustedProxy},
     webhooks::{EventName, WebhookConfig, WebhookUrl},
     window::WindowSize,
     xds::{NodeId, XdsConfig, XdsUrl},
 };
 
-pub(crate) use self::{de::TYPED, document::Document, problem::shown};
+/// What the keys need beyond their types.
+const SCHEMA: Schema = Schema {
+    variable_prefix: "HEADGATE__",
+    secrets: &[
+        "database.url",
+        "database.password",
+        "redis.url",
+        "redis.urls",
+        "redis.password",
+        "redis.ca",
+        "redis.cert",
+        "redis.key",
+        "kafka.username",
+        "kafka.password",
+    ],
+    section_lists: &[
+        SectionList {
+            key: "auth.tokens",
+            example: "[{name: ci, role: sys_operator, token_file: /run/secrets/ci}]",
+            secret: Some("token"),
+        },
+        SectionList {
+            key: "rate_limiter.overrides",
+            example: "[{prefix: 'api_key:', token_bucket: {capacity: 1000, refill_rate: 100}}]",
+            secret: None,
+        },
+        SectionList {
+            key: "webhooks",
+            example: "[{url: 'https://alerts.example/quota', secret_file: /run/secrets/webhook}]",
+            secret: Some("secret"),
+        },
+    ],
+};
 
-/// Everything that can be configured. The default needs no file: loopback, in memory.
+/// The whole configuration. The default needs no file: it listens on loopback and stores in memory.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct Config {
-    /// `app`: who this is, for those who look at several.
+    /// `app`: name, version and environment of this deployment.
     pub app: AppConfig,
-    /// `server`: where it listens.
+    /// `server`: addresses, timeouts and other bounds of the listeners.
     pub server: ServerConfig,
-    /// `auth`: who may use it.
+    /// `auth`: how callers are authenticated.
     pub auth: AuthConfig,
-    /// `database`: where rules are kept.
+    /// `database`: the database of rules and quotas.
     pub database: DatabaseConfig,
-    /// `audit`: how long the audit log is kept.
+    /// `audit`: retention of the audit log.
     pub audit: AuditConfig,
-    /// `redis`: where counters are shared between instances.
+    /// `redis`: Redis, where replicas share counters.
     pub redis: RedisConfig,
-    /// `memory`: how much this process remembers.
+    /// `memory`: bounds of the memory store.
     pub memory: MemoryConfig,
-    /// `ratelimit`: what is allowed where no rule says otherwise.
+    /// `ratelimit`: defaults where no rule matches.
     pub ratelimit: RateLimitConfig,
-    /// `rate_limiter`: what is allowed to keys that no rule is about.
+    /// `rate_limiter`: limits of checks by key, which need no rules.
     pub rate_limiter: RateLimiterConfig,
-    /// `envoy`: whether and how Envoy's rate limit filters are answered.
+    /// `envoy`: the rate limit service for Envoy.
     pub envoy: EnvoyConfig,
-    /// `quota`: how quotas are kept.
+    /// `quota`: bounds, schedule and retention of quotas.
     pub quota: QuotaConfig,
-    /// `kafka`: where events are published.
+    /// `kafka`: the Kafka cluster that events are published to.
     pub kafka: KafkaConfig,
-    /// `webhooks`: who is told of events over HTTP.
+    /// `webhooks`: receivers of events over HTTP.
     pub webhooks: Vec<WebhookConfig>,
-    /// `console`: the pages for people.
+    /// `console`: the web console.
     pub console: ConsoleConfig,
-    /// `observability`: what it says about itself.
+    /// `observability`: logs, traces and metrics.
     pub observability: ObservabilityConfig,
 }
 
 impl Config {
-    /// Reads `file`, if there is one, and lets `environment` override it.
+    /// Reads `file`, if given, and applies `environment` on top.
     ///
     /// # Errors
     ///
-    /// Says everything that is wrong, not just the first thing.
+    /// Returns every problem at once, not just the first one.
     pub fn load(
         file: Option<&Path>,
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, ConfigError> {
-        let mut tree = file.map_or_else(|| Ok(tree::Node::default()), yaml::read)?;
-        let mut problems = environment::overlay(&mut tree, environment);
-        problems.extend(sections::spell_out(&mut tree));
-        problems.extend(secret::resolve(&mut tree));
-        let config: Self = de::read(&tree, &mut problems);
-        problems.extend(config.contradictions().map(|problem| problem.found_in(&tree)));
-        if problems.is_empty() { Ok(config) } else { Err(ConfigError::problems(problems)) }
+        SCHEMA.load(file, environment, |config: &Self| config.contradictions().collect())
     }
 
-    /// What each section accepts by itself but the whole cannot.
+    /// Returns every key with the value in effect, secrets masked.
+    pub fn printed(&self) -> Printed {
+        self.print()
+    }
+
+    /// Reports what each section accepts by itself but the whole does not.
     fn contradictions(&self) -> impl Iterator<Item = Problem> {
         [
             self.server.exposed_without(&self.auth),
@@ -144,6 +159,13 @@ impl Config {
         .chain(self.envoy.contradictions(&self.server))
         .chain(self.kafka.contradictions())
         .chain(webhooks::contradictions(&self.webhooks))
+    }
+}
+
+print_sections! {
+    Config {
+        app, server, auth, database, audit, redis, memory, ratelimit, rate_limiter, envoy, quota,
+        kafka, webhooks, console, observability,
     }
 }
 

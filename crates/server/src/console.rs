@@ -55,7 +55,7 @@ impl Console {
 
 /// Secrets are no part of it: they are masked where the configuration is shown.
 fn version(config: &Config) -> String {
-    fingerprint(&config.shown().to_string())
+    fingerprint(&config.printed().to_string())
 }
 
 /// Sixteen digits that tell a text from all others that there are likely to be.

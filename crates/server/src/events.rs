@@ -27,6 +27,7 @@ mod webhook;
 use std::sync::{Arc, OnceLock};
 
 use headgate::Clock;
+use headgate_config::Problem;
 use headgate_quota::{QuotaEventLog, QuotaLedger};
 use headgate_ratelimit::AuditLog;
 use tokio::{sync::watch, task::JoinSet};
@@ -34,7 +35,7 @@ use tokio::{sync::watch, task::JoinSet};
 pub(crate) use self::streams::{NoPlace, Place, Streams};
 use self::{backlog::Backlogs, publisher::Publisher, sink::Sink, webhook::Webhook};
 use crate::{
-    config::{Config, Problem},
+    config::Config,
     metrics::EventNumbers,
     scheduler::{AuditRetention, Scheduler},
 };

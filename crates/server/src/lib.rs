@@ -6,7 +6,7 @@
 //! | `area` | which part of the house a request is about |
 //! | `auth` | who asks, and whether they may |
 //! | `console` | what a browser needs beside the API: sessions, who is limited, what happened a moment ago |
-//! | [`config`] | what the operator decided, read and checked before anything starts |
+//! | [`config`] | the sections of the configuration, and what contradicts another; `headgate-config` reads them |
 //! | [`telemetry`] | where log lines and spans go |
 //! | `rest` | the HTTP surface: its router is the table of contents |
 //! | `grpc` | the gRPC surface |
@@ -47,7 +47,7 @@ pub mod telemetry;
 mod workers;
 
 pub use app::{App, BuildError, Listeners, Reload};
-pub use config::{Config, ConfigError};
+pub use config::Config;
 pub use headgate_serve::Drain;
 
 /// The README's program, compiled and run as it is printed.

@@ -6,15 +6,13 @@ use headgate::{
     Batch, Breaker, Check, CheckError, Clock, Cost, FailurePolicy, Key, Limit, Limiter, Space,
     Store, StoreError,
 };
+use headgate_config::Problem;
 use headgate_store_memory::MemoryStore;
 use headgate_store_redis::{NewcomerBound, RedisStore};
 use prometheus::Histogram;
 use thiserror::Error;
 
-use crate::{
-    config::{Config, Problem},
-    metrics,
-};
+use crate::{config::Config, metrics};
 
 /// The stores of one server.
 pub(crate) struct Stores {

@@ -35,7 +35,7 @@ fn everything_that_is_wrong_is_listed() {
     let output = run(&folder, &["check", "headgate.yaml"], &variables);
     let told: Vec<&str> = failure(&output).lines().collect();
     assert_eq!(told.len(), 4, "{told:?}");
-    assert_eq!(told[0], "headgate: the configuration does not fit:");
+    assert_eq!(told[0], "headgate: invalid configuration:");
     assert!(
         told[1]
             .starts_with("  memory.capacity (HEADGATE__MEMORY__CAPACITY): expected a whole number")

@@ -354,7 +354,7 @@ fn what_envoyproxy_accepts_is_accepted_and_means_the_same() {
 /// What it refuses, and what we say.
 const REFUSED: &[(&str, &str)] = &[
     ("'''\n", "r.yaml:1:"),
-    ("descriptors: []\n", "the key domain is missing"),
+    ("descriptors: []\n", "missing key \"domain\""),
     ("domain: \"\"\n", "domain (r.yaml:1): expected a name that is not empty"),
     ("0.25: d\n", "unknown key"),
     ("domain: d\ndescriptors: [a, b]\n", "expected a descriptor with its key"),

@@ -37,7 +37,7 @@ fn it_reads_the_file_that_is_named_by_flag_or_variable() {
     let output = run(&["serve", "--config", path], &[]);
     assert_eq!(output.status.code(), Some(1));
     let expected = format!(
-        "headgate: the configuration does not fit:\n  server.prot ({path}:2): unknown key; \
+        "headgate: invalid configuration:\n  server.prot ({path}:2): unknown key; \
          known here: host, port, grpc_port, data_dir, workers, trusted_proxies, forwarded_by, ipv6_prefix_length, \
          request_timeout_seconds, idle_timeout_seconds, max_connections, max_buffered_bytes, \
          shutdown_delay_seconds, shutdown_grace_seconds, shutdown_timeout_seconds\n"

@@ -1,3 +1,4 @@
+use headgate_config::print_sections;
 use serde::Deserialize;
 
 /// Who this is, for those who look at several.
@@ -20,4 +21,10 @@ impl Default for AppConfig {
             environment: "development".to_owned(),
         }
     }
+}
+
+// === impl Print ===
+
+print_sections! {
+    AppConfig { name, version, environment }
 }

@@ -1,8 +1,7 @@
 use std::time::Duration;
 
+use headgate_config::{Bounded, print_sections};
 use serde::Deserialize;
-
-use super::Bounded;
 
 /// How long the audit log is kept.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -28,4 +27,10 @@ impl Default for AuditConfig {
     fn default() -> Self {
         Self { retention_days: Bounded::of::<0>() }
     }
+}
+
+// === impl Print ===
+
+print_sections! {
+    AuditConfig { retention_days }
 }

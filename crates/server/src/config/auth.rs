@@ -1,9 +1,9 @@
 use std::{collections::HashSet, fmt};
 
+use headgate_config::{Bounded, Print, Printed, Problem, Secret, print_sections};
 use reqwest::Url;
 use serde::Deserialize;
 
-use super::{Bounded, Problem, Secret};
 pub use crate::auth::Role;
 
 /// Who may use the server.
@@ -173,6 +173,33 @@ impl TryFrom<String> for JwksUrl {
 impl fmt::Debug for JwksUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.as_str())
+    }
+}
+
+// === impl Print ===
+
+print_sections! {
+    AuthConfig { mode, jwks_url, issuer, audience, jwks_cache_seconds, leeway_seconds, tokens }
+    TokenConfig { name, role, token }
+}
+
+impl Print for AuthMode {
+    fn print(&self) -> Printed {
+        Printed::scalar(match self {
+            Self::Off => "off",
+        })
+    }
+}
+
+impl Print for JwksUrl {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.get().as_str())
+    }
+}
+
+impl Print for Role {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.name())
     }
 }
 

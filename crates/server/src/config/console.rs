@@ -1,8 +1,9 @@
 use std::time::Duration;
 
+use headgate_config::{Bounded, Problem, print_sections};
 use serde::Deserialize;
 
-use super::{AuthConfig, Bounded, JwksUrl, Problem, ServerConfig};
+use super::{AuthConfig, JwksUrl, ServerConfig};
 
 /// The pages for people.
 #[derive(Clone, Debug, Deserialize)]
@@ -100,4 +101,13 @@ impl Default for ConsoleConfig {
             oidc: OidcConfig::default(),
         }
     }
+}
+
+// === impl Print ===
+
+print_sections! {
+    ConsoleConfig {
+        enabled, session_ttl_seconds, idle_timeout_seconds, public_url, other_urls, oidc,
+    }
+    OidcConfig { client_id, authorization_endpoint, token_endpoint, scope }
 }

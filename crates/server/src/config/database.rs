@@ -1,9 +1,8 @@
 use std::{path::Path, time::Duration};
 
+use headgate_config::{Bounded, ConfigDuration, Problem, Secret, print_sections};
 use headgate_persistence::{ConfigError, DatabaseConfig as Target, PostgresParts};
 use serde::Deserialize;
-
-use super::{Bounded, Problem, Secret, Stretch};
 
 /// Where rules and the audit log are kept. Without an address: in a file of this machine.
 #[derive(Clone, Debug, Deserialize)]
@@ -32,7 +31,7 @@ pub struct DatabaseConfig {
     #[serde(alias = "min_connections")]
     pub max_idle_conns: Bounded<0, 1000>,
     /// `database.conn_max_lifetime`: when a connection is replaced.
-    pub conn_max_lifetime: Stretch,
+    pub conn_max_lifetime: ConfigDuration,
     /// `database.connect_timeout_seconds`: how long to wait for a connection.
     pub connect_timeout_seconds: Bounded<1, 60>,
 }
@@ -94,8 +93,17 @@ impl Default for DatabaseConfig {
             schema: Target::DEFAULT_SCHEMA.to_owned(),
             max_open_conns: Bounded::of::<10>(),
             max_idle_conns: Bounded::of::<2>(),
-            conn_max_lifetime: Stretch::from_secs(30 * 60),
+            conn_max_lifetime: ConfigDuration::from_secs(30 * 60),
             connect_timeout_seconds: Bounded::of::<5>(),
         }
+    }
+}
+
+// === impl Print ===
+
+print_sections! {
+    DatabaseConfig {
+        url, host, port, name, user, password, ssl_mode, schema, max_open_conns, max_idle_conns,
+        conn_max_lifetime, connect_timeout_seconds,
     }
 }

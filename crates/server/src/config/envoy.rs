@@ -1,9 +1,10 @@
 use std::{path::PathBuf, time::Duration};
 
 use headgate::FailMode;
+use headgate_config::{Bounded, Print, Printed, Problem, print_sections};
 use serde::Deserialize;
 
-use super::{Bounded, FailModeName, Problem, RateLimitConfig, ServerConfig, XdsConfig};
+use super::{FailModeName, RateLimitConfig, ServerConfig, XdsConfig};
 
 /// Whether and how Envoy's rate limit filters are answered.
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
@@ -176,5 +177,32 @@ impl ResponseHeaders {
             Self::All => "all",
             Self::DraftVersion03 => "draft_version_03",
         }
+    }
+}
+
+// === impl Print ===
+
+print_sections! {
+    EnvoyConfig {
+        enabled, auth, config_dir, config_file, reload_interval_seconds, xds, denied_consumes,
+        shadow_mode, quota_mode, fail_mode, response_headers, dynamic_metadata,
+    }
+}
+
+impl Print for EnvoyAuth {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.name())
+    }
+}
+
+impl Print for DeniedConsumes {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.name())
+    }
+}
+
+impl Print for ResponseHeaders {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.name())
     }
 }

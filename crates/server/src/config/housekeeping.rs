@@ -1,8 +1,8 @@
 use std::time::Duration;
 
+use headgate_config::{Bounded, Print, Printed, print_sections};
 use serde::Deserialize;
 
-use super::Bounded;
 use crate::cron::{Cron, CronError};
 
 /// When periods that are over are closed.
@@ -84,5 +84,18 @@ impl Default for RetentionConfig {
             request_ids_days: Bounded::of::<7>(),
             events_days: Bounded::of::<30>(),
         }
+    }
+}
+
+// === impl Print ===
+
+print_sections! {
+    ResetSchedule { daily, monthly }
+    RetentionConfig { periods_days, request_ids_days, events_days }
+}
+
+impl Print for Schedule {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.get().to_string())
     }
 }

@@ -1,8 +1,7 @@
 use std::{path::PathBuf, time::Duration};
 
+use headgate_config::{Bounded, Print, Printed, Problem, Secret, print_sections, quoted};
 use serde::Deserialize;
-
-use super::{Bounded, Problem, Secret, problem::shown};
 
 /// Where events are published. Without brokers they stay in the database, readable over REST.
 #[derive(Clone, Debug, Deserialize)]
@@ -160,7 +159,7 @@ impl TryFrom<String> for Broker {
         if Self::is_address(&text) {
             return Ok(Self(text));
         }
-        Err(format!("expected host:port such as kafka-0.example:9092, got {}", shown(&text)))
+        Err(format!("expected host:port such as kafka-0.example:9092, got {}", quoted(&text)))
     }
 }
 
@@ -188,7 +187,7 @@ impl TryFrom<String> for Topic {
             return Ok(Self(text));
         }
         let most = Self::MAX_BYTES;
-        let got = shown(&text);
+        let got = quoted(&text);
         Err(format!("expected a topic of 1 to {most} letters, digits, '.', '_' and '-', got {got}"))
     }
 }
@@ -214,6 +213,39 @@ impl SaslMechanism {
             Self::ScramSha256 => "SCRAM-SHA-256",
             Self::Plain => "PLAIN",
         }
+    }
+}
+
+// === impl Print ===
+
+print_sections! {
+    KafkaConfig {
+        brokers, security_protocol, topic_exceeded, topic_threshold, sasl_mechanism, username,
+        password, ca_file, send_timeout_seconds,
+    }
+}
+
+impl Print for Broker {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.as_str())
+    }
+}
+
+impl Print for Topic {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.as_str())
+    }
+}
+
+impl Print for SecurityProtocol {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.name())
+    }
+}
+
+impl Print for SaslMechanism {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.name())
     }
 }
 

@@ -1,7 +1,6 @@
+use headgate_config::{Bounded, print_sections};
 use headgate_store_memory::MemoryStore;
 use serde::Deserialize;
-
-use super::Bounded;
 
 /// How much this process remembers.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -20,4 +19,10 @@ impl Default for MemoryConfig {
             overflow_bytes: Bounded::of::<{ MemoryStore::OVERFLOW_BYTES as u64 }>(),
         }
     }
+}
+
+// === impl Print ===
+
+print_sections! {
+    MemoryConfig { capacity, overflow_bytes }
 }

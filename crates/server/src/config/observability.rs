@@ -1,9 +1,8 @@
 use std::{borrow::Cow, fmt};
 
 use axum::http::{Uri, uri::Scheme};
+use headgate_config::{Print, Printed, print_sections, quoted};
 use serde::Deserialize;
-
-use super::problem::shown;
 
 /// What the server says about itself.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -157,7 +156,7 @@ impl TryFrom<String> for MetricsPath {
             return Err(format!(
                 "expected a path such as /metrics: / and then letters, digits, -, ., _, ~ or /; \
                  got {}",
-                shown(&text)
+                quoted(&text)
             ));
         };
         let first = rest.split('/').next().unwrap_or_default();
@@ -184,7 +183,7 @@ impl TryFrom<String> for Fraction {
         let number = text.parse().ok().filter(|number| (0.0..=1.0).contains(number));
         number
             .map(Self)
-            .ok_or_else(|| format!("expected a number from 0 to 1, got {}", shown(&text)))
+            .ok_or_else(|| format!("expected a number from 0 to 1, got {}", quoted(&text)))
     }
 }
 
@@ -196,6 +195,49 @@ impl fmt::Display for LogLevel {
             Self::Info => "info",
             Self::Warn => "warn",
             Self::Error => "error",
+        })
+    }
+}
+
+// === impl Print ===
+
+print_sections! {
+    ObservabilityConfig { log, trace, metrics }
+    LogConfig { level, format }
+    TraceConfig { enabled, endpoint, sample_rate }
+    MetricsConfig { enabled, path }
+}
+
+impl Print for Fraction {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.get())
+    }
+}
+
+impl Print for Endpoint {
+    fn print(&self) -> Printed {
+        // Without the slash that a URL ends in where it has no path.
+        Printed::scalar(self.get().to_string().trim_end_matches('/'))
+    }
+}
+
+impl Print for MetricsPath {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.as_str())
+    }
+}
+
+impl Print for LogLevel {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.to_string())
+    }
+}
+
+impl Print for LogFormat {
+    fn print(&self) -> Printed {
+        Printed::scalar(match self {
+            Self::Text => "text",
+            Self::Json => "json",
         })
     }
 }

@@ -1,9 +1,10 @@
 use std::{fmt, time::Duration};
 
+use headgate_config::{Bounded, Print, Printed, print_sections, quoted};
 use headgate_quota::{StoreCounter, usecase::IncrementUsage};
 use serde::Deserialize;
 
-use super::{Bounded, ResetSchedule, RetentionConfig, problem::shown};
+use super::{ResetSchedule, RetentionConfig};
 
 /// How quotas are kept.
 #[derive(Clone, Debug, Deserialize)]
@@ -71,7 +72,7 @@ impl TryFrom<String> for KeyPrefix {
         let max = Self::MAX_BYTES;
         Err(format!(
             "expected 1 to {max} visible ASCII characters other than braces, such as quota:, got {}",
-            shown(&text)
+            quoted(&text)
         ))
     }
 }
@@ -79,5 +80,17 @@ impl TryFrom<String> for KeyPrefix {
 impl fmt::Display for KeyPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+// === impl Print ===
+
+print_sections! {
+    QuotaConfig { queue_capacity, reconcile_interval_seconds, reset_schedule, retention }
+}
+
+impl Print for KeyPrefix {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.as_str())
     }
 }

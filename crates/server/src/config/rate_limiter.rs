@@ -2,11 +2,12 @@ mod overrides;
 mod sizes;
 
 use headgate::FailMode;
+use headgate_config::{Bounded, Print, Printed, Problem, print_sections, quoted};
 use headgate_ratelimit::{KeyedAlgorithm, KeyedLimits, PerAlgorithm};
 use serde::Deserialize;
 
 use self::sizes::Sizes;
-use super::{Bounded, Problem, WindowSize, problem::shown};
+use super::WindowSize;
 
 pub use self::overrides::{
     LeakyBucketOverride, OverrideConfig, TokenBucketOverride, WindowOverride,
@@ -154,7 +155,7 @@ impl TryFrom<String> for AlgorithmName {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let known = KeyedAlgorithm::ALL.map(KeyedAlgorithm::name).join(", ");
-        let expected = |_| format!("expected one of {known}, got {}", shown(&text));
+        let expected = |_| format!("expected one of {known}, got {}", quoted(&text));
         text.parse().map(Self).map_err(expected)
     }
 }
@@ -170,6 +171,30 @@ impl FailModeName {
             Self::Closed => FailMode::Closed,
             Self::Local => FailMode::Local,
         }
+    }
+}
+
+// === impl Print ===
+
+print_sections! {
+    RateLimiterConfig {
+        algorithm, fail_mode, token_bucket, sliding_window, sliding_window_counter, fixed_window,
+        leaky_bucket, overrides,
+    }
+    TokenBucketConfig { capacity, refill_rate }
+    LeakyBucketConfig { capacity, leak_rate }
+    WindowConfig { max_requests, window_size }
+}
+
+impl Print for AlgorithmName {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.get().name())
+    }
+}
+
+impl Print for FailModeName {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.get().name())
     }
 }
 

@@ -1,11 +1,10 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use headgate::{FailMode, Limit, LimitError};
+use headgate_config::{Bounded, print_sections};
 use headgate_persistence::DatabaseConfig;
 use headgate_ratelimit::Defaults;
 use serde::Deserialize;
-
-use super::Bounded;
 
 const YEAR_SECONDS: u64 = Limit::MAX_WINDOW.as_secs();
 
@@ -65,5 +64,14 @@ impl Default for RateLimitConfig {
             refresh_interval_seconds: Bounded::of::<5>(),
             max_rules: Bounded::of::<{ DatabaseConfig::DEFAULT_MAX_RULES }>(),
         }
+    }
+}
+
+// === impl Print ===
+
+print_sections! {
+    RateLimitConfig {
+        fail_open, default_limit, default_window_seconds, replicas, refresh_interval_seconds,
+        max_rules,
     }
 }

@@ -1,9 +1,10 @@
 use std::{num::NonZeroU32, time::Duration};
 
+use headgate_config::{Bounded, Problem, Secret, print_sections};
 use headgate_store_redis::{ConfigError, RedisConfig as Target};
 use serde::Deserialize;
 
-use super::{Bounded, KeyPrefix, Problem, Secret};
+use super::KeyPrefix;
 
 /// Where counters are shared between instances. Without an address they stay in memory.
 #[derive(Clone, Debug, Deserialize)]
@@ -115,5 +116,14 @@ impl Default for RedisConfig {
             key_prefix: KeyPrefix::default(),
             connect_timeout_seconds: Bounded::of::<3>(),
         }
+    }
+}
+
+// === impl Print ===
+
+print_sections! {
+    RedisConfig {
+        url, urls, password, ca, cert, key, pool_size, timeout_ms, max_in_flight,
+        max_new_subjects_per_second, key_prefix, connect_timeout_seconds,
     }
 }

@@ -5,11 +5,12 @@ use std::{
     time::Duration,
 };
 
+use headgate_config::{Bounded, Print, Printed, Problem, quoted};
 use headgate_guard::{Cidr, ForwardedBy, Ipv6Prefix, TrustedProxies};
 use headgate_serve::{Bounds, Timeouts};
 use serde::Deserialize;
 
-use super::{AuthConfig, AuthMode, Bounded, Problem, problem::shown};
+use super::{AuthConfig, AuthMode};
 
 /// Where the server listens, and how patient it is.
 #[derive(Clone, Debug, Deserialize)]
@@ -179,7 +180,7 @@ impl TryFrom<String> for Host {
         text.parse().map(Self).map_err(|_| {
             format!(
                 "expected an IP address such as 127.0.0.1, 0.0.0.0 or ::1, got {}",
-                shown(&text)
+                quoted(&text)
             )
         })
     }
@@ -221,5 +222,58 @@ impl ForwardedByName {
             Self::Forwarded => ForwardedBy::Forwarded,
             Self::XRealIp => ForwardedBy::XRealIp,
         }
+    }
+}
+
+// === impl Print ===
+
+impl Print for ServerConfig {
+    fn print(&self) -> Printed {
+        let Self {
+            host: _,
+            port,
+            grpc_port,
+            data_dir,
+            workers,
+            trusted_proxies,
+            forwarded_by,
+            ipv6_prefix_length,
+            request_timeout_seconds,
+            idle_timeout_seconds,
+            max_connections,
+            max_buffered_bytes,
+            shutdown_delay_seconds,
+            shutdown_grace_seconds,
+            shutdown_timeout_seconds,
+        } = self;
+        Printed::section([
+            ("host", self.address().ip().to_string().print()),
+            ("port", port.print()),
+            ("grpc_port", grpc_port.print()),
+            ("data_dir", data_dir.print()),
+            ("workers", workers.print()),
+            ("trusted_proxies", trusted_proxies.print()),
+            ("forwarded_by", forwarded_by.print()),
+            ("ipv6_prefix_length", ipv6_prefix_length.print()),
+            ("request_timeout_seconds", request_timeout_seconds.print()),
+            ("idle_timeout_seconds", idle_timeout_seconds.print()),
+            ("max_connections", max_connections.print()),
+            ("max_buffered_bytes", max_buffered_bytes.print()),
+            ("shutdown_delay_seconds", shutdown_delay_seconds.print()),
+            ("shutdown_grace_seconds", shutdown_grace_seconds.print()),
+            ("shutdown_timeout_seconds", shutdown_timeout_seconds.print()),
+        ])
+    }
+}
+
+impl Print for TrustedProxy {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.get().to_string())
+    }
+}
+
+impl Print for ForwardedByName {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.name())
     }
 }

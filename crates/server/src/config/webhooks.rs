@@ -1,10 +1,9 @@
 use std::{collections::HashSet, fmt, net::IpAddr, time::Duration};
 
+use headgate_config::{Bounded, Print, Printed, Problem, Secret, print_sections};
 use headgate_quota::EventKind;
 use reqwest::Url;
 use serde::Deserialize;
-
-use super::{Bounded, Problem, Secret};
 
 /// Somebody who is told of events over HTTP.
 #[derive(Clone, Debug, Deserialize)]
@@ -146,6 +145,24 @@ impl TryFrom<String> for EventName {
         text.parse()
             .map(Self)
             .map_err(|error: headgate_quota::event::UnknownKind| error.to_string())
+    }
+}
+
+// === impl Print ===
+
+print_sections! {
+    WebhookConfig { url, secret, events, timeout_seconds, allow_insecure }
+}
+
+impl Print for WebhookUrl {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.shown())
+    }
+}
+
+impl Print for EventName {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.name())
     }
 }
 

@@ -1,8 +1,7 @@
 use headgate::Limit;
+use headgate_config::{Print, Printed, quoted};
 use headgate_ratelimit::Window;
 use serde::Deserialize;
-
-use super::problem::shown;
 
 /// A window of whole seconds, written `60`, `60s`, `1m` or `1h`.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -33,8 +32,16 @@ impl TryFrom<String> for WindowSize {
             format!(
                 "expected a window of up to {} seconds such as 60, 60s, 1m or 1h, got {}",
                 Self::MAX,
-                shown(&text)
+                quoted(&text)
             )
         })
+    }
+}
+
+// === impl Print ===
+
+impl Print for WindowSize {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.seconds())
     }
 }

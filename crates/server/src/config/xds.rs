@@ -1,9 +1,8 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
+use headgate_config::{Bounded, Print, Printed, Problem, print_sections, quoted};
 use reqwest::Url;
 use serde::Deserialize;
-
-use super::{Bounded, Problem, problem::shown};
 
 /// The management server that says what is limited, in place of files.
 #[derive(Clone, Debug, Deserialize)]
@@ -151,6 +150,27 @@ impl TryFrom<String> for NodeId {
         if (1..=Self::MAX_BYTES).contains(&text.len()) {
             return Ok(Self(text));
         }
-        Err(format!("expected 1 to {} bytes, got {}", Self::MAX_BYTES, shown(&text)))
+        Err(format!("expected 1 to {} bytes, got {}", Self::MAX_BYTES, quoted(&text)))
+    }
+}
+
+// === impl Print ===
+
+print_sections! {
+    XdsConfig {
+        url, node_id, ca_file, cert_file, key_file, server_name, connect_timeout_seconds,
+        initial_wait_seconds, max_message_bytes,
+    }
+}
+
+impl Print for XdsUrl {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.to_string())
+    }
+}
+
+impl Print for NodeId {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.as_str())
     }
 }

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::{ArcSwapOption, Guard};
+use headgate_config::ConfigError;
 use tokio::{
     sync::{Notify, watch},
     task, time,
@@ -10,7 +11,7 @@ use tokio::{
 use tracing::{info, warn};
 
 use super::source::{self, Compiled, Domains, Source, Text};
-use crate::{config::ConfigError, metrics::EnvoyNumbers};
+use crate::metrics::EnvoyNumbers;
 
 /// The domains in force: read without a lock, replaced as a whole.
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use headgate_config::ConfigError;
 use tokio::sync::Notify;
 
 use super::{
@@ -7,10 +8,7 @@ use super::{
     source::Source,
     xds::XdsClient,
 };
-use crate::{
-    config::{ConfigError, EnvoyConfig},
-    metrics::EnvoyNumbers,
-};
+use crate::{config::EnvoyConfig, metrics::EnvoyNumbers};
 
 /// Keeps the domains in force those that the operator's source says.
 pub(crate) enum Configurator {

@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use headgate_config::Problem;
+
 use super::{
     file::{DescriptorEntry, DomainFile},
     key::Name,
@@ -9,7 +11,6 @@ use super::{
     question::Descriptor,
     rule::{Detail, Rule},
 };
-use crate::config::Problem;
 
 /// A domain that makes sense.
 #[derive(Debug)]

@@ -1,10 +1,11 @@
 //! A file of one domain: the keys of envoyproxy/ratelimit, and some of ours.
 
 use headgate::Algorithm;
+use headgate_config::{Bounded, quoted};
 use serde::Deserialize;
 
 use super::{metadata::Metadata, unit::Unit};
-use crate::config::{Bounded, FailModeName, shown};
+use crate::config::FailModeName;
 
 /// What a file says.
 #[derive(Debug, Deserialize)]
@@ -83,7 +84,7 @@ impl TryFrom<String> for AlgorithmWord {
         let known = || Algorithm::ALL.into_iter().filter(|it| *it != Algorithm::Calendar);
         known().find(|it| it.name() == text).map(Self).ok_or_else(|| {
             let names: Vec<&str> = known().map(Algorithm::name).collect();
-            format!("expected one of {}, got {}", names.join(", "), shown(&text))
+            format!("expected one of {}, got {}", names.join(", "), quoted(&text))
         })
     }
 }

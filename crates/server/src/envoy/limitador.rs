@@ -8,11 +8,11 @@ mod step;
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
+use headgate_config::{Bounded, ConfigError, Document, Problem};
 use serde::Deserialize;
 
 use self::branch::{Amount, Branch, quoted};
 use super::source::{self, text};
-use crate::config::{Bounded, ConfigError, Document, Problem};
 
 /// What became of a file of limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub fn convert(path: &Path) -> Result<Conversion, ConfigError> {
             domains.entry(limit.namespace).or_default().put(&steps, amount)
         });
         if let Err((key, message)) = put {
-            left_out.push(document.place(Problem::new(format!("[{place}]{key}"), message)));
+            left_out.push(document.locate(Problem::new(format!("[{place}]{key}"), message)));
         }
     }
     let files = domains.into_iter().filter(|(_, branch)| !branch.is_empty());

@@ -2,13 +2,12 @@
 
 use std::fmt;
 
+use headgate_config::TYPED;
 use prost_types::{ListValue, Struct, Value, value::Kind};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
 };
-
-use crate::config::TYPED;
 
 /// The metadata of a descriptor.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -116,7 +115,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::Document;
+    use headgate_config::Document;
 
     fn metadata(yaml: &str) -> Metadata {
         Document::parse(Path::new("test.yaml"), yaml).unwrap().read().unwrap()

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use headgate_config::ConfigError;
+
 use super::{
     rule::{Amount, Counted, Rule},
     source::{self, Compiled, Source},
 };
-use crate::config::{ConfigError, EnvoyConfig};
+use crate::config::EnvoyConfig;
 
 /// One limit of a file, as it was understood.
 #[derive(Clone, Debug, PartialEq, Eq)]

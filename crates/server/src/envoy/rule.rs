@@ -1,13 +1,14 @@
 use std::{sync::OnceLock, time::Duration};
 
 use headgate::{Algorithm, FailMode, Limit, LimitError, Outcome};
+use headgate_config::Problem;
 
 use super::{
     file::{DescriptorEntry, RateLimitEntry},
     metadata::Metadata,
     unit::Unit,
 };
-use crate::{config::Problem, metrics::EnvoySeries};
+use crate::metrics::EnvoySeries;
 
 /// What one descriptor allows.
 #[derive(Debug)]
@@ -173,7 +174,7 @@ impl Amount {
         let requests = limit.requests_per_unit.map_or(0, |number| number.get() as u32);
         let times = limit.unit_multiplier.map_or(1, |times| times.get() as u32);
         let algorithm = limit.algorithm.map_or(Algorithm::FixedWindow, |word| word.0);
-        let burst = limit.burst.map(crate::config::Bounded::get);
+        let burst = limit.burst.map(headgate_config::Bounded::get);
         Self::of(Rate { requests, unit, times }, algorithm, burst)
             .map_err(|error| Problem::new("rate_limit", error.to_string()))
     }

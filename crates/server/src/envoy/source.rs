@@ -8,8 +8,10 @@ use std::{
     sync::Arc,
 };
 
+use headgate_config::{ConfigError, Document, Problem};
+
 use super::{domain::Domain, file::DomainFile};
-use crate::config::{ConfigError, Document, EnvoyConfig, Problem};
+use crate::config::EnvoyConfig;
 
 /// Where domains are read from.
 #[derive(Clone, Debug)]
@@ -100,7 +102,7 @@ pub(super) fn domain((path, text): &Text) -> Result<Domain, ConfigError> {
         return Ok(domain);
     }
     Err(ConfigError::problems(
-        problems.into_iter().map(|problem| document.place(problem)).collect(),
+        problems.into_iter().map(|problem| document.locate(problem)).collect(),
     ))
 }
 

@@ -1,8 +1,7 @@
 use std::time::Duration;
 
+use headgate_config::quoted;
 use serde::Deserialize;
-
-use crate::config::shown;
 
 /// A stretch of time. A month has 30 days and a year 365, as in envoyproxy/ratelimit.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -61,7 +60,7 @@ impl TryFrom<String> for Unit {
         Self::ALL.into_iter().find(is_meant).ok_or_else(|| {
             let mut names = Self::ALL.map(Self::name);
             names.reverse();
-            format!("expected one of {}, got {}", names.join(", "), shown(&text))
+            format!("expected one of {}, got {}", names.join(", "), quoted(&text))
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Events on Apache Kafka.
 
 use async_trait::async_trait;
+use headgate_config::{Problem, Secret};
 use headgate_kafka::{
     ConfigError, KafkaConfig as Target, Mechanism, Message, PublishError, Publisher, Security,
 };
@@ -9,7 +10,7 @@ use prometheus::IntCounter;
 
 use super::sink::{DeliveryError, Sink};
 use crate::{
-    config::{KafkaConfig, Problem, SaslMechanism, Secret, SecurityProtocol},
+    config::{KafkaConfig, SaslMechanism, SecurityProtocol},
     metrics::EventNumbers,
 };
 

@@ -4,12 +4,13 @@ use std::{error::Error, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use headgate::Clock;
+use headgate_config::Problem;
 use headgate_quota::{EventKind, QuotaEvent};
 use reqwest::{Client, StatusCode, Url, header::CONTENT_TYPE, redirect::Policy};
 use ring::{digest, hmac};
 
 use super::sink::{DeliveryError, Sink};
-use crate::config::{Problem, WebhookConfig, WebhookUrl};
+use crate::config::{WebhookConfig, WebhookUrl};
 
 /// The kind of these sinks.
 pub(super) const WEBHOOK: &str = "webhook";

@@ -64,7 +64,7 @@ fn a_variable_lists_tokens_as_yaml_does() {
     for hunter2 in ["hunter2", "[{hunter2", "{hunter2: x}", ""] {
         assert_eq!(
             load_variable(hunter2).unwrap_err(),
-            "the configuration does not fit:\n  auth.tokens (HEADGATE__AUTH__TOKENS): expected a \
+            "invalid configuration:\n  auth.tokens (HEADGATE__AUTH__TOKENS): expected a \
              list such as [{name: ci, role: sys_operator, token_file: /run/secrets/ci}]"
         );
     }
@@ -105,7 +105,7 @@ fn each_mistake_is_named_by_its_place() {
     ];
     for (yaml, expected) in cases {
         let told = load(&format!("auth:\n  {yaml}\n")).unwrap_err();
-        assert_eq!(told, format!("the configuration does not fit:\n  auth.{expected}"), "{yaml}");
+        assert_eq!(told, format!("invalid configuration:\n  auth.{expected}"), "{yaml}");
     }
 }
 
@@ -114,10 +114,10 @@ fn each_mistake_in_a_token_is_named_by_its_place() {
     let length = "expected 16 to 4096 visible ASCII characters, without spaces";
     let cases = [
         ("x", "tokens[1] (config.yaml:4): expected a section, got a text".to_owned()),
-        ("{role: sys_admin}", "tokens[1] (config.yaml:4): the key name is missing".to_owned()),
+        ("{role: sys_admin}", "tokens[1] (config.yaml:4): missing key \"name\"".to_owned()),
         (
             "{name: b, role: sys_admin}",
-            "tokens[1] (config.yaml:4): the key token is missing".to_owned(),
+            "tokens[1] (config.yaml:4): missing key \"token\"".to_owned(),
         ),
         (
             "{name: b, role: admin, token: hunter2-hunter2-hunter2}",
@@ -163,7 +163,7 @@ fn each_mistake_in_a_token_is_named_by_its_place() {
     for (yaml, expected) in cases {
         let first = "{name: a, role: sys_auditor, token: 0123456789abcdef}";
         let told = load(&format!("auth:\n  tokens:\n    - {first}\n    - {yaml}\n")).unwrap_err();
-        assert_eq!(told, format!("the configuration does not fit:\n  auth.{expected}"), "{yaml}");
+        assert_eq!(told, format!("invalid configuration:\n  auth.{expected}"), "{yaml}");
         assert!(!told.contains("hunter2"), "{told}");
     }
 }

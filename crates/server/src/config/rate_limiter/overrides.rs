@@ -1,11 +1,11 @@
 //! What is allowed to keys with certain beginnings instead.
 
 use headgate::{Key, KeyError};
+use headgate_config::{Problem, print_sections};
 use headgate_ratelimit::KeyedAlgorithm;
 use serde::Deserialize;
 
 use super::{LeakyBucketConfig, Sizes, TokenBucketConfig, Units, WindowConfig, WindowSize};
-use crate::config::Problem;
 
 /// What is allowed to keys that begin with `prefix`. What is left out is as it is for everybody.
 #[derive(Clone, Debug, Deserialize)]
@@ -122,4 +122,15 @@ fn over(changed: Option<WindowOverride>, base: WindowConfig) -> WindowConfig {
         max_requests: changed.and_then(|it| it.max_requests).unwrap_or(base.max_requests),
         window_size: changed.and_then(|it| it.window_size).unwrap_or(base.window_size),
     }
+}
+
+// === impl Print ===
+
+print_sections! {
+    OverrideConfig {
+        prefix, token_bucket, sliding_window, sliding_window_counter, fixed_window, leaky_bucket,
+    }
+    TokenBucketOverride { capacity, refill_rate }
+    LeakyBucketOverride { capacity, leak_rate }
+    WindowOverride { max_requests, window_size }
 }

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use headgate::{Limit, LimitError};
+use headgate_config::Problem;
 use headgate_ratelimit::KeyedAlgorithm;
 
 use super::{LeakyBucketConfig, TokenBucketConfig, Units, WindowConfig};
-use crate::config::Problem;
 
 /// How much each algorithm allows.
 #[derive(Clone, Copy, Debug)]

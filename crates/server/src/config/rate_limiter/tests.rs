@@ -98,7 +98,7 @@ fn each_mistake_is_named_by_its_place() {
     ];
     for (key, expected) in cases {
         let told = load(&[key]).unwrap_err();
-        let expected = format!("the configuration does not fit:\n  rate_limiter.{expected}");
+        let expected = format!("invalid configuration:\n  rate_limiter.{expected}");
         assert_eq!(told, expected);
     }
 }
@@ -124,7 +124,7 @@ fn an_override_that_says_nothing_sensible_is_refused() {
             "expected at most 100000",
         ),
         ("[{prefix: a, token_bucket: {rate: 1}}]", "[0].token_bucket.rate", "unknown key"),
-        ("[{token_bucket: {}}]", "[0]", "the key prefix is missing"),
+        ("[{token_bucket: {}}]", "[0]", "missing key \"prefix\""),
     ];
     for (overrides, key, expected) in cases {
         let told = load(&[("overrides", overrides)]).unwrap_err();
@@ -137,7 +137,7 @@ fn an_override_that_says_nothing_sensible_is_refused() {
 fn everything_in_force_is_shown() {
     let overrides = "[{prefix: 'api_key:', token_bucket: {capacity: 1000}}]";
     let config = load(&[("overrides", overrides), ("sliding_window.window_size", "1h")]).unwrap();
-    let shown = serde_json::to_value(config.shown()).unwrap();
+    let shown = serde_json::to_value(config.printed()).unwrap();
     let section = &shown["rate_limiter"];
     assert_eq!(section["algorithm"], "TOKEN_BUCKET");
     assert_eq!(section["fail_mode"], "capped");

@@ -33,7 +33,7 @@ fn what_is_no_webhook_is_refused_by_its_path() {
         is_refused(&format!("url: '{url}', {secret}"), ".url", "expected an https:// URL");
     }
     is_refused("url: 'https://a.example', secret: short", ".secret", "at least 16 bytes");
-    is_refused("url: 'https://a.example'", "", "the key secret is missing");
+    is_refused("url: 'https://a.example'", "", "missing key \"secret\"");
     let unknown = format!("url: 'https://a.example', {secret}, events: [QUOTA_GONE]");
     is_refused(&unknown, ".events[0]", "must be one of: QUOTA_THRESHOLD_REACHED, QUOTA_EXCEEDED");
     let one = format!("{{url: 'https://a.example', {secret}}}");
@@ -52,6 +52,6 @@ fn a_secret_can_be_in_a_file_and_is_never_shown() {
         format!("[{{url: 'https://a.example/T0K3N', secret_file: '{}'}}]", path.display());
     let config = load(&webhook).unwrap();
     assert_eq!(config.webhooks[0].secret.expose(), "hunter2-hunter2-hunter2");
-    let shown = format!("{}{:?}", config.shown(), config.webhooks);
+    let shown = format!("{}{:?}", config.printed(), config.webhooks);
     assert!(!shown.contains("hunter2") && !shown.contains("T0K3N"), "{shown}");
 }

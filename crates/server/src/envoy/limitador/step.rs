@@ -3,7 +3,6 @@
 use std::{collections::BTreeSet, fmt};
 
 use super::{LimitEntry, branch::quoted};
-use crate::config::shown;
 
 /// A key of a limit that cannot be expressed, and why.
 pub(super) type Inexpressible = (String, String);
@@ -48,7 +47,7 @@ pub(super) fn steps(limit: &LimitEntry) -> Result<Vec<Step>, Inexpressible> {
             wrong(format!(
                 "{} cannot be expressed: only key == \"value\" and key != \"value\" can. Let Envoy decide it, \
                  and send a descriptor entry of its own",
-                shown(condition)
+                headgate_config::quoted(condition)
             ))
         })?;
         if !narrow(&mut steps, key, &test) {
@@ -58,7 +57,8 @@ pub(super) fn steps(limit: &LimitEntry) -> Result<Vec<Step>, Inexpressible> {
     }
     for (place, variable) in limit.variables.iter().enumerate() {
         let key = identifier(variable).ok_or_else(|| {
-            let message = format!("{} is no key of a descriptor", shown(variable));
+            let message =
+                format!("{} is no key of a descriptor", headgate_config::quoted(variable));
             (format!(".variables[{place}]"), message)
         })?;
         count_by(&mut steps, key);

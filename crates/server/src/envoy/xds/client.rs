@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::stream;
+use headgate_config::quoted;
 use headgate_resilience::Backoff;
 use prost_types::Any;
 use thiserror::Error;
@@ -31,7 +32,7 @@ use super::{
     resource::{self, TYPE_URL},
 };
 use crate::{
-    config::{XdsConfig, XdsUrl, shown},
+    config::{XdsConfig, XdsUrl},
     envoy::{catalog::EnvoyCatalog, source::Domains},
     metrics::EnvoyNumbers,
 };
@@ -162,7 +163,7 @@ impl XdsClient {
         let mut responses = responses.map_err(StreamError::Status)?.into_inner();
         while let Some(response) = responses.message().await.map_err(StreamError::Status)? {
             if response.type_url != TYPE_URL {
-                return Err(StreamError::WrongType(shown(&response.type_url)));
+                return Err(StreamError::WrongType(quoted(&response.type_url)));
             }
             backoff.reset();
             send(self.answer(response).await)?;
@@ -213,7 +214,7 @@ impl XdsClient {
                 Ok(())
             }
             Err(reason) => {
-                let told = format!("version {} of {}: {reason}", shown(&version.name), self.url);
+                let told = format!("version {} of {}: {reason}", quoted(&version.name), self.url);
                 self.catalog.refuse(&told, &self.numbers);
                 self.refused = Some(version);
                 Err(reason)
@@ -235,7 +236,7 @@ impl XdsClient {
         info!(node, "Connected to the management server {url}");
         let reason = format!(
             "connected, no configuration for node {} yet: check envoy.xds.node_id",
-            shown(node)
+            quoted(node)
         );
         let state = if self.catalog.is_empty() {
             format!("waiting for the first configuration from {url}: {reason}")

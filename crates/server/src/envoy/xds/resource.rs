@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
+use headgate_config::{Problem, quoted};
 use prost::Message as _;
 use prost_types::Any;
 
 use super::proto::ratelimit::config::ratelimit::v3::{
     RateLimitConfig, RateLimitDescriptor, RateLimitPolicy, RateLimitUnit,
 };
-use crate::{
-    config::{Problem, shown},
-    envoy::{
-        domain::Domain,
-        file::{DescriptorEntry, DomainFile, RateLimitEntry, Replaced},
-        metadata::Metadata,
-        source::{self, Domains},
-        unit::Unit,
-    },
+use crate::envoy::{
+    domain::Domain,
+    file::{DescriptorEntry, DomainFile, RateLimitEntry, Replaced},
+    metadata::Metadata,
+    source::{self, Domains},
+    unit::Unit,
 };
 
 /// The type of the resources.
@@ -39,7 +37,7 @@ pub(super) fn domains(resources: &[Any]) -> Result<Domains, String> {
     for resource in resources {
         match decode(resource) {
             Ok(config) => {
-                let name = format!("resource {}", shown(&config.name));
+                let name = format!("resource {}", quoted(&config.name));
                 let mut wrong = Vec::new();
                 named.push((name.clone(), Arc::new(compile(config, &mut wrong))));
                 problems.extend(wrong.into_iter().map(|problem| format!("{name}: {problem}")));
@@ -63,7 +61,7 @@ pub(super) fn domains(resources: &[Any]) -> Result<Domains, String> {
 
 fn decode(resource: &Any) -> Result<RateLimitConfig, String> {
     if resource.type_url != TYPE_URL {
-        return Err(format!("expected the type {TYPE_URL}, got {}", shown(&resource.type_url)));
+        return Err(format!("expected the type {TYPE_URL}, got {}", quoted(&resource.type_url)));
     }
     RateLimitConfig::decode(resource.value.as_slice())
         .map_err(|error| format!("cannot be read: {error}"))

@@ -83,12 +83,9 @@ fn other_machines_are_answered_only_by_a_choice_that_is_written_out() {
 #[tokio::test]
 async fn files_that_make_no_sense_stop_the_start() {
     for (text, told) in [
-        ("descriptors: []", "the key domain is missing"),
+        ("descriptors: []", "missing key \"domain\""),
         ("domain: a\nlimits: []", "unknown key; known here: domain, descriptors, shadow_mode"),
-        (
-            "domain: a\ndescriptors:\n  - value: x\n",
-            "descriptors[0] (FILE:3): the key key is missing",
-        ),
+        ("domain: a\ndescriptors:\n  - value: x\n", "descriptors[0] (FILE:3): missing key \"key\""),
         (
             "domain: a\ndescriptors:\n  - key: k\n    rate_limit:\n      unit: fortnight\n      requests_per_unit: 1\n",
             "descriptors[0].rate_limit.unit (FILE:5): expected one of second, minute, hour, day, week, month, year, got \"fortnight\"",

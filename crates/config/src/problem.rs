@@ -1,40 +1,40 @@
-//! What is wrong with a configuration, in words that say where and what was expected.
+//! What is wrong with a configuration, where it is, and what was expected.
 
 use std::{fmt, io, path::PathBuf};
 
 use thiserror::Error;
 
-use super::tree::{Node, Origin};
+use crate::tree::{Node, Origin};
 
-/// Why there is no configuration.
+/// A configuration that cannot be loaded.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read {}: {cause}", path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The operating system's error.
         cause: io::Error,
     },
     /// The file is not YAML.
     #[error("{}:{line}:{column}: {message}", path.display())]
     Yaml {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where in it, from 1.
+        /// Line, from 1.
         line: usize,
-        /// Where in the line, from 1.
+        /// Column, from 1.
         column: usize,
         /// What is wrong there.
         message: String,
     },
-    /// Keys or values do not fit.
-    #[error("the configuration does not fit:\n  {}", listed(.0))]
+    /// Keys or values are invalid.
+    #[error("invalid configuration:\n  {}", lines(.0))]
     Problems(Vec<Problem>),
 }
 
-/// One key that does not fit.
+/// One invalid key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     key: String,
@@ -45,13 +45,14 @@ pub struct Problem {
 // === impl ConfigError ===
 
 impl ConfigError {
-    pub(crate) fn problems(mut problems: Vec<Problem>) -> Self {
+    /// Creates an error of `problems`, sorted by key.
+    pub fn problems(mut problems: Vec<Problem>) -> Self {
         problems.sort_by(|a, b| a.key.cmp(&b.key));
         Self::Problems(problems)
     }
 }
 
-fn listed(problems: &[Problem]) -> String {
+fn lines(problems: &[Problem]) -> String {
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
     lines.join("\n  ")
 }
@@ -59,33 +60,35 @@ fn listed(problems: &[Problem]) -> String {
 // === impl Problem ===
 
 impl Problem {
-    pub(crate) fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+    /// Creates a problem of `key`, such as `server.port` or `auth.tokens[0].role`.
+    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self { key: key.into(), message: message.into(), origin: None }
     }
 
-    /// With the name of the file it is about, where its key has no place.
-    pub(super) fn of_file(self, name: &str) -> Self {
+    /// Prefixes the key with the section that it belongs to.
+    #[must_use]
+    pub fn within(self, section: &str) -> Self {
+        Self { key: format!("{section}.{}", self.key), ..self }
+    }
+
+    /// Prefixes the key with the name of its file.
+    pub(crate) fn of_file(self, name: &str) -> Self {
         let key = if self.key == "." { name.to_owned() } else { format!("{name}: {}", self.key) };
         Self { key, ..self }
     }
 
-    /// Whether the place of its key is known.
-    pub(super) const fn is_placed(&self) -> bool {
+    /// Whether the origin of the value is known.
+    pub(crate) const fn is_located(&self) -> bool {
         self.origin.is_some()
     }
 
-    /// With the place of the value that is wrong.
-    pub(super) fn from(self, origin: &Origin) -> Self {
+    /// Adds the origin of the value.
+    pub(crate) fn from(self, origin: &Origin) -> Self {
         Self { origin: Some(origin.clone()), ..self }
     }
 
-    /// With a key that is one of the section `section`.
-    pub(crate) fn within(self, section: &str) -> Self {
-        Self { key: format!("{section}.{}", self.key), ..self }
-    }
-
-    /// With the place that `tree` has the key from.
-    pub(super) fn found_in(self, tree: &Node) -> Self {
+    /// Adds the origin that the key has in `tree`, if it is there.
+    pub(crate) fn found_in(self, tree: &Node) -> Self {
         match tree.get(&self.key) {
             Some(node) => self.from(&node.origin),
             None => self,
@@ -103,8 +106,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A value as a message shows it: quoted, and short.
-pub(crate) fn shown(text: &str) -> String {
+/// Returns a value for an error message: quoted, and at most 64 characters of it.
+pub fn quoted(text: &str) -> String {
     const MAX_CHARS: usize = 64;
     let short: String = text.chars().take(MAX_CHARS).collect();
     format!("{short:?}")

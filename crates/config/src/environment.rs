@@ -1,23 +1,22 @@
-//! `HEADGATE__SERVER__PORT=9000` is `server.port: 9000`.
+//! Environment variables: `{PREFIX}SERVER__PORT=9000` is `server.port: 9000`.
 
 use std::collections::BTreeMap;
 
-use super::{
+use crate::{
     problem::Problem,
     tree::{Node, Origin, Value},
 };
 
-const PREFIX: &str = "HEADGATE__";
-
-/// Puts what the variables say over what the tree has.
-pub(super) fn overlay(
+/// Sets the keys that variables with `prefix` name.
+pub(crate) fn overlay(
     tree: &mut Node,
+    prefix: &str,
     environment: impl IntoIterator<Item = (String, String)>,
 ) -> Vec<Problem> {
-    // In order, so that the same environment always gives the same answer.
+    // Sorted, so that the same environment always gives the same result.
     let variables: BTreeMap<String, String> = environment.into_iter().collect();
     let set = |(name, text): (String, String)| {
-        let key = name.strip_prefix(PREFIX)?.to_ascii_lowercase().replace("__", ".");
+        let key = name.strip_prefix(prefix)?.to_ascii_lowercase().replace("__", ".");
         let node = Node { value: Value::Text(text), origin: Origin::Variable(name), quoted: false };
         tree.set(&key, node).err()
     };

@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::problem::shown;
+use crate::problem::quoted;
 
 /// A whole number from `MIN` to `MAX`.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -10,13 +10,13 @@ use super::problem::shown;
 pub struct Bounded<const MIN: u64, const MAX: u64>(u64);
 
 impl<const MIN: u64, const MAX: u64> Bounded<MIN, MAX> {
-    /// The number `N`, checked when the program is compiled.
+    /// Creates the number `N`; one out of range does not compile.
     pub const fn of<const N: u64>() -> Self {
-        const { assert!(MIN <= N && N <= MAX, "a default outside its own bounds") };
+        const { assert!(MIN <= N && N <= MAX, "number out of range") };
         Self(N)
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -28,7 +28,7 @@ impl<const MIN: u64, const MAX: u64> TryFrom<String> for Bounded<MIN, MAX> {
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let number = text.parse().ok().filter(|number| (MIN..=MAX).contains(number));
         number.map(Self).ok_or_else(|| {
-            format!("expected a whole number from {MIN} to {MAX}, got {}", shown(&text))
+            format!("expected a whole number from {MIN} to {MAX}, got {}", quoted(&text))
         })
     }
 }

@@ -1,37 +1,21 @@
-//! Values that are never shown, and that can come from files of their own.
+//! Values that are never printed, and that can come from files of their own.
 
 use std::{fmt, fs};
 
 use serde::Deserialize;
 
-use super::{
+use crate::{
     problem::Problem,
+    schema::Schema,
     tree::{Node, Origin, Value},
 };
 
-/// A text that is never shown.
+/// A string that is masked in logs and output.
 #[derive(Clone, Deserialize, PartialEq, Eq)]
 pub struct Secret(String);
 
-/// What may be given as `{key}_file` too, in every section of a list.
-const LISTED: [(&str, &str); 2] = [("auth.tokens", "token"), ("webhooks", "secret")];
-
-/// What may be given as `{key}_file` too.
-const SECRETS: [&str; 10] = [
-    "database.url",
-    "database.password",
-    "redis.url",
-    "redis.urls",
-    "redis.password",
-    "redis.ca",
-    "redis.cert",
-    "redis.key",
-    "kafka.username",
-    "kafka.password",
-];
-
 impl Secret {
-    /// The text itself.
+    /// Returns the value in clear text.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -43,19 +27,20 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Puts the contents of every `{secret}_file` in the secret's place.
-pub(super) fn resolve(tree: &mut Node) -> Vec<Problem> {
+/// Replaces every `{secret}_file` of `schema` by the secret with the file's contents.
+pub(crate) fn resolve(tree: &mut Node, schema: &Schema) -> Vec<Problem> {
     let mut problems: Vec<_> =
-        SECRETS.iter().filter_map(|secret| read(tree, secret).err()).collect();
-    for (list, secret) in LISTED {
+        schema.secrets.iter().filter_map(|secret| read(tree, secret).err()).collect();
+    let listed = schema.section_lists.iter().filter_map(|list| Some((list.key, list.secret?)));
+    for (list, secret) in listed {
         let items = tree.items_mut(list).iter_mut().enumerate();
         let unread: Vec<_> = items
-            .filter_map(|(place, item)| {
-                read(item, secret).err().map(|problem| problem.within(&format!("{list}[{place}]")))
+            .filter_map(|(index, item)| {
+                read(item, secret).err().map(|problem| problem.within(&format!("{list}[{index}]")))
             })
             .collect();
         if !unread.is_empty() {
-            // What is missing for this reason is not told again.
+            // Otherwise the missing secret would be reported a second time.
             tree.remove(list);
         }
         problems.extend(unread);
@@ -71,7 +56,7 @@ fn read(tree: &mut Node, secret: &str) -> Result<(), Problem> {
     let problem = |message| Problem::new(&file_key, message).from(&node.origin);
     let plain = tree.get(secret).filter(|plain| !plain.is_null());
     match plain.map(|plain| (&plain.origin, &node.origin)) {
-        // What the environment says overrides the file, in either form.
+        // A variable overrides the file, whichever of the two keys each of them sets.
         Some((Origin::Variable(_), Origin::File { .. })) => return Ok(()),
         None | Some((Origin::File { .. }, Origin::Variable(_))) => {}
         Some(_) => return Err(problem(format!("set {secret} or {file_key}, not both"))),

@@ -1,4 +1,4 @@
-//! The configuration file, as a tree of texts.
+//! YAML as a tree of texts.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,21 +9,21 @@ use std::{
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput};
 
-use super::{
+use crate::{
     problem::ConfigError,
     tree::{Node, Origin, Value},
 };
 
 /// Reads the file at `path`.
-pub(super) fn read(path: &Path) -> Result<Node, ConfigError> {
+pub(crate) fn read(path: &Path) -> Result<Node, ConfigError> {
     let text = fs::read_to_string(path)
         .map_err(|cause| ConfigError::Unreadable { path: path.into(), cause })?;
     parse(path, &text)
 }
 
-/// Reads `text`, which stands in the file at `path`.
-pub(super) fn parse(path: &Path, text: &str) -> Result<Node, ConfigError> {
-    let mut reader = Reader::new(path.into(), text);
+/// Parses `text`, the contents of the file at `path`.
+pub(crate) fn parse(path: &Path, text: &str) -> Result<Node, ConfigError> {
+    let mut reader = YamlReader::new(path.into(), text);
     reader.document().map_err(|error| ConfigError::Yaml {
         path: path.into(),
         line: error.marker().line(),
@@ -32,57 +32,57 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Node, ConfigError> {
     })
 }
 
-/// Reads YAML that does not stand in a file; `None` if it is not YAML, or nothing.
-pub(super) fn read_value(text: &str, origin: &Origin) -> Option<Node> {
+/// Parses YAML from a variable; `None` if it is not YAML.
+pub(crate) fn read_value(text: &str, origin: &Origin) -> Option<Node> {
     let place = PathBuf::from(origin.to_string());
-    let mut reader = Reader::new(place.into(), text);
+    let mut reader = YamlReader::new(place.into(), text);
     reader.document().ok()
 }
 
-struct Reader<'t> {
+struct YamlReader<'t> {
     path: Arc<Path>,
     events: Parser<'t, StrInput<'t>>,
     depth: usize,
-    /// What each anchor stands for, by its number.
+    /// Values of anchors, by their number.
     anchors: HashMap<usize, Anchored>,
-    /// What aliases have added, in bytes.
+    /// Size of everything that aliases have repeated, in bytes.
     repeated: usize,
 }
 
-/// A value that aliases can repeat.
+/// The value of an anchor.
 struct Anchored {
     node: Node,
-    /// What a copy of it takes, in bytes.
+    /// Size of a copy, in bytes.
     size: usize,
-    /// How deeply they are nested.
+    /// Levels of nesting.
     depth: usize,
 }
 
-/// Deeper than anything that is configured: reading goes as deep as the text does.
+/// Bound on nesting, since parsing is recursive.
 const MAX_DEPTH: usize = 64;
 
-/// More bytes than any file repeats: aliases of aliases would grow without end.
+/// Bound on what aliases repeat: aliases of aliases grow exponentially.
 const MAX_REPEATED: usize = 16 << 20;
 
-/// What a value takes beside its text.
+/// Size of a value without its text.
 const VALUE_BYTES: usize = 128;
 
-/// The key whose value is merged into the section that it stands in.
+/// The merge key: its value is merged into its section.
 const MERGE: &str = "<<";
 
-impl<'t> Reader<'t> {
+impl<'t> YamlReader<'t> {
     fn new(path: Arc<Path>, text: &'t str) -> Self {
         let events = Parser::new_from_str(text);
         Self { path, events, depth: 0, anchors: HashMap::new(), repeated: 0 }
     }
 
-    /// The only document there is; an empty file is an empty one.
+    /// Reads the only document; an empty file is an empty section.
     fn document(&mut self) -> Result<Node, ScanError> {
         let mut document = None;
         while let Some((event, span)) = self.next()? {
             match event {
                 Event::DocumentStart(_) if document.is_some() => {
-                    return Err(wrong(span, "expected one YAML document, found another"));
+                    return Err(error(span, "expected one YAML document, found a second one"));
                 }
                 Event::DocumentStart(_) => document = Some(self.value()?),
                 _ => {}
@@ -96,7 +96,7 @@ impl<'t> Reader<'t> {
             return Ok(Node { value: Value::Null, ..Node::default() });
         };
         if self.depth == MAX_DEPTH {
-            return Err(wrong(span, "nested too deeply"));
+            return Err(error(span, "nested too deeply"));
         }
         if let Event::Alias(anchor) = event {
             return Ok(Node { origin: self.origin(span), ..self.repeat(anchor, span)? });
@@ -108,7 +108,7 @@ impl<'t> Reader<'t> {
             Event::Scalar(text, _, anchor, _) => (Value::Text(text.into_owned()), anchor),
             Event::SequenceStart(anchor, _) => (Value::List(self.list()?), anchor),
             Event::MappingStart(anchor, _) => (Value::Map(self.section()?), anchor),
-            _ => return Err(wrong(span, "expected a value")),
+            _ => return Err(error(span, "expected a value")),
         };
         self.depth -= 1;
         let node = Node { value, origin: self.origin(span), quoted };
@@ -120,17 +120,17 @@ impl<'t> Reader<'t> {
         Ok(node)
     }
 
-    /// What the alias at `span` stands for.
+    /// Returns the value of the alias at `span`.
     fn repeat(&mut self, anchor: usize, span: Span) -> Result<Node, ScanError> {
         let Some(Anchored { node, size, depth }) = self.anchors.get(&anchor) else {
-            return Err(wrong(span, "the alias stands within what it repeats"));
+            return Err(error(span, "alias within its own anchor"));
         };
         self.repeated += size;
         if self.repeated > MAX_REPEATED {
-            return Err(wrong(span, "aliases repeat too much: write some of it out"));
+            return Err(error(span, "aliases expand to too much data"));
         }
         if self.depth + depth > MAX_DEPTH {
-            return Err(wrong(span, "nested too deeply"));
+            return Err(error(span, "nested too deeply"));
         }
         Ok(node.clone())
     }
@@ -151,22 +151,22 @@ impl<'t> Reader<'t> {
             let key = match event {
                 Event::MappingEnd => break,
                 Event::Scalar(key, ..) => key.into_owned(),
-                _ => return Err(wrong(span, "expected a key")),
+                _ => return Err(error(span, "expected a key")),
             };
-            // Where the key stands is where people look for the value.
+            // An error names the line of the key, not of the value.
             let origin = self.origin(span);
             let value = Node { origin, ..self.value()? };
             if key == MERGE {
-                merged.extend(sections(value).ok_or_else(|| wrong(span, "expected a section"))?);
+                merged.extend(sections(value).ok_or_else(|| error(span, "expected a section"))?);
                 continue;
             }
             if entries.contains_key(&key) {
-                return Err(wrong(span, &format!("{key:?} stands here twice")));
+                return Err(error(span, &format!("duplicate key {key:?}")));
             }
-            // Also null: whether there is such a key is not known yet.
+            // Null is kept: whether the key is known is decided later.
             entries.insert(key, value);
         }
-        // What the section says itself goes first, then the first section that was merged into it.
+        // The section itself wins, then the first section merged into it.
         for (key, value) in merged.into_iter().flatten() {
             entries.entry(key).or_insert(value);
         }
@@ -182,7 +182,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The sections that a merge key names: one, or a list of them.
+/// Returns the sections that a merge key names: one, or a list.
 fn sections(node: Node) -> Option<Vec<BTreeMap<String, Node>>> {
     let section = |node: Node| match node.value {
         Value::Map(entries) => Some(entries),
@@ -194,7 +194,7 @@ fn sections(node: Node) -> Option<Vec<BTreeMap<String, Node>>> {
     }
 }
 
-/// What a copy of a node takes, in bytes, and how deeply it is nested.
+/// Returns the size of a copy of `node`, in bytes, and its levels of nesting.
 fn extent(node: &Node) -> (usize, usize) {
     let (own, below): (usize, Vec<(usize, usize)>) = match &node.value {
         Value::Null => (0, Vec::new()),
@@ -213,6 +213,6 @@ fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }
 
-fn wrong(span: Span, message: &str) -> ScanError {
+fn error(span: Span, message: &str) -> ScanError {
     ScanError::new_str(span.start, message)
 }

@@ -2,40 +2,38 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::problem::shown;
+use crate::problem::quoted;
 
-/// A stretch of time, written `500ms`, `30s`, `5m` or `1h`.
+/// A duration of up to a day, written `500ms`, `30s`, `5m` or `1h`.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
-pub struct Stretch(Duration);
+pub struct ConfigDuration(Duration);
 
-impl Stretch {
-    /// The longest: a day.
+impl ConfigDuration {
     const MAX: Duration = Duration::from_hours(24);
 
-    /// So many seconds.
+    /// Creates a duration of `seconds`.
     pub const fn from_secs(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
 
-    /// The time itself.
+    /// Returns the duration.
     pub const fn get(self) -> Duration {
         self.0
     }
 }
 
-impl TryFrom<String> for Stretch {
+impl TryFrom<String> for ConfigDuration {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        parse(&text).filter(|time| !time.is_zero() && *time <= Self::MAX).map(Self).ok_or_else(
-            || {
-                format!(
-                    "expected a time of up to a day such as 500ms, 30s, 5m or 1h, got {}",
-                    shown(&text)
-                )
-            },
-        )
+        let in_range = |duration: &Duration| !duration.is_zero() && *duration <= Self::MAX;
+        parse(&text).filter(in_range).map(Self).ok_or_else(|| {
+            format!(
+                "expected a duration of up to a day such as 500ms, 30s, 5m or 1h, got {}",
+                quoted(&text)
+            )
+        })
     }
 }
 

@@ -1,31 +1,31 @@
-//! Values by key, each with the place it came from.
+//! Values by key, each with its origin.
 
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 
-use super::problem::Problem;
+use crate::problem::Problem;
 
-/// A value and where it came from.
+/// A value and its origin.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Node {
-    pub(super) value: Value,
-    pub(super) origin: Origin,
-    /// Whether a text stands in quotes, and is a text whatever it looks like.
-    pub(super) quoted: bool,
+pub(crate) struct Node {
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
+    /// Whether a text was quoted, and is a string whatever it looks like.
+    pub(crate) quoted: bool,
 }
 
 /// A value as it was written.
 #[derive(Clone, Debug)]
-pub(super) enum Value {
-    /// Nothing: it leaves its key at the default, if there is such a key.
+pub(crate) enum Value {
+    /// Leaves its key at the default, if the key is known.
     Null,
     Text(String),
     List(Vec<Node>),
     Map(BTreeMap<String, Node>),
 }
 
-/// Where a value came from.
+/// Where a value was set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     #[default]
     Default,
     File {
@@ -38,8 +38,8 @@ pub(super) enum Origin {
 // === impl Node ===
 
 impl Node {
-    /// The node at `key`, such as `server.port`, `auth.tokens[0].role` or, in a list, `[0].role`.
-    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+    /// Returns the node at `key`, such as `server.port`, `auth.tokens[0].role` or, in a list, `[0].role`.
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         key.split('.').try_fold(self, |node, name| {
             let (name, place) = name.split_once('[').unwrap_or((name, ""));
             let node = if name.is_empty() { node } else { node.entries()?.get(name)? };
@@ -50,8 +50,8 @@ impl Node {
         })
     }
 
-    /// The items of the list at `key`; none if there is no list.
-    pub(super) fn items_mut(&mut self, key: &str) -> &mut [Self] {
+    /// Returns the items of the list at `key`; none if it is not a list.
+    pub(crate) fn items_mut(&mut self, key: &str) -> &mut [Self] {
         let list = key.split('.').try_fold(self, |node, name| node.entries_mut()?.get_mut(name));
         match list.map(|node| &mut node.value) {
             Some(Value::List(items)) => items,
@@ -59,25 +59,25 @@ impl Node {
         }
     }
 
-    /// Takes the node at `key` out.
-    pub(super) fn remove(&mut self, key: &str) -> Option<Self> {
+    /// Removes the node at `key`.
+    pub(crate) fn remove(&mut self, key: &str) -> Option<Self> {
         let (parents, name) = key.rsplit_once('.').unwrap_or(("", key));
         let mut parents = parents.split('.').filter(|parent| !parent.is_empty());
         let section = parents.try_fold(self, |node, parent| node.entries_mut()?.get_mut(parent))?;
         section.entries_mut()?.remove(name)
     }
 
-    /// Puts `node` at `key`, making the sections it is in.
-    pub(super) fn set(&mut self, key: &str, node: Self) -> Result<(), Problem> {
+    /// Sets the node at `key`, and creates the sections above it.
+    pub(crate) fn set(&mut self, key: &str, node: Self) -> Result<(), Problem> {
         let mut section = self;
         let mut names = key.split('.').peekable();
         while let Some(name) = names.next() {
-            // A section that says nothing has room for everything.
+            // `section:` without a value is an empty section.
             if section.is_null() {
                 section.value = Value::default();
             }
             let Value::Map(entries) = &mut section.value else {
-                let message = "a value was given where a section is expected";
+                let message = "expected a section above this key, found a value";
                 return Err(Problem::new(key, message).from(&node.origin));
             };
             if names.peek().is_none() {
@@ -89,8 +89,7 @@ impl Node {
         Ok(())
     }
 
-    /// Whether it says nothing.
-    pub(super) const fn is_null(&self) -> bool {
+    pub(crate) const fn is_null(&self) -> bool {
         matches!(self.value, Value::Null)
     }
 

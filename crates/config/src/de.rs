@@ -1,4 +1,4 @@
-//! From a tree of texts to typed sections, with every mismatch told.
+//! Deserializes a tree of texts, and reports every mismatch.
 
 use std::fmt;
 
@@ -11,16 +11,16 @@ use serde::{
     forward_to_deserialize_any,
 };
 
-use super::{
-    problem::{Problem, shown},
+use crate::{
+    problem::{Problem, quoted},
     tree::{Node, Value},
 };
 
-/// Reads what it can of `tree` and adds what does not fit to `problems`.
+/// Deserializes `tree` and adds every mismatch to `problems`.
 ///
-/// Serde stops at the first mismatch. So that all are told at once, what did not
-/// fit is taken out and the rest is read again; every key has a default.
-pub(super) fn read<T: DeserializeOwned + Default>(tree: &Node, problems: &mut Vec<Problem>) -> T {
+/// Serde stops at the first mismatch. To report all of them at once, the key that failed is removed
+/// and the rest is read again; every key has a default.
+pub(crate) fn read<T: DeserializeOwned + Default>(tree: &Node, problems: &mut Vec<Problem>) -> T {
     let mut rest = tree.clone();
     loop {
         let error = match serde_path_to_error::deserialize(rest.clone()) {
@@ -29,7 +29,7 @@ pub(super) fn read<T: DeserializeOwned + Default>(tree: &Node, problems: &mut Ve
         };
         let key = error.path().to_string();
         problems.push(Problem::new(&key, error.inner().to_string()).found_in(&rest));
-        // A list is read as a whole or not at all.
+        // A list is all or nothing: an item that fails takes its list with it.
         let key = key.split_once('[').map_or(key.as_str(), |(list, _)| list);
         if rest.remove(key).is_none() {
             return T::default();
@@ -37,13 +37,15 @@ pub(super) fn read<T: DeserializeOwned + Default>(tree: &Node, problems: &mut Ve
     }
 }
 
-/// The name of a newtype whose value has the type that YAML gives it: a number, `true`, nothing, a text, a list or a
-/// section. Everywhere else a value is the text that stands in the file, and its key says what that means.
-pub(crate) const TYPED: &str = "$typed";
+/// The serde name of a newtype whose value has the type that YAML gives it: a number, a boolean,
+/// null, a string, a list or a section.
+///
+/// Every other value is deserialized from the text in the file, whatever it looks like.
+pub const TYPED: &str = "$typed";
 
-/// What a key got and did not expect.
+/// A value of another type than its key expects.
 #[derive(Debug)]
-pub(super) struct Mismatch(String);
+pub(crate) struct Mismatch(String);
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,7 +60,7 @@ impl de::Error for Mismatch {
         Self(message.to_string())
     }
 
-    /// Shows no text: it may be a secret in the wrong place.
+    /// Never quotes the value: it may be a secret in the wrong place.
     fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let got = match unexpected {
             Unexpected::Map => "a section",
@@ -73,11 +75,11 @@ impl de::Error for Mismatch {
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self(format!("the key {field} is missing"))
+        Self(format!("missing key {field:?}"))
     }
 
     fn unknown_variant(variant: &str, known: &'static [&'static str]) -> Self {
-        Self(format!("expected {}, got {}", known.join(" or "), shown(variant)))
+        Self(format!("expected {}, got {}", known.join(" or "), quoted(variant)))
     }
 }
 
@@ -97,13 +99,13 @@ impl<'de> Deserializer<'de> for Node {
         match &self.value {
             Value::Text(text) => match text.parse() {
                 Ok(value) => visitor.visit_bool(value),
-                Err(_) => Err(Mismatch(format!("expected true or false, got {}", shown(text)))),
+                Err(_) => Err(Mismatch(format!("expected true or false, got {}", quoted(text)))),
             },
             _ => self.deserialize_any(visitor),
         }
     }
 
-    /// Variables hold lists as texts with commas.
+    /// A list in a variable is separated by commas.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         let Value::Text(text) = &self.value else {
             return self.deserialize_any(visitor);
@@ -116,7 +118,7 @@ impl<'de> Deserializer<'de> for Node {
         visitor.visit_seq(SeqDeserializer::new(text.split(',').map(item)))
     }
 
-    /// A key that is known and there has a value: null was left out with the section it is in.
+    /// A known key that is present has a value: its section left out null.
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         visitor.visit_some(self)
     }
@@ -144,7 +146,7 @@ impl<'de> Deserializer<'de> for Node {
         }
     }
 
-    /// Null leaves a key at its default, but only a key that there is.
+    /// Null leaves a known key at its default; an unknown one stays an error.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -152,7 +154,7 @@ impl<'de> Deserializer<'de> for Node {
         visitor: V,
     ) -> Result<V::Value, Mismatch> {
         match self.value {
-            // Serde would read it as a section whose keys were left out.
+            // Serde would read it as the fields in order.
             Value::List(_) => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
             Value::Map(mut entries) => {
                 entries.retain(|key, node| !(node.is_null() && known.contains(&key.as_str())));
@@ -182,7 +184,7 @@ impl<'de> Deserializer<'de> for Node {
     }
 }
 
-/// The number that a text is in YAML, if it is one.
+/// Returns the number that an unquoted text is in YAML, if it is one.
 fn number(text: &str) -> Option<f64> {
     let of_digits = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
     text.parse().ok().filter(|_| text.bytes().all(of_digits))

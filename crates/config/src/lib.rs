@@ -1,0 +1,83 @@
+//! Layered configuration: a YAML file, overridden by environment variables, with secrets in files
+//! of their own.
+//!
+//! A program describes what is special about its keys in a [`Schema`] and loads a type of its own
+//! that implements [`Deserialize`](serde::Deserialize). Loading reports every problem at once, each
+//! with its file and line or its variable. Values stay text until the type of their key is known:
+//! `0.10` is a version where a string is expected, and environment variables, which are always
+//! text, can set every key.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `schema` | [`Schema`]: the prefix of variables, secrets, lists of sections; loads a configuration |
+//! | `document` | [`Document`]: a YAML file beside the configuration, with the same error messages |
+//! | `problem` | [`ConfigError`] and [`Problem`]: what is wrong, and where |
+//! | `print` | [`Print`]: the values in effect as YAML or JSON, secrets masked |
+//! | `bounded`, `duration`, `secret` | types of values: [`Bounded`], [`ConfigDuration`], [`Secret`] |
+//! | `tree`, `yaml`, `environment`, `section_list`, `de` | the layers, and how they become a type |
+//!
+//! ```
+//! use headgate_config::{Bounded, Schema};
+//! use serde::Deserialize;
+//!
+//! #[derive(Default, Deserialize)]
+//! #[serde(default, deny_unknown_fields)]
+//! struct Config {
+//!     server: Server,
+//! }
+//!
+//! #[derive(Deserialize)]
+//! #[serde(default, deny_unknown_fields)]
+//! struct Server {
+//!     port: Bounded<1, 65_535>,
+//! }
+//!
+//! impl Default for Server {
+//!     fn default() -> Self {
+//!         Self { port: Bounded::of::<8080>() }
+//!     }
+//! }
+//!
+//! const SCHEMA: Schema = Schema { variable_prefix: "EXAMPLE__", secrets: &[], section_lists: &[] };
+//!
+//! let variables = [("EXAMPLE__SERVER__PORT".to_owned(), "9000".to_owned())];
+//! let config: Config = SCHEMA.load(None, variables, |_| Vec::new())?;
+//! assert_eq!(config.server.port.get(), 9000);
+//!
+//! let variables = [("EXAMPLE__SERVER__PORT".to_owned(), "0".to_owned())];
+//! let error = SCHEMA.load::<Config>(None, variables, |_| Vec::new()).err().unwrap();
+//! assert_eq!(
+//!     error.to_string(),
+//!     "invalid configuration:\n  server.port (EXAMPLE__SERVER__PORT): \
+//!      expected a whole number from 1 to 65535, got \"0\""
+//! );
+//! # Ok::<(), headgate_config::ConfigError>(())
+//! ```
+
+mod bounded;
+mod de;
+mod document;
+mod duration;
+mod environment;
+mod print;
+mod problem;
+mod schema;
+mod secret;
+mod section_list;
+mod tree;
+mod yaml;
+
+pub use self::{
+    bounded::Bounded,
+    de::TYPED,
+    document::Document,
+    duration::ConfigDuration,
+    print::{Print, Printed},
+    problem::{ConfigError, Problem, quoted},
+    schema::Schema,
+    secret::Secret,
+    section_list::SectionList,
+};
+
+#[cfg(test)]
+mod tests;
