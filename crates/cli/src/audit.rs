@@ -10,43 +10,43 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    change,
-    client::Asking,
+    client::ServerOptions,
+    diff,
     failure::Failure,
     table::{Column, Table},
 };
 
-/// Show who changed what.
+/// Show the audit log.
 #[derive(Debug, Args)]
 pub(crate) struct Audit {
-    /// Only what this caller did.
+    /// Only entries by this caller.
     #[arg(long)]
     actor: Option<String>,
-    /// Only this action.
+    /// Only entries with this action.
     #[arg(long)]
     action: Option<String>,
-    /// Only what was done to this rule or subject.
+    /// Only entries about this rule or subject.
     #[arg(long)]
     target: Option<String>,
-    /// Only from this time on, such as 2026-02-20T10:00:00Z.
+    /// Only entries from this time on, such as 2026-02-20T10:00:00Z.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only until this time.
+    /// Only entries before this time.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Which page.
+    /// Page number.
     #[arg(long, default_value = "1", value_name = "N")]
     page: String,
-    /// How many entries a page has, up to 100.
+    /// Entries per page, up to 100.
     #[arg(long, default_value = "20", value_name = "N")]
     page_size: String,
     #[command(flatten)]
-    asking: Asking,
+    options: ServerOptions,
 }
 
 #[derive(Deserialize)]
-struct Entries {
-    entries: Vec<Entry>,
+struct AuditPage {
+    entries: Vec<AuditEntry>,
     pagination: Pagination,
 }
 
@@ -58,7 +58,7 @@ struct Pagination {
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct AuditEntry {
     at: String,
     actor: String,
     action: String,
@@ -82,14 +82,14 @@ impl Audit {
             ("page_size", Some(self.page_size.as_str())),
         ];
         let given = filters.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        let reply = self.asking.connect()?.get(&["audit"], &given.collect::<Vec<_>>())?;
-        let entries: Entries = reply.json()?;
-        self.asking.output.print(&reply, |out| entries.write(out))?;
+        let reply = self.options.connect()?.get(&["audit"], &given.collect::<Vec<_>>())?;
+        let entries: AuditPage = reply.json()?;
+        self.options.output.print(&reply, |out| entries.write(out))?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-impl Entries {
+impl AuditPage {
     fn write(self, out: &mut dyn Write) -> io::Result<()> {
         let Pagination { total_count, page, has_next } = self.pagination;
         let mut table = Table::new([
@@ -112,8 +112,8 @@ impl Entries {
     }
 }
 
-impl Entry {
-    /// What was changed, by its name if it has one.
+impl AuditEntry {
+    /// The id of what was changed, with its name if it has one.
     fn target(&self) -> String {
         match &self.target_name {
             Some(name) => format!("{name} ({})", self.target),
@@ -121,20 +121,20 @@ impl Entry {
         }
     }
 
-    /// What is different now, whether it was done, and why.
+    /// The changed fields or the outcome, and the reason.
     fn change(&self) -> String {
         let changed = match (&self.before, &self.after) {
-            (Some(before), Some(after)) => Some(change::between(before, after)),
+            (Some(before), Some(after)) => Some(diff::between(before, after)),
             (None, Some(after)) => outcome(after),
             _ => None,
         };
-        let told = [changed, self.reason.clone()];
-        let told = told.into_iter().flatten().filter(|text| !text.is_empty());
-        told.collect::<Vec<_>>().join("; ")
+        let parts = [changed, self.reason.clone()];
+        let parts = parts.into_iter().flatten().filter(|text| !text.is_empty());
+        parts.collect::<Vec<_>>().join("; ")
     }
 }
 
-/// What became of a reset that is not known to be done.
+/// The outcome of a reset that is not known to have been done.
 fn outcome(after: &Map<String, Value>) -> Option<String> {
     match after.get("outcome")?.as_str()? {
         "unknown" => Some("outcome unknown".to_owned()),

@@ -7,38 +7,38 @@ use reqwest::{Method, header::RETRY_AFTER};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    client::{Asking, Reply},
+    client::{Reply, ServerOptions},
     failure::Failure,
-    moment::Moment,
     table,
+    unix_time::UnixTime,
 };
 
-/// Ask a server whether a subject may go on, and take one unit if it may.
+/// Check a subject against its rate limits and consume one unit.
 ///
-/// Exits with 0 when it may, 2 when it may not, 1 when nobody knows.
+/// Exits with 0 if the request is allowed, 2 if it is denied and 1 on errors.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     #[command(flatten)]
-    question: Question,
+    request: CheckRequest,
     #[command(flatten)]
-    asking: Asking,
+    options: ServerOptions,
 }
 
 #[derive(Debug, Args, Serialize)]
-struct Question {
-    /// What kind of subject: service, user or endpoint.
+struct CheckRequest {
+    /// Scope of the subject: service, user or endpoint.
     scope: String,
-    /// Which one.
+    /// Identifier of the subject.
     identifier: String,
-    /// Ask the rule with this window, such as 60s, 1m or 1h.
+    /// Check only the rule with this window, such as 60s, 1m or 1h.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     window: Option<String>,
-    /// Take so many units.
+    /// Units to consume.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<u64>,
-    /// Take nothing.
+    /// Consume nothing.
     #[arg(long)]
     dry_run: bool,
 }
@@ -49,7 +49,7 @@ const DENIED: u8 = 2;
 struct Decision {
     allowed: bool,
     remaining: u64,
-    reset_at: Moment,
+    reset_at: UnixTime,
     limit: u64,
     reason: String,
 }
@@ -58,11 +58,11 @@ struct Decision {
 
 impl Check {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let client = self.asking.connect()?;
-        let reply = client.send(Method::POST, &["check"], &self.question)?;
+        let client = self.options.connect()?;
+        let reply = client.send(Method::POST, &["check"], &self.request)?;
         let decision: Decision = reply.json()?;
         let fields = decision.fields(&reply);
-        self.asking.output.print(&reply, |out| table::write_fields(out, &fields))?;
+        self.options.output.print(&reply, |out| table::write_fields(out, &fields))?;
         Ok(if decision.allowed { ExitCode::SUCCESS } else { ExitCode::from(DENIED) })
     }
 }

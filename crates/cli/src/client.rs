@@ -1,6 +1,6 @@
-//! Asks a server: who answers, in whose name, and what came back.
+//! The client of the server's REST API.
 
-mod refusal;
+mod error_response;
 mod server;
 mod token;
 
@@ -16,7 +16,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use thiserror::Error;
 use tokio::runtime::{self, Runtime};
 
-pub(crate) use self::refusal::Refusal;
+pub(crate) use self::error_response::ErrorResponse;
 use self::{
     server::Server,
     token::{Token, TokenError, TokenOptions},
@@ -25,16 +25,16 @@ use crate::output::Output;
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// More than any answer has: a page is 100 rules, and a plan names each of 100,000 rules twice.
+/// More than any response has: a page is 100 rules, and a plan lists each of 100,000 rules twice.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
-/// Where `--help` lists what is the same for every command.
+/// Heading in `--help` for the options that all commands share.
 const HEADING: &str = "Server options";
 
-/// Which server to ask, in whose name, and how to print what it says.
+/// The server to send requests to, the credentials and the output format.
 #[derive(Debug, Args)]
-pub(crate) struct Asking {
-    /// The server to ask.
+pub(crate) struct ServerOptions {
+    /// URL of the server.
     #[arg(
         long,
         global = true,
@@ -46,22 +46,22 @@ pub(crate) struct Asking {
     server: Server,
     #[command(flatten)]
     token: TokenOptions,
-    /// How to print the answer.
+    /// Output format.
     #[arg(long, global = true, help_heading = HEADING, value_enum, default_value_t = Output::Table)]
     pub(crate) output: Output,
 }
 
-/// A server that can be asked.
+/// A client of one area of a server's API.
 pub(crate) struct Client {
     http: reqwest::Client,
     runtime: Runtime,
     server: Server,
     area: &'static str,
     token: Option<Token>,
-    patience: Duration,
+    timeout: Duration,
 }
 
-/// What a server said when it did what it was asked.
+/// A successful response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) headers: HeaderMap,
@@ -69,45 +69,45 @@ pub(crate) struct Reply {
     server: Server,
 }
 
-/// Why a server did not do what it was asked.
+/// Why a request failed.
 #[derive(Debug, Error)]
 pub(crate) enum ClientError {
     #[error(
         "cannot reach a server at {server}: {cause}\n\
-         Start one with `headgate serve`, or name another with --server or HEADGATE_SERVER"
+         Start one with `headgate serve`, or set another URL with --server or HEADGATE_SERVER"
     )]
     Unreachable { server: Server, cause: String },
-    #[error("{server} did not answer within {} s", patience.as_secs())]
-    TimedOut { server: Server, patience: Duration },
-    #[error("{server} does not answer like a headgate server: {cause}")]
-    Garbled { server: Server, cause: String },
+    #[error("{server} did not respond within {} s", timeout.as_secs())]
+    TimedOut { server: Server, timeout: Duration },
+    #[error("unexpected response from {server}, which may not be a headgate server: {cause}")]
+    UnexpectedResponse { server: Server, cause: String },
     #[error(transparent)]
-    Refused(Refusal),
-    #[error("the rules kept changing while they were read: try again later")]
-    Moving,
+    Refused(ErrorResponse),
+    #[error("the list kept changing while it was read; try again later")]
+    KeepsChanging,
     #[error(transparent)]
     Token(#[from] TokenError),
-    #[error("cannot start: {0}")]
-    Start(String),
+    #[error("cannot create the HTTP client: {0}")]
+    Setup(String),
 }
 
-// === impl Asking ===
+// === impl ServerOptions ===
 
-impl Asking {
-    /// Whoever answers about rules.
+impl ServerOptions {
+    /// Returns a client of the rate limit API.
     pub(crate) fn connect(&self) -> Result<Client, ClientError> {
         self.connect_to("ratelimit")
     }
 
-    /// Whoever answers about an area, by its name in paths.
+    /// Returns a client of the API below `/api/v1/{area}`.
     pub(crate) fn connect_to(&self, area: &'static str) -> Result<Client, ClientError> {
         let token = self.token.find(&self.server)?;
         self.client(area, token, TIMEOUT)
     }
 
-    /// Asks whether the server answers, in nobody's name, for at most so long.
-    pub(crate) fn health(&self, patience: Duration) -> Result<Reply, ClientError> {
-        let client = self.client("", None, patience)?;
+    /// Requests the server's liveness, without a token.
+    pub(crate) fn health(&self, timeout: Duration) -> Result<Reply, ClientError> {
+        let client = self.client("", None, timeout)?;
         client.exchange(client.http.get(self.server.health()))
     }
 
@@ -115,34 +115,34 @@ impl Asking {
         &self,
         area: &'static str,
         token: Option<Token>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Client, ClientError> {
-        // Fails if it is there already, which is as good.
+        // Fails if a provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = reqwest::Client::builder()
-            .timeout(patience)
-            .connect_timeout(CONNECT_TIMEOUT.min(patience))
-            // A token is for the server that was named, not for one it points to.
+            .timeout(timeout)
+            .connect_timeout(CONNECT_TIMEOUT.min(timeout))
+            // The token must not be sent to a server that a redirect names.
             .redirect(Policy::none());
-        let builder = if self.server.is_secured() {
+        let builder = if self.server.is_https() {
             builder
         } else {
-            // The machine's authorities would be read for nothing, and it may have none.
-            builder.tls_backend_preconfigured(trusting_nobody())
+            // Do not load the system's root certificates for plain HTTP; there may be none.
+            builder.tls_backend_preconfigured(tls_without_roots())
         };
         let builder = if self.server.is_loopback() { builder.no_proxy() } else { builder };
-        let start = |error: &dyn Error| ClientError::Start(root(error));
-        let http = builder.build().map_err(|error| start(&error))?;
+        let setup = |error: &dyn Error| ClientError::Setup(root_cause(error));
+        let http = builder.build().map_err(|error| setup(&error))?;
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| start(&error))?;
-        Ok(Client { http, runtime, server: self.server.clone(), area, token, patience })
+        let runtime = runtime.map_err(|error| setup(&error))?;
+        Ok(Client { http, runtime, server: self.server.clone(), area, token, timeout })
     }
 }
 
 // === impl Client ===
 
 impl Client {
-    /// Reads what is at `path`, which has one item for each segment.
+    /// Sends a GET request; `path` has one item for each segment.
     pub(crate) fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Reply, ClientError> {
         let mut url = self.server.url(self.area, path);
         if !query.is_empty() {
@@ -161,8 +161,8 @@ impl Client {
         self.exchange(self.with_json(method, path, body)?)
     }
 
-    /// Puts JSON in the place of what is at `path`, if that still has the tag with which it was seen.
-    pub(crate) fn send_if_seen(
+    /// Replaces the resource at `path`, on condition that its `ETag` is still `tag`.
+    pub(crate) fn put_if_match(
         &self,
         path: &[&str],
         body: &impl Serialize,
@@ -182,7 +182,7 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<RequestBuilder, ClientError> {
         let url: Url = self.server.url(self.area, path);
-        let body = serde_json::to_vec(body).map_err(|error| self.server.garbled(&error))?;
+        let body = serde_json::to_vec(body).map_err(|error| self.server.unexpected(&error))?;
         let request = self.http.request(method, url).header(CONTENT_TYPE, "application/json");
         Ok(request.body(body))
     }
@@ -203,9 +203,9 @@ impl Client {
             if status.is_success() {
                 return Ok(Reply { headers, body, server: self.server.clone() });
             }
-            Err(match Refusal::read(status, body) {
-                Some(refusal) => ClientError::Refused(refusal),
-                None => self.server.garbled(&format!("status {status}")),
+            Err(match ErrorResponse::parse(status, body) {
+                Some(response) => ClientError::Refused(response),
+                None => self.server.unexpected(&format!("status {status}")),
             })
         })
     }
@@ -214,42 +214,42 @@ impl Client {
         let mut body = Vec::new();
         while let Some(part) = response.chunk().await.map_err(|error| self.failed(&error))? {
             if body.len() + part.len() > MAX_BODY_BYTES {
-                return Err(self.server.garbled(&"the answer is too long"));
+                return Err(self.server.unexpected(&"the response is too long"));
             }
             body.extend_from_slice(&part);
         }
         Ok(body)
     }
 
-    /// Leaves the server alone for a while.
+    /// Sleeps.
     pub(crate) fn pause(&self, pause: Duration) {
         self.runtime.block_on(async { tokio::time::sleep(pause).await });
     }
 
-    /// The server said something that makes no sense.
-    pub(crate) fn garbled(&self, cause: &dyn std::fmt::Display) -> ClientError {
-        self.server.garbled(cause)
+    /// A response that cannot be interpreted.
+    pub(crate) fn unexpected(&self, cause: &dyn std::fmt::Display) -> ClientError {
+        self.server.unexpected(cause)
     }
 
     fn failed(&self, error: &reqwest::Error) -> ClientError {
         let server = self.server.clone();
         if error.is_connect() {
-            ClientError::Unreachable { server, cause: root(error) }
+            ClientError::Unreachable { server, cause: root_cause(error) }
         } else if error.is_timeout() {
-            ClientError::TimedOut { server, patience: self.patience }
+            ClientError::TimedOut { server, timeout: self.timeout }
         } else {
-            ClientError::Garbled { server, cause: root(error) }
+            ClientError::UnexpectedResponse { server, cause: root_cause(error) }
         }
     }
 }
 
-fn trusting_nobody() -> rustls::ClientConfig {
-    let nobody = rustls::RootCertStore::empty();
-    rustls::ClientConfig::builder().with_root_certificates(nobody).with_no_client_auth()
+fn tls_without_roots() -> rustls::ClientConfig {
+    let roots = rustls::RootCertStore::empty();
+    rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
 }
 
-/// What is at the bottom of an error: the layers above only say that something is below.
-fn root(error: &dyn Error) -> String {
+/// The innermost cause: reqwest's outer errors only say which step failed.
+fn root_cause(error: &dyn Error) -> String {
     let mut root = error;
     while let Some(source) = root.source() {
         root = source;
@@ -261,14 +261,14 @@ fn root(error: &dyn Error) -> String {
 
 impl Reply {
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
-        serde_json::from_slice(&self.body).map_err(|error| self.server.garbled(&error))
+        serde_json::from_slice(&self.body).map_err(|error| self.server.unexpected(&error))
     }
 }
 
 // === impl Server ===
 
 impl Server {
-    fn garbled(&self, cause: &dyn std::fmt::Display) -> ClientError {
-        ClientError::Garbled { server: self.clone(), cause: cause.to_string() }
+    fn unexpected(&self, cause: &dyn std::fmt::Display) -> ClientError {
+        ClientError::UnexpectedResponse { server: self.clone(), cause: cause.to_string() }
     }
 }

@@ -12,26 +12,26 @@ use serde_json::json;
 
 use crate::{environment::variables, failure::Failure, output::Output};
 
-/// Check and show configurations.
+/// Validate and print configurations.
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     #[command(subcommand)]
     command: Command,
-    /// How to print the answer.
+    /// Output format.
     #[arg(long, global = true, value_enum, default_value_t = Output::Table)]
     output: Output,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Say everything that is wrong with a file, under the variables that are set.
+    /// Validate a file together with the environment, and report every problem.
     Check {
-        /// The configuration file.
+        /// Configuration file.
         file: PathBuf,
     },
-    /// Print the whole configuration that is in effect, as YAML; secrets are masked.
+    /// Print the effective configuration as YAML, with secrets masked.
     Print {
-        /// The configuration file. Without one: the defaults, under the variables that are set.
+        /// Configuration file; the environment and the defaults apply without one, too.
         #[arg(long, env = "CONFIG_PATH", value_name = "FILE")]
         config: Option<PathBuf>,
     },
@@ -48,13 +48,13 @@ impl Config {
 
 fn check(file: &Path, output: Output) -> Result<ExitCode, Failure> {
     let checked = headgate_server::Config::load(Some(file), variables());
-    // Files elsewhere are checked where they are: on another machine they need not be.
-    let wrong = checked.and_then(|config| config.envoy.check_present_files()).err();
-    match (output, wrong) {
+    // Envoy files are checked only if present: this may not be the machine that serves.
+    let error = checked.and_then(|config| config.envoy.check_present_files()).err();
+    match (output, error) {
         (Output::Table, Some(error)) => return Err(error.into()),
         (Output::Table, None) => writeln!(io::stdout(), "{}: ok", file.display())?,
         (Output::Json, Some(error)) => {
-            let problems = told(&error);
+            let problems = problems(&error);
             writeln!(io::stdout(), "{}", json!({ "valid": false, "problems": problems }))?;
             return Ok(ExitCode::FAILURE);
         }
@@ -65,7 +65,7 @@ fn check(file: &Path, output: Output) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn told(error: &ConfigError) -> Vec<String> {
+fn problems(error: &ConfigError) -> Vec<String> {
     match error {
         ConfigError::Problems(problems) => problems.iter().map(ToString::to_string).collect(),
         other => vec![other.to_string()],

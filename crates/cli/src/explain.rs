@@ -10,30 +10,30 @@ use headgate_ratelimit::Window;
 use serde::Deserialize;
 
 use crate::{
-    client::Asking,
+    client::ServerOptions,
     failure::Failure,
-    moment::Moment,
     table::{Column, Table},
+    unix_time::UnixTime,
 };
 
-/// Show which rules match a subject, and why.
+/// Show which rules match a subject and why.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// What kind of subject: service, user or endpoint.
+    /// Scope of the subject: service, user or endpoint.
     scope: String,
-    /// Which one.
+    /// Identifier of the subject.
     identifier: String,
     #[command(flatten)]
-    asking: Asking,
+    options: ServerOptions,
 }
 
 #[derive(Deserialize)]
 struct Explanation {
-    rules: Vec<Explained>,
+    rules: Vec<MatchedRule>,
 }
 
 #[derive(Deserialize)]
-struct Explained {
+struct MatchedRule {
     rule_id: Option<String>,
     rule_name: String,
     limit: u64,
@@ -43,15 +43,15 @@ struct Explained {
     why: String,
     used: Option<u64>,
     remaining: Option<u64>,
-    reset_at: Option<Moment>,
+    reset_at: Option<UnixTime>,
 }
 
 impl Explain {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let query = [("scope", self.scope.as_str()), ("identifier", &self.identifier)];
-        let reply = self.asking.connect()?.get(&["explain"], &query)?;
+        let reply = self.options.connect()?.get(&["explain"], &query)?;
         let explanation: Explanation = reply.json()?;
-        self.asking.output.print(&reply, |out| explanation.write(out))?;
+        self.options.output.print(&reply, |out| explanation.write(out))?;
         Ok(ExitCode::SUCCESS)
     }
 }

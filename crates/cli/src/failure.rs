@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::{client::ClientError, import::ImportError, rules::FileError, serve::ServeError};
 
-/// Why a command did not do what it says.
+/// Why a command failed.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
     #[error(transparent)]
@@ -18,15 +18,17 @@ pub(crate) enum Failure {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Import(#[from] ImportError),
-    #[error("cannot print the answer: {0}")]
+    #[error("cannot write the output: {0}")]
     Print(#[from] io::Error),
-    #[error("nothing was changed")]
-    Declined,
+    #[error("aborted; nothing was changed")]
+    Aborted,
+    #[error("nothing to change: pass at least one option (see `{0} --help`)")]
+    NoChanges(&'static str),
 }
 
 impl Failure {
-    /// Whether whoever reads the output has seen enough, as `head` has.
-    pub(crate) fn is_enough(&self) -> bool {
+    /// Whether the reader of the output is gone, as `head` is after its last line.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Print(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 }

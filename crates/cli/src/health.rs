@@ -5,15 +5,15 @@ use std::{process::ExitCode, time::Duration};
 use clap::Args;
 use serde::Deserialize;
 
-use crate::{client::Asking, failure::Failure, table};
+use crate::{client::ServerOptions, failure::Failure, table};
 
-/// Ask a server whether it answers.
+/// Check that a server responds.
 ///
-/// Exits with 0 when it does, and with 1 when it does not within 2 seconds. No token is sent.
+/// Exits with 0 if it does, and with 1 if not or not within 2 seconds. No token is sent.
 #[derive(Debug, Args)]
 pub(crate) struct Health {
     #[command(flatten)]
-    asking: Asking,
+    options: ServerOptions,
 }
 
 #[derive(Deserialize)]
@@ -21,15 +21,15 @@ struct Liveness {
     status: String,
 }
 
-/// Less than whoever watches a container waits for it.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Shorter than the usual timeout of a container's health check.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Health {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let reply = self.asking.health(PATIENCE)?;
+        let reply = self.options.health(TIMEOUT)?;
         let liveness: Liveness = reply.json()?;
         let fields = [("status", liveness.status)];
-        self.asking.output.print(&reply, |out| table::write_fields(out, &fields))?;
+        self.options.output.print(&reply, |out| table::write_fields(out, &fields))?;
         Ok(ExitCode::SUCCESS)
     }
 }

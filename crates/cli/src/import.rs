@@ -17,7 +17,7 @@ use crate::{
     table::{Column, Table},
 };
 
-/// Bring limits along from other rate limit services of Envoy.
+/// Import limits from other rate limit services for Envoy.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
     #[command(subcommand)]
@@ -26,9 +26,9 @@ pub(crate) struct Import {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show how a file of envoyproxy/ratelimit is understood, or what is wrong with it.
+    /// Show how a configuration file of envoyproxy/ratelimit is interpreted, or what is invalid.
     Envoy(Files),
-    /// Convert a file of limitador's limits into one file for each namespace.
+    /// Convert a limits file of limitador into one file per namespace.
     Limitador(Limitador),
 }
 
@@ -36,33 +36,33 @@ enum Command {
 struct Limitador {
     #[command(flatten)]
     files: Files,
-    /// Leave out limits that cannot be expressed, and list them on standard error.
+    /// Skip limits that cannot be converted, and list them on standard error.
     #[arg(long)]
     partial: bool,
 }
 
 #[derive(Debug, Args)]
 struct Files {
-    /// The file.
+    /// File to import.
     file: PathBuf,
-    /// Write what was understood into this folder, for `envoy.config_dir`.
+    /// Write the result into this folder, for `envoy.config_dir`.
     #[arg(long, value_name = "FOLDER")]
     to: Option<PathBuf>,
-    /// Replace files that are there.
+    /// Overwrite existing files.
     #[arg(long, requires = "to")]
     force: bool,
 }
 
-/// Why nothing was written.
+/// Why an import failed.
 #[derive(Debug, Error)]
 pub(crate) enum ImportError {
-    #[error("{} is there already: use --force to replace it, or another folder", .0.display())]
+    #[error("{} already exists; pass --force to overwrite it, or choose another folder", .0.display())]
     Exists(PathBuf),
     #[error("cannot write {}: {cause}", path.display())]
     Unwritable { path: PathBuf, cause: io::Error },
     #[error("cannot read {}: {cause}", path.display())]
     Unreadable { path: PathBuf, cause: io::Error },
-    #[error("cannot convert every limit; use --partial to leave these out:\n  {}", listed(.0))]
+    #[error("cannot convert every limit; pass --partial to skip these:\n  {}", listed(.0))]
     Incomplete(Vec<Problem>),
     #[error("cannot convert any limit:\n  {}", listed(.0))]
     Nothing(Vec<Problem>),
@@ -87,19 +87,19 @@ impl Import {
 
 impl Limitador {
     fn run(&self) -> Result<(), Failure> {
-        let Conversion { files, left_out } = envoy::convert_limitador(&self.files.file)?;
-        if !left_out.is_empty() && !self.partial {
-            return Err(ImportError::Incomplete(left_out).into());
+        let Conversion { files, left_out: skipped } = envoy::convert_limitador(&self.files.file)?;
+        if !skipped.is_empty() && !self.partial {
+            return Err(ImportError::Incomplete(skipped).into());
         }
-        if !left_out.is_empty() && files.is_empty() {
-            return Err(ImportError::Nothing(left_out).into());
+        if !skipped.is_empty() && files.is_empty() {
+            return Err(ImportError::Nothing(skipped).into());
         }
         match &self.files.to {
             Some(folder) => self.files.write(folder, &files)?,
-            None => show(&files)?,
+            None => print_yaml(&files)?,
         }
-        for problem in left_out {
-            writeln!(io::stderr(), "left out: {problem}")?;
+        for problem in skipped {
+            writeln!(io::stderr(), "skipped: {problem}")?;
         }
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Files {
         self.write(folder, &[Converted { domain: domain.to_owned(), yaml }])
     }
 
-    /// Nothing is written unless all can be.
+    /// Writes nothing if one of the files exists.
     fn write(&self, folder: &Path, files: &[Converted]) -> Result<(), Failure> {
         let paths: Vec<PathBuf> =
             files.iter().map(|file| folder.join(name(&file.domain))).collect();
@@ -149,8 +149,8 @@ fn print(limits: &[Understood]) -> io::Result<()> {
     table.write(&mut io::stdout().lock())
 }
 
-/// Each as a document of its own.
-fn show(files: &[Converted]) -> io::Result<()> {
+/// Prints each file as a YAML document.
+fn print_yaml(files: &[Converted]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for file in files {
         write!(out, "---\n{}", file.yaml)?;
@@ -158,7 +158,7 @@ fn show(files: &[Converted]) -> io::Result<()> {
     Ok(())
 }
 
-/// A file's name that holds nothing of a path.
+/// Returns a file name without path separators.
 fn name(domain: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let name: String = domain.chars().map(|c| if plain(c) { c } else { '_' }).collect();

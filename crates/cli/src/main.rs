@@ -1,22 +1,24 @@
 //! The `headgate` command.
 
 mod audit;
-mod change;
 mod check;
 mod client;
 mod config;
+mod diff;
 mod environment;
 mod explain;
 mod failure;
+mod fields;
 mod health;
 mod import;
-mod moment;
 mod output;
+mod pages;
 mod quota;
 mod reset;
 mod rules;
 mod serve;
 mod table;
+mod unix_time;
 mod usage;
 mod yaml;
 
@@ -26,11 +28,11 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 
-/// A request is a few dozen small allocations; this one makes them in half the time of the system's.
+/// A request makes a few dozen small allocations, which take half the time of the system allocator's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// May X do this now, and if not, when?
+/// Rate limits and quotas as a service, and tools to manage them.
 #[derive(Debug, Parser)]
 #[command(name = "headgate", version, arg_required_else_help = true)]
 struct Cli {
@@ -56,20 +58,20 @@ enum Command {
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(usage) => return explain(&usage),
+        Err(usage) => return print_usage(&usage),
     };
     cli.command.run().unwrap_or_else(|failure| {
-        if failure.is_enough() {
+        if failure.is_broken_pipe() {
             return ExitCode::SUCCESS;
         }
-        // Nobody is left to tell if standard error is gone too.
+        // If standard error is gone, too, there is nowhere to report it.
         let _ = writeln!(std::io::stderr(), "headgate: {failure}");
         ExitCode::FAILURE
     })
 }
 
-/// Help, or what was mistyped. Clap's own exit code for that is 2, which here means a denial.
-fn explain(usage: &clap::Error) -> ExitCode {
+/// Prints help or a usage error. Clap would exit with 2, which means a denial here.
+fn print_usage(usage: &clap::Error) -> ExitCode {
     let _ = usage.print();
     if usage.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

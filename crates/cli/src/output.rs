@@ -1,22 +1,24 @@
-//! How answers are printed.
+//! Output formats.
 
 use std::io::{self, Write};
 
 use clap::ValueEnum;
 
+use serde_json::json;
+
 use crate::client::Reply;
 
-/// Whom the answer is printed for.
+/// Output format.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Output {
-    /// For people.
+    /// Aligned text.
     Table,
-    /// For programs: as the server sent it.
+    /// JSON as the server sent it.
     Json,
 }
 
 impl Output {
-    /// Prints what the server sent, or what `table` makes of it.
+    /// Prints the response as it is, or what `table` writes.
     pub(crate) fn print(
         self,
         reply: &Reply,
@@ -29,6 +31,15 @@ impl Output {
                 writeln!(out)
             }
             Self::Table => table(&mut out),
+        }
+    }
+
+    /// Prints that the object with this id was deleted.
+    pub(crate) fn print_deleted(self, id: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        match self {
+            Self::Table => writeln!(out, "deleted {id}"),
+            Self::Json => writeln!(out, "{}", json!({ "deleted": id })),
         }
     }
 }

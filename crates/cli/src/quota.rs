@@ -1,17 +1,14 @@
 //! `headgate quota`
 
-mod change;
 mod events;
 mod history;
 mod increment;
 mod list;
 mod policy;
 mod usage;
+mod write;
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -19,28 +16,28 @@ use serde::Deserialize;
 use serde_json::json;
 
 use self::{
-    change::{Create, Update},
     events::Events,
     history::History,
     increment::Increment,
     list::List,
     policy::Policy,
     usage::Check,
+    write::{Create, Update},
 };
 use crate::{
-    client::{Asking, Client, Reply},
+    client::{Client, Reply, ServerOptions},
     failure::Failure,
     output::Output,
     table,
 };
 
-/// Show, change and use quotas.
+/// Manage and consume quotas.
 #[derive(Debug, Args)]
 pub(crate) struct Quota {
     #[command(subcommand)]
     command: Command,
     #[command(flatten)]
-    asking: Asking,
+    options: ServerOptions,
 }
 
 #[derive(Debug, Subcommand)]
@@ -48,28 +45,28 @@ enum Command {
     List(List),
     /// Show one policy.
     Get {
-        /// The policy's id.
+        /// Policy id.
         id: String,
     },
     Create(Create),
     Update(Update),
-    /// Remove a policy.
+    /// Delete a policy.
     Delete {
-        /// The policy's id.
+        /// Policy id.
         id: String,
     },
-    /// Show how much of a quota is used.
+    /// Show the usage of the current period.
     Usage {
-        /// The policy's id.
+        /// Policy id.
         id: String,
     },
     Check(Check),
     Increment(Increment),
-    /// Set the usage of the present period to 0.
+    /// Reset the usage of the current period to 0.
     Reset {
-        /// The policy's id.
+        /// Policy id.
         id: String,
-        /// Why, for the audit log.
+        /// Reason for the audit log.
         #[arg(long)]
         reason: String,
     },
@@ -77,13 +74,13 @@ enum Command {
     Events(Events),
 }
 
-/// There is not so much left.
+/// Exit code if the quota is exceeded.
 const EXCEEDED: u8 = 2;
 
 impl Quota {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let client = self.asking.connect_to(self.command.area())?;
-        let output = self.asking.output;
+        let client = self.options.connect_to(self.command.area())?;
+        let output = self.options.output;
         match self.command {
             Command::List(list) => list.run(&client, output)?,
             Command::Get { id } => print(&client.get(&[&id], &[])?, output)?,
@@ -91,7 +88,7 @@ impl Quota {
             Command::Update(update) => print(&update.run(&client)?, output)?,
             Command::Delete { id } => {
                 client.delete(&[&id])?;
-                print_deleted(&id, output)?;
+                output.print_deleted(&id)?;
             }
             Command::Usage { id } => usage::print(&client.get(&[&id, "usage"], &[])?, output)?,
             Command::Check(check) => return check.run(&client, output),
@@ -105,7 +102,7 @@ impl Quota {
 }
 
 impl Command {
-    /// Where its paths are.
+    /// The path segment below `/api/v1`.
     const fn area(&self) -> &'static str {
         match self {
             Self::Events(_) => "events",
@@ -114,23 +111,15 @@ impl Command {
     }
 }
 
-/// Prints the policy that a server answered with.
+/// Prints the policy in a response.
 fn print(reply: &Reply, output: Output) -> Result<(), Failure> {
     let fields = reply.json::<Policy>()?.fields();
     Ok(output.print(reply, |out| table::write_fields(out, &fields))?)
 }
 
-fn print_deleted(id: &str, output: Output) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    match output {
-        Output::Table => writeln!(out, "deleted {id}"),
-        Output::Json => writeln!(out, "{}", json!({ "deleted": id })),
-    }
-}
-
 fn reset(client: &Client, id: &str, reason: &str, output: Output) -> Result<(), Failure> {
     #[derive(Deserialize)]
-    struct Done {
+    struct ResetResponse {
         quota_id: String,
         used: u64,
         reset_at: String,
@@ -138,7 +127,7 @@ fn reset(client: &Client, id: &str, reason: &str, output: Output) -> Result<(), 
     }
     let body = json!({ "reason": reason });
     let reply = client.send(Method::POST, &[id, "usage", "reset"], &body)?;
-    let Done { quota_id, used, reset_at, reset_by } = reply.json()?;
+    let ResetResponse { quota_id, used, reset_at, reset_by } = reply.json()?;
     let fields = [
         ("quota", quota_id),
         ("used", used.to_string()),

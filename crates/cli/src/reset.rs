@@ -6,39 +6,39 @@ use clap::Args;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 
-use crate::{client::Asking, failure::Failure};
+use crate::{client::ServerOptions, failure::Failure};
 
-/// Give a subject its whole allowance back.
+/// Reset the usage of a subject.
 #[derive(Debug, Args)]
 pub(crate) struct Reset {
     #[command(flatten)]
     subject: Subject,
     #[command(flatten)]
-    asking: Asking,
+    options: ServerOptions,
 }
 
 #[derive(Debug, Args, Serialize)]
 struct Subject {
-    /// What kind of subject: service, user or endpoint.
+    /// Scope of the subject: service, user or endpoint.
     scope: String,
-    /// Which one.
+    /// Identifier of the subject.
     identifier: String,
-    /// Why, for the audit log.
+    /// Reason for the audit log.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Done {
+struct ResetResponse {
     message: String,
 }
 
 impl Reset {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let reply = self.asking.connect()?.send(Method::POST, &["reset"], &self.subject)?;
-        let Done { message } = reply.json()?;
-        self.asking.output.print(&reply, |out| writeln!(out, "{message}"))?;
+        let reply = self.options.connect()?.send(Method::POST, &["reset"], &self.subject)?;
+        let ResetResponse { message } = reply.json()?;
+        self.options.output.print(&reply, |out| writeln!(out, "{message}"))?;
         Ok(ExitCode::SUCCESS)
     }
 }

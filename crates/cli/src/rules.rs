@@ -1,12 +1,13 @@
 //! `headgate rules`
 
 mod apply;
-mod change;
+
 mod export;
 mod file;
 mod list;
 mod plan;
 mod rule;
+mod write;
 
 use std::process::ExitCode;
 
@@ -15,24 +16,24 @@ use clap::{Args, Subcommand};
 pub(crate) use self::file::FileError;
 use self::{
     apply::Apply,
-    change::{Create, Update},
     list::List,
     rule::Rule,
+    write::{Create, Update},
 };
 use crate::{
-    client::{Asking, Reply},
+    client::{Reply, ServerOptions},
     failure::Failure,
     output::Output,
     table,
 };
 
-/// Show and change the rules.
+/// Manage rate limit rules.
 #[derive(Debug, Args)]
 pub(crate) struct Rules {
     #[command(subcommand)]
     command: Command,
     #[command(flatten)]
-    asking: Asking,
+    options: ServerOptions,
 }
 
 #[derive(Debug, Subcommand)]
@@ -40,18 +41,18 @@ enum Command {
     List(List),
     /// Show one rule.
     Get {
-        /// The rule's id.
+        /// Rule id.
         id: String,
     },
     Create(Create),
     Update(Update),
-    /// Remove a rule.
+    /// Delete a rule.
     Delete {
-        /// The rule's id.
+        /// Rule id.
         id: String,
     },
     Apply(Apply),
-    /// Print all rules as YAML that `apply` takes back.
+    /// Print all rules as YAML for `apply`.
     Export,
 }
 
@@ -59,8 +60,8 @@ const PATH: &str = "rules";
 
 impl Rules {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let client = self.asking.connect()?;
-        let output = self.asking.output;
+        let client = self.options.connect()?;
+        let output = self.options.output;
         match self.command {
             Command::List(list) => list.run(&client, output)?,
             Command::Get { id } => print(&client.get(&[PATH, &id], &[])?, output)?,
@@ -68,7 +69,7 @@ impl Rules {
             Command::Update(update) => print(&update.run(&client)?, output)?,
             Command::Delete { id } => {
                 client.delete(&[PATH, &id])?;
-                list::print_deleted(&id, output)?;
+                output.print_deleted(&id)?;
             }
             Command::Apply(apply) => apply.run(&client, output)?,
             Command::Export => export::run(&client, output)?,
@@ -77,7 +78,7 @@ impl Rules {
     }
 }
 
-/// Prints the rule that a server answered with.
+/// Prints the rule in a response.
 fn print(reply: &Reply, output: Output) -> Result<(), Failure> {
     let fields = reply.json::<Rule>()?.fields();
     Ok(output.print(reply, |out| table::write_fields(out, &fields))?)

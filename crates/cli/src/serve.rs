@@ -22,15 +22,15 @@ use tracing::{info, warn};
 
 use crate::environment::variables;
 
-/// Serve decisions over HTTP and gRPC until interrupted.
+/// Run the server: REST and gRPC.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// The configuration file. Without one: REST on 127.0.0.1:8080, gRPC on 50051, everything in ./data and in memory.
+    /// Configuration file. Without one: REST on 127.0.0.1:8080, gRPC on 50051, rules in ./data, counters in memory.
     #[arg(long, env = "CONFIG_PATH", value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
-/// Why nothing is served.
+/// Why the server cannot run.
 #[derive(Debug, Error)]
 pub(crate) enum ServeError {
     #[error(transparent)]
@@ -63,29 +63,29 @@ async fn serve(config: &Config) -> Result<Drain, ServeError> {
     let stop = Stop::catch()?;
     let reload = Arc::new(OnceLock::new());
     let reloading = Arc::clone(&reload);
-    tokio::spawn(signals::on_hangup(move || hung_up(reloading.get()))?);
-    // Before anything else: a second server on the same ports must touch neither the data directory nor
-    // the database. Whoever connects already is answered as soon as the server is built.
+    tokio::spawn(signals::on_hangup(move || on_sighup(reloading.get()))?);
+    // Bind first: a second server on the same ports must touch neither the data directory nor the
+    // database. Early connections wait in the backlog until the server is built.
     let listeners = Listeners {
         rest: listen(config.server.address(), "server.port").await?,
         grpc: listen(config.server.grpc_address(), "server.grpc_port").await?,
     };
     let app = App::build(config).await?;
-    // Nobody has set it before.
+    // It was not set before.
     let _ = reload.set(app.reload());
     announce(config, &app, &listeners)?;
     let drain = signals::serve_until(stop, |shutdown| app.serve(listeners, shutdown)).await;
     Ok(drain.unwrap_or(Drain::CutOff(0)))
 }
 
-/// Says what a reload is here. Who sends SIGHUP means one, and nobody means the end.
-fn hung_up(reload: Option<&Reload>) {
+/// Reloads Envoy files on SIGHUP, which must not end the process.
+fn on_sighup(reload: Option<&Reload>) {
     if reload.is_some_and(Reload::now) {
-        info!("SIGHUP: reading the Envoy files again");
+        info!("SIGHUP: reloading Envoy files");
     }
     warn!(
-        "SIGHUP does not reload the configuration: restart the server to apply changes to it; \
-         rules, quotas and Envoy files are reloaded as they change"
+        "SIGHUP does not reload the configuration; restart the server to apply changes. \
+         Rules, quotas and Envoy files are reloaded when they change"
     );
 }
 
@@ -94,7 +94,7 @@ async fn listen(address: SocketAddr, key: &'static str) -> Result<TcpListener, S
     listening.map_err(|cause| ServeError::Listen { address, key, cause })
 }
 
-/// Says where the server is, and what nobody can know yet.
+/// Prints the addresses and a newly generated admin token.
 fn announce(config: &Config, app: &App, listeners: &Listeners) -> io::Result<()> {
     let (rule, mut out) = (&config.ratelimit, io::stdout().lock());
     writeln!(
@@ -113,7 +113,7 @@ fn announce(config: &Config, app: &App, listeners: &Listeners) -> io::Result<()>
     if let Some(token) = app.new_admin_token() {
         writeln!(
             out,
-            "admin token, shown this once and kept in {}: {}",
+            "admin token (printed only once, stored in {}): {}",
             token.path().display(),
             token.expose(),
         )?;

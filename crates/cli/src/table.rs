@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 const GAP: &str = "  ";
-/// Names are never narrower, so that the answers of different commands line up.
+/// Minimum width of names, so that the output of different commands lines up.
 const MIN_NAME_CHARS: usize = 11;
 
 /// Rows under a heading.
@@ -12,19 +12,19 @@ pub(crate) struct Table<const N: usize> {
     rows: Vec<[String; N]>,
 }
 
-/// A heading, and which side its cells stand on.
+/// A heading and the alignment of its cells: left for text, right for numbers.
 #[derive(Clone, Copy)]
 pub(crate) enum Column {
     Text(&'static str),
     Number(&'static str),
 }
 
-/// Writes a name and its value on each line.
+/// Writes one name and value per line.
 pub(crate) fn write_fields(out: &mut dyn Write, fields: &[(&str, String)]) -> io::Result<()> {
     let longest = fields.iter().map(|(name, _)| chars(name)).max().unwrap_or_default();
     let width = longest.max(MIN_NAME_CHARS);
     for (name, value) in fields {
-        writeln!(out, "{name:width$}{GAP}{}", visible(value))?;
+        writeln!(out, "{name:width$}{GAP}{}", escape_control(value))?;
     }
     Ok(())
 }
@@ -37,7 +37,7 @@ impl<const N: usize> Table<N> {
     }
 
     pub(crate) fn row(&mut self, cells: [String; N]) {
-        self.rows.push(cells.map(|cell| visible(&cell)));
+        self.rows.push(cells.map(|cell| escape_control(&cell)));
     }
 
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -78,17 +78,17 @@ fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Text from elsewhere must not move the cursor, nor break a line.
-fn visible(text: &str) -> String {
-    let mut visible = String::with_capacity(text.len());
+/// Escapes control characters: text from elsewhere must not move the cursor or break lines.
+fn escape_control(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() {
-            visible.extend(c.escape_default());
+            escaped.extend(c.escape_default());
         } else {
-            visible.push(c);
+            escaped.push(c);
         }
     }
-    visible
+    escaped
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn names_line_up() {
+    fn values_are_aligned() {
         let mut out = Vec::new();
         write_fields(&mut out, &[("id", "1".to_owned()), ("a rather long one", "2".to_owned())])
             .unwrap();

@@ -7,26 +7,26 @@ use headgate_ratelimit::Window;
 use serde::Deserialize;
 
 use crate::{
-    client::{Asking, Client, ClientError},
+    client::{Client, ClientError, ServerOptions},
     failure::Failure,
-    moment::Moment,
     table,
+    unix_time::UnixTime,
 };
 
-/// Show how much of a rule's allowance is used.
+/// Show the usage of a rule.
 #[derive(Debug, Args)]
 pub(crate) struct Usage {
-    /// The rule's id.
+    /// Rule id.
     rule_id: String,
-    /// Whose usage, where the rule is about many.
+    /// Identifier of the subject, if the rule matches several.
     #[arg(long)]
     identifier: Option<String>,
     #[command(flatten)]
-    asking: Asking,
+    options: ServerOptions,
 }
 
 #[derive(Deserialize)]
-struct Standing {
+struct RuleUsage {
     rule_id: String,
     rule_name: String,
     limit: u64,
@@ -35,18 +35,18 @@ struct Standing {
     enabled: bool,
     used: Option<u64>,
     remaining: Option<u64>,
-    reset_at: Option<Moment>,
+    reset_at: Option<UnixTime>,
 }
 
 #[derive(Deserialize)]
-struct Subjects {
+struct RulePattern {
     identifier_pattern: String,
 }
 
-/// Many subjects share a pattern, and each has its own usage.
-const WHOSE: &str = "(give --identifier)";
-/// Nothing is used, or the store is away: the server leaves out the same.
-const NOTHING_KNOWN: &str = "-";
+/// Shown if the rule matches several subjects, each with its own usage.
+const NEEDS_IDENTIFIER: &str = "(pass --identifier)";
+/// Shown if nothing was used or the store is unavailable: the server omits the fields in both cases.
+const UNKNOWN: &str = "-";
 
 // === impl Usage ===
 
@@ -54,30 +54,30 @@ impl Usage {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let mut query = vec![("rule_id", self.rule_id.as_str())];
         query.extend(self.identifier.as_deref().map(|identifier| ("identifier", identifier)));
-        let client = self.asking.connect()?;
+        let client = self.options.connect()?;
         let reply = client.get(&["usage"], &query)?;
-        let standing: Standing = reply.json()?;
-        let missing = self.missing(&client, &standing)?;
-        let fields = standing.fields(missing);
-        self.asking.output.print(&reply, |out| table::write_fields(out, &fields))?;
+        let usage: RuleUsage = reply.json()?;
+        let placeholder = self.placeholder(&client, &usage)?;
+        let fields = usage.fields(placeholder);
+        self.options.output.print(&reply, |out| table::write_fields(out, &fields))?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What is said where the server says nothing.
-    fn missing(&self, client: &Client, standing: &Standing) -> Result<&'static str, ClientError> {
-        if standing.used.is_some() || self.identifier.is_some() {
-            return Ok(NOTHING_KNOWN);
+    /// Returns the text for fields that the response leaves out.
+    fn placeholder(&self, client: &Client, usage: &RuleUsage) -> Result<&'static str, ClientError> {
+        if usage.used.is_some() || self.identifier.is_some() {
+            return Ok(UNKNOWN);
         }
-        let rule: Subjects = client.get(&["rules", &standing.rule_id], &[])?.json()?;
-        Ok(if rule.identifier_pattern.ends_with('*') { WHOSE } else { NOTHING_KNOWN })
+        let rule: RulePattern = client.get(&["rules", &usage.rule_id], &[])?.json()?;
+        Ok(if rule.identifier_pattern.ends_with('*') { NEEDS_IDENTIFIER } else { UNKNOWN })
     }
 }
 
-// === impl Standing ===
+// === impl RuleUsage ===
 
-impl Standing {
-    fn fields(self, missing: &str) -> Vec<(&'static str, String)> {
-        let unknown = || missing.to_owned();
+impl RuleUsage {
+    fn fields(self, placeholder: &str) -> Vec<(&'static str, String)> {
+        let unknown = || placeholder.to_owned();
         vec![
             ("rule", self.rule_id),
             ("name", self.rule_name),

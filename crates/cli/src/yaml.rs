@@ -1,4 +1,4 @@
-//! Reads YAML, and therefore JSON, as a tree that knows its lines.
+//! Parses YAML, and therefore JSON, into a tree that records line numbers.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput};
 use thiserror::Error;
@@ -13,7 +13,7 @@ pub(crate) struct Node {
 #[derive(Debug)]
 pub(crate) enum Value {
     Null,
-    /// A text without quotes: what it means depends on who wants it.
+    /// A scalar without quotes; its type depends on the field.
     Plain(String),
     Quoted(String),
     List(Vec<Node>),
@@ -21,23 +21,23 @@ pub(crate) enum Value {
     Map(Vec<(String, usize, Node)>),
 }
 
-/// Where a text stops being YAML.
+/// A syntax error and its position.
 #[derive(Debug, Error)]
 #[error("{line}:{column}: {message}")]
-pub(crate) struct NotYaml {
+pub(crate) struct YamlError {
     line: usize,
     column: usize,
     message: String,
 }
 
-/// Deeper than anything that is read here.
+/// Deeper than any valid file.
 const MAX_DEPTH: usize = 16;
 
-struct Reader<'t>(Parser<'t, StrInput<'t>>);
+struct TreeBuilder<'t>(Parser<'t, StrInput<'t>>);
 
-/// Reads the only document there is; `None` if there is none.
-pub(crate) fn read(text: &str) -> Result<Option<Node>, NotYaml> {
-    Reader(Parser::new_from_str(text)).document().map_err(|error| NotYaml {
+/// Parses a single document; `None` if the text has none.
+pub(crate) fn parse(text: &str) -> Result<Option<Node>, YamlError> {
+    TreeBuilder(Parser::new_from_str(text)).document().map_err(|error| YamlError {
         line: error.marker().line(),
         column: error.marker().col() + 1,
         message: error.info().to_owned(),
@@ -50,22 +50,22 @@ impl Value {
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Null => "nothing",
-            Self::Plain(_) | Self::Quoted(_) => "a text",
+            Self::Plain(_) | Self::Quoted(_) => "a string",
             Self::List(_) => "a list",
-            Self::Map(_) => "a section",
+            Self::Map(_) => "a mapping",
         }
     }
 }
 
-// === impl Reader ===
+// === impl TreeBuilder ===
 
-impl<'t> Reader<'t> {
+impl<'t> TreeBuilder<'t> {
     fn document(&mut self) -> Result<Option<Node>, ScanError> {
         let mut document = None;
         while let Some((event, span)) = self.next()? {
             match event {
                 Event::DocumentStart(_) if document.is_some() => {
-                    return Err(wrong(span, "expected one YAML document, found another"));
+                    return Err(error(span, "expected a single YAML document"));
                 }
                 Event::DocumentStart(_) => document = self.value(0)?,
                 _ => {}
@@ -79,7 +79,7 @@ impl<'t> Reader<'t> {
             return Ok(None);
         };
         if depth > MAX_DEPTH {
-            return Err(wrong(span, "nested too deeply"));
+            return Err(error(span, "nested too deeply"));
         }
         let value = match event {
             Event::Scalar(text, ScalarStyle::Plain, ..) if is_null(&text) => Value::Null,
@@ -87,7 +87,7 @@ impl<'t> Reader<'t> {
             Event::Scalar(text, ..) => Value::Quoted(text.into_owned()),
             Event::SequenceStart(..) => Value::List(self.list(depth)?),
             Event::MappingStart(..) => Value::Map(self.map(depth)?),
-            _ => return Err(wrong(span, "anchors and aliases are not understood here")),
+            _ => return Err(error(span, "anchors and aliases are not supported")),
         };
         Ok(Some(Node { line: span.start.line(), value }))
     }
@@ -107,10 +107,10 @@ impl<'t> Reader<'t> {
             let key = match event {
                 Event::MappingEnd => break,
                 Event::Scalar(key, ..) => key.into_owned(),
-                _ => return Err(wrong(span, "expected a key")),
+                _ => return Err(error(span, "expected a key")),
             };
             if entries.iter().any(|(other, ..)| *other == key) {
-                return Err(wrong(span, &format!("{key:?} stands here twice")));
+                return Err(error(span, &format!("duplicate key {key:?}")));
             }
             let value = self.value(depth + 1)?;
             entries.extend(value.map(|value| (key, span.start.line(), value)));
@@ -127,6 +127,6 @@ fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }
 
-fn wrong(span: Span, message: &str) -> ScanError {
+fn error(span: Span, message: &str) -> ScanError {
     ScanError::new_str(span.start, message)
 }

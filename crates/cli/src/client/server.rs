@@ -5,17 +5,17 @@ use thiserror::Error;
 
 const API: [&str; 2] = ["api", "v1"];
 
-/// A server, by its URL.
+/// The base URL of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Server(Url);
 
-/// A text that is no server's URL.
+/// Invalid server URL.
 #[derive(Clone, Debug, Error)]
 #[error("expected http://HOST[:PORT] or https://HOST[:PORT], such as http://127.0.0.1:8080")]
-pub(crate) struct NotAServer;
+pub(crate) struct InvalidServer;
 
 impl Server {
-    /// Where the API has `path` in `area`.
+    /// Returns the URL of `path` in `area`.
     pub(super) fn url(&self, area: &str, path: &[&str]) -> Url {
         let mut url = self.0.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -24,37 +24,37 @@ impl Server {
         url
     }
 
-    /// Where it says that it is there.
+    /// Returns the URL of the liveness endpoint.
     pub(super) fn health(&self) -> Url {
         let mut url = self.0.clone();
         url.set_path("healthz");
         url
     }
 
-    /// Whether it is asked over TLS.
-    pub(super) fn is_secured(&self) -> bool {
+    /// Whether connections use TLS.
+    pub(super) fn is_https(&self) -> bool {
         self.0.scheme() == "https"
     }
 
-    /// Whether it runs on this machine.
+    /// Whether the host is this machine.
     pub(super) fn is_loopback(&self) -> bool {
         let host = self.0.host_str().unwrap_or_default();
-        // A URL writes IPv6 addresses in brackets.
+        // IPv6 addresses are in brackets in a URL.
         let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
         host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 }
 
 impl FromStr for Server {
-    type Err = NotAServer;
+    type Err = InvalidServer;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let url = Url::parse(text).map_err(|_| NotAServer)?;
+        let url = Url::parse(text).map_err(|_| InvalidServer)?;
         let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-        // A password here would be shown wherever the server is named.
+        // Error messages contain the URL, which must not disclose a password.
         let anonymous = url.username().is_empty() && url.password().is_none();
         let http = matches!(url.scheme(), "http" | "https");
-        if http && bare && anonymous { Ok(Self(url)) } else { Err(NotAServer) }
+        if http && bare && anonymous { Ok(Self(url)) } else { Err(InvalidServer) }
     }
 }
 
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_has_what_it_is_given_and_nothing_else() {
+    fn path_segments_are_escaped() {
         let server: Server = "https://limits.example/".parse().unwrap();
         assert_eq!(server.to_string(), "https://limits.example");
         let url = server.url("ratelimit", &["rules", "../../a b?c"]);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_many_names() {
+    fn recognizes_loopback_hosts() {
         let loopback = |url: &str| url.parse::<Server>().unwrap().is_loopback();
         for url in
             ["http://localhost:1", "http://127.0.0.1", "http://127.9.9.9", "http://[::1]:8080"]
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_server_is_refused() {
+    fn rejects_invalid_urls() {
         for text in
             ["", "a", "a:80", "ftp://a", "http://", "http://a/b", "http://a?b", "http://u:p@a"]
         {

@@ -1,4 +1,4 @@
-//! Where the token comes from that says who asks.
+//! The token that authenticates requests.
 
 use std::{
     env, fmt, fs, io,
@@ -12,63 +12,63 @@ use thiserror::Error;
 
 use super::{HEADING, Server};
 
-/// Where a server on this machine keeps the token it made for its operator.
+/// File in which a local server keeps the admin token that it generated.
 const ADMIN_TOKEN: &str = "data/admin-token";
 
-/// In whose name to ask.
+/// Options that name the token.
 #[derive(Debug, Args)]
 pub(super) struct TokenOptions {
-    /// The token that says who asks; also `HEADGATE_TOKEN`.
+    /// Token that authenticates requests; also `HEADGATE_TOKEN`.
     ///
-    /// Without one, a server on this machine is asked with the token in ./data/admin-token, if that can be read.
+    /// By default, requests to a server on this machine use the token in ./data/admin-token, if that file is readable.
     #[arg(long, global = true, help_heading = HEADING, value_name = "TOKEN", conflicts_with = "token_file")]
-    token: Option<Typed>,
-    /// The file that holds the token; also `HEADGATE_TOKEN_FILE`.
+    token: Option<TokenArg>,
+    /// File that contains the token; also `HEADGATE_TOKEN_FILE`.
     #[arg(long, global = true, help_heading = HEADING, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
 
-/// What was typed as a token. Whether it is one is found out later: clap shows what does not parse.
+/// A token on the command line. It is validated later, because clap prints values that do not parse.
 #[derive(Clone)]
-struct Typed(String);
+struct TokenArg(String);
 
-/// Says who asks. It is never shown.
+/// A valid token. It is never printed.
 pub(super) struct Token(HeaderValue);
 
-/// Why there is no token. Says where it was to come from, never what it is.
+/// Why a token cannot be used. Names its source, never its value.
 #[derive(Debug, Error)]
 pub(crate) enum TokenError {
-    #[error("the token in {place} {cause}")]
-    Given { place: &'static str, cause: NotAToken },
-    #[error("cannot read the token in {}: {cause}", path.display())]
+    #[error("{cause} in {place}")]
+    Value { place: &'static str, cause: InvalidToken },
+    #[error("cannot read the token file {}: {cause}", path.display())]
     Unreadable { path: PathBuf, cause: io::Error },
-    #[error("the token in {} {cause}", path.display())]
-    File { path: PathBuf, cause: NotAToken },
+    #[error("{cause} in {}", path.display())]
+    File { path: PathBuf, cause: InvalidToken },
 }
 
-/// A text that is no token.
+/// Invalid token.
 #[derive(Clone, Copy, Debug, Error)]
-#[error("is no token: it is empty, or has characters that no token has")]
-pub(crate) struct NotAToken;
+#[error("invalid token (empty, or with characters that are not allowed)")]
+pub(crate) struct InvalidToken;
 
 // === impl TokenOptions ===
 
 impl TokenOptions {
-    /// The token to ask `server` with. What was typed comes before what is in the environment.
+    /// Returns the token for `server`. Options take precedence over the environment.
     pub(super) fn find(&self, server: &Server) -> Result<Option<Token>, TokenError> {
-        if let Some(Typed(token)) = &self.token {
-            return given("--token", token).map(Some);
+        if let Some(TokenArg(token)) = &self.token {
+            return parse("--token", token).map(Some);
         }
         if let Some(file) = &self.token_file {
             return read(file).map(Some);
         }
         if let Some(token) = variable("HEADGATE_TOKEN") {
-            return given("HEADGATE_TOKEN", &token).map(Some);
+            return parse("HEADGATE_TOKEN", &token).map(Some);
         }
         if let Some(file) = variable("HEADGATE_TOKEN_FILE") {
             return read(Path::new(&file)).map(Some);
         }
-        // Nobody asked for this one, so it may be missing; and it is for nobody else.
+        // The default file may be missing, and must not be sent to another machine.
         Ok(if server.is_loopback() { read(Path::new(ADMIN_TOKEN)).ok() } else { None })
     }
 }
@@ -78,8 +78,8 @@ fn variable(name: &str) -> Option<String> {
     Some(value).filter(|value| !value.is_empty())
 }
 
-fn given(place: &'static str, text: &str) -> Result<Token, TokenError> {
-    text.parse().map_err(|cause| TokenError::Given { place, cause })
+fn parse(place: &'static str, text: &str) -> Result<Token, TokenError> {
+    text.parse().map_err(|cause| TokenError::Value { place, cause })
 }
 
 fn read(path: &Path) -> Result<Token, TokenError> {
@@ -91,36 +91,36 @@ fn read(path: &Path) -> Result<Token, TokenError> {
 // === impl Token ===
 
 impl Token {
-    /// The header that carries it.
+    /// The value of the `Authorization` header.
     pub(super) fn bearer(&self) -> HeaderValue {
         self.0.clone()
     }
 }
 
 impl FromStr for Token {
-    type Err = NotAToken;
+    type Err = InvalidToken;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let token = text.trim();
         if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(NotAToken);
+            return Err(InvalidToken);
         }
         let mut header =
-            HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| NotAToken)?;
+            HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| InvalidToken)?;
         header.set_sensitive(true);
         Ok(Self(header))
     }
 }
 
-// === impl Typed ===
+// === impl TokenArg ===
 
-impl From<String> for Typed {
+impl From<String> for TokenArg {
     fn from(text: String) -> Self {
         Self(text)
     }
 }
 
-impl fmt::Debug for Typed {
+impl fmt::Debug for TokenArg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }

@@ -12,26 +12,26 @@ use crate::{
     table::{Column, Table},
 };
 
-/// Show how much was used, period by period, the newest first.
+/// Show the usage of each period, newest first.
 #[derive(Debug, Args)]
 pub(super) struct History {
-    /// The policy's id.
+    /// Policy id.
     id: String,
-    /// Which page, from 1.
+    /// Page number, from 1.
     #[arg(long, default_value_t = 1)]
     page: u32,
-    /// How many periods a page has, up to 100.
+    /// Periods per page, up to 100.
     #[arg(long, default_value_t = 20)]
     page_size: u32,
 }
 
 #[derive(Deserialize)]
-struct Page {
-    history: Vec<Period>,
+struct HistoryPage {
+    history: Vec<PeriodUsage>,
 }
 
 #[derive(Deserialize)]
-struct Period {
+struct PeriodUsage {
     #[serde(rename = "period_name")]
     name: String,
     limit: u64,
@@ -45,14 +45,14 @@ impl History {
         let (page, size) = (self.page.to_string(), self.page_size.to_string());
         let query = [("page", page.as_str()), ("page_size", size.as_str())];
         let reply = client.get(&[&self.id, "history"], &query)?;
-        let Page { history } = reply.json()?;
+        let HistoryPage { history } = reply.json()?;
         Ok(output.print(&reply, |out| write(&history, out))?)
     }
 }
 
-fn write(periods: &[Period], out: &mut dyn Write) -> io::Result<()> {
+fn write(periods: &[PeriodUsage], out: &mut dyn Write) -> io::Result<()> {
     if periods.is_empty() {
-        return writeln!(out, "nothing was used");
+        return writeln!(out, "no usage");
     }
     let mut table = Table::new([
         Column::Text("PERIOD"),

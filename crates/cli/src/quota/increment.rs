@@ -11,36 +11,36 @@ use serde::{Deserialize, Serialize};
 
 use super::EXCEEDED;
 use crate::{
-    client::{Client, ClientError, Refusal, Reply},
+    client::{Client, ClientError, ErrorResponse, Reply},
     failure::Failure,
     output::Output,
     table,
 };
 
-/// Use something of a quota, if there is so much left.
+/// Consume units of a quota.
 ///
-/// Exits with 0 when it was used, 2 when there is not so much left, 1 when nobody knows.
+/// Exits with 0 if they were consumed, 2 if the quota does not allow it and 1 on errors.
 #[derive(Debug, Args)]
 pub(super) struct Increment {
-    /// The policy's id.
+    /// Policy id.
     id: String,
     #[command(flatten)]
-    wanted: Wanted,
+    request: IncrementRequest,
 }
 
 #[derive(Debug, Args, Serialize)]
-struct Wanted {
-    /// How much.
+struct IncrementRequest {
+    /// Units to consume.
     #[arg(long, default_value_t = 1)]
     amount: u64,
-    /// By what name it is sent again: it is charged once in a period.
-    #[arg(long, value_name = "NAME")]
+    /// Idempotency key: repeats with the same key are charged once per period.
+    #[arg(long, value_name = "KEY")]
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Done {
+struct IncrementResponse {
     quota_id: String,
     used: u64,
     remaining: u64,
@@ -49,13 +49,13 @@ struct Done {
 
 impl Increment {
     pub(super) fn run(self, client: &Client, output: Output) -> Result<ExitCode, Failure> {
-        match client.send(Method::POST, &[&self.id, "usage", "increment"], &self.wanted) {
+        match client.send(Method::POST, &[&self.id, "usage", "increment"], &self.request) {
             Ok(reply) => {
                 print(&reply, output)?;
                 Ok(ExitCode::SUCCESS)
             }
-            Err(ClientError::Refused(refusal)) if refusal.is_exceeded() => {
-                print_refusal(&refusal, output)?;
+            Err(ClientError::Refused(response)) if response.is_exceeded() => {
+                print_exceeded(&response, self.request.amount, output)?;
                 Ok(ExitCode::from(EXCEEDED))
             }
             Err(error) => Err(error.into()),
@@ -64,7 +64,7 @@ impl Increment {
 }
 
 fn print(reply: &Reply, output: Output) -> Result<(), Failure> {
-    let Done { quota_id, used, remaining, usage_percent } = reply.json()?;
+    let IncrementResponse { quota_id, used, remaining, usage_percent } = reply.json()?;
     let fields = [
         ("allowed", "yes".to_owned()),
         ("quota", quota_id),
@@ -74,17 +74,20 @@ fn print(reply: &Reply, output: Output) -> Result<(), Failure> {
     Ok(output.print(reply, |out| table::write_fields(out, &fields))?)
 }
 
-fn print_refusal(refusal: &Refusal, output: Output) -> io::Result<()> {
+fn print_exceeded(response: &ErrorResponse, amount: u64, output: Output) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match output {
         Output::Json => {
-            out.write_all(refusal.body())?;
+            out.write_all(response.body())?;
             writeln!(out)
         }
         Output::Table => {
-            let mut fields =
-                vec![("allowed", "no".to_owned()), ("reason", refusal.message().to_owned())];
-            fields.extend(refusal.detail("reset_at").map(|time| ("reset at", time.to_owned())));
+            let mut fields = vec![
+                ("allowed", "no".to_owned()),
+                ("requested", amount.to_string()),
+                ("reason", response.message().to_owned()),
+            ];
+            fields.extend(response.detail("reset_at").map(|time| ("reset at", time.to_owned())));
             table::write_fields(&mut out, &fields)
         }
     }

@@ -3,49 +3,29 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::value::RawValue;
 
 use super::Policy;
 use crate::{
-    client::{Client, ClientError},
+    client::Client,
     failure::Failure,
     output::Output,
+    pages,
     table::{Column, Table},
 };
 
-/// Show all policies.
+/// List policies.
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Only policies about this kind of subject: tenant, user or `api_key`.
+    /// Only policies for this type of subject: tenant, user or `api_key`.
     #[arg(long, value_name = "TYPE")]
     subject_type: Option<String>,
-    /// Only policies about the subject with this id.
+    /// Only the policy for the subject with this id.
     #[arg(long, value_name = "ID")]
     subject_id: Option<String>,
-    /// Only policies that are enabled.
+    /// Only enabled policies.
     #[arg(long)]
     enabled_only: bool,
 }
-
-/// Policies as a server sent them.
-#[derive(Serialize)]
-struct AllQuotas {
-    quotas: Vec<Box<RawValue>>,
-}
-
-#[derive(Deserialize)]
-struct Page<T> {
-    quotas: Vec<T>,
-    pagination: Pagination,
-}
-
-#[derive(Deserialize)]
-struct Pagination {
-    has_next: bool,
-}
-
-const MAX_PAGE_SIZE: &str = "100";
 
 impl List {
     pub(super) fn run(&self, client: &Client, output: Output) -> Result<(), Failure> {
@@ -56,35 +36,12 @@ impl List {
         let mut out = io::stdout().lock();
         match output {
             Output::Json => {
-                let all = AllQuotas { quotas: all(client, &filter)? };
-                serde_json::to_writer(&mut out, &all).map_err(io::Error::from)?;
-                writeln!(out)?;
+                pages::write_json(&mut out, "quotas", &pages::all(client, &[], &filter)?)?;
             }
-            Output::Table => write(&all(client, &filter)?, &mut out)?,
+            Output::Table => write(&pages::all(client, &[], &filter)?, &mut out)?,
         }
         Ok(())
     }
-}
-
-/// Every policy that matches, whatever it takes to read it.
-fn all<T: DeserializeOwned>(
-    client: &Client,
-    filter: &[(&str, &str)],
-) -> Result<Vec<T>, ClientError> {
-    let mut quotas = Vec::new();
-    for number in 1_u64.. {
-        let number = number.to_string();
-        let mut query = vec![("page", number.as_str()), ("page_size", MAX_PAGE_SIZE)];
-        query.extend(filter);
-        let page: Page<T> = client.get(&[], &query)?.json()?;
-        // A server that promises more and gives nothing would keep us here for ever.
-        let more = page.pagination.has_next && !page.quotas.is_empty();
-        quotas.extend(page.quotas);
-        if !more {
-            break;
-        }
-    }
-    Ok(quotas)
 }
 
 fn write(policies: &[Policy], out: &mut dyn Write) -> io::Result<()> {

@@ -1,8 +1,8 @@
-//! Quota policies as servers tell them.
+//! Quota policies in the API.
 
 use serde::Deserialize;
 
-/// A policy that exists.
+/// A stored policy.
 #[derive(Debug, Deserialize)]
 pub(super) struct Policy {
     pub(super) id: String,
@@ -19,7 +19,7 @@ pub(super) struct Policy {
 }
 
 impl Policy {
-    /// Whom it is about.
+    /// Type and id of the subject.
     pub(super) fn subject(&self) -> String {
         format!("{}:{}", self.subject_type, self.subject_id)
     }

@@ -15,14 +15,14 @@ use crate::{
     table,
 };
 
-/// Ask whether there is so much left, and use nothing.
+/// Check whether units are left, without consuming any.
 ///
-/// Exits with 0 when there is, 2 when there is not, 1 when nobody knows.
+/// Exits with 0 if they are, 2 if not and 1 on errors.
 #[derive(Debug, Args)]
 pub(super) struct Check {
-    /// The policy's id.
+    /// Policy id.
     id: String,
-    /// How much; 1 unless said.
+    /// Units to check for; 1 by default.
     #[arg(long)]
     amount: Option<u64>,
 }
@@ -42,7 +42,7 @@ struct Usage {
     allowed: Option<bool>,
 }
 
-/// Prints the usage that a server answered with.
+/// Prints the usage in a response.
 pub(super) fn print(reply: &Reply, output: Output) -> Result<(), Failure> {
     let fields = reply.json::<Usage>()?.fields();
     Ok(output.print(reply, |out| table::write_fields(out, &fields))?)

@@ -18,31 +18,31 @@ use crate::{
     output::Output,
 };
 
-/// Make the rules those of a file, all or nothing.
+/// Apply the rules of a file, all or nothing.
 ///
-/// Prints the difference first. Rules that are not in the file stay, unless they are pruned.
+/// Prints the difference first. Rules that are not in the file are kept, unless --prune is given.
 #[derive(Debug, Args)]
 pub(super) struct Apply {
-    /// The rules, as YAML or JSON: a list, or a list under `rules`; `-` reads standard input.
+    /// YAML or JSON file with a list of rules, alone or under `rules`; `-` reads standard input.
     #[arg(short, long, value_name = "FILE")]
     file: Source,
-    /// Remove rules that are not in the file.
+    /// Delete rules that are not in the file.
     #[arg(long)]
     prune: bool,
     /// Only print the difference.
     #[arg(long)]
     dry_run: bool,
-    /// Remove rules without asking.
+    /// Delete rules without asking for confirmation.
     #[arg(long)]
     yes: bool,
 }
 
 #[derive(Serialize)]
-struct List<'a> {
+struct PutRules<'a> {
     rules: &'a [Map<String, Value>],
     prune: bool,
     dry_run: bool,
-    /// What was shown is done, or nothing.
+    /// Revision that the change is made for: the server refuses it if the rules have changed since.
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<i64>,
 }
@@ -50,20 +50,21 @@ struct List<'a> {
 impl Apply {
     pub(super) fn run(&self, client: &Client, output: Output) -> Result<(), Failure> {
         let drafts = Drafts::read(&self.file)?;
-        let look = List { rules: drafts.rules(), prune: self.prune, dry_run: true, revision: None };
-        let (mut reply, mut plan) = put(client, &drafts, &look)?;
+        let dry_run =
+            PutRules { rules: drafts.rules(), prune: self.prune, dry_run: true, revision: None };
+        let (mut reply, mut plan) = put(client, &drafts, &dry_run)?;
         if matches!(output, Output::Table) {
             write_lines(&mut io::stdout().lock(), &plan.lines())?;
         }
         if !self.dry_run && !plan.is_empty() {
             self.confirm(&plan)?;
-            let act = List { dry_run: false, revision: plan.revision, ..look };
-            (reply, plan) = put(client, &drafts, &act)?;
+            let request = PutRules { dry_run: false, revision: plan.revision, ..dry_run };
+            (reply, plan) = put(client, &drafts, &request)?;
         }
         Ok(output.print(&reply, |out| plan.write_summary(out))?)
     }
 
-    /// Asks before rules are removed, if there is somebody to ask.
+    /// Asks for confirmation before rules are deleted, if standard input is a terminal.
     fn confirm(&self, plan: &Plan) -> Result<(), Failure> {
         let stdin = io::stdin();
         if plan.deletions() == 0 || self.yes || !stdin.is_terminal() {
@@ -74,15 +75,19 @@ impl Apply {
         err.flush()?;
         let mut answer = String::new();
         stdin.read_line(&mut answer)?;
-        if matches!(answer.trim(), "y" | "Y" | "yes") { Ok(()) } else { Err(Failure::Declined) }
+        if matches!(answer.trim(), "y" | "Y" | "yes") { Ok(()) } else { Err(Failure::Aborted) }
     }
 }
 
-/// Sends the list; where the server finds something wrong, it is told with its place in the file.
-fn put(client: &Client, drafts: &Drafts, list: &List<'_>) -> Result<(Reply, Plan), ClientError> {
-    let reply = client.send(Method::PUT, &[PATH], list).map_err(|error| match error {
-        ClientError::Refused(refusal) => {
-            ClientError::Refused(refusal.located(|field| drafts.place(field)))
+/// Sends the rules. Errors about a field name its line in the file.
+fn put(
+    client: &Client,
+    drafts: &Drafts,
+    request: &PutRules<'_>,
+) -> Result<(Reply, Plan), ClientError> {
+    let reply = client.send(Method::PUT, &[PATH], request).map_err(|error| match error {
+        ClientError::Refused(response) => {
+            ClientError::Refused(response.located(|field| drafts.place(field)))
         }
         other => other,
     })?;

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{
-    list,
+    PATH,
     rule::{Rule, Spec},
 };
-use crate::{client::Client, failure::Failure, output::Output};
+use crate::{client::Client, failure::Failure, output::Output, pages};
 
 #[derive(Serialize)]
 struct Exported {
@@ -16,7 +16,7 @@ struct Exported {
 }
 
 pub(super) fn run(client: &Client, output: Output) -> Result<(), Failure> {
-    let rules: Vec<Rule> = list::all(client, &[])?;
+    let rules: Vec<Rule> = pages::all(client, &[PATH], &[])?;
     let exported = Exported { rules: rules.into_iter().map(|rule| rule.spec).collect() };
     let mut out = io::stdout().lock();
     match output {
@@ -39,7 +39,7 @@ impl Exported {
     }
 }
 
-/// A text in quotes is the same in YAML as in JSON; it is never taken for a number or for null.
+/// Strings are quoted as in JSON, so that YAML never reads them as a number or null.
 fn write_rule(spec: &Spec, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  - scope: {}", spec.scope)?;
     writeln!(out, "    identifier_pattern: {}", quoted(&spec.identifier_pattern))?;

@@ -1,5 +1,5 @@
-//! A file of rules. What the server can judge is left to it; this finds what it would overlook,
-//! and remembers on which line each field stands.
+//! A file of rules. The server validates values; this finds what the server would not see, such as
+//! unknown keys, and records the line of each field.
 
 use std::{
     collections::HashMap,
@@ -13,7 +13,7 @@ use std::{
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::yaml::{self, Node, NotYaml, Value as Yaml};
+use crate::yaml::{self, Node, Value as Yaml, YamlError};
 
 /// Where rules are read from.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub(super) enum Source {
     File(PathBuf),
 }
 
-/// Rules as a file says them.
+/// The rules of a file, before validation.
 #[derive(Debug)]
 pub(super) struct Drafts {
     source: Source,
@@ -30,39 +30,39 @@ pub(super) struct Drafts {
     lines: HashMap<String, usize>,
 }
 
-/// Why a file has no rules.
+/// Why a file cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum FileError {
     #[error("cannot read {source_name}: {cause}")]
     Unreadable { source_name: String, cause: io::Error },
     #[error("{source_name}:{cause}")]
-    NotYaml { source_name: String, cause: NotYaml },
-    #[error("{source_name} does not fit:\n  {}", .problems.join("\n  "))]
+    Syntax { source_name: String, cause: YamlError },
+    #[error("{source_name} is invalid:\n  {}", .problems.join("\n  "))]
     Problems { source_name: String, problems: Vec<String> },
 }
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Clone, Copy)]
-enum Kind {
+enum FieldType {
     Text,
     Number,
-    Truth,
+    Boolean,
 }
 
-const FIELDS: [(&str, Kind); 9] = [
-    ("name", Kind::Text),
-    ("scope", Kind::Text),
-    ("identifier_pattern", Kind::Text),
-    ("limit", Kind::Number),
-    ("window_seconds", Kind::Number),
-    ("algorithm", Kind::Text),
-    ("burst", Kind::Number),
-    ("fail_mode", Kind::Text),
-    ("enabled", Kind::Truth),
+const FIELDS: [(&str, FieldType); 9] = [
+    ("name", FieldType::Text),
+    ("scope", FieldType::Text),
+    ("identifier_pattern", FieldType::Text),
+    ("limit", FieldType::Number),
+    ("window_seconds", FieldType::Number),
+    ("algorithm", FieldType::Text),
+    ("burst", FieldType::Number),
+    ("fail_mode", FieldType::Text),
+    ("enabled", FieldType::Boolean),
 ];
 
-/// Reads rules and remembers what does not fit.
-struct Reader<'s> {
+/// Converts YAML to rules and collects problems.
+struct Converter<'s> {
     source: &'s Source,
     lines: HashMap<String, usize>,
     problems: Vec<String>,
@@ -78,17 +78,17 @@ impl Drafts {
 
     fn parse(source: &Source, text: &str) -> Result<Self, FileError> {
         let source_name = source.to_string();
-        let document = match yaml::read(text) {
+        let document = match yaml::parse(text) {
             Ok(document) => document,
-            Err(cause) => return Err(FileError::NotYaml { source_name, cause }),
+            Err(cause) => return Err(FileError::Syntax { source_name, cause }),
         };
-        let mut reader = Reader { source, lines: HashMap::new(), problems: Vec::new() };
-        let rules = reader.document(document);
-        match reader {
-            Reader { lines, problems, .. } if problems.is_empty() => {
+        let mut converter = Converter { source, lines: HashMap::new(), problems: Vec::new() };
+        let rules = converter.document(document);
+        match converter {
+            Converter { lines, problems, .. } if problems.is_empty() => {
                 Ok(Self { source: source.clone(), rules, lines })
             }
-            Reader { problems, .. } => Err(FileError::Problems { source_name, problems }),
+            Converter { problems, .. } => Err(FileError::Problems { source_name, problems }),
         }
     }
 
@@ -96,7 +96,7 @@ impl Drafts {
         &self.rules
     }
 
-    /// Where a field such as `rules[3].limit` stands, or the rule if it has no such field.
+    /// Returns file and line of a field such as `rules[3].limit`, or of its rule if it has no such field.
     pub(super) fn place(&self, field: &str) -> Option<String> {
         let rule = field.split('.').next().unwrap_or_default();
         let line = self.lines.get(field).or_else(|| self.lines.get(rule))?;
@@ -104,9 +104,9 @@ impl Drafts {
     }
 }
 
-// === impl Reader ===
+// === impl Converter ===
 
-impl Reader<'_> {
+impl Converter<'_> {
     fn document(&mut self, document: Option<Node>) -> Vec<Map<String, Value>> {
         let listed = match document {
             Some(Node { value: Yaml::Map(entries), .. }) => self.under_rules(entries),
@@ -116,11 +116,12 @@ impl Reader<'_> {
             Some(Node { value: Yaml::List(items), .. }) => {
                 items.into_iter().enumerate().map(|(i, item)| self.rule(i, item)).collect()
             }
-            // With --prune an empty file would remove every rule: that must be written out.
+            // With --prune an empty list deletes every rule, so it must be explicit.
             other => {
                 let got = other.map_or("nothing", |node| node.value.kind());
-                let expected = "expected a list of rules, or a list under `rules`; `rules: []` is an empty one";
-                self.problems.push(format!("{expected}; got {got}"));
+                let expected =
+                    "expected a list of rules, alone or under `rules` (write `rules: []` for none)";
+                self.problems.push(format!("{expected}, got {got}"));
                 Vec::new()
             }
         }
@@ -132,7 +133,7 @@ impl Reader<'_> {
             if key == "rules" {
                 rules = Some(node);
             } else {
-                self.refuse(&key, line, "unknown key; known here: rules");
+                self.add_problem(&key, line, "unknown key; known here: rules");
             }
         }
         rules
@@ -143,25 +144,31 @@ impl Reader<'_> {
         self.lines.insert(path.clone(), item.line);
         let Yaml::Map(entries) = item.value else {
             let got = item.value.kind();
-            self.refuse(&path, item.line, &format!("expected a rule with its fields, got {got}"));
+            self.add_problem(
+                &path,
+                item.line,
+                &format!("expected a mapping with the fields of a rule, got {got}"),
+            );
             return Map::new();
         };
         let mut rule = Map::new();
         for (key, line, node) in entries {
             let field = format!("{path}.{key}");
             match FIELDS.iter().find(|(name, _)| *name == key) {
-                Some((_, kind)) => match kind.read(node.value) {
+                Some((_, kind)) => match kind.to_json(node.value) {
                     Ok(value) => drop(rule.insert(key, value)),
-                    Err(got) => self.refuse(&field, line, &format!("expected a value, got {got}")),
+                    Err(got) => {
+                        self.add_problem(&field, line, &format!("expected a value, got {got}"));
+                    }
                 },
-                None => self.refuse(&field, line, &unknown()),
+                None => self.add_problem(&field, line, &unknown()),
             }
             self.lines.insert(field, line);
         }
         rule
     }
 
-    fn refuse(&mut self, field: &str, line: usize, message: &str) {
+    fn add_problem(&mut self, field: &str, line: usize, message: &str) {
         self.problems.push(format!("{field} ({}:{line}): {message}", self.source));
     }
 }
@@ -170,11 +177,11 @@ fn unknown() -> String {
     format!("unknown key; known here: {}", FIELDS.map(|(name, _)| name).join(", "))
 }
 
-// === impl Kind ===
+// === impl FieldType ===
 
-impl Kind {
-    /// What the server is sent. What is no number stays a text, and the server says so.
-    fn read(self, value: Yaml) -> Result<Value, &'static str> {
+impl FieldType {
+    /// Returns the JSON value. A text that is not of this type stays a string, which the server rejects.
+    fn to_json(self, value: Yaml) -> Result<Value, &'static str> {
         match (self, value) {
             (_, Yaml::Null) => Ok(Value::Null),
             (_, Yaml::Quoted(text)) | (Self::Text, Yaml::Plain(text)) => Ok(Value::String(text)),
@@ -182,7 +189,7 @@ impl Kind {
                 Ok(number) => Value::from(number),
                 Err(_) => text.parse::<f64>().map_or_else(|_| Value::from(text), Value::from),
             }),
-            (Self::Truth, Yaml::Plain(text)) => Ok(match text.as_str() {
+            (Self::Boolean, Yaml::Plain(text)) => Ok(match text.as_str() {
                 "true" | "True" | "TRUE" => Value::Bool(true),
                 "false" | "False" | "FALSE" => Value::Bool(false),
                 _ => Value::String(text),

@@ -1,98 +1,28 @@
-//! `headgate rules list`, and every list of rules that does not fit on a page.
+//! `headgate rules list`
 
 use std::io::{self, Write};
 
 use clap::Args;
 use headgate_ratelimit::Window;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use super::{PATH, Rule};
 use crate::{
-    client::{Client, ClientError},
+    client::Client,
     failure::Failure,
     output::Output,
+    pages,
     table::{Column, Table},
 };
 
-/// Show all rules.
+/// List rules.
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Only rules about this kind of subject: service, user or endpoint.
+    /// Only rules of this scope: service, user or endpoint.
     #[arg(long)]
     scope: Option<String>,
-    /// Only rules that are enabled.
+    /// Only enabled rules.
     #[arg(long)]
     enabled_only: bool,
-}
-
-/// Rules as a server sent them.
-#[derive(Serialize)]
-struct AllRules {
-    rules: Vec<Box<RawValue>>,
-}
-
-#[derive(Deserialize)]
-struct Page<T> {
-    rules: Vec<T>,
-    pagination: Pagination,
-    /// Which rules it is of; servers of older versions do not say.
-    revision: Option<i64>,
-}
-
-#[derive(Deserialize)]
-struct Pagination {
-    has_next: bool,
-}
-
-const MAX_PAGE_SIZE: &str = "100";
-
-/// How often all pages are read again because rules were changed meanwhile.
-const ATTEMPTS: usize = 5;
-
-/// Every rule that matches, as they were at one moment, whatever it takes to read them.
-pub(super) fn all<T: serde::de::DeserializeOwned>(
-    client: &Client,
-    filter: &[(&str, &str)],
-) -> Result<Vec<T>, ClientError> {
-    for _ in 0..ATTEMPTS {
-        if let Some(rules) = pages(client, filter)? {
-            return Ok(rules);
-        }
-    }
-    Err(ClientError::Moving)
-}
-
-/// Reads all pages; `None` if they are not all of the same rules.
-fn pages<T: serde::de::DeserializeOwned>(
-    client: &Client,
-    filter: &[(&str, &str)],
-) -> Result<Option<Vec<T>>, ClientError> {
-    let (mut rules, mut first) = (Vec::new(), None);
-    for number in 1_u64.. {
-        let number = number.to_string();
-        let mut query = vec![("page", number.as_str()), ("page_size", MAX_PAGE_SIZE)];
-        query.extend(filter);
-        let page: Page<T> = client.get(&[PATH], &query)?.json()?;
-        if *first.get_or_insert(page.revision) != page.revision {
-            return Ok(None);
-        }
-        // A server that promises more and gives nothing would keep us here for ever.
-        let more = page.pagination.has_next && !page.rules.is_empty();
-        rules.extend(page.rules);
-        if !more {
-            break;
-        }
-    }
-    Ok(Some(rules))
-}
-
-pub(super) fn print_deleted(id: &str, output: Output) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    match output {
-        Output::Table => writeln!(out, "deleted {id}"),
-        Output::Json => writeln!(out, "{}", serde_json::json!({ "deleted": id })),
-    }
 }
 
 impl List {
@@ -103,11 +33,9 @@ impl List {
         let mut out = io::stdout().lock();
         match output {
             Output::Json => {
-                let all = AllRules { rules: all(client, &filter)? };
-                serde_json::to_writer(&mut out, &all).map_err(io::Error::from)?;
-                writeln!(out)?;
+                pages::write_json(&mut out, "rules", &pages::all(client, &[PATH], &filter)?)?;
             }
-            Output::Table => write(&all(client, &filter)?, &mut out)?,
+            Output::Table => write(&pages::all(client, &[PATH], &filter)?, &mut out)?,
         }
         Ok(())
     }
@@ -129,7 +57,7 @@ fn write(rules: &[Rule], out: &mut dyn Write) -> io::Result<()> {
     for Rule { id, spec, .. } in rules {
         table.row([
             id.clone(),
-            spec.key(),
+            spec.subjects(),
             spec.limit.to_string(),
             Window::from_secs(spec.window_seconds).to_string(),
             spec.algorithm.clone(),

@@ -1,4 +1,4 @@
-//! What `apply` changes, as the server says it.
+//! The changes that `apply` makes, as the server reports them.
 
 use std::io::{self, Write};
 
@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::rule::{Rule, Spec};
-use crate::change;
+use crate::diff;
 
-/// What changes so that the rules are those of a list.
+/// The difference between the stored rules and a list.
 #[derive(Debug, Deserialize)]
 pub(super) struct Plan {
     created: Vec<Spec>,
@@ -18,7 +18,7 @@ pub(super) struct Plan {
     unchanged: u64,
     #[serde(default)]
     applied: bool,
-    /// Which rules it was made for; servers of older versions do not say.
+    /// Revision of the rules it was computed for; servers of older versions send none.
     pub(super) revision: Option<i64>,
 }
 
@@ -35,12 +35,12 @@ impl Plan {
         self.created.is_empty() && self.updated.is_empty() && self.deleted.is_empty()
     }
 
-    /// How many rules are removed.
+    /// Number of rules to delete.
     pub(super) const fn deletions(&self) -> usize {
         self.deleted.len()
     }
 
-    /// The difference, a line for each rule.
+    /// The difference, one line per rule.
     pub(super) fn lines(&self) -> Vec<String> {
         let created = self.created.iter().map(|spec| format!("+ {spec}"));
         let updated = self.updated.iter().map(|updated| format!("~ {}", updated.line()));
@@ -48,7 +48,7 @@ impl Plan {
         created.chain(updated).chain(deleted).collect()
     }
 
-    /// How many rules change, or have changed.
+    /// Writes how many rules change, or have changed.
     pub(super) fn write_summary(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { created, updated, deleted, unchanged, .. } = self;
         let (created, updated, deleted) = (created.len(), updated.len(), deleted.len());
@@ -58,8 +58,8 @@ impl Plan {
             let done = format!("{created} created, {updated} updated, {deleted} deleted");
             writeln!(out, "{done}, {unchanged} unchanged")
         } else {
-            let wanted = format!("{created} to create, {updated} to update, {deleted} to delete");
-            writeln!(out, "{wanted}, {unchanged} unchanged (dry run: nothing was changed)")
+            let planned = format!("{created} to create, {updated} to update, {deleted} to delete");
+            writeln!(out, "{planned}, {unchanged} unchanged (dry run: nothing was changed)")
         }
     }
 }
@@ -67,12 +67,12 @@ impl Plan {
 // === impl Updated ===
 
 impl Updated {
-    /// The rule by what makes it another than all others, and what is different.
+    /// The identity of the rule and its changed fields.
     fn line(&self) -> String {
         let text = |name| self.after.get(name).and_then(Value::as_str).unwrap_or_default();
         let window = self.after.get("window_seconds").and_then(Value::as_u64).unwrap_or_default();
         let (scope, pattern) = (text("scope"), text("identifier_pattern"));
-        let changes = change::between(&self.before, &self.after);
+        let changes = diff::between(&self.before, &self.after);
         format!("{scope}:{pattern} {}: {changes}", Window::from_secs(window))
     }
 }

@@ -1,11 +1,11 @@
-//! Rules as servers tell them.
+//! Rules in the API.
 
 use std::fmt;
 
 use headgate_ratelimit::Window;
 use serde::{Deserialize, Serialize};
 
-/// A rule that exists.
+/// A stored rule.
 #[derive(Debug, Deserialize)]
 pub(super) struct Rule {
     pub(super) id: String,
@@ -15,7 +15,7 @@ pub(super) struct Rule {
     updated_at: String,
 }
 
-/// What a rule says.
+/// The fields of a rule that users set.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Spec {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,20 +32,20 @@ pub(super) struct Spec {
     pub(super) enabled: bool,
 }
 
-/// How a rule counts unless it says otherwise.
-const USUAL_ALGORITHM: &str = "token_bucket";
+/// The algorithm of rules that set none.
+const DEFAULT_ALGORITHM: &str = "token_bucket";
 
 // === impl Rule ===
 
 impl Rule {
     pub(super) fn fields(self) -> Vec<(&'static str, String)> {
         let Self { id, spec, created_at, updated_at } = self;
-        let key = spec.key();
+        let subjects = spec.subjects();
         let window = Window::from_secs(spec.window_seconds);
         let mut fields = vec![("id", id)];
         fields.extend(spec.name.map(|name| ("name", name)));
         fields.extend([
-            ("subjects", key),
+            ("subjects", subjects),
             ("limit", spec.limit.to_string()),
             ("window", window.to_string()),
             ("algorithm", spec.algorithm),
@@ -64,17 +64,17 @@ impl Rule {
 // === impl Spec ===
 
 impl Spec {
-    /// Whom it is about.
-    pub(super) fn key(&self) -> String {
+    /// Scope and pattern.
+    pub(super) fn subjects(&self) -> String {
         format!("{}:{}", self.scope, self.identifier_pattern)
     }
 }
 
-/// In one line: what it limits, and whatever is not as usual.
+/// One line with the limit and everything that is not a default.
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}/{}", self.key(), self.limit, Window::from_secs(self.window_seconds))?;
-        if self.algorithm != USUAL_ALGORITHM {
+        write!(f, "{} {}/{}", self.subjects(), self.limit, Window::from_secs(self.window_seconds))?;
+        if self.algorithm != DEFAULT_ALGORITHM {
             write!(f, ", {}", self.algorithm)?;
         }
         if let Some(burst) = self.burst {

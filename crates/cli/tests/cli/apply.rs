@@ -33,7 +33,7 @@ fn count(server: &Server) -> usize {
 }
 
 #[test]
-fn the_difference_is_shown_and_made() {
+fn prints_and_applies_the_difference() {
     let server = Server::start(&[]);
     let first = apply(&server, TWO, &[]);
     let expected =
@@ -49,7 +49,7 @@ fn the_difference_is_shown_and_made() {
     let again = apply(&server, &raised, &[]);
     assert_eq!(printed(&again), "nothing to change (2 unchanged)\n");
 
-    // What a rule does not say any more, it does not mean any more.
+    // A field that is left out is removed.
     let back = apply(&server, TWO, &[]);
     assert!(
         printed(&back).starts_with("~ user:u1 60s: fail_mode \"closed\" -> none, limit 20 -> 10\n"),
@@ -58,7 +58,7 @@ fn the_difference_is_shown_and_made() {
 }
 
 #[test]
-fn what_is_unusual_about_a_rule_is_shown() {
+fn fields_other_than_defaults_are_printed() {
     let server = Server::start(&[]);
     let rule = "- {scope: endpoint, identifier_pattern: /orders, limit: 5, window_seconds: 3600, algorithm: leaky_bucket, \
                 burst: 2, fail_mode: local, enabled: false, name: Orders}";
@@ -84,7 +84,7 @@ fn a_dry_run_changes_nothing() {
 }
 
 #[test]
-fn what_is_not_listed_is_removed_only_when_asked() {
+fn rules_are_deleted_only_with_prune() {
     let server = Server::start(&[]);
     printed(&apply(&server, TWO, &[]));
     let one = "[{\"scope\": \"service\", \"identifier_pattern\": \"billing\", \"limit\": 5, \"window_seconds\": 3600}]";
@@ -94,7 +94,7 @@ fn what_is_not_listed_is_removed_only_when_asked() {
         "+ service:billing 5/1h\n1 created, 0 updated, 0 deleted, 2 unchanged\n"
     );
 
-    // Nobody can be asked here, and --prune says it.
+    // Without a terminal, --prune is confirmation enough.
     let pruned = server.run_with(&["rules", "apply", "-f", "-", "--prune"], one);
     let expected =
         "- user:u1 10/60s\n- user:* 100/60s\n0 created, 0 updated, 2 deleted, 1 unchanged\n";
@@ -103,7 +103,7 @@ fn what_is_not_listed_is_removed_only_when_asked() {
 
     let emptied = server.run_with(&["rules", "apply", "-f", "-"], "");
     assert!(
-        failure(&emptied).contains("standard input does not fit:\n  expected a list of rules"),
+        failure(&emptied).contains("standard input is invalid:\n  expected a list of rules"),
         "{emptied:?}"
     );
     printed(&server.run_with(&["rules", "apply", "-f", "-", "--prune"], "rules: []"));
@@ -111,7 +111,7 @@ fn what_is_not_listed_is_removed_only_when_asked() {
 }
 
 #[test]
-fn one_bad_rule_and_nothing_is_changed() {
+fn one_invalid_rule_rejects_the_whole_file() {
     let server = Server::start(&[]);
     let bad = format!("{TWO}  - scope: planet\n    limit: 0\n    window_seconds: 1m\n");
     let output = apply(&server, &bad, &[]);
@@ -130,10 +130,10 @@ fn one_bad_rule_and_nothing_is_changed() {
 }
 
 #[test]
-fn a_file_that_does_not_fit_is_told_with_the_place() {
+fn errors_in_a_file_name_its_line() {
     let server = Server::start(&[]);
     let output = apply(&server, &TWO.replace("limit: 10\n", "limits: 10\n"), &[]);
-    let expected = "headgate: rules.yaml does not fit:\n  rules[1].limits (rules.yaml:8): unknown key; known here: name, ";
+    let expected = "headgate: rules.yaml is invalid:\n  rules[1].limits (rules.yaml:8): unknown key; known here: name, ";
     assert!(failure(&output).starts_with(expected), "{output:?}");
 
     let output = apply(&server, "rules:\n  - scope: [user\n", &[]);
@@ -153,7 +153,7 @@ fn terminal() -> Result<(), Skip> {
     found.map(drop).map_err(skip)
 }
 
-/// Runs the command on a terminal where somebody types `answer`.
+/// Runs the command on a terminal and types `answer`.
 fn on_terminal(server: &Server, arguments: &str, answer: &str) -> (Option<i32>, String) {
     use std::io::Write;
     let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_headgate"));
@@ -169,7 +169,7 @@ fn on_terminal(server: &Server, arguments: &str, answer: &str) -> (Option<i32>, 
 }
 
 #[test]
-fn somebody_who_can_be_asked_is_asked_before_rules_are_removed() {
+fn asks_for_confirmation_on_a_terminal_before_deleting_rules() {
     require!(terminal());
     let server = Server::start(&[]);
     printed(&apply(&server, TWO, &[]));
@@ -178,7 +178,8 @@ fn somebody_who_can_be_asked_is_asked_before_rules_are_removed() {
 
     let (code, seen) = on_terminal(&server, prune, "n");
     assert!(
-        seen.contains("Delete 2 rules? [y/N]") && seen.contains("headgate: nothing was changed"),
+        seen.contains("Delete 2 rules? [y/N]")
+            && seen.contains("headgate: aborted; nothing was changed"),
         "{seen}"
     );
     assert_eq!((code, count(&server)), (Some(1), 2));

@@ -9,7 +9,7 @@ use std::{
 use crate::harness::{Server, run, stderr, stdout};
 
 #[test]
-fn the_exit_code_tells_scripts_what_the_table_tells_people() {
+fn exit_code_and_table_show_the_decision() {
     let server = Server::start(&[
         ("HEADGATE__RATELIMIT__DEFAULT_LIMIT", "1"),
         ("HEADGATE__RATELIMIT__DEFAULT_WINDOW_SECONDS", "8640000"),
@@ -32,7 +32,7 @@ fn the_exit_code_tells_scripts_what_the_table_tells_people() {
 }
 
 #[test]
-fn json_is_what_the_server_sent() {
+fn json_output_is_the_response_body() {
     let server = Server::start(&[]);
     let output = run(
         &[
@@ -54,36 +54,36 @@ fn json_is_what_the_server_sent() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_an_error_that_says_how_to_start_one() {
+fn an_unreachable_server_is_reported_with_a_hint() {
     // Nothing listens on port 1.
     let output = run(&["check", "user", "u1", "--server", "http://127.0.0.1:1"], &[]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         stderr(&output),
         "headgate: cannot reach a server at http://127.0.0.1:1: Connection refused (os error 111)\n\
-         Start one with `headgate serve`, or name another with --server or HEADGATE_SERVER\n"
+         Start one with `headgate serve`, or set another URL with --server or HEADGATE_SERVER\n"
     );
 }
 
 #[test]
-fn a_refusal_is_told_with_everything_that_is_wrong() {
+fn all_invalid_fields_are_reported() {
     let server = Server::start(&[]);
     let output = run(&["check", "planet", "", "--server", server.url()], &[]);
     assert_eq!(output.status.code(), Some(1));
-    let told = stderr(&output);
+    let message = stderr(&output);
     let expected = "headgate: validation failed\n  \
         scope must be one of: service, user, endpoint\n  \
         identifier must not be empty\n(SYS_RATELIMIT_VALIDATION_ERROR, request req_";
-    assert!(told.starts_with(expected), "{told}");
+    assert!(message.starts_with(expected), "{message}");
 }
 
 #[test]
-fn something_else_that_answers_is_not_believed() {
+fn responses_of_other_servers_are_rejected() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let other = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        // It has read enough to answer.
+        // The rest of the request does not matter.
         stream.read_exact(&mut [0; 4]).unwrap();
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello").unwrap();
         let _ = stream.read_to_end(&mut Vec::new());
@@ -91,12 +91,12 @@ fn something_else_that_answers_is_not_believed() {
     let output = run(&["check", "user", "u1", "--server", &url], &[]);
     other.join().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let expected = format!("headgate: {url} does not answer like a headgate server: ");
+    let expected = format!("headgate: unexpected response from {url}, which may not be ");
     assert!(stderr(&output).starts_with(&expected), "{output:?}");
 }
 
 #[test]
-fn what_is_no_server_is_refused() {
+fn invalid_server_urls_are_rejected() {
     for url in ["https://u:p@a", "127.0.0.1:8080", "http://", "http://a/b", "ftp://a"] {
         let output = run(&["check", "user", "u1", "--server", url], &[]);
         assert_eq!(output.status.code(), Some(1));
@@ -108,7 +108,7 @@ fn what_is_no_server_is_refused() {
 }
 
 #[test]
-fn a_mistyped_command_is_not_a_denial() {
+fn usage_errors_do_not_exit_like_denials() {
     for arguments in [&["check", "user"][..], &["check", "user", "u1", "--wait"], &["chekc"], &[]] {
         let output = run(arguments, &[]);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");

@@ -21,7 +21,7 @@ fn run(folder: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> std:
 }
 
 #[test]
-fn a_file_that_fits_is_ok() {
+fn a_valid_file_passes_check() {
     let folder = folder("server:\n  port: 9000\n");
     assert_eq!(printed(&run(&folder, &["check", "headgate.yaml"], &[])), "headgate.yaml: ok\n");
     let checked = run(&folder, &["check", "headgate.yaml", "--output", "json"], &[]);
@@ -29,29 +29,30 @@ fn a_file_that_fits_is_ok() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_listed() {
+fn check_lists_all_problems() {
     let folder = folder("server:\n  prot: 1\nratelimit:\n  default_limit: many\n");
     let variables = [("HEADGATE__MEMORY__CAPACITY", "0")];
     let output = run(&folder, &["check", "headgate.yaml"], &variables);
-    let told: Vec<&str> = failure(&output).lines().collect();
-    assert_eq!(told.len(), 4, "{told:?}");
-    assert_eq!(told[0], "headgate: invalid configuration:");
+    let lines: Vec<&str> = failure(&output).lines().collect();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert_eq!(lines[0], "headgate: invalid configuration:");
     assert!(
-        told[1]
+        lines[1]
             .starts_with("  memory.capacity (HEADGATE__MEMORY__CAPACITY): expected a whole number")
     );
     assert!(
-        told[2].starts_with("  ratelimit.default_limit (headgate.yaml:4): expected a whole number")
+        lines[2]
+            .starts_with("  ratelimit.default_limit (headgate.yaml:4): expected a whole number")
     );
     assert!(
-        told[3]
+        lines[3]
             .starts_with("  server.prot (headgate.yaml:2): unknown key; known here: host, port, ")
     );
 
     let output = run(&folder, &["check", "headgate.yaml", "--output", "json"], &variables);
     assert_eq!(output.status.code(), Some(1));
     let checked: Value = serde_json::from_str(stdout(&output)).unwrap();
-    let problems = told[1..].iter().map(|line| line.trim()).collect::<Vec<_>>();
+    let problems = lines[1..].iter().map(|line| line.trim()).collect::<Vec<_>>();
     assert_eq!(checked, json!({ "valid": false, "problems": problems }));
 
     let output = run(&folder, &["check", "missing.yaml"], &[]);
@@ -66,7 +67,7 @@ fn everything_that_is_wrong_is_listed() {
 }
 
 #[test]
-fn what_is_printed_is_what_is_in_effect() {
+fn print_shows_the_effective_configuration() {
     let folder =
         folder("app:\n  name: \"yes\"\nserver:\n  port: 9000\nratelimit:\n  fail_open: false\n");
     let variables = [("HEADGATE__SERVER__PORT", "9001"), ("CONFIG_PATH", "headgate.yaml")];
@@ -82,7 +83,7 @@ fn what_is_printed_is_what_is_in_effect() {
         assert!(yaml.contains(expected), "{expected}: {yaml}");
     }
 
-    // It can be read back, and says the same then.
+    // The output can be read back.
     fs::write(folder.path().join("printed.yaml"), yaml).unwrap();
     let again = run(&folder, &["print", "--config", "printed.yaml"], &[]);
     assert_eq!(printed(&again), yaml);
@@ -97,7 +98,7 @@ fn every_documented_key_is_printed() {
     let values = json(&run(&folder, &["print", "--output", "json"], &[]));
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
     let docs = fs::read_to_string(docs).unwrap();
-    // What a file holds, and what has another name, is printed under the key it stands for.
+    // `_file` keys and aliases are printed under the key they set.
     let rows = docs.lines().filter(|line| !line.contains("| another name of "));
     let keys = rows.filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     let keys: Vec<&str> = keys.filter(|key| key.contains('.') && !key.ends_with("_file")).collect();

@@ -1,4 +1,4 @@
-//! Answers that the store did not give: every surface logs them, one line for many.
+//! Degraded decisions: every API logs them, at a limited rate.
 
 use std::fs;
 
@@ -9,10 +9,10 @@ use tonic_prost::ProstCodec;
 
 use crate::harness::{Server, http};
 
-/// What is asked about: a log shows its ends at most.
+/// The subject, which logs show masked.
 const PERSON: &str = "person:jane.doe-1";
 
-const ASKED: usize = 20;
+const REQUESTS: usize = 20;
 
 #[derive(Clone, PartialEq, prost::Message)]
 struct Check {
@@ -57,13 +57,13 @@ struct Decided {
     code: i32,
 }
 
-/// A server whose Redis is away.
+/// Starts a server whose Redis is unreachable.
 fn start(more: &[(&str, &str)]) -> Server {
     let url = format!("redis://127.0.0.1:{}", free_port());
     Server::start_with_log(&[&[("HEADGATE__REDIS__URL", url.as_str())], more].concat())
 }
 
-/// Calls a method a few times over gRPC.
+/// Calls a gRPC method several times.
 fn call<Q, A>(server: &Server, path: &str, question: &Q) -> Vec<A>
 where
     Q: prost::Message + Clone + 'static,
@@ -73,7 +73,7 @@ where
         let channel = Channel::from_shared(server.grpc_url()).unwrap().connect().await.unwrap();
         let mut grpc = Grpc::new(channel);
         let mut answers = Vec::new();
-        for _ in 0..ASKED {
+        for _ in 0..REQUESTS {
             grpc.ready().await.unwrap();
             let (request, codec) = (Request::new(question.clone()), ProstCodec::<Q, A>::default());
             let answer = grpc.unary(request, path.parse().unwrap(), codec).await.unwrap();
@@ -83,12 +83,13 @@ where
     })
 }
 
-/// The lines that tell of degraded answers: at least one, fewer than answers, and nobody named.
-fn told(server: &Server) -> Vec<String> {
+/// Returns the warnings about degraded decisions: at least one, fewer than requests, subjects masked.
+fn warnings(server: &Server) -> Vec<String> {
     let log = server.log();
-    let told = |line: &&str| line.contains("WARN") && line.contains("fail mode capped answers");
-    let lines: Vec<String> = log.lines().filter(told).map(str::to_owned).collect();
-    assert!((1..ASKED).contains(&lines.len()), "{log}");
+    let is_warning =
+        |line: &&str| line.contains("WARN") && line.contains("fail mode capped answers");
+    let lines: Vec<String> = log.lines().filter(is_warning).map(str::to_owned).collect();
+    assert!((1..REQUESTS).contains(&lines.len()), "{log}");
     assert!(!log.contains("jane"), "{log}");
     lines
 }
@@ -97,11 +98,11 @@ fn told(server: &Server) -> Vec<String> {
 fn a_degraded_check_over_http_is_logged() {
     let server = start(&[]);
     let body = format!(r#"{{"scope":"user","identifier":"{PERSON}"}}"#);
-    for _ in 0..ASKED {
+    for _ in 0..REQUESTS {
         let answer = http(&server, "POST /api/v1/ratelimit/check", &[], &body);
         assert!(answer.contains("redis unavailable, fail-open"), "{answer}");
     }
-    let lines = told(&server);
+    let lines = warnings(&server);
     assert!(lines[0].contains("per***-1") && lines[0].contains("checks"), "{lines:?}");
 }
 
@@ -112,11 +113,11 @@ fn a_degraded_batch_and_a_dry_run_are_logged() {
     let dry_run = check.replace('}', r#","dry_run":true}"#);
     for (path, body) in [("/check/batch", batch), ("/check", dry_run)] {
         let server = start(&[]);
-        for _ in 0..ASKED {
+        for _ in 0..REQUESTS {
             let answer = http(&server, &format!("POST /api/v1/ratelimit{path}"), &[], &body);
             assert!(answer.contains("redis unavailable, fail-open"), "{answer}");
         }
-        told(&server);
+        warnings(&server);
     }
 }
 
@@ -127,11 +128,11 @@ fn a_degraded_check_over_grpc_is_logged() {
     let path = "/k1s0.system.ratelimit.v1.RateLimitService/CheckRateLimit";
     let answers: Vec<Checked> = call(&server, path, &check);
     assert!(answers.iter().all(|answer| answer.allowed));
-    told(&server);
+    warnings(&server);
 }
 
 #[test]
-fn a_degraded_answer_to_envoy_is_logged() {
+fn a_degraded_envoy_decision_is_logged() {
     let folder = tempfile::tempdir().unwrap();
     let file = "domain: edge\ndescriptors:\n  - key: who\n    rate_limit: {unit: day, requests_per_unit: 1000}\n";
     fs::write(folder.path().join("edge.yaml"), file).unwrap();
@@ -147,17 +148,17 @@ fn a_degraded_answer_to_envoy_is_logged() {
     let path = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
     let answers: Vec<Decided> = call(&server, path, &question);
     assert!(answers.iter().all(|answer| answer.code == 1), "{answers:?}");
-    let lines = told(&server);
+    let lines = warnings(&server);
     assert!(lines[0].contains("edge") && lines[0].contains("Envoy"), "{lines:?}");
 }
 
 #[test]
-fn a_degraded_look_at_a_key_is_logged() {
+fn a_degraded_keyed_peek_is_logged() {
     let server = start(&[]);
-    for _ in 0..ASKED {
+    for _ in 0..REQUESTS {
         let line = format!("GET /api/v1/rate-limit/remaining?key={PERSON}");
         let answer = http(&server, &line, &[], "");
         assert!(answer.contains(r#""degraded":"capped""#), "{answer}");
     }
-    told(&server);
+    warnings(&server);
 }

@@ -1,4 +1,4 @@
-//! What is under `deploy/`: the chart, the compose file, the dashboard and the alerts, against the real program.
+//! Checks the files in `deploy/` against the binary: chart, compose file, dashboard and alerts.
 
 mod chart;
 mod compose;

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use crate::{
+    concurrent_changes::run_before,
     harness::{Server, printed},
-    meanwhile::run_before,
 };
 
-/// Names and patterns that YAML would take for something else if it were let.
+/// Names and patterns that YAML would not read as strings without quotes.
 const ODD: [&str; 8] =
     ["null", "12", "yes", "- a: b # c", "\\\"'%@`", "\u{e9}\u{4e2d}\u{1f6b0}", "[x]*", "0x1F"];
 
@@ -26,7 +26,7 @@ fn rules(server: &Server) -> Vec<Value> {
 }
 
 #[test]
-fn what_is_exported_can_be_applied_elsewhere() {
+fn an_export_can_be_applied_to_another_server() {
     let server = Server::start(&[]);
     let mut drafts: Vec<Value> = ODD
         .iter()
@@ -50,7 +50,7 @@ fn what_is_exported_can_be_applied_elsewhere() {
 }
 
 #[test]
-fn lists_that_fill_pages_are_complete() {
+fn lists_of_several_pages_are_complete() {
     let server = Server::start(&[]);
     assert_eq!(printed(&server.run(&["rules", "export"])), "rules: []\n");
     let mut yaml = String::from("rules:\n");
@@ -67,13 +67,13 @@ fn lists_that_fill_pages_are_complete() {
 }
 
 #[test]
-fn a_list_of_12_000_rules_goes_in_and_comes_out() {
+fn applies_and_exports_12_000_rules() {
     let server = Server::start(&[("HEADGATE__SERVER__REQUEST_TIMEOUT_SECONDS", "600")]);
     let rule = |i| json!({"scope": "user", "identifier_pattern": format!("u{i}"), "limit": 1, "window_seconds": 60});
     let rules: Vec<Value> = (0..12_000).map(rule).collect();
     let applied = server.run_with(&["rules", "apply", "-f", "-"], &json!(rules).to_string());
-    let told = printed(&applied).lines().last();
-    assert_eq!(told, Some("12000 created, 0 updated, 0 deleted, 0 unchanged"));
+    let message = printed(&applied).lines().last();
+    assert_eq!(message, Some("12000 created, 0 updated, 0 deleted, 0 unchanged"));
     let export = server.run(&["rules", "export"]);
     assert_eq!(printed(&export).matches("- scope: user\n").count(), 12_000);
     let same = server.run_with(&["rules", "apply", "-f", "-", "--prune"], printed(&export));
@@ -81,14 +81,14 @@ fn a_list_of_12_000_rules_goes_in_and_comes_out() {
 }
 
 #[test]
-fn rules_that_change_while_they_are_read_are_read_again() {
+fn an_export_restarts_if_rules_change_in_between() {
     let server = Server::start(&[]);
     let rule = |i| json!({"scope": "user", "identifier_pattern": format!("u{i}"), "limit": 1, "window_seconds": 60});
     let rules: Vec<Value> = (0..150).map(rule).collect();
     printed(&server.run_with(&["rules", "apply", "-f", "-"], &json!(rules).to_string()));
-    // Before the second page, once: without a second look a rule would stand there twice.
+    // Add a rule before the second page is read: without a restart, one rule would appear twice.
     let mut seconds = 0;
-    let second_page = move |sent: &crate::meanwhile::Sent| {
+    let second_page = move |sent: &crate::concurrent_changes::Sent| {
         seconds += usize::from(sent.head.contains("page=2&"));
         seconds == 1 && sent.head.contains("page=2&")
     };

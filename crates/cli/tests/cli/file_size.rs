@@ -1,4 +1,4 @@
-//! A server whose files may not grow: each write fails as on a broken disk.
+//! A server under a file size limit, so that every write fails.
 
 use std::{fs, process::Command};
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::harness::{Server, http};
 
-/// More rules than fit.
+/// More rules than fit under the limit.
 const TOO_MANY: usize = 5_000;
 
 fn create(server: &Server, token: &str, number: usize) -> String {
@@ -21,7 +21,7 @@ fn create(server: &Server, token: &str, number: usize) -> String {
 }
 
 #[test]
-fn a_server_goes_on_once_its_files_may_grow() {
+fn writes_succeed_again_once_the_file_size_limit_is_lifted() {
     let server = Server::start_limited(512);
     let token = fs::read_to_string(server.folder().join("data/admin-token")).unwrap();
     let create = |number: usize| create(&server, token.trim(), number);

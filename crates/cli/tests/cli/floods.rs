@@ -1,4 +1,4 @@
-//! Clients that ask for much and read nothing.
+//! Clients that send many requests and read no response.
 
 use std::{fs, net::SocketAddr, time::Duration};
 
@@ -9,24 +9,24 @@ use tokio::{runtime::Runtime, task::JoinHandle, time};
 
 use crate::harness::{Server, http};
 
-/// How long anything may take on a busy machine.
+/// Generous timeout for busy machines.
 const LIMIT: Duration = Duration::from_secs(120);
 
 const CONNECTIONS: usize = 40;
 const STREAMS: usize = 250;
 
-/// What the flood may add to the server's memory: the default bound and as much again for the
+/// Maximum growth of the server's memory: the default bound and as much again for the
 /// streams and sockets themselves. Without a bound it adds more than a gigabyte.
 const MAX_GROWTH_KB: usize = 160 * 1024;
 
-/// A client that grants streams no window, and answers PINGs.
-struct Glutton {
+/// An HTTP/2 client that grants streams no window but answers PINGs.
+struct SlowReader {
     requests: SendRequest<Bytes>,
     responses: Vec<ResponseFuture>,
     connection: JoinHandle<Result<(), h2::Error>>,
 }
 
-impl Glutton {
+impl SlowReader {
     async fn connect(address: SocketAddr) -> Self {
         let stream = tokio::net::TcpStream::connect(address).await.unwrap();
         let mut builder = h2::client::Builder::new();
@@ -35,8 +35,12 @@ impl Glutton {
         Self { requests, responses: Vec::new(), connection: tokio::spawn(connection) }
     }
 
-    /// Asks as often as it may.
-    async fn ask(&mut self, request: impl Fn() -> Request<()>, body: Option<&'static [u8]>) {
+    /// Opens as many streams as the server allows.
+    async fn send_requests(
+        &mut self,
+        request: impl Fn() -> Request<()>,
+        body: Option<&'static [u8]>,
+    ) {
         for _ in 0..STREAMS {
             let ready = time::timeout(LIMIT, self.requests.clone().ready()).await;
             let Ok(Ok(mut ready)) = ready else {
@@ -64,8 +68,8 @@ fn address(url: &str) -> SocketAddr {
     url.trim_start_matches("http://").parse().expect("an address")
 }
 
-/// Whether others are answered.
-fn is_answered(server: &Server) -> bool {
+/// Whether requests of other clients succeed.
+fn serves_others(server: &Server) -> bool {
     let body = r#"{"scope":"user","identifier":"honest"}"#;
     let answer = http(server, "POST /api/v1/ratelimit/check", &[], body);
     answer.starts_with("HTTP/1.1 200") && http(server, "GET /metrics", &[], "").contains(" 200 ")
@@ -78,32 +82,32 @@ fn flood(
     body: Option<&'static [u8]>,
 ) {
     let server = Server::start(&[("HEADGATE__SERVER__IDLE_TIMEOUT_SECONDS", "2")]);
-    assert!(is_answered(&server));
+    assert!(serves_others(&server));
     let before = resident(&server);
     let runtime = Runtime::new().unwrap();
-    let mut gluttons = Vec::new();
+    let mut clients = Vec::new();
     let mut most = before;
     for _ in 0..CONNECTIONS {
-        let glutton = runtime.block_on(async {
-            let mut glutton = Glutton::connect(to(&server)).await;
-            glutton.ask(request, body).await;
-            glutton
+        let client = runtime.block_on(async {
+            let mut client = SlowReader::connect(to(&server)).await;
+            client.send_requests(request, body).await;
+            client
         });
-        gluttons.push(glutton);
+        clients.push(client);
         most = most.max(resident(&server));
-        assert!(is_answered(&server), "an honest client is answered meanwhile");
+        assert!(serves_others(&server), "other clients are served meanwhile");
     }
     assert!(most < before + MAX_GROWTH_KB, "{before} kB became {most} kB");
-    // Each of them answers PINGs, and is ended all the same.
-    for glutton in gluttons {
-        let ended = runtime.block_on(async { time::timeout(LIMIT, glutton.connection).await });
+    // Connections are closed although their clients answer PINGs.
+    for client in clients {
+        let ended = runtime.block_on(async { time::timeout(LIMIT, client.connection).await });
         assert!(ended.is_ok(), "it is still open after {LIMIT:?}");
     }
-    assert!(is_answered(&server));
+    assert!(serves_others(&server));
 }
 
 #[test]
-fn answers_that_nobody_reads_are_bounded() {
+fn memory_for_unread_responses_is_bounded() {
     flood(
         |server| address(server.url()),
         || Request::get("http://here/metrics").body(()).unwrap(),
@@ -112,7 +116,7 @@ fn answers_that_nobody_reads_are_bounded() {
 }
 
 #[test]
-fn grpc_answers_that_nobody_reads_are_bounded() {
+fn memory_for_unread_grpc_responses_is_bounded() {
     flood(
         |server| address(&server.grpc_url()),
         || {
@@ -127,23 +131,23 @@ fn grpc_answers_that_nobody_reads_are_bounded() {
 }
 
 #[test]
-fn requests_that_never_end_are_bounded() {
+fn memory_for_unfinished_requests_is_bounded() {
     let server = Server::start(&[]);
-    assert!(is_answered(&server));
+    assert!(serves_others(&server));
     let before = resident(&server);
     let runtime = Runtime::new().unwrap();
     let mut most = before;
     let mut open = Vec::new();
     for _ in 0..CONNECTIONS {
         open.push(runtime.block_on(async {
-            let mut glutton = Glutton::connect(address(server.url())).await;
+            let mut client = SlowReader::connect(address(server.url())).await;
             let mut bodies = Vec::new();
             for _ in 0..STREAMS {
                 let request = Request::post("http://here/api/v1/ratelimit/check")
                     .header("content-type", "application/json")
                     .body(())
                     .unwrap();
-                let ready = time::timeout(LIMIT, glutton.requests.clone().ready()).await;
+                let ready = time::timeout(LIMIT, client.requests.clone().ready()).await;
                 let Ok(Ok(mut ready)) = ready else {
                     break;
                 };
@@ -151,13 +155,13 @@ fn requests_that_never_end_are_bounded() {
                     break;
                 };
                 let _ = body.send_data(Bytes::from(vec![b' '; 60_000]), false);
-                glutton.responses.push(response);
+                client.responses.push(response);
                 bodies.push(body);
             }
-            (glutton, bodies)
+            (client, bodies)
         }));
         most = most.max(resident(&server));
-        assert!(is_answered(&server), "an honest client is answered meanwhile");
+        assert!(serves_others(&server), "other clients are served meanwhile");
     }
     assert!(most < before + MAX_GROWTH_KB, "{before} kB became {most} kB");
 }

@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The command, in an environment that holds only `variables`.
+/// The command with no other environment than `variables`.
 pub(crate) fn headgate(arguments: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headgate"));
     command.args(arguments).env_clear().envs(variables.iter().copied()).stdin(Stdio::null());
@@ -31,25 +31,25 @@ pub(crate) fn stderr(output: &Output) -> &str {
     str::from_utf8(&output.stderr).expect("a text")
 }
 
-/// What a command that did what it was asked printed.
+/// Standard output of a command that must succeed.
 pub(crate) fn printed(output: &Output) -> &str {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     stdout(output)
 }
 
-/// What a command that failed said.
+/// Standard error of a command that must fail.
 pub(crate) fn failure(output: &Output) -> &str {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert_eq!(stdout(output), "");
     stderr(output)
 }
 
-/// The JSON that a command printed.
+/// Standard output, parsed as JSON.
 pub(crate) fn json(output: &Output) -> Value {
     serde_json::from_str(printed(output)).expect("JSON")
 }
 
-/// Sends a request as it is written here, and reads all of the answer.
+/// Sends a raw HTTP/1.1 request and reads the whole response.
 pub(crate) fn http(server: &Server, line: &str, headers: &[&str], body: &str) -> String {
     let mut stream = TcpStream::connect(server.url().trim_start_matches("http://")).unwrap();
     let headers = [headers, &[""]].concat().join("\r\n");
@@ -65,13 +65,13 @@ pub(crate) fn http(server: &Server, line: &str, headers: &[&str], body: &str) ->
     answer
 }
 
-/// `headgate serve` on a free port, in a folder of its own; ends with the test.
+/// `headgate serve` on a free port in a temporary folder; killed when dropped.
 pub(crate) struct Server {
     process: Child,
     folder: TempDir,
     /// Kept open, so that the server can go on writing.
     _stdout: BufReader<ChildStdout>,
-    /// The line in which it said where it listens.
+    /// First line of its output, which names the addresses.
     pub(crate) greeting: String,
 }
 
@@ -80,17 +80,17 @@ impl Server {
         Self::start_in(tempfile::tempdir().expect("a folder"), variables, Stdio::inherit())
     }
 
-    /// The same, with a log that can be read.
+    /// Starts a server whose log the test can read.
     pub(crate) fn start_with_log(variables: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let log = File::create(folder.path().join("log")).expect("a file");
         Self::start_in(folder, variables, log.into())
     }
 
-    /// The same, with files that may not grow beyond so many half kilobytes.
+    /// Starts a server whose files may not grow beyond `blocks` of 512 bytes.
     pub(crate) fn start_limited(blocks: u32) -> Self {
         let mut command = Command::new("sh");
-        // Without the trap the system would end the server.
+        // Without the trap, the signal would kill the server.
         let limited = format!("trap '' XFSZ; ulimit -S -f {blocks}; exec \"$0\" serve");
         command.args(["-c", &limited, env!("CARGO_BIN_EXE_headgate")]);
         command.env_clear().stdin(Stdio::null());
@@ -115,24 +115,24 @@ impl Server {
         Self { process, folder, _stdout: stdout, greeting }
     }
 
-    /// Where it runs: a command that runs here too finds the server's admin token.
+    /// Its working directory: commands that run there find the admin token.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A command that asks this server, from its folder.
+    /// A command against this server, run in its folder.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = headgate(arguments, &[("HEADGATE_SERVER", self.url())]);
         command.current_dir(&self.folder);
         command
     }
 
-    /// Runs such a command to its end.
+    /// Runs a command against this server to its end.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().expect("the command runs")
     }
 
-    /// The same, with something to read.
+    /// Runs a command with `input` on its standard input.
     pub(crate) fn run_with(&self, arguments: &[&str], input: &str) -> Output {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -143,18 +143,18 @@ impl Server {
         process.wait_with_output().expect("the command ends")
     }
 
-    /// The JSON that such a command prints.
+    /// Runs a command with `--output json` and parses its output.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         json(&self.run(&[arguments, &["--output", "json"]].concat()))
     }
 
-    /// Where it listens, as a URL.
+    /// Its REST URL.
     pub(crate) fn url(&self) -> &str {
         let url = self.greeting.split(' ').find(|word| word.starts_with("http://"));
         url.expect("a URL").trim_end_matches(',')
     }
 
-    /// Where it listens for gRPC, as a URL.
+    /// Its gRPC URL.
     pub(crate) fn grpc_url(&self) -> String {
         let address = self.greeting.split("gRPC on ").nth(1).expect("an address");
         format!("http://{}", address.split(' ').next().expect("an address"))
@@ -165,7 +165,7 @@ impl Server {
         self.process.id()
     }
 
-    /// What it has logged so far.
+    /// Its log so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).expect("a log")
     }
@@ -177,12 +177,12 @@ impl Server {
         assert!(sent.success());
     }
 
-    /// Asks it to end as an operating system would, and waits.
+    /// Sends a signal and waits for the exit.
     pub(crate) fn signal(mut self, signal: &str) -> ExitStatus {
         self.stop(signal)
     }
 
-    /// The same; its folder stays.
+    /// Like [`Self::signal`], but keeps the folder.
     pub(crate) fn stop(&mut self, signal: &str) -> ExitStatus {
         self.send(signal);
         self.process.wait().expect("the server ends")

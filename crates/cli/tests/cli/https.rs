@@ -1,4 +1,4 @@
-//! Servers behind TLS.
+//! Servers behind a TLS proxy.
 
 use std::{
     io::{self, Read, Write},
@@ -17,11 +17,11 @@ use rustls::{
 
 use crate::harness::{Server, failure, headgate, printed};
 
-/// Makes a certificate for 127.0.0.1 that nobody else signed.
+/// Creates a self-signed certificate for 127.0.0.1.
 pub(crate) fn make_certificate(folder: &Path) -> Result<(), Skip> {
     let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
     let subject = ["-subj", "/CN=headgate", "-addext", "subjectAltName=IP:127.0.0.1"];
-    // An authority must not serve.
+    // rustls rejects a CA certificate as a server's.
     let served = ["-addext", "basicConstraints=critical,CA:FALSE"];
     let files = ["-days", "2", "-keyout", "key.pem", "-out", "cert.pem"];
     let arguments = [&["req", "-x509"], &curve[..], &subject, &served, &files].concat();
@@ -32,7 +32,7 @@ pub(crate) fn make_certificate(folder: &Path) -> Result<(), Skip> {
     Ok(())
 }
 
-/// A head, and as much of a body as it announces.
+/// Reads a head and a body of its Content-Length.
 fn read_message(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut message = Vec::new();
     let mut byte = [0];
@@ -48,13 +48,13 @@ fn read_message(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(message)
 }
 
-/// Takes TLS off what arrives, one connection after the other, and passes it on to `server`.
+/// Terminates TLS, one connection after the other, and forwards requests to `server`.
 fn terminate_tls(listener: TcpListener, config: Arc<ServerConfig>, server: String) {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let session = ServerConnection::new(Arc::clone(&config)).unwrap();
             let mut outside = StreamOwned::new(session, stream.unwrap());
-            // Who does not trust the certificate sends nothing.
+            // A client that does not trust the certificate sends no request.
             let Ok(request) = read_message(&mut outside) else { continue };
             let mut inside = TcpStream::connect(&server).unwrap();
             inside.write_all(&request).unwrap();
@@ -64,7 +64,7 @@ fn terminate_tls(listener: TcpListener, config: Arc<ServerConfig>, server: Strin
 }
 
 #[test]
-fn a_certificate_is_trusted_if_the_machine_trusts_it() {
+fn trusts_the_systems_root_certificates() {
     let folder = tempfile::tempdir().unwrap();
     require!(make_certificate(folder.path()));
     let file = |name: &str| folder.path().join(name);
@@ -97,7 +97,10 @@ fn a_certificate_is_trusted_if_the_machine_trusts_it() {
     let other = tempfile::tempdir().unwrap();
     require!(make_certificate(other.path()));
     let wary = check(&[("SSL_CERT_FILE", other.path().join("cert.pem").to_str().unwrap())]);
-    let told = failure(&wary);
-    assert!(told.starts_with(&format!("headgate: cannot reach a server at {url}: ")), "{told}");
-    assert!(told.contains("certificate"), "{told}");
+    let message = failure(&wary);
+    assert!(
+        message.starts_with(&format!("headgate: cannot reach a server at {url}: ")),
+        "{message}"
+    );
+    assert!(message.contains("certificate"), "{message}");
 }

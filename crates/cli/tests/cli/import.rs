@@ -34,7 +34,7 @@ descriptors:
 ";
 
 #[test]
-fn a_file_of_envoyproxy_is_shown_as_it_is_understood() {
+fn prints_the_limits_of_an_envoyproxy_file() {
     let folder = folder("ratelimit.yaml", ENVOY);
     let expected = "\
 DOMAIN  DESCRIPTOR     LIMIT           ALGORITHM     NOTES
@@ -50,26 +50,26 @@ edge    user.path_/a*  9 per 2 hours   token_bucket  shadow mode
     let file = folder.path().join("domains/edge.yaml");
     assert_eq!(fs::read_to_string(&file).unwrap(), ENVOY);
     let again = ["envoy", "ratelimit.yaml", "--to", "domains"];
-    let told = "domains/edge.yaml is there already: use --force to replace it, or another folder";
+    let error = "domains/edge.yaml already exists; pass --force to overwrite it, or choose another";
     let output = run(&folder, &again);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains(told), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains(error), "{output:?}");
     printed(&run(&folder, &[&again[..], &["--force"]].concat()));
 }
 
 #[test]
-fn what_is_wrong_with_it_is_told_with_its_line() {
+fn errors_name_the_line() {
     let folder = folder("r.yaml", "domain: edge\ndescriptors:\n  - key: user\n    limit: 3\n");
-    let told = run(&folder, &["envoy", "r.yaml"]);
-    let told = failure(&told);
-    assert!(told.contains("descriptors[0].limit (r.yaml:4): unknown key"), "{told}");
+    let output = run(&folder, &["envoy", "r.yaml"]);
+    let stderr = failure(&output);
+    assert!(stderr.contains("descriptors[0].limit (r.yaml:4): unknown key"), "{stderr}");
     assert!(
         failure(&run(&folder, &["envoy", "missing.yaml"])).contains("cannot read missing.yaml")
     );
 }
 
 #[test]
-fn a_configuration_is_checked_with_the_files_that_it_names() {
+fn config_check_includes_envoy_files() {
     let folder = folder("r.yaml", "domain: edge\ndescriptors:\n  - key: user\n    limit: 3\n");
     let check = |yaml: &str| {
         fs::write(folder.path().join("headgate.yaml"), yaml).unwrap();
@@ -102,7 +102,7 @@ const LIMITADOR: &str = "\
 ";
 
 #[test]
-fn limits_of_limitador_become_domains() {
+fn limitador_namespaces_become_domains() {
     let folder = folder("limits.yaml", LIMITADOR);
     let output = run(&folder, &["limitador", "limits.yaml", "--to", "domains"]);
     assert_eq!(printed(&output), "wrote domains/_other.yaml\nwrote domains/toystore.yaml\n");
@@ -137,7 +137,7 @@ descriptors:
     assert!(printed(&both).ends_with(&format!("---\n{expected}")), "{both:?}");
 }
 
-/// As the example that limitador ships: a limit of every request, and keys without a value.
+/// Like limitador's example: a limit on every request, and keys without a value.
 const EXAMPLE: &str = "\
 ---
 - namespace: shop
@@ -169,7 +169,7 @@ shop    req.method_POST.user_id    5 per minute        fixed_window
     assert_eq!(printed(&run(&folder, &["envoy", "domains/shop.yaml"])), expected);
 }
 
-/// As the limits of limitador's sandbox: all paths but one, and that one.
+/// Like limitador's sandbox: one limit for all paths but one, and one for that path.
 const SANDBOX: &str = "\
 ---
 - namespace: shop
@@ -246,11 +246,11 @@ fn conditions_on_one_key_are_one_entry() {
     let output = run(&folder, &["limitador", "limits.yaml"]);
     let printed = printed(&output);
     assert!(printed.contains("#   m (any but \"x\", \"y\")\n#   n \"y\", m\n"), "{printed}");
-    // Each value counts by itself: it is a variable, too.
+    // `m` is a variable, too, so that each value is counted by itself.
     assert!(!printed.contains("share_threshold"), "{printed}");
 }
 
-/// Limits of which three can be expressed.
+/// Limits of which three can be converted.
 const DIFFICULT: &str = "\
 - {namespace: a, max_value: 1, seconds: 1, conditions: [\"method.startsWith('G')\"], variables: [u]}
 - {namespace: a, max_value: 1, seconds: 1}
@@ -265,7 +265,7 @@ const DIFFICULT: &str = "\
 - {namespace: a, max_value: 1, seconds: 1, conditions: [\"descriptors[0].x == descriptors[0].y\"]}
 ";
 
-const LEFT_OUT: [&str; 8] = [
+const SKIPPED: [&str; 8] = [
     "[0].conditions[0] (limits.yaml:1): \"method.startsWith('G')\" cannot be expressed",
     "[3] (limits.yaml:4): a descriptor would match this limit and another one",
     "[4].variables[0] (limits.yaml:5): \"u.size() > 3\" is no key of a descriptor",
@@ -277,17 +277,17 @@ const LEFT_OUT: [&str; 8] = [
 ];
 
 #[test]
-fn limits_that_cannot_be_expressed_are_named() {
+fn lists_limits_that_cannot_be_converted() {
     let folder = folder("limits.yaml", DIFFICULT);
     let output = run(&folder, &["limitador", "limits.yaml"]);
-    let told = failure(&output);
-    assert!(told.contains("use --partial to leave these out"), "{told}");
-    for expected in LEFT_OUT {
-        assert!(told.contains(expected), "{expected}\n{told}");
+    let stderr = failure(&output);
+    assert!(stderr.contains("pass --partial to skip these"), "{stderr}");
+    for expected in SKIPPED {
+        assert!(stderr.contains(expected), "{expected}\n{stderr}");
     }
 }
 
-/// What envoyproxy/ratelimit accepts in its examples and tests, each in a file of its own.
+/// Configurations that envoyproxy/ratelimit accepts in its examples and tests.
 const ACCEPTED: &[(&str, &[&str])] = &[
     ("domain: d\ndescriptors:\n", &[]),
     ("domain: d\ndescriptors:\n  - key: k\n    value: v\n", &[]),
@@ -341,7 +341,7 @@ descriptors:
 ];
 
 #[test]
-fn what_envoyproxy_accepts_is_accepted_and_means_the_same() {
+fn accepts_what_envoyproxy_accepts() {
     for (yaml, limits) in ACCEPTED {
         let folder = folder("r.yaml", yaml);
         let output = run(&folder, &["envoy", "r.yaml"]);
@@ -351,8 +351,8 @@ fn what_envoyproxy_accepts_is_accepted_and_means_the_same() {
     }
 }
 
-/// What it refuses, and what we say.
-const REFUSED: &[(&str, &str)] = &[
+/// Configurations that it rejects, and our errors.
+const REJECTED: &[(&str, &str)] = &[
     ("'''\n", "r.yaml:1:"),
     ("descriptors: []\n", "missing key \"domain\""),
     ("domain: \"\"\n", "domain (r.yaml:1): expected a name that is not empty"),
@@ -388,24 +388,24 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_envoyproxy_refuses_is_refused_with_what_is_wrong() {
-    for (yaml, expected) in REFUSED {
+fn rejects_what_envoyproxy_rejects() {
+    for (yaml, expected) in REJECTED {
         let folder = folder("r.yaml", yaml);
         let output = run(&folder, &["envoy", "r.yaml"]);
-        let told = failure(&output);
-        assert!(told.contains(expected), "{yaml}\n{told}");
+        let stderr = failure(&output);
+        assert!(stderr.contains(expected), "{yaml}\n{stderr}");
     }
 }
 
 #[test]
-fn a_partial_import_lists_what_it_leaves_out() {
+fn a_partial_import_lists_what_it_skips() {
     let folder = folder("limits.yaml", DIFFICULT);
     let output = run(&folder, &["limitador", "limits.yaml", "--partial", "--to", "domains"]);
     assert_eq!(printed(&output), "wrote domains/a.yaml\n");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(told.lines().count(), LEFT_OUT.len(), "{told}");
-    for expected in LEFT_OUT {
-        assert!(told.contains(&format!("left out: {expected}")), "{expected}\n{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(stderr.lines().count(), SKIPPED.len(), "{stderr}");
+    for expected in SKIPPED {
+        assert!(stderr.contains(&format!("skipped: {expected}")), "{expected}\n{stderr}");
     }
     let shown = run(&folder, &["envoy", "domains/a.yaml"]);
     for rule in ["generic_key_every_request", "generic_key_nine", "u  "] {

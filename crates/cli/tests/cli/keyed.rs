@@ -1,4 +1,4 @@
-//! `/api/v1/rate-limit` of running servers: whose clocks are wrong, and what they log.
+//! `/api/v1/rate-limit` of running servers: clock skew and logs.
 
 use std::{thread, time::Duration};
 
@@ -13,10 +13,10 @@ const ALGORITHMS: [&str; 5] =
 /// 2026-02-20T10:00:00Z
 const START: u64 = 1_771_581_600;
 
-/// How wrong a clock is that is five minutes off.
+/// Clock skew in seconds.
 const SKEW: i64 = 300;
 
-/// An answer: status, headers and body.
+/// A response: status, headers and body.
 struct Answer(String);
 
 impl Answer {
@@ -38,14 +38,14 @@ impl Answer {
         serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {}", self.0))
     }
 
-    /// What the server takes the time for.
+    /// The server's time, by its Date header.
     fn date(&self) -> i64 {
         let date = self.header("date").expect("a date");
         jiff::fmt::rfc2822::parse(date).expect("a date").timestamp().as_second()
     }
 }
 
-/// A server on `redis` whose clock is off by so many seconds.
+/// Starts a server on `redis` with more variables.
 fn server(redis: &Redis, environment: &[(&str, String)]) -> Server {
     let url = redis.url();
     let mut variables =
@@ -58,7 +58,7 @@ fn server(redis: &Redis, environment: &[(&str, String)]) -> Server {
 }
 
 #[test]
-fn servers_whose_clocks_are_minutes_off_answer_as_one() {
+fn servers_with_skewed_clocks_give_the_same_answers() {
     let redis = require!(Redis::builder().fake_clock(START * 1_000_000).start());
     let (ahead, behind) = (require!(skewed_clock(SKEW)), require!(skewed_clock(-SKEW)));
     let servers = [server(&redis, &[]), server(&redis, &ahead), server(&redis, &behind)];
@@ -88,7 +88,7 @@ fn servers_whose_clocks_are_minutes_off_answer_as_one() {
 }
 
 #[test]
-fn processes_whose_clocks_disagree_admit_exactly_the_limit_together() {
+fn servers_with_skewed_clocks_admit_exactly_the_limit() {
     let redis = require!(Redis::builder().fake_clock(START * 1_000_000).start());
     let (ahead, behind) = (require!(skewed_clock(SKEW)), require!(skewed_clock(-SKEW)));
     let servers = [server(&redis, &ahead), server(&redis, &behind)];
@@ -102,7 +102,7 @@ fn processes_whose_clocks_disagree_admit_exactly_the_limit_together() {
             let clients: Vec<_> = (0..8).map(|client| scope.spawn(move || ask(client))).collect();
             clients.into_iter().map(|client| client.join().expect("a client")).sum()
         });
-        // Time stands still in Redis: nothing flows back meanwhile.
+        // The clock of Redis stands still, so nothing is refilled.
         assert_eq!(admitted, 100, "{algorithm}");
     }
 }
@@ -114,7 +114,7 @@ fn check(server: &Server) -> Answer {
 }
 
 #[test]
-fn decisions_are_logged_for_those_who_debug_and_keys_are_masked() {
+fn decisions_are_logged_at_debug_level_with_masked_keys() {
     let server = Server::start_with_log(&[
         ("HEADGATE__OBSERVABILITY__LOG__LEVEL", "debug"),
         ("HEADGATE__RATE_LIMITER__FIXED_WINDOW__MAX_REQUESTS", "1"),
@@ -124,15 +124,15 @@ fn decisions_are_logged_for_those_who_debug_and_keys_are_masked() {
     Answer::of(&server, &format!("/api/v1/rate-limit/check?key={KEY}&permits=x"));
     let log = server.log();
     for message in ["Request allowed", "Rate limit exceeded"] {
-        let told: Vec<&str> = log.lines().filter(|line| line.contains(message)).collect();
-        assert_eq!(told.len(), 1, "{log}");
-        assert!(told[0].contains("DEBUG") && told[0].contains("per***-1"), "{}", told[0]);
+        let logged: Vec<&str> = log.lines().filter(|line| line.contains(message)).collect();
+        assert_eq!(logged.len(), 1, "{log}");
+        assert!(logged[0].contains("DEBUG") && logged[0].contains("per***-1"), "{}", logged[0]);
     }
     assert!(!log.contains("jane") && !log.contains("127.0.0.1:0"), "{log}");
 }
 
 #[test]
-fn an_outage_is_one_warning_and_a_failure_is_an_error() {
+fn an_outage_is_logged_once_and_a_failed_reset_as_an_error() {
     let server = Server::start_with_log(&[("HEADGATE__REDIS__URL", "redis://127.0.0.1:1")]);
     for _ in 0..20 {
         assert_eq!(check(&server).body()["degraded"], "capped");
@@ -144,9 +144,9 @@ fn an_outage_is_one_warning_and_a_failure_is_an_error() {
     assert_eq!((refused.status(), &refused.body()["error"]), ("503", &"STORE_UNAVAILABLE".into()));
 
     let log = server.log();
-    let told: Vec<&str> = log.lines().filter(|line| line.contains("fail mode capped")).collect();
-    assert_eq!(told.len(), 1, "{log}");
-    assert!(told[0].contains("WARN") && told[0].contains("per***-1"), "{}", told[0]);
+    let logged: Vec<&str> = log.lines().filter(|line| line.contains("fail mode capped")).collect();
+    assert_eq!(logged.len(), 1, "{log}");
+    assert!(logged[0].contains("WARN") && logged[0].contains("per***-1"), "{}", logged[0]);
     assert!(log.lines().any(|line| line.contains("ERROR") && line.contains("Failed")), "{log}");
     assert!(!log.contains("jane"), "{log}");
 }

@@ -1,11 +1,11 @@
-//! The command as people type it: the real binary, a real server.
+//! Runs the `headgate` binary against real servers.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod apply;
 mod check;
+mod concurrent_changes;
 mod config;
-mod crowded;
 mod degraded;
 mod deploy;
 mod docs;
@@ -18,7 +18,6 @@ mod health;
 mod https;
 mod import;
 mod keyed;
-mod meanwhile;
 mod memory;
 mod quota;
 mod quota_chaos;
@@ -28,8 +27,9 @@ mod request_id;
 mod rolling;
 mod rules;
 mod serve;
+mod simultaneous_start;
 mod subjects;
 mod telemetry;
-mod together;
 mod token;
+mod too_many_windows;
 mod tour;

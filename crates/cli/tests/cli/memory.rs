@@ -1,4 +1,4 @@
-//! How much memory a server takes that nobody has asked anything yet.
+//! Memory of an idle server.
 
 use std::{fs, time::Duration};
 
@@ -19,12 +19,12 @@ fn huge_pages_are_forced() -> bool {
     setting.is_ok_and(|setting| setting.contains("[always]"))
 }
 
-/// What an allocator takes in advance, what is built at start and what threads touch is anonymous. What is
-/// mapped of the binary's file is another matter: a debug build's is several times as large.
+/// Only anonymous memory counts: allocations, what is built at start and stacks. The mapped part of
+/// the binary does not, because it is several times as large in a debug build.
 #[test]
 fn an_idle_server_takes_little_memory() {
     const MOST_KIB: u64 = 8 * 1024;
-    // Each thread touches some: as many as on a small machine.
+    // Each thread needs memory: run as many as on a small machine.
     let mut variables = vec![("HEADGATE__SERVER__WORKERS", "2"), ("TOKIO_WORKER_THREADS", "2")];
     if huge_pages_are_forced() {
         variables.push(("MIMALLOC_ALLOW_THP", "0"));
@@ -32,7 +32,7 @@ fn an_idle_server_takes_little_memory() {
     let server = Server::start(&variables);
     let smaps = fs::read_to_string(format!("/proc/{}/smaps_rollup", server.id())).unwrap();
     assert!(kibibytes(&smaps, "Anonymous") <= MOST_KIB, "{smaps}");
-    // An allocator that asks for huge pages takes 2 MiB for each that it touches.
+    // An allocator that requests huge pages takes 2 MiB for each that it touches.
     assert_eq!(kibibytes(&smaps, "AnonHugePages"), 0, "{smaps}");
     let ready = || http(&server, "GET /readyz", &[], "").contains(r#""status":"ready""#);
     assert!(wait_until(Duration::from_secs(30), ready));

@@ -22,20 +22,20 @@ const POLICY: [&str; 10] = [
     "monthly",
 ];
 
-/// Makes a policy, and says its id.
+/// Creates a policy and returns its id.
 fn create(server: &Server, more: &[&str]) -> String {
     let created = server.json(&[&["quota", "create"], &POLICY[..], more].concat());
     created["id"].as_str().unwrap().to_owned()
 }
 
-/// The names in the first column, and what stands beside them.
+/// Splits each line into name and value.
 fn fields(printed: &str) -> Vec<(&str, &str)> {
     let split = |line: &'_ str| -> usize { line.find("  ").unwrap() };
     printed.lines().map(|line| (&line[..split(line)], line[split(line)..].trim_start())).collect()
 }
 
 #[test]
-fn a_policy_is_made_shown_changed_and_removed() {
+fn policies_can_be_created_read_updated_and_deleted() {
     let server = Server::start(&[]);
     assert_eq!(printed(&server.run(&["quota", "list"])), "no quotas\n");
     let id = create(&server, &["--alert-at", "80", "--time-zone", "Asia/Tokyo"]);
@@ -65,13 +65,16 @@ fn a_policy_is_made_shown_changed_and_removed() {
         (None, &json!("Asia/Tokyo"))
     );
 
+    let unchanged = server.run(&["quota", "update", &id]);
+    assert!(failure(&unchanged).starts_with("headgate: nothing to change"), "{unchanged:?}");
+
     assert_eq!(printed(&server.run(&["quota", "delete", &id])), format!("deleted {id}\n"));
     let gone = server.run(&["quota", "get", &id]);
     assert!(failure(&gone).starts_with(&format!("headgate: quota policy not found: {id}")));
 }
 
 #[test]
-fn a_quota_is_used_and_says_when_it_is_used_up() {
+fn increments_are_charged_until_the_quota_is_exceeded() {
     let server = Server::start(&[]);
     let id = create(&server, &[]);
     let used = server.run(&["quota", "increment", &id, "--amount", "8", "--request-id", "a"]);
@@ -93,9 +96,10 @@ fn a_quota_is_used_and_says_when_it_is_used_up() {
 
     let refused = server.run(&["quota", "increment", &id, "--amount", "3"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-    let told = fields(stdout(&refused));
-    assert_eq!(told[..2], [("allowed", "no"), ("reason", "quota exceeded for t1: 8/10 (monthly)")]);
-    assert_eq!((told[2].0, told.len()), ("reset at", 3));
+    let denial = fields(stdout(&refused));
+    let reason = ("reason", "quota exceeded for t1: 8/10 (monthly)");
+    assert_eq!(denial[..3], [("allowed", "no"), ("requested", "3"), reason]);
+    assert_eq!((denial[3].0, denial.len()), ("reset at", 4));
     let refused = server.run(&["quota", "increment", &id, "--amount", "3", "--output", "json"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(stdout(&refused).contains(r#""code":"SYS_QUOTA_EXCEEDED""#), "{refused:?}");
@@ -106,15 +110,15 @@ fn a_quota_is_used_and_says_when_it_is_used_up() {
     let reset = server.run(&["quota", "reset", &id, "--reason", "a new plan"]);
     let reset = fields(printed(&reset));
     assert_eq!((reset[1], reset[3]), (("used", "0"), ("reset by", "admin")));
-    let mistaken = server.run(&["quota", "increment", &id, "--amount", "0"]);
-    assert!(failure(&mistaken).contains("amount must be greater than 0"), "{mistaken:?}");
+    let invalid = server.run(&["quota", "increment", &id, "--amount", "0"]);
+    assert!(failure(&invalid).contains("amount must be greater than 0"), "{invalid:?}");
 }
 
 #[test]
-fn what_happened_is_shown_once_and_followed() {
+fn events_are_printed_once_and_can_be_followed() {
     let server = Server::start(&[]);
     let nothing = server.run(&["quota", "events"]);
-    assert_eq!((printed(&nothing), stderr(&nothing)), ("", "what comes next: --after 0\n"));
+    assert_eq!((printed(&nothing), stderr(&nothing)), ("", "continue with: --after 0\n"));
     let id = create(&server, &["--alert-at", "50"]);
     printed(&server.run(&["quota", "increment", &id, "--amount", "5"]));
 
@@ -140,7 +144,7 @@ fn what_happened_is_shown_once_and_followed() {
     ];
     assert!(lines[0].ends_with(&expected[0]) && lines[1].ends_with(&expected[1]), "{lines:?}");
     assert_eq!(lines.len(), 2, "{lines:?}");
-    let cursor = stderr(&shown).trim().strip_prefix("what comes next: --after ").unwrap();
+    let cursor = stderr(&shown).trim().strip_prefix("continue with: --after ").unwrap();
     let rest = server.run(&["quota", "events", "--after", cursor, "--output", "json"]);
     assert_eq!(printed(&rest), "");
     assert!(failure(&server.run(&["quota", "events", "--after", "x"])).contains("after must be"));

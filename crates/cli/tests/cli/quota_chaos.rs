@@ -1,4 +1,4 @@
-//! Everything goes away while 32 clients use one quota, and nothing that was acknowledged is lost.
+//! Redis, PostgreSQL and the server fail in turn while 32 clients increment one quota.
 
 mod client;
 mod tally;
@@ -16,20 +16,20 @@ use crate::harness::Server;
 
 const CLIENTS: usize = 32;
 
-/// What is acknowledged before the next thing goes away.
+/// Units that are acknowledged between two failures.
 const BETWEEN: u64 = 300;
 
-/// How often everything goes away.
+/// Number of times that each component fails.
 const ROUNDS: usize = 3;
 
-/// The servers of a test, of which one can be replaced by another at any time.
+/// The servers of a test, each of which can be killed and replaced.
 struct Stage {
     postgres: Postgres,
     redis: Redis,
     server: Server,
     target: Target,
     tally: Tally,
-    /// The id of the quota that everybody uses.
+    /// Id of the quota that all clients increment.
     quota: String,
 }
 
@@ -45,38 +45,38 @@ impl Stage {
         ])
     }
 
-    fn kill_the_server(&mut self) {
+    fn kill_server(&mut self) {
         self.server.stop("-KILL");
         let acknowledged = self.tally.counts().acknowledged;
         self.server = Self::serve(&self.postgres, &self.redis);
         self.target.move_to(self.server.url());
         let shown = self.shown();
-        assert!(shown >= acknowledged, "{shown} is shown of {acknowledged} acknowledged");
+        assert!(shown >= acknowledged, "usage is {shown}, but {acknowledged} were acknowledged");
     }
 
-    fn lose_everything_in_turn(&mut self) {
-        self.go_on(BETWEEN);
+    fn fail_components_in_turn(&mut self) {
+        self.wait_for_acknowledged(BETWEEN);
         self.redis.cli(&["FLUSHALL"]);
-        self.go_on(BETWEEN);
+        self.wait_for_acknowledged(BETWEEN);
         self.redis.kill();
-        self.go_on(BETWEEN);
+        self.wait_for_acknowledged(BETWEEN);
         self.redis.restart();
-        self.go_on(BETWEEN);
-        self.kill_the_server();
-        self.go_on(BETWEEN);
+        self.wait_for_acknowledged(BETWEEN);
+        self.kill_server();
+        self.wait_for_acknowledged(BETWEEN);
         self.postgres.stop();
         self.postgres.start_again();
-        self.go_on(BETWEEN);
+        self.wait_for_acknowledged(BETWEEN);
     }
 
-    /// Waits until `units` more were acknowledged.
-    fn go_on(&self, units: u64) {
+    /// Waits until `units` more are acknowledged.
+    fn wait_for_acknowledged(&self, units: u64) {
         let goal = self.tally.counts().acknowledged + units;
         self.wait(|counts| counts.acknowledged >= goal);
     }
 
-    /// Waits until so many more requests were refused.
-    fn be_refused(&self, times: u64) {
+    /// Waits until `times` more requests are denied.
+    fn wait_for_denied(&self, times: u64) {
         let goal = self.tally.counts().refused + times;
         self.wait(|counts| counts.refused >= goal);
     }
@@ -93,7 +93,7 @@ impl Stage {
         }
     }
 
-    /// Usage as the server shows it.
+    /// Usage according to the server.
     fn shown(&self) -> u64 {
         let line = format!("GET /api/v1/quotas/{}/usage", self.quota);
         self.json(&line, &json!({}))["used"].as_u64().unwrap()
@@ -129,17 +129,17 @@ fn no_acknowledged_unit_is_lost_and_the_limit_holds() {
         .collect();
 
     for _ in 0..ROUNDS {
-        stage.lose_everything_in_turn();
+        stage.fail_components_in_turn();
     }
-    // Now there is an end to it, and again everything goes away on the way there.
+    // Lower the limit, and let components fail while usage reaches it.
     let limit = stage.ledger("SELECT used FROM quota.quota_usages") + 4 * BETWEEN;
     stage.json(&format!("PUT /api/v1/quotas/{id}"), &policy(limit));
     stage.redis.cli(&["FLUSHALL"]);
-    stage.kill_the_server();
-    stage.be_refused(2 * CLIENTS as u64);
+    stage.kill_server();
+    stage.wait_for_denied(2 * CLIENTS as u64);
     stage.redis.cli(&["FLUSHALL"]);
-    stage.kill_the_server();
-    stage.be_refused(2 * CLIENTS as u64);
+    stage.kill_server();
+    stage.wait_for_denied(2 * CLIENTS as u64);
     stage.tally.note(|counts| counts.stopped = true);
     for client in clients {
         client.join().unwrap();
@@ -155,7 +155,7 @@ fn no_acknowledged_unit_is_lost_and_the_limit_holds() {
     assert!(acknowledged <= used, "something was lost: {print}");
     assert!(used <= acknowledged + unanswered, "something was charged twice: {print}");
     assert!(used <= limit, "above the limit: {print}");
-    // What is left is less than anybody asks for.
+    // Less is left than the largest request.
     assert!(limit - used < client::LARGEST, "{print}");
     assert_eq!(stage.shown(), used, "{print}");
 }

@@ -1,11 +1,11 @@
-//! A server whose clock is wrong, on a PostgreSQL whose clock decides.
+//! A server with a skewed clock: PostgreSQL's clock decides the period.
 
 use headgate_testkit::{Postgres, require, skewed_clock};
 use serde_json::Value;
 
 use crate::harness::{Server, http, printed};
 
-/// Starts a server on `postgres`, with these variables too.
+/// Starts a server on `postgres` with more variables.
 fn serve(postgres: &Postgres, more: &[(&str, String)]) -> Server {
     let url = postgres.url();
     let own = [("HEADGATE__AUTH__MODE", "off"), ("HEADGATE__DATABASE__URL", &*url)];
@@ -19,10 +19,10 @@ fn get(server: &Server, path: &str) -> String {
 }
 
 #[test]
-fn a_server_whose_clock_is_26_hours_off_counts_in_the_databases_day() {
+fn a_server_26_hours_off_counts_in_the_databases_day() {
     let postgres = require!(Postgres::start());
     let right = serve(&postgres, &[]);
-    // In a zone in which no day ends while the test runs.
+    // A time zone in which no day ends during the test.
     let hour: u32 =
         postgres.psql("SELECT extract(hour FROM now() AT TIME ZONE 'UTC')").parse().unwrap();
     let zone = if (6..18).contains(&hour) { "UTC" } else { "Asia/Tokyo" };
@@ -64,8 +64,8 @@ fn a_server_whose_clock_is_26_hours_off_counts_in_the_databases_day() {
         let direction = if hours > 0 { "ahead of" } else { "behind" };
         let ready: Value = serde_json::from_str(&get(&wrong, "/readyz")).unwrap();
         assert_eq!(ready["status"], "degraded");
-        let told = ready["checks"]["clock"].as_str().unwrap();
-        assert!(told.contains(&format!(" s {direction} the database's")), "{told}");
+        let check = ready["checks"]["clock"].as_str().unwrap();
+        assert!(check.contains(&format!(" s {direction} the database's")), "{check}");
         assert!(wrong.log().contains("clock skew"), "{}", wrong.log());
         let metrics = get(&wrong, "/metrics");
         let line =

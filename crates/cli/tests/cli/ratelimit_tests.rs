@@ -1,16 +1,16 @@
-//! The tests of envoyproxy/ratelimit, as they are written, against the real binary.
+//! Runs the unmodified integration tests of envoyproxy/ratelimit against the binary.
 
 use std::path::Path;
 
 use headgate_testkit::{RatelimitTests, require};
 
-/// Its example and test files, and those of its manual: both services say the same of each.
+/// Configuration files of its examples, tests and manual that both services judge alike.
 const FILES: &str = "files: 40 of 40";
 
-/// To the same requests, drawn at random: in statuses, limits, what is left and resets.
+/// Random requests with the same response: status, limit, remaining and reset.
 const ANSWERS: &str = "answers: 2000 of 2000";
 
-/// All but those that look at a local cache pass as a whole, statistics included.
+/// Tests that pass as a whole, statistics included: all but those of the local cache.
 const TESTS: &str = "tests that pass as they are written: 13";
 
 const RESPONSES: &str = "response assertions: 611 of 611";
@@ -18,9 +18,9 @@ const RESPONSES: &str = "response assertions: 611 of 611";
 const XDS: &str = "response assertions with a management server: 170 of 170";
 
 #[test]
-fn the_integration_tests_of_envoyproxy_ratelimit_hold_as_they_are_written() {
+fn passes_the_integration_tests_of_envoyproxy_ratelimit() {
     let tests = require!(RatelimitTests::find());
-    let told = tests.run(Path::new(env!("CARGO_BIN_EXE_headgate")));
-    let told = told.unwrap_or_else(|log| panic!("{log}"));
-    assert_eq!(told.lines().collect::<Vec<_>>(), [FILES, ANSWERS, TESTS, RESPONSES, XDS]);
+    let summary = tests.run(Path::new(env!("CARGO_BIN_EXE_headgate")));
+    let summary = summary.unwrap_or_else(|log| panic!("{log}"));
+    assert_eq!(summary.lines().collect::<Vec<_>>(), [FILES, ANSWERS, TESTS, RESPONSES, XDS]);
 }

@@ -1,11 +1,11 @@
-//! One name for each request: in the answer, in the log and in the audit log.
+//! Request ids: the same in the response, the log and the audit log.
 
 use serde_json::json;
 
 use crate::harness::{Server, http};
 
 #[test]
-fn a_request_that_brings_no_token_has_one_name_everywhere() {
+fn response_log_and_audit_log_have_the_same_request_id() {
     let server = Server::start_with_log(&[
         ("HEADGATE__AUTH__MODE", "off"),
         ("HEADGATE__OBSERVABILITY__LOG__LEVEL", "debug"),

@@ -1,4 +1,4 @@
-//! Stopping and restarting under load: nobody loses a request.
+//! Rolling restarts under load: no request fails.
 
 mod envoy;
 
@@ -17,18 +17,18 @@ use headgate_testkit::{Nginx, free_port, require, wait_until};
 
 use crate::harness::Server;
 
-/// How long anything may take on a busy machine.
+/// Generous timeout for busy machines.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Pause of a client between two requests.
-const THINKING: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_millis(2);
 
-/// A client that keeps its connection.
+/// A keep-alive client.
 struct Client {
     stream: BufReader<TcpStream>,
 }
 
-/// What a request came to.
+/// A response.
 struct Reply {
     status: u16,
     closes: bool,
@@ -42,7 +42,7 @@ impl Client {
         Ok(Self { stream: BufReader::new(stream) })
     }
 
-    /// Sends a check, and reads all of its answer.
+    /// Sends a check and reads the whole response.
     fn check(&mut self) -> std::io::Result<Reply> {
         let body = r#"{"scope":"user","identifier":"u1"}"#;
         let request = format!(
@@ -74,7 +74,7 @@ impl Client {
     }
 }
 
-/// Clients that ask one thing after the other until they are told to stop.
+/// Clients that send one request after the other until stopped.
 struct Load {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
@@ -92,19 +92,19 @@ impl Load {
         Self { stop, answered, clients }
     }
 
-    /// Waits until so many more are answered.
+    /// Waits for `more` responses.
     fn answered(&self, more: usize) {
         let before = self.answered.load(SeqCst);
         let enough = || self.answered.load(SeqCst) >= before + more || self.is_over();
         assert!(wait_until(LIMIT, enough), "only {}", self.answered.load(SeqCst) - before);
     }
 
-    /// Whether a client has stopped: one that met a problem does, and the test then says which.
+    /// Whether a client has stopped, which it does on an error.
     fn is_over(&self) -> bool {
         self.clients.iter().any(JoinHandle::is_finished)
     }
 
-    /// What went wrong.
+    /// Stops the clients and returns their errors.
     fn stop(self) -> Vec<String> {
         self.stop.store(true, SeqCst);
         self.clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
@@ -125,7 +125,7 @@ fn ask(address: SocketAddr, stop: &AtomicBool, answered: &AtomicUsize) -> Vec<St
             Ok(Reply { status, .. }) => problems.push(format!("status {status}")),
             Err(error) => problems.push(error.to_string()),
         }
-        thread::park_timeout(THINKING);
+        thread::park_timeout(PAUSE);
     }
     problems
 }
@@ -166,13 +166,13 @@ fn servers_behind_nginx_restart_in_turn_without_an_error() {
 }
 
 #[test]
-fn busy_keep_alive_clients_are_told_before_the_connection_closes() {
+fn keep_alive_clients_get_connection_close_before_shutdown() {
     let mut server = start(0);
     let address: SocketAddr = server.url().trim_start_matches("http://").parse().unwrap();
-    let (ready, told) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (ready, announced) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let clients: Vec<_> = (0..24)
         .map(|_| {
-            let (ready, told) = (Arc::clone(&ready), Arc::clone(&told));
+            let (ready, announced) = (Arc::clone(&ready), Arc::clone(&announced));
             thread::spawn(move || {
                 let mut client = Client::connect(address).unwrap();
                 ready.fetch_add(1, SeqCst);
@@ -180,10 +180,10 @@ fn busy_keep_alive_clients_are_told_before_the_connection_closes() {
                     let reply = client.check()?;
                     assert_eq!(reply.status, 200);
                     if reply.closes {
-                        told.fetch_add(1, SeqCst);
+                        announced.fetch_add(1, SeqCst);
                         return Ok::<_, std::io::Error>(());
                     }
-                    thread::park_timeout(THINKING);
+                    thread::park_timeout(PAUSE);
                 }
             })
         })
@@ -192,19 +192,19 @@ fn busy_keep_alive_clients_are_told_before_the_connection_closes() {
     assert_eq!(server.stop("-TERM").code(), Some(0));
     let broken: Vec<_> = clients.into_iter().filter_map(|one| one.join().unwrap().err()).collect();
     assert!(broken.is_empty(), "{broken:?}");
-    assert_eq!(told.load(SeqCst), 24);
+    assert_eq!(announced.load(SeqCst), 24);
 }
 
 #[test]
-fn a_second_signal_does_not_wait() {
+fn a_second_signal_ends_the_server_at_once() {
     let mut server = Server::start(&[("HEADGATE__SERVER__SHUTDOWN_DELAY_SECONDS", "3600")]);
     server.send("-TERM");
-    // Which signals came before is not told apart: it is asked until it ends.
+    // The second signal may differ from the first.
     assert_eq!(server.stop("-INT").code(), Some(1));
 }
 
 #[test]
-fn a_hangup_ends_nothing_and_reads_envoys_files_again() {
+fn sighup_reloads_envoy_files_and_does_not_stop_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(format!("{name}.yaml"));
     std::fs::write(file("one"), "domain: one\ndescriptors: []\n").unwrap();

@@ -6,7 +6,7 @@ use crate::harness::{Server, failure, json, printed};
 
 const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";
 
-/// Makes a rule, and says its id.
+/// Creates a rule and returns its id.
 pub(crate) fn create(server: &Server, arguments: &[&str]) -> String {
     let created = server.json(&[&["rules", "create"], arguments].concat());
     created["id"].as_str().unwrap().to_owned()
@@ -16,7 +16,7 @@ fn every(pattern: &str) -> Vec<&str> {
     vec!["--scope", "user", "--pattern", pattern, "--limit", "100", "--window", "1m"]
 }
 
-/// The names in the first column, and what stands beside them.
+/// Splits each line into name and value.
 fn fields(printed: &str) -> Vec<(&str, &str)> {
     let field = |line: &'_ str| -> (usize, usize) { (line.find("  ").unwrap(), line.len()) };
     let split = |line| {
@@ -27,7 +27,7 @@ fn fields(printed: &str) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn a_rule_is_made_shown_and_applied() {
+fn create_and_get_print_the_rule() {
     let server = Server::start(&[]);
     assert_eq!(printed(&server.run(&["rules", "list"])), "no rules\n");
 
@@ -60,7 +60,7 @@ fn a_rule_is_made_shown_and_applied() {
 }
 
 #[test]
-fn the_list_is_aligned_and_complete() {
+fn list_prints_aligned_columns_and_filters() {
     let server = Server::start(&[]);
     let long = "a-rather-long-identifier-that-nobody-would-want-to-see-cut-off-in-the-middle";
     let everybody = create(&server, &[&every("*")[..], &["--disabled"]].concat());
@@ -96,7 +96,7 @@ fn the_list_is_aligned_and_complete() {
 }
 
 #[test]
-fn an_update_changes_what_is_given_and_nothing_else() {
+fn update_changes_only_the_given_fields() {
     let server = Server::start(&[]);
     let id = create(
         &server,
@@ -121,10 +121,16 @@ fn an_update_changes_what_is_given_and_nothing_else() {
 
     let table = server.run(&["rules", "update", &id, "--limit", "51"]);
     assert!(printed(&table).contains("\nlimit        51\n"), "{table:?}");
+
+    let shown = server.json(&["rules", "get", &id]);
+    let unchanged = server.run(&["rules", "update", &id]);
+    let expected = "headgate: nothing to change: pass at least one option (see `headgate rules update --help`)\n";
+    assert_eq!(failure(&unchanged), expected);
+    assert_eq!(server.json(&["rules", "get", &id]), shown);
 }
 
 #[test]
-fn a_rule_that_is_gone_is_gone() {
+fn deleted_rules_are_not_found() {
     let server = Server::start(&[]);
     let id = create(&server, &every("*"));
     assert_eq!(printed(&server.run(&["rules", "delete", &id])), format!("deleted {id}\n"));
@@ -135,17 +141,17 @@ fn a_rule_that_is_gone_is_gone() {
         [&["get", &id][..], &["delete", &id], &["update", &id, "--limit", "1"], &["get", UNKNOWN]]
     {
         let output = server.run(&[&["rules"], arguments].concat());
-        let told = failure(&output);
+        let error = failure(&output);
         let expected = format!(
             "headgate: rule not found: {}\n(SYS_RATELIMIT_RULE_NOT_FOUND, request req_",
             arguments[1]
         );
-        assert!(told.starts_with(&expected), "{told}");
+        assert!(error.starts_with(&expected), "{error}");
     }
 }
 
 #[test]
-fn a_refusal_says_everything_that_is_wrong() {
+fn all_invalid_fields_are_reported() {
     let server = Server::start(&[]);
     let options = [
         "--scope",
@@ -172,7 +178,7 @@ fn a_refusal_says_everything_that_is_wrong() {
 }
 
 #[test]
-fn wrong_usage_is_told_before_anybody_is_asked() {
+fn usage_errors_are_found_before_a_request_is_sent() {
     let server = Server::start(&[]);
     for (arguments, expected) in [
         (&["create", "--scope", "user"][..], "--pattern <PATTERN>"),

@@ -5,7 +5,7 @@ use std::{fs, io::ErrorKind, net::TcpListener};
 use crate::harness::{Server, headgate, run, stderr, stdout};
 
 #[test]
-fn it_says_where_it_listens_and_what_it_does() {
+fn prints_addresses_store_and_default_rule() {
     let server = Server::start(&[]);
     let port = server.url().rsplit(':').next().unwrap();
     let expected = format!(
@@ -17,7 +17,7 @@ fn it_says_where_it_listens_and_what_it_does() {
 }
 
 #[test]
-fn it_ends_when_it_is_asked_to() {
+fn ends_on_sigterm_and_sigint() {
     for signal in ["-TERM", "-INT"] {
         let status = Server::start(&[]).signal(signal);
         assert_eq!(status.code(), Some(0), "{signal}");
@@ -25,7 +25,7 @@ fn it_ends_when_it_is_asked_to() {
 }
 
 #[test]
-fn it_reads_the_file_that_is_named_by_flag_or_variable() {
+fn reads_the_configuration_file_from_flag_or_variable() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("headgate.yaml");
     fs::write(&file, "ratelimit:\n  default_limit: 7\n").unwrap();
@@ -47,7 +47,7 @@ fn it_reads_the_file_that_is_named_by_flag_or_variable() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named_and_nothing_is_touched() {
+fn a_port_in_use_is_reported_and_nothing_is_written() {
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for (key, other) in [("port", "GRPC_PORT"), ("grpc_port", "PORT")] {
@@ -69,10 +69,10 @@ fn a_port_that_is_taken_is_named_and_nothing_is_touched() {
 }
 
 #[test]
-fn a_taken_port_leaves_the_database_alone() {
+fn a_port_in_use_is_found_before_connecting_to_databases() {
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    // Stands for PostgreSQL and Redis: whoever connects is waiting there to be accepted.
+    // Stands in for PostgreSQL and Redis; connections would wait in its backlog.
     let stores = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     stores.set_nonblocking(true).unwrap();
     let address = stores.local_addr().unwrap();
@@ -87,12 +87,12 @@ fn a_taken_port_leaves_the_database_alone() {
     ];
     let output = headgate(&["serve"], &variables).current_dir(&folder).output().unwrap();
     assert!(stderr(&output).contains("cannot listen on"), "{output:?}");
-    let connected = stores.accept().expect_err("nobody connects");
+    let connected = stores.accept().expect_err("no connection");
     assert_eq!(connected.kind(), ErrorKind::WouldBlock);
 }
 
 #[test]
-fn a_filter_that_is_none_is_refused() {
+fn an_invalid_log_filter_is_rejected() {
     let output = run(&["serve"], &[("RUST_LOG", "headgate=loud"), ("HEADGATE__SERVER__PORT", "0")]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).starts_with("headgate: RUST_LOG does not parse: "), "{output:?}");

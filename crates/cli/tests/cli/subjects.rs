@@ -16,7 +16,7 @@ fn server() -> (Server, String) {
 }
 
 #[test]
-fn usage_is_of_a_rule_and_a_subject() {
+fn usage_prints_the_counters_of_a_rule_and_subject() {
     let (server, rule) = server();
     printed(&server.run(&["check", "user", "u1", "--cost", "2"]));
 
@@ -35,33 +35,36 @@ fn usage_is_of_a_rule_and_a_subject() {
     assert!(lines[7].starts_with("reset at     20") && lines[7].ends_with('Z'), "{lines:?}");
     assert_eq!(server.json(&["usage", &rule, "--identifier", "u1"])["used"], json!(2));
 
-    let nobody = server.run(&["usage", &rule]);
-    assert!(printed(&nobody).contains("\nused         (give --identifier)\n"), "{nobody:?}");
-    let stranger = server.run(&["usage", &rule, "--identifier", "x1"]);
-    assert!(failure(&stranger).contains("identifier"), "{stranger:?}");
+    let no_subject = server.run(&["usage", &rule]);
+    assert!(
+        printed(&no_subject).contains("\nused         (pass --identifier)\n"),
+        "{no_subject:?}"
+    );
+    let other = server.run(&["usage", &rule, "--identifier", "x1"]);
+    assert!(failure(&other).contains("identifier"), "{other:?}");
 }
 
 #[test]
-fn whose_usage_is_asked_only_where_that_is_not_known() {
+fn usage_requires_an_identifier_only_for_patterns() {
     let (server, pattern) = server();
     let exact =
         create(&server, &["--scope", "user", "--pattern", "x", "--limit", "3", "--window", "1h"]);
-    let told = |arguments: &[&str]| {
+    let shown = |arguments: &[&str]| {
         let output = server.run(&[&["usage"], arguments].concat());
         let lines = printed(&output).lines().skip(5).map(str::to_owned).collect::<Vec<_>>();
         lines.join("\n")
     };
     let nothing = "used         -\nremaining    -\nreset at     -";
-    assert_eq!(told(&[&exact]), nothing);
-    assert_eq!(told(&[&exact, "--identifier", "x"]), nothing);
-    assert_eq!(told(&[&pattern, "--identifier", "u9"]), nothing);
-    assert!(told(&[&pattern]).starts_with("used         (give --identifier)\n"));
+    assert_eq!(shown(&[&exact]), nothing);
+    assert_eq!(shown(&[&exact, "--identifier", "x"]), nothing);
+    assert_eq!(shown(&[&pattern, "--identifier", "u9"]), nothing);
+    assert!(shown(&[&pattern]).starts_with("used         (pass --identifier)\n"));
     printed(&server.run(&["check", "user", "x"]));
-    assert!(told(&[&exact]).starts_with("used         1\nremaining    2\n"));
+    assert!(shown(&[&exact]).starts_with("used         1\nremaining    2\n"));
 }
 
 #[test]
-fn a_check_can_cost_more_or_nothing() {
+fn check_accepts_a_cost_and_a_dry_run() {
     let (server, _) = server();
     let remaining = |options: &[&str]| {
         server.json(&[&["check", "user", "u1"], options].concat())["remaining"].as_u64().unwrap()
@@ -74,7 +77,7 @@ fn a_check_can_cost_more_or_nothing() {
 }
 
 #[test]
-fn explain_says_which_rules_match_and_why() {
+fn explain_prints_matching_rules_and_reasons() {
     let (server, rule) = server();
     let exact =
         ["--scope", "user", "--pattern", "u1", "--limit", "9", "--window", "1m", "--disabled"];
@@ -100,7 +103,7 @@ fn explain_says_which_rules_match_and_why() {
 }
 
 #[test]
-fn a_reset_gives_everything_back() {
+fn reset_clears_the_usage_of_a_subject() {
     let (server, _) = server();
     for _ in 0..3 {
         printed(&server.run(&["check", "user", "u1"]));
@@ -113,7 +116,7 @@ fn a_reset_gives_everything_back() {
 }
 
 #[test]
-fn the_audit_log_says_who_changed_what() {
+fn audit_prints_actor_target_and_change() {
     let (server, rule) = server();
     printed(&server.run(&["rules", "update", &rule, "--limit", "4"]));
     printed(&server.run(&["reset", "user", "u1", "--reason", "asked nicely"]));
@@ -141,7 +144,7 @@ fn the_audit_log_says_who_changed_what() {
 }
 
 #[test]
-fn the_audit_log_says_which_resets_may_not_have_happened() {
+fn audit_marks_resets_with_unknown_outcome() {
     let server = Server::start(&[("HEADGATE__REDIS__URL", "redis://127.0.0.1:1")]);
     failure(&server.run(&["reset", "user", "u1", "--reason", "asked nicely"]));
     let output = server.run(&["audit"]);

@@ -1,4 +1,4 @@
-//! What a running server tells those who operate it: spans, log lines, metrics.
+//! Spans, logs and metrics of a running server.
 
 mod caller;
 mod collector;
@@ -23,7 +23,7 @@ use crate::{
     https::make_certificate,
 };
 
-/// Somebody whom nobody but the store may know.
+/// A subject that must not appear in spans or logs.
 const PERSON: &str = "jane.doe@people.example";
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -38,7 +38,7 @@ const JSON: (&str, &str) = ("HEADGATE__OBSERVABILITY__LOG__FORMAT", "json");
 
 const DEBUG: (&str, &str) = ("HEADGATE__OBSERVABILITY__LOG__LEVEL", "debug");
 
-/// A trace that the caller is in, sampled or not.
+/// A `traceparent` with these flags.
 fn parent(flags: &str) -> String {
     format!("00-{TRACE}-{PARENT}-{flags}")
 }
@@ -53,7 +53,7 @@ fn lines(log: &str) -> Vec<Value> {
 }
 
 #[test]
-fn requests_are_followed_and_nobody_is_named() {
+fn requests_are_traced_without_naming_subjects() {
     let collector = Collector::start();
     let mut server = Server::start_with_log(&[
         ENABLED,
@@ -83,8 +83,8 @@ fn requests_are_followed_and_nobody_is_named() {
 
     let spans = collector.spans();
     let [first, call, denied, refused, made_up, lost] = &spans[..] else { panic!("{spans:#?}") };
-    is_of_a_check(first);
-    is_of_a_call(call);
+    assert_check_span(first);
+    assert_call_span(call);
     assert_eq!(denied.attributes["headgate.allowed"], "false");
     assert_eq!(denied.parent, "");
     assert_ne!(denied.trace, TRACE);
@@ -97,19 +97,19 @@ fn requests_are_followed_and_nobody_is_named() {
     assert_eq!(lost.attributes["http.response.status_code"], "404");
     assert!(!lost.attributes.contains_key("http.route"));
     let failed = spans.iter().filter(|span| span.failed).count();
-    assert_eq!(failed, 1, "refusing a caller is no failure: {spans:#?}");
+    assert_eq!(failed, 1, "a denied request is no failed span: {spans:#?}");
 
     let log = server.log();
     let request = lines(&log).into_iter().find(|line| line["request_id"] == "check-1").unwrap();
     assert_eq!(request["trace_id"], TRACE, "{request}");
-    for told in [&collector.bytes()[..], log.as_bytes()] {
-        let told = String::from_utf8_lossy(told);
-        assert!(!told.contains("jane.doe") && !told.contains("people.example"), "{told}");
-        assert!(told.contains("check-1"), "{told}");
+    for output in [&collector.bytes()[..], log.as_bytes()] {
+        let output = String::from_utf8_lossy(output);
+        assert!(!output.contains("jane.doe") && !output.contains("people.example"), "{output}");
+        assert!(output.contains("check-1"), "{output}");
     }
 }
 
-fn is_of_a_check(span: &Span) {
+fn assert_check_span(span: &Span) {
     assert_eq!(span.name, "POST /api/v1/ratelimit/check");
     assert_eq!((span.trace.as_str(), span.parent.as_str()), (TRACE, PARENT));
     let expected = [
@@ -130,7 +130,7 @@ fn is_of_a_check(span: &Span) {
     }
 }
 
-fn is_of_a_call(span: &Span) {
+fn assert_call_span(span: &Span) {
     assert_eq!(span.name, "k1s0.system.ratelimit.v1.RateLimitService/CheckRateLimit");
     assert_eq!((span.trace.as_str(), span.parent.as_str()), (TRACE, PARENT));
     let expected = [
@@ -146,7 +146,7 @@ fn is_of_a_call(span: &Span) {
 }
 
 #[test]
-fn callers_decide_and_where_they_do_not_the_rate_does() {
+fn callers_sampling_decision_overrides_the_sample_rate() {
     let collector = Collector::start();
     let variables = [
         ENABLED,
@@ -186,7 +186,7 @@ fn spans_are_sent_while_the_server_runs() {
 }
 
 #[test]
-fn a_collector_can_be_behind_tls() {
+fn spans_can_be_sent_over_tls() {
     let folder = tempfile::tempdir().unwrap();
     require!(make_certificate(folder.path()));
     let collector = Collector::start_with_tls(folder.path());
@@ -200,13 +200,13 @@ fn a_collector_can_be_behind_tls() {
 }
 
 #[test]
-fn a_collector_that_is_away_changes_nothing() {
+fn an_unreachable_collector_is_logged_once_and_delays_nothing() {
     let runtime = Runtime::new().unwrap();
     let listener = runtime.block_on(net::TcpListener::bind(("127.0.0.1", 0))).unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let mut server = Server::start_with_log(&[ENABLED, (ENDPOINT, &endpoint)]);
     check(&server, &[]);
-    // The first spans find somebody who hangs up, the last ones nobody.
+    // The first spans meet a collector that hangs up, the last ones none.
     let long = Duration::from_secs(20);
     drop(runtime.block_on(async { timeout(long, listener.accept()).await }).unwrap());
     drop((listener, runtime));
@@ -220,7 +220,7 @@ fn a_collector_that_is_away_changes_nothing() {
 }
 
 #[test]
-fn a_collector_that_never_answers_is_not_waited_for() {
+fn shutdown_does_not_wait_for_a_silent_collector() {
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let endpoint = format!("http://{}", silent.local_addr().unwrap());
     let server = Server::start(&[ENABLED, (ENDPOINT, &endpoint)]);
@@ -231,7 +231,7 @@ fn a_collector_that_never_answers_is_not_waited_for() {
 }
 
 #[test]
-fn log_lines_are_json_and_name_the_request_but_nobody() {
+fn json_logs_have_request_ids_but_no_subjects() {
     let mut server = Server::start_with_log(&[JSON, DEBUG]);
     check(&server, &["x-request-id: check-1"]);
     let body = format!(r#"{{"scope":"{PERSON}","identifier":"{PERSON}"}}"#);
@@ -244,13 +244,13 @@ fn log_lines_are_json_and_name_the_request_but_nobody() {
         let line = lines.iter().find(|line| line["request_id"] == id).expect(id);
         assert_eq!((&line["level"], &line["status"]), (&level.into(), &status.into()), "{line}");
         assert_eq!(line["path"], "/api/v1/ratelimit/check");
-        assert_eq!(line.get("trace_id"), None, "nothing is followed: {line}");
+        assert_eq!(line.get("trace_id"), None, "tracing is off: {line}");
     }
     assert!(!log.contains("jane.doe"), "{log}");
 }
 
 #[test]
-fn pretty_logs_are_those_for_people() {
+fn pretty_logs_are_plain_text() {
     let variables = [("HEADGATE__OBSERVABILITY__LOG__FORMAT", "pretty"), DEBUG];
     let server = Server::start_with_log(&variables);
     check(&server, &["x-request-id: check-1"]);
@@ -258,7 +258,7 @@ fn pretty_logs_are_those_for_people() {
 }
 
 #[test]
-fn metrics_can_be_elsewhere_or_nowhere() {
+fn metrics_can_be_moved_or_disabled() {
     let server = Server::start(&[("HEADGATE__OBSERVABILITY__METRICS__PATH", "/internal/numbers")]);
     assert!(http(&server, "GET /internal/numbers", &[], "").contains("headgate_build_info"));
     assert!(http(&server, "GET /metrics", &[], "").starts_with("HTTP/1.1 404"));
@@ -272,7 +272,7 @@ fn metrics_can_be_elsewhere_or_nowhere() {
 }
 
 #[test]
-fn a_path_that_is_not_for_metrics_is_refused() {
+fn invalid_metrics_paths_are_rejected() {
     for (path, why) in [
         ("metrics", "expected a path such as /metrics: "),
         ("/api/v1/ratelimit/check", "what begins with /api is not for metrics"),

@@ -1,4 +1,4 @@
-//! In whose name the command asks.
+//! Tokens of the command.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ fn admin_token(server: &Server) -> String {
     fs::read_to_string(server.folder().join("data/admin-token")).unwrap().trim().to_owned()
 }
 
-/// Lists rules from another folder, where no token lies about.
+/// Lists rules from a folder without a token file.
 fn list(server: &Server, options: &[&str], variables: &[(&str, &str)]) -> std::process::Output {
     let elsewhere = tempfile::tempdir().unwrap();
     let arguments = [&["rules", "list", "--server", server.url()], options].concat();
@@ -18,13 +18,13 @@ fn list(server: &Server, options: &[&str], variables: &[(&str, &str)]) -> std::p
 }
 
 #[test]
-fn where_the_server_keeps_its_token_it_is_found() {
+fn finds_the_local_servers_admin_token() {
     let server = Server::start(&[]);
     assert_eq!(printed(&server.run(&["rules", "list"])), "no rules\n");
 }
 
 #[test]
-fn a_token_is_given_by_flag_or_variable_as_itself_or_as_a_file() {
+fn accepts_tokens_and_token_files_by_flag_or_variable() {
     let server = Server::start(&[]);
     let token = admin_token(&server);
     let file = server.folder().join("data/admin-token");
@@ -34,32 +34,32 @@ fn a_token_is_given_by_flag_or_variable_as_itself_or_as_a_file() {
     printed(&list(&server, &[], &[("HEADGATE_TOKEN", &token)]));
     printed(&list(&server, &[], &[("HEADGATE_TOKEN_FILE", file)]));
 
-    // What is typed comes first.
+    // Flags take precedence.
     printed(&list(&server, &["--token-file", file], &[("HEADGATE_TOKEN", SECRET)]));
     failure(&list(&server, &["--token", SECRET], &[("HEADGATE_TOKEN", &token)]));
-    // A token that was given is used, even where the right one lies about.
+    // An explicit token is used even if the admin token is at hand.
     failure(&server.run(&["rules", "list", "--token", SECRET]));
 }
 
 #[test]
-fn who_is_not_known_is_told_how_to_give_a_token() {
+fn unauthenticated_requests_get_a_hint() {
     let server = Server::start(&[]);
     let nobody = list(&server, &[], &[]);
-    let told = failure(&nobody);
-    assert!(told.contains("\n(SYS_AUTH_MISSING_TOKEN, request req_"), "{told}");
+    let error = failure(&nobody);
+    assert!(error.contains("\n(SYS_AUTH_MISSING_TOKEN, request req_"), "{error}");
     assert!(
-        told.contains("\nGive a token with --token-file or HEADGATE_TOKEN_FILE, or --token"),
-        "{told}"
+        error.contains("\nPass a token with --token-file or HEADGATE_TOKEN_FILE, or --token"),
+        "{error}"
     );
 
     let wrong = list(&server, &["--token", SECRET], &[]);
-    let told = failure(&wrong);
-    assert!(told.contains("\n(SYS_AUTH_TOKEN_INVALID, request req_"), "{told}");
-    assert!(told.contains("\nGive a token with ") && !told.contains(SECRET), "{told}");
+    let error = failure(&wrong);
+    assert!(error.contains("\n(SYS_AUTH_TOKEN_INVALID, request req_"), "{error}");
+    assert!(error.contains("\nPass a token with ") && !error.contains(SECRET), "{error}");
 }
 
 #[test]
-fn a_role_that_is_too_low_is_told_so() {
+fn insufficient_roles_get_a_hint() {
     let tokens = "[{name: ann, role: sys_auditor, token: ann-looks-at-rules}, \
                    {name: otto, role: sys_operator, token: otto-changes-rules}]";
     let server = Server::start(&[("HEADGATE__AUTH__TOKENS", tokens)]);
@@ -69,10 +69,10 @@ fn a_role_that_is_too_low_is_told_so() {
     let create = ["create", "--scope", "user", "--pattern", "*", "--limit", "1", "--window", "1h"];
     printed(&run("ann-looks-at-rules", &["list"]));
     let refused = run("ann-looks-at-rules", &create);
-    let told = failure(&refused);
-    assert!(told.contains("\n(SYS_AUTH_PERMISSION_DENIED, request req_"), "{told}");
-    assert!(told.contains("\nThe token is known, but its roles do not allow this"), "{told}");
-    assert!(!told.contains("ann-looks-at-rules"), "{told}");
+    let error = failure(&refused);
+    assert!(error.contains("\n(SYS_AUTH_PERMISSION_DENIED, request req_"), "{error}");
+    assert!(error.contains("\nThe token is valid, but its role does not allow this"), "{error}");
+    assert!(!error.contains("ann-looks-at-rules"), "{error}");
 
     printed(&run("otto-changes-rules", &create));
     fs::write(server.folder().join("none.yaml"), "rules: []").unwrap();
@@ -82,33 +82,25 @@ fn a_role_that_is_too_low_is_told_so() {
 }
 
 #[test]
-fn no_token_is_ever_shown() {
+fn tokens_are_never_printed() {
     let server = Server::start(&[]);
-    let garbled = format!("{SECRET} {SECRET}");
+    let invalid = format!("{SECRET} {SECRET}");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("token");
-    fs::write(&file, &garbled).unwrap();
+    fs::write(&file, &invalid).unwrap();
     let file = file.to_str().unwrap();
 
     for (options, variables, expected) in [
-        (
-            &["--token", garbled.as_str()][..],
-            &[][..],
-            "headgate: the token in --token is no token: ",
-        ),
-        (&["--token", ""], &[], "headgate: the token in --token is no token: "),
+        (&["--token", invalid.as_str()][..], &[][..], "headgate: invalid token ("),
+        (&["--token", ""], &[], ") in --token\n"),
         (&["--token", SECRET, "--token-file", file], &[], "cannot be used with"),
         (&["--token", SECRET, "--toke", SECRET], &[], "unexpected argument '--toke'"),
-        (
-            &[],
-            &[("HEADGATE_TOKEN", garbled.as_str())],
-            "headgate: the token in HEADGATE_TOKEN is no token: ",
-        ),
-        (&["--token-file", file], &[], &format!("headgate: the token in {file} is no token: ")),
+        (&[], &[("HEADGATE_TOKEN", invalid.as_str())], ") in HEADGATE_TOKEN\n"),
+        (&["--token-file", file], &[], &format!(") in {file}\n")),
         (
             &[],
             &[("HEADGATE_TOKEN_FILE", "missing")],
-            "headgate: cannot read the token in missing: No such file",
+            "headgate: cannot read the token file missing: No such file",
         ),
     ] {
         let output = list(&server, options, variables);

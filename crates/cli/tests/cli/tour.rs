@@ -1,4 +1,4 @@
-//! The quick start prints what its commands answer.
+//! Runs the commands of the quick start and compares the output with the page.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -34,21 +34,21 @@ fn steps(document: &str) -> Vec<Step> {
     steps
 }
 
-/// Times and ids differ from run to run: whatever holds four or more digits stands for any other.
-fn timeless(text: &str) -> String {
+/// Replaces words with four or more digits, which are times and ids that differ from run to run.
+fn normalized(text: &str) -> String {
     let part_of_word = |c: char| c.is_ascii_alphanumeric() || "-:._+".contains(c);
-    let mut timeless = String::new();
+    let mut normalized = String::new();
     let mut rest = text;
     while !rest.is_empty() {
         let end = rest.find(|c| !part_of_word(c)).unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
         let digits = word.chars().filter(char::is_ascii_digit).count();
-        timeless.push_str(if digits < 4 { word } else { "TIME" });
+        normalized.push_str(if digits < 4 { word } else { "TIME" });
         let next = after.chars().next().map_or(0, char::len_utf8);
-        timeless.push_str(&after[..next]);
+        normalized.push_str(&after[..next]);
         rest = &after[next..];
     }
-    timeless
+    normalized
 }
 
 fn shell(command: &str, server: &Server) -> String {
@@ -72,7 +72,7 @@ fn curl() -> Result<(), Skip> {
 }
 
 #[test]
-fn the_quick_start_is_true() {
+fn the_quick_start_shows_what_its_commands_print() {
     require!(curl());
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/quick-start.md");
     let page = fs::read_to_string(page).unwrap();
@@ -89,7 +89,7 @@ fn the_quick_start_is_true() {
         assert!(!steps.is_empty());
         for Step { command, output } in steps {
             let printed = shell(&command, &server);
-            assert_eq!(timeless(printed.trim_end()), timeless(output.trim_end()), "{command}");
+            assert_eq!(normalized(printed.trim_end()), normalized(output.trim_end()), "{command}");
         }
     }
 }

@@ -7,7 +7,7 @@ fn read(text: &str) -> Result<Drafts, String> {
 }
 
 #[test]
-fn fields_mean_what_their_names_say() {
+fn scalars_are_typed_by_their_field() {
     let text = "rules:\n\
         \x20 - scope: user\n    identifier_pattern: 12\n    limit: 100\n    window_seconds: 60\n    enabled: false\n\
         \x20 - {\"scope\": \"service\", \"identifier_pattern\": \"*\", \"limit\": \"7\", \"burst\": null, \"name\": true}\n";
@@ -23,7 +23,7 @@ fn fields_mean_what_their_names_say() {
 }
 
 #[test]
-fn a_list_alone_is_enough_and_json_is_yaml() {
+fn accepts_a_bare_list_and_json() {
     assert_eq!(read("- scope: user\n- scope: service\n").unwrap().rules().len(), 2);
     assert_eq!(
         read("[{\"scope\": \"user\", \"limit\": 1.5}]").unwrap().rules()[0]["limit"],
@@ -33,31 +33,31 @@ fn a_list_alone_is_enough_and_json_is_yaml() {
 }
 
 #[test]
-fn a_file_that_lists_nothing_is_not_taken_for_an_empty_list() {
+fn an_empty_list_must_be_explicit() {
     for (text, got) in
-        [("", "nothing"), ("rules:", "nothing"), ("# none\n", "nothing"), ("all", "a text")]
+        [("", "nothing"), ("rules:", "nothing"), ("# none\n", "nothing"), ("all", "a string")]
     {
-        let told = read(text).unwrap_err();
-        assert!(told.ends_with(&format!("`rules: []` is an empty one; got {got}")), "{told}");
+        let error = read(text).unwrap_err();
+        assert!(error.ends_with(&format!("(write `rules: []` for none), got {got}")), "{error}");
     }
 }
 
 #[test]
-fn everything_that_the_server_would_overlook_is_told_at_once() {
-    let told = read("rulez: 1\nrules:\n  - fail_mod: open\n    limit: [1]\n  - 7\n").unwrap_err();
-    let expected = "rules.yaml does not fit:\n  \
+fn reports_all_unknown_keys_and_wrong_types_at_once() {
+    let error = read("rulez: 1\nrules:\n  - fail_mod: open\n    limit: [1]\n  - 7\n").unwrap_err();
+    let expected = "rules.yaml is invalid:\n  \
         rulez (rules.yaml:1): unknown key; known here: rules\n  \
         rules[0].fail_mod (rules.yaml:3): unknown key; known here: name, scope, identifier_pattern, limit, \
         window_seconds, algorithm, burst, fail_mode, enabled\n  \
         rules[0].limit (rules.yaml:4): expected a value, got a list\n  \
-        rules[1] (rules.yaml:5): expected a rule with its fields, got a text";
-    assert_eq!(told, expected);
+        rules[1] (rules.yaml:5): expected a mapping with the fields of a rule, got a string";
+    assert_eq!(error, expected);
 }
 
 #[test]
-fn what_is_no_yaml_is_told_with_its_place() {
-    let told = read("rules:\n  - scope: user\n    scope: user\n").unwrap_err();
-    assert_eq!(told, "rules.yaml:3:5: \"scope\" stands here twice");
+fn yaml_errors_name_line_and_column() {
+    let error = read("rules:\n  - scope: user\n    scope: user\n").unwrap_err();
+    assert_eq!(error, "rules.yaml:3:5: duplicate key \"scope\"");
     assert!(read("rules: [").unwrap_err().starts_with("rules.yaml:"));
     assert!(read(&"[".repeat(100_000)).is_err());
 }

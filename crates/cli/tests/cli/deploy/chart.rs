@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::{objects::Objects, path, yaml};
 use crate::harness::{json as printed_json, run};
 
-/// What one profile says, as the founding documents have it.
+/// The values that a profile must have.
 struct Profile {
     name: &'static str,
     image: &'static str,
     replicas: (i64, i64),
     cpu: i64,
-    /// A secret's path in Vault, its key there, its file, and the key of the configuration that names it.
+    /// Path in Vault, key there, file name, and configuration key of each secret.
     secrets: &'static [(&'static str, &'static str, &'static str, &'static str)],
 }
 
@@ -63,19 +63,19 @@ const QUOTA: Profile = Profile {
 };
 
 #[test]
-fn the_profiles_are_clean() {
+fn profiles_pass_helm_lint() {
     let helm = require!(Helm::find());
     let chart = path("helm/headgate").display().to_string();
     for profile in [RATELIMIT, QUOTA] {
         let values = format!("{chart}/values-{}.yaml", profile.name);
-        let said = helm.lint(&[chart.as_str(), "--strict", "--values", &values]);
-        let said = said.unwrap_or_else(|said| panic!("{said}"));
-        assert!(said.contains("1 chart(s) linted, 0 chart(s) failed"), "{said}");
+        let output = helm.lint(&[chart.as_str(), "--strict", "--values", &values]);
+        let output = output.unwrap_or_else(|output| panic!("{output}"));
+        assert!(output.contains("1 chart(s) linted, 0 chart(s) failed"), "{output}");
     }
 }
 
 #[test]
-fn the_profiles_say_what_was_asked_for() {
+fn profiles_set_image_scaling_and_services() {
     let helm = require!(Helm::find());
     for profile in [RATELIMIT, QUOTA] {
         let objects = Objects::of(&helm, profile.name, &[]);
@@ -109,7 +109,7 @@ fn the_profiles_say_what_was_asked_for() {
 }
 
 #[test]
-fn vault_writes_the_files_that_the_configuration_names() {
+fn vault_annotations_match_the_configuration() {
     let helm = require!(Helm::find());
     for profile in [RATELIMIT, QUOTA] {
         let objects = Objects::of(&helm, profile.name, &[]);
@@ -136,19 +136,19 @@ fn vault_writes_the_files_that_the_configuration_names() {
     }
 }
 
-/// What the program finds wrong with a configuration, once the files that it names are there.
+/// The problems that `config check` finds, with secret files in `folder`.
 fn problems(config: &str, folder: &Path) -> Vec<String> {
     let config = config.replace("/vault/secrets", &folder.display().to_string());
     let config = config.replace("/etc/headgate/secrets/db", &folder.display().to_string());
     let file = folder.join("config.yaml");
     fs::write(&file, config).unwrap();
     let output = run(&["config", "check", file.to_str().unwrap(), "--output", "json"], &[]);
-    let told: Value =
+    let result: Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| printed_json(&output));
-    let told = told["problems"].as_array().expect("problems").iter();
-    let told = told.map(|problem| problem.as_str().expect("a text").to_owned());
-    // Images are built with Kafka; the tests' program need not be.
-    told.filter(|it| cfg!(feature = "kafka") || !it.contains("built without Kafka")).collect()
+    let problems = result["problems"].as_array().expect("problems").iter();
+    let problems = problems.map(|problem| problem.as_str().expect("a text").to_owned());
+    // Images are built with Kafka; the tested binary may not be.
+    problems.filter(|it| cfg!(feature = "kafka") || !it.contains("built without Kafka")).collect()
 }
 
 #[test]
@@ -161,15 +161,15 @@ fn the_server_accepts_every_key_of_the_profiles() {
         }
         let config = Objects::of(&helm, profile.name, &[]).config(profile.name);
         assert_eq!(problems(&config, folder.path()), Vec::<String>::new(), "{config}");
-        // The check can fail: a misspelt value does not go unnoticed.
+        // Proves that the check can fail.
         let misspelt = Objects::of(&helm, profile.name, &["--set", "config.server.prot=1"]);
-        let told = problems(&misspelt.config(profile.name), folder.path());
-        assert!(told.len() == 1 && told[0].starts_with("server.prot "), "{told:?}");
+        let problems = problems(&misspelt.config(profile.name), folder.path());
+        assert!(problems.len() == 1 && problems[0].starts_with("server.prot "), "{problems:?}");
     }
 }
 
 #[test]
-fn pods_may_do_next_to_nothing() {
+fn pods_run_with_least_privileges() {
     let helm = require!(Helm::find());
     let objects = Objects::of(&helm, "ratelimit", &[]);
     let pod = &objects.only("Deployment")["spec"]["template"]["spec"];
@@ -193,7 +193,7 @@ fn pods_may_do_next_to_nothing() {
 }
 
 #[test]
-fn what_is_optional_can_be_had() {
+fn optional_objects_can_be_enabled() {
     let helm = require!(Helm::find());
     let plain = Objects::of(&helm, "ratelimit", &[]);
     for kind in ["NetworkPolicy", "ServiceMonitor", "PrometheusRule"] {
@@ -213,7 +213,7 @@ fn what_is_optional_can_be_had() {
 }
 
 #[test]
-fn secrets_of_kubernetes_do_as_well_as_vault() {
+fn kubernetes_secrets_can_replace_vault() {
     let helm = require!(Helm::find());
     let set = "vault.enabled=false,existingSecrets[0].name=db,existingSecrets[0].key=db-password,\
                existingSecrets[0].configKey=database.password_file,existingSecrets[1].name=db,\
@@ -231,7 +231,7 @@ fn secrets_of_kubernetes_do_as_well_as_vault() {
 }
 
 #[test]
-fn the_guides_commands_work() {
+fn commands_in_the_guide_render() {
     let helm = require!(Helm::find());
     let guide = fs::read_to_string(path("../docs/guides/kubernetes.md")).unwrap();
     let commands = guide.lines().filter_map(|line| {
@@ -243,13 +243,13 @@ fn the_guides_commands_work() {
         let folder = path("helm/headgate").display().to_string();
         let command = command.replace("deploy/helm/headgate", &folder);
         let arguments: Vec<&str> = command.split(' ').collect();
-        let made = helm.template(&arguments).unwrap_or_else(|said| panic!("{command}: {said}"));
+        let made = helm.template(&arguments).unwrap_or_else(|output| panic!("{command}: {output}"));
         assert!(made.contains("kind: Deployment"), "{command}");
     }
 }
 
 #[test]
-fn values_that_cannot_be_are_refused_in_words() {
+fn invalid_values_are_rejected_with_a_message() {
     let helm = require!(Helm::find());
     let chart = path("helm/headgate").display().to_string();
     let off = "config.auth.mode=off";
@@ -266,10 +266,11 @@ fn values_that_cannot_be_are_refused_in_words() {
         for value in set {
             arguments.extend(["--set", value]);
         }
-        let said = helm.template(&arguments).expect_err(expected);
-        assert!(said.contains(expected), "{expected}: {said}");
+        let output = helm.template(&arguments).expect_err(expected);
+        assert!(output.contains(expected), "{expected}: {output}");
     }
-    let alone =
-        helm.template(&["x", chart.as_str(), "--set", off]).unwrap_or_else(|said| panic!("{said}"));
-    assert!(!alone.contains("PodDisruptionBudget"), "one server must be allowed to move");
+    let alone = helm
+        .template(&["x", chart.as_str(), "--set", off])
+        .unwrap_or_else(|output| panic!("{output}"));
+    assert!(!alone.contains("PodDisruptionBudget"), "a single replica must stay evictable");
 }

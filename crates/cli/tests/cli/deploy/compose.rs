@@ -1,4 +1,5 @@
-//! The compose file: what it mounts is there, what it publishes stays on this machine, what it says is understood.
+//! The compose file: mounted files exist, ports are published on loopback only, and the server
+//! accepts its configuration.
 
 use std::{fs, process::Stdio};
 
@@ -12,7 +13,7 @@ fn services() -> Value {
 }
 
 #[test]
-fn every_service_is_watched_and_only_this_machine_reaches_it() {
+fn services_have_health_checks_and_loopback_ports() {
     let services = services();
     let services = services.as_object().unwrap();
     let names: Vec<&str> = services.keys().map(String::as_str).collect();
@@ -33,7 +34,7 @@ fn every_service_is_watched_and_only_this_machine_reaches_it() {
 }
 
 #[test]
-fn the_server_accepts_what_it_is_told() {
+fn the_server_accepts_its_configuration() {
     let services = services();
     let variables = services["headgate"]["environment"].as_object().unwrap();
     let token = "0123456789abcdef0123456789abcdef";
@@ -41,7 +42,7 @@ fn the_server_accepts_what_it_is_told() {
         .iter()
         .map(|(name, value)| {
             let value = value.as_str().unwrap();
-            // Compose fills these in.
+            // Compose substitutes these.
             let (before, rest) = value.split_once("${").unwrap();
             let (_, after) = rest.rsplit_once('}').unwrap();
             let after = if name.ends_with("TOKENS") { "'}]" } else { after };
@@ -53,21 +54,21 @@ fn the_server_accepts_what_it_is_told() {
     let file = path("compose/headgate.yaml").display().to_string();
     let output = headgate(&["config", "check", &file], &variables).stderr(Stdio::piped()).output();
     let output = output.unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    let problems: Vec<&str> = told
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let problems: Vec<&str> = stderr
         .lines()
         .skip(1)
         .filter(|it| cfg!(feature = "kafka") || !it.contains("built without Kafka"))
         .collect();
-    assert!(problems.is_empty() && told.lines().count() < 3, "{told}");
+    assert!(problems.is_empty() && stderr.lines().count() < 3, "{stderr}");
 }
 
 #[test]
-fn the_server_is_asked_whether_it_answers_and_nothing_else() {
+fn the_health_check_runs_headgate_health() {
     let services = services();
     let watch = &services["headgate"]["healthcheck"];
     assert_eq!(watch["test"], json!(["CMD", "/usr/local/bin/headgate", "health"]));
-    // The command gives up by itself, so that the container's log says why.
+    // Longer than the command's own timeout, so that the container's log has its message.
     assert_eq!(watch["timeout"], "3s");
     let server = Server::start(&[]);
     let command = watch["test"][2].as_str().unwrap();
@@ -75,12 +76,12 @@ fn the_server_is_asked_whether_it_answers_and_nothing_else() {
 }
 
 #[test]
-fn prometheus_and_grafana_find_what_they_are_given() {
+fn prometheus_and_grafana_files_are_mounted() {
     let services = services();
     let prometheus = yaml::document(&read("compose/prometheus.yaml"));
     let mounted = services["prometheus"]["volumes"].to_string();
     assert!(mounted.contains(prometheus["rule_files"][0].as_str().unwrap()), "{mounted}");
-    // The alert on scrapes that fail names the job.
+    // The alert on failed scrapes names the job.
     assert_eq!(prometheus["scrape_configs"][0]["job_name"], "headgate");
     let dashboards = yaml::document(&read("compose/grafana/dashboards.yaml"));
     let folder = dashboards["providers"][0]["options"]["path"].as_str().unwrap();
@@ -90,7 +91,7 @@ fn prometheus_and_grafana_find_what_they_are_given() {
 }
 
 #[test]
-fn the_image_is_made_of_what_the_build_reads() {
+fn the_image_context_includes_all_workspace_members() {
     let dockerfile = read("Dockerfile");
     assert!(dockerfile.contains("USER 65532:65532"));
     assert!(dockerfile.contains("gcr.io/distroless/cc-debian12:nonroot"));

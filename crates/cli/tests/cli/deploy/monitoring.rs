@@ -1,4 +1,4 @@
-//! The dashboard and the alerts ask for what a server exports, by the labels that it has.
+//! The dashboard and the alerts use only metrics that a server exports, with their labels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::{read, yaml};
 use crate::harness::{Server, http};
 
-/// What ours are called.
+/// Prefixes of our metrics.
 const PREFIXES: [&str; 6] = ["headgate_", "http_", "grpc_", "kafka_", "rate_limiter_", "db_"];
 
-/// The exported names; each of a histogram's series too.
+/// Names of the exported metrics, including each series of a histogram.
 fn exported() -> BTreeSet<String> {
     let domains = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/server/envoy/domains");
     let server = Server::start(&[
@@ -30,7 +30,7 @@ fn exported() -> BTreeSet<String> {
     names
 }
 
-/// The words of an expression that can be a metric's name.
+/// Words of an expression that may be metric names.
 fn words(expression: &str) -> impl Iterator<Item = &str> {
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| PREFIXES.iter().any(|prefix| word.starts_with(prefix)) && !is_label(word))
@@ -41,7 +41,7 @@ fn is_label(word: &str) -> bool {
     matches!(word, "grpc_code" | "grpc_method" | "grpc_service")
 }
 
-/// Every expression under this key, with where it stands.
+/// Collects the strings under this key.
 fn expressions(value: &Value, key: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
@@ -66,7 +66,7 @@ fn alerts() -> Value {
 }
 
 #[test]
-fn every_metric_that_is_asked_for_is_exported_and_every_one_is_shown() {
+fn queried_metrics_are_exported_and_all_metrics_are_on_the_dashboard() {
     let exported = exported();
     let (mut shown, mut watched) = (Vec::new(), Vec::new());
     expressions(&dashboard(), "expr", &mut shown);
@@ -79,7 +79,7 @@ fn every_metric_that_is_asked_for_is_exported_and_every_one_is_shown() {
             assert!(exported.contains(name), "{name} in {expression}");
         }
     }
-    // A new metric that nobody looks at is either useless or forgotten.
+    // Every exported metric is on the dashboard.
     let used: BTreeSet<&str> = shown.iter().flat_map(|expression| words(expression)).collect();
     let base = |name: &str| {
         let series = ["_bucket", "_sum", "_count"];
@@ -92,7 +92,7 @@ fn every_metric_that_is_asked_for_is_exported_and_every_one_is_shown() {
 }
 
 #[test]
-fn every_label_that_is_asked_for_is_documented() {
+fn queried_labels_are_documented() {
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md");
     let docs = std::fs::read_to_string(docs).unwrap();
     let labels_of: BTreeMap<&str, &str> = docs
@@ -120,7 +120,7 @@ fn every_label_that_is_asked_for_is_documented() {
 }
 
 #[test]
-fn every_alert_says_what_it_means() {
+fn alerts_have_a_severity_a_description_and_documentation() {
     let alerts = alerts();
     let rules = alerts["groups"][0]["rules"].as_array().unwrap();
     let names: BTreeSet<&str> = rules.iter().map(|rule| rule["alert"].as_str().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! The objects that Kubernetes is given, and what holds them together.
+//! Rendered Kubernetes objects and their consistency.
 
 use headgate_testkit::Helm;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::{path, yaml};
 /// All objects of a release.
 pub(super) struct Objects(Vec<Value>);
 
-/// Every kind that the chart may make, with the version in which clusters know it.
+/// Kinds that the chart may render, with their API versions.
 const KINDS: [(&str, &str); 9] = [
     ("apps/v1", "Deployment"),
     ("autoscaling/v2", "HorizontalPodAutoscaler"),
@@ -24,12 +24,12 @@ const KINDS: [(&str, &str); 9] = [
 // === impl Objects ===
 
 impl Objects {
-    /// What a release of this name makes of a profile's values and more arguments.
+    /// Renders a release of this name with a profile's values and more arguments.
     pub(super) fn of(helm: &Helm, release: &str, more: &[&str]) -> Self {
         let chart = path("helm/headgate").display().to_string();
         let values = format!("{chart}/values-{release}.yaml");
         let arguments = [&[release, &chart, "--values", &values], more].concat();
-        let text = helm.template(&arguments).unwrap_or_else(|said| panic!("{said}"));
+        let text = helm.template(&arguments).unwrap_or_else(|output| panic!("{output}"));
         let objects = Self(yaml::documents(&text));
         objects.check();
         objects
@@ -58,7 +58,7 @@ impl Objects {
         map["data"]["config.yaml"].as_str().expect("a file").to_owned()
     }
 
-    /// What must be true of the objects of any values.
+    /// Checks what must hold for any values.
     fn check(&self) {
         for object in &self.0 {
             let (version, kind) = (&object["apiVersion"], &object["kind"]);
@@ -79,7 +79,7 @@ impl Objects {
         check_mounts(&pods["spec"]);
     }
 
-    /// Every place where labels choose pods.
+    /// All selectors of pods.
     fn selectors(&self) -> Vec<&Value> {
         let mut selectors = vec![
             &self.only("Deployment")["spec"]["selector"]["matchLabels"],
@@ -101,7 +101,7 @@ impl Objects {
         selectors
     }
 
-    /// Every port that is named is one that the container has.
+    /// Checks that named ports are ports of the container.
     fn check_ports(&self, container: &Value) {
         let named = |list: &Value, field: &str| -> Vec<Value> {
             list.as_array().expect("ports").iter().map(|port| port[field].clone()).collect()
@@ -120,7 +120,7 @@ impl Objects {
     }
 }
 
-/// Every volume that is mounted is there, and every one that is there is mounted.
+/// Checks that volumes and mounts correspond.
 fn check_mounts(pod: &Value) {
     let names = |list: &Value| -> Vec<String> {
         let mut names: Vec<_> = list
@@ -139,5 +139,5 @@ fn check_mounts(pod: &Value) {
     paths.sort_unstable();
     let all = paths.len();
     paths.dedup();
-    assert_eq!(paths.len(), all, "two volumes in one place: {paths:?}");
+    assert_eq!(paths.len(), all, "two volumes with one mount path: {paths:?}");
 }

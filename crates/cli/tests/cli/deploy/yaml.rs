@@ -1,4 +1,4 @@
-//! YAML as JSON, one value for each document.
+//! Converts YAML documents to JSON values.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, StrInput};
 use serde_json::{Map, Value};
@@ -50,14 +50,14 @@ fn value<'t>(parser: &mut Parser<'t, StrInput<'t>>, event: Event<'t>) -> Value {
                 };
                 let event = next(parser).expect("a value");
                 let before = entries.insert(key.clone(), value(parser, event));
-                assert_eq!(before, None, "{key} stands twice");
+                assert_eq!(before, None, "duplicate key {key}");
             }
         }
         other => panic!("{other:?}"),
     }
 }
 
-/// A scalar without quotes: a number, a truth, nothing, or a text.
+/// A scalar without quotes: number, boolean, null or string.
 fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" => Value::Null,

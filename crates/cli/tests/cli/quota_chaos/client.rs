@@ -1,4 +1,4 @@
-//! A client that knows what it was told, and what it was not.
+//! A client that counts which increments were acknowledged, denied or left unanswered.
 
 use std::{
     io::{Read as _, Write as _},
@@ -9,21 +9,21 @@ use std::{
 
 use super::tally::Tally;
 
-/// The most that is asked for at once.
+/// Largest amount of an increment.
 pub(super) const LARGEST: u64 = 3;
 
-/// Where the server is now.
+/// The current address of the server.
 #[derive(Clone)]
 pub(super) struct Target(Arc<(Mutex<String>, Condvar)>);
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// The server answered.
+    /// Status and body of the response.
     Given(u16, String),
-    /// There was no server to send it to.
+    /// The connection failed.
     NotSent,
-    /// It was sent, and nobody knows.
+    /// The request was sent, but there was no response.
     Lost,
 }
 
@@ -41,7 +41,7 @@ impl Target {
         self.0.0.lock().unwrap().clone()
     }
 
-    /// Waits until the server is elsewhere; for a moment only, since it may come back where it is.
+    /// Waits until the server moves, for at most 10 ms because it may return at the same address.
     pub(super) fn pause(&self) {
         let (address, moved) = &*self.0;
         drop(moved.wait_timeout(address.lock().unwrap(), Duration::from_millis(10)).unwrap());
@@ -57,8 +57,8 @@ pub(super) fn send(address: &str, line: &str, body: &str) -> Answer {
     let Ok(mut stream) = TcpStream::connect(address) else {
         return Answer::NotSent;
     };
-    let patience = Some(Duration::from_secs(20));
-    stream.set_read_timeout(patience).unwrap();
+    let timeout = Some(Duration::from_secs(20));
+    stream.set_read_timeout(timeout).unwrap();
     let length = body.len();
     let request = format!(
         "{line} HTTP/1.1\r\nhost: here\r\nconnection: close\r\ncontent-type: application/json\r\n\
@@ -76,8 +76,8 @@ pub(super) fn send(address: &str, line: &str, body: &str) -> Answer {
     }
 }
 
-/// Increments until it is told to stop. Every fourth client gives up what is not answered; the others
-/// repeat it under the same id until it is.
+/// Increments until stopped. Every fourth client gives up on requests without response; the others
+/// repeat them under the same id.
 pub(super) fn client(number: usize, id: &str, target: &Target, tally: &Tally) {
     let line = format!("POST /api/v1/quotas/{id}/usage/increment");
     let gives_up = number.is_multiple_of(4);

@@ -1,4 +1,4 @@
-//! What clients saw.
+//! Counts of responses.
 
 use std::{
     fmt,
@@ -6,25 +6,25 @@ use std::{
     time::Duration,
 };
 
-/// What all clients saw. Clones count together.
+/// Counts of all clients. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Tally(Arc<(Mutex<Counts>, Condvar)>);
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct Counts {
-    /// Units that were answered with 200.
+    /// Units of increments with status 200.
     pub(super) acknowledged: u64,
-    /// Units that were asked for completely, whose client gave up without an answer.
+    /// Units of increments that were sent, but whose clients gave up without a response.
     pub(super) unanswered: u64,
-    /// Requests that did not fit.
+    /// Denied requests.
     pub(super) refused: u64,
-    /// Requests that were sent again under the same id.
+    /// Repetitions under the same id.
     pub(super) repeated: u64,
     pub(super) stopped: bool,
 }
 
 impl Tally {
-    /// Notes something, and wakes whoever waits for it.
+    /// Changes the counts and wakes waiters.
     pub(super) fn note(&self, change: impl FnOnce(&mut Counts)) {
         change(&mut self.lock());
         self.0.1.notify_all();
@@ -34,10 +34,10 @@ impl Tally {
         *self.lock()
     }
 
-    /// Waits until the counts are such; says whether that came to be.
+    /// Waits until `met` returns true for the counts; `false` after a timeout.
     pub(super) fn wait(&self, met: impl Fn(&Counts) -> bool) -> bool {
-        let patience = Duration::from_secs(30);
-        let waited = self.0.1.wait_timeout_while(self.lock(), patience, |counts| !met(counts));
+        let timeout = Duration::from_secs(30);
+        let waited = self.0.1.wait_timeout_while(self.lock(), timeout, |counts| !met(counts));
         !waited.unwrap().1.timed_out()
     }
 

@@ -1,4 +1,5 @@
-//! Two servers behind a real Envoy, configured as the guide says: a question that is not answered is an error at the client.
+//! Two servers behind a real Envoy, configured as in the guide. A check without response is an
+//! error for the client.
 
 use std::{fs, net::SocketAddr, path::Path};
 
@@ -10,7 +11,7 @@ use crate::harness::{Server, http};
 
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/envoy.md");
 
-/// The YAML of the guide that has `word`, without the indent that it has there.
+/// The guide's YAML block that contains `word`, without its indent.
 fn example(word: &str) -> String {
     let guide = fs::read_to_string(GUIDE).unwrap();
     let mut blocks = guide.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
@@ -25,7 +26,7 @@ fn indented(text: &str, spaces: usize) -> String {
     text.lines().flat_map(|line| [&*indent, line, "\n"]).collect()
 }
 
-/// The first example, with the filter's service and the cluster of the one about restarts.
+/// The guide's first example with the service and cluster of its example about restarts.
 fn config(ports: &[(u16, u16)]) -> String {
     let mut config = example("static_resources");
     let service = "rate_limit_service:\n";
@@ -49,7 +50,7 @@ fn config(ports: &[(u16, u16)]) -> String {
     }
     for (there, here) in [
         ("failure_mode_deny: false", "failure_mode_deny: true"),
-        // A busy machine is not an outage.
+        // Generous timeouts for busy machines.
         ("timeout: 0.25s", "timeout: 20s"),
         ("max_interval: 0.25s", "max_interval: 20s"),
         ("      timeout: 1s", "      timeout: 20s"),
@@ -60,7 +61,7 @@ fn config(ports: &[(u16, u16)]) -> String {
     config
 }
 
-/// Two servers, what they protect and what Envoy needs to know.
+/// Two rate limit servers, the service behind Envoy and the ports.
 struct Setup {
     ports: [u16; 2],
     servers: [Server; 2],
@@ -91,11 +92,11 @@ impl Setup {
         Load::start(([127, 0, 0, 1], self.front).into(), 12)
     }
 
-    /// Starts a server that has ended again, and waits until Envoy asks it.
+    /// Restarts a server and waits until Envoy sends it requests.
     fn restart(&mut self, which: usize, load: &Load) {
         self.servers[which] = limiter(self.ports[which], self.folder.path());
-        let is_back = || is_asked(&self.servers[which]) || load.is_over();
-        assert!(wait_until(LIMIT, is_back), "Envoy does not come back");
+        let is_back = || has_requests(&self.servers[which]) || load.is_over();
+        assert!(wait_until(LIMIT, is_back), "Envoy sends no requests");
     }
 }
 
@@ -112,8 +113,8 @@ fn limiter(port: u16, domains: &Path) -> Server {
     ])
 }
 
-/// Whether Envoy has asked it since its start.
-fn is_asked(server: &Server) -> bool {
+/// Whether Envoy has sent it requests since its start.
+fn has_requests(server: &Server) -> bool {
     let metrics = http(server, "GET /metrics", &[], "");
     let mut lines = metrics.lines();
     let allowed = "headgate_envoy_requests_total{outcome=\"allowed\"";
@@ -123,7 +124,7 @@ fn is_asked(server: &Server) -> bool {
 #[test]
 fn servers_behind_envoy_restart_in_turn_without_an_error() {
     let mut setup = Setup::start();
-    // Without retries: servers that drain are not asked any more when they end.
+    // Without retries: Envoy must not send requests to a server that is about to exit.
     let config = setup.config();
     let retried = "num_retries: 3";
     assert!(config.contains(retried));
@@ -141,7 +142,7 @@ fn servers_behind_envoy_restart_in_turn_without_an_error() {
 }
 
 #[test]
-fn a_server_behind_envoy_is_killed_without_an_error() {
+fn killing_a_server_behind_envoy_causes_no_error() {
     let mut setup = Setup::start();
     let _envoy = require!(Envoy::start(&setup.config(), setup.front));
     let load = setup.load();

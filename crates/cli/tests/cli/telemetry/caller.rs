@@ -1,4 +1,4 @@
-//! Asks a server as a service does that is followed itself.
+//! Requests of a traced service.
 
 use tokio::runtime::Runtime;
 use tonic::{Code, Request, client::Grpc, transport::Channel};
@@ -7,7 +7,7 @@ use tonic_prost::ProstCodec;
 use super::PERSON;
 use crate::harness::{Server, http};
 
-/// The method that checks.
+/// Path of the method `CheckRateLimit`.
 pub(crate) const CHECK: &str = "/k1s0.system.ratelimit.v1.RateLimitService/CheckRateLimit";
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -24,7 +24,7 @@ struct Checked {
     allowed: bool,
 }
 
-/// Checks the person over HTTP; the answer.
+/// Sends a check over HTTP and returns the response.
 pub(crate) fn check(server: &Server, headers: &[&str]) -> String {
     let body = format!(r#"{{"scope":"user","identifier":"{PERSON}"}}"#);
     let answer = http(server, "POST /api/v1/ratelimit/check", headers, &body);
@@ -32,7 +32,7 @@ pub(crate) fn check(server: &Server, headers: &[&str]) -> String {
     answer
 }
 
-/// Calls a method over gRPC as one that checks is called; whether the person may go on.
+/// Calls a gRPC method with a check request and returns whether it was allowed.
 pub(crate) fn call(server: &Server, path: &str, rule: &str, parent: &str) -> Result<bool, Code> {
     Runtime::new().unwrap().block_on(async {
         let channel = Channel::from_shared(server.grpc_url()).unwrap().connect().await.unwrap();

@@ -1,4 +1,4 @@
-//! A collector that keeps what it is sent.
+//! A trace collector that records what it receives.
 
 use std::{
     collections::BTreeMap,
@@ -23,15 +23,15 @@ use tonic::{
     transport::{Identity, Server, ServerTlsConfig, server::TcpIncoming},
 };
 
-/// A collector on a free port; ends with the test.
+/// A collector on a free port; stopped when dropped.
 pub(crate) struct Collector {
-    /// What it runs on.
+    /// Keeps its tasks running.
     _runtime: Runtime,
     received: Received,
     port: u16,
 }
 
-/// A span as a test looks at it.
+/// The parts of a span that tests check.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
     pub(crate) name: String,
@@ -52,7 +52,7 @@ impl Collector {
         Self::serve(Server::builder())
     }
 
-    /// One behind TLS, with the certificate in `folder`.
+    /// Starts a collector with TLS and the certificate in `folder`.
     pub(crate) fn start_with_tls(folder: &Path) -> Self {
         let read = |name| fs::read(folder.join(name)).unwrap();
         let tls = ServerTlsConfig::new();
@@ -77,7 +77,7 @@ impl Collector {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Waits until something was sent.
+    /// Waits for the first request.
     pub(crate) fn wait(&self) {
         let (received, changed) = &*self.received.0;
         let nothing = |received: &mut Vec<_>| received.is_empty();
@@ -86,13 +86,13 @@ impl Collector {
         assert!(!waited.unwrap().1.timed_out(), "nothing was sent");
     }
 
-    /// Everything that was sent, as it was on the wire.
+    /// All received requests, encoded.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let received = self.received.0.0.lock().unwrap();
         received.iter().flat_map(ExportTraceServiceRequest::encode_to_vec).collect()
     }
 
-    /// Every span that was sent.
+    /// All received spans.
     pub(crate) fn spans(&self) -> Vec<Span> {
         let mut spans = Vec::new();
         for of_resource in

@@ -1,4 +1,4 @@
-//! An error as servers tell it, in words for people.
+//! The error responses of the API.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 use thiserror::Error;
 
-/// Why a server refused.
+/// An error that a server responded with.
 #[derive(Debug, Error)]
-pub(crate) struct Refusal {
+pub(crate) struct ErrorResponse {
     status: StatusCode,
-    told: Box<Told>,
+    error: Box<ErrorBody>,
     body: Vec<u8>,
 }
 
 #[derive(Deserialize)]
 struct Envelope {
-    error: Told,
+    error: ErrorBody,
 }
 
 #[derive(Debug, Deserialize)]
-struct Told {
+struct ErrorBody {
     code: String,
     message: String,
     request_id: String,
@@ -33,42 +33,42 @@ struct Detail {
     #[serde(default)]
     field: String,
     message: String,
-    /// Where the field was written, if that is known here.
+    /// File and line of the field, if known.
     #[serde(skip)]
     place: Option<String>,
 }
 
-impl Refusal {
-    /// The refusal in an answer's body.
-    pub(super) fn read(status: StatusCode, body: Vec<u8>) -> Option<Self> {
+impl ErrorResponse {
+    /// Parses the body of a response; `None` if it is no error of this API.
+    pub(super) fn parse(status: StatusCode, body: Vec<u8>) -> Option<Self> {
         let Envelope { error } = serde_json::from_slice(&body).ok()?;
-        Some(Self { status, told: Box::new(error), body })
+        Some(Self { status, error: Box::new(error), body })
     }
 
-    /// Whether there is not so much left: an answer rather than a mistake.
+    /// Whether a limit or quota was exceeded.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.status == StatusCode::TOO_MANY_REQUESTS
     }
 
-    /// As the server sent it.
+    /// The body as the server sent it.
     pub(crate) fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// What it says to people.
+    /// The message.
     pub(crate) fn message(&self) -> &str {
-        &self.told.message
+        &self.error.message
     }
 
-    /// What it says of a field.
+    /// The message about a field.
     pub(crate) fn detail(&self, field: &str) -> Option<&str> {
-        let detail = self.told.details.iter().find(|detail| detail.field == field);
+        let detail = self.error.details.iter().find(|detail| detail.field == field);
         detail.map(|detail| detail.message.as_str())
     }
 
-    /// With the places where `find` knows fields to be written.
+    /// Adds the file and line that `find` returns for each field.
     pub(crate) fn located(mut self, find: impl Fn(&str) -> Option<String>) -> Self {
-        for detail in &mut self.told.details {
+        for detail in &mut self.error.details {
             detail.place = find(&detail.field);
         }
         self
@@ -77,11 +77,11 @@ impl Refusal {
     fn hint(&self) -> Option<&'static str> {
         match self.status {
             StatusCode::UNAUTHORIZED => Some(
-                "Give a token with --token-file or HEADGATE_TOKEN_FILE, or --token or HEADGATE_TOKEN; \
-                 a server that made its own keeps it in data/admin-token",
+                "Pass a token with --token-file or HEADGATE_TOKEN_FILE, or --token or HEADGATE_TOKEN; \
+                 a token that the server generated is in its data/admin-token",
             ),
             StatusCode::FORBIDDEN => Some(
-                "The token is known, but its roles do not allow this: give another with --token-file \
+                "The token is valid, but its role does not allow this; pass another with --token-file \
                  or HEADGATE_TOKEN_FILE, or --token or HEADGATE_TOKEN",
             ),
             _ => None,
@@ -89,9 +89,9 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ErrorResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Told { code, message, request_id, details } = &*self.told;
+        let ErrorBody { code, message, request_id, details } = &*self.error;
         f.write_str(message)?;
         for detail in details {
             write!(f, "\n  {detail}")?;
@@ -106,7 +106,7 @@ impl fmt::Display for Detail {
         let Self { field, message, place } = self;
         match place {
             Some(place) => write!(f, "{field} ({place}): {message}"),
-            // Most messages begin with the field's name.
+            // Most messages already begin with the field's name.
             None if message.starts_with(field.as_str()) => f.write_str(message),
             None => write!(f, "{field}: {message}"),
         }

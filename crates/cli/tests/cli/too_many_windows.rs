@@ -1,4 +1,4 @@
-//! A database in which one pattern has more windows than may be.
+//! A database in which one pattern has more windows than allowed.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use headgate_testkit::{Postgres, require, wait_until};
 
 use crate::harness::Server;
 
-const TOLD: &str = "2 rules decide nothing, such as ";
+const WARNING: &str = "2 rules decide nothing, such as ";
 
 fn create(server: &Server, pattern: &str) {
     let arguments = ["--scope", "user", "--pattern", pattern, "--limit", "5", "--window", "60s"];
@@ -14,7 +14,7 @@ fn create(server: &Server, pattern: &str) {
 }
 
 #[test]
-fn it_is_told_once_that_rules_are_left_out() {
+fn ignored_rules_are_logged_once() {
     let postgres = require!(Postgres::shared());
     let variables = [
         ("HEADGATE__DATABASE__URL", postgres.url()),
@@ -30,12 +30,12 @@ fn it_is_told_once_that_rules_are_left_out() {
     );
     let server = Server::start_with_log(&variables);
     let count = |text: &str| server.log().matches(text).count();
-    assert_eq!(count(TOLD), 1, "{}", server.log());
+    assert_eq!(count(WARNING), 1, "{}", server.log());
 
-    // A rule that somebody else makes is heard of by the one who told it.
+    // A refresh after another server's change does not repeat the warning.
     let rival = Server::start(&variables);
     create(&rival, "u2");
     let heard = || count("In force: revision 2 of the rules") == 1;
     assert!(wait_until(Duration::from_secs(30), heard), "{}", server.log());
-    assert_eq!(count(TOLD), 1, "{}", server.log());
+    assert_eq!(count(WARNING), 1, "{}", server.log());
 }

@@ -9,7 +9,7 @@ use crate::harness::{Server, http};
 const SERVERS: usize = 6;
 
 #[test]
-fn servers_that_start_together_on_one_file_all_start() {
+fn servers_can_start_at_once_on_one_sqlite_file() {
     for _ in 0..3 {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite://{}", folder.path().join("shared.db").display());

@@ -1,4 +1,4 @@
-//! Commands that look and then act, while somebody else changes rules in between.
+//! Commands that read and then write, while another client changes rules in between.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use crate::harness::{Server, printed, stderr};
 
 const RULES: &str = "/api/v1/ratelimit/rules";
 
-/// One request as it was sent.
+/// A request as it was sent.
 pub(crate) struct Sent {
     pub(crate) head: String,
     body: Vec<u8>,
@@ -43,11 +43,11 @@ impl Sent {
         Some(Self { head, body })
     }
 
-    /// Whether it changes something.
-    fn acts(&self) -> bool {
-        let looks = self.head.starts_with("GET ")
+    /// Whether it changes anything.
+    fn is_write(&self) -> bool {
+        let is_read = self.head.starts_with("GET ")
             || String::from_utf8_lossy(&self.body).contains(r#""dry_run":true"#);
-        !looks
+        !is_read
     }
 
     fn forward(&self, server: &str) -> Vec<u8> {
@@ -60,22 +60,22 @@ impl Sent {
     }
 }
 
-/// Runs a command on `server`; what it wants to change arrives after `meanwhile` was sent by somebody else.
-fn run_while(server: &Server, arguments: &[&str], meanwhile: (&str, &str, &Value)) -> Output {
-    run_before(server, arguments, meanwhile, Sent::acts)
+/// Runs a command on `server`; another client sends `concurrent` right before its write.
+fn run_while(server: &Server, arguments: &[&str], concurrent: (&str, &str, &Value)) -> Output {
+    run_before(server, arguments, concurrent, Sent::is_write)
 }
 
-/// Runs a command on `server`; somebody else sends `meanwhile` before those of its requests for which `is_time` says so.
+/// Runs a command on `server`; another client sends `concurrent` before each request that `selects` returns true for.
 pub(crate) fn run_before(
     server: &Server,
     arguments: &[&str],
-    meanwhile: (&str, &str, &Value),
-    mut is_time: impl FnMut(&Sent) -> bool + Send + 'static,
+    concurrent: (&str, &str, &Value),
+    mut selects: impl FnMut(&Sent) -> bool + Send + 'static,
 ) -> Output {
     let between = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", between.local_addr().unwrap());
     let address = server.url().trim_start_matches("http://").to_owned();
-    let (method, path, body) = meanwhile;
+    let (method, path, body) = concurrent;
     let (line, body) = (format!("{method} {path} HTTP/1.1"), body.to_string());
     let token = fs::read_to_string(server.folder().join("data/admin-token")).unwrap();
     let head = format!(
@@ -84,13 +84,13 @@ pub(crate) fn run_before(
         token.trim(),
         body.len()
     );
-    // Ends with the test's process.
+    // The thread ends with the process.
     thread::spawn(move || {
         let rival = Sent { head, body: body.into_bytes() };
         for stream in between.incoming() {
             let mut stream = stream.unwrap();
             let Some(sent) = Sent::read(&stream) else { continue };
-            if is_time(&sent) {
+            if selects(&sent) {
                 let answer = rival.forward(&address);
                 assert!(answer.starts_with(b"HTTP/1.1 20"), "{answer:?}");
             }
@@ -122,17 +122,17 @@ fn create(server: &Server, pattern: &str) -> String {
 }
 
 #[test]
-fn a_rule_that_was_made_after_the_difference_was_shown_is_not_pruned() {
+fn apply_fails_if_rules_changed_after_the_dry_run() {
     let server = Server::start(&[]);
     create(&server, "old");
     fs::write(server.folder().join("rules.json"), json!([rule("new", 1)]).to_string()).unwrap();
     let apply = ["rules", "apply", "-f", "rules.json", "--prune", "--yes"];
     let output = run_while(&server, &apply, ("POST", RULES, &rule("rival", 1)));
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let told = stderr(&output);
-    assert!(told.starts_with("headgate: the rules were changed meanwhile (revision "), "{told}");
-    assert!(told.contains("look again what would change, and decide again"), "{told}");
-    assert!(told.contains("SYS_RATELIMIT_RULES_CHANGED"), "{told}");
+    let error = stderr(&output);
+    assert!(error.starts_with("headgate: the rules were changed meanwhile (revision "), "{error}");
+    assert!(error.contains("look again what would change, and decide again"), "{error}");
+    assert!(error.contains("SYS_RATELIMIT_RULES_CHANGED"), "{error}");
     assert_eq!(patterns(&server), ["old", "rival"]);
 
     printed(&server.run(&apply));
@@ -140,7 +140,7 @@ fn a_rule_that_was_made_after_the_difference_was_shown_is_not_pruned() {
 }
 
 #[test]
-fn an_update_does_not_undo_what_somebody_else_changed() {
+fn update_fails_if_the_rule_changed_after_it_was_read() {
     let server = Server::start(&[]);
     let id = create(&server, "u1");
     let path = format!("{RULES}/{id}");

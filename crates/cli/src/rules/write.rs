@@ -1,0 +1,141 @@
+//! `headgate rules create` and `headgate rules update`
+
+use clap::{Args, ValueEnum};
+use headgate_ratelimit::Window;
+use reqwest::{Method, header::ETAG};
+use serde_json::{Map, Value, json};
+
+use super::{PATH, Rule};
+use crate::{
+    client::{Client, ClientError, Reply},
+    failure::Failure,
+    fields::{self, EnabledFlags},
+};
+
+/// Create a rule.
+#[derive(Debug, Args)]
+#[command(
+    mut_arg("scope", |arg| arg.required(true)),
+    mut_arg("pattern", |arg| arg.required(true)),
+    mut_arg("limit", |arg| arg.required(true)),
+    mut_arg("window", |arg| arg.required(true))
+)]
+pub(super) struct Create {
+    #[command(flatten)]
+    options: RuleOptions,
+}
+
+/// Change the given fields of a rule; the others keep their values.
+#[derive(Debug, Args)]
+pub(super) struct Update {
+    /// Rule id.
+    id: String,
+    #[command(flatten)]
+    options: RuleOptions,
+    /// Remove the value of an optional field; may be repeated.
+    #[arg(long, value_enum, value_name = "FIELD")]
+    clear: Vec<OptionalField>,
+}
+
+/// Fields of a rule.
+#[derive(Debug, Args)]
+struct RuleOptions {
+    /// Scope of the subjects: service, user or endpoint.
+    #[arg(long)]
+    scope: Option<String>,
+    /// Subjects that the rule matches: `u1`, `team-*` or `*`.
+    #[arg(long)]
+    pattern: Option<String>,
+    /// Units that each subject may consume per window.
+    #[arg(long)]
+    limit: Option<u64>,
+    /// Length of the window, such as 60s, 1m or 1h.
+    #[arg(long)]
+    window: Option<Window>,
+    /// Display name.
+    #[arg(long)]
+    name: Option<String>,
+    /// Algorithm: `token_bucket`, `sliding_window`, `sliding_window_counter`, `fixed_window` or `leaky_bucket`.
+    #[arg(long)]
+    algorithm: Option<String>,
+    /// Units that may be consumed at once; the limit by default.
+    #[arg(long)]
+    burst: Option<u64>,
+    /// How to decide while the store is unavailable: capped, open, closed or local.
+    #[arg(long, value_name = "MODE")]
+    fail_mode: Option<String>,
+    #[command(flatten)]
+    enabled: EnabledFlags,
+}
+
+/// Fields that a rule may leave out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OptionalField {
+    Name,
+    Burst,
+    FailMode,
+}
+
+// === impl Create ===
+
+impl Create {
+    pub(super) fn run(self, client: &Client) -> Result<Reply, ClientError> {
+        client.send(Method::POST, &[PATH], &self.options.fields())
+    }
+}
+
+// === impl Update ===
+
+impl Update {
+    pub(super) fn run(self, client: &Client) -> Result<Reply, Failure> {
+        let mut changes: Map<String, Value> =
+            self.clear.iter().map(|field| (field.name().to_owned(), Value::Null)).collect();
+        changes.extend(self.options.fields());
+        if changes.is_empty() {
+            return Err(Failure::NoChanges("headgate rules update"));
+        }
+        let path = [PATH, self.id.as_str()];
+        let read = client.get(&path, &[])?;
+        let current: Rule = read.json()?;
+        // PUT requires these; an optional field that is left out keeps its value.
+        let mut rule = Map::from_iter([
+            ("scope".to_owned(), json!(current.spec.scope)),
+            ("identifier_pattern".to_owned(), json!(current.spec.identifier_pattern)),
+            ("limit".to_owned(), json!(current.spec.limit)),
+            ("window_seconds".to_owned(), json!(current.spec.window_seconds)),
+        ]);
+        rule.extend(changes);
+        Ok(client.put_if_match(&path, &rule, read.headers.get(ETAG))?)
+    }
+}
+
+// === impl RuleOptions ===
+
+impl RuleOptions {
+    /// Returns the fields that were given, under their names in the API.
+    fn fields(self) -> Map<String, Value> {
+        fields::given([
+            ("scope", self.scope.map(Value::from)),
+            ("identifier_pattern", self.pattern.map(Value::from)),
+            ("limit", self.limit.map(Value::from)),
+            ("window_seconds", self.window.map(|window| Value::from(window.seconds()))),
+            ("name", self.name.map(Value::from)),
+            ("algorithm", self.algorithm.map(Value::from)),
+            ("burst", self.burst.map(Value::from)),
+            ("fail_mode", self.fail_mode.map(Value::from)),
+            ("enabled", self.enabled.value().map(Value::from)),
+        ])
+    }
+}
+
+// === impl OptionalField ===
+
+impl OptionalField {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Burst => "burst",
+            Self::FailMode => "fail_mode",
+        }
+    }
+}
