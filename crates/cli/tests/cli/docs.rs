@@ -42,8 +42,12 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 fn pages() -> Vec<Page> {
     let paths = files(Path::new("")).into_iter();
-    let markdown = paths.filter(|path| path.extension().is_some_and(|end| end == "md"));
+    let markdown = paths.filter(|path| has_extension(path, &["md"]));
     markdown.map(|path| Page::read(&root(), path)).collect()
+}
+
+fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    extensions.iter().any(|extension| path.extension().is_some_and(|end| end == *extension))
 }
 
 fn exists(path: &str) -> bool {
@@ -95,7 +99,7 @@ fn broken(page: &Page, link: &str) -> Option<&'static str> {
         return Some("no such file");
     }
     let known = anchor.is_empty()
-        || !target.ends_with(".md")
+        || !has_extension(Path::new(target), &["md"])
         || Page::read(&root(), target.into()).anchors().contains(anchor);
     (!known).then_some("no such heading")
 }
@@ -148,7 +152,7 @@ fn names_source(code: &str) -> bool {
         ["crates/", "apps/", "bench/", "deploy/", "docs/", "plugins/", "proto/", "scripts/"]
             .iter()
             .any(|prefix| code.starts_with(prefix));
-    let file = Path::new(code).extension().is_some_and(|end| end == "rs" || end == "lua");
+    let file = has_extension(Path::new(code), &["rs", "lua"]);
     plain && (folder || file || code.contains("/src/"))
 }
 
@@ -160,7 +164,7 @@ fn is_folder(name: &str) -> bool {
 #[test]
 fn every_test_that_is_named_exists() {
     let sources = files(Path::new("crates")).into_iter().chain(files(Path::new("apps")));
-    let sources = sources.filter(|path| path.extension().is_some_and(|end| end == "rs"));
+    let sources = sources.filter(|path| has_extension(path, &["rs"]));
     let sources: String =
         sources.map(|path| fs::read_to_string(root().join(path)).unwrap()).collect();
     let known: BTreeSet<&str> =
