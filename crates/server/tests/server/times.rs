@@ -32,16 +32,16 @@ async fn a_batch_is_one_call_to_the_store() {
     let url = redis.url();
     let server = Server::start(&[("redis.url", url.as_str()), PATIENT]).await;
     ready(&server).await;
-    // The metrics ask Redis whether it is there: each look is a call.
-    let (first, _) = calls(&server).await;
-    let (second, _) = calls(&server).await;
-    let look = second - first;
+    let (before, _) = calls(&server).await;
     let checks: Vec<_> =
-        (0..10).map(|i| json!({"scope": "user", "identifier": format!("u{i}")})).collect();
+        (0..100).map(|i| json!({"scope": "user", "identifier": format!("u{i}")})).collect();
     let body = json!({"checks": checks}).to_string();
     assert_eq!(server.post(&format!("{CHECK}/batch"), &body).await.json()["allowed"], true);
-    let (third, took) = calls(&server).await;
-    assert!((third - second - look - 1.0).abs() < 0.1, "{first} {second} {third}");
+    let (after, took) = calls(&server).await;
+    // One for the batch, one for the metrics, which ask whether Redis is there, and the server's own
+    // probes that fall in between.
+    let made = after - before;
+    assert!((2.0..20.0).contains(&made), "{made} calls");
     assert!(took > 0.0, "{took}");
 }
 
