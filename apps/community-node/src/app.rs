@@ -95,9 +95,9 @@ impl App {
         let repository = Arc::new(node.database.service_configs());
         let reloader = Reloader::new(repository, clock, &node.config.instance)
             .every(node.config.poll)
-            .keep(&node.relay)
-            .keep(&node.user_api)
-            .keep(&node.bootstrap);
+            .watch(&node.relay)
+            .watch(&node.user_api)
+            .watch(&node.bootstrap);
         let ready = async {
             node.database.migrate().await?;
             reloader.refresh().await;

@@ -7,7 +7,7 @@
 //! | [`app`] | how it all fits together: built, served, stopped |
 //! | [`node`] | [`Node`]: what the entrances share |
 //! | [`http`] | the user API, bootstrap, the admin API, health and metrics |
-//! | `penalty` | what the penalties of a document mean to the guards |
+//! | [`documents`] | the documents that an operator changes while the node runs |
 //! | [`denylist`] | addresses and public keys that the operator denies |
 //! | [`quota`] | what a public key may use in a day |
 //! | [`relay`] | the Nostr relay over WebSocket |
@@ -20,12 +20,12 @@
 pub mod app;
 pub mod config;
 pub mod denylist;
+pub mod documents;
 pub mod gossip;
 pub mod http;
 pub mod log_filter;
 pub mod metrics;
 pub mod node;
-mod penalty;
 pub mod quota;
 pub mod relay;
 mod serve;

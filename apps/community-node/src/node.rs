@@ -11,13 +11,16 @@ use std::{
 use headgate::Clock;
 use headgate_guard::Backend;
 use headgate_persistence::{Database, QuotaDatabase};
-use headgate_service_config::{
-    BootstrapDocument, Document, RelayDocument, Source, UserApiDocument, Watcher,
-};
+use headgate_service_config::{Document, Source, Watcher};
 use nostr::key::PublicKey;
 use tokio::sync::watch;
 
-use crate::{config::Config, denylist::Denylist, metrics::Metrics};
+use crate::{
+    config::Config,
+    denylist::Denylist,
+    documents::{BootstrapDocument, RelayDocument, UserApiDocument},
+    metrics::Metrics,
+};
 
 /// What the entrances share. It is made by [`App::start`](crate::App::start).
 pub struct Node {

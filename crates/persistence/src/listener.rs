@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headgate_service_config::repository::Hearer;
+use headgate_service_config::repository::PayloadHandler;
 use sqlx::{PgPool, postgres::PgListener};
 use tokio::{sync::Notify, time::timeout};
 
@@ -27,7 +27,7 @@ pub(crate) enum Heard<'h> {
     /// Somebody who wants to know that there was one.
     Change(&'h Notify),
     /// Somebody who wants to know what was said of it.
-    Payload(&'h Hearer<'h>),
+    Payload(&'h PayloadHandler<'h>),
 }
 
 impl Heard<'_> {

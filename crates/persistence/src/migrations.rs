@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const TABLE: &str = "headgate_migrations";
 
 /// Each with its version, its name, and its SQL for either database.
-const MIGRATIONS: [(i64, &str, &str, &str); 6] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 7] = [
     (
         1,
         "rules",
@@ -63,6 +63,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 6] = [
         "denylist",
         include_str!("../migrations/postgres/0006_denylist.sql"),
         include_str!("../migrations/sqlite/0006_denylist.sql"),
+    ),
+    (
+        7,
+        "service_kinds",
+        include_str!("../migrations/postgres/0007_service_kinds.sql"),
+        include_str!("../migrations/sqlite/0007_service_kinds.sql"),
     ),
 ];
 

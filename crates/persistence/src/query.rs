@@ -26,7 +26,7 @@ pub trait QueryObserver: Send + Sync {
 }
 
 /// Every table that there is.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     "audit_log",
     "audit_logs",
     "denylist",
@@ -41,6 +41,7 @@ const TABLES: [&str; 15] = [
     "rate_limit_rules",
     "revisions",
     "service_configs",
+    "service_kinds",
     "service_states",
 ];
 

@@ -1,6 +1,7 @@
 //! Service documents: kept, changed under their versions, and told of.
 
 mod changes;
+mod kinds;
 mod record;
 mod states;
 mod write;
@@ -9,8 +10,8 @@ use async_trait::async_trait;
 use headgate::Timestamp;
 use headgate_ratelimit::Author;
 use headgate_service_config::{
-    AuditFilter, ConfigChange, ConfigError, ConfigUpdate, ServiceConfig, ServiceConfigRepository,
-    ServiceState, payload, repository::Hearer,
+    AuditFilter, ConfigChange, ConfigError, ConfigUpdate, Kinds, ServiceConfig,
+    ServiceConfigRepository, ServiceState, payload, repository::PayloadHandler,
 };
 
 pub(crate) use self::changes::Change;
@@ -84,6 +85,14 @@ impl ServiceConfigRepository for ServiceConfigDatabase {
         rows.iter().map(record::change).collect()
     }
 
+    async fn register(&self, kinds: &Kinds, now: Timestamp) -> Result<(), ConfigError> {
+        kinds::register(self.0.writing().await?, kinds, now).await
+    }
+
+    async fn kinds(&self) -> Result<Kinds, ConfigError> {
+        kinds::all(self.0.reading().await?).await
+    }
+
     async fn report(
         &self,
         states: &[ServiceState],
@@ -96,10 +105,10 @@ impl ServiceConfigRepository for ServiceConfigDatabase {
         states::all(self.0.reading().await?).await
     }
 
-    async fn listen(&self, heard: &Hearer<'_>) -> ConfigError {
+    async fn listen(&self, handler: &PayloadHandler<'_>) -> ConfigError {
         match self.0.pool() {
             Pool::Postgres { listening, .. } => {
-                listener::listen(listening, payload::CHANNEL, Heard::Payload(heard)).await.into()
+                listener::listen(listening, payload::CHANNEL, Heard::Payload(handler)).await.into()
             }
             Pool::Sqlite { .. } => std::future::pending().await,
         }

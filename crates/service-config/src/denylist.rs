@@ -1,52 +1,54 @@
-//! The denylist: whom the operator denies, whatever the limits say.
+//! The operator's denylist: subjects that a service denies, whatever their limits are.
+//!
+//! A subject is text to this crate. The service that uses the list says what it means.
 
 use headgate::Timestamp;
 use thiserror::Error;
 
 use crate::ConfigError;
 
-/// One entry of the denylist.
+/// An entry of the denylist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DenyEntry {
-    /// Whom: an address, a network or a public key, as the service writes it.
+    /// Who is denied, as the service writes it: an address, a network or a public key, say.
     pub subject: String,
     /// The operator's reason.
     pub reason: String,
-    /// When it ends, if it does.
+    /// When the entry ends, if it does.
     pub expires_at: Option<Timestamp>,
-    /// When it was put.
+    /// When it was written.
     pub created_at: Timestamp,
-    /// By whom.
+    /// Who wrote it.
     pub created_by: String,
 }
 
-/// What an entry shall say.
+/// An entry to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DenyUpdate {
-    /// Whom.
+    /// Who is denied.
     pub subject: String,
     /// The operator's reason.
     pub reason: String,
-    /// When it ends, if it does.
+    /// When the entry ends, if it does.
     pub expires_at: Option<Timestamp>,
 }
 
-/// The denylist as it is kept. Another list has another revision.
+/// The denylist as it is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Denylist {
-    /// Grows with every change.
+    /// Revision, which grows with every change.
     pub revision: i64,
-    /// All entries by subject, also those that have ended and were not removed yet.
+    /// All entries by subject, including those that have ended and were not removed yet.
     pub entries: Vec<DenyEntry>,
 }
 
-/// Why an entry is not kept.
+/// Why an entry was not written.
 #[derive(Clone, Debug, Error)]
 pub enum DenyError {
-    /// There is no room for another.
-    #[error("the denylist has {} entries already; remove some first", DenyEntry::MAX)]
+    /// The list is full.
+    #[error("the denylist is full ({} entries); remove some first", DenyEntry::MAX)]
     Full,
-    /// The database did not do it.
+    /// The database failed.
     #[error(transparent)]
     Database(#[from] ConfigError),
 }
@@ -54,16 +56,16 @@ pub enum DenyError {
 // === impl DenyEntry ===
 
 impl DenyEntry {
-    /// The most entries: every node holds them in memory.
+    /// Most entries: every instance holds them in memory.
     pub const MAX: u32 = 10_000;
 
-    /// The action of the audit log: an entry was put.
+    /// Audit action: an entry was written.
     pub const PUT: &'static str = "denylist.put";
 
-    /// The action of the audit log: an entry was removed.
+    /// Audit action: an entry was removed.
     pub const REMOVE: &'static str = "denylist.remove";
 
-    /// What stands for `subject` in the audit log.
+    /// Audit target of `subject`.
     pub fn target(subject: &str) -> String {
         format!("denylist:{subject}")
     }

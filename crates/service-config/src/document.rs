@@ -1,110 +1,80 @@
-//! What a service reads from JSON.
+//! A document as a service reads it from JSON.
 
 use std::fmt::Debug;
 
 use serde_json::Value;
-use thiserror::Error;
 
-use crate::{
-    BootstrapDocument, Doubt, RelayDocument, UserApiDocument,
-    problem::{Problem, summary},
-    reader::Reader,
-    secrets,
-};
+use crate::{problem::Problem, reader::Reader, schema::Schema, source::LoadError};
 
 /// A service's document, with a value for every setting.
 pub trait Document: Clone + Debug + Send + Sync + 'static {
-    /// The service that it is for.
+    /// Name of the service.
     const SERVICE: &'static str;
 
-    /// Reads it; what is missing is the default.
+    /// Reads the document; a missing field has its default.
+    ///
+    /// Reads the same fields whatever their values are: they are the document's schema.
     fn read(reader: &mut Reader<'_>) -> Self;
 
-    /// What to run on without a document: stricter than the defaults.
-    fn safe(doubt: &Doubt) -> Self;
+    /// Settings to run on while no document can be had: stricter than the defaults.
+    fn safe_defaults(error: &LoadError) -> Self;
 }
 
-/// Why a document is not kept.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Invalid {
-    /// There is no such service.
-    #[error("there is no service of this name; there are: {}", SERVICES.join(", "))]
-    Service,
-    /// It is too large.
-    #[error("the document has {0} bytes; at most {MAX_BYTES} are kept")]
-    TooLarge(usize),
-    /// It has fields that are named as secrets are, at these JSON pointers.
-    #[error("documents hold no secrets; rename or remove: {}", .0.join(", "))]
-    Secrets(Vec<String>),
-    /// Fields are wrong.
-    #[error("{}", summary(.0))]
-    Fields(Vec<Problem>),
-}
-
-/// The services that have documents.
-pub const SERVICES: [&str; 3] =
-    [RelayDocument::SERVICE, UserApiDocument::SERVICE, BootstrapDocument::SERVICE];
-
-/// The most bytes of a document, as JSON without blanks.
-pub const MAX_BYTES: usize = 64 * 1024;
-
-/// The document in `config`. Fields that are not known are passed over: while services are replaced
-/// by newer ones, an older one may find them.
+/// Reads a document that may have been written for a newer service: unknown fields are ignored.
 pub fn read<D: Document>(config: &Value) -> Result<D, Vec<Problem>> {
-    let (document, mut problems) = read_all::<D>(config);
+    let mut reader = Reader::new(Some(config));
+    let document = D::read(&mut reader);
+    let mut problems = reader.into_schema().problems(config);
     problems.retain(|problem| !problem.unknown);
     if problems.is_empty() { Ok(document) } else { Err(problems) }
 }
 
-/// Whether `config` can be the document of `service`: everything that is wrong, fields that are not
-/// known included, since a misspelt limit limits nothing.
-pub fn validate(service: &str, config: &Value) -> Result<(), Invalid> {
-    let problems = match service {
-        RelayDocument::SERVICE => problems_of::<RelayDocument>,
-        UserApiDocument::SERVICE => problems_of::<UserApiDocument>,
-        BootstrapDocument::SERVICE => problems_of::<BootstrapDocument>,
-        _ => return Err(Invalid::Service),
-    };
-    let size = config.to_string().len();
-    if size > MAX_BYTES {
-        return Err(Invalid::TooLarge(size));
-    }
-    let secrets = secrets::find(config);
-    if !secrets.is_empty() {
-        return Err(Invalid::Secrets(secrets));
-    }
-    let mut problems = problems(config);
-    problems.extend(unkept(config));
-    if problems.is_empty() { Ok(()) } else { Err(Invalid::Fields(problems)) }
+/// Returns the document whose fields all have their defaults.
+pub fn defaults<D: Document>() -> D {
+    D::read(&mut Reader::default())
 }
 
-/// Text that no database keeps.
-fn unkept(config: &Value) -> Option<Problem> {
-    let unknown = false;
-    let message = "no text may contain the character NUL".to_owned();
-    has_nul(config).then(|| Problem { pointer: String::new(), message, unknown })
-}
-
-fn has_nul(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.contains('\0'),
-        Value::Array(items) => items.iter().any(has_nul),
-        Value::Object(fields) => {
-            fields.iter().any(|(name, value)| name.contains('\0') || has_nul(value))
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
-}
-
-fn problems_of<D: Document>(config: &Value) -> Vec<Problem> {
-    read_all::<D>(config).1
-}
-
-fn read_all<D: Document>(config: &Value) -> (D, Vec<Problem>) {
-    let mut reader = Reader::new(Some(config), String::new());
-    let document = D::read(&mut reader);
-    (document, reader.finish())
+/// Returns the schema of a document.
+pub fn schema<D: Document>() -> Schema {
+    let mut reader = Reader::default();
+    D::read(&mut reader);
+    reader.into_schema()
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sample::Sample;
+
+    #[test]
+    fn an_empty_document_has_the_defaults() {
+        assert_eq!(read::<Sample>(&json!({})).unwrap(), defaults());
+        assert_eq!(defaults::<Sample>().events_per_minute, 120);
+    }
+
+    #[test]
+    fn a_running_service_ignores_unknown_fields_but_not_invalid_ones() {
+        let newer = json!({"rate_limit": {"events_per_minute": 9, "zaps_per_minute": 3}});
+        assert_eq!(read::<Sample>(&newer).unwrap().events_per_minute, 9);
+        for wrong in [
+            json!({"rate_limit": {"events_per_minute": 0}}),
+            json!({"rate_limit": {"events_per_minute": null}}),
+            json!({"rate_limit": null}),
+            json!([]),
+            json!(null),
+            json!("relay"),
+        ] {
+            assert!(read::<Sample>(&wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_schema_does_not_depend_on_the_values() {
+        let config = json!({"penalty": {"first": 3}, "mode": "strict"});
+        let mut reader = Reader::new(Some(&config));
+        Sample::read(&mut reader);
+        assert_eq!(reader.into_schema(), schema::<Sample>());
+    }
+}

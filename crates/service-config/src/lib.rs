@@ -1,62 +1,81 @@
 //! Service documents: one JSON document for each service, changed while the service runs.
 //!
-//! An operator writes a document; it is validated, kept under the next version, written down in the
-//! audit log and told to everybody, in one transaction. Services read it again when they hear of it
-//! and from time to time. One that cannot read its document goes on with the last good one, or
-//! starts with safe defaults, and says so.
+//! A program defines its kinds of documents and registers them. An operator writes a document; it is
+//! validated, stored under the next version, written to the audit log and notified of, in one
+//! transaction. Services read it again on the notification and from time to time. A service that
+//! cannot load its document keeps the last good one, or starts with safe defaults, and reports it.
+//!
+//! Registered kinds are stored as data beside the documents. So another program, such as the Headgate
+//! server, shows and validates documents whose types it does not know.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`document`] | [`Document`]: what a service reads from JSON; [`validate`] before it is kept |
-//! | [`relay`], [`user_api`], [`bootstrap`], [`auth`], [`penalty`] | the documents, with their defaults |
-//! | [`denylist`] | [`DenyEntry`]: an entry of the operator's denylist |
-//! | [`reader`], [`problem`] | fields out of JSON, and everything that is wrong with them |
-//! | [`secrets`] | names of fields that no document may have |
-//! | [`repository`] | [`ServiceConfigRepository`]: who keeps documents, their audit log, and who runs what |
-//! | [`payload`] | whom a notification is about |
+//! | [`document`] | [`Document`]: a document as a service reads it from JSON |
+//! | [`reader`], [`schema`] | fields of a document: values, defaults, bounds |
+//! | [`kinds`] | [`Kinds`]: the registry of documents, and their validation |
+//! | [`problem`], [`secrets`] | what is wrong with a document |
+//! | [`repository`] | [`ServiceConfigRepository`]: storage of documents, kinds, audit log and states |
+//! | [`payload`] | notifications about changed documents |
 //! | [`source`] | [`Source`]: what a service runs on |
-//! | [`watcher`], [`reloader`] | the document in force, and who keeps it so |
+//! | [`watcher`], [`reloader`] | the document in force, and how it is kept up to date |
+//! | [`denylist`] | [`DenyEntry`]: an entry of the operator's denylist |
 //!
 //! ```
-//! use headgate_service_config::{RelayDocument, validate};
+//! use headgate_service_config::{Document, Kinds, LoadError, Reader, document};
 //! use serde_json::json;
 //!
-//! let config = json!({"rate_limit": {"ws": {"events_per_minute": 240}}});
-//! assert!(validate("relay", &config).is_ok());
-//! let relay: RelayDocument = headgate_service_config::document::read(&config).unwrap();
-//! assert_eq!(relay.rate_limit.ws.events_per_minute, 240);
-//! assert_eq!(relay.rate_limit.ws.reqs_per_minute, 60, "what is not said is the default");
+//! #[derive(Clone, Debug)]
+//! struct Mailer {
+//!     mails_per_minute: u64,
+//! }
+//!
+//! impl Document for Mailer {
+//!     const SERVICE: &'static str = "mailer";
+//!
+//!     fn read(reader: &mut Reader<'_>) -> Self {
+//!         Self { mails_per_minute: reader.number("mails_per_minute", 1..=1_000, 60) }
+//!     }
+//!
+//!     fn safe_defaults(_: &LoadError) -> Self {
+//!         Self { mails_per_minute: 10 }
+//!     }
+//! }
+//!
+//! let kinds = Kinds::new().with::<Mailer>();
+//! let config = json!({"mails_per_minute": 240});
+//! assert!(kinds.validate("mailer", &config).is_ok());
+//! assert!(kinds.validate("mailer", &json!({"mails_per_hour": 240})).is_err());
+//!
+//! let mailer: Mailer = document::read(&config).unwrap();
+//! assert_eq!(mailer.mails_per_minute, 240);
+//! assert_eq!(document::defaults::<Mailer>().mails_per_minute, 60);
 //! ```
 
-pub mod auth;
-pub mod bootstrap;
 pub mod denylist;
 pub mod document;
+pub mod kinds;
 pub mod payload;
-pub mod penalty;
 pub mod problem;
 pub mod reader;
-pub mod relay;
 pub mod reloader;
 pub mod repository;
+#[cfg(test)]
+mod sample;
+pub mod schema;
 pub mod secrets;
 pub mod source;
-pub mod user_api;
 pub mod watcher;
 
-pub use auth::{AuthMode, AuthSettings};
-pub use bootstrap::BootstrapDocument;
 pub use denylist::{DenyEntry, DenyError, DenyUpdate, Denylist};
-pub use document::{Document, Invalid, validate};
-pub use penalty::PenaltySettings;
+pub use document::Document;
+pub use kinds::{Invalid, Kinds};
 pub use problem::Problem;
 pub use reader::Reader;
-pub use relay::RelayDocument;
 pub use reloader::Reloader;
 pub use repository::{
     AuditFilter, ConfigChange, ConfigError, ConfigUpdate, ServiceConfig, ServiceConfigRepository,
     ServiceState,
 };
-pub use source::{Doubt, Source};
-pub use user_api::UserApiDocument;
+pub use schema::Schema;
+pub use source::{LoadError, Source};
 pub use watcher::{Active, Watcher};

@@ -1,15 +1,15 @@
-//! Whom a notification is about.
+//! Notifications about changed documents.
 
-/// Where whoever writes a document tells of it.
+/// Channel on which writers of documents notify services.
 pub const CHANNEL: &str = "cn_admin_config";
 
-/// What is told: `<service>:<version>`.
+/// Payload of a notification: `<service>:<version>`.
 pub fn payload(service: &str, version: i64) -> String {
     format!("{service}:{version}")
 }
 
-/// Whether `payload` is about `service`: the text before the colon says so. One that says nothing is
-/// about everybody.
+/// Returns whether `payload` concerns `service`: the text before the colon names it. An empty payload
+/// concerns every service.
 pub fn concerns(payload: &str, service: &str) -> bool {
     let named = payload.split(':').next().unwrap_or_default().trim();
     payload.trim().is_empty() || named.eq_ignore_ascii_case(service)
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_names_its_service() {
+    fn a_payload_concerns_the_service_it_names() {
         for (text, expected) in [
             ("", true),
             ("  ", true),

@@ -7,13 +7,25 @@ use serde::Serialize;
 /// One thing that is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// Where, as a JSON pointer.
+    /// JSON pointer to the field.
     pub pointer: String,
     /// What is expected there.
     pub message: String,
-    /// Whether a field is merely not known: a newer version may know it.
+    /// Whether the field is merely unknown: a newer version may know it.
     #[serde(skip)]
     pub unknown: bool,
+}
+
+// === impl Problem ===
+
+impl Problem {
+    pub(crate) fn new(pointer: &str, message: impl Into<String>) -> Self {
+        Self { pointer: pointer.to_owned(), message: message.into(), unknown: false }
+    }
+
+    pub(crate) fn unknown_field(pointer: String) -> Self {
+        Self { pointer, message: "is not a field of this section".to_owned(), unknown: true }
+    }
 }
 
 impl fmt::Display for Problem {
@@ -22,15 +34,15 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All of them in one line.
+/// Joins all problems into one line.
 pub(crate) fn summary(problems: &[Problem]) -> String {
     let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
     lines.join("; ")
 }
 
-/// A step of a pointer, with what it must not contain escaped.
+/// Escapes a step of a JSON pointer.
 pub(crate) fn escaped(name: &str) -> String {
-    // A name is as long as whoever sent it likes.
+    // The length of a name is up to the client.
     let name: String = name.chars().take(64).collect();
     name.replace('~', "~0").replace('/', "~1")
 }

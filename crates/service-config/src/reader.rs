@@ -1,123 +1,141 @@
-//! Reads fields out of JSON, and notes everything that is wrong with them.
+//! Reads the fields of a JSON object, and collects their schema on the way.
 
-use std::{collections::BTreeSet, ops::RangeInclusive};
+use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
-use crate::problem::{Problem, escaped};
+use crate::schema::{Fields, Schema};
 
-/// Reads the fields of one object. A field that is missing is left to its default; one that is wrong is
-/// noted, and reading goes on. `null` is wrong but where a field may have no value: whoever writes it
-/// does not say what they mean, which may be more than the default gives.
-#[derive(Debug)]
+/// Reads the fields of one object.
+///
+/// A field that is missing or invalid is read as its default; the schema says later what is invalid.
+/// `null` is invalid unless the field is optional: it may be meant as more than the default allows.
+#[derive(Debug, Default)]
 pub struct Reader<'v> {
-    fields: Option<&'v Map<String, Value>>,
-    pointer: String,
-    known: BTreeSet<&'static str>,
-    problems: Vec<Problem>,
+    values: Option<&'v Map<String, Value>>,
+    fields: Fields,
 }
 
 // === impl Reader ===
 
 impl<'v> Reader<'v> {
-    /// Reads the object at `pointer`; nothing is an empty one.
-    pub(crate) fn new(value: Option<&'v Value>, pointer: String) -> Self {
-        let fields = value.and_then(Value::as_object);
-        let mut problems = Vec::new();
-        if value.is_some() && fields.is_none() {
-            let (pointer, message) = (pointer.clone(), "must be an object".to_owned());
-            problems.push(Problem { pointer, message, unknown: false });
-        }
-        Self { fields, pointer, known: BTreeSet::new(), problems }
+    /// Reads `value`; without one, every field is missing.
+    pub(crate) fn new(value: Option<&'v Value>) -> Self {
+        Self { values: value.and_then(Value::as_object), fields: Fields::new() }
     }
 
-    /// What `read` makes of the section with this name.
-    pub fn section<T>(&mut self, name: &'static str, read: impl FnOnce(&mut Self) -> T) -> T {
-        let mut inner = Self::new(self.take(name), self.at(name));
-        let section = read(&mut inner);
-        self.problems.extend(inner.finish());
-        section
+    /// Reads the object of this name.
+    pub fn section<T>(&mut self, name: &str, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.object(name, false, read)
     }
 
-    /// A whole number within `range`.
-    pub fn number(&mut self, name: &'static str, range: RangeInclusive<u64>, default: u64) -> u64 {
-        self.given_number(name, range).unwrap_or(default)
-    }
-
-    /// A whole number within `range`, or none: nothing and `null` are the same.
-    pub fn optional_number(
+    /// Reads the object of this name; `None` if it is missing or `null`.
+    pub fn optional_section<T>(
         &mut self,
-        name: &'static str,
-        range: RangeInclusive<u64>,
-    ) -> Option<u64> {
-        if self.anything(name).is_some() { self.given_number(name, range) } else { None }
+        name: &str,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> Option<T> {
+        let is_given = self.value(name).is_some_and(|value| !value.is_null());
+        // Read in any case: the schema does not depend on the values.
+        let section = self.object(name, true, read);
+        is_given.then_some(section)
     }
 
-    /// A whole number within `range`, if the field is there.
-    pub fn given_number(&mut self, name: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
-        let value = self.take(name)?;
-        let number = value.as_u64().filter(|number| range.contains(number));
-        if number.is_none() {
-            let (least, most) = range.into_inner();
-            self.note(name, format!("must be a whole number from {least} to {most}"));
+    /// Reads a whole number within `range`.
+    pub fn number(&mut self, name: &str, range: RangeInclusive<u64>, default: u64) -> u64 {
+        self.integer(name, range, Some(default), None).unwrap_or(default)
+    }
+
+    /// Reads a whole number within `range` that is not less than the field `other`.
+    pub fn number_not_less_than(
+        &mut self,
+        other: &str,
+        name: &str,
+        range: RangeInclusive<u64>,
+        default: u64,
+    ) -> u64 {
+        self.integer(name, range, Some(default), Some(other)).unwrap_or(default)
+    }
+
+    /// Reads a whole number within `range`; `None` if it is missing.
+    pub fn given_number(&mut self, name: &str, range: RangeInclusive<u64>) -> Option<u64> {
+        self.integer(name, range, None, None)
+    }
+
+    /// Reads a whole number within `range`; `None` if it is missing or `null`.
+    pub fn optional_number(&mut self, name: &str, range: RangeInclusive<u64>) -> Option<u64> {
+        let number = self.integer(name, range, None, None);
+        if let Some(Schema::Integer { nullable, .. }) = self.fields.get_mut(name) {
+            *nullable = true;
         }
         number
     }
 
-    /// A flag.
-    pub fn flag(&mut self, name: &'static str, default: bool) -> bool {
-        let Some(value) = self.take(name) else { return default };
-        value.as_bool().unwrap_or_else(|| {
-            self.note(name, "must be true or false");
-            default
-        })
+    /// Reads a flag.
+    pub fn flag(&mut self, name: &str, default: bool) -> bool {
+        self.add(name, Schema::Boolean { default });
+        self.value(name).and_then(Value::as_bool).unwrap_or(default)
     }
 
-    /// One of the named choices.
-    pub fn choice<T: Copy>(&mut self, name: &'static str, choices: &[(&str, T)], default: T) -> T {
-        let Some(value) = self.take(name) else { return default };
-        let chosen = choices.iter().find(|(choice, _)| value.as_str() == Some(choice));
-        if let Some((_, chosen)) = chosen {
-            return *chosen;
-        }
-        let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
-        self.note(name, format!("must be one of: {}", names.join(", ")));
-        default
+    /// Reads one of the named choices, of which the first is the default.
+    pub fn choice<T: Copy>(&mut self, name: &str, default: (&str, T), others: &[(&str, T)]) -> T {
+        let all = || [default].into_iter().chain(others.iter().copied());
+        let choices = all().map(|(word, _)| word.to_owned()).collect();
+        self.add(name, Schema::Choice { choices, default: default.0.to_owned() });
+        let given = self.value(name).and_then(Value::as_str);
+        all().find(|(word, _)| given == Some(word)).unwrap_or(default).1
     }
 
-    /// Whatever stands there, but `null`: others read it.
-    pub fn anything(&mut self, name: &'static str) -> Option<&'v Value> {
-        self.take(name).filter(|value| !value.is_null())
+    /// Reads a list of at most `max_items` values of any kind; an empty one if it is missing.
+    pub fn list(&mut self, name: &str, max_items: usize) -> Vec<Value> {
+        self.add(name, Schema::List { max_items });
+        self.value(name).and_then(Value::as_array).cloned().unwrap_or_default()
     }
 
-    /// Whatever stands there, if the field is there.
-    pub fn take(&mut self, name: &'static str) -> Option<&'v Value> {
-        self.known.insert(name);
-        self.fields?.get(name)
+    /// Reads an object of at most `max_items` lists, each of at most as many values of any kind.
+    pub fn list_map(&mut self, name: &str, max_items: usize) -> Map<String, Value> {
+        self.add(name, Schema::ListMap { max_items });
+        self.value(name).and_then(Value::as_object).cloned().unwrap_or_default()
     }
 
-    /// Notes what is wrong with a field.
-    pub fn note(&mut self, name: &str, message: impl Into<String>) {
-        let pointer = self.at(name);
-        self.problems.push(Problem { pointer, message: message.into(), unknown: false });
+    /// Reads a value of any kind; `None` if it is missing or `null`.
+    pub fn any(&mut self, name: &str) -> Option<&'v Value> {
+        self.add(name, Schema::Any);
+        self.value(name).filter(|value| !value.is_null())
     }
 
-    /// Everything that is wrong, fields that nobody asked for included.
-    pub(crate) fn finish(mut self) -> Vec<Problem> {
-        let strangers: Vec<&String> = self
-            .fields
-            .into_iter()
-            .flat_map(Map::keys)
-            .filter(|name| !self.known.contains(name.as_str()))
-            .collect();
-        for name in strangers {
-            let (pointer, message) = (self.at(name), "is not a field of this section".to_owned());
-            self.problems.push(Problem { pointer, message, unknown: true });
-        }
-        self.problems
+    /// Schema of everything that was read.
+    pub(crate) fn into_schema(self) -> Schema {
+        Schema::Object { fields: self.fields, nullable: false }
     }
 
-    fn at(&self, name: &str) -> String {
-        format!("{}/{}", self.pointer, escaped(name))
+    fn object<T>(&mut self, name: &str, nullable: bool, read: impl FnOnce(&mut Self) -> T) -> T {
+        let mut inner = Self::new(self.value(name));
+        let section = read(&mut inner);
+        self.add(name, Schema::Object { fields: inner.fields, nullable });
+        section
+    }
+
+    fn integer(
+        &mut self,
+        name: &str,
+        range: RangeInclusive<u64>,
+        default: Option<u64>,
+        not_less_than: Option<&str>,
+    ) -> Option<u64> {
+        let number = self.value(name).and_then(Value::as_u64).filter(|it| range.contains(it));
+        let (minimum, maximum) = range.into_inner();
+        let not_less_than = not_less_than.map(str::to_owned);
+        let nullable = false;
+        self.add(name, Schema::Integer { minimum, maximum, default, nullable, not_less_than });
+        number
+    }
+
+    fn value(&self, name: &str) -> Option<&'v Value> {
+        self.values?.get(name)
+    }
+
+    fn add(&mut self, name: &str, schema: Schema) {
+        self.fields.insert(name.to_owned(), schema);
     }
 }

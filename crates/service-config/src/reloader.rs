@@ -1,4 +1,4 @@
-//! Keeps documents in force: reads them again when somebody tells of a change, and from time to time.
+//! Keeps documents up to date: reads them again on notifications, and from time to time.
 
 use std::{
     fmt,
@@ -18,17 +18,20 @@ use tracing::warn;
 
 use crate::{
     document::Document,
+    kinds::Kinds,
     payload,
     repository::{ServiceConfigRepository, ServiceState},
     watcher::{Reload, Watcher},
 };
 
-/// Reloads the documents of watchers, and tells what they run on.
+/// Reloads the documents of watchers, registers their kinds, and reports what they run on.
 pub struct Reloader {
     repository: Arc<dyn ServiceConfigRepository>,
     clock: Arc<dyn Clock>,
     instance: String,
     every: Duration,
+    kinds: Kinds,
+    registered: AtomicBool,
     watched: Vec<Watched>,
     stale: Notify,
 }
@@ -38,41 +41,50 @@ struct Watched {
     stale: AtomicBool,
 }
 
-/// How long to wait before listening again.
+/// Pause before listening again after a failure.
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
-/// When an instance that says nothing is forgotten, at the earliest.
+/// Least time after which the report of a silent instance is removed.
 const FORGET_AFTER: Duration = Duration::from_secs(3_600);
 
-/// The longest name of an instance.
+/// Longest name of an instance.
 const MAX_INSTANCE: usize = 64;
 
 // === impl Reloader ===
 
 impl Reloader {
-    /// How often documents are read again, unless said.
+    /// Default interval at which documents are read again.
     pub const POLL: Duration = Duration::from_secs(30);
 
-    /// Reloads from `repository`, for the process that is called `instance`.
+    /// Reloads from `repository`, for the process named `instance`.
     pub fn new(
         repository: Arc<dyn ServiceConfigRepository>,
         clock: Arc<dyn Clock>,
         instance: &str,
     ) -> Self {
         let instance = instance.chars().take(MAX_INSTANCE).collect();
-        let (watched, stale) = (Vec::new(), Notify::new());
-        Self { repository, clock, instance, every: Self::POLL, watched, stale }
+        Self {
+            repository,
+            clock,
+            instance,
+            every: Self::POLL,
+            kinds: Kinds::new(),
+            registered: AtomicBool::new(false),
+            watched: Vec::new(),
+            stale: Notify::new(),
+        }
     }
 
-    /// Reads documents again this often, even if nobody tells of a change.
+    /// Reads documents again at this interval, even without a notification.
     #[must_use]
     pub fn every(self, every: Duration) -> Self {
         Self { every, ..self }
     }
 
-    /// Keeps the document of `watcher` in force, too.
+    /// Adds a watcher, and its kind of document to those that are registered.
     #[must_use]
-    pub fn keep<D: Document>(mut self, watcher: &Watcher<D>) -> Self {
+    pub fn watch<D: Document>(mut self, watcher: &Watcher<D>) -> Self {
+        self.kinds = self.kinds.with::<D>();
         let watcher = Box::new(watcher.clone());
         self.watched.push(Watched { watcher, stale: AtomicBool::new(true) });
         self
@@ -86,20 +98,20 @@ impl Reloader {
         }
     }
 
-    /// Keeps documents in force for ever.
+    /// Keeps documents up to date; never returns.
     pub async fn run(self) {
         tokio::join!(self.listen(), self.reload());
     }
 
     async fn listen(&self) {
         loop {
-            let error = self.repository.listen(&|payload| self.hear(payload)).await;
-            warn!(%error, "Changes of documents cannot be heard; they are polled for");
+            let error = self.repository.listen(&|payload| self.notified(payload)).await;
+            warn!(%error, "cannot listen for changed documents; polling instead");
             time::sleep(LISTEN_AGAIN).await;
         }
     }
 
-    fn hear(&self, payload: &str) {
+    fn notified(&self, payload: &str) {
         for watched in &self.watched {
             if payload::concerns(payload, watched.watcher.service()) {
                 watched.stale.store(true, Relaxed);
@@ -116,6 +128,7 @@ impl Reloader {
                 _ = ticks.tick() => self.refresh().await,
                 () = self.stale.notified() => self.refresh_stale().await,
             }
+            self.register().await;
             self.report().await;
         }
     }
@@ -128,7 +141,19 @@ impl Reloader {
         }
     }
 
-    /// Nobody waits for it, and a database that is away is told of elsewhere.
+    /// Registers the kinds of documents, once. Whoever edits documents elsewhere validates by them.
+    async fn register(&self) {
+        if self.registered.load(Relaxed) {
+            return;
+        }
+        match self.repository.register(&self.kinds, self.clock.now()).await {
+            Ok(()) => self.registered.store(true, Relaxed),
+            Err(error) => warn!(%error, "failed to register the kinds of documents; will retry"),
+        }
+    }
+
+    /// Reports what each service runs on. Failures are left to the next report: an unavailable
+    /// database is logged elsewhere.
     async fn report(&self) {
         let now = self.clock.now();
         let states: Vec<_> = self.watched.iter().map(|watched| self.state(watched, now)).collect();

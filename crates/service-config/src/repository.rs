@@ -1,4 +1,4 @@
-//! What is asked of whoever keeps documents.
+//! Storage of documents.
 
 use std::{error::Error as StdError, sync::Arc};
 
@@ -8,137 +8,144 @@ use headgate_admin::Author;
 use serde_json::Value;
 use thiserror::Error;
 
-/// Keeps service documents, their audit log, and who runs on which version.
+use crate::kinds::Kinds;
+
+/// Stores service documents, their kinds, their audit log, and which instance runs on which version.
 ///
 /// Its contract:
 ///
-/// - [`put`](Self::put) is atomic: the document is kept under the next version, written to the audit
-///   log and told to everybody, or nothing is.
-/// - Of two that put with the same expected version, one fails.
+/// - [`put`](Self::put) is atomic: the document is stored under the next version, written to the audit
+///   log and notified of, or nothing happens.
+/// - Of two writers with the same expected version, one fails.
 /// - No two documents of a service have the same version.
 #[async_trait]
 pub trait ServiceConfigRepository: Send + Sync {
-    /// All documents, by the names of their services.
+    /// Lists all documents, by service.
     async fn list(&self) -> Result<Vec<ServiceConfig>, ConfigError>;
 
-    /// The document of `service`.
+    /// Returns the document of `service`.
     async fn get(&self, service: &str) -> Result<Option<ServiceConfig>, ConfigError>;
 
-    /// Keeps a document that was [validated](crate::validate).
+    /// Stores a document that was [validated](Kinds::validate).
     async fn put(
         &self,
         update: &ConfigUpdate,
         author: &Author,
     ) -> Result<ServiceConfig, ConfigError>;
 
-    /// The changes that pass `filter`, the newest first.
+    /// Lists the changes that pass `filter`, the newest first.
     async fn changes(&self, filter: &AuditFilter) -> Result<Vec<ConfigChange>, ConfigError>;
 
-    /// Notes what instances run on, and forgets those not seen since `forget_before`.
+    /// Registers kinds of documents, in place of earlier ones of the same services.
+    async fn register(&self, kinds: &Kinds, now: Timestamp) -> Result<(), ConfigError>;
+
+    /// Returns all registered kinds. A kind stays registered while its program does not run.
+    async fn kinds(&self) -> Result<Kinds, ConfigError>;
+
+    /// Stores what instances run on, and removes those not seen since `forget_before`.
     async fn report(
         &self,
         states: &[ServiceState],
         forget_before: Timestamp,
     ) -> Result<(), ConfigError>;
 
-    /// What instances run on, by service and instance; those seen last come first past
-    /// [`MAX_STATES`].
+    /// Lists what instances run on, by service and instance: the [`MAX_STATES`] seen last.
     async fn states(&self) -> Result<Vec<ServiceState>, ConfigError>;
 
-    /// Tells `heard` with every notification, and with an empty one once it listens; returns when it
-    /// cannot any more. Where nobody can be heard it never returns.
-    async fn listen(&self, heard: &Hearer<'_>) -> ConfigError;
+    /// Calls `handler` with the payload of every notification, and with an empty one once it
+    /// listens. Returns when it cannot listen any more; never, where there are no notifications.
+    async fn listen(&self, handler: &PayloadHandler<'_>) -> ConfigError;
 }
 
-/// Somebody who is told what notifications say.
-pub type Hearer<'h> = dyn Fn(&str) + Send + Sync + 'h;
+/// Receives the payloads of notifications.
+pub type PayloadHandler<'h> = dyn Fn(&str) + Send + Sync + 'h;
 
-/// The most states that are shown.
+/// Most states in a list.
 pub const MAX_STATES: u32 = 1_000;
 
-/// The document of a service, as it is kept.
+/// A service's document as it is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceConfig {
-    /// Whose it is.
+    /// Name of the service.
     pub service: String,
-    /// Which one, from 1 on.
+    /// Version, from 1 on.
     pub version: i64,
-    /// What it says.
+    /// The document.
     pub config: Value,
-    /// When it was put.
+    /// When it was written.
     pub updated_at: Timestamp,
-    /// By whom.
+    /// Who wrote it.
     pub updated_by: String,
 }
 
-/// What a service's document shall be.
+/// A document to be stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigUpdate {
-    /// Whose document.
+    /// Name of the service.
     pub service: String,
-    /// What it shall say.
+    /// The document.
     pub config: Value,
-    /// The version that it replaces, 0 for none; whatever there is, if nothing is said.
+    /// Version that it replaces, 0 for none; any if `None`.
     pub expected_version: Option<i64>,
 }
 
-/// One change of a document, as the audit log has it.
+/// A change of a document in the audit log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigChange {
-    /// Names it; later ones are greater.
+    /// Id; later ones are greater.
     pub id: i64,
-    /// Who did it, when, and with which request.
+    /// Who made it, when, and by which request.
     pub author: Author,
-    /// What was done: [`ConfigChange::UPDATE`].
+    /// Action, such as [`ConfigChange::UPDATE`].
     pub action: String,
-    /// To what: `service:<name>`.
+    /// Target, such as `service:<name>`.
     pub target: String,
     /// Version and document before and after: `{"before": ..., "after": ...}`.
     pub diff: Value,
 }
 
-/// Which changes are shown.
+/// Filter of a list of changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     /// Only those with this action.
     pub action: Option<String>,
     /// Only those of this target.
     pub target: Option<String>,
-    /// Only those not before.
+    /// Only those at or after this time.
     pub since: Option<Timestamp>,
-    /// At most so many: 1 to [`AuditFilter::MAX`], [`AuditFilter::USUAL`] unless said.
+    /// Most changes in the list: 1 to [`AuditFilter::MAX`], by default [`AuditFilter::USUAL`].
     pub limit: Option<u32>,
 }
 
-/// What one running service runs on.
+/// What one instance of a service runs on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceState {
-    /// Which service.
+    /// Name of the service.
     pub service: String,
-    /// Which of those that run: a name of the process.
+    /// Name of the process.
     pub instance: String,
-    /// The version in force; none with safe defaults.
+    /// Version in force; `None` with safe defaults.
     pub version: Option<i64>,
     /// [`Source::name`](crate::Source::name).
     pub source: String,
-    /// When it last said so.
+    /// When it last reported.
     pub seen_at: Timestamp,
 }
 
-/// Why there is no answer.
+/// Why a repository did not answer.
 #[derive(Clone, Debug, Error)]
 pub enum ConfigError {
-    /// Another version is there than was expected.
+    /// The document does not have the expected version.
     #[error("the document has version {}", .current.unwrap_or_default())]
     VersionMismatch {
-        /// The version that is there, if there is one.
+        /// Its version, if there is a document.
         current: Option<i64>,
     },
-    /// The change could not be written down, so that it was not made.
-    #[error("the audit log does not take the change: {0}")]
+    /// The change could not be written to the audit log, and was not made.
+    #[error("cannot write to the audit log: {0}")]
     AuditLog(Arc<dyn StdError + Send + Sync>),
-    /// What is kept makes no sense.
-    #[error("the database holds something that is no document: {0}")]
+    /// The database holds an invalid row.
+    #[error("invalid row in the database: {0}")]
     Corrupt(String),
     /// The database cannot be reached, or failed.
     #[error("database unavailable: {0}")]
@@ -148,10 +155,10 @@ pub enum ConfigError {
 // === impl ConfigChange ===
 
 impl ConfigChange {
-    /// A document was put.
+    /// Audit action: a document was written.
     pub const UPDATE: &'static str = "service_config.update";
 
-    /// What stands for the document of `service` in the audit log.
+    /// Audit target of the document of `service`.
     pub fn target(service: &str) -> String {
         format!("service:{service}")
     }
@@ -160,13 +167,13 @@ impl ConfigChange {
 // === impl AuditFilter ===
 
 impl AuditFilter {
-    /// How many changes are shown unless said.
+    /// Default number of changes in a list.
     pub const USUAL: u32 = 200;
 
-    /// The most changes that are shown.
+    /// Most changes in a list.
     pub const MAX: u32 = 1_000;
 
-    /// How many changes are shown.
+    /// Number of changes in the list.
     pub fn count(&self) -> u32 {
         self.limit.unwrap_or(Self::USUAL).clamp(1, Self::MAX)
     }
@@ -175,12 +182,12 @@ impl AuditFilter {
 // === impl ConfigError ===
 
 impl ConfigError {
-    /// An outage with its cause.
+    /// An outage, with its cause.
     pub fn unavailable(cause: impl StdError + Send + Sync + 'static) -> Self {
         Self::Unavailable(Arc::new(cause))
     }
 
-    /// A change that could not be written down, with the cause.
+    /// A change that could not be written to the audit log, with the cause.
     pub fn audit_log(cause: impl StdError + Send + Sync + 'static) -> Self {
         Self::AuditLog(Arc::new(cause))
     }

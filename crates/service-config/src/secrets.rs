@@ -1,10 +1,11 @@
-//! Names of fields that no document may have: documents are shown, copied and written to the audit log.
+//! Names of fields that no document may have: documents are shown, copied and written to the audit
+//! log.
 
 use serde_json::Value;
 
 use crate::problem::escaped;
 
-/// What a secret's name contains, in lower case and without `_`, `-` and `.`.
+/// Parts of secrets' names, in lower case and without `_`, `-` and `.`.
 const SECRET: [&str; 12] = [
     "accesskey",
     "apikey",
@@ -20,7 +21,7 @@ const SECRET: [&str; 12] = [
     "token",
 ];
 
-/// Where `value` has fields that are named as secrets are, as JSON pointers.
+/// Returns JSON pointers to the fields of `value` that are named like secrets.
 pub fn find(value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     walk(value, &mut String::new(), &mut found);
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_found_by_their_names_wherever_they_stand() {
+    fn secrets_are_found_by_name_at_any_depth() {
         let config = json!({
             "rate_limit": {"by_ip": 1, "API-Key": "x"},
             "list": [{"ok": 1}, {"a/b": {"clientSecret": {"deep": 1}}}],
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_our_own_fields_are_no_secrets() {
+    fn ordinary_field_names_are_not_secrets() {
         for name in ["by_pubkey", "event_by_pubkey", "ws_auth_timeout_seconds", "auth_per_minute"] {
             assert!(!is_secret(name), "{name}");
         }

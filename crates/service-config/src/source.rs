@@ -1,10 +1,8 @@
-//! What a service runs on.
+//! Source of the settings that a service runs on.
 
 use thiserror::Error;
 
-use crate::auth::AuthSettings;
-
-/// What a service runs on.
+/// Source of the settings that a service runs on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The document of this version.
@@ -12,35 +10,35 @@ pub enum Source {
         /// Its version.
         version: i64,
     },
-    /// The last good document, since the present one cannot be used or read.
+    /// The last good document, because the current one is invalid or cannot be read.
     LastGood {
-        /// The version of the good one.
+        /// Its version.
         version: i64,
-        /// What is wrong with the present one.
-        problem: Doubt,
+        /// Why it is not the current one.
+        problem: LoadError,
     },
-    /// Safe defaults: there was no good document since the start.
+    /// Safe defaults: no good document was read since the start.
     SafeDefaults {
         /// Why there is none.
-        problem: Doubt,
+        problem: LoadError,
     },
 }
 
-/// Why a document is not to be had.
+/// Why the current document cannot be loaded.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Doubt {
-    /// Nobody wrote one.
+pub enum LoadError {
+    /// No document was written yet.
     #[error("there is no document")]
     Missing,
-    /// It makes no sense.
-    #[error("version {version} cannot be used: {problems}")]
-    Broken {
+    /// The document is invalid.
+    #[error("version {version} is invalid: {problems}")]
+    Invalid {
         /// Its version.
         version: i64,
         /// What is wrong with it.
         problems: String,
     },
-    /// Nobody can tell.
+    /// The document cannot be read.
     #[error("{0}")]
     Unreadable(String),
 }
@@ -48,7 +46,7 @@ pub enum Doubt {
 // === impl Source ===
 
 impl Source {
-    /// The name in health reports and metrics.
+    /// Name in health reports and metrics.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Document { .. } => "document",
@@ -57,10 +55,10 @@ impl Source {
         }
     }
 
-    /// Every name.
+    /// All names.
     pub const NAMES: [&'static str; 3] = ["document", "last_good", "safe_defaults"];
 
-    /// The version of the document in force, if it is one.
+    /// Version of the document in force; `None` with safe defaults.
     pub const fn version(&self) -> Option<i64> {
         match self {
             Self::Document { version } | Self::LastGood { version, .. } => Some(*version),
@@ -68,24 +66,11 @@ impl Source {
         }
     }
 
-    /// Why it is not the present document.
-    pub const fn problem(&self) -> Option<&Doubt> {
+    /// Why it is not the current document.
+    pub const fn problem(&self) -> Option<&LoadError> {
         match self {
             Self::Document { .. } => None,
             Self::LastGood { problem, .. } | Self::SafeDefaults { problem } => Some(problem),
-        }
-    }
-}
-
-// === impl Doubt ===
-
-impl Doubt {
-    /// Where nobody ever wrote a document, nobody asked for logins. Where one cannot be read, it may
-    /// have: an open door would be a guess.
-    pub(crate) const fn auth(&self) -> AuthSettings {
-        match self {
-            Self::Missing => AuthSettings::OFF,
-            Self::Broken { .. } | Self::Unreadable(_) => AuthSettings::REQUIRED,
         }
     }
 }

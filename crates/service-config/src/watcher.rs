@@ -1,4 +1,4 @@
-//! The document in force.
+//! The document in force, shared by its readers.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::{
     document::{self, Document},
     problem::summary,
     repository::{ConfigError, ServiceConfig, ServiceConfigRepository},
-    source::{Doubt, Source},
+    source::{LoadError, Source},
 };
 
-/// Holds the document in force. Reading it waits for nobody; clones hold the same one.
+/// Holds the document in force. Reading takes no lock; clones share the same document.
 #[derive(Debug)]
 pub struct Watcher<D>(Arc<Inner<D>>);
 
@@ -22,20 +22,20 @@ pub struct Watcher<D>(Arc<Inner<D>>);
 struct Inner<D> {
     current: ArcSwap<Active<D>>,
     changes: watch::Sender<()>,
-    /// Whoever reads later puts in force later: reads take turns.
+    /// Serializes refreshes, so that an older read never replaces a newer one.
     reading: Mutex<()>,
 }
 
-/// A document in force, and where it is from.
+/// A document in force, and its source.
 #[derive(Debug)]
 pub struct Active<D> {
-    /// What it says.
+    /// Settings.
     pub document: D,
-    /// Where it is from.
+    /// Source of the settings.
     pub source: Source,
 }
 
-/// A watcher whatever its document: whoever reloads need not know it.
+/// A watcher of any kind of document.
 #[async_trait]
 pub(crate) trait Reload: Send + Sync {
     fn service(&self) -> &'static str;
@@ -46,63 +46,64 @@ pub(crate) trait Reload: Send + Sync {
 // === impl Watcher ===
 
 impl<D: Document> Watcher<D> {
-    /// Runs on safe defaults until a document was read.
+    /// Holds safe defaults until a document is read.
     pub fn new() -> Self {
-        let problem = Doubt::Unreadable("the document has not been read yet".to_owned());
-        Self::holding(D::safe(&problem), Source::SafeDefaults { problem })
+        let problem = LoadError::Unreadable("the document has not been read yet".to_owned());
+        Self::starting_with(D::safe_defaults(&problem), Source::SafeDefaults { problem })
     }
 
-    /// Runs on `document` for ever, where nobody reloads it.
+    /// Holds `document`, as version 0, unless another one is applied.
     pub fn fixed(document: D) -> Self {
-        Self::holding(document, Source::Document { version: 0 })
+        Self::starting_with(document, Source::Document { version: 0 })
     }
 
-    fn holding(document: D, source: Source) -> Self {
+    fn starting_with(document: D, source: Source) -> Self {
         let current = ArcSwap::from_pointee(Active { document, source });
         let (changes, reading) = (watch::Sender::new(()), Mutex::new(()));
         Self(Arc::new(Inner { current, changes, reading }))
     }
 
-    /// The document in force.
+    /// Returns the document in force.
     pub fn current(&self) -> Arc<Active<D>> {
         self.0.current.load_full()
     }
 
-    /// What `read` makes of the document in force, without keeping it.
+    /// Calls `read` with the document in force.
     pub fn with<T>(&self, read: impl FnOnce(&D) -> T) -> T {
         read(&self.0.current.load().document)
     }
 
-    /// Where the document in force is from.
+    /// Returns the source of the document in force.
     pub fn source(&self) -> Source {
         self.0.current.load().source.clone()
     }
 
-    /// Tells of every change of the document in force or of where it is from.
+    /// Subscribes to changes of the document in force and of its source.
     pub fn subscribe(&self) -> watch::Receiver<()> {
         self.0.changes.subscribe()
     }
 
-    /// Reads the document again.
+    /// Reads the document again and applies it.
     pub async fn refresh(&self, repository: &dyn ServiceConfigRepository) {
         let _turn = self.0.reading.lock().await;
         self.apply(repository.get(D::SERVICE).await);
     }
 
-    /// Puts what `read` is in force: only a good document of another version replaces one.
+    /// Applies the result of a read: only a valid document of another version replaces the one in
+    /// force.
     pub fn apply(&self, read: Result<Option<ServiceConfig>, ConfigError>) {
         let problem = match read {
             Ok(Some(config)) => match self.take(&config) {
                 Ok(()) => return,
                 Err(problem) => problem,
             },
-            Ok(None) => Doubt::Missing,
-            Err(error) => Doubt::Unreadable(error.to_string()),
+            Ok(None) => LoadError::Missing,
+            Err(error) => LoadError::Unreadable(error.to_string()),
         };
-        self.doubt(problem);
+        self.fall_back(problem);
     }
 
-    fn take(&self, config: &ServiceConfig) -> Result<(), Doubt> {
+    fn take(&self, config: &ServiceConfig) -> Result<(), LoadError> {
         let (version, present) = (config.version, self.current());
         if present.source == (Source::Document { version }) {
             return Ok(());
@@ -112,23 +113,24 @@ impl<D: Document> Watcher<D> {
             self.put(present.document.clone(), source);
             return Ok(());
         }
-        let broken = |problems: Vec<_>| Doubt::Broken { version, problems: summary(&problems) };
-        let document = document::read::<D>(&config.config).map_err(broken)?;
-        info!(service = D::SERVICE, version, "The document is in force");
+        let invalid =
+            |problems: Vec<_>| LoadError::Invalid { version, problems: summary(&problems) };
+        let document = document::read::<D>(&config.config).map_err(invalid)?;
+        info!(service = D::SERVICE, version, "document applied");
         self.put(document, source);
         Ok(())
     }
 
-    /// Keeps what is good, and says why it is not new.
-    fn doubt(&self, problem: Doubt) {
+    /// Keeps the last good document, or else safe defaults, and notes why.
+    fn fall_back(&self, problem: LoadError) {
         let present = self.current();
         if present.source.problem() == Some(&problem) {
             return;
         }
-        warn!(service = D::SERVICE, %problem, "The document cannot be used");
+        warn!(service = D::SERVICE, %problem, "failed to load document");
         let (document, source) = match present.source.version() {
             Some(version) => (present.document.clone(), Source::LastGood { version, problem }),
-            None => (D::safe(&problem), Source::SafeDefaults { problem }),
+            None => (D::safe_defaults(&problem), Source::SafeDefaults { problem }),
         };
         self.put(document, source);
     }

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use headgate_service_config::{Doubt, Source};
+use headgate_service_config::{LoadError, Source};
 use serde_json::{Value, json};
 
 use super::{Http, error::ApiError};
@@ -43,15 +43,15 @@ async fn health(State(http): State<Arc<Http>>) -> Response {
 
 /// Where nobody wrote a document, safe defaults are what was asked for.
 fn is_well(source: &Source) -> bool {
-    matches!(source, Source::Document { .. } | Source::SafeDefaults { problem: Doubt::Missing })
+    matches!(source, Source::Document { .. } | Source::SafeDefaults { problem: LoadError::Missing })
 }
 
 /// What is wrong is shown in a word: details are for the log.
 fn shown(source: &Source) -> Value {
     let problem = source.problem().map(|problem| match problem {
-        Doubt::Missing => "missing",
-        Doubt::Broken { .. } => "broken",
-        Doubt::Unreadable(_) => "unreadable",
+        LoadError::Missing => "missing",
+        LoadError::Invalid { .. } => "broken",
+        LoadError::Unreadable(_) => "unreadable",
     });
     json!({"source": source.name(), "version": source.version(), "problem": problem})
 }

@@ -5,15 +5,14 @@ use std::sync::PoisonError;
 use headgate_guard::{
     Allowance, Class, Denied, InFlightLimits, Observer, Policy, PolicyError, Routes,
 };
-use headgate_service_config::{BootstrapDocument, UserApiDocument};
 use prometheus::IntCounterVec;
 use tracing::error;
 
 use super::Http;
 use crate::{
     Node,
+    documents::{BootstrapDocument, PenaltySettings, UserApiDocument},
     metrics::{Metrics, Reason},
-    penalty::escalation,
 };
 
 /// Signing in: strict.
@@ -88,7 +87,7 @@ fn policy(users: &UserApiDocument, bootstrap: &BootstrapDocument) -> Result<Poli
         Class::new(PROBES)?.by_address(per_minute(PROBES_PER_MINUTE)),
     ];
     let policy = Policy::new(classes)?.enabled(rates.enabled);
-    Ok(match escalation(rates.penalty) {
+    Ok(match rates.penalty.and_then(PenaltySettings::escalation) {
         Some(escalation) => policy.escalation(escalation),
         None => policy,
     })
@@ -155,15 +154,13 @@ impl Observer for HttpObserver {
 #[cfg(test)]
 mod tests {
     use headgate_guard::Guard;
+    use headgate_service_config::{Document, LoadError};
 
     use super::*;
 
     #[test]
     fn every_document_makes_a_policy_that_the_routes_fit() {
-        let documents = [
-            UserApiDocument::default(),
-            headgate_service_config::Document::safe(&headgate_service_config::Doubt::Missing),
-        ];
+        let documents = [UserApiDocument::default(), Document::safe_defaults(&LoadError::Missing)];
         for users in documents {
             let policy = policy(&users, &BootstrapDocument::default()).unwrap();
             Guard::builder(policy, routes()).build().unwrap();

@@ -1,4 +1,4 @@
-use headgate_service_config::user_api;
+use crate::documents::user_api;
 
 /// What is counted by the day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use headgate_service_config::relay::EventLimits;
 use nostr::{
     event::{Event, EventId, Kind, Tags},
     filter::SingleLetterTag,
@@ -17,6 +16,7 @@ use super::{
     footprint,
     second::{SECONDS_A_DAY, Second},
 };
+use crate::documents::relay::EventLimits;
 
 /// How far an event's clock may be ahead of ours.
 pub(crate) const MAX_AHEAD_SECONDS: Second = 900;

@@ -11,7 +11,6 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use headgate_service_config::{BootstrapDocument, RelayDocument};
 use serde_json::{Value, json};
 
 use super::{
@@ -20,7 +19,10 @@ use super::{
     subscriptions::{MAX_ID_BYTES, MAX_SUBSCRIPTIONS},
     upgrade::max_message_bytes,
 };
-use crate::Node;
+use crate::{
+    Node,
+    documents::{BootstrapDocument, RelayDocument},
+};
 
 /// What clients ask for.
 const MEDIA_TYPE: &str = "application/nostr+json";

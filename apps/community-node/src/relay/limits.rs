@@ -1,9 +1,10 @@
 //! What the document in force means to the guards.
 
-use headgate_guard::{Allowance, InFlightLimits, MessageKind, PeerLimits, WebSocketLimits};
-use headgate_service_config::RelayDocument;
+use headgate_guard::{
+    Allowance, Escalation, InFlightLimits, MessageKind, PeerLimits, WebSocketLimits,
+};
 
-use crate::penalty::escalation;
+use crate::documents::{PenaltySettings, RelayDocument};
 
 /// The most connections of all clients together.
 const MAX_CONNECTIONS: u32 = 10_000;
@@ -39,7 +40,7 @@ pub(crate) fn websocket_limits(document: &RelayDocument) -> WebSocketLimits {
     let mut limits = by_pubkey
         .into_iter()
         .fold(limits, |limits, (kind, count)| limits.message_by_subject(kind, per_minute(count)));
-    limits.escalation = escalation(document.rate_limit.penalty);
+    limits.escalation = escalation(document);
     limits
 }
 
@@ -47,7 +48,7 @@ pub(crate) fn websocket_limits(document: &RelayDocument) -> WebSocketLimits {
 pub(crate) fn peer_limits(document: &RelayDocument) -> PeerLimits {
     let rates = &document.rate_limit.gossip;
     let limits = PeerLimits::new(per_minute(rates.per_peer()), per_minute(rates.global));
-    let escalation = escalation(document.rate_limit.penalty);
+    let escalation = escalation(document);
     PeerLimits { enabled: document.rate_limit.enabled, escalation, ..limits }
 }
 
@@ -58,7 +59,7 @@ pub(crate) fn author_limits(document: &RelayDocument) -> PeerLimits {
         enabled: document.rate_limit.enabled,
         per_peer: Some(per_minute(by_pubkey)),
         global: None,
-        escalation: escalation(document.rate_limit.penalty),
+        escalation: escalation(document),
     }
 }
 
@@ -66,6 +67,10 @@ fn per_minute(count: u64) -> Allowance {
     // The document's numbers are those of limits; one that is not lets nobody pass.
     Allowance::per_minute(count)
         .unwrap_or_else(|_| Allowance::nothing(std::time::Duration::from_secs(60)))
+}
+
+fn escalation(document: &RelayDocument) -> Option<Escalation> {
+    document.rate_limit.penalty.and_then(PenaltySettings::escalation)
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! How long a client that does not say who it is may stay.
 
-use headgate_service_config::AuthSettings;
-
 use super::second::Second;
+use crate::documents::AuthSettings;
 
 /// What one connection remembers of being asked who it is.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +82,7 @@ impl Expiry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headgate_service_config::AuthMode;
+    use crate::documents::AuthMode;
 
     fn required(enforce_at: Option<u64>) -> AuthSettings {
         AuthSettings {

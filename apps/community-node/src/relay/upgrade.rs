@@ -9,7 +9,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use headgate_guard::{Denial, WebSocketConnection};
-use headgate_service_config::RelayDocument;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio_tungstenite::{
@@ -22,6 +21,7 @@ use tokio_tungstenite::{
 
 use super::{Relay, SERVICE, connection::Connection, fragments::FragmentCounter, information};
 use crate::{
+    documents::RelayDocument,
     http::error::ApiError,
     metrics::{Kind, Reason},
 };

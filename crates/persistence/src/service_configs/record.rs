@@ -1,8 +1,8 @@
 //! Documents and changes as rows.
 
 use headgate_ratelimit::Author;
-use headgate_service_config::{ConfigChange, ConfigError, ServiceConfig, ServiceState};
-use serde_json::Value;
+use headgate_service_config::{ConfigChange, ConfigError, Schema, ServiceConfig, ServiceState};
+use serde::de::DeserializeOwned;
 
 use crate::row::Row;
 
@@ -49,7 +49,16 @@ pub(super) fn state(row: &Row) -> Result<ServiceState, ConfigError> {
     read().map_err(|error| corrupt(&error))
 }
 
-fn json(row: &Row, column: &str) -> Result<Value, sqlx::Error> {
+pub(super) fn kind(row: &Row) -> Result<(String, Schema), ConfigError> {
+    let read = || Ok((row.get("service")?, json(row, "schema_json")?));
+    read().map_err(|error| corrupt(&error))
+}
+
+pub(super) fn to_json(schema: &Schema) -> Result<String, ConfigError> {
+    serde_json::to_string(schema).map_err(|error| ConfigError::Corrupt(error.to_string()))
+}
+
+fn json<T: DeserializeOwned>(row: &Row, column: &str) -> Result<T, sqlx::Error> {
     let text: String = row.get(column)?;
     serde_json::from_str(&text).map_err(|error| sqlx::Error::Decode(error.into()))
 }

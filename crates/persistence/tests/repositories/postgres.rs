@@ -161,6 +161,7 @@ fn rules_and_quotas_have_schemas_and_the_rest_has_the_configured_one() {
         "cn_admin.audit_logs",
         "cn_admin.denylist",
         "cn_admin.service_configs",
+        "cn_admin.service_kinds",
         "cn_admin.service_states",
         "my_limits.audit_log",
         "my_limits.headgate_migrations",

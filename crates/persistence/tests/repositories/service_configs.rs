@@ -1,16 +1,18 @@
 //! Service documents: versions, the audit log, and who hears of changes.
 
 mod live;
+mod relay;
 
 use headgate_persistence::ServiceConfigDatabase;
 use headgate_ratelimit::Author;
 use headgate_service_config::{
-    AuditFilter, ConfigChange, ConfigError, ConfigUpdate, ServiceConfig, ServiceConfigRepository,
-    ServiceState,
+    AuditFilter, ConfigChange, ConfigError, ConfigUpdate, Kinds, Schema, ServiceConfig,
+    ServiceConfigRepository, ServiceState,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use self::relay::RelayDocument;
 use crate::support::{Home, at, author, on_both};
 
 on_both!(
@@ -21,6 +23,7 @@ on_both!(
     every_change_is_on_record_with_before_and_after,
     what_cannot_be_written_down_does_not_happen,
     states_are_kept_while_they_are_fresh,
+    the_latest_registration_of_a_kind_is_kept,
 );
 
 pub(super) fn update(service: &str, config: Value, expected: Option<i64>) -> ConfigUpdate {
@@ -191,4 +194,18 @@ async fn states_are_kept_while_they_are_fresh(home: &Home) {
 
     documents.report(&[state("a", Some(2), 1_000)], at(1)).await.unwrap();
     assert_eq!(documents.states().await.unwrap(), [state("a", Some(2), 1_000)]);
+}
+
+async fn the_latest_registration_of_a_kind_is_kept(home: &Home) {
+    let documents = documents(home).await;
+    assert_eq!(documents.kinds().await.unwrap(), Kinds::new());
+    let relay = Kinds::new().with::<RelayDocument>();
+    documents.register(&relay, at(0)).await.unwrap();
+    assert_eq!(documents.kinds().await.unwrap(), relay);
+    assert!(relay.validate("relay", &events(0)).is_err());
+
+    let any = |service: &str| (service.to_owned(), Schema::Any);
+    documents.register(&Kinds::from_iter([any("bootstrap"), any("relay")]), at(1)).await.unwrap();
+    let kinds = documents.kinds().await.unwrap();
+    assert_eq!(kinds, Kinds::from_iter([any("relay"), any("bootstrap")]));
 }

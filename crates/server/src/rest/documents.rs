@@ -1,18 +1,20 @@
-//! `/api/v1/services`: the documents of services that embed the guard, and who runs on which.
+//! `/api/v1/services`: documents of services that embed the guard, and which instance runs on which.
 
+mod catalog;
 pub(super) mod changes;
 mod wire;
 
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use headgate_service_config::{
-    ConfigError, ConfigUpdate, Invalid as Unfit, ServiceConfig, document::SERVICES, validate,
-};
+use headgate_service_config::{ConfigError, ConfigUpdate, Invalid, ServiceConfig};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use self::wire::{WireDocument, WirePut, WireState};
+use self::{
+    catalog::Catalog,
+    wire::{WireDocument, WirePut, WireState},
+};
 use super::{
     caller::Caller,
     error::{ApiError, Detail},
@@ -24,10 +26,10 @@ use crate::{auth::Action, services::Services};
 
 pub(super) const PATH: &str = "/api/v1/services";
 
-/// The longest document, with what stands around it.
+/// Longest request body: a document and its envelope.
 const MAX_BYTES: usize = 128 * 1024;
 
-/// All services, and what runs.
+/// All services, and their instances.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ServiceDocuments)]
 pub(super) struct WireDocuments {
@@ -36,29 +38,25 @@ pub(super) struct WireDocuments {
     instances: Vec<WireState>,
 }
 
-/// Lists the services with their documents, and the instances that run.
+/// Lists all services with their documents, and their instances.
 #[utoipa::path(
     get,
     path = "/api/v1/services",
     tag = "services",
     operation_id = "list_services",
     security(("token" = [])),
-    responses((status = 200, description = "All of them", body = WireDocuments), Protected, Failing),
+    responses((status = 200, description = "Services that registered a kind of document, have one, or run", body = WireDocuments), Protected, Failing),
 )]
 pub(super) async fn list(
     State(services): State<Arc<Services>>,
     caller: Caller,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadServices).await?;
-    let kept = services.documents.list().await?;
-    let states = services.documents.states().await?;
-    let document = |name: &&'static str| {
-        let kept = kept.iter().find(|kept| kept.service == *name);
-        WireDocument::new(name, kept)
-    };
+    let catalog = Catalog::load(&*services.documents).await?;
+    let names = catalog.names();
     Ok(json::respond(&WireDocuments {
-        services: SERVICES.iter().map(document).collect(),
-        instances: states.iter().map(WireState::from).collect(),
+        services: names.into_iter().map(|name| WireDocument::of(name, &catalog)).collect(),
+        instances: catalog.states.iter().map(WireState::from).collect(),
     }))
 }
 
@@ -68,9 +66,9 @@ pub(super) async fn list(
     path = "/api/v1/services/{service}",
     tag = "services",
     operation_id = "get_service",
-    params(("service" = String, Path, description = "The service's name")),
+    params(("service" = String, Path, description = "Name of the service")),
     security(("token" = [])),
-    responses((status = 200, description = "The document; its version is 0 where there is none", body = WireDocument), NoSuchService, Protected, Failing),
+    responses((status = 200, description = "The document; its version is 0 if there is none", body = WireDocument), NoSuchService, Protected, Failing),
 )]
 pub(super) async fn get(
     State(services): State<Arc<Services>>,
@@ -78,18 +76,21 @@ pub(super) async fn get(
     Named(name): Named,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadServices).await?;
-    let name = service(&name)?;
-    let kept = services.documents.get(name).await?;
-    Ok(json::respond(&WireDocument::new(name, kept.as_ref())))
+    let catalog = Catalog::load(&*services.documents).await?;
+    catalog.find(&name)?;
+    Ok(json::respond(&WireDocument::of(&name, &catalog)))
 }
 
-/// Keeps a document under the next version, if it is as it was seen; services read it at once.
+/// Stores a document under the next version; services read it at once.
+///
+/// Documents of a registered kind are validated field by field. Of others, only the size and the
+/// names of fields are checked: no field may be named like a secret.
 #[utoipa::path(
     put,
     path = "/api/v1/services/{service}",
     tag = "services",
     operation_id = "put_service",
-    params(("service" = String, Path, description = "The service's name")),
+    params(("service" = String, Path, description = "Name of the service")),
     request_body = WirePut<'_>,
     security(("token" = [])),
     responses((status = 200, description = "The document", body = WireDocument), NoSuchService, DocumentChanged, WithBody, Protected, Failing),
@@ -101,31 +102,27 @@ pub(super) async fn put(
     body: JsonBody<MAX_BYTES>,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::WriteServices).await?;
-    let name = service(&name)?;
     let wire: WirePut<'_> = body.parse()?;
     let (config, expected_version) = wire.read()?;
-    validate(name, &config).map_err(unfit)?;
-    let update = ConfigUpdate { service: name.to_owned(), config, expected_version };
-    let kept: ServiceConfig = services.documents.put(&update, &author).await?;
-    Ok(json::respond(&WireDocument::new(name, Some(&kept))))
+    let catalog = Catalog::load(&*services.documents).await?;
+    catalog.find(&name)?;
+    catalog.validate(&name, &config).map_err(invalid)?;
+    let registered = catalog.is_registered(&name);
+    let update = ConfigUpdate { service: name, config, expected_version };
+    let stored: ServiceConfig = services.documents.put(&update, &author).await?;
+    Ok(json::respond(&WireDocument::new(&stored.service, Some(&stored), registered)))
 }
 
-/// The service that a path names.
-fn service(name: &str) -> Result<&'static str, ApiError> {
-    let known = SERVICES.into_iter().find(|known| *known == name);
-    known.ok_or_else(|| ApiError::NoSuchService(Unfit::Service.to_string()))
-}
-
-fn unfit(unfit: Unfit) -> ApiError {
+fn invalid(invalid: Invalid) -> ApiError {
     let at = |field: String, message: String| Detail::at(field, "invalid", message);
-    ApiError::Invalid(match unfit {
-        Unfit::Service => return ApiError::NoSuchService(unfit.to_string()),
-        Unfit::TooLarge(_) => vec![Detail::new("config", "length", unfit.to_string())],
-        Unfit::Secrets(pointers) => {
-            let secret = "documents hold no secrets: rename or remove it";
+    ApiError::Invalid(match invalid {
+        Invalid::Service { .. } => return ApiError::NoSuchService(invalid.to_string()),
+        Invalid::TooLarge(_) => vec![Detail::new("config", "length", invalid.to_string())],
+        Invalid::Secrets(pointers) => {
+            let secret = "documents hold no secrets; rename or remove it";
             pointers.into_iter().map(|pointer| at(pointer, secret.to_owned())).collect()
         }
-        Unfit::Fields(problems) => {
+        Invalid::Fields(problems) => {
             problems.into_iter().map(|problem| at(problem.pointer, problem.message)).collect()
         }
     })
@@ -136,7 +133,7 @@ impl From<ConfigError> for ApiError {
         let told = error.to_string();
         match error {
             ConfigError::VersionMismatch { .. } => {
-                Self::DocumentChanged(format!("{told}: read it again, and decide again"))
+                Self::DocumentChanged(format!("{told}: read it again and repeat the change"))
             }
             ConfigError::Corrupt(_) => Self::Internal(told),
             ConfigError::AuditLog(_) | ConfigError::Unavailable(_) => Self::NoDatabase(told),

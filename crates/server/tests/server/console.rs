@@ -3,6 +3,7 @@
 
 mod api;
 mod browser;
+mod relay;
 mod session;
 
 use hyper::Request;

@@ -6,7 +6,6 @@ use axum::{Extension, Json, extract::State, http::StatusCode};
 use headgate_quota::Author;
 use headgate_service_config::{
     ConfigError, ConfigUpdate, Invalid, ServiceConfig, ServiceConfigRepository, ServiceState,
-    validate,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,6 +20,7 @@ use super::{
     },
     ADMIN,
 };
+use crate::documents;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -66,7 +66,7 @@ pub(super) async fn put(
     body: JsonBody<Put>,
 ) -> Result<Json<Value>, ApiError> {
     let Put { config_json: config, expected_version } = body.value;
-    validate(&service, &config).map_err(invalid)?;
+    documents::kinds().validate(&service, &config).map_err(invalid)?;
     let node = &http.node;
     let author = Author { actor: ADMIN.to_owned(), request_id: id.id, at: node.clock.now() };
     let update = ConfigUpdate { service, config, expected_version };
@@ -80,7 +80,7 @@ pub(super) async fn put(
 fn invalid(invalid: Invalid) -> ApiError {
     let message = invalid.to_string();
     match invalid {
-        Invalid::Service => ApiError::NOT_FOUND,
+        Invalid::Service { .. } => ApiError::NOT_FOUND,
         Invalid::Secrets(pointers) => ApiError::invalid("SECRET_CONFIG_FORBIDDEN", message)
             .details(json!({"paths": pointers})),
         Invalid::Fields(problems) => {
@@ -98,8 +98,8 @@ pub(super) fn refused(error: ConfigError) -> ApiError {
                 .details(details)
         }
         ConfigError::AuditLog(cause) => {
-            tracing::error!(%cause, "The audit log does not take a change");
-            let message = "the change could not be written down, and was not made";
+            tracing::error!(%cause, "failed to write to the audit log");
+            let message = "the change could not be written to the audit log, and was not made";
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "AUDIT_LOG_ERROR", message)
         }
         error @ (ConfigError::Corrupt(_) | ConfigError::Unavailable(_)) => {

@@ -8,13 +8,14 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
-use headgate_service_config::{Active, BootstrapDocument};
+use headgate_service_config::Active;
 use serde_json::{Value, json};
 
 use super::{
     super::{Http, body::PathPart, error::ApiError},
     caller,
 };
+use crate::documents::BootstrapDocument;
 
 /// `GET /v1/bootstrap/nodes`: this node, and those that it knows.
 pub(super) async fn nodes(

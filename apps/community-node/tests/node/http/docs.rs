@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use headgate_service_config::validate;
+use headgate_community_node::documents::kinds;
 
 use super::harness::Server;
 
@@ -44,7 +44,7 @@ fn the_documents_in_the_guide_are_documents() {
                 Some((service, config.get(service)?.clone()))
             })
             .expect("a service");
-        assert_eq!(validate(service, &config), Ok(()), "{document}");
+        assert_eq!(kinds().validate(service, &config), Ok(()), "{document}");
         documents += 1;
     }
     assert_eq!(documents, 3);

@@ -193,7 +193,7 @@ async fn a_database_without_quotas_gets_them(home: &Home) {
         console.run(&format!("DROP TABLE quota_{table}")).await;
     }
     // What came later is not there either.
-    let later = ["service_configs", "audit_logs", "service_states", "denylist"];
+    let later = ["service_configs", "audit_logs", "service_states", "denylist", "service_kinds"];
     for table in later.iter().chain(&["rate_limit_rule_changes", "quota_policy_deletions"]) {
         console.run(&format!("DROP TABLE {table}")).await;
     }

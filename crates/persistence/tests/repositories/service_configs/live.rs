@@ -4,14 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use headgate::SystemClock;
 use headgate_persistence::{Database, DatabaseConfig};
-use headgate_service_config::{
-    Doubt, RelayDocument, Reloader, ServiceConfigRepository, Source, Watcher,
-};
+use headgate_service_config::{LoadError, Reloader, ServiceConfigRepository, Source, Watcher};
 use headgate_testkit::{Postgres, require};
 use sqlx::postgres::PgListener;
 use tokio::{task::JoinHandle, time::timeout};
 
-use super::{events, put};
+use super::{events, put, relay::RelayDocument};
 use crate::support::{Home, PATIENCE, run};
 
 /// So long that nobody waits for it.
@@ -27,12 +25,12 @@ impl Running {
         let relay = Watcher::new();
         let repository = Arc::new(database.service_configs());
         let clock = Arc::new(SystemClock::new());
-        let reloader = Reloader::new(repository, clock, "test").every(every).keep(&relay);
+        let reloader = Reloader::new(repository, clock, "test").every(every).watch(&relay);
         Self { relay, task: tokio::spawn(reloader.run()) }
     }
 
     fn limit(&self) -> u64 {
-        self.relay.with(|relay| relay.rate_limit.ws.events_per_minute)
+        self.relay.with(|relay| relay.events_per_minute)
     }
 
     /// Waits until the document in force is as `expected`.
@@ -60,7 +58,7 @@ fn a_change_is_heard_within_two_seconds_though_polls_are_rare() {
     run(async {
         let database = home.migrated().await;
         let running = Running::start(&database, Duration::from_secs(30));
-        let missing = Source::SafeDefaults { problem: Doubt::Missing };
+        let missing = Source::SafeDefaults { problem: LoadError::Missing };
         running.until(PATIENCE, |running| running.relay.source() == missing).await;
         // The listener must be there before anything is told.
         put(&database.service_configs(), events(10), None).await.unwrap();
@@ -107,12 +105,12 @@ fn what_nobody_told_is_found_by_polling() {
             running.until(PATIENCE, |running| running.limit() == 77).await;
 
             console
-                .run("UPDATE service_configs SET version = 3, config_json = '{\"auth\": 1}'")
+                .run("UPDATE service_configs SET version = 3, config_json = '{\"rate_limit\": 1}'")
                 .await;
             let broken = |running: &Running| {
                 matches!(
                     running.relay.source(),
-                    Source::LastGood { version: 2, problem: Doubt::Broken { version: 3, .. } }
+                    Source::LastGood { version: 2, problem: LoadError::Invalid { version: 3, .. } }
                 )
             };
             running.until(PATIENCE, broken).await;
@@ -144,6 +142,7 @@ fn who_runs_on_what_is_told() {
         let states = timeout(PATIENCE, told).await.unwrap();
         assert_eq!(states.len(), 1);
         assert_eq!((&*states[0].service, &*states[0].instance), ("relay", "test"));
+        assert!(documents.kinds().await.unwrap().get("relay").is_some());
         assert_eq!(states[0].source, "document");
     });
 }
@@ -160,11 +159,13 @@ fn without_the_database_it_starts_on_safe_defaults_and_goes_on_with_the_last_goo
 
         let running = Running::start(&database, Duration::from_millis(200));
         let unread = |running: &Running| match running.relay.source() {
-            Source::SafeDefaults { problem: Doubt::Unreadable(why) } => why.contains("unavailable"),
+            Source::SafeDefaults { problem: LoadError::Unreadable(why) } => {
+                why.contains("unavailable")
+            }
             _ => false,
         };
         running.until(PATIENCE, unread).await;
-        assert!(running.limit() < RelayDocument::default().rate_limit.ws.events_per_minute);
+        assert_eq!(running.limit(), 30);
 
         server.start_again();
         running.until(PATIENCE, |running| running.limit() == 10).await;
@@ -172,7 +173,7 @@ fn without_the_database_it_starts_on_safe_defaults_and_goes_on_with_the_last_goo
         let kept = |running: &Running| {
             matches!(
                 running.relay.source(),
-                Source::LastGood { version: 1, problem: Doubt::Unreadable(_) }
+                Source::LastGood { version: 1, problem: LoadError::Unreadable(_) }
             )
         };
         running.until(PATIENCE, kept).await;

@@ -227,6 +227,8 @@ export const words = {
   "services.version": "バージョン {version}",
   "services.defaults": "既定値",
   "services.no_document": "文書はまだありません。",
+  "services.no_services": "登録されたサービスはまだありません。サービスは起動時に登録されます。",
+  "services.unregistered": "このサービスは設定項目を登録していないため、ここでは項目を検証しません。使用できない文書の場合、サービスは最後に有効だった文書を使い続けます。",
   "services.none": "インスタンスなし",
   "services.all": "{all} インスタンスすべて最新",
   "services.late": "{all} のうち {late} が別バージョン",

@@ -1,4 +1,4 @@
-// One service's document: edited as JSON, with what would change and what is wrong with it.
+// A service's document: edited as JSON, with a preview of the changes and what is invalid.
 
 import { get, put } from "./api.js";
 import { changed, comparison } from "./diff.js";
@@ -34,7 +34,8 @@ function edit(content, path, seen, can) {
   const input = h("textarea", { rows: 18, spellcheck: "false", class: "code", value: written(seen.config), disabled: !can("write_services") });
   const [problem, changes, version] = [h("div", { role: "alert" }), h("div", { class: "changes" }), h("p", { class: "hint" })];
   const save = h("button", { class: "primary", type: "submit" }, t("save"));
-  const form = h("form", { class: "editor", novalidate: true }, version, field("config", t("services.document"), input, t("services.document_hint")), changes, problem,
+  const unchecked = seen.registered ? null : notice(t("services.unregistered"), "info");
+  const form = h("form", { class: "editor", novalidate: true }, version, unchecked, field("config", t("services.document"), input, t("services.document_hint")), changes, problem,
     h("div", { class: "actions" }, can("write_services") ? save : null, h("a", { class: "button", href: link(["services"]) }, t("services.back"))));
   const read = () => {
     try {

@@ -1,4 +1,4 @@
-// The services that embed the guard: what each is to run on, and what each instance runs on.
+// Services that embed the guard: their documents, and what each instance runs on.
 
 import { get, watch } from "./api.js";
 import { h } from "./dom.js";
@@ -20,7 +20,8 @@ export async function render(content, { signal, can }) {
     const text = JSON.stringify(seen);
     if (text === shown) return;
     shown = text;
-    documents.replaceChildren(...seen.services.map((it) => card(it, seen.instances, can)));
+    const cards = seen.services.map((it) => card(it, seen.instances, can));
+    documents.replaceChildren(...(cards.length ? cards : [h("p", { class: "empty" }, t("services.no_services"))]));
     instances.replaceChildren(running(seen));
   }, 3000, signal);
 }

@@ -1,4 +1,4 @@
-//! `GET /api/v1/services/{service}/changes`: who changed a document.
+//! `GET /api/v1/services/{service}/changes`: changes of a document.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::catalog::Catalog;
 use crate::{
     auth::Action,
     rest::{
@@ -22,7 +23,7 @@ use crate::{
     services::Services,
 };
 
-/// How many changes are shown.
+/// Most changes in a list.
 const MOST: u32 = 50;
 
 /// The newest changes of a document.
@@ -54,7 +55,7 @@ pub(in crate::rest) struct WireChange {
     path = "/api/v1/services/{service}/changes",
     tag = "services",
     operation_id = "list_service_changes",
-    params(("service" = String, Path, description = "The service's name")),
+    params(("service" = String, Path, description = "Name of the service")),
     security(("token" = [])),
     responses((status = 200, description = "At most 50 of them", body = WireChanges), NoSuchService, Protected, Failing),
 )]
@@ -64,7 +65,8 @@ pub(in crate::rest) async fn changes(
     Named(name): Named,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadServices).await?;
-    let target = ConfigChange::target(super::service(&name)?);
+    Catalog::load(&*services.documents).await?.find(&name)?;
+    let target = ConfigChange::target(&name);
     let filter = AuditFilter { target: Some(target), limit: Some(MOST), ..AuditFilter::default() };
     let changes = services.documents.changes(&filter).await?;
     let changes = changes.into_iter().map(WireChange::from).collect();

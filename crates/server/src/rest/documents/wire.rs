@@ -1,4 +1,4 @@
-//! Documents as they are sent and shown.
+//! JSON of documents.
 
 use headgate::Timestamp;
 use headgate_ratelimit::Input;
@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::catalog::Catalog;
 use crate::rest::{
     error::{ApiError, Detail},
     field::Field,
@@ -14,7 +15,7 @@ use crate::rest::{
     time,
 };
 
-/// What a service is to run on.
+/// A document to be stored.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = ServiceDocumentDraft)]
@@ -23,22 +24,24 @@ pub(in crate::rest) struct WirePut<'a> {
     #[serde(default)]
     #[schema(value_type = Object, required = true)]
     config: Value,
-    /// The version that it replaces, 0 for none; whatever there is unless said.
+    /// Version that it replaces, 0 for none; any if it is missing.
     #[serde(borrow, default)]
     #[schema(value_type = Option<i64>, minimum = 0)]
     expected_version: Field<'a>,
 }
 
-/// What a service is to run on, and since when.
+/// A service's document.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ServiceDocument)]
 pub(in crate::rest) struct WireDocument {
-    service: &'static str,
-    /// 0 where there is no document: the service runs on defaults.
+    service: String,
+    /// 0 if there is no document: the service runs on defaults.
     version: i64,
-    /// What it says.
+    /// The document.
     #[schema(value_type = Object)]
     config: Value,
+    /// Whether the service registered its kind of document: if not, fields are not validated here.
+    registered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = DateTime)]
     updated_at: Option<String>,
@@ -53,11 +56,11 @@ pub(in crate::rest) struct WireDocument {
 pub(in crate::rest) struct WireState {
     service: String,
     instance: String,
-    /// None where it runs on safe defaults.
+    /// Missing if it runs on safe defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     version: Option<i64>,
-    /// Where it has that from.
+    /// Source of its settings.
     source: String,
     #[serde(serialize_with = "time::serialize")]
     #[schema(value_type = String, format = DateTime)]
@@ -71,7 +74,7 @@ impl<'a> WireObject<'a> for WirePut<'a> {
 }
 
 impl WirePut<'_> {
-    /// The document and the version that it replaces.
+    /// Returns the document and the version that it replaces.
     pub(super) fn read(self) -> Result<(Value, Option<i64>), ApiError> {
         let mut wrong = Vec::new();
         if !self.config.is_object() {
@@ -92,14 +95,20 @@ impl WirePut<'_> {
 }
 
 impl WireDocument {
-    pub(super) fn new(service: &'static str, kept: Option<&ServiceConfig>) -> Self {
+    /// The document of `service`, or an empty one.
+    pub(super) fn of(service: &str, catalog: &Catalog) -> Self {
+        Self::new(service, catalog.document(service), catalog.is_registered(service))
+    }
+
+    pub(super) fn new(service: &str, stored: Option<&ServiceConfig>, registered: bool) -> Self {
         let empty = || Value::Object(serde_json::Map::new());
         Self {
-            service,
-            version: kept.map_or(0, |kept| kept.version),
-            config: kept.map_or_else(empty, |kept| kept.config.clone()),
-            updated_at: kept.map(|kept| time::text(kept.updated_at)),
-            updated_by: kept.map(|kept| kept.updated_by.clone()),
+            service: service.to_owned(),
+            version: stored.map_or(0, |stored| stored.version),
+            config: stored.map_or_else(empty, |stored| stored.config.clone()),
+            registered,
+            updated_at: stored.map(|stored| time::text(stored.updated_at)),
+            updated_by: stored.map(|stored| stored.updated_by.clone()),
         }
     }
 }

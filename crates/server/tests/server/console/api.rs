@@ -1,9 +1,12 @@
 //! What the console needs of the API, and has of its own.
 
+use headgate::Timestamp;
+use headgate_ratelimit::Author;
+use headgate_service_config::{ConfigUpdate, ServiceConfigRepository};
 use hyper::Request;
 use serde_json::{Value, json};
 
-use super::{TOKENS, ask, sign_in};
+use super::{TOKENS, ask, relay, sign_in};
 use crate::{
     events::receiver::Receiver,
     harness::{RULES, Server},
@@ -155,9 +158,13 @@ async fn the_overview_says_how_the_server_is_and_who_is_limited() {
 }
 
 #[tokio::test]
-async fn a_services_document_is_changed_only_as_it_was_seen() {
+async fn a_services_document_is_changed_only_in_the_expected_version() {
     const RELAY: &str = "/api/v1/services/relay";
-    let server = Server::start(&[("auth.tokens", TOKENS)]).await;
+    let data = tempfile::tempdir().unwrap();
+    let folder = data.path().to_str().unwrap();
+    let server =
+        Server::start_in_place(&[("server.data_dir", folder), ("auth.tokens", TOKENS)]).await;
+    relay::register(&relay::documents(data.path())).await;
     let put = async |token: &str, body: &Value| {
         server.with_token(Some(token), "PUT", RELAY, &body.to_string()).await
     };
@@ -192,6 +199,45 @@ async fn a_services_document_is_changed_only_as_it_was_seen() {
         (unknown.status.as_u16(), &unknown.json()["error"]["code"]),
         (404, &json!("SYS_SERVICE_NOT_FOUND"))
     );
+    assert!(unknown.text.contains("known services: relay"), "{}", unknown.text);
+}
+
+#[tokio::test]
+async fn a_document_of_an_unregistered_kind_is_shown_and_may_hold_any_field_but_secrets() {
+    const MAILER: &str = "/api/v1/services/mailer";
+    let data = tempfile::tempdir().unwrap();
+    let folder = data.path().to_str().unwrap();
+    let server =
+        Server::start_in_place(&[("server.data_dir", folder), ("auth.tokens", TOKENS)]).await;
+    let put = async |config: Value| {
+        let body = json!({ "config": config }).to_string();
+        server.with_token(Some("operator-token-0123456789"), "PUT", MAILER, &body).await
+    };
+    assert_eq!(put(json!({})).await.status, 404, "no program has said that there is a mailer");
+
+    let author = Author {
+        actor: "mailer".to_owned(),
+        request_id: "req-1".to_owned(),
+        at: Timestamp::default(),
+    };
+    let update = ConfigUpdate {
+        service: "mailer".to_owned(),
+        config: json!({"mails": 1}),
+        expected_version: None,
+    };
+    relay::documents(data.path()).put(&update, &author).await.unwrap();
+    let seen = server
+        .with_token(Some("auditor-token-0123456789"), "GET", "/api/v1/services", "")
+        .await
+        .json();
+    assert_eq!(seen["services"][0]["config"], json!({"mails": 1}), "{seen}");
+    assert_eq!(seen["services"][0]["registered"], false, "{seen}");
+
+    let changed = put(json!({"mails": 2, "anything": []})).await;
+    assert_eq!((changed.status.as_u16(), &changed.json()["version"]), (200, &json!(2)));
+    let refused = put(json!({"smtp": {"password": "x"}})).await;
+    assert_eq!(refused.status, 400);
+    assert_eq!(refused.json()["error"]["details"][0]["field"], "/smtp/password");
 }
 
 #[tokio::test]

@@ -8,7 +8,6 @@ use std::{
 };
 
 use headgate::{Clock, SystemClock, Timestamp};
-use headgate_persistence::{Database, DatabaseConfig};
 use headgate_service_config::{ServiceConfigRepository, ServiceState};
 use headgate_testkit::{Browser, Issuer, free_port, require};
 use tempfile::TempDir;
@@ -18,7 +17,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::TOKENS;
+use super::{TOKENS, relay};
 use crate::{events::receiver::Receiver, harness::Server};
 
 /// Longer than any story takes that is not stuck.
@@ -74,9 +73,8 @@ impl Stage {
         stage
     }
 
-    /// Has two instances of a service say what they run on, as they do by themselves.
+    /// Registers a service, and reports what two instances of it run on.
     async fn populate(&self) {
-        let target = DatabaseConfig::file(self.data.path().join("headgate.db"));
         let state = |instance: &str, version, source: &str| ServiceState {
             service: "relay".to_owned(),
             instance: instance.to_owned(),
@@ -86,7 +84,8 @@ impl Stage {
         };
         let states =
             [state("relay-one", Some(1), "document"), state("relay-two", None, "safe_defaults")];
-        let documents = Database::open(&target).service_configs();
+        let documents = relay::documents(self.data.path());
+        relay::register(&documents).await;
         documents.report(&states, Timestamp::default()).await.unwrap();
     }
 

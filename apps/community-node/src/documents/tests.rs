@@ -1,7 +1,11 @@
-use serde_json::json;
+use headgate_service_config::{Document, Invalid, LoadError, document::read, kinds::MAX_BYTES};
+use serde_json::{Value, json};
 
-use super::*;
-use crate::{AuthMode, AuthSettings, user_api::DailyQuotas};
+use super::{user_api::DailyQuotas, *};
+
+fn validate(service: &str, config: &Value) -> Result<(), Invalid> {
+    kinds().validate(service, config)
+}
 
 fn problems(service: &str, config: &Value) -> Vec<(String, String)> {
     match validate(service, config) {
@@ -13,7 +17,7 @@ fn problems(service: &str, config: &Value) -> Vec<(String, String)> {
 }
 
 #[test]
-fn an_empty_document_is_the_defaults() {
+fn an_empty_document_has_the_defaults() {
     let relay: RelayDocument = read(&json!({})).unwrap();
     assert_eq!(relay, RelayDocument::default());
     assert_eq!(relay.auth, AuthSettings::OFF);
@@ -35,7 +39,7 @@ fn an_empty_document_is_the_defaults() {
 }
 
 #[test]
-fn what_is_said_counts_and_narrower_words_count_more() {
+fn narrower_settings_override_wider_ones() {
     let relay: RelayDocument = read(&json!({
         "auth": {"mode": "required", "enforce_at": 1_700_000_000, "grace_seconds": 60},
         "rate_limit": {
@@ -64,7 +68,7 @@ fn what_is_said_counts_and_narrower_words_count_more() {
 }
 
 #[test]
-fn all_bad_fields_are_named_at_once() {
+fn all_invalid_fields_are_reported_at_once() {
     let config = json!({
         "auth": {"mode": "of", "grace_seconds": -1},
         "limits": {"max_tags": "many"},
@@ -92,7 +96,7 @@ fn all_bad_fields_are_named_at_once() {
 }
 
 #[test]
-fn a_running_service_passes_over_what_it_does_not_know_but_not_over_what_is_wrong() {
+fn a_running_service_ignores_unknown_fields_but_not_invalid_ones() {
     let newer = json!({"rate_limit": {"ws": {"events_per_minute": 9, "zaps_per_minute": 3}}});
     let relay: RelayDocument = read(&newer).unwrap();
     assert_eq!(relay.rate_limit.ws.events_per_minute, 9);
@@ -103,7 +107,7 @@ fn a_running_service_passes_over_what_it_does_not_know_but_not_over_what_is_wron
 }
 
 #[test]
-fn null_is_wrong_but_where_there_may_be_no_value() {
+fn null_is_invalid_except_in_optional_fields() {
     for (service, pointer, config) in [
         ("relay", "/auth", json!({"auth": null})),
         ("relay", "/auth/mode", json!({"auth": {"mode": null}})),
@@ -124,7 +128,7 @@ fn null_is_wrong_but_where_there_may_be_no_value() {
         let pointers: Vec<&str> = found.iter().map(|(pointer, _)| pointer.as_str()).collect();
         assert_eq!(pointers, [pointer], "{config}");
     }
-    // A document that is kept opens no door either.
+    // Nor does a stored document with null switch authentication off.
     assert!(read::<RelayDocument>(&json!({"auth": {"mode": null}})).is_err());
     assert!(read::<RelayDocument>(&json!({"auth": null})).is_err());
 
@@ -140,11 +144,11 @@ fn null_is_wrong_but_where_there_may_be_no_value() {
 }
 
 #[test]
-fn secrets_strangers_and_giants_are_refused() {
+fn secrets_unknown_services_and_oversized_documents_are_refused() {
     let secret = json!({"descriptor": {"api_key": "x"}, "auth": {"mode": "bad"}});
     let refused = validate("bootstrap", &secret);
     assert_eq!(refused, Err(Invalid::Secrets(vec!["/descriptor/api_key".to_owned()])));
-    assert_eq!(validate("trust", &json!({})), Err(Invalid::Service));
+    assert!(matches!(validate("trust", &json!({})), Err(Invalid::Service { .. })));
     let giant = json!({"descriptor": "x".repeat(MAX_BYTES)});
     assert!(matches!(validate("bootstrap", &giant), Err(Invalid::TooLarge(_))));
     for odd in [json!({"hint": ["a\0b"]}), json!({"topics": {"a\0": []}})] {
@@ -155,9 +159,10 @@ fn secrets_strangers_and_giants_are_refused() {
 
 #[test]
 fn safe_defaults_are_stricter_than_the_defaults() {
-    let (safe, usual) = (RelayDocument::safe(&Doubt::Missing), RelayDocument::default());
+    let (safe, usual) =
+        (RelayDocument::safe_defaults(&LoadError::Missing), RelayDocument::default());
     let (strict, normal) = (safe.rate_limit.ws, usual.rate_limit.ws);
-    let numbers = |ws: crate::relay::WsRates| {
+    let numbers = |ws: relay::WsRates| {
         let pairs = [ws.events(), ws.reqs(), (ws.backfill_by_ip, ws.backfill_by_pubkey)];
         let one = [ws.connections(), ws.concurrent_by_ip, ws.invalid_by_ip];
         pairs.into_iter().flat_map(|(a, b)| [a, b]).chain(one).collect::<Vec<_>>()
@@ -169,7 +174,7 @@ fn safe_defaults_are_stricter_than_the_defaults() {
     assert!(strict.per_peer() < normal.per_peer() && strict.global < normal.global);
     assert!(safe.limits.max_event_bytes < usual.limits.max_event_bytes);
 
-    let safe = UserApiDocument::safe(&Doubt::Missing).rate_limit;
+    let safe = UserApiDocument::safe_defaults(&LoadError::Missing).rate_limit;
     let usual = UserApiDocument::default().rate_limit;
     assert!(safe.enabled && safe.auth_per_minute < usual.auth_per_minute);
     assert!(safe.public_per_minute < usual.public_per_minute);
@@ -179,7 +184,7 @@ fn safe_defaults_are_stricter_than_the_defaults() {
 }
 
 #[test]
-fn there_are_penalties_where_a_document_says_so() {
+fn penalties_are_off_unless_the_document_has_them() {
     let penalty = |penalty: Value| {
         let config = json!({"rate_limit": {"penalty": penalty}});
         let relay = read::<RelayDocument>(&config).unwrap().rate_limit.penalty;
@@ -195,10 +200,10 @@ fn there_are_penalties_where_a_document_says_so() {
 }
 
 #[test]
-fn doubt_about_a_document_asks_everybody_who_they_are() {
-    assert_eq!(RelayDocument::safe(&Doubt::Missing).auth.mode, AuthMode::Off);
-    let unread = Doubt::Unreadable("away".to_owned());
-    assert_eq!(RelayDocument::safe(&unread).auth.mode, AuthMode::Required);
-    let broken = Doubt::Broken { version: 1, problems: "/auth/mode".to_owned() };
-    assert_eq!(BootstrapDocument::safe(&broken).auth.mode, AuthMode::Required);
+fn a_document_that_cannot_be_loaded_requires_authentication() {
+    assert_eq!(RelayDocument::safe_defaults(&LoadError::Missing).auth.mode, AuthMode::Off);
+    let unread = LoadError::Unreadable("away".to_owned());
+    assert_eq!(RelayDocument::safe_defaults(&unread).auth.mode, AuthMode::Required);
+    let invalid = LoadError::Invalid { version: 1, problems: "/auth/mode".to_owned() };
+    assert_eq!(BootstrapDocument::safe_defaults(&invalid).auth.mode, AuthMode::Required);
 }

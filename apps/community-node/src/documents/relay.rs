@@ -1,61 +1,56 @@
 //! The relay's document.
 
-use crate::{
-    auth::AuthSettings,
-    document::Document,
-    penalty::PenaltySettings,
-    reader::Reader,
-    source::Doubt,
-    user_api::{PER_MINUTE, enabled},
-};
+use headgate_service_config::{Document, LoadError, Reader, document};
 
-/// What the relay runs on.
+use super::{AuthSettings, PER_MINUTE, PenaltySettings, enabled};
+
+/// Settings of the relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayDocument {
-    /// Whether clients must say who they are.
+    /// Authentication of clients.
     pub auth: AuthSettings,
-    /// How large an event may be.
+    /// Size limits of events.
     pub limits: EventLimits,
-    /// How often clients and peers may do what.
+    /// Rate limits of clients and peers.
     pub rate_limit: RelayRateLimit,
-    /// The most topics that the node follows at a time.
+    /// Most topics that the node follows at a time.
     pub max_concurrent_topics: u64,
 }
 
-/// How large an event may be.
+/// Size limits of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventLimits {
-    /// The most bytes of its JSON.
+    /// Most bytes of an event's JSON.
     pub max_event_bytes: u64,
-    /// The most tags.
+    /// Most tags of an event.
     pub max_tags: u64,
 }
 
-/// How often clients and peers may do what.
+/// Rate limits of clients and peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayRateLimit {
-    /// Whether anybody is limited at all.
+    /// Whether limits are in force.
     pub enabled: bool,
-    /// Over WebSocket.
+    /// Limits of WebSocket clients.
     pub ws: WsRates,
-    /// Over gossip.
+    /// Limits of gossip peers.
     pub gossip: GossipRates,
-    /// Penalties for those who are denied again and again, if there are some.
+    /// Penalties of clients that exceed their limits again and again, if any.
     pub penalty: Option<PenaltySettings>,
 }
 
-/// What clients may do in a minute. Each kind has a budget of its own.
+/// Limits of clients per minute. Each kind of frame has a budget of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WsRates {
-    /// Events, where neither of the two below says something else.
+    /// Events; default of `event_by_ip` and `event_by_pubkey`.
     pub events_per_minute: u64,
-    /// Subscriptions, where neither of the two below says something else.
+    /// Subscriptions; default of `req_by_ip` and `req_by_pubkey`.
     pub reqs_per_minute: u64,
-    /// New connections of an address, where `conn_by_ip` does not say something else.
+    /// New connections of an address; default of `conn_by_ip`.
     pub conns_per_minute: u64,
     /// New connections of an address.
     pub conn_by_ip: Option<u64>,
-    /// Connections of an address that are open at a time.
+    /// Open connections of an address at a time.
     pub concurrent_by_ip: u64,
     /// Subscriptions of an address.
     pub req_by_ip: Option<u64>,
@@ -65,18 +60,18 @@ pub struct WsRates {
     pub event_by_ip: Option<u64>,
     /// Events of a public key.
     pub event_by_pubkey: Option<u64>,
-    /// Subscriptions of an address that ask for what is kept: they cost the database.
+    /// Subscriptions of an address that ask for stored events, which are more expensive.
     pub backfill_by_ip: u64,
-    /// Subscriptions of a public key that ask for what is kept.
+    /// Subscriptions of a public key that ask for stored events.
     pub backfill_by_pubkey: u64,
-    /// Frames of an address that make no sense, and other frames that nobody else counts.
+    /// Invalid frames of an address, and frames that no other limit counts.
     pub invalid_by_ip: u64,
 }
 
-/// What peers may send in a minute.
+/// Limits of peers per minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GossipRates {
-    /// Messages of one peer, where `iroh.by_peer` does not say something else.
+    /// Messages of one peer; default of `iroh.by_peer`.
     pub msgs_per_minute: u64,
     /// Messages of one peer.
     pub by_peer: Option<u64>,
@@ -90,10 +85,10 @@ impl Document for RelayDocument {
     const SERVICE: &'static str = "relay";
 
     fn read(reader: &mut Reader<'_>) -> Self {
-        // How long events are kept is the storage's business.
-        reader.anything("retention");
+        // Part of the document, but not enforced by the relay.
+        reader.any("retention");
         Self {
-            auth: reader.section("auth", |auth| AuthSettings::read(auth, true)),
+            auth: reader.section("auth", AuthSettings::read_ws),
             limits: reader.section("limits", |limits| EventLimits {
                 max_event_bytes: limits.number("max_event_bytes", 256..=1_048_576, 32_768),
                 max_tags: limits.number("max_tags", 1..=10_000, 200),
@@ -105,9 +100,9 @@ impl Document for RelayDocument {
         }
     }
 
-    fn safe(doubt: &Doubt) -> Self {
+    fn safe_defaults(error: &LoadError) -> Self {
         Self {
-            auth: doubt.auth(),
+            auth: AuthSettings::safe_defaults(error),
             limits: EventLimits { max_event_bytes: 16_384, max_tags: 100 },
             rate_limit: RelayRateLimit::SAFE,
             max_concurrent_topics: 25,
@@ -117,7 +112,7 @@ impl Document for RelayDocument {
 
 impl Default for RelayDocument {
     fn default() -> Self {
-        Self::read(&mut Reader::new(None, String::new()))
+        document::defaults()
     }
 }
 
@@ -178,18 +173,18 @@ impl WsRates {
         }
     }
 
-    /// New connections of an address in a minute.
+    /// New connections per minute of an address.
     pub fn connections(&self) -> u64 {
         self.conn_by_ip.unwrap_or(self.conns_per_minute)
     }
 
-    /// Subscriptions in a minute: of an address, and of a public key.
+    /// Subscriptions per minute: of an address, and of a public key.
     pub fn reqs(&self) -> (u64, u64) {
         let usual = self.reqs_per_minute;
         (self.req_by_ip.unwrap_or(usual), self.req_by_pubkey.unwrap_or(usual))
     }
 
-    /// Events in a minute: of an address, and of a public key.
+    /// Events per minute: of an address, and of a public key.
     pub fn events(&self) -> (u64, u64) {
         let usual = self.events_per_minute;
         (self.event_by_ip.unwrap_or(usual), self.event_by_pubkey.unwrap_or(usual))
@@ -199,7 +194,7 @@ impl WsRates {
 // === impl GossipRates ===
 
 impl GossipRates {
-    /// Messages of one peer in a minute.
+    /// Messages per minute of one peer.
     pub fn per_peer(&self) -> u64 {
         self.by_peer.unwrap_or(self.msgs_per_minute)
     }

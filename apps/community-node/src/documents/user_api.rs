@@ -1,54 +1,51 @@
 //! The user API's document.
 
-use std::ops::RangeInclusive;
+use headgate_service_config::{Document, LoadError, Reader, document};
 
-use crate::{document::Document, penalty::PenaltySettings, reader::Reader, source::Doubt};
+use super::{PER_MINUTE, PenaltySettings, enabled};
 
-/// What a limit in a minute can be. To close a door, stop the service behind it.
-pub(crate) const PER_MINUTE: RangeInclusive<u64> = 1..=1_000_000;
-
-/// What the user API runs on.
+/// Settings of the user API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserApiDocument {
-    /// How often clients may call.
+    /// Rate limits of clients.
     pub rate_limit: UserApiRateLimit,
-    /// How much of what a public key may use in a day.
+    /// Daily quotas of a public key.
     pub quota: DailyQuotas,
-    /// The most requests for a subscription that wait at a time.
+    /// Most pending subscription requests of a public key.
     pub max_pending_per_pubkey: u64,
 }
 
-/// How often clients may call in a minute.
+/// Rate limits of clients per minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserApiRateLimit {
-    /// Whether anybody is limited; bootstrap always is.
+    /// Whether limits are in force. Bootstrap is always limited.
     pub enabled: bool,
-    /// Signing in, by address: challenges and answers together.
+    /// Sign-in requests by address: challenges and answers together.
     pub auth_per_minute: u64,
-    /// What everybody may read, by address.
+    /// Public requests by address.
     pub public_per_minute: u64,
-    /// What needs a token, where neither of the two below says something else.
+    /// Requests with a token; default of `by_ip` and `by_pubkey`.
     pub protected_per_minute: u64,
-    /// What needs a token, by address.
+    /// Requests with a token by address.
     pub by_ip: Option<u64>,
-    /// What needs a token, by public key.
+    /// Requests with a token by public key.
     pub by_pubkey: Option<u64>,
-    /// Searches, by address and by public key: they keep a processor busy.
+    /// Searches by address and by public key, which are CPU-bound.
     pub search_per_minute: u64,
-    /// Signing in as an administrator, by address.
+    /// Admin logins by address.
     pub admin_login_per_minute: u64,
-    /// Penalties for those who are denied again and again, if there are some.
+    /// Penalties of clients that exceed their limits again and again, if any.
     pub penalty: Option<PenaltySettings>,
 }
 
-/// How much a public key may use in a day; `None` is as much as it likes.
+/// Daily quotas of a public key; `None` is unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DailyQuotas {
     /// Searches.
     pub search_requests: Option<u64>,
-    /// Looks at trends.
+    /// Requests for trends.
     pub trending_requests: Option<u64>,
-    /// Questions of trust.
+    /// Requests for trust scores.
     pub trust_requests: Option<u64>,
     /// Reports.
     pub report_submits: Option<u64>,
@@ -69,10 +66,10 @@ impl Document for UserApiDocument {
         }
     }
 
-    fn safe(_: &Doubt) -> Self {
+    fn safe_defaults(_: &LoadError) -> Self {
         Self {
             rate_limit: UserApiRateLimit::SAFE,
-            // Quotas are kept by the ledger, which is as far away as the document.
+            // The ledger that counts quotas is as unavailable as the document.
             quota: DailyQuotas::FREE,
             max_pending_per_pubkey: 1,
         }
@@ -81,7 +78,7 @@ impl Document for UserApiDocument {
 
 impl Default for UserApiDocument {
     fn default() -> Self {
-        Self::read(&mut Reader::new(None, String::new()))
+        document::defaults()
     }
 }
 
@@ -102,7 +99,7 @@ impl UserApiRateLimit {
 
     fn read(reader: &mut Reader<'_>) -> Self {
         let enabled = enabled(reader);
-        // What older documents say for both.
+        // Older documents set public and protected requests with one field.
         let usual = reader.number("per_minute", PER_MINUTE, 120);
         let (by_ip, by_pubkey) = reader.section("http", |http| {
             let by_ip = http.optional_number("by_ip", PER_MINUTE);
@@ -121,7 +118,7 @@ impl UserApiRateLimit {
         }
     }
 
-    /// What needs a token: of an address, and of a public key.
+    /// Requests with a token per minute: of an address, and of a public key.
     pub fn protected(&self) -> (u64, u64) {
         let usual = self.protected_per_minute;
         (self.by_ip.unwrap_or(usual), self.by_pubkey.unwrap_or(usual))
@@ -131,7 +128,7 @@ impl UserApiRateLimit {
 // === impl DailyQuotas ===
 
 impl DailyQuotas {
-    /// What everybody has.
+    /// Default quotas.
     pub const FREE: Self = Self {
         search_requests: Some(100),
         trending_requests: Some(100),
@@ -152,9 +149,4 @@ impl DailyQuotas {
             report_submits: per_day("report_submits_per_day", Self::FREE.report_submits),
         }
     }
-}
-
-/// Whether a section's limits are in force.
-pub(crate) fn enabled(reader: &mut Reader<'_>) -> bool {
-    reader.flag("enabled", true)
 }

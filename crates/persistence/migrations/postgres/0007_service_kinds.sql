@@ -1,0 +1,6 @@
+-- Kinds of documents that services have registered, by which other programs validate them.
+CREATE TABLE cn_admin.service_kinds (
+    service       varchar(64) PRIMARY KEY,
+    schema_json   jsonb NOT NULL,
+    registered_at timestamptz NOT NULL
+);

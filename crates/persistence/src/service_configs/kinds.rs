@@ -1,0 +1,44 @@
+//! Registered kinds of documents.
+
+use headgate::Timestamp;
+use headgate_service_config::{ConfigError, Kinds};
+
+use super::record;
+use crate::{moment::Moment, session::Session, statement::Statement};
+
+const REGISTER: &str = "
+    INSERT INTO service_kinds (service, schema_json, registered_at)
+    VALUES ($1, CAST($2 AS jsonb), $3)
+    ON CONFLICT (service) DO UPDATE
+    SET schema_json = excluded.schema_json, registered_at = excluded.registered_at";
+
+const REGISTER_ON_SQLITE: &str = "
+    INSERT INTO service_kinds (service, schema_json, registered_at)
+    VALUES ($1, $2, $3)
+    ON CONFLICT (service) DO UPDATE
+    SET schema_json = excluded.schema_json, registered_at = excluded.registered_at";
+
+const ALL: &str = "
+    SELECT service, CAST(schema_json AS TEXT) AS schema_json FROM service_kinds ORDER BY service";
+
+pub(super) async fn register(
+    mut session: Session,
+    kinds: &Kinds,
+    now: Timestamp,
+) -> Result<(), ConfigError> {
+    // In the order of their names: programs that start together do not deadlock.
+    for (service, schema) in kinds.iter() {
+        let register = Statement::either(REGISTER, REGISTER_ON_SQLITE)
+            .bind(service)
+            .bind(&*record::to_json(schema)?)
+            .bind(Moment::shown(now));
+        session.execute(register).await?;
+    }
+    Ok(session.commit().await?)
+}
+
+pub(super) async fn all(mut session: Session) -> Result<Kinds, ConfigError> {
+    let rows = session.rows(Statement::new(ALL)).await?;
+    session.commit().await?;
+    rows.iter().map(record::kind).collect()
+}
