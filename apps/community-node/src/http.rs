@@ -98,7 +98,7 @@ impl Service {
         let guard = Guard::builder(limits::of(node)?, limits::routes())
             .backend(node.guards.clone().observer(observer))
             .trusted_proxies(node.config.proxies.clone())
-            .tell_admitted(true)
+            .headers_when_admitted(true)
             .build()?;
         let (quotas, committer) = DailyQuotas::new(node).map_err(HttpError::Quotas)?;
         let tokens = Tokens::new(node.config.token_secret.as_ref()).map_err(HttpError::Random)?;

@@ -8,11 +8,11 @@ use headgate_guard::{Allowance, Backend, Class, Guard, Policy, Routes, TrustedPr
 
 type AnyError = Box<dyn Error + Send + Sync>;
 
-/// Who the request has proved to be from.
+/// Authenticated client of a request.
 #[derive(Clone)]
 struct Pubkey(String);
 
-/// What an operator may change while the service runs.
+/// The limits, which can be replaced while the service runs.
 pub(crate) fn policy(auth: u64, public: u64, protected: u64) -> Result<Policy, AnyError> {
     Ok(Policy::new([
         Class::new("auth")?.by_address(Allowance::per_minute(auth)?),
@@ -49,7 +49,7 @@ pub(crate) fn router(guard: &Guard) -> Router {
         .layer(guard.layer())
 }
 
-/// Stands for a real check of a real signature, and for the database that it asks.
+/// Placeholder for real authentication.
 async fn authenticate(mut request: Request, next: middleware::Next) -> Response {
     let pubkey = request.headers().get("x-pubkey").and_then(|value| value.to_str().ok());
     if let Some(pubkey) = pubkey.map(ToOwned::to_owned) {

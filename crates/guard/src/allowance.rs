@@ -1,12 +1,12 @@
-//! How much somebody may have, which may be nothing.
+//! Limits that may be zero.
 
 use std::time::Duration;
 
 use headgate::{Limit, LimitError};
 
-/// A [`Limit`], or nothing at all.
+/// A [`Limit`], or zero.
 ///
-/// A limit of 0 denies everybody, and tells them to wait for the whole window.
+/// A limit of 0 denies every request; `Retry-After` is the whole window.
 ///
 /// ```
 /// use headgate_guard::Allowance;
@@ -28,36 +28,36 @@ enum Kind {
 // === impl Allowance ===
 
 impl Allowance {
-    /// A bucket of `count` that refills as many every second.
+    /// A token bucket of `count` that refills in one second.
     pub fn per_second(count: u64) -> Result<Self, LimitError> {
         Self::per(count, Duration::from_secs(1))
     }
 
-    /// A bucket of `count` that refills as many every minute.
+    /// A token bucket of `count` that refills in one minute.
     pub fn per_minute(count: u64) -> Result<Self, LimitError> {
         Self::per(count, Duration::from_secs(60))
     }
 
-    /// A bucket of `count` that refills as many every hour.
+    /// A token bucket of `count` that refills in one hour.
     pub fn per_hour(count: u64) -> Result<Self, LimitError> {
         Self::per(count, Duration::from_secs(3600))
     }
 
-    /// A bucket of `count` that refills as many every `window`; nothing if `count` is 0.
+    /// A token bucket of `count` that refills in one `window`; zero if `count` is 0.
     pub fn per(count: u64, window: Duration) -> Result<Self, LimitError> {
         if count > 0 {
             return Limit::token_bucket(count, window).map(Self::from);
         }
-        // What is no window of a limit is none of a denial either.
+        // The window has to be valid for a limit, too.
         Limit::token_bucket(1, window).map(|_| Self::nothing(window))
     }
 
-    /// Nothing: everybody is denied, and told to come back after `window`.
+    /// Zero: every request is denied, with a wait of `window`.
     pub const fn nothing(window: Duration) -> Self {
         Self(Kind::Nothing { window })
     }
 
-    /// The limit, unless nothing is allowed.
+    /// The limit, unless it is zero.
     pub const fn limit(&self) -> Option<&Limit> {
         match &self.0 {
             Kind::Limit(limit) => Some(limit),
@@ -65,7 +65,7 @@ impl Allowance {
         }
     }
 
-    /// The limit, or how long those wait who get nothing.
+    /// The limit, or the wait of a limit of zero.
     pub(crate) const fn get(&self) -> Result<&Limit, Duration> {
         match &self.0 {
             Kind::Limit(limit) => Ok(limit),
@@ -73,7 +73,7 @@ impl Allowance {
         }
     }
 
-    /// Whole seconds of the window, rounded up; 0 for a calendar's.
+    /// Window in whole seconds, rounded up; 0 for a calendar window.
     pub(crate) fn window_secs(&self) -> u64 {
         let window = match &self.0 {
             Kind::Limit(limit) => limit.window().unwrap_or_default(),
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_an_allowance_and_a_window_that_cannot_be_is_none() {
+    fn zero_is_valid_and_an_invalid_window_is_not() {
         assert_eq!(Allowance::per_minute(0), Ok(Allowance::nothing(Duration::from_secs(60))));
         assert_eq!(
             Allowance::per(0, Duration::ZERO),

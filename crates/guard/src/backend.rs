@@ -1,4 +1,4 @@
-//! Where the guards count, whose time they go by, and whom they tell.
+//! Counters, clock and observer of the guards.
 
 use std::{fmt, net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -10,16 +10,16 @@ use headgate_store_memory::MemoryStore;
 
 use crate::{
     AddressKey, Denied, Ipv6Prefix, Observer, Reason,
-    judge::{Refusal, Ruling},
+    decider::{CheckResult, Rejection},
     name::{Name, NameError},
 };
 
-/// What somebody is told to wait when nobody knows better.
+/// Wait of a denial that is not by a rate.
 pub(crate) const UNKNOWN_WAIT: Duration = Duration::from_secs(1);
 
-/// Where the guards count: in this process, or in a store that several processes share.
+/// Counters of the guards: in this process, or in a store that several processes share.
 ///
-/// Cloning is cheap, and the clones count together.
+/// Cloning is cheap; clones share the counters.
 ///
 /// ```
 /// use std::{num::NonZeroU32, sync::Arc};
@@ -48,7 +48,7 @@ pub struct Backend {
 
 #[derive(Clone)]
 pub(crate) enum Counters {
-    /// Answers at once, and allocates nothing for one limit.
+    /// Answers without waiting, and without an allocation for one limit.
     Memory(Arc<MemoryStore>),
     Store(Arc<dyn Store>),
 }
@@ -66,8 +66,8 @@ impl Backend {
         Self::new(Counters::Memory(store))
     }
 
-    /// Counts in `store`, which several processes share. While it fails, a breaker leaves it alone,
-    /// and each process decides by itself with its share among `replicas`, unless
+    /// Counts in `store`, which several processes share, behind a circuit breaker. While the store
+    /// fails, each process enforces its share of the limit, one of `replicas`, unless
     /// [`fail_mode`](Self::fail_mode) says otherwise.
     pub fn shared(store: Arc<dyn Store>, replicas: NonZeroU32) -> Self {
         let breaker = Breaker::new(store, SystemClock::new());
@@ -76,8 +76,8 @@ impl Backend {
         Self::on(Arc::new(policy))
     }
 
-    /// Counts in `store` as it is. While it fails, everybody is refused, unless
-    /// [`fail_mode`](Self::fail_mode) is [`FailMode::Open`].
+    /// Counts in `store`, without a circuit breaker. While the store fails, every request is denied,
+    /// unless [`fail_mode`](Self::fail_mode) is [`FailMode::Open`].
     pub fn on(store: Arc<dyn Store>) -> Self {
         Self::new(Counters::Store(store))
     }
@@ -86,39 +86,41 @@ impl Backend {
         Self {
             counters,
             fail_mode: FailMode::Local,
-            namespace: Name::new("guard").unwrap_or_else(|_| unreachable!("it is a name")),
+            namespace: Name::new("guard").unwrap_or_else(|_| unreachable!("a valid name")),
             ipv6: Ipv6Prefix::default(),
             clock: Arc::new(SystemClock::new()),
             observer: None,
         }
     }
 
-    /// Who decides while the store cannot; [`FailMode::Local`] unless said.
+    /// What decides while the store fails. Default: [`FailMode::Local`].
     #[must_use]
     pub fn fail_mode(self, fail_mode: FailMode) -> Self {
         Self { fail_mode, ..self }
     }
 
-    /// The first word of every key in the store, `guard` unless said: services that share a store
-    /// and not their limits have different ones. So should a service on Redis whose limits get another algorithm: what
-    /// stands there under their keys until it expires is that of the one before.
+    /// First word of every key in the store. Default: `guard`.
+    ///
+    /// Services that share a store but not their limits need different namespaces. So does a service
+    /// on Redis whose limits change their algorithm: until they expire, the keys hold the state of
+    /// the previous one.
     pub fn namespace(self, namespace: &str) -> Result<Self, NameError> {
         Ok(Self { namespace: Name::new(namespace)?, ..self })
     }
 
-    /// Length of the IPv6 networks that count as one client; 64 bits unless said.
+    /// Length of the IPv6 networks that count as one client. Default: 64 bits.
     #[must_use]
     pub fn ipv6_prefix(self, ipv6: Ipv6Prefix) -> Self {
         Self { ipv6, ..self }
     }
 
-    /// The clock by which penalties run. The store has its own.
+    /// Clock for penalties. The store has its own.
     #[must_use]
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
     }
 
-    /// Who is told of rejections.
+    /// Receiver of rejections.
     #[must_use]
     pub fn observer(self, observer: Arc<dyn Observer>) -> Self {
         Self { observer: Some(observer), ..self }
@@ -145,18 +147,18 @@ impl Backend {
         format!("{}:{class}:{tag}:", self.namespace.as_str()).into()
     }
 
-    /// One check of what is asked, which no limit is too small for.
+    /// A check at cost 1, which every limit can admit.
     pub(crate) fn check<'a>(&self, key: Key<'a>, limit: &'a Limit) -> Option<Check<'a>> {
         Check::new(key, limit, Cost::ONE).ok().map(|check| check.or_else(self.fail_mode))
     }
 
-    /// What stands for the answer of a store that has none, not even from a failure policy.
-    pub(crate) fn without_answer(&self, _error: &StoreError) -> Ruling {
+    /// Decision in place of a store that failed without a failure policy.
+    pub(crate) fn store_failed(&self, _error: &StoreError) -> CheckResult {
         match self.fail_mode {
             FailMode::Open => Ok(None),
-            // Nobody is here who could decide in its place.
+            // There is no local fallback here.
             FailMode::Capped | FailMode::Closed | FailMode::Local => {
-                Err(Refusal::new(Reason::Global, UNKNOWN_WAIT))
+                Err(Rejection::new(Reason::Global, UNKNOWN_WAIT))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Why somebody has to wait, and how long.
+//! Denials.
 
 use std::{fmt, time::Duration};
 
@@ -7,26 +7,26 @@ use thiserror::Error;
 
 use crate::Surface;
 
-/// Somebody has to wait. Nothing was taken from anybody.
+/// A denied request or message. It was not counted against any limit.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("rate limited on {surface} by {reason}: retry in {retry_after:?}")]
 #[non_exhaustive]
 pub struct Denied {
-    /// Which entrance was closed.
+    /// Where it was denied.
     pub surface: Surface,
-    /// Which limit closed it.
+    /// The limit that denied it.
     pub reason: Reason,
-    /// How long until the same request is admitted, penalty included.
+    /// Time until the same request is admitted, penalty included.
     pub retry_after: Duration,
-    /// What the rate said that denied, or would have said if it had to be asked; nothing if it was no
-    /// rate.
+    /// State of the rate that denied it; `None` if it was not a rate.
     pub decision: Option<Decision>,
-    /// The window of that rate in seconds.
+    /// Window of that rate in seconds.
     pub(crate) window_secs: u64,
 }
 
-/// Which limit denied.
+/// Reason of a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Reason {
     /// The rate of an address.
     Address,
@@ -34,16 +34,20 @@ pub enum Reason {
     Subject,
     /// The rate of a peer.
     Peer,
-    /// The rate of everybody together.
+    /// The rate of all clients together.
     Global,
-    /// The number of requests or connections that one client has open.
+    /// The number of requests or connections that one client has in flight.
     InFlight,
-    /// The number of requests or connections that everybody has open.
+    /// The number of requests or connections in flight of all clients together.
     Capacity,
-    /// A penalty for having been denied before.
+    /// A penalty for earlier denials.
     Penalty,
-    /// No limit: the service does not know where the request comes from.
+    /// Not a limit: the peer address of the request is unknown.
     UnknownPeer,
+    /// The rate of a key.
+    Key,
+    /// Not a limit: the request has no key, and [`MissingKey`](crate::MissingKey) refuses it.
+    MissingKey,
 }
 
 // === impl Denied ===
@@ -60,7 +64,7 @@ impl Denied {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: &[Self] = &[
         Self::Address,
         Self::Subject,
         Self::Peer,
@@ -69,6 +73,8 @@ impl Reason {
         Self::Capacity,
         Self::Penalty,
         Self::UnknownPeer,
+        Self::Key,
+        Self::MissingKey,
     ];
 
     /// The name in metrics and logs.
@@ -82,6 +88,8 @@ impl Reason {
             Self::Capacity => "capacity",
             Self::Penalty => "penalty",
             Self::UnknownPeer => "unknown_peer",
+            Self::Key => "key",
+            Self::MissingKey => "missing_key",
         }
     }
 }

@@ -1,15 +1,16 @@
-//! Refusals that come before a request's body was read.
+//! Responses before the request body is read.
 //!
-//! Over HTTP/1, a server that answers without reading the body has to close the connection, and
-//! closing it with bytes unread resets it, which can destroy the answer on its way: proxies then say
-//! 502. So a short rest is read and dropped before the answer, which keeps the connection alive. A
-//! longer one is answered at once with `connection: close`, and read for a moment longer so that the
-//! answer arrives. HTTP/2 ends single streams and needs none of this.
+//! Over HTTP/1, a server that responds without reading the body has to close the connection. Closing
+//! it with unread bytes resets it, which can destroy the response in transit: proxies then respond
+//! with 502. So a short rest of the body is read and discarded before the response, which keeps the
+//! connection alive. With a longer rest, the response is sent at once with `connection: close`, and
+//! reading continues for a while so that the response arrives. HTTP/2 resets single streams and needs
+//! none of this.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | `unread` | [`UnreadBody`]: reads a rest within bounds |
-//! | `held` | [`HeldBody`]: a body that comes back when it is dropped unread |
+//! | `unread` | [`UnreadBody`]: reads the rest of a body within bounds |
+//! | `held` | [`HeldBody`]: a body that is returned when it is dropped unread |
 //! | `layer` | [`DrainLayer`]: both, around any service |
 
 mod held;

@@ -1,16 +1,17 @@
-//! Why a request could not be let through.
+//! Errors of direct checks.
 
 use thiserror::Error;
 
 use crate::Denied;
 
-/// Why [`Guard::check`](crate::Guard::check) did not let somebody through.
+/// Error of [`Guard::check`](crate::Guard::check).
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum GuardError {
-    /// A limit denied.
+    /// A limit denied the request.
     #[error(transparent)]
     Denied(#[from] Denied),
-    /// The program asked for a class that it did not configure.
+    /// The policy has no class of this name.
     #[error("unknown class {0:?}: the policy has no class of that name")]
     UnknownClass(String),
 }

@@ -1,4 +1,4 @@
-//! Those who are denied again and again wait longer.
+//! Penalties for clients that are denied repeatedly.
 
 use std::{
     collections::HashMap,
@@ -14,13 +14,13 @@ use std::{
 use headgate::{Clock, Timestamp};
 use thiserror::Error;
 
-/// How much longer those wait who are denied again and again.
+/// Exponential penalties for clients that are denied repeatedly.
 ///
-/// A denial opens a penalty, in which everything is denied. It lasts for the first time as long as
-/// `first`, twice as long at each further offence, at most `max`, and never ends before the limit
-/// itself would admit. What is denied during a penalty does not make it longer: whoever waits as
-/// long as they were told is admitted. Every `forgiven_after` without an offence takes one
-/// doubling back.
+/// A denial starts a penalty, during which every request of the client is denied. The first penalty
+/// lasts `first`, and each further one twice as long as the one before, up to `max`; none ends before
+/// the limit itself would admit. Requests during a penalty do not extend it: a client that waits as
+/// long as `Retry-After` says is admitted. Every `forgiven_after` without an offence undoes one
+/// doubling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Escalation {
     first: Duration,
@@ -28,10 +28,11 @@ pub struct Escalation {
     forgiven_after: Duration,
 }
 
-/// Why durations are no escalation.
+/// Invalid durations of an [`Escalation`].
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EscalationError {
-    /// A penalty that nobody notices, or that shrinks.
+    /// The first penalty is zero, or longer than the longest.
     #[error(
         "penalties must start above 0 and end at or above their start, got {first:?} to {max:?}"
     )]
@@ -41,15 +42,14 @@ pub enum EscalationError {
         /// The longest penalty.
         max: Duration,
     },
-    /// Nobody would be punished twice.
-    #[error("penalties must be remembered for longer than 0")]
+    /// Offences would be forgiven at once.
+    #[error("forgiven_after must be longer than 0")]
     Forgiven,
 }
 
-/// Who is being punished, within bounds.
+/// Penalties of offending keys, in bounded memory.
 ///
-/// Once as many are remembered as fit, nobody new is punished beyond the limit itself; nobody's
-/// penalty is forgotten for the sake of another's.
+/// When full, further offenders get no penalty beyond the limit itself; no penalty is evicted early.
 pub struct Penalties {
     clock: Arc<dyn Clock>,
     hasher: RandomState,
@@ -58,31 +58,31 @@ pub struct Penalties {
     len: AtomicUsize,
 }
 
-/// One lock's worth of offenders.
+/// Offenders behind one lock.
 #[derive(Debug, Default)]
 struct Shard {
     records: HashMap<u64, Record>,
-    /// Before this it is not worth looking for somebody to forget.
-    look_again_at: Timestamp,
+    /// Earliest time of the next eviction.
+    next_eviction: Timestamp,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Record {
-    /// How many offences are not forgiven.
+    /// Offences that are not forgiven.
     offences: u32,
-    /// When the last penalty ends.
+    /// End of the last penalty.
     until: Timestamp,
-    /// When nothing is left of it.
-    spent: Timestamp,
+    /// Time when all offences are forgiven.
+    forgiven: Timestamp,
 }
 
-/// How often all offenders may be looked at, to see who can be forgotten.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Minimum time between two evictions in a shard.
+const EVICTION_INTERVAL: Duration = Duration::from_millis(100);
 
 // === impl Escalation ===
 
 impl Escalation {
-    /// Penalties from `first` to `max`; one doubling is taken back every `forgiven_after`.
+    /// Penalties from `first` to `max`; every `forgiven_after` undoes one doubling.
     pub fn new(
         first: Duration,
         max: Duration,
@@ -97,14 +97,14 @@ impl Escalation {
         Ok(Self { first, max, forgiven_after })
     }
 
-    /// How long the penalty for this many offences is.
+    /// Length of the penalty for this many offences.
     pub fn penalty(&self, offences: u32) -> Duration {
         let doublings = offences.saturating_sub(1).min(31);
         self.first.saturating_mul(1 << doublings).min(self.max)
     }
 
-    /// As many as double anything; more would only take longer to be forgiven.
-    fn most_offences(&self) -> u32 {
+    /// Offences after which the penalty no longer grows. Counting more would only delay forgiveness.
+    fn max_offences(&self) -> u32 {
         (1..=32).find(|offences| self.penalty(*offences) == self.max).unwrap_or(32)
     }
 }
@@ -112,12 +112,12 @@ impl Escalation {
 // === impl Penalties ===
 
 impl Penalties {
-    /// How many offenders are remembered unless said.
+    /// Default number of offenders.
     pub const CAPACITY: usize = 65_536;
 
     const SHARDS: usize = 16;
 
-    /// Remembers at most `capacity` offenders, by this clock.
+    /// Keeps the penalties of at most `capacity` offenders.
     pub fn new(capacity: usize, clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
@@ -128,9 +128,9 @@ impl Penalties {
         }
     }
 
-    /// How much longer the penalty of `key` lasts.
+    /// Remaining time of the penalty of `key`.
     pub fn remaining(&self, key: impl std::hash::Hash) -> Option<Duration> {
-        // Where nobody is being punished, nobody pays for it.
+        // Costs nothing while there are no penalties.
         if self.len.load(Relaxed) == 0 {
             return None;
         }
@@ -140,7 +140,8 @@ impl Penalties {
         (left > 0).then(|| Duration::from_micros(left))
     }
 
-    /// Notes that `key` was denied and would be admitted after `retry_after`; says how long it waits now.
+    /// Records that `key` was denied and could be admitted after `retry_after`. Returns its wait,
+    /// penalty included.
     pub fn offend(
         &self,
         key: impl std::hash::Hash,
@@ -161,29 +162,29 @@ impl Penalties {
         Duration::from_micros(record.until.since(now))
     }
 
-    /// How many offenders are remembered.
+    /// Number of offenders.
     pub fn len(&self) -> usize {
         self.len.load(Relaxed)
     }
 
-    /// Whether nobody is remembered.
+    /// Whether there are no offenders.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets whoever has nothing left to forgive, if there is no room otherwise.
+    /// Whether there is room for an offender. If not, evicts those whose offences are forgiven.
     fn has_room(&self, shard: &mut Shard, now: Timestamp) -> bool {
         if shard.records.len() < self.per_shard {
             return true;
         }
-        // A flood of offenders must not have everybody looked at for each of them.
-        if now < shard.look_again_at {
+        // During a flood, not every offender may cause a scan.
+        if now < shard.next_eviction {
             return false;
         }
         let before = shard.records.len();
-        shard.records.retain(|_, record| record.spent > now);
+        shard.records.retain(|_, record| record.forgiven > now);
         self.len.fetch_sub(before - shard.records.len(), Relaxed);
-        shard.look_again_at = now + LOOK_EVERY;
+        shard.next_eviction = now + EVICTION_INTERVAL;
         shard.records.len() < self.per_shard
     }
 
@@ -208,20 +209,20 @@ impl Record {
         escalation: &Escalation,
         now: Timestamp,
     ) -> Self {
-        // Two who were denied at the same moment offended once.
+        // Concurrent denials are one offence.
         if let Some(record) = known
             && record.until > now
         {
             return Self { until: record.until.max(now + retry_after), ..record };
         }
         let offences = known.map_or(0, |record| record.left(escalation, now));
-        let offences = (offences + 1).min(escalation.most_offences());
+        let offences = (offences + 1).min(escalation.max_offences());
         let until = now + escalation.penalty(offences).max(retry_after);
-        let spent = until + escalation.forgiven_after.saturating_mul(offences);
-        Self { offences, until, spent }
+        let forgiven = until + escalation.forgiven_after.saturating_mul(offences);
+        Self { offences, until, forgiven }
     }
 
-    /// The offences that are not forgiven yet.
+    /// Offences that are not forgiven at `now`.
     fn left(&self, escalation: &Escalation, now: Timestamp) -> u32 {
         let forgiven_after = (escalation.forgiven_after.as_micros() as u64).max(1);
         let forgiven = now.since(self.until) / forgiven_after;

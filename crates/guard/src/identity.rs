@@ -1,19 +1,18 @@
-//! Who is the client of a request that may have come through proxies?
+//! The client's address behind trusted proxies.
 //!
-//! Anybody can write anything into a header. So headers are read only if the
-//! socket's peer is a proxy that the operator trusts, and then from the right: the
-//! right-most address was written by that proxy, the one before it by the proxy
-//! before it, and the first address that is no trusted proxy is the client. What
-//! stands to the left of it came from the client itself, and is never looked at.
+//! Clients can send any header, so forwarding headers are read only if the peer of the connection is
+//! a trusted proxy, and then from the right: the right-most address was added by that proxy, the one
+//! before it by the proxy before it. The first address that is not a trusted proxy is the client.
+//! Everything to the left of it was sent by the client and is ignored.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
 //! | `cidr` | [`Cidr`]: a range of addresses |
-//! | `proxies` | [`TrustedProxies`]: whose headers are believed, and the walk |
-//! | `header` | [`ForwardedBy`]: which header is walked |
-//! | `hops` | the addresses in a header, from the right, within bounds |
-//! | `address_key` | [`AddressKey`]: the text by which an address is counted |
-//! | `ipv6_prefix` | [`Ipv6Prefix`]: how much of an IPv6 address counts |
+//! | `proxies` | [`TrustedProxies`]: the proxies, and the search for the client |
+//! | `header` | [`ForwardedBy`]: the header that the proxies write |
+//! | `hops` | bounded parsing of forwarding headers |
+//! | `address_key` | [`AddressKey`]: the text that an address is counted by |
+//! | `ipv6_prefix` | [`Ipv6Prefix`]: the length of networks that count as one client |
 //!
 //! ```
 //! use headgate_guard::{AddressKey, Cidr, TrustedProxies};
@@ -23,14 +22,14 @@
 //! let ranges = ["10.0.0.0/8", "fd00::/8"].into_iter().map(str::parse::<Cidr>);
 //! let proxies: TrustedProxies = ranges.collect::<Result<_, _>>()?;
 //!
-//! // The client pretended to be 192.0.2.1; the proxy wrote down who it really was.
+//! // The client sent 192.0.2.1; the proxy added the address that it saw.
 //! let mut headers = HeaderMap::new();
 //! headers.insert("x-forwarded-for", "192.0.2.1, 2001:db8:1:2::3".parse()?);
 //!
 //! let client = proxies.client("10.0.0.7".parse()?, &headers);
 //! assert_eq!(&*AddressKey::of(client), "2001:db8:1:2::/64");
 //!
-//! // Whoever is not a trusted proxy speaks for itself alone.
+//! // Headers from any other peer are ignored.
 //! let client = proxies.client("198.51.100.7".parse()?, &headers);
 //! assert_eq!(&*AddressKey::with_prefix("ip:", client), "ip:198.51.100.7");
 //! # Ok(())

@@ -1,4 +1,4 @@
-//! How many of a client's requests or connections are open at once.
+//! Limits on concurrent requests or connections.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -12,16 +12,16 @@ use std::{
 
 use thiserror::Error;
 
-/// How many may be open at once: by one client, and by all together. 0 lets nobody in.
+/// Maximum number of concurrent requests or connections. 0 denies all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlightLimits {
-    /// By one client.
+    /// Of one client.
     pub per_key: u32,
-    /// By all together. It bounds the memory, too.
+    /// Of all clients together. Bounds the memory, too.
     pub total: u32,
 }
 
-/// Counts what is open, by client. Only clients that have something open are remembered.
+/// Counts requests or connections in flight by client. Clients without any take no memory.
 ///
 /// ```
 /// use headgate_guard::{Busy, InFlight, InFlightLimits};
@@ -40,34 +40,35 @@ pub struct InFlight {
     total: AtomicU32,
 }
 
-/// Something that is open, until this is dropped.
-#[must_use = "what is open closes when its permit is dropped"]
+/// A slot in an [`InFlight`], released on drop.
+#[must_use = "the slot is released when the permit is dropped"]
 pub struct Permit {
     counts: Arc<InFlight>,
     fingerprint: u64,
 }
 
-/// Why nothing more may be opened now.
+/// Too many requests or connections in flight.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Busy {
-    /// This client has as many open as it may.
-    #[error("too many open at once by one client: the limit is {0}")]
+    /// The client is at its limit.
+    #[error("too many requests in flight for one client: the limit is {0}")]
     PerKey(u32),
-    /// All together have as many open as they may.
-    #[error("too many open at once by all together: the limit is {0}")]
+    /// All clients together are at their limit.
+    #[error("too many requests in flight in total: the limit is {0}")]
     Total(u32),
 }
 
 // === impl InFlightLimits ===
 
 impl InFlightLimits {
-    /// At most `per_key` by one client and `total` by all.
+    /// At most `per_key` of one client and `total` of all.
     pub const fn new(per_key: u32, total: u32) -> Self {
         Self { per_key, total }
     }
 
-    /// The bound on all together, without one on each.
-    pub(crate) const fn for_all_alone(self) -> Self {
+    /// The total without a limit per client.
+    pub(crate) const fn total_only(self) -> Self {
         Self { per_key: u32::MAX, total: self.total }
     }
 }
@@ -77,7 +78,7 @@ impl InFlightLimits {
 impl InFlight {
     const SHARDS: usize = 16;
 
-    /// Counts from nothing.
+    /// An empty counter.
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             hasher: RandomState::new(),
@@ -86,7 +87,7 @@ impl InFlight {
         })
     }
 
-    /// Opens one more for `key`, if `limits` allow it.
+    /// Takes a slot for `key`, if `limits` allow it.
     pub fn acquire(
         self: &Arc<Self>,
         key: impl Hash,
@@ -108,12 +109,12 @@ impl InFlight {
         Ok(Permit { counts: Arc::clone(self), fingerprint })
     }
 
-    /// How many are open by all together.
+    /// Number of slots taken.
     pub fn total(&self) -> u32 {
         self.total.load(Relaxed)
     }
 
-    /// How many clients have something open.
+    /// Number of clients with a slot.
     pub fn clients(&self) -> usize {
         (0..Self::SHARDS as u64).map(|shard| self.shard(shard).len()).sum()
     }

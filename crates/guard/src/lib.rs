@@ -17,13 +17,13 @@
 
 pub mod allowance;
 pub mod backend;
+mod decider;
 pub mod denied;
 pub mod drain;
 mod error;
 pub mod escalation;
 pub mod identity;
 pub mod in_flight;
-mod judge;
 pub mod name;
 pub mod observer;
 pub mod peer;
@@ -48,8 +48,8 @@ pub use peer::{PeerGuard, PeerId, PeerLimits};
 pub use subject::Subject;
 pub use tower::{
     Class, Custom, Denial, Grpc, Guard, GuardBuilder, GuardLayer, GuardService, InFlightBody,
-    InFlightFuture, InFlightLayer, InFlightService, PeerAddress, Policy, PolicyError, Render,
-    RequestHead, ResponseFuture, Routes, Standard, UnknownPeers,
+    InFlightFuture, InFlightLayer, InFlightService, KeyExtractor, MissingKey, PeerAddress, Policy,
+    PolicyError, Render, RequestHead, RequestKey, ResponseFuture, Routes, Standard, UnknownPeers,
 };
 pub use websocket::{
     MessageKind, MessageLimits, WebSocketConnection, WebSocketGuard, WebSocketLimits,

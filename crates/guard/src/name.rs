@@ -1,21 +1,21 @@
-//! Words that stand in store keys, headers and metrics.
+//! Names used in store keys, headers and metrics.
 
 use thiserror::Error;
 
-/// Why a word is no name.
+/// Invalid name.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "{0:?} is no name: expected 1 to {max} bytes of a-z, 0-9, '-' and '_'",
+    "invalid name {0:?}: expected 1 to {max} bytes of a-z, 0-9, '-' and '_'",
     max = Name::MAX_BYTES
 )]
 pub struct NameError(pub String);
 
-/// A word that can stand in a store key, a header and a metric as it is.
+/// A name that needs no escaping in store keys, headers and metrics.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Name(Box<str>);
 
 impl Name {
-    /// Two of them and a tag fit before an address.
+    /// Two names and a tag fit before an address.
     pub(crate) const MAX_BYTES: usize = 16;
 
     pub(crate) fn new(word: &str) -> Result<Self, NameError> {
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_short_plain_words() {
+    fn names_are_short_and_plain() {
         for word in ["a", "user-api", "trust_2", "sixteen-bytes-ok"] {
             assert_eq!(Name::new(word).unwrap().as_str(), word);
         }

@@ -1,4 +1,4 @@
-//! Who is told of rejections.
+//! Callbacks about rejections.
 
 use std::{
     fmt,
@@ -7,31 +7,32 @@ use std::{
 
 use crate::{Denied, Reason};
 
-/// Is told what the guards reject. Nothing it is told names a client.
+/// Receives the rejections of a guard. No callback identifies a client.
 pub trait Observer: Send + Sync {
-    /// Somebody was denied in `class`: one of the program's own words, such as `auth` or `event`.
+    /// A request or message of `class` was denied.
     fn rejected(&self, class: &str, denied: &Denied);
 
-    /// A request came from nobody knows where, and was counted with all others like it.
+    /// A request had no peer address.
     fn unidentified(&self) {}
 }
 
-/// An entrance.
+/// Where a request or message arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Surface {
-    /// A request over HTTP.
+    /// An HTTP request.
     Http,
-    /// A call over gRPC.
+    /// A gRPC call.
     Grpc,
     /// The opening of a WebSocket.
     Connection,
     /// A message on a WebSocket.
     Message,
-    /// A message of a peer.
+    /// A message from a peer.
     Peer,
 }
 
-/// Counts rejections by entrance and reason.
+/// Counts rejections by surface and reason.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -61,9 +62,8 @@ pub struct Rejections {
 // === impl Surface ===
 
 impl Surface {
-    /// Every entrance.
-    pub const ALL: [Self; 5] =
-        [Self::Http, Self::Grpc, Self::Connection, Self::Message, Self::Peer];
+    /// Every surface.
+    pub const ALL: &[Self] = &[Self::Http, Self::Grpc, Self::Connection, Self::Message, Self::Peer];
 
     /// The name in metrics and logs.
     pub const fn name(self) -> &'static str {
@@ -86,17 +86,17 @@ impl fmt::Display for Surface {
 // === impl Rejections ===
 
 impl Rejections {
-    /// How many were rejected at `surface` for `reason`.
+    /// Number of rejections at `surface` for `reason`.
     pub fn count(&self, surface: Surface, reason: Reason) -> u64 {
         self.counts[surface as usize][reason as usize].load(Relaxed)
     }
 
-    /// How many were rejected at `surface`.
+    /// Number of rejections at `surface`.
     pub fn at(&self, surface: Surface) -> u64 {
         Reason::ALL.iter().map(|reason| self.count(surface, *reason)).sum()
     }
 
-    /// How many requests came from nobody knows where.
+    /// Number of requests without a peer address.
     pub fn unidentified_count(&self) -> u64 {
         self.unidentified.load(Relaxed)
     }

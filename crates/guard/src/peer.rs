@@ -1,4 +1,4 @@
-//! Messages of peers: each within its own limit, and all within one.
+//! Limits on messages from peers, of each and of all together.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -8,33 +8,33 @@ use headgate::{Decision, Key, Space};
 use crate::{
     Allowance, Backend, Denied, Escalation, Reason, Surface,
     backend::UNKNOWN_WAIT,
-    judge::{Ask, Asks, Judge, Refusal},
+    decider::{Decider, LimitCheck, LimitChecks, Rejection},
 };
 
-/// What peers may send. Without an allowance there is no limit.
+/// Limits on messages from peers. Without an allowance there is no limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerLimits {
-    /// Whether anything is limited at all.
+    /// Whether limits are in force.
     pub enabled: bool,
-    /// What one peer may send.
+    /// Limit of one peer.
     pub per_peer: Option<Allowance>,
-    /// What all peers together may send.
+    /// Limit of all peers together.
     pub global: Option<Allowance>,
-    /// How much longer those wait who are denied again and again. It is the peer who is
-    /// punished, never everybody.
+    /// Penalties for peers that are denied repeatedly. The limit of all peers penalises none.
     pub escalation: Option<Escalation>,
 }
 
-/// Who delivers a message.
+/// Sender of a message.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub enum PeerId<'a> {
-    /// A node, by the id that it has proved to have.
+    /// A node with an authenticated id.
     Node(&'a str),
     /// A node without an id, by its address.
     Address(IpAddr),
 }
 
-/// Decides on messages of peers. Whoever is denied is not answered: drop the message.
+/// Limits messages from peers. Drop a denied message without a response.
 ///
 /// ```
 /// use headgate_guard::{Allowance, Backend, PeerGuard, PeerId, PeerLimits};
@@ -55,7 +55,7 @@ pub struct PeerGuard(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    judge: Judge,
+    decider: Decider,
     limits: ArcSwap<PeerLimits>,
     node: Box<str>,
     address: Box<str>,
@@ -65,13 +65,13 @@ struct Inner {
 /// The class in keys and for observers.
 const CLASS: &str = "peer";
 
-/// All peers together have one subject.
+/// Key of all peers together.
 const ALL: &str = "all";
 
 // === impl PeerLimits ===
 
 impl PeerLimits {
-    /// So much for one peer, and so much for all.
+    /// Limits of one peer and of all peers together.
     pub fn new(per_peer: impl Into<Allowance>, global: impl Into<Allowance>) -> Self {
         Self {
             enabled: true,
@@ -85,13 +85,13 @@ impl PeerLimits {
 // === impl PeerGuard ===
 
 impl PeerGuard {
-    /// Guards with `limits`, counting in `backend`.
+    /// A guard with `limits` that counts in `backend`.
     pub fn new(limits: PeerLimits, backend: Backend) -> Self {
         Self(Arc::new(Inner {
             node: backend.prefix(CLASS, "id"),
             address: backend.prefix(CLASS, "ip"),
             global: backend.prefix(CLASS, "sum"),
-            judge: Judge::new(backend),
+            decider: Decider::new(backend),
             limits: ArcSwap::from_pointee(limits),
         }))
     }
@@ -101,12 +101,12 @@ impl PeerGuard {
         self.0.limits.load_full()
     }
 
-    /// Puts other limits in force. What was counted stays counted.
+    /// Replaces the limits. Counters are kept.
     pub fn replace(&self, limits: PeerLimits) {
         self.0.limits.store(Arc::new(limits));
     }
 
-    /// Takes one message of `peer`, within its own limit and that of all, or nothing.
+    /// Counts one message of `peer`, against its own limit and that of all peers or against neither.
     pub async fn admit(&self, peer: PeerId<'_>) -> Result<Option<Decision>, Denied> {
         let limits = self.limits();
         if !limits.enabled {
@@ -118,31 +118,31 @@ impl PeerGuard {
         let key = match peer {
             PeerId::Node(id) => Key::new(id).map(|key| key.within(&node)),
             PeerId::Address(ip) => {
-                address = inner.judge.backend().address_key(&inner.address, ip);
+                address = inner.decider.backend().address_key(&inner.address, ip);
                 Key::new(&address)
             }
         };
         let Ok(key) = key else {
-            return Err(inner.denied(Refusal::new(Reason::Peer, UNKNOWN_WAIT)));
+            return Err(inner.denied(Rejection::new(Reason::Peer, UNKNOWN_WAIT)));
         };
-        let mut asks = Asks::new();
+        let mut checks = LimitChecks::new();
         let own = limits.per_peer.as_ref();
-        asks.extend(own.map(|allowance| Ask { key, allowance, reason: Reason::Peer }));
+        checks.extend(own.map(|allowance| LimitCheck { key, allowance, reason: Reason::Peer }));
         if let (Some(allowance), Ok(all)) = (&limits.global, Key::new(ALL)) {
-            asks.push(Ask { key: all.within(&global), allowance, reason: Reason::Global });
+            checks.push(LimitCheck { key: all.within(&global), allowance, reason: Reason::Global });
         }
-        let ruling = inner.judge.decide(&asks, limits.escalation.as_ref()).await;
-        ruling.map_err(|refusal| inner.denied(refusal))
+        let result = inner.decider.decide(&checks, limits.escalation.as_ref()).await;
+        result.map_err(|rejection| inner.denied(rejection))
     }
 }
 
 impl Inner {
-    fn denied(&self, refusal: Refusal) -> Denied {
-        self.judge.backend().rejected(CLASS, refusal.at(Surface::Peer))
+    fn denied(&self, rejection: Rejection) -> Denied {
+        self.decider.backend().rejected(CLASS, rejection.at(Surface::Peer))
     }
 }
 
-/// Says nothing of who it is.
+/// Omits the id and the address.
 impl std::fmt::Debug for PeerId<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {

@@ -1,15 +1,15 @@
-//! Who somebody has proved to be.
+//! Authenticated subjects.
 
 use std::fmt;
 
 use headgate::{Key, KeyError};
 
-/// Who somebody has proved to be: a public key, a user's id. Never a bare token.
+/// Authenticated identity of a client: a public key or a user id, not a token.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Subject(Box<str>);
 
 impl Subject {
-    /// The subject of this name: at most 512 bytes, no braces, no control characters.
+    /// A subject of this name: at most 512 bytes, without braces and control characters.
     pub fn new(name: &str) -> Result<Self, KeyError> {
         Key::new(name).map(|key| Self(key.subject().into()))
     }
@@ -19,13 +19,13 @@ impl Subject {
         &self.0
     }
 
-    /// Its key, which was validated when it was made.
+    /// The key. The name was validated in `new`.
     pub(crate) fn key(&self) -> Option<Key<'_>> {
         Key::new(&self.0).ok()
     }
 }
 
-/// Says nothing of the name: it is nobody's business in a log.
+/// Omits the name, which must not reach logs.
 impl fmt::Debug for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subject").finish_non_exhaustive()

@@ -1,29 +1,32 @@
-//! The guard as middleware: HTTP and gRPC, on anything that speaks `tower`.
+//! Middleware for HTTP and gRPC services.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | `class`, `policy` | [`Class`], [`Policy`]: what is allowed, as an operator may change it |
-//! | `routes` | [`Routes`]: which request is of which class |
-//! | `peer`, `unknown_peer` | [`PeerAddress`]: where the connection comes from, and [`UnknownPeers`] |
-//! | `guard`, `builder` | [`Guard`]: the policy in force, and decisions under it |
-//! | `rules` | a policy that is compiled for deciding |
+//! | `class`, `policy` | [`Class`], [`Policy`]: the limits, which can be replaced |
+//! | `routes` | [`Routes`]: assigns requests to classes |
+//! | `key_extractor` | [`KeyExtractor`]: keys other than the client's address |
+//! | `peer`, `unknown_peer` | [`PeerAddress`], [`UnknownPeers`]: the peer address of a connection |
+//! | `guard`, `builder` | [`Guard`]: the policy in force, and its layers |
+//! | `shared`, `compiled` | decisions under a compiled policy |
 //! | `layer`, `service`, `future` | [`GuardLayer`]: the middleware |
-//! | `denial`, `headers` | [`Denial`]: what those are told who have to wait |
-//! | `in_flight` | [`InFlightLayer`]: how many requests a client has open |
+//! | `denial`, `headers` | [`Denial`]: responses to denied requests |
+//! | `in_flight` | [`InFlightLayer`]: limits on requests in flight |
 
 mod builder;
 mod class;
+mod compiled;
 mod denial;
 mod future;
 mod guard;
 mod headers;
 mod in_flight;
+mod key_extractor;
 mod layer;
 mod peer;
 mod policy;
 mod routes;
-mod rules;
 mod service;
+mod shared;
 mod unknown_peer;
 
 pub use self::{
@@ -33,6 +36,7 @@ pub use self::{
     future::ResponseFuture,
     guard::Guard,
     in_flight::{InFlightBody, InFlightFuture, InFlightLayer, InFlightService},
+    key_extractor::{KeyExtractor, MissingKey, RequestKey},
     layer::GuardLayer,
     peer::PeerAddress,
     policy::{Policy, PolicyError},

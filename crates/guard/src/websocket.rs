@@ -1,9 +1,9 @@
-//! WebSocket connections: how often and how many are opened, and what is sent on them.
+//! Limits on WebSocket connections and their messages.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | `limits` | [`WebSocketLimits`], [`MessageKind`]: what is allowed |
-//! | `connection` | [`WebSocketConnection`]: one that is open, and its messages |
+//! | `limits` | [`WebSocketLimits`], [`MessageKind`] |
+//! | `connection` | [`WebSocketConnection`]: an open connection |
 
 mod connection;
 mod limits;
@@ -20,10 +20,10 @@ pub use self::{
 use crate::{
     Backend, Denied, InFlight, Reason, Surface,
     backend::UNKNOWN_WAIT,
-    judge::{Ask, Judge, Refusal},
+    decider::{Decider, LimitCheck, Rejection},
 };
 
-/// Decides on WebSocket connections, whatever serves them.
+/// Limits WebSocket connections and messages. Independent of the server.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -37,11 +37,11 @@ use crate::{
 ///     .message_by_subject(MessageKind::Event, Allowance::per_minute(60)?);
 /// let guard = WebSocketGuard::new(limits, Backend::memory());
 ///
-/// // At the upgrade: a denial is a 429.
+/// // At the upgrade: respond to a denial with 429.
 /// let mut connection = guard.connect("198.51.100.7".parse()?).await?;
-/// // For each message, before it is parsed further than to see what it is.
+/// // For each message, as soon as its kind is known.
 /// connection.message(MessageKind::Event).await?;
-/// // From now on by this subject, too.
+/// // From now on, messages are counted by this subject, too.
 /// connection.authenticate(Subject::new("npub1...")?);
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
@@ -50,27 +50,27 @@ pub struct WebSocketGuard(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    judge: Judge,
+    decider: Decider,
     limits: ArcSwap<WebSocketLimits>,
     open: Arc<InFlight>,
     connections: Box<str>,
     messages: [Prefixes; MessageKind::ALL.len()],
 }
 
-/// What stands before the addresses and subjects of one kind of message.
+/// Key prefixes of one kind of message.
 #[derive(Debug)]
 struct Prefixes {
     address: Box<str>,
     subject: Box<str>,
 }
 
-/// The class of connections, in keys and for observers.
+/// Class of connections, in keys and for observers.
 const CONNECTION: &str = "ws-connect";
 
 // === impl WebSocketGuard ===
 
 impl WebSocketGuard {
-    /// Guards with `limits`, counting in `backend`. What is open is counted in this process.
+    /// A guard with `limits` that counts in `backend`. Open connections are counted in this process.
     pub fn new(limits: WebSocketLimits, backend: Backend) -> Self {
         let prefixes = |kind: MessageKind| Prefixes {
             address: backend.prefix(kind.class(), "ip"),
@@ -79,7 +79,7 @@ impl WebSocketGuard {
         Self(Arc::new(Inner {
             connections: backend.prefix(CONNECTION, "ip"),
             messages: MessageKind::ALL.map(prefixes),
-            judge: Judge::new(backend),
+            decider: Decider::new(backend),
             limits: ArcSwap::from_pointee(limits),
             open: InFlight::new(),
         }))
@@ -90,40 +90,40 @@ impl WebSocketGuard {
         self.0.limits.load_full()
     }
 
-    /// Puts other limits in force, for connections that are open too. What was counted stays counted.
+    /// Replaces the limits, for open connections too. Counters are kept.
     pub fn replace(&self, limits: WebSocketLimits) {
         self.0.limits.store(Arc::new(limits));
     }
 
-    /// How many connections are open.
+    /// Number of open connections.
     pub fn open(&self) -> u32 {
         self.0.open.total()
     }
 
-    /// Opens a connection of `address`, if it has neither too many nor opened too many lately.
+    /// Opens a connection from `address`, within the limits on open connections and on new ones.
     ///
-    /// It is open until the answer is dropped.
+    /// The connection is open until it is dropped.
     pub async fn connect(&self, address: IpAddr) -> Result<WebSocketConnection, Denied> {
         let inner = &*self.0;
         let limits = self.limits();
-        let key = inner.judge.backend().address_key(&inner.connections, address);
-        // The slot comes first: who gets none has not used up its rate.
+        let key = inner.decider.backend().address_key(&inner.connections, address);
+        // The slot first: a denial for lack of one does not count against the rate.
         let concurrent = limits.concurrent_in_force();
         let permit = inner.open.acquire(&*key, concurrent).map_err(|busy| {
-            let refusal = Refusal::new(busy.reason(), UNKNOWN_WAIT);
-            inner.denied(Surface::Connection, CONNECTION, refusal)
+            let rejection = Rejection::new(busy.reason(), UNKNOWN_WAIT);
+            inner.denied(Surface::Connection, CONNECTION, rejection)
         })?;
         if let (Some(allowance), Ok(key)) = (limits.connections_in_force(), Key::new(&key)) {
-            let ask = Ask { key, allowance, reason: Reason::Address };
-            let ruling = inner.judge.decide(&[ask], limits.escalation.as_ref()).await;
-            ruling.map_err(|refusal| inner.denied(Surface::Connection, CONNECTION, refusal))?;
+            let check = LimitCheck { key, allowance, reason: Reason::Address };
+            let result = inner.decider.decide(&[check], limits.escalation.as_ref()).await;
+            result.map_err(|rejection| inner.denied(Surface::Connection, CONNECTION, rejection))?;
         }
         Ok(WebSocketConnection::new(self.clone(), address, permit))
     }
 }
 
 impl Inner {
-    fn denied(&self, surface: Surface, class: &str, refusal: Refusal) -> Denied {
-        self.judge.backend().rejected(class, refusal.at(surface))
+    fn denied(&self, surface: Surface, class: &str, rejection: Rejection) -> Denied {
+        self.decider.backend().rejected(class, rejection.at(surface))
     }
 }

@@ -14,7 +14,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 #[test]
-fn answering_allocates_nothing() {
+fn finding_the_client_does_not_allocate() {
     let range: Cidr = "10.0.0.0/8".parse().unwrap();
     let peer = "10.0.0.1".parse().unwrap();
     let mut headers = HeaderMap::new();

@@ -1,6 +1,6 @@
-//! A million addresses at once: memory stays within its bound, and nobody who was there is hurt.
+//! A flood from a million addresses: memory stays bounded, and known clients are not affected.
 //!
-//! Alone in its program, because memory is counted of the whole process.
+//! A test binary of its own, because it measures the memory of the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -25,10 +25,10 @@ const CAPACITY: usize = 20_000;
 const OVERFLOW_BYTES: usize = 64 << 20;
 const FLOOD: u64 = 1_000_000;
 
-/// Newcomers who come after the flood.
+/// New clients after the flood.
 const NEWCOMERS: u64 = 1_000;
 
-/// The n-th network of 64 bits.
+/// The n-th /64 network.
 fn network(n: u64) -> IpAddr {
     Ipv6Addr::from_bits(0x2001_0db8 << 96 | u128::from(n) << 64 | u128::from(n * 7)).into()
 }
@@ -43,7 +43,7 @@ async fn survives(escalation: Option<Escalation>) {
     let store = Arc::new(store.build());
     let rejections = Arc::new(Rejections::default());
     let backend = Backend::in_memory(Arc::clone(&store)).observer(Arc::clone(&rejections) as _);
-    // By the hour, so that nothing worth mentioning flows back while the test runs.
+    // Per hour, so that hardly anything refills during the test.
     let class = Class::new("public").unwrap().by_address(Allowance::per_hour(10).unwrap());
     let mut policy = Policy::new([class]).unwrap();
     if let Some(escalation) = escalation {
@@ -64,15 +64,15 @@ async fn survives(escalation: Option<Escalation>) {
     }
     let change = region.change();
     let grown = change.bytes_allocated as i64 - change.bytes_deallocated as i64;
-    // 24 bytes a slot and room between them; 24 bytes for an offender, and room for as many; the
-    // shared buckets of the one limit.
+    // 24 bytes a slot and spare room; 24 bytes an offender and spare room; the overflow sketch of one
+    // limit.
     let bound =
         CAPACITY * 64 + escalation.map_or(0, |_| Penalties::CAPACITY * 80) + OVERFLOW_BYTES / 8;
     assert!(grown < bound as i64, "{grown} bytes more than before, at most {bound}");
     assert!(store.len() <= CAPACITY + CAPACITY / 10, "{} slots", store.len());
     assert!(store.overflowed() > FLOOD / 2, "{}", store.overflowed());
 
-    // x = 1,000,000 / (10 * 262,144) = 0.38: one in a hundred at most, and fewer since each asked once.
+    // x = 1,000,000 / (10 * 262,144) = 0.38: 1 % of new clients at most.
     let rejected = rejections.at(Surface::Http);
     let mut denied = 0;
     for n in FLOOD..FLOOD + NEWCOMERS {
@@ -87,7 +87,7 @@ async fn survives(escalation: Option<Escalation>) {
 }
 
 #[tokio::test]
-async fn a_flood_of_a_million_networks_hurts_nobody_who_was_there() {
+async fn a_flood_of_a_million_networks_does_not_affect_known_clients() {
     survives(None).await;
     let hour = Duration::from_secs(3600);
     survives(Some(Escalation::new(hour, 8 * hour, hour).unwrap())).await;

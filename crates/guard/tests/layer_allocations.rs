@@ -1,6 +1,6 @@
-//! Who is admitted by address in memory costs no allocation.
+//! A request admitted by address in memory does not allocate.
 //!
-//! Alone in its program, because the count is of the whole process.
+//! A test binary of its own, because it counts allocations of the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -49,7 +49,7 @@ fn request(peer: &str) -> Request<Empty<Bytes>> {
 }
 
 #[test]
-fn an_admitted_request_allocates_nothing() {
+fn an_admitted_request_does_not_allocate() {
     let class = |name| {
         let enough = Allowance::per_minute(1_000_000).unwrap();
         Class::new(name).unwrap().by_address(enough)
@@ -71,11 +71,11 @@ fn an_admitted_request_allocates_nothing() {
         assert!(matches!(answer, Poll::Ready(Ok(response)) if response.status() == 200));
         allocations
     };
-    // The harness may allocate beside one of them, but not beside all.
+    // The test harness may allocate during some of the calls, but not during all.
     for peer in ["192.0.2.1", "10.0.0.1", "2001:db8::1"] {
         assert_eq!((0..100).map(|_| call(peer)).min(), Some(0), "{peer}");
     }
-    // Nor once the policy was replaced.
+    // Nor after the policy was replaced.
     guard.replace(policy()).unwrap();
     assert_eq!((0..100).map(|_| call("192.0.2.1")).min(), Some(0));
 }

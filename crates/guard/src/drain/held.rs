@@ -1,4 +1,4 @@
-//! A body that comes back when it is dropped unread.
+//! A body that is returned when it is dropped unread.
 
 use std::{
     fmt,
@@ -12,13 +12,13 @@ use http_body::{Body, Frame, SizeHint};
 
 use super::{UnreadBody, unread::Terms};
 
-/// A request's body. If it is dropped before its end, its [`Held`] gets it back.
+/// A request body that, if dropped before its end, is returned to its [`Held`].
 pub struct HeldBody<B: Body + Unpin> {
     body: Option<B>,
     slot: Option<Slot<B>>,
 }
 
-/// Gets back a body that was dropped before its end.
+/// Receives a body that was dropped before its end.
 #[must_use = "a body that is dropped unread closes its connection"]
 pub struct Held<B> {
     slot: Slot<B>,
@@ -33,8 +33,8 @@ impl<B> Held<B>
 where
     B: Body<Data: Send, Error: Send> + Unpin + Send + 'static,
 {
-    /// Wraps the body of `request`. There is nothing to get back if it has none, or if its connection does not
-    /// depend on it.
+    /// Wraps the body of `request`. Returns `None` beside it if the request has no body, or if an
+    /// unread body does not affect the connection.
     pub fn hold(request: Request<B>) -> (Request<HeldBody<B>>, Option<Self>) {
         let terms = Terms::of(request.version(), request.headers());
         let terms = terms.filter(|_| !request.body().is_end_stream());
@@ -62,7 +62,7 @@ impl<B> HeldBody<B>
 where
     B: Body<Data: Send, Error: Send> + Unpin + Send + 'static,
 {
-    /// A body that nobody else drops: [`unread`](Self::unread) says what is left of it.
+    /// A body that stays with the caller: [`unread`](Self::unread) returns the rest of it.
     pub const fn owned(body: B) -> Self {
         Self { body: Some(body), slot: None }
     }

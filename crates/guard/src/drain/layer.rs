@@ -12,8 +12,8 @@ use tower_service::Service;
 
 use super::{Held, HeldBody, Persistence};
 
-/// Middleware that lets early answers arrive: refusals, not-found pages, and others that come before
-/// a request's body was read. It stands outermost.
+/// Middleware for responses that are sent before the request body is read, such as denials and
+/// not-found pages. Use it as the outermost layer.
 ///
 /// ```
 /// use axum::{Router, routing::post};
@@ -25,19 +25,19 @@ use super::{Held, HeldBody, Persistence};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DrainLayer;
 
-/// A service whose early answers arrive.
+/// A service whose unread request bodies are drained.
 #[derive(Clone, Debug)]
 pub struct DrainService<S> {
     inner: S,
 }
 
 pin_project! {
-    /// The answer of a [`DrainService`].
+    /// Response future of a [`DrainService`].
     pub struct DrainFuture<F, A, B> {
         #[pin]
         inner: F,
         held: Option<Held<A>>,
-        answer: Option<Response<B>>,
+        response: Option<Response<B>>,
         draining: Option<Pin<Box<dyn Future<Output = Persistence> + Send>>>,
     }
 }
@@ -65,7 +65,7 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let (request, held) = Held::hold(request);
-        DrainFuture { inner: self.inner.call(request), held, answer: None, draining: None }
+        DrainFuture { inner: self.inner.call(request), held, response: None, draining: None }
     }
 }
 
@@ -78,23 +78,23 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        if this.answer.is_none() {
-            let answer = ready!(this.inner.poll(context))?;
+        if this.response.is_none() {
+            let response = ready!(this.inner.poll(context))?;
             let Some(unread) = this.held.take().and_then(Held::unread) else {
-                return Poll::Ready(Ok(answer));
+                return Poll::Ready(Ok(response));
             };
-            *this.answer = Some(answer);
+            *this.response = Some(response);
             *this.draining = Some(Box::pin(unread.drain()));
         }
         if let Some(draining) = this.draining {
             let persistence = ready!(draining.as_mut().poll(context));
-            if let Some(answer) = this.answer {
-                persistence.write(answer.headers_mut());
+            if let Some(response) = this.response {
+                persistence.write(response.headers_mut());
             }
             *this.draining = None;
         }
-        match this.answer.take() {
-            Some(answer) => Poll::Ready(Ok(answer)),
+        match this.response.take() {
+            Some(response) => Poll::Ready(Ok(response)),
             None => Poll::Pending,
         }
     }

@@ -1,4 +1,4 @@
-//! Reads the rest of a body within bounds.
+//! Bounded reading of the rest of a body.
 
 use std::{
     fmt,
@@ -17,49 +17,49 @@ use http::{
 use http_body::Body;
 use tokio::{runtime::Handle, time};
 
-/// The body of a request that is answered without it.
+/// Request body that the response does not need.
 #[must_use = "a body that is dropped unread closes its connection"]
 pub struct UnreadBody<B> {
     body: Pin<Box<B>>,
     terms: Terms,
 }
 
-/// What the head of a request says about its body, on a connection that depends on it.
+/// Properties of a request whose unread body affects the connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
-    /// The client sends the body only when it is told to.
+    /// The client sends the body only after `100 Continue`.
     waits_for_continue: bool,
 }
 
-/// Whether a connection can be used for another request.
+/// Whether a connection can be reused for another request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "an answer on a connection that closes has to say so"]
+#[must_use = "a response on a connection that closes has to say so"]
 pub enum Persistence {
     /// The body was read to its end.
     KeepAlive,
-    /// The server closes the connection after the answer.
+    /// The server closes the connection after the response.
     Close,
 }
 
-/// Bounds on what is read after it was clear that nobody needs it.
+/// Bounds on reading a body that is discarded.
 #[derive(Clone, Copy)]
 struct Bounds {
     bytes: u64,
     time: Duration,
 }
 
-/// Before the answer.
+/// Before the response.
 const BEFORE: Bounds = Bounds { bytes: 256 << 10, time: Duration::from_secs(2) };
 
-/// After the answer, while the connection closes.
+/// After the response, while the connection closes.
 const LINGER: Bounds = Bounds { bytes: 1 << 20, time: Duration::from_secs(5) };
 
-/// Connections that linger at a time, in the whole process.
+/// Maximum number of lingering connections in the process.
 const MAX_LINGERING: usize = 1_024;
 
 static LINGERING: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts one connection that lingers, until it is dropped.
+/// Counts one lingering connection until it is dropped.
 struct Lingering;
 
 // === impl UnreadBody ===
@@ -68,8 +68,8 @@ impl<B> UnreadBody<B>
 where
     B: Body<Data: Send, Error: Send> + Send + 'static,
 {
-    /// The body of a request with this version and these headers, if some of it may be left to read
-    /// on a connection of its own.
+    /// The body of a request with this version and these headers; `None` if it has ended or if an
+    /// unread body does not affect the connection.
     pub fn new(version: Version, headers: &HeaderMap, body: B) -> Option<Self> {
         let terms = Terms::of(version, headers).filter(|_| !body.is_end_stream())?;
         Some(Self::on(terms, body))
@@ -79,12 +79,12 @@ where
         Self { body: Box::pin(body), terms }
     }
 
-    /// Reads the rest: up to 256 KiB in up to 2 seconds. What is longer than that is read by a task in
-    /// the background, up to 1 MiB in up to 5 seconds, so that the answer can go out at once.
+    /// Reads the rest of the body: up to 256 KiB within 2 seconds. A longer rest is read in a
+    /// background task, up to 1 MiB within 5 seconds, so that the response can be sent at once.
     ///
-    /// Needs a tokio runtime with its timer; without a runtime it reads nothing.
+    /// Needs a tokio runtime with a timer; without a runtime it reads nothing.
     pub async fn drain(mut self) -> Persistence {
-        // Reading would invite the client to send what it has not sent yet.
+        // Reading would send `100 Continue` and invite the client to send the body.
         if self.terms.waits_for_continue || Handle::try_current().is_err() {
             return Persistence::Close;
         }
@@ -102,7 +102,7 @@ where
     }
 }
 
-/// Reads `body` within `bounds`; whether it ended.
+/// Reads `body` within `bounds`. Returns whether it ended.
 async fn read<B: Body>(mut body: Pin<&mut B>, bounds: Bounds) -> bool {
     let mut left = bounds.bytes;
     let reading = poll_fn(|context| {
@@ -110,7 +110,7 @@ async fn read<B: Body>(mut body: Pin<&mut B>, bounds: Bounds) -> bool {
             let Some(frame) = ready!(body.as_mut().poll_frame(context)) else {
                 return Poll::Ready(true);
             };
-            // A connection that broke needs no answer.
+            // The connection is broken.
             let Ok(frame) = frame else {
                 return Poll::Ready(false);
             };
@@ -133,7 +133,7 @@ impl<B> fmt::Debug for UnreadBody<B> {
 // === impl Terms ===
 
 impl Terms {
-    /// Nothing on HTTP/2, where a body can be left without closing the connection.
+    /// `None` on HTTP/2, where a stream ends without closing the connection.
     pub(super) fn of(version: Version, headers: &HeaderMap) -> Option<Self> {
         let expect = headers.get(EXPECT);
         let waits_for_continue =
@@ -145,7 +145,7 @@ impl Terms {
 // === impl Persistence ===
 
 impl Persistence {
-    /// Says in an answer's headers that the connection closes, if it does.
+    /// Adds `connection: close` to the headers of a response, if the connection closes.
     pub fn write(self, headers: &mut HeaderMap) {
         if self == Self::Close {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));

@@ -1,4 +1,4 @@
-//! The text by which an address is counted.
+//! The text that an address is counted by.
 
 use std::{
     fmt,
@@ -9,11 +9,11 @@ use std::{
 
 use super::Ipv6Prefix;
 
-/// The text by which an address is counted.
+/// The text that an address is counted by.
 ///
-/// IPv4 counts by the address. IPv6 counts by the network of 64 bits, or of as many as an
-/// [`Ipv6Prefix`] says, because whoever has one address there has all of them. An IPv4 address in IPv6 clothes is an IPv4
-/// address. The text is kept in place: making it allocates nothing.
+/// IPv4 is counted by address. IPv6 is counted by network, of 64 bits or as an [`Ipv6Prefix`] says,
+/// because a client can use any address of its network. An IPv4-mapped IPv6 address is an IPv4
+/// address. The text is stored inline, without an allocation.
 ///
 /// ```
 /// use headgate_guard::AddressKey;
@@ -40,7 +40,7 @@ impl AddressKey {
     /// The longest prefix, in bytes.
     pub const MAX_PREFIX_BYTES: usize = 39;
 
-    // Beside the prefix the longest network, `1111:2222:3333:4444::/64`.
+    // The prefix, and the longest network: `1111:2222:3333:4444::/64`.
     const MAX_BYTES: usize = Self::MAX_PREFIX_BYTES + 24;
 
     /// The key of `address`.
@@ -48,7 +48,7 @@ impl AddressKey {
         Self::with_prefix("", address)
     }
 
-    /// The key of `address` after a word of the program's own, such as `ip:`.
+    /// The key of `address` with a prefix, such as `ip:`.
     ///
     /// # Panics
     ///
@@ -58,7 +58,7 @@ impl AddressKey {
         Self::grouped(prefix, address, Ipv6Prefix::default())
     }
 
-    /// The same, with IPv6 networks of another length.
+    /// The key of `address` with a prefix, by IPv6 networks of another length.
     ///
     /// # Panics
     ///
@@ -67,7 +67,7 @@ impl AddressKey {
     pub fn grouped(prefix: &str, address: IpAddr, ipv6: Ipv6Prefix) -> Self {
         assert!(
             prefix.len() <= Self::MAX_PREFIX_BYTES,
-            "a key's prefix must be at most {} bytes, got {}",
+            "key prefix must be at most {} bytes, got {}",
             Self::MAX_PREFIX_BYTES,
             prefix.len()
         );
@@ -80,7 +80,7 @@ impl AddressKey {
         key
     }
 
-    // Written by hand: the formatter takes longer than the decision that the key is for.
+    // Formatted by hand: `fmt` takes longer than the decision itself.
 
     fn push_v4(&mut self, address: Ipv4Addr) {
         for (i, octet) in address.octets().into_iter().enumerate() {
@@ -97,8 +97,8 @@ impl AddressKey {
         }
     }
 
-    /// The network of at most 64 bits. Its last four groups are zeros, and so the run of zeros that
-    /// is written `::` always is the one that reaches to the end.
+    /// The network of at most 64 bits. Its last four groups are zero, so the run of zeros that is
+    /// abbreviated to `::` is always the last one.
     fn push_network(&mut self, address: Ipv6Addr, prefix: Ipv6Prefix) {
         let network = Ipv6Addr::from_bits(u128::from(prefix.network(address)) << 64);
         let groups = &network.segments()[..4];
@@ -125,7 +125,7 @@ impl AddressKey {
 
     /// The text.
     pub fn as_str(&self) -> &str {
-        // Only whole texts were written.
+        // Only ASCII was written.
         str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
     }
 }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_as_the_standard_library_writes_it() {
+    fn keys_match_the_formatting_of_std() {
         for i in 0..=u16::MAX {
             let v4 = Ipv4Addr::from((u32::from(i) * 65_537) ^ 0x0a0b_0c0d);
             assert_eq!(AddressKey::of(v4.into()).as_str(), v4.to_string());
@@ -231,8 +231,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a key's prefix must be at most 39 bytes, got 40")]
-    fn a_longer_prefix_is_refused() {
+    #[should_panic(expected = "key prefix must be at most 39 bytes, got 40")]
+    fn a_longer_prefix_panics() {
         let prefix = "p".repeat(AddressKey::MAX_PREFIX_BYTES + 1);
         AddressKey::with_prefix(&prefix, "::1".parse().unwrap());
     }

@@ -10,10 +10,9 @@ use thiserror::Error;
 
 /// A range of addresses: a network and the length of its prefix, `10.0.0.0/8`.
 ///
-/// An address alone is a range of one. An IPv4 address in IPv6 clothes counts as
-/// IPv4, in the range and in the addresses it is asked about: `::ffff:10.0.0.0/104`
-/// is `10.0.0.0/8`. For the same reason `::/0` holds no IPv4 address; everybody is
-/// `0.0.0.0/0` and `::/0`.
+/// A single address is a range of one. IPv4-mapped IPv6 addresses count as IPv4, both in the range
+/// and in the addresses that are compared with it: `::ffff:10.0.0.0/104` is `10.0.0.0/8`. For the
+/// same reason `::/0` contains no IPv4 address; all addresses are `0.0.0.0/0` and `::/0`.
 ///
 /// ```
 /// use headgate_guard::Cidr;
@@ -33,37 +32,38 @@ use thiserror::Error;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cidr {
-    // First, so that ranges sort by where they begin.
+    // First, so that ranges sort by their first address.
     network: IpAddr,
     prefix: u8,
 }
 
-/// Why a text is no range of addresses.
+/// Invalid address range.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CidrError {
-    /// What stands before the slash is no address.
+    /// Invalid address before the slash.
     #[error("{0:?} is not an IP address: write one as 192.0.2.1 or 2001:db8::1")]
     Address(Box<str>),
-    /// What stands after the slash is no prefix length.
+    /// Invalid prefix length after the slash.
     #[error("{prefix:?} is not a prefix length: write a number from 0 to {max}")]
     Prefix {
-        /// What was written.
+        /// The text after the slash.
         prefix: Box<str>,
-        /// The longest prefix of such an address.
+        /// Longest prefix of this address family.
         max: u8,
     },
-    /// The address goes on after the prefix, so that it is not clear what is meant.
+    /// The address has bits set after the prefix.
     #[error(
         "{address}/{prefix} names an address within a range: \
          write {meant} for the range, {one} for the address",
         one = Cidr::from(*address)
     )]
     HostBits {
-        /// The address that was written.
+        /// The address.
         address: IpAddr,
-        /// The prefix length that was written.
+        /// The prefix length.
         prefix: u8,
-        /// The range that the address is in.
+        /// The range that contains the address.
         meant: Cidr,
     },
 }
@@ -81,7 +81,7 @@ impl Cidr {
         self.network
     }
 
-    /// How many leading bits the addresses of the range share.
+    /// Length of the prefix in bits.
     pub const fn prefix(&self) -> u8 {
         self.prefix
     }
@@ -118,7 +118,7 @@ impl fmt::Display for Cidr {
 
 fn within(written: IpAddr, prefix: &str) -> Result<Cidr, CidrError> {
     let max = bits(written);
-    // A number may have a sign, a prefix length may not.
+    // `parse` accepts a sign.
     let digits = prefix.bytes().all(|byte| byte.is_ascii_digit());
     let length = prefix.parse::<u8>().ok().filter(|length| digits && *length <= max);
     let Some(length) = length else {
@@ -126,7 +126,7 @@ fn within(written: IpAddr, prefix: &str) -> Result<Cidr, CidrError> {
     };
     let network = cut(written, length);
     let meant = match network.to_canonical() {
-        // A mapped network has a prefix of at least 96: what is shorter cuts the mapping off.
+        // An IPv4-mapped network has a prefix of at least 96: a shorter one clears the mapping.
         v4 @ IpAddr::V4(_) if network.is_ipv6() => Cidr { network: v4, prefix: length - 96 },
         network => Cidr { network, prefix: length },
     };
@@ -137,7 +137,7 @@ fn within(written: IpAddr, prefix: &str) -> Result<Cidr, CidrError> {
     }
 }
 
-/// The address with all bits after its prefix cleared.
+/// Clears all bits after the prefix.
 fn cut(address: IpAddr, prefix: u8) -> IpAddr {
     let prefix = u32::from(prefix);
     match address {
@@ -159,7 +159,7 @@ const fn bits(address: IpAddr) -> u8 {
     }
 }
 
-/// As much of a wrong text as an error repeats.
+/// The part of an invalid text that an error quotes.
 fn excerpt(text: &str) -> Box<str> {
     text.chars().take(64).collect()
 }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_written_as_it_is_read() {
+    fn ranges_are_parsed_and_displayed() {
         let cases = [
             ("10.0.0.0/8", "10.0.0.0/8"),
             ("0.0.0.0/0", "0.0.0.0/0"),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_says_what_to_write() {
+    fn errors_say_what_to_write_instead() {
         let cases = [
             ("", r#""" is not an IP address: write one as 192.0.2.1 or 2001:db8::1"#),
             ("/8", r#""" is not an IP address: write one as 192.0.2.1 or 2001:db8::1"#),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_holds_what_shares_its_prefix() {
+    fn a_range_contains_the_addresses_with_its_prefix() {
         let cases = [
             ("10.0.0.0/8", "10.255.255.255", true),
             ("10.0.0.0/8", "11.0.0.0", false),
@@ -239,7 +239,7 @@ mod tests {
             ("::/0", "::ffff:10.0.0.1", false),
             ("2001:db8::/33", "2001:db8:7fff::", true),
             ("2001:db8::/33", "2001:db8:8000::", false),
-            // The same first bits, but of another family.
+            // Equal bits, another address family.
             ("::/8", "0.0.0.0", false),
         ];
         for (range, address, expected) in cases {

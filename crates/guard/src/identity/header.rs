@@ -1,4 +1,4 @@
-//! Which header is believed.
+//! The forwarding header that is trusted.
 
 use std::str::FromStr;
 
@@ -8,39 +8,35 @@ use thiserror::Error;
 static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 static X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
-/// Which header the trusted proxies write.
+/// The header that the trusted proxies write.
 ///
-/// A proxy that writes one of these headers passes the others on as the client sent
-/// them. So only the one that it writes can be believed, and a request does not show
-/// which one that is: the operator has to say it. Naming the header is right in every
-/// deployment; the default is right where every request from a trusted proxy carries
-/// the first of these headers that the proxies write, and none before it that a
-/// client could have added.
+/// A proxy that writes one of these headers passes the others on as the client sent them, so only
+/// the one that it writes can be trusted. A request does not show which one that is: configure it.
+/// The default is correct if the proxies write `X-Forwarded-For` into every request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ForwardedBy {
     /// `X-Forwarded-For`; if that is absent `Forwarded`; if both are absent `X-Real-IP`.
     ///
-    /// `X-Forwarded-For` comes first because it is what nearly all proxies write, and
-    /// they write it into every request: then nothing that a client adds is looked at.
-    /// It is wrong for proxies that write only another header and let a client's
-    /// `X-Forwarded-For` pass.
+    /// Correct for nearly all proxies, which write `X-Forwarded-For` into every request. Wrong for
+    /// proxies that write only another header and pass on a client's `X-Forwarded-For`.
     #[default]
     FirstPresent,
-    /// `X-Forwarded-For` alone.
+    /// Only `X-Forwarded-For`.
     XForwardedFor,
-    /// `Forwarded` (RFC 7239) alone.
+    /// Only `Forwarded` (RFC 7239).
     Forwarded,
-    /// `X-Real-IP` alone: one address, which the nearest proxy sets anew.
+    /// Only `X-Real-IP`: one address, which the nearest proxy sets.
     XRealIp,
 }
 
-/// A name that is no [`ForwardedBy`]'s.
+/// Unknown name of a [`ForwardedBy`].
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("expected {}", ForwardedBy::EXPECTED)]
 pub struct ForwardedByError;
 
-/// The header that is believed, as it was sent.
-pub(super) enum Believed<'a> {
+/// The trusted header of a request.
+pub(super) enum TrustedHeader<'a> {
     XForwardedFor(http::header::GetAll<'a, HeaderValue>),
     Forwarded(http::header::GetAll<'a, HeaderValue>),
     XRealIp(http::header::GetAll<'a, HeaderValue>),
@@ -49,23 +45,23 @@ pub(super) enum Believed<'a> {
 // === impl ForwardedBy ===
 
 impl ForwardedBy {
-    /// The names that it is read from.
+    /// The names that are parsed.
     pub const EXPECTED: &str = "first_present, x_forwarded_for, forwarded or x_real_ip";
 
-    /// A header that is there without a word in it is there: otherwise a client could
-    /// choose which one is believed.
-    pub(super) fn believed(self, headers: &HeaderMap) -> Believed<'_> {
+    /// The trusted header. An empty header counts as present: otherwise a client could choose which
+    /// one is used.
+    pub(super) fn trusted(self, headers: &HeaderMap) -> TrustedHeader<'_> {
         match self {
-            Self::XForwardedFor => Believed::XForwardedFor(headers.get_all(&X_FORWARDED_FOR)),
-            Self::Forwarded => Believed::Forwarded(headers.get_all(FORWARDED)),
-            Self::XRealIp => Believed::XRealIp(headers.get_all(&X_REAL_IP)),
+            Self::XForwardedFor => TrustedHeader::XForwardedFor(headers.get_all(&X_FORWARDED_FOR)),
+            Self::Forwarded => TrustedHeader::Forwarded(headers.get_all(FORWARDED)),
+            Self::XRealIp => TrustedHeader::XRealIp(headers.get_all(&X_REAL_IP)),
             Self::FirstPresent if headers.contains_key(&X_FORWARDED_FOR) => {
-                Self::XForwardedFor.believed(headers)
+                Self::XForwardedFor.trusted(headers)
             }
             Self::FirstPresent if headers.contains_key(FORWARDED) => {
-                Self::Forwarded.believed(headers)
+                Self::Forwarded.trusted(headers)
             }
-            Self::FirstPresent => Self::XRealIp.believed(headers),
+            Self::FirstPresent => Self::XRealIp.trusted(headers),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The addresses in a header, from the right, within bounds.
+//! Bounded parsing of forwarding headers, from the right.
 //!
-//! Every iterator here ends at the first thing that is no address.
+//! Every iterator here ends at the first item that is not an address.
 
 use std::{
     iter,
@@ -10,10 +10,10 @@ use std::{
 
 use http::{HeaderValue, header::GetAll};
 
-/// The most addresses that are walked.
+/// Maximum number of addresses read.
 pub(super) const MAX_HOPS: usize = 32;
 
-/// The most header text that is read, counted from the right.
+/// Maximum length of header text read, from the right.
 const MAX_BYTES: usize = 4096;
 
 /// The addresses of `X-Forwarded-For`, right-most first.
@@ -28,7 +28,7 @@ pub(super) fn forwarded(lines: &GetAll<'_, HeaderValue>) -> impl Iterator<Item =
 
 /// The address of `X-Real-IP`.
 ///
-/// The proxy sets it anew, so that there is one; of several nobody knows which is its.
+/// The proxy replaces it, so there is one. Of several, the one from the proxy is unknown.
 pub(super) fn x_real_ip(lines: &GetAll<'_, HeaderValue>) -> Option<IpAddr> {
     let mut lines = lines.iter();
     let line = lines.next().filter(|_| lines.next().is_none())?;
@@ -37,8 +37,7 @@ pub(super) fn x_real_ip(lines: &GetAll<'_, HeaderValue>) -> Option<IpAddr> {
 
 const BLANK: [char; 2] = [' ', '\t'];
 
-/// The items of a list that is spread over several lines, right-most first, without the
-/// empty ones.
+/// The non-empty items of a list that spans several header lines, right-most first.
 fn items<'a>(
     lines: &GetAll<'a, HeaderValue>,
     comma: impl Fn(&[u8]) -> Option<usize>,
@@ -57,17 +56,17 @@ fn items<'a>(
             }
             None => line,
         };
-        // An item beyond reach ends it whole: cut off, it could read as another address.
+        // An item that exceeds the budget is dropped: cut off, it could parse as another address.
         budget = budget.checked_sub(item.len() + 1)?;
         Some(str::from_utf8(item).map_or("?", |item| item.trim_matches(BLANK)))
     });
     all.filter(|item| !item.is_empty())
 }
 
-/// Where the last `separator` stands that is not within quotes.
+/// Position of the last `separator` outside quotes.
 ///
-/// Read from the right, so that a quote that a client opened and never closed swallows
-/// only what stands to the left of it.
+/// Read from the right, so that a quote that a client opened and never closed affects only the text
+/// to the left of it.
 fn unquoted(text: &[u8], separator: u8) -> Option<usize> {
     let mut quoted = false;
     let at = text.iter().enumerate().rev().find(|&(at, &byte)| {
@@ -78,7 +77,7 @@ fn unquoted(text: &[u8], separator: u8) -> Option<usize> {
     at.map(|(at, _)| at)
 }
 
-/// What `for` says in `for=192.0.2.60;proto=http;by=203.0.113.43`, if it says it once.
+/// The value of `for` in `for=192.0.2.60;proto=http;by=203.0.113.43`, unless it is repeated.
 fn for_parameter(element: &str) -> Option<&str> {
     let mut found = None;
     let mut unread = Some(element);
@@ -121,7 +120,7 @@ fn address(text: &str) -> Option<IpAddr> {
     address.map(|address: IpAddr| address.to_canonical())
 }
 
-/// RFC 7239 lets a proxy hide a port, too: `_http`.
+/// A number, or an obfuscated port as in RFC 7239: `_http`.
 fn is_port(text: &str) -> bool {
     match text.strip_prefix('_') {
         Some(name) => !name.is_empty() && name.bytes().all(is_name),

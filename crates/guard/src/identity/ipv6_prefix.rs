@@ -1,13 +1,13 @@
-//! How much of an IPv6 address counts.
+//! Length of IPv6 networks that count as one client.
 
 use std::{fmt, net::Ipv6Addr, num::ParseIntError, str::FromStr};
 
 use thiserror::Error;
 
-/// Length of the IPv6 networks that count as one client: 48 to 64 bits, 64 unless configured.
+/// Length of the IPv6 networks that count as one client: 48 to 64 bits. Default: 64.
 ///
-/// Providers give a subscriber anything from a /64 to a /48. A shorter prefix stops those who have more than
-/// a /64 from having as many allowances; a longer one keeps neighbours apart.
+/// Providers assign a subscriber anything from a /64 to a /48. With a shorter prefix, a subscriber
+/// with many networks still has one allowance; with a longer one, neighbours do not share theirs.
 ///
 /// ```
 /// use headgate_guard::{AddressKey, Ipv6Prefix};
@@ -22,8 +22,9 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ipv6Prefix(u8);
 
-/// Not a prefix length by which clients can be told apart.
+/// Invalid length of an IPv6 prefix.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ipv6PrefixError {
     /// Too short or too long.
     #[error("IPv6 prefix length must be from {min} to {max}, got {0}", min = Ipv6Prefix::MIN, max = Ipv6Prefix::MAX)]
@@ -34,16 +35,16 @@ pub enum Ipv6PrefixError {
 }
 
 impl Ipv6Prefix {
-    /// What an operator is told who wrote something else.
+    /// Expected values, for error messages.
     pub const EXPECTED: &str = "a number of bits, 48 to 64";
 
-    /// The shortest.
+    /// Shortest prefix.
     pub const MIN: u8 = 48;
 
-    /// The longest.
+    /// Longest prefix.
     pub const MAX: u8 = 64;
 
-    /// Networks of this many bits.
+    /// A prefix of this many bits.
     pub const fn new(bits: u8) -> Result<Self, Ipv6PrefixError> {
         if bits < Self::MIN || bits > Self::MAX {
             return Err(Ipv6PrefixError::Range(bits));
@@ -56,7 +57,7 @@ impl Ipv6Prefix {
         self.0
     }
 
-    /// The network of `address`, as the upper half of it.
+    /// The network of `address`: the upper half, masked.
     #[inline]
     pub(crate) const fn network(self, address: Ipv6Addr) -> u64 {
         (address.to_bits() >> 64) as u64 & (u64::MAX << (Self::MAX - self.0))
@@ -80,7 +81,7 @@ impl TryFrom<u8> for Ipv6Prefix {
 impl FromStr for Ipv6Prefix {
     type Err = Ipv6PrefixError;
 
-    /// Reads a number, with or without a slash before it.
+    /// Parses a number, with or without a leading slash.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::new(text.strip_prefix('/').unwrap_or(text).parse()?)
     }
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_lengths_from_48_to_64_are_taken() {
+    fn lengths_from_48_to_64_are_valid() {
         for bits in 0..=u8::MAX {
             assert_eq!(Ipv6Prefix::new(bits).is_ok(), (48..=64).contains(&bits), "{bits}");
         }
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bits_behind_the_prefix_do_not_count() {
+    fn bits_after_the_prefix_are_ignored() {
         let network =
             |bits| Ipv6Prefix::new(bits).unwrap().network("2001:db8:1:2ff::4".parse().unwrap());
         assert_eq!(network(64), 0x2001_0db8_0001_02ff);

@@ -1,4 +1,4 @@
-//! Whose headers are believed.
+//! Trusted proxies, and the client behind them.
 
 use std::net::IpAddr;
 
@@ -6,11 +6,11 @@ use http::HeaderMap;
 
 use super::{
     Cidr, ForwardedBy,
-    header::Believed,
+    header::TrustedHeader,
     hops::{self, MAX_HOPS},
 };
 
-/// The proxies whose word about their client is believed; by default nobody's.
+/// Proxies whose forwarding headers are trusted. Default: none.
 ///
 /// ```
 /// use headgate_guard::{Cidr, ForwardedBy, TrustedProxies};
@@ -25,7 +25,7 @@ use super::{
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies {
-    /// Sorted, and none within another.
+    /// Sorted; no range contains another.
     ranges: Box<[Cidr]>,
     forwarded_by: ForwardedBy,
 }
@@ -33,31 +33,31 @@ pub struct TrustedProxies {
 // === impl TrustedProxies ===
 
 impl TrustedProxies {
-    /// The same proxies, which write this header.
+    /// Sets the header that the proxies write.
     #[must_use]
     pub fn forwarded_by(self, forwarded_by: ForwardedBy) -> Self {
         Self { forwarded_by, ..self }
     }
 
-    /// Whether `address` is one of the proxies.
+    /// Whether `address` is a trusted proxy.
     pub fn trusts(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         let after = self.ranges.partition_point(|range| range.network() <= address);
         after.checked_sub(1).is_some_and(|at| self.ranges[at].contains(address))
     }
 
-    /// Who sent a request that arrived from `peer` with `headers`.
+    /// The client of a request that arrived from `peer` with `headers`.
     ///
-    /// A peer that is not trusted is the client, whatever the headers say. Otherwise the
-    /// addresses in the [header that its proxies write](ForwardedBy) are walked from the
-    /// right, all lines of it in their order, and the first that is not trusted is the
-    /// client. If all are trusted, the left-most is.
+    /// A peer that is not a trusted proxy is the client, and the headers are ignored. Otherwise the
+    /// addresses in the [header that the proxies write](ForwardedBy) are read from the right, across
+    /// all of its lines, and the first that is not a trusted proxy is the client. If all are
+    /// trusted, the left-most is.
     ///
-    /// The walk ends at what is no address (`unknown`, `_hidden`, garbage) and after 32
-    /// addresses or 4096 bytes: then the client is the last address before that, or the
-    /// peer if there is none. Empty items are passed over, ports are ignored.
+    /// Reading stops at anything that is not an address (`unknown`, `_hidden`, garbage) and after 32
+    /// addresses or 4096 bytes: the client is then the last address that was read, or the peer if
+    /// there is none. Empty items are skipped; ports are ignored.
     ///
-    /// The answer is never an IPv4 address in IPv6 clothes.
+    /// The result is never an IPv4-mapped IPv6 address.
     ///
     /// ```
     /// use headgate_guard::{Cidr, TrustedProxies};
@@ -66,7 +66,7 @@ impl TrustedProxies {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let proxies = TrustedProxies::from_iter(["10.0.0.0/8".parse::<Cidr>()?]);
     /// let mut headers = HeaderMap::new();
-    /// // The first address is what the client claims, the second what the proxy saw.
+    /// // The client sent the first address; the proxy added the second.
     /// let value = HeaderValue::from_static("192.0.2.1, 198.51.100.7");
     /// headers.insert("x-forwarded-for", value);
     ///
@@ -81,10 +81,10 @@ impl TrustedProxies {
         if self.ranges.is_empty() || !self.trusts(peer) {
             return peer;
         }
-        match self.forwarded_by.believed(headers) {
-            Believed::XForwardedFor(lines) => self.walk(peer, hops::x_forwarded_for(&lines)),
-            Believed::Forwarded(lines) => self.walk(peer, hops::forwarded(&lines)),
-            Believed::XRealIp(lines) => hops::x_real_ip(&lines).unwrap_or(peer),
+        match self.forwarded_by.trusted(headers) {
+            TrustedHeader::XForwardedFor(lines) => self.walk(peer, hops::x_forwarded_for(&lines)),
+            TrustedHeader::Forwarded(lines) => self.walk(peer, hops::forwarded(&lines)),
+            TrustedHeader::XRealIp(lines) => hops::x_real_ip(&lines).unwrap_or(peer),
         }
     }
 
@@ -103,7 +103,7 @@ impl TrustedProxies {
 impl FromIterator<Cidr> for TrustedProxies {
     fn from_iter<I: IntoIterator<Item = Cidr>>(ranges: I) -> Self {
         let mut ranges = Vec::from_iter(ranges);
-        // A range comes after every range that it is within, so that one look behind is enough.
+        // A range sorts after every range that contains it, so comparing neighbours is enough.
         ranges.sort_unstable();
         ranges.dedup_by(|range, kept| kept.contains(range.network()));
         Self { ranges: ranges.into(), forwarded_by: ForwardedBy::default() }

@@ -1,4 +1,4 @@
-//! How a guard is made.
+//! Construction of a guard.
 
 use std::{
     fmt,
@@ -11,14 +11,14 @@ use http::Extensions;
 
 use super::{
     Guard, Policy, PolicyError, Routes, UnknownPeers,
-    guard::Live,
+    compiled::{CompiledPolicy, InFlightCounts},
     peer::FindPeer,
-    rules::{Open, Rules},
-    unknown_peer::Complaint,
+    shared::Shared,
+    unknown_peer::UnknownPeerLog,
 };
-use crate::{Backend, TrustedProxies, judge::Judge};
+use crate::{Backend, TrustedProxies, decider::Decider};
 
-/// Makes a [`Guard`].
+/// Builder of a [`Guard`].
 ///
 /// ```
 /// use headgate_guard::{
@@ -31,13 +31,13 @@ use crate::{Backend, TrustedProxies, judge::Judge};
 ///     .backend(Backend::memory().namespace("shop")?)
 ///     .trusted_proxies(TrustedProxies::from_iter(["10.0.0.0/8".parse::<Cidr>()?]))
 ///     .unknown_peers(UnknownPeers::CountTogether)
-///     .tell_admitted(true)
+///     .headers_when_admitted(true)
 ///     .build()?;
 /// # drop(guard);
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "a builder does nothing until it is built"]
+#[must_use = "a builder does nothing until `build` is called"]
 pub struct GuardBuilder {
     policy: Policy,
     routes: Routes,
@@ -45,7 +45,7 @@ pub struct GuardBuilder {
     proxies: TrustedProxies,
     peer: FindPeer,
     unknown_peers: UnknownPeers,
-    tell_admitted: bool,
+    headers_when_admitted: bool,
 }
 
 impl GuardBuilder {
@@ -55,24 +55,24 @@ impl GuardBuilder {
             routes,
             backend: None,
             proxies: TrustedProxies::default(),
-            peer: FindPeer::Usual,
+            peer: FindPeer::Default,
             unknown_peers: UnknownPeers::default(),
-            tell_admitted: false,
+            headers_when_admitted: false,
         }
     }
 
-    /// Where it counts; [in memory](Backend::memory) unless said.
+    /// Where requests are counted. Default: [in memory](Backend::memory).
     pub fn backend(self, backend: Backend) -> Self {
         Self { backend: Some(backend), ..self }
     }
 
-    /// The proxies whose word about their clients is believed; nobody's unless said.
+    /// Proxies whose forwarding headers are trusted. Default: none.
     pub fn trusted_proxies(self, proxies: TrustedProxies) -> Self {
         Self { proxies, ..self }
     }
 
-    /// How the peer of a connection is found; unless said, axum's `ConnectInfo<SocketAddr>` or
-    /// [`PeerAddress`](crate::PeerAddress).
+    /// How the peer address of a connection is found. Default: in axum's `ConnectInfo<SocketAddr>`,
+    /// or else in [`PeerAddress`](crate::PeerAddress).
     pub fn peer<F>(self, peer: F) -> Self
     where
         F: Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static,
@@ -80,32 +80,39 @@ impl GuardBuilder {
         Self { peer: FindPeer::By(Box::new(peer)), ..self }
     }
 
-    /// What becomes of requests without a peer; [refused](UnknownPeers::Refuse) unless said.
+    /// Treatment of requests without a peer address. Default: [refuse](UnknownPeers::Refuse).
     pub fn unknown_peers(self, unknown_peers: UnknownPeers) -> Self {
         Self { unknown_peers, ..self }
     }
 
-    /// Tells those who are admitted, too, what they have left. It costs a few allocations.
-    pub fn tell_admitted(self, tell_admitted: bool) -> Self {
-        Self { tell_admitted, ..self }
+    /// Whether responses to admitted requests have limit headers, too. They cost a few allocations.
+    /// Default: no.
+    pub fn headers_when_admitted(self, headers_when_admitted: bool) -> Self {
+        Self { headers_when_admitted, ..self }
     }
 
-    /// Makes the guard.
+    /// Builds the guard.
+    ///
+    /// # Errors
+    ///
+    /// If the routes name a class that the policy does not have, or a path that does not begin with
+    /// a slash.
     pub fn build(self) -> Result<Guard, PolicyError> {
-        let judge = Judge::new(self.backend.unwrap_or_default());
-        let mut open = Open::new();
-        let rules = Rules::compile(self.policy, &self.routes, judge.backend(), &mut open)?;
-        Ok(Guard(Arc::new(Live {
-            judge,
+        let decider = Decider::new(self.backend.unwrap_or_default());
+        let mut in_flight = InFlightCounts::new();
+        let policy =
+            CompiledPolicy::compile(self.policy, &self.routes, decider.backend(), &mut in_flight)?;
+        Ok(Guard(Arc::new(Shared {
+            decider,
             proxies: self.proxies,
             peer: self.peer,
             unknown_peers: self.unknown_peers,
-            complaint: Complaint::default(),
+            unknown_peer_log: UnknownPeerLog::default(),
             routes: self.routes,
-            tell_admitted: self.tell_admitted,
-            rules: ArcSwap::from_pointee(rules),
+            headers_when_admitted: self.headers_when_admitted,
+            policy: ArcSwap::from_pointee(policy),
             generation: AtomicU64::new(0),
-            open: Mutex::new(open),
+            in_flight: Mutex::new(in_flight),
         })))
     }
 }

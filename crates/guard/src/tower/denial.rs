@@ -1,4 +1,4 @@
-//! What those are told who have to wait.
+//! Responses to denied requests.
 
 use std::{fmt, sync::Arc};
 
@@ -8,33 +8,34 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
 };
 
-use super::headers::{self, Standing};
+use super::headers::{self, LimitStatus};
 use crate::{Denied, Reason, Surface};
 
-/// A denial that is about to be answered.
+/// A denied request, for rendering a response.
 #[derive(Clone, Copy, Debug)]
 pub struct Denial<'a> {
     class: &'a str,
     denied: Denied,
 }
 
-/// Puts a denial into an answer's words. Headers about limits are added to what it makes; if the
-/// service does not know where requests come from, its status becomes 500, or `INTERNAL` for gRPC.
+/// Renders a denial as a response. Limit headers are added to it. If the request has no peer address,
+/// its status becomes 500, or `INTERNAL` for gRPC.
 pub trait Render<B> {
-    /// The answer to a request that has to wait.
+    /// The response to a denied request.
     fn render(&self, denial: &Denial<'_>) -> Response<B>;
 }
 
-/// The usual words. To HTTP: 429 and `{"code":"RATE_LIMITED","message":"rate limited","details":null}`.
-/// To gRPC: `RESOURCE_EXHAUSTED`, as trailers alone.
+/// Default responses. Over HTTP: 429 and
+/// `{"code":"RATE_LIMITED","message":"rate limited","details":null}`. Over gRPC:
+/// `RESOURCE_EXHAUSTED`, as trailers only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Standard;
 
-/// To everybody `RESOURCE_EXHAUSTED`, as trailers alone.
+/// gRPC responses to every request: `RESOURCE_EXHAUSTED`, as trailers only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Grpc;
 
-/// The words of a closure.
+/// Responses rendered by a closure.
 pub struct Custom<F>(Arc<F>);
 
 const BODY: &[u8] = br#"{"code":"RATE_LIMITED","message":"rate limited","details":null}"#;
@@ -42,16 +43,21 @@ const BODY: &[u8] = br#"{"code":"RATE_LIMITED","message":"rate limited","details
 const FAILURE_BODY: &[u8] =
     br#"{"code":"INTERNAL_ERROR","message":"internal error","details":null}"#;
 
+const MISSING_KEY_BODY: &[u8] =
+    br#"{"code":"BAD_REQUEST","message":"request has no rate limit key","details":null}"#;
+
+const MISSING_KEY: &str = "request has no rate limit key";
+
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
-/// How long a client that retries by itself is to wait, in milliseconds.
+/// Milliseconds that a client with automatic retries has to wait.
 const GRPC_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
 // === impl Denial ===
 
 impl<'a> Denial<'a> {
-    /// The denial of a request of `class`.
+    /// A denial of a request of `class`.
     pub const fn new(class: &'a str, denied: Denied) -> Self {
         Self { class, denied }
     }
@@ -61,33 +67,29 @@ impl<'a> Denial<'a> {
         self.class
     }
 
-    /// Why, and for how long.
+    /// The reason, and how long to wait.
     pub const fn denied(&self) -> &Denied {
         &self.denied
     }
 
-    /// The usual answer.
+    /// The default response.
     pub fn response<B: From<Bytes>>(&self) -> Response<B> {
         self.respond(&Standard)
     }
 
-    /// The answer in the words of `render`, and its headers.
+    /// The response of `render`, with limit headers.
     pub fn respond<B>(&self, render: &impl Render<B>) -> Response<B> {
         let mut response = render.render(self);
-        if self.is_our_fault() {
-            write_failure(&mut response);
-        } else {
-            self.write(response.headers_mut());
+        match self.denied.reason {
+            Reason::UnknownPeer => write_failure(&mut response),
+            // Waiting does not help.
+            Reason::MissingKey => {}
+            _ => self.write(response.headers_mut()),
         }
         response
     }
 
-    /// Whether the service was put together wrongly, and the client could do nothing about it.
-    fn is_our_fault(&self) -> bool {
-        self.denied.reason == Reason::UnknownPeer
-    }
-
-    /// Writes how long to wait, and how the limit stands that denied.
+    /// Writes how long to wait, and the state of the limit that denied.
     fn write(&self, headers: &mut HeaderMap) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers::put(headers, RETRY_AFTER, self.denied.retry_after_secs());
@@ -97,11 +99,11 @@ impl<'a> Denial<'a> {
         }
         if let Some(decision) = &self.denied.decision {
             let Denied { window_secs, .. } = self.denied;
-            // Both speak of the same moment: a client that waits for either is admitted.
+            // The same as `Retry-After`: a client that waits for either is admitted.
             let more_secs = Some(self.denied.retry_after_secs());
             headers::write(
                 headers,
-                &Standing { class: self.class, window_secs, more_secs, decision },
+                &LimitStatus { class: self.class, window_secs, more_secs, decision },
             );
         }
     }
@@ -112,11 +114,15 @@ impl<'a> Denial<'a> {
 impl<B: From<Bytes>> Render<B> for Standard {
     fn render(&self, denial: &Denial<'_>) -> Response<B> {
         if denial.denied.surface == Surface::Grpc {
-            return resource_exhausted(B::from(Bytes::new()));
+            return grpc_status(denial, B::from(Bytes::new()));
         }
-        let body = if denial.is_our_fault() { FAILURE_BODY } else { BODY };
+        let (status, body) = match denial.denied.reason {
+            Reason::UnknownPeer => (StatusCode::INTERNAL_SERVER_ERROR, FAILURE_BODY),
+            Reason::MissingKey => (StatusCode::BAD_REQUEST, MISSING_KEY_BODY),
+            _ => (StatusCode::TOO_MANY_REQUESTS, BODY),
+        };
         let mut response = Response::new(B::from(Bytes::from_static(body)));
-        *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+        *response.status_mut() = status;
         let json = HeaderValue::from_static("application/json");
         response.headers_mut().insert(CONTENT_TYPE, json);
         response
@@ -126,18 +132,22 @@ impl<B: From<Bytes>> Render<B> for Standard {
 // === impl Grpc ===
 
 impl<B: Default> Render<B> for Grpc {
-    fn render(&self, _: &Denial<'_>) -> Response<B> {
-        resource_exhausted(B::default())
+    fn render(&self, denial: &Denial<'_>) -> Response<B> {
+        grpc_status(denial, B::default())
     }
 }
 
-/// An answer without a message: what would be its trailers stands in its headers.
-fn resource_exhausted<B>(empty: B) -> Response<B> {
+/// A response without a message: the headers hold the trailers.
+fn grpc_status<B>(denial: &Denial<'_>, empty: B) -> Response<B> {
+    let (status, message) = match denial.denied.reason {
+        Reason::MissingKey => ("3", MISSING_KEY),
+        _ => ("8", "rate limited"),
+    };
     let mut response = Response::new(empty);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    headers.insert(GRPC_STATUS, HeaderValue::from_static("8"));
-    headers.insert(GRPC_MESSAGE, HeaderValue::from_static("rate limited"));
+    headers.insert(GRPC_STATUS, HeaderValue::from_static(status));
+    headers.insert(GRPC_MESSAGE, HeaderValue::from_static(message));
     response
 }
 
@@ -170,7 +180,7 @@ impl<F> fmt::Debug for Custom<F> {
     }
 }
 
-/// Turns the answer into one about the service, whatever its body says.
+/// Turns the response into a server error; the body stays as rendered.
 fn write_failure<B>(response: &mut Response<B>) {
     if response.headers().contains_key(GRPC_STATUS) {
         let headers = response.headers_mut();

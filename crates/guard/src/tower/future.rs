@@ -9,15 +9,15 @@ use http::{HeaderMap, Response};
 use pin_project_lite::pin_project;
 
 use super::{
-    headers::{self, Standing},
-    rules::{Asked, Rule},
+    compiled::{CompiledClass, Consulted},
+    headers::{self, LimitStatus},
 };
 use crate::Allowance;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 pin_project! {
-    /// The answer of a [`GuardService`](crate::GuardService), or of the one within it.
+    /// Response future of a [`GuardService`](crate::GuardService).
     pub struct ResponseFuture<F, B, E> {
         #[pin]
         state: State<F, B, E>,
@@ -27,14 +27,14 @@ pin_project! {
 pin_project! {
     #[project = Projected]
     enum State<F, B, E> {
-        Inner { #[pin] future: F, told: Option<Box<Told>> },
+        Inner { #[pin] future: F, headers: Option<Box<AdmittedHeaders>> },
         Denied { response: Option<Box<Response<B>>> },
         Waiting { future: Boxed<Result<Response<B>, E>> },
     }
 }
 
-/// What somebody who is admitted is told.
-pub(super) struct Told {
+/// Limit headers of a response to an admitted request.
+pub(super) struct AdmittedHeaders {
     class: Box<str>,
     window_secs: u64,
     more_secs: Option<u64>,
@@ -45,8 +45,8 @@ pub(super) struct Told {
 
 impl<F, B, E> ResponseFuture<F, B, E> {
     #[inline]
-    pub(super) const fn inner(future: F, told: Option<Box<Told>>) -> Self {
-        Self { state: State::Inner { future, told } }
+    pub(super) const fn inner(future: F, headers: Option<Box<AdmittedHeaders>>) -> Self {
+        Self { state: State::Inner { future, headers } }
     }
 
     pub(super) const fn denied(response: Box<Response<B>>) -> Self {
@@ -70,13 +70,13 @@ where
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
-            Projected::Inner { future, told: None } => future.poll(context),
-            Projected::Inner { future, told } => {
-                let mut answer = ready!(future.poll(context));
-                if let (Ok(response), Some(told)) = (&mut answer, told.take()) {
-                    told.write(response.headers_mut());
+            Projected::Inner { future, headers: None } => future.poll(context),
+            Projected::Inner { future, headers } => {
+                let mut result = ready!(future.poll(context));
+                if let (Ok(response), Some(headers)) = (&mut result, headers.take()) {
+                    headers.write(response.headers_mut());
                 }
-                Poll::Ready(answer)
+                Poll::Ready(result)
             }
             Projected::Denied { response } => match response.take() {
                 Some(response) => Poll::Ready(Ok(*response)),
@@ -93,27 +93,27 @@ impl<F, B, E> std::fmt::Debug for ResponseFuture<F, B, E> {
     }
 }
 
-// === impl Told ===
+// === impl AdmittedHeaders ===
 
-impl Told {
-    pub(super) fn new(rule: &Rule, asked: Asked, decision: Decision) -> Self {
-        let allowance = rule.allowance(asked, decision.rule);
+impl AdmittedHeaders {
+    pub(super) fn new(class: &CompiledClass, consulted: Consulted, decision: Decision) -> Self {
+        let allowance = class.allowance(consulted, decision.rule);
         let more = allowance.and_then(|it| it.limit()?.more_after(&decision));
         Self {
-            class: rule.name().into(),
+            class: class.name().into(),
             window_secs: allowance.map_or(0, Allowance::window_secs),
             more_secs: more.map(|more| ceil_secs(more).max(1)),
             decision,
         }
     }
 
-    /// A stage further in has said more already: it knows who asked.
+    /// Writes the headers, unless an inner layer has already written its own.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
         if headers::are_written(headers) {
             return;
         }
         let Self { class, window_secs, more_secs, decision } = self;
         let (window_secs, more_secs) = (*window_secs, *more_secs);
-        headers::write(headers, &Standing { class, window_secs, more_secs, decision });
+        headers::write(headers, &LimitStatus { class, window_secs, more_secs, decision });
     }
 }

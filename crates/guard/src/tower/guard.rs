@@ -2,32 +2,22 @@
 
 use std::{
     fmt,
-    net::{IpAddr, Ipv4Addr},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    net::IpAddr,
+    sync::{Arc, PoisonError, atomic::Ordering},
 };
 
-use arc_swap::ArcSwap;
 use headgate::Decision;
 use http::{Extensions, Request};
 
 use super::{
-    GuardBuilder, GuardLayer, InFlightLayer, Policy, PolicyError, Routes, UnknownPeers,
-    peer::FindPeer,
-    rules::{Open, Rule, Rules},
-    unknown_peer::Complaint,
+    Class, GuardBuilder, GuardLayer, InFlightLayer, KeyExtractor, MissingKey, Policy, PolicyError,
+    Routes, compiled::CompiledPolicy, shared::Shared,
 };
-use crate::{
-    Denied, GuardError, Reason, Subject, Surface, TrustedProxies,
-    backend::UNKNOWN_WAIT,
-    judge::{Judge, Refusal, Ruling},
-};
+use crate::{GuardError, Subject, Surface};
 
-/// Protects a service: hands out its middleware, decides, and takes another policy at any time.
+/// Limits the requests of a service under a [`Policy`], which can be replaced at any time.
 ///
-/// Cloning is cheap, and the clones are one guard.
+/// Cloning is cheap; clones share the policy and the counters.
 ///
 /// ```
 /// use axum::{Router, routing::get};
@@ -56,41 +46,24 @@ use crate::{
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Guard(pub(super) Arc<Live>);
-
-/// What all middleware of one guard shares.
-pub(crate) struct Live {
-    pub(super) judge: Judge,
-    pub(super) proxies: TrustedProxies,
-    pub(super) peer: FindPeer,
-    pub(super) unknown_peers: UnknownPeers,
-    pub(super) complaint: Complaint,
-    pub(super) routes: Routes,
-    pub(super) tell_admitted: bool,
-    pub(super) rules: ArcSwap<Rules>,
-    /// Grows when the rules were replaced.
-    pub(super) generation: AtomicU64,
-    pub(super) open: Mutex<Open>,
-}
-
-/// Who asks, where nobody knows where the connection comes from.
-pub(super) const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+pub struct Guard(pub(super) Arc<Shared>);
 
 // === impl Guard ===
 
 impl Guard {
-    /// Makes a guard with `policy` for the classes that `routes` lead to.
+    /// Builds a guard with `policy` for the classes that `routes` name.
     pub fn builder(policy: Policy, routes: Routes) -> GuardBuilder {
         GuardBuilder::new(policy, routes)
     }
 
-    /// The first stage: limits by address, before anything is parsed or looked up.
+    /// Middleware that limits requests by address, before anything is parsed or looked up.
     pub fn layer(&self) -> GuardLayer {
         GuardLayer::before_auth(self)
     }
 
-    /// The second stage: limits by subject and by address, all or nothing. It stands within the
-    /// middleware that authenticates; `subject` finds what that one has left in the extensions.
+    /// Middleware that limits requests by subject and by address; a request counts against both or
+    /// neither. It belongs inside the middleware that authenticates; `subject` returns what that
+    /// has left in the request's extensions.
     pub fn layer_after_auth<F>(&self, subject: F) -> GuardLayer
     where
         F: for<'a> Fn(&'a Extensions) -> Option<&'a str> + Send + Sync + 'static,
@@ -98,18 +71,25 @@ impl Guard {
         GuardLayer::after_auth(self, Arc::new(subject))
     }
 
-    /// Limits how many requests of an address are open at once, until their answers have ended.
+    /// Middleware that limits requests by a key of their own, such as an API key, in each class with
+    /// an allowance [by key](Class::by_key). See [`KeyExtractor`] for an example.
+    pub fn layer_by_key(&self, extractor: KeyExtractor, missing: MissingKey) -> GuardLayer {
+        GuardLayer::by_key(self, extractor, missing)
+    }
+
+    /// Middleware that limits how many requests of an address are in flight at once. A request is in
+    /// flight until its response body has ended.
     pub fn in_flight_layer(&self) -> InFlightLayer {
         InFlightLayer::new(self)
     }
 
     /// The policy in force.
     pub fn policy(&self) -> Arc<Policy> {
-        Arc::clone(&self.0.rules.load().policy)
+        Arc::clone(&self.0.policy.load().source)
     }
 
-    /// Puts another policy in force. What was counted stays counted, as long as the algorithm and
-    /// the window of a limit stay.
+    /// Replaces the policy. Counters are kept for every limit whose algorithm and window stay the
+    /// same.
     ///
     /// ```
     /// use headgate_guard::{Allowance, Class, Guard, Policy, Routes};
@@ -129,28 +109,30 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// If it lacks a class that the present one has. Then the present one stays.
+    /// If the policy lacks a class that the current one has. The current policy then stays in force.
     pub fn replace(&self, policy: Policy) -> Result<(), PolicyError> {
-        let live = &*self.0;
-        let mut open = live.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let present = live.rules.load();
-        let missing = |name: &str| policy.classes().iter().all(|class| class.name() != name);
-        let names = present.policy.classes().iter().map(super::Class::name);
-        if let Some(name) = names.into_iter().find(|name| missing(name)) {
+        let shared = &*self.0;
+        let mut in_flight = shared.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = shared.policy.load();
+        let is_missing = |name: &str| policy.classes().iter().all(|class| class.name() != name);
+        let mut names = current.source.classes().iter().map(Class::name);
+        if let Some(name) = names.find(|name| is_missing(name)) {
             return Err(PolicyError::UnknownClass(name.into()));
         }
-        let rules = Rules::compile(policy, &live.routes, live.judge.backend(), &mut open)?;
-        live.rules.store(Arc::new(rules));
-        live.generation.fetch_add(1, Ordering::Release);
+        let backend = shared.decider.backend();
+        let compiled = CompiledPolicy::compile(policy, &shared.routes, backend, &mut in_flight)?;
+        shared.policy.store(Arc::new(compiled));
+        shared.generation.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
-    /// Where `request` comes from, by the connection and by what trusted proxies say.
+    /// The client's address: that of the connection, or the one that a trusted proxy forwarded.
     pub fn client<B>(&self, request: &Request<B>) -> Option<IpAddr> {
         self.0.client(request)
     }
 
-    /// The first stage for those who have no request: takes one of `class` for `address`.
+    /// Counts one request of `class` by `address`, as [`layer`](Self::layer) does, where there is no
+    /// HTTP request.
     ///
     /// ```
     /// use headgate_guard::{Allowance, Class, Guard, Policy, Routes};
@@ -170,20 +152,20 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// If a limit denies, or if the policy has no such class.
+    /// If a limit denies the request, or if the policy has no such class.
     pub async fn check(
         &self,
         class: &str,
         address: IpAddr,
     ) -> Result<Option<Decision>, GuardError> {
-        let rules = self.0.rules.load_full();
-        let rule = rules.rule_named(class)?;
-        let ruling = self.0.before_auth(&rules, rule, address).await;
-        ruling.map_err(|refusal| self.0.denied(Surface::Http, rule, refusal).into())
+        let policy = self.0.policy.load_full();
+        let class = policy.class_named(class)?;
+        let result = self.0.before_auth(&policy, class, address).await;
+        result.map_err(|rejection| self.0.denied(Surface::Http, class, rejection).into())
     }
 
-    /// The second stage for those who have no request: takes one of `class` for `subject` and
-    /// for `address`, or nothing.
+    /// Counts one request of `class` by `subject` and by `address`, as
+    /// [`layer_after_auth`](Self::layer_after_auth) does, where there is no HTTP request.
     ///
     /// ```
     /// use headgate_guard::{Allowance, Class, Guard, Policy, Routes, Subject};
@@ -204,107 +186,22 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// If a limit denies, or if the policy has no such class.
+    /// If a limit denies the request, or if the policy has no such class.
     pub async fn check_subject(
         &self,
         class: &str,
         address: IpAddr,
         subject: &Subject,
     ) -> Result<Option<Decision>, GuardError> {
-        let rules = self.0.rules.load_full();
-        let rule = rules.rule_named(class)?;
-        let ruling = self.0.after_auth(&rules, rule, address, Some(subject.as_str())).await;
-        ruling.map_err(|refusal| self.0.denied(Surface::Http, rule, refusal).into())
+        let policy = self.0.policy.load_full();
+        let class = policy.class_named(class)?;
+        let result = self.0.after_auth(&policy, class, address, Some(subject.as_str())).await;
+        result.map_err(|rejection| self.0.denied(Surface::Http, class, rejection).into())
     }
 }
 
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard").field("policy", &self.policy()).finish_non_exhaustive()
-    }
-}
-
-// === impl Live ===
-
-impl Live {
-    #[inline]
-    pub(super) fn client<B>(&self, request: &Request<B>) -> Option<IpAddr> {
-        let peer = self.peer.find(request.extensions())?;
-        Some(self.proxies.client(peer, request.headers()))
-    }
-
-    /// The client whose allowance `request` takes from; `None` if it is to be refused because nobody
-    /// knows where it comes from.
-    #[inline]
-    pub(super) fn counted_client<B>(&self, request: &Request<B>) -> Option<IpAddr> {
-        self.client(request).or_else(|| self.unknown_client())
-    }
-
-    #[cold]
-    fn unknown_client(&self) -> Option<IpAddr> {
-        if self.unknown_peers == UnknownPeers::Refuse {
-            return None;
-        }
-        self.judge.backend().unidentified();
-        Some(NOWHERE)
-    }
-
-    /// Refuses a request that comes from nobody knows where, and says so in the log.
-    #[cold]
-    pub(super) fn refuse_unknown_peer(&self) -> Refusal {
-        self.judge.backend().unidentified();
-        self.complaint.write();
-        Refusal::new(Reason::UnknownPeer, UNKNOWN_WAIT)
-    }
-
-    /// The first stage, if it takes no waiting.
-    pub(super) fn before_auth_now(
-        &self,
-        rules: &Rules,
-        rule: &Rule,
-        address: IpAddr,
-    ) -> Option<Ruling> {
-        let Some(counted) = &rule.by_address else {
-            return Some(Ok(None));
-        };
-        self.judge.decide_now_of_address(&counted.ask_of(&address), rules.escalation())
-    }
-
-    pub(super) async fn before_auth(&self, rules: &Rules, rule: &Rule, address: IpAddr) -> Ruling {
-        let Some(counted) = &rule.by_address else {
-            return Ok(None);
-        };
-        self.judge.decide_of_address(&counted.ask_of(&address), rules.escalation()).await
-    }
-
-    /// The second stage, if it takes no waiting.
-    pub(super) fn after_auth_now(
-        &self,
-        rules: &Rules,
-        rule: &Rule,
-        address: IpAddr,
-        subject: Option<&str>,
-    ) -> Option<Ruling> {
-        let (text, space) = rule.names_after_auth(address);
-        match rule.asks_after_auth(&text, &space, subject) {
-            Ok(asks) => self.judge.decide_now(&asks, rules.escalation()),
-            Err(refusal) => Some(Err(refusal)),
-        }
-    }
-
-    pub(super) async fn after_auth(
-        &self,
-        rules: &Rules,
-        rule: &Rule,
-        address: IpAddr,
-        subject: Option<&str>,
-    ) -> Ruling {
-        let (text, space) = rule.names_after_auth(address);
-        let asks = rule.asks_after_auth(&text, &space, subject)?;
-        self.judge.decide(&asks, rules.escalation()).await
-    }
-
-    pub(super) fn denied(&self, surface: Surface, rule: &Rule, refusal: Refusal) -> Denied {
-        self.judge.backend().rejected(rule.name(), refusal.at(surface))
     }
 }

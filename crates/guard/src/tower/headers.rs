@@ -1,5 +1,5 @@
-//! What every answer about a limit says in its headers: `X-RateLimit-*`, and the fields of
-//! draft-ietf-httpapi-ratelimit-headers-11: `r` is what is left, `t` the seconds until there is more.
+//! Limit headers: `X-RateLimit-*`, and the fields of draft-ietf-httpapi-ratelimit-headers-11, where
+//! `r` is the remaining count and `t` the seconds until there is more.
 
 use std::io::Write as _;
 
@@ -12,24 +12,23 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 const IETF: HeaderName = HeaderName::from_static("ratelimit");
 const IETF_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// Whether somebody has written them.
+/// Whether an inner layer has written limit headers.
 pub(super) fn are_written(headers: &HeaderMap) -> bool {
     headers.contains_key(IETF)
 }
 
-/// How somebody stands under the limit of a class.
-pub(super) struct Standing<'a> {
+/// State of a client under the limit of a class.
+pub(super) struct LimitStatus<'a> {
     pub(super) class: &'a str,
-    /// The limit's window; 0 where it has none in seconds.
+    /// Window of the limit; 0 if it is not a number of seconds.
     pub(super) window_secs: u64,
-    /// Seconds until there is more than is left; `None` where nothing is missing.
+    /// Seconds until more becomes available; `None` if the full count already is.
     pub(super) more_secs: Option<u64>,
     pub(super) decision: &'a Decision,
 }
 
-/// Writes how somebody stands.
-pub(super) fn write(headers: &mut HeaderMap, standing: &Standing<'_>) {
-    let Standing { class, window_secs, more_secs, decision } = *standing;
+pub(super) fn write(headers: &mut HeaderMap, status: &LimitStatus<'_>) {
+    let LimitStatus { class, window_secs, more_secs, decision } = *status;
     headers.reserve(5);
     put(headers, LIMIT, decision.limit);
     put(headers, REMAINING, decision.remaining);
@@ -39,7 +38,7 @@ pub(super) fn write(headers: &mut HeaderMap, standing: &Standing<'_>) {
     put_field(headers, IETF, class, (";r=", decision.remaining), (";t=", more_secs));
 }
 
-/// A number. The library's own way of making its header allocates twice.
+/// Writes a number. `HeaderValue::from(u64)` would allocate twice.
 pub(super) fn put(headers: &mut HeaderMap, header: HeaderName, number: u64) {
     let mut digits = itoa::Buffer::new();
     if let Ok(value) = HeaderValue::from_bytes(digits.format(number).as_bytes()) {
@@ -47,7 +46,7 @@ pub(super) fn put(headers: &mut HeaderMap, header: HeaderName, number: u64) {
     }
 }
 
-/// A structured field with one item: the class, and parameters.
+/// Writes a structured field with one item: the class, and parameters.
 fn put_field(
     headers: &mut HeaderMap,
     header: HeaderName,
@@ -55,7 +54,7 @@ fn put_field(
     (name, value): (&str, u64),
     (optional, optional_value): (&str, Option<u64>),
 ) {
-    // Quotes, a name of at most 16 bytes, two numbers of up to 20 digits, two parameters' names.
+    // Quotes, a name of at most 16 bytes, two numbers of up to 20 digits, two parameter names.
     let mut text = Vec::with_capacity(64);
     let _ = write!(text, "\"{class}\"");
     let mut digits = itoa::Buffer::new();

@@ -1,4 +1,4 @@
-//! How many requests a client has open, until their answers have ended.
+//! Limits on requests in flight.
 
 use std::{
     fmt,
@@ -15,20 +15,20 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{Custom, Denial, Grpc, Guard, Render, Standard, layer::Snapshot, service::surface};
-use crate::{Busy, Permit, Reason, UnreadBody, backend::UNKNOWN_WAIT, judge::Refusal};
+use crate::{Busy, Permit, Reason, UnreadBody, backend::UNKNOWN_WAIT, decider::Rejection};
 
-/// Middleware that limits how many requests of an address are open at once, in each class that
-/// says so: see [`Class::in_flight`](crate::Class::in_flight).
+/// Middleware that limits how many requests of an address are in flight at once, in each class with
+/// such a limit: see [`Class::in_flight`](crate::Class::in_flight).
 ///
-/// A request is open until its answer's body has ended or was dropped, as it is when the
-/// connection dies. What those are told who have to wait is [`Standard`], unless it is told otherwise.
+/// A request is in flight until its response body has ended or was dropped, as it is when the
+/// connection dies. Denials are rendered by [`Standard`] by default.
 #[derive(Clone)]
 pub struct InFlightLayer<R = Standard> {
     snapshot: Arc<Snapshot>,
     render: R,
 }
 
-/// A service whose open requests are limited.
+/// A service whose requests in flight are limited.
 #[derive(Clone)]
 pub struct InFlightService<S, R = Standard> {
     inner: S,
@@ -37,7 +37,7 @@ pub struct InFlightService<S, R = Standard> {
 }
 
 pin_project! {
-    /// The answer of an [`InFlightService`].
+    /// Response future of an [`InFlightService`].
     pub struct InFlightFuture<F, B> {
         #[pin]
         state: State<F, B>,
@@ -54,7 +54,7 @@ pin_project! {
 }
 
 pin_project! {
-    /// The body of an answer, which holds its request open.
+    /// Response body that keeps its request in flight.
     pub struct InFlightBody<B> {
         #[pin]
         body: B,
@@ -71,7 +71,7 @@ impl InFlightLayer {
 }
 
 impl<R> InFlightLayer<R> {
-    /// Says something else to those who have to wait.
+    /// Renders denials with a closure.
     pub fn respond_with<F, B>(self, respond: F) -> InFlightLayer<Custom<F>>
     where
         F: Fn(&Denial<'_>) -> Response<B>,
@@ -79,7 +79,7 @@ impl<R> InFlightLayer<R> {
         InFlightLayer { snapshot: self.snapshot, render: Custom::new(respond) }
     }
 
-    /// Speaks gRPC alone, to services whose bodies are made from nothing, such as tonic's own.
+    /// Renders every denial for gRPC: for services whose body type is `Default`, such as tonic's.
     pub fn grpc(self) -> InFlightLayer<Grpc> {
         InFlightLayer { snapshot: self.snapshot, render: Grpc }
     }
@@ -127,30 +127,30 @@ where
 }
 
 impl<S, R> InFlightService<S, R> {
-    /// A permit, or nothing where nothing is limited, or else what is said to who has to wait.
+    /// Returns a permit, `None` if the class has no such limit, or the response of a denial.
     fn open<A, B>(&self, request: &Request<A>) -> Result<Option<Permit>, Box<Response<B>>>
     where
         R: Render<B>,
     {
-        let live = &*self.snapshot.live;
-        self.snapshot.with_rules(|rules| {
-            let Some((_, rule)) = rules.rule_for(request) else {
+        let shared = &*self.snapshot.shared;
+        self.snapshot.with_policy(|policy| {
+            let Some((_, class)) = policy.class_of(request) else {
                 return Ok(None);
             };
-            let Some(in_flight) = &rule.in_flight else {
+            let Some(in_flight) = &class.in_flight else {
                 return Ok(None);
             };
-            let opened = match live.counted_client(request) {
+            let opened = match shared.counted_client(request) {
                 Some(client) => {
-                    let key = live.judge.backend().address_key("", client);
-                    let opened = in_flight.open.acquire(&*key, in_flight.limits);
-                    opened.map_err(|busy| Refusal::new(busy.reason(), UNKNOWN_WAIT))
+                    let key = shared.decider.backend().address_key("", client);
+                    let opened = in_flight.counts.acquire(&*key, in_flight.limits);
+                    opened.map_err(|busy| Rejection::new(busy.reason(), UNKNOWN_WAIT))
                 }
-                None => Err(live.refuse_unknown_peer()),
+                None => Err(shared.reject_unknown_peer()),
             };
-            opened.map(Some).map_err(|refusal| {
-                let denied = live.denied(surface(request), rule, refusal);
-                Box::new(Denial::new(rule.name(), denied).respond(&self.render))
+            opened.map(Some).map_err(|rejection| {
+                let denied = shared.denied(surface(request), class, rejection);
+                Box::new(Denial::new(class.name(), denied).respond(&self.render))
             })
         })
     }
@@ -174,7 +174,7 @@ impl Busy {
 // === impl State ===
 
 impl<F, B: Send + 'static> State<F, B> {
-    /// Answers a request whose body nobody has read.
+    /// Responds to a request whose body has not been read.
     fn refused<A>(request: Request<A>, mut response: Box<Response<B>>) -> Self
     where
         A: Body<Data: Send, Error: Send> + Send + 'static,
@@ -239,7 +239,7 @@ impl<B: Body> Body for InFlightBody<B> {
         let this = self.project();
         let frame = ready!(this.body.poll_frame(context));
         if frame.is_none() {
-            // Who keeps the body for longer than it lasts does not keep the request open.
+            // A body that is kept after its end does not keep the request in flight.
             *this.permit = None;
         }
         Poll::Ready(frame)

@@ -7,15 +7,15 @@ use http::{Extensions, Response};
 use tower_layer::Layer;
 
 use super::{
-    Custom, Denial, Grpc, Guard, GuardService, Standard,
-    guard::Live,
-    rules::{Rule, Rules},
+    Custom, Denial, Grpc, Guard, GuardService, KeyExtractor, MissingKey, Standard,
+    compiled::{CompiledClass, CompiledPolicy},
+    shared::Shared,
 };
 
-/// Middleware that limits requests: see [`Guard::layer`] and [`Guard::layer_after_auth`].
+/// Middleware that limits requests: see [`Guard::layer`], [`Guard::layer_after_auth`] and
+/// [`Guard::layer_by_key`].
 ///
-/// What it says to those who have to wait is [`Standard`], unless it is told otherwise. Their
-/// headers are written in any case.
+/// Denials are rendered by [`Standard`] by default. Limit headers are added to any rendering.
 #[derive(Clone)]
 pub struct GuardLayer<R = Standard> {
     snapshot: Arc<Snapshot>,
@@ -23,19 +23,20 @@ pub struct GuardLayer<R = Standard> {
     render: R,
 }
 
-/// The rules as they were when the middleware was made, which costs less to look at than those
-/// in force. They are for as long as the generation is.
+/// The policy as it was when the middleware was created: cheaper to read than the shared one, and
+/// valid while the generation is the same.
 pub(crate) struct Snapshot {
-    pub(super) live: Arc<Live>,
-    pub(super) rules: Arc<Rules>,
+    pub(super) shared: Arc<Shared>,
+    policy: Arc<CompiledPolicy>,
     generation: u64,
 }
 
-/// Where the middleware stands.
+/// The limits that the middleware applies.
 #[derive(Clone)]
 pub(crate) enum Stage {
     BeforeAuth,
     AfterAuth(Arc<FindSubject>),
+    ByKey(Arc<KeyExtractor>, MissingKey),
 }
 
 pub(super) type FindSubject = dyn for<'a> Fn(&'a Extensions) -> Option<&'a str> + Send + Sync;
@@ -44,16 +45,24 @@ pub(super) type FindSubject = dyn for<'a> Fn(&'a Extensions) -> Option<&'a str> 
 
 impl GuardLayer {
     pub(super) fn before_auth(guard: &Guard) -> Self {
-        Self { snapshot: Snapshot::of(guard), stage: Stage::BeforeAuth, render: Standard }
+        Self::new(guard, Stage::BeforeAuth)
     }
 
     pub(super) fn after_auth(guard: &Guard, subject: Arc<FindSubject>) -> Self {
-        Self { snapshot: Snapshot::of(guard), stage: Stage::AfterAuth(subject), render: Standard }
+        Self::new(guard, Stage::AfterAuth(subject))
+    }
+
+    pub(super) fn by_key(guard: &Guard, extractor: KeyExtractor, missing: MissingKey) -> Self {
+        Self::new(guard, Stage::ByKey(Arc::new(extractor), missing))
+    }
+
+    fn new(guard: &Guard, stage: Stage) -> Self {
+        Self { snapshot: Snapshot::of(guard), stage, render: Standard }
     }
 }
 
 impl<R> GuardLayer<R> {
-    /// Says something else to those who have to wait.
+    /// Renders denials with a closure.
     ///
     /// ```
     /// use axum::{Router, body::Body, routing::get};
@@ -82,7 +91,7 @@ impl<R> GuardLayer<R> {
         self.with(Custom::new(respond))
     }
 
-    /// Speaks gRPC alone, to services whose bodies are made from nothing, such as tonic's own.
+    /// Renders every denial for gRPC: for services whose body type is `Default`, such as tonic's.
     pub fn grpc(self) -> GuardLayer<Grpc> {
         self.with(Grpc)
     }
@@ -110,11 +119,12 @@ impl<R> fmt::Debug for GuardLayer<R> {
 // === impl Stage ===
 
 impl Stage {
-    /// Whether this stage counts requests under `rule` by address.
-    pub(super) const fn counts_addresses(&self, rule: &Rule) -> bool {
+    /// Whether the middleware counts requests of `class` by address.
+    pub(super) const fn counts_addresses(&self, class: &CompiledClass) -> bool {
         match self {
-            Self::BeforeAuth => rule.by_address.is_some(),
-            Self::AfterAuth(_) => rule.by_address_after_auth.is_some(),
+            Self::BeforeAuth => class.by_address.is_some(),
+            Self::AfterAuth(_) => class.by_address_after_auth.is_some(),
+            Self::ByKey(..) => false,
         }
     }
 }
@@ -123,20 +133,20 @@ impl Stage {
 
 impl Snapshot {
     pub(super) fn of(guard: &Guard) -> Arc<Self> {
-        let live = Arc::clone(&guard.0);
-        // The number first: rules that are replaced in between are then seen to be newer.
-        let generation = live.generation.load(Ordering::Acquire);
-        let rules = live.rules.load_full();
-        Arc::new(Self { live, rules, generation })
+        let shared = Arc::clone(&guard.0);
+        // The generation first: a policy that is replaced in between is then seen to be newer.
+        let generation = shared.generation.load(Ordering::Acquire);
+        let policy = shared.policy.load_full();
+        Arc::new(Self { shared, policy, generation })
     }
 
-    /// Calls `f` with the rules in force.
+    /// Calls `f` with the policy in force.
     #[inline]
-    pub(super) fn with_rules<T>(&self, f: impl FnOnce(&Arc<Rules>) -> T) -> T {
-        if self.live.generation.load(Ordering::Acquire) == self.generation {
-            f(&self.rules)
+    pub(super) fn with_policy<T>(&self, f: impl FnOnce(&Arc<CompiledPolicy>) -> T) -> T {
+        if self.shared.generation.load(Ordering::Acquire) == self.generation {
+            f(&self.policy)
         } else {
-            f(&self.live.rules.load())
+            f(&self.shared.policy.load())
         }
     }
 }

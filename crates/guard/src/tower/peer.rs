@@ -1,17 +1,17 @@
-//! Where a connection comes from.
+//! Peer address of a connection.
 
 use std::net::{IpAddr, SocketAddr};
 
 use http::Extensions;
 
-/// Where a connection comes from, for servers that have no word of their own for it: whoever
-/// accepts connections puts it into the extensions of their requests.
+/// Peer address of a connection, for servers without an extension of their own: insert it into the
+/// extensions of each request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PeerAddress(pub SocketAddr);
 
-/// Where the peer is among what the program knows of a request.
+/// How the peer address is found in the extensions of a request.
 pub(super) enum FindPeer {
-    Usual,
+    Default,
     By(Box<Find>),
 }
 
@@ -21,15 +21,15 @@ impl FindPeer {
     #[inline]
     pub(super) fn find(&self, extensions: &Extensions) -> Option<IpAddr> {
         match self {
-            Self::Usual => usual(extensions),
+            Self::Default => default(extensions),
             Self::By(find) => find(extensions),
         }
     }
 }
 
-/// Where axum keeps it, or else [`PeerAddress`].
+/// axum's `ConnectInfo`, or else [`PeerAddress`].
 #[inline]
-fn usual(extensions: &Extensions) -> Option<IpAddr> {
+fn default(extensions: &Extensions) -> Option<IpAddr> {
     #[cfg(feature = "axum")]
     if let Some(info) = extensions.get::<axum::extract::ConnectInfo<SocketAddr>>() {
         return Some(info.0.ip());
@@ -37,7 +37,7 @@ fn usual(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<PeerAddress>().map(|peer| peer.0.ip())
 }
 
-/// Does not say where.
+/// Omits the address.
 impl std::fmt::Debug for PeerAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("PeerAddress(..)")

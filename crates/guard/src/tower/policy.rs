@@ -1,11 +1,11 @@
-//! What is allowed of all classes.
+//! The limits of all classes.
 
 use thiserror::Error;
 
 use super::Class;
 use crate::{Escalation, name::NameError};
 
-/// What is allowed of all classes, as an operator may replace it while the service runs.
+/// The limits of all classes. It can be replaced while the service runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     pub(super) enabled: bool,
@@ -13,27 +13,28 @@ pub struct Policy {
     pub(super) escalation: Option<Escalation>,
 }
 
-/// Why classes and routes make no sense together.
+/// Invalid policy or routes.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PolicyError {
-    /// A class cannot be called that.
+    /// Invalid class name.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// Which one would be meant?
-    #[error("class {0:?} stands twice in the policy")]
+    /// Two classes have the same name.
+    #[error("duplicate class {0:?} in the policy")]
     Duplicate(String),
-    /// Its requests would not be limited by anything.
-    #[error("routes lead to class {0:?}, which the policy does not have")]
+    /// A route names a class that the policy does not have.
+    #[error("unknown class {0:?}: the routes name it, but the policy does not have it")]
     UnknownClass(String),
-    /// Paths begin so.
-    #[error("route {0:?} must begin with '/'")]
+    /// A route is not a path.
+    #[error("invalid route {0:?}: it must begin with '/'")]
     Route(String),
 }
 
 // === impl Policy ===
 
 impl Policy {
-    /// The policy of these classes.
+    /// A policy of these classes.
     ///
     /// ```
     /// use std::time::Duration;
@@ -41,7 +42,7 @@ impl Policy {
     /// use headgate_guard::{Allowance, Class, Escalation, Policy};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// // Whoever is denied waits 1 s, then 2 s, then 4 s, up to a minute.
+    /// // Each denial costs 1 s, then 2 s, then 4 s, up to a minute.
     /// let [first, max, forgiven_after] = [1, 60, 600].map(Duration::from_secs);
     /// let escalation = Escalation::new(first, max, forgiven_after)?;
     /// assert_eq!(escalation.penalty(3), Duration::from_secs(4));
@@ -63,19 +64,20 @@ impl Policy {
         Ok(Self { enabled: true, classes, escalation: None })
     }
 
-    /// Limits, or does not: only classes that are [always on](Class::always_on) then are.
+    /// Whether limits are in force. While disabled, only classes that are
+    /// [always on](Class::always_on) are limited.
     #[must_use]
     pub fn enabled(self, enabled: bool) -> Self {
         Self { enabled, ..self }
     }
 
-    /// Lets those wait longer who are denied again and again.
+    /// Lengthens the wait of clients that are denied repeatedly.
     #[must_use]
     pub fn escalation(self, escalation: Escalation) -> Self {
         Self { escalation: Some(escalation), ..self }
     }
 
-    /// Whether anything but what is always on is limited.
+    /// Whether limits are in force for all classes.
     pub const fn is_enabled(&self) -> bool {
         self.enabled
     }
@@ -85,7 +87,7 @@ impl Policy {
         &self.classes
     }
 
-    /// Whether the limits of `class` hold.
+    /// Whether the limits of `class` are in force.
     pub(super) const fn limits(&self, class: &Class) -> bool {
         self.enabled || class.always_on
     }

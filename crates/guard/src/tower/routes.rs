@@ -1,4 +1,4 @@
-//! Which request is of which class.
+//! Classification of requests.
 
 use std::{fmt, sync::Arc};
 
@@ -6,10 +6,10 @@ use http::{Extensions, HeaderMap, Method, Request, Uri};
 
 use super::PolicyError;
 
-/// Which request is of which class: by a closure, else by the longest prefix of its path, else
-/// the class of all others. A request of no class is not limited.
+/// Assigns requests to classes: by a closure, else by the longest prefix of the path, else to the
+/// class of all other requests. A request without a class is not limited.
 ///
-/// A prefix ends where a segment of the path does: `/v1/auth` is a prefix of `/v1/auth` and
+/// A prefix ends at the end of a path segment: `/v1/auth` is a prefix of `/v1/auth` and
 /// `/v1/auth/verify`, not of `/v1/authors`. Paths are compared as they were sent.
 ///
 /// ```
@@ -28,16 +28,17 @@ pub struct Routes {
     otherwise: Option<String>,
 }
 
-/// What a request says before its body.
+/// A request without its body.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct RequestHead<'a> {
-    /// Its method.
+    /// The method.
     pub method: &'a Method,
-    /// Where it is sent to.
+    /// The target.
     pub uri: &'a Uri,
-    /// Its headers, which anybody can write.
+    /// The headers. Clients can send anything in them.
     pub headers: &'a HeaderMap,
-    /// What the program knows of it.
+    /// Values that the server and outer middleware have attached.
     pub extensions: &'a Extensions,
 }
 
@@ -50,10 +51,10 @@ struct Route<C> {
     class: C,
 }
 
-/// Routes whose classes are known by their places in a policy.
+/// Routes whose classes are indices into a policy.
 pub(super) struct CompiledRoutes {
     chosen_by: Option<Choice>,
-    /// The longest prefix first; of the same, one with a method first.
+    /// Longest prefix first; of equal ones, a route with a method first.
     routes: Box<[Route<usize>]>,
     otherwise: Option<usize>,
 }
@@ -61,35 +62,35 @@ pub(super) struct CompiledRoutes {
 // === impl Routes ===
 
 impl Routes {
-    /// No request is of any class.
+    /// Routes without any class.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Every request is of `class`.
+    /// Assigns every request to `class`.
     pub fn all(class: &str) -> Self {
         Self::new().otherwise(class)
     }
 
-    /// Requests of any method to paths under `prefix` are of `class`.
+    /// Assigns requests to paths under `prefix` to `class`.
     #[must_use]
     pub fn prefix(self, prefix: &str, class: &str) -> Self {
         self.with(None, prefix, class)
     }
 
-    /// Requests of this method to paths under `prefix` are of `class`.
+    /// Assigns requests with this method to paths under `prefix` to `class`.
     #[must_use]
     pub fn method(self, method: Method, prefix: &str, class: &str) -> Self {
         self.with(Some(method), prefix, class)
     }
 
-    /// All other requests are of `class`.
+    /// Assigns all other requests to `class`.
     #[must_use]
     pub fn otherwise(self, class: &str) -> Self {
         Self { otherwise: Some(class.into()), ..self }
     }
 
-    /// Asks `choose` first; where it names no class of the policy, paths decide.
+    /// Assigns requests by a closure. Where it names no class of the policy, paths decide.
     #[must_use]
     pub fn chosen_by<F>(self, choose: F) -> Self
     where
@@ -103,13 +104,13 @@ impl Routes {
         self
     }
 
-    /// Finds every class by `place`, its place in a policy.
+    /// Resolves the name of each class with `index`.
     pub(super) fn compile(
         &self,
-        place: impl Fn(&str) -> Option<usize>,
+        index: impl Fn(&str) -> Option<usize>,
     ) -> Result<CompiledRoutes, PolicyError> {
-        let place = |class: &str| {
-            place(class).ok_or_else(|| PolicyError::UnknownClass(class.chars().take(64).collect()))
+        let index = |class: &str| {
+            index(class).ok_or_else(|| PolicyError::UnknownClass(class.chars().take(64).collect()))
         };
         let mut routes = Vec::with_capacity(self.paths.len());
         for Route { method, prefix, class } in &self.paths {
@@ -117,13 +118,13 @@ impl Routes {
                 return Err(PolicyError::Route(prefix.chars().take(64).collect()));
             }
             let (method, prefix) = (method.clone(), prefix.clone());
-            routes.push(Route { method, prefix, class: place(class)? });
+            routes.push(Route { method, prefix, class: index(class)? });
         }
         routes.sort_by_key(|route| (usize::MAX - route.prefix.len(), route.method.is_none()));
         Ok(CompiledRoutes {
             chosen_by: self.chosen_by.clone(),
             routes: routes.into(),
-            otherwise: self.otherwise.as_deref().map(place).transpose()?,
+            otherwise: self.otherwise.as_deref().map(index).transpose()?,
         })
     }
 }
@@ -141,15 +142,15 @@ impl fmt::Debug for Routes {
 // === impl CompiledRoutes ===
 
 impl CompiledRoutes {
-    /// The class of `request`, by its place; `place` finds a class by name.
+    /// The index of the class of `request`; `index` resolves a name.
     #[inline]
     pub(super) fn class<B>(
         &self,
         request: &Request<B>,
-        place: impl Fn(&str) -> Option<usize>,
+        index: impl Fn(&str) -> Option<usize>,
     ) -> Option<usize> {
         if let Some(choose) = &self.chosen_by
-            && let Some(class) = choose(&RequestHead::of(request)).and_then(place)
+            && let Some(class) = choose(&RequestHead::of(request)).and_then(index)
         {
             return Some(class);
         }
@@ -157,13 +158,13 @@ impl CompiledRoutes {
             return self.otherwise;
         }
         let (method, path) = (request.method(), request.uri().path());
-        let route = self.routes.iter().find(|route| route.leads(method, path));
+        let route = self.routes.iter().find(|route| route.matches(method, path));
         route.map_or(self.otherwise, |route| Some(route.class))
     }
 }
 
 impl<C> Route<C> {
-    fn leads(&self, method: &Method, path: &str) -> bool {
+    fn matches(&self, method: &Method, path: &str) -> bool {
         let Some(rest) = path.strip_prefix(&*self.prefix) else {
             return false;
         };
@@ -175,7 +176,8 @@ impl<C> Route<C> {
 // === impl RequestHead ===
 
 impl<'a> RequestHead<'a> {
-    pub(super) fn of<B>(request: &'a Request<B>) -> Self {
+    /// The head of `request`.
+    pub fn of<B>(request: &'a Request<B>) -> Self {
         Self {
             method: request.method(),
             uri: request.uri(),
@@ -185,7 +187,7 @@ impl<'a> RequestHead<'a> {
     }
 }
 
-/// Says nothing that a client wrote.
+/// Omits everything that a client can write.
 impl fmt::Debug for RequestHead<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestHead").field("method", self.method).finish_non_exhaustive()
@@ -198,14 +200,14 @@ mod tests {
 
     fn class_of(routes: &Routes, method: &str, path: &str) -> Option<&'static str> {
         const CLASSES: [&str; 4] = ["auth", "reports", "public", "special"];
-        let place = |class: &str| CLASSES.iter().position(|name| *name == class);
+        let index = |class: &str| CLASSES.iter().position(|name| *name == class);
         let request = Request::builder().method(method).uri(path).body(()).unwrap();
-        let routes = routes.compile(place).ok().unwrap();
-        routes.class(&request, place).map(|class| CLASSES[class])
+        let routes = routes.compile(index).ok().unwrap();
+        routes.class(&request, index).map(|class| CLASSES[class])
     }
 
     #[test]
-    fn the_longest_prefix_decides_and_a_method_before_none() {
+    fn the_longest_prefix_wins_and_then_a_matching_method() {
         let routes = Routes::new()
             .prefix("/v1", "public")
             .prefix("/v1/auth", "auth")
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closure_is_asked_first_and_may_leave_it_to_the_paths() {
+    fn a_closure_takes_precedence_over_paths() {
         let routes = Routes::all("public").chosen_by(|head| match head.uri.query() {
             Some("special") => Some("special"),
             Some("unknown") => Some("unknown"),
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_that_lead_nowhere_are_refused() {
+    fn routes_with_an_unknown_class_or_a_relative_path_are_rejected() {
         let error = |routes: Routes| routes.compile(|_| None).err();
         let unknown = error(Routes::new().prefix("/", "nobody"));
         assert_eq!(unknown, Some(PolicyError::UnknownClass("nobody".into())));

@@ -10,15 +10,15 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::{
-    Denial, Render, ResponseFuture,
-    future::Told,
-    guard::{Live, NOWHERE},
+    Denial, Render, RequestKey, ResponseFuture,
+    compiled::{CompiledClass, CompiledPolicy, Consulted},
+    future::AdmittedHeaders,
     layer::{Snapshot, Stage},
-    rules::{Asked, Rule, Rules},
+    shared::{Shared, UNKNOWN_ADDRESS},
 };
 use crate::{
     Surface, UnreadBody,
-    judge::{Quick, Refusal, Ruling},
+    decider::{CheckResult, FastResult, Rejection},
 };
 
 /// A service whose requests are limited: see [`GuardLayer`](crate::GuardLayer).
@@ -30,12 +30,19 @@ pub struct GuardService<S, R> {
     pub(super) render: R,
 }
 
-/// What becomes of a request.
+/// Decision on one request.
 enum Verdict<B> {
-    Admitted(Option<Box<Told>>),
+    Admitted(Option<Box<AdmittedHeaders>>),
     Denied(Box<Response<B>>),
-    /// A store has to be asked about the class at this place.
-    Unknown(Arc<Rules>, usize, IpAddr),
+    /// The store has to be called. The number is the index of the class.
+    Pending(Arc<CompiledPolicy>, usize, Client),
+}
+
+/// What a request is counted by.
+enum Client {
+    Address(IpAddr),
+    Subject(Option<Box<str>>, IpAddr),
+    Key(RequestKey),
 }
 
 // === impl GuardService ===
@@ -58,43 +65,43 @@ where
 
     #[inline]
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        match self.admit_quickly(&request) {
-            Quick::Admitted => ResponseFuture::inner(self.inner.call(request), None),
-            // Apart, so that a request that is admitted is moved once.
-            otherwise => self.call_at_length(otherwise, request),
+        match self.fast_path(&request) {
+            FastResult::Admitted => ResponseFuture::inner(self.inner.call(request), None),
+            // In a function of its own, so that an admitted request is moved only once.
+            result => self.slow_path(result, request),
         }
     }
 }
 
 impl<S, R> GuardService<S, R> {
-    /// The way of almost everybody, which says no word more than it is asked for.
+    /// Decides by address in memory, without headers for admitted requests.
     #[inline]
-    fn admit_quickly<A>(&self, request: &Request<A>) -> Quick {
-        let live = &*self.snapshot.live;
-        if live.tell_admitted || !matches!(self.stage, Stage::BeforeAuth) {
-            return Quick::Unknown;
+    fn fast_path<A>(&self, request: &Request<A>) -> FastResult {
+        let shared = &*self.snapshot.shared;
+        if shared.headers_when_admitted || !matches!(self.stage, Stage::BeforeAuth) {
+            return FastResult::Undecided;
         }
-        self.snapshot.with_rules(|rules| {
-            let counted = rules.rule_for(request).and_then(|(_, rule)| rule.by_address.as_ref());
-            let Some(counted) = counted else {
-                return Quick::Admitted;
+        self.snapshot.with_policy(|policy| {
+            let class = policy.class_of(request);
+            let Some(counted) = class.and_then(|(_, class)| class.by_address.as_ref()) else {
+                return FastResult::Admitted;
             };
-            let Some(limit) = live.judge.quick(counted.allowance(), rules.escalation()) else {
-                return Quick::Unknown;
+            let Some(limit) = shared.decider.fast(counted.allowance(), policy.escalation()) else {
+                return FastResult::Undecided;
             };
-            match live.counted_client(request) {
-                Some(client) => limit.take(&counted.ask_of(&client)),
-                None => Quick::Unknown,
+            match shared.counted_client(request) {
+                Some(client) => limit.acquire(&counted.check_address(&client)),
+                None => FastResult::Undecided,
             }
         })
     }
 
-    /// Denies, or tells more, or asks the store before the service.
+    /// Denies the request, or decides what the fast path could not.
     #[cold]
     #[inline(never)]
-    fn call_at_length<A, B>(
+    fn slow_path<A, B>(
         &mut self,
-        quick: Quick,
+        result: FastResult,
         request: Request<A>,
     ) -> ResponseFuture<S::Future, B, S::Error>
     where
@@ -104,130 +111,139 @@ impl<S, R> GuardService<S, R> {
         A: Body<Data: Send, Error: Send> + Send + 'static,
         B: Send + 'static,
     {
-        match self.verdict(quick, &request) {
-            Verdict::Admitted(told) => ResponseFuture::inner(self.inner.call(request), told),
+        match self.verdict(result, &request) {
+            Verdict::Admitted(headers) => ResponseFuture::inner(self.inner.call(request), headers),
             Verdict::Denied(response) => refuse(request, response),
-            Verdict::Unknown(rules, place, address) => {
+            Verdict::Pending(policy, index, client) => {
                 let clone = self.inner.clone();
-                // The one that was ready takes the request, when it is decided.
+                // The service that was polled ready takes the request.
                 let inner = mem::replace(&mut self.inner, clone);
                 let service = Self { inner, ..self.clone() };
-                ResponseFuture::waiting(service.call_once_decided(request, rules, place, address))
+                ResponseFuture::waiting(service.decide_then_call(request, policy, index, client))
             }
         }
     }
 }
 
 impl<S, R> GuardService<S, R> {
-    fn verdict<A, B>(&self, quick: Quick, request: &Request<A>) -> Verdict<B>
+    fn verdict<A, B>(&self, result: FastResult, request: &Request<A>) -> Verdict<B>
     where
         R: Render<B>,
     {
-        let live = &*self.snapshot.live;
-        self.snapshot.with_rules(|rules| {
-            let Some((place, rule)) = rules.rule_for(request) else {
+        let shared = &*self.snapshot.shared;
+        self.snapshot.with_policy(|policy| {
+            let Some((index, class)) = policy.class_of(request) else {
                 return Verdict::Admitted(None);
             };
-            if let Quick::Denied(refusal) = quick {
-                return self.deny(live, rule, request, *refusal);
+            if let FastResult::Denied(rejection) = result {
+                return self.deny(class, request, *rejection);
             }
-            match live.counted_client(request) {
-                Some(client) => self.rule_at_length(live, rules, place, client, request),
-                // Nobody is counted by it.
-                None if !self.stage.counts_addresses(rule) => {
-                    self.rule_at_length(live, rules, place, NOWHERE, request)
-                }
-                None => self.deny(live, rule, request, live.refuse_unknown_peer()),
+            let (client, consulted, result) = match self.decide_now(shared, policy, class, request)
+            {
+                Ok(decided) => decided,
+                Err(rejection) => return self.deny(class, request, rejection),
+            };
+            match result {
+                Some(result) => self.conclude(class, consulted, result, request),
+                None => Verdict::Pending(Arc::clone(policy), index, client),
             }
         })
     }
 
-    /// The way of those who are not admitted at once or want to be told more.
-    fn rule_at_length<A, B>(
+    /// Decides without waiting, if that is possible.
+    fn decide_now<A>(
         &self,
-        live: &Live,
-        rules: &Arc<Rules>,
-        place: usize,
-        address: IpAddr,
+        shared: &Shared,
+        policy: &CompiledPolicy,
+        class: &CompiledClass,
         request: &Request<A>,
-    ) -> Verdict<B>
-    where
-        R: Render<B>,
-    {
-        let rule = rules.rule(place);
-        let (asked, ruling) = match &self.stage {
-            Stage::BeforeAuth => (Asked::BeforeAuth, live.before_auth_now(rules, rule, address)),
-            Stage::AfterAuth(subject) => {
-                let subject = subject(request.extensions());
-                (Asked::about(subject), live.after_auth_now(rules, rule, address, subject))
+    ) -> Result<(Client, Consulted, Option<CheckResult>), Rejection> {
+        if let Stage::ByKey(extractor, missing) = &self.stage {
+            if class.by_key.is_none() {
+                return Ok((Client::Address(UNKNOWN_ADDRESS), Consulted::Key, Some(Ok(None))));
             }
-        };
-        match ruling {
-            Some(ruling) => self.conclude(live, rule, asked, ruling, request),
-            None => Verdict::Unknown(Arc::clone(rules), place, address),
+            let key = shared.key(extractor, *missing, request)?;
+            let result = shared.by_key_now(policy, class, &key);
+            return Ok((Client::Key(key), Consulted::Key, result));
         }
+        let address = match shared.counted_client(request) {
+            Some(address) => address,
+            // Not needed: this class does not count by address here.
+            None if !self.stage.counts_addresses(class) => UNKNOWN_ADDRESS,
+            None => return Err(shared.reject_unknown_peer()),
+        };
+        if let Stage::AfterAuth(find) = &self.stage {
+            let subject = find(request.extensions());
+            let result = shared.after_auth_now(policy, class, address, subject);
+            let owned = subject.filter(|_| result.is_none()).map(Into::into);
+            return Ok((Client::Subject(owned, address), Consulted::after_auth(subject), result));
+        }
+        let result = shared.before_auth_now(policy, class, address);
+        Ok((Client::Address(address), Consulted::Address, result))
     }
 
-    /// What is said about a ruling.
     fn conclude<A, B>(
         &self,
-        live: &Live,
-        rule: &Rule,
-        asked: Asked,
-        ruling: Ruling,
+        class: &CompiledClass,
+        consulted: Consulted,
+        result: CheckResult,
         request: &Request<A>,
     ) -> Verdict<B>
     where
         R: Render<B>,
     {
-        match ruling {
+        match result {
             Ok(decision) => {
-                let decision = decision.filter(|_| live.tell_admitted);
-                let told = decision.map(|decision| Box::new(Told::new(rule, asked, decision)));
-                Verdict::Admitted(told)
+                let wanted = self.snapshot.shared.headers_when_admitted;
+                let headers = decision
+                    .filter(|_| wanted)
+                    .map(|decision| Box::new(AdmittedHeaders::new(class, consulted, decision)));
+                Verdict::Admitted(headers)
             }
-            Err(refusal) => self.deny(live, rule, request, refusal),
+            Err(rejection) => self.deny(class, request, rejection),
         }
     }
 
     #[cold]
     fn deny<A, B>(
         &self,
-        live: &Live,
-        rule: &Rule,
+        class: &CompiledClass,
         request: &Request<A>,
-        refusal: Refusal,
+        rejection: Rejection,
     ) -> Verdict<B>
     where
         R: Render<B>,
     {
-        let denied = live.denied(surface(request), rule, refusal);
-        Verdict::Denied(Box::new(Denial::new(rule.name(), denied).respond(&self.render)))
+        let denied = self.snapshot.shared.denied(surface(request), class, rejection);
+        Verdict::Denied(Box::new(Denial::new(class.name(), denied).respond(&self.render)))
     }
 
-    /// Asks the store, and then the service.
-    async fn call_once_decided<A, B>(
+    /// Calls the store, and then the service.
+    async fn decide_then_call<A, B>(
         mut self,
         request: Request<A>,
-        rules: Arc<Rules>,
-        place: usize,
-        address: IpAddr,
+        policy: Arc<CompiledPolicy>,
+        index: usize,
+        client: Client,
     ) -> Result<Response<B>, S::Error>
     where
         S: Service<Request<A>, Response = Response<B>>,
         R: Render<B>,
         A: Body<Data: Send, Error: Send> + Send + 'static,
     {
-        let (live, rule) = (Arc::clone(&self.snapshot.live), rules.rule(place));
-        let (asked, ruling) = match self.stage.clone() {
-            Stage::BeforeAuth => (Asked::BeforeAuth, live.before_auth(&rules, rule, address).await),
-            Stage::AfterAuth(find) => {
-                let subject: Option<Box<str>> = find(request.extensions()).map(Into::into);
-                let subject = subject.as_deref();
-                (Asked::about(subject), live.after_auth(&rules, rule, address, subject).await)
+        let (shared, class) = (Arc::clone(&self.snapshot.shared), policy.class(index));
+        let (consulted, result) = match client {
+            Client::Address(address) => {
+                (Consulted::Address, shared.before_auth(&policy, class, address).await)
             }
+            Client::Subject(subject, address) => {
+                let subject = subject.as_deref();
+                let result = shared.after_auth(&policy, class, address, subject).await;
+                (Consulted::after_auth(subject), result)
+            }
+            Client::Key(key) => (Consulted::Key, shared.by_key(&policy, class, &key).await),
         };
-        match self.conclude(&live, rule, asked, ruling, &request) {
+        match self.conclude(class, consulted, result, &request) {
             Verdict::Denied(mut response) => {
                 let (head, body) = request.into_parts();
                 if let Some(unread) = UnreadBody::new(head.version, &head.headers, body) {
@@ -235,11 +251,11 @@ impl<S, R> GuardService<S, R> {
                 }
                 Ok(*response)
             }
-            Verdict::Unknown(..) => unreachable!("a ruling is an answer"),
-            Verdict::Admitted(told) => {
+            Verdict::Pending(..) => unreachable!("a result is an answer"),
+            Verdict::Admitted(headers) => {
                 let mut response = self.inner.call(request).await?;
-                if let Some(told) = told {
-                    told.write(response.headers_mut());
+                if let Some(headers) = headers {
+                    headers.write(response.headers_mut());
                 }
                 Ok(response)
             }
@@ -247,7 +263,7 @@ impl<S, R> GuardService<S, R> {
     }
 }
 
-/// Answers a request whose body nobody has read.
+/// Responds to a request whose body has not been read.
 fn refuse<F, A, B, E>(
     request: Request<A>,
     mut response: Box<Response<B>>,
@@ -272,14 +288,14 @@ impl<S: fmt::Debug, R> fmt::Debug for GuardService<S, R> {
     }
 }
 
-impl Asked {
-    const fn about(subject: Option<&str>) -> Self {
-        if subject.is_some() { Self::OfSubject } else { Self::OfNobody }
+impl Consulted {
+    const fn after_auth(subject: Option<&str>) -> Self {
+        if subject.is_some() { Self::SubjectAndAddress } else { Self::AddressAfterAuth }
     }
 }
 
-/// What a client speaks. A header alone proves nothing: whoever sent it would be denied by a status
-/// that says 200.
+/// Whether the client speaks gRPC. The content type alone does not prove it: a gRPC denial has the
+/// status 200, and any client can send the header.
 pub(super) fn surface<A>(request: &Request<A>) -> Surface {
     let content_type = request.headers().get(CONTENT_TYPE);
     let is_grpc = request.version() == Version::HTTP_2

@@ -1,4 +1,4 @@
-//! One connection that is open.
+//! An open connection.
 
 use std::{fmt, net::IpAddr};
 
@@ -8,11 +8,11 @@ use smallvec::SmallVec;
 use super::{Inner, MessageKind, WebSocketGuard, WebSocketLimits};
 use crate::{
     AddressKey, Denied, Permit, Reason, Subject, Surface,
-    judge::{Ask, Asks},
+    decider::{LimitCheck, LimitChecks},
 };
 
-/// A connection that is open until this is dropped.
-#[must_use = "a connection is open until it is dropped"]
+/// An open connection. Drop it when the connection closes.
+#[must_use = "the connection counts as open until it is dropped"]
 pub struct WebSocketConnection {
     guard: WebSocketGuard,
     address: IpAddr,
@@ -39,66 +39,71 @@ impl WebSocketConnection {
         self.address
     }
 
-    /// Who the client has proved to be.
+    /// The authenticated client.
     pub const fn subject(&self) -> Option<&Subject> {
         self.subject.as_ref()
     }
 
-    /// From now on messages count by this subject, too.
+    /// Counts messages by this subject, too, from now on.
     pub fn authenticate(&mut self, subject: Subject) {
         self.subject = Some(subject);
     }
 
-    /// Takes one message of `kind`, by address and, once that is known, by subject, or nothing.
+    /// Counts one message of `kind`, by address and, if it is known, by subject.
     pub async fn message(&self, kind: MessageKind) -> Result<(), Denied> {
         self.messages(&[kind]).await
     }
 
-    /// Takes one message that is of several kinds at once, all or nothing: a question about the
-    /// past is [`Req`](MessageKind::Req) and [`Backfill`](MessageKind::Backfill).
+    /// Counts one message of several kinds, against all limits or none: a query of stored events is
+    /// both [`Req`](MessageKind::Req) and [`Backfill`](MessageKind::Backfill).
     pub async fn messages(&self, kinds: &[MessageKind]) -> Result<(), Denied> {
         let limits = self.guard.limits();
         if !limits.enabled {
             return Ok(());
         }
         let inner = &*self.guard.0;
-        // Each kind once, however often it is named.
+        // Duplicates count once.
         let named = MessageKind::ALL.into_iter().filter(|kind| kinds.contains(kind));
         let keys: SmallVec<[Keys<'_>; 2]> = named.map(|kind| self.keys(inner, kind)).collect();
-        let asks: Asks<'_> = keys.iter().flat_map(|keys| self.asks(&limits, keys)).collect();
-        let ruling = inner.judge.decide(&asks, limits.escalation.as_ref()).await;
+        let checks: LimitChecks<'_> =
+            keys.iter().flat_map(|keys| self.checks(&limits, keys)).collect();
+        let result = inner.decider.decide(&checks, limits.escalation.as_ref()).await;
         let class = kinds.last().map_or(CLASSLESS, |kind| kind.class());
-        ruling.map(|_| ()).map_err(|refusal| inner.denied(Surface::Message, class, refusal))
+        result.map(|_| ()).map_err(|rejection| inner.denied(Surface::Message, class, rejection))
     }
 
     fn keys<'a>(&self, inner: &'a Inner, kind: MessageKind) -> Keys<'a> {
         let prefixes = &inner.messages[kind as usize];
         Keys {
             kind,
-            address: inner.judge.backend().address_key(&prefixes.address, self.address),
+            address: inner.decider.backend().address_key(&prefixes.address, self.address),
             subject: Space::new(&prefixes.subject, ""),
         }
     }
 
     /// The limits on one kind of message, by address and by subject.
-    fn asks<'a>(&'a self, limits: &'a WebSocketLimits, keys: &'a Keys<'a>) -> Asks<'a> {
+    fn checks<'a>(&'a self, limits: &'a WebSocketLimits, keys: &'a Keys<'a>) -> LimitChecks<'a> {
         let limits = limits.of(keys.kind);
-        let mut asks = Asks::new();
+        let mut checks = LimitChecks::new();
         if let (Some(allowance), Ok(key)) = (&limits.by_address, Key::new(&keys.address)) {
-            asks.push(Ask { key, allowance, reason: Reason::Address });
+            checks.push(LimitCheck { key, allowance, reason: Reason::Address });
         }
         let subject = self.subject.as_ref().and_then(Subject::key);
         if let (Some(allowance), Some(key)) = (&limits.by_subject, subject) {
-            asks.push(Ask { key: key.within(&keys.subject), allowance, reason: Reason::Subject });
+            checks.push(LimitCheck {
+                key: key.within(&keys.subject),
+                allowance,
+                reason: Reason::Subject,
+            });
         }
-        asks
+        checks
     }
 }
 
-/// A message of no kind is never denied.
+/// Class of a message without a kind, which is never denied.
 const CLASSLESS: &str = "ws";
 
-/// Says neither where the client is nor who it is.
+/// Omits the address and the subject.
 impl fmt::Debug for WebSocketConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let authenticated = self.subject.is_some();

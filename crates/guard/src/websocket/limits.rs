@@ -1,42 +1,42 @@
-//! What is allowed on WebSocket connections.
+//! Limits on WebSocket connections and messages.
 
 use crate::{Allowance, Escalation, InFlightLimits};
 
-/// What is allowed on WebSocket connections. What has no allowance is not limited.
+/// Limits on WebSocket connections and messages. Without an allowance there is no limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebSocketLimits {
-    /// Whether anything is limited at all.
+    /// Whether limits are in force.
     pub enabled: bool,
-    /// How many connections are open at once, by one address and by all.
+    /// Open connections of one address and of all addresses.
     pub concurrent: InFlightLimits,
-    /// How often one address opens a connection.
+    /// Rate of new connections of one address.
     pub connections: Option<Allowance>,
-    /// How much longer those wait who are denied again and again.
+    /// Penalties for clients that are denied repeatedly.
     pub escalation: Option<Escalation>,
     messages: [MessageLimits; MessageKind::ALL.len()],
 }
 
-/// What is allowed of one kind of message.
+/// Limits of one kind of message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageLimits {
-    /// By one address, over all of its connections.
+    /// Limit of one address over all of its connections.
     pub by_address: Option<Allowance>,
-    /// By one subject, wherever it connects from. Both must admit.
+    /// Limit of one subject over all of its addresses. Both limits must admit.
     pub by_subject: Option<Allowance>,
 }
 
-/// Kinds of messages. Each is counted by itself.
+/// Kind of message. Each is counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MessageKind {
-    /// Something to be kept and passed on.
+    /// An event to store and forward.
     Event,
-    /// A question.
+    /// A query.
     Req,
-    /// A question about the past, which is dearer.
+    /// A query of stored events, which is more expensive.
     Backfill,
-    /// A proof of who somebody is, whose signature has to be checked.
+    /// An authentication, whose signature has to be verified.
     Auth,
-    /// What is no message.
+    /// An invalid message.
     Invalid,
     /// Any other message.
     Other,
@@ -45,7 +45,7 @@ pub enum MessageKind {
 // === impl WebSocketLimits ===
 
 impl WebSocketLimits {
-    /// Limits how many connections are open, and nothing else yet.
+    /// Limits open connections only.
     pub fn new(concurrent: InFlightLimits) -> Self {
         Self {
             enabled: true,
@@ -56,20 +56,20 @@ impl WebSocketLimits {
         }
     }
 
-    /// Limits how often one address opens a connection.
+    /// Limits the rate of new connections of one address.
     #[must_use]
     pub fn connections(self, allowance: impl Into<Allowance>) -> Self {
         Self { connections: Some(allowance.into()), ..self }
     }
 
-    /// Limits what one address sends of a kind.
+    /// Limits messages of a kind by address.
     #[must_use]
     pub fn message(mut self, kind: MessageKind, allowance: impl Into<Allowance>) -> Self {
         self.messages[kind as usize].by_address = Some(allowance.into());
         self
     }
 
-    /// Limits what one subject sends of a kind, beside what its address does.
+    /// Limits messages of a kind by subject, in addition to the limit by address.
     #[must_use]
     pub fn message_by_subject(
         mut self,
@@ -80,26 +80,26 @@ impl WebSocketLimits {
         self
     }
 
-    /// Lets those wait longer who are denied again and again.
+    /// Lengthens the wait of clients that are denied repeatedly.
     #[must_use]
     pub fn escalation(self, escalation: Escalation) -> Self {
         Self { escalation: Some(escalation), ..self }
     }
 
-    /// Limits, or does not.
+    /// Whether limits are in force.
     #[must_use]
     pub fn enabled(self, enabled: bool) -> Self {
         Self { enabled, ..self }
     }
 
-    /// What is allowed of a kind.
+    /// The limits of a kind.
     pub const fn of(&self, kind: MessageKind) -> &MessageLimits {
         &self.messages[kind as usize]
     }
 
-    /// What the process can hold at all stays bounded, whatever is limited.
+    /// The total stays bounded while limits are disabled.
     pub(super) fn concurrent_in_force(&self) -> InFlightLimits {
-        if self.enabled { self.concurrent } else { self.concurrent.for_all_alone() }
+        if self.enabled { self.concurrent } else { self.concurrent.total_only() }
     }
 
     pub(super) fn connections_in_force(&self) -> Option<&Allowance> {
@@ -126,7 +126,7 @@ impl MessageKind {
         }
     }
 
-    /// The class in keys and for observers: no word of any other guard.
+    /// The class in keys and for observers. Distinct from the classes of other guards.
     pub(super) const fn class(self) -> &'static str {
         match self {
             Self::Event => "ws-event",

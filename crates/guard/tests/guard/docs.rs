@@ -1,4 +1,4 @@
-//! The guide says what its example does.
+//! The guide quotes its example, which behaves as described.
 
 use headgate_guard::{Backend, Cidr, TrustedProxies};
 

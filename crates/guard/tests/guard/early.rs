@@ -1,4 +1,4 @@
-//! Refusals that come before a request's body was read.
+//! Responses that are sent before the request body is read.
 
 use std::{
     io::{Read, Write},
@@ -14,16 +14,16 @@ use http::StatusCode;
 
 use crate::support::{Server, guard, hello};
 
-/// As large as the uploads that proxies answered 502 to.
+/// Size of an upload that used to end in a 502 behind a proxy.
 const UPLOAD: usize = 50_000;
 
-/// How long an answer may take on a busy machine.
+/// Timeout of a response on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client on one connection.
 struct Client(TcpStream);
 
-/// The head of an answer, whose body was read and dropped.
+/// The head of a response, whose body was read and discarded.
 #[derive(Debug)]
 struct Answer(String);
 
@@ -76,7 +76,7 @@ impl Answer {
     }
 }
 
-/// The statuses of so many uploads through nginx, several at a time.
+/// Statuses of `count` uploads through nginx, several at a time.
 fn upload_through_nginx(upstream: SocketAddr, count: usize) -> Result<Vec<u16>, Skip> {
     const THREADS: usize = 4;
     let nginx = Nginx::start(|port| {
@@ -110,7 +110,7 @@ async fn refused_uploads_behind_nginx_are_429_and_never_502() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drained_router_s_refusals_behind_nginx_are_never_502() {
+async fn early_responses_of_a_drained_router_behind_nginx_are_never_502() {
     let router =
         Router::new().route("/", post(async || StatusCode::UNAUTHORIZED)).layer(DrainLayer);
     let server = Server::start(router).await;
@@ -120,7 +120,7 @@ async fn a_drained_router_s_refusals_behind_nginx_are_never_502() {
     assert_eq!(statuses, [401; 200]);
 }
 
-/// Runs `talk` with a client of a server that refuses everything.
+/// Runs `talk` with a client of a server that refuses every request.
 async fn with_refused(talk: impl FnOnce(Client) + Send + 'static) {
     let server = Server::behind(&guard(1)).await;
     assert_eq!(server.status("/").await, 200);
@@ -140,11 +140,11 @@ async fn a_refused_upload_keeps_its_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_upload_is_refused_at_once_and_told_that_the_connection_closes() {
+async fn a_large_upload_is_refused_at_once_with_connection_close() {
     with_refused(|mut client| {
         client.send_head(100 << 20, "");
-        // Far more than fits into buffers on the way: a server that did not read it would not let it
-        // pass, or would reset the connection.
+        // Far more than fits into socket buffers: if the server did not read it, writing would block
+        // or the connection would be reset.
         client.send(900_000).unwrap();
         let answer = client.receive();
         assert_eq!((answer.status(), answer.header("connection")), (429, "close"), "{answer:?}");
@@ -158,7 +158,7 @@ async fn a_chunked_upload_without_end_is_cut_off() {
         let head = "POST / HTTP/1.1\r\nhost: guarded\r\ntransfer-encoding: chunked\r\n\r\n";
         client.0.write_all(head.as_bytes()).unwrap();
         let chunk = [&b"4000\r\n"[..], &[b'x'; 0x4000], b"\r\n"].concat();
-        // More than is read before the answer, less than is read after it.
+        // More than is read before the response, less than is read after it.
         for _ in 0..40 {
             client.0.write_all(&chunk).unwrap();
         }
@@ -169,7 +169,7 @@ async fn a_chunked_upload_without_end_is_cut_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_waits_for_continue_is_not_invited_to_send() {
+async fn a_client_that_expects_100_continue_does_not_get_it() {
     with_refused(|mut client| {
         client.send_head(UPLOAD, "expect: 100-continue\r\n");
         let answer = client.receive();
@@ -182,7 +182,7 @@ async fn a_client_that_waits_for_continue_is_not_invited_to_send() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_stalls_is_answered_all_the_same() {
+async fn a_client_that_stalls_gets_a_response() {
     with_refused(|mut client| {
         client.send_head(UPLOAD, "");
         client.send(100).unwrap();
@@ -193,7 +193,7 @@ async fn a_client_that_stalls_is_answered_all_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_handler_reads_passes_the_drain_unchanged() {
+async fn the_drain_layer_does_not_change_bodies() {
     let echo = post(async |body: axum::body::Bytes| body.len().to_string());
     let server = Server::start(Router::new().route("/", echo).merge(hello()).layer(DrainLayer));
     let server = server.await;

@@ -13,12 +13,12 @@ fn escalation() -> Escalation {
     Escalation::new(10 * SECOND, 60 * SECOND, 100 * SECOND).unwrap()
 }
 
-/// A guard that admits 60 a minute, one a second, and punishes.
+/// A guard with a limit of 60 a minute and penalties.
 fn guard() -> (Arc<ManualClock>, Guard) {
-    punishing(escalation())
+    guard_with(escalation())
 }
 
-fn punishing(escalation: Escalation) -> (Arc<ManualClock>, Guard) {
+fn guard_with(escalation: Escalation) -> (Arc<ManualClock>, Guard) {
     let (clock, backend) = by_clock();
     let policy = Policy::new([by_address("public", 60)]).unwrap().escalation(escalation);
     let guard = Guard::builder(policy, Routes::all("public")).backend(backend).build().unwrap();
@@ -30,7 +30,7 @@ async fn ask(guard: &Guard, address: &str) -> Result<(), Denied> {
     taken.map(|_| ()).map_err(|error| *error.denied().unwrap())
 }
 
-/// Takes until it is denied.
+/// Sends requests until one is denied.
 async fn offend(guard: &Guard) -> Denied {
     for _ in 0..200 {
         if let Err(denied) = ask(guard, "192.0.2.1").await {
@@ -41,14 +41,14 @@ async fn offend(guard: &Guard) -> Denied {
 }
 
 #[tokio::test]
-async fn the_wait_doubles_up_to_a_maximum_and_is_the_truth() {
+async fn penalties_double_up_to_a_maximum() {
     let (clock, guard) = guard();
     for expected in [10, 20, 40, 60, 60] {
         let denied = offend(&guard).await;
         assert_eq!(denied.reason, Reason::Address);
         assert_eq!(denied.retry_after, expected * SECOND);
         assert_eq!(denied.decision.unwrap().retry_after, expected * SECOND);
-        // Asking during the penalty neither helps nor makes it longer.
+        // A request during the penalty neither shortens nor extends it.
         clock.advance((expected * SECOND).checked_sub(Duration::from_micros(1)).unwrap());
         let denied = ask(&guard, "192.0.2.1").await.unwrap_err();
         assert_eq!(denied.reason, Reason::Penalty);
@@ -60,7 +60,7 @@ async fn the_wait_doubles_up_to_a_maximum_and_is_the_truth() {
 }
 
 #[tokio::test]
-async fn who_asks_during_a_penalty_is_told_the_limit_and_how_long() {
+async fn a_denial_during_a_penalty_has_limit_headers() {
     let (clock, guard) = guard();
     let server = Server::behind(&guard).await;
     while server.status("/").await == 200 {}
@@ -81,9 +81,9 @@ async fn who_asks_during_a_penalty_is_told_the_limit_and_how_long() {
 }
 
 #[tokio::test]
-async fn the_denial_that_starts_a_penalty_tells_of_it_in_all_its_headers() {
-    // Longer than the limit itself takes to be whole again.
-    let (clock, guard) = punishing(Escalation::new(90 * SECOND, 90 * SECOND, SECOND).unwrap());
+async fn all_headers_include_the_penalty() {
+    // Longer than the limit takes to refill.
+    let (clock, guard) = guard_with(Escalation::new(90 * SECOND, 90 * SECOND, SECOND).unwrap());
     let server = Server::behind(&guard).await;
     let mut denied = server.get("/", &[]).await;
     while denied.status() == 200 {
@@ -125,7 +125,7 @@ async fn a_penalty_never_ends_before_the_limit_admits() {
 }
 
 #[test]
-fn only_so_many_are_remembered_and_nobody_is_forgotten_for_another() {
+fn penalties_are_bounded_and_never_evicted_early() {
     let clock = Arc::new(ManualClock::default());
     let penalties = Penalties::new(160, Arc::clone(&clock) as Arc<dyn Clock>);
     assert_eq!(penalties.offend("first", SECOND, &escalation()), 10 * SECOND);
@@ -135,13 +135,13 @@ fn only_so_many_are_remembered_and_nobody_is_forgotten_for_another() {
     assert!(penalties.len() <= 160, "{}", penalties.len());
     assert_eq!(penalties.remaining("first"), Some(10 * SECOND));
     assert_eq!(penalties.offend("late", SECOND, &escalation()), SECOND, "the limit's own wait");
-    // What has nothing left to forgive makes room.
+    // Forgiven offenders are evicted.
     clock.advance(111 * SECOND);
     assert_eq!(penalties.offend("late", SECOND, &escalation()), 10 * SECOND);
 }
 
 #[test]
-fn what_makes_no_escalation_is_refused() {
+fn invalid_escalations_are_rejected() {
     let error = Escalation::new(2 * SECOND, SECOND, SECOND).unwrap_err();
     assert_eq!(error, EscalationError::Range { first: 2 * SECOND, max: SECOND });
     assert!(Escalation::new(Duration::ZERO, SECOND, SECOND).is_err());

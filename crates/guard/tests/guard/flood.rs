@@ -13,15 +13,15 @@ use crate::support::public;
 const CAPACITY: usize = 20_000;
 const FLOOD: u64 = 1_000_000;
 
-/// The n-th network of 64 bits.
+/// The n-th /64 network.
 fn network(n: u64) -> IpAddr {
     Ipv6Addr::from_bits(0x2001_0db8 << 96 | u128::from(n) << 64).into()
 }
 
-/// By the minute a request is forgotten after half a second, when it has flowed back. The store is
-/// full of states only if capacity / 0.5 s requests come in a second, 40,000 here: these are a quarter.
+/// Under a limit per minute, a request refills in half a second and its state is dropped. To fill the
+/// store takes capacity / 0.5 s requests a second, 40,000 here; the flood sends a quarter of that.
 #[tokio::test]
-async fn by_the_minute_a_flood_does_not_fill_the_store() {
+async fn a_flood_under_limits_per_minute_does_not_fill_the_store() {
     let clock = Arc::new(ManualClock::new(Timestamp::from_micros(1_800_000_000_000_000)));
     let store = MemoryStore::builder().capacity(CAPACITY).clock(Arc::clone(&clock)).build();
     let store = Arc::new(store);
@@ -32,12 +32,12 @@ async fn by_the_minute_a_flood_does_not_fill_the_store() {
     for n in 0..FLOOD {
         clock.advance(Duration::from_micros(100));
         guard.check("public", network(n)).await.expect("there is room for it");
-        // Every five seconds: it has all of its budget again, and so is nobody whom the store knows.
+        // Every five seconds: its limit has refilled, so the store has no state of it.
         if n % 50_000 == 0 {
             guard.check("public", honest).await.expect("an honest client is admitted");
         }
     }
     assert!(store.len() <= CAPACITY, "{} slots", store.len());
-    // A newcomer looks at some places for one that is free, not at all of them.
+    // A new client probes a few slots for a free one, not all of them.
     assert!(store.overflowed() < FLOOD / 1_000, "{} had to share", store.overflowed());
 }

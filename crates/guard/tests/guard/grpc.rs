@@ -31,7 +31,7 @@ async fn serve() -> SocketAddr {
 }
 
 #[tokio::test]
-async fn a_call_over_the_limit_is_resource_exhausted_and_says_when_to_come_back() {
+async fn a_call_over_the_limit_is_resource_exhausted_with_retry_after() {
     let address = serve().await;
     let channel = Channel::from_shared(format!("http://{address}")).unwrap();
     let mut client = HealthClient::new(channel.connect().await.unwrap());
@@ -48,7 +48,7 @@ async fn a_call_over_the_limit_is_resource_exhausted_and_says_when_to_come_back(
 }
 
 #[tokio::test]
-async fn a_header_alone_makes_no_call_of_a_request() {
+async fn a_grpc_content_type_over_http1_gets_an_http_response() {
     let server = Server::behind(&guard(1)).await;
     assert_eq!(server.status("/").await, 200);
     let denied = server.get("/", &[("content-type", "application/grpc+proto")]).await;
@@ -58,7 +58,7 @@ async fn a_header_alone_makes_no_call_of_a_request() {
 }
 
 #[tokio::test]
-async fn the_usual_words_are_those_of_who_asks() {
+async fn the_standard_response_to_a_grpc_call_is_a_grpc_status() {
     let guard = guard(1);
     let mut service = guard.layer().layer(tower::service_fn(async |_: Request<Body>| {
         Ok::<_, Infallible>(Response::new(Body::empty()))

@@ -13,7 +13,7 @@ use http::{Method, Response, StatusCode};
 use crate::support::{Server, by_address, by_clock, guard, header, hello, public};
 
 #[tokio::test]
-async fn who_is_over_the_limit_is_told_so_and_when_to_come_back() {
+async fn a_client_over_the_limit_gets_429_and_retry_after() {
     let server = Server::behind(&guard(1)).await;
     let admitted = server.get("/", &[]).await;
     assert_eq!(admitted.status(), 200);
@@ -40,7 +40,7 @@ async fn who_is_over_the_limit_is_told_so_and_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn who_waits_as_long_as_told_is_admitted() {
+async fn a_client_that_waits_for_retry_after_is_admitted() {
     let (clock, backend) = by_clock();
     let guard = Guard::builder(public(3), Routes::all("public")).backend(backend);
     let server = Server::behind(&guard.build().unwrap()).await;
@@ -59,7 +59,7 @@ async fn who_waits_as_long_as_told_is_admitted() {
 }
 
 #[tokio::test]
-async fn a_limit_of_nothing_denies_for_the_whole_window() {
+async fn a_limit_of_zero_denies_for_the_whole_window() {
     let server = Server::behind(&guard(0)).await;
     let denied = server.get("/", &[]).await;
     assert_eq!(denied.status(), 429);
@@ -76,7 +76,7 @@ async fn a_limit_of_nothing_denies_for_the_whole_window() {
 }
 
 #[tokio::test]
-async fn what_is_denied_reaches_nothing() {
+async fn a_denied_request_does_not_reach_the_service() {
     let reached = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&reached);
     let handler = get(move || async move {
@@ -91,7 +91,7 @@ async fn what_is_denied_reaches_nothing() {
 }
 
 #[tokio::test]
-async fn classes_are_counted_by_themselves() {
+async fn classes_are_counted_separately() {
     let policy =
         Policy::new([by_address("auth", 1), by_address("reports", 2), by_address("public", 3)]);
     let routes = Routes::new()
@@ -112,7 +112,7 @@ async fn classes_are_counted_by_themselves() {
 }
 
 #[tokio::test]
-async fn the_answer_can_be_another_and_keeps_its_headers() {
+async fn a_custom_response_keeps_the_limit_headers() {
     let layer = guard(1).layer().respond_with(|denial| {
         let text = format!("{} waits {}", denial.class(), denial.denied().retry_after_secs());
         let mut response = Response::new(Body::from(text));
@@ -128,8 +128,8 @@ async fn the_answer_can_be_another_and_keeps_its_headers() {
 }
 
 #[tokio::test]
-async fn who_is_admitted_can_be_told_what_is_left() {
-    let guard = Guard::builder(public(5), Routes::all("public")).tell_admitted(true);
+async fn admitted_requests_can_have_limit_headers() {
+    let guard = Guard::builder(public(5), Routes::all("public")).headers_when_admitted(true);
     let server = Server::behind(&guard.build().unwrap()).await;
     let admitted = server.get("/", &[]).await;
     assert_eq!(admitted.status(), 200);
@@ -139,13 +139,16 @@ async fn who_is_admitted_can_be_told_what_is_left() {
 }
 
 #[tokio::test]
-async fn what_makes_no_policy_is_refused() {
+async fn invalid_policies_are_rejected() {
     let twice = Policy::new([by_address("a", 1), by_address("a", 2)]).unwrap_err();
-    assert_eq!(twice.to_string(), "class \"a\" stands twice in the policy");
+    assert_eq!(twice.to_string(), "duplicate class \"a\" in the policy");
     let nowhere = Guard::builder(public(1), Routes::all("nobody")).build().unwrap_err();
-    let expected = "routes lead to class \"nobody\", which the policy does not have";
+    let expected = "unknown class \"nobody\": the routes name it, but the policy does not have it";
     assert_eq!(nowhere.to_string(), expected);
     let name = Class::new("Öffentlich").unwrap_err().to_string();
-    assert_eq!(name, "\"Öffentlich\" is no name: expected 1 to 16 bytes of a-z, 0-9, '-' and '_'");
+    assert_eq!(
+        name,
+        "invalid name \"Öffentlich\": expected 1 to 16 bytes of a-z, 0-9, '-' and '_'"
+    );
     assert!(Allowance::per_minute(u64::MAX).is_err());
 }

@@ -45,7 +45,7 @@ fn router(guard: &Guard) -> Router {
 }
 
 #[tokio::test]
-async fn a_request_is_open_until_its_connection_dies() {
+async fn a_request_is_in_flight_until_its_connection_dies() {
     let rejections = Arc::new(Rejections::default());
     let backend = Backend::memory().observer(Arc::clone(&rejections) as _);
     let server = Server::start(router(&guard(InFlightLimits::new(1, 10), backend))).await;
@@ -60,14 +60,14 @@ async fn a_request_is_open_until_its_connection_dies() {
     assert_eq!(server.get_from("127.0.0.2", "/", &[]).await.status(), 200, "others may");
 
     drop((answer, connection));
-    // The server notices in its own time that nobody is there any more.
+    // The server takes a while to notice that the connection is closed.
     while server.status("/").await != 200 {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
-async fn what_is_said_can_be_something_else() {
+async fn a_custom_response_to_too_many_requests_in_flight() {
     let guard = guard(InFlightLimits::new(0, 0), Backend::memory());
     let layer = guard.in_flight_layer().respond_with(|denial| {
         let text = format!("{} is full: {}", denial.class(), denial.denied().reason);
@@ -88,7 +88,7 @@ async fn what_is_said_can_be_something_else() {
 }
 
 #[tokio::test]
-async fn all_together_have_a_limit_too() {
+async fn all_clients_together_have_a_limit() {
     let server = Server::start(router(&guard(InFlightLimits::new(5, 2), Backend::memory()))).await;
     let _first = server.open_from("127.0.0.1", "/endless", &[]).await;
     let second = server.open_from("127.0.0.2", "/endless", &[]).await;
@@ -100,18 +100,18 @@ async fn all_together_have_a_limit_too() {
 }
 
 #[tokio::test]
-async fn a_request_whose_answer_has_ended_is_not_open() {
+async fn a_request_with_a_finished_response_is_not_in_flight() {
     let server = Server::start(router(&guard(InFlightLimits::new(1, 1), Backend::memory()))).await;
     let (answer, _connection) = server.open_from("127.0.0.1", "/", &[]).await;
     assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "hello");
-    // The connection is still there.
+    // The connection is still open.
     while server.status("/").await != 200 {
         tokio::task::yield_now().await;
     }
 }
 
 #[test]
-fn slots_free_themselves_and_leave_nothing_behind() {
+fn slots_are_released_on_drop() {
     let open = InFlight::new();
     let limits = InFlightLimits::new(2, 3);
     let mut permits = vec![open.acquire("a", limits).unwrap(), open.acquire("a", limits).unwrap()];
@@ -121,12 +121,12 @@ fn slots_free_themselves_and_leave_nothing_behind() {
     assert_eq!((open.total(), open.clients()), (3, 2));
     permits.clear();
     assert_eq!((open.total(), open.clients()), (0, 0));
-    assert!(open.acquire("a", InFlightLimits::new(0, 1)).is_err(), "nothing is a limit");
+    assert!(open.acquire("a", InFlightLimits::new(0, 1)).is_err(), "0 denies all");
     assert_eq!((open.total(), open.clients()), (0, 0));
 }
 
 #[test]
-fn at_once_never_more_are_open_than_allowed() {
+fn concurrent_acquires_never_exceed_the_limit() {
     let open = InFlight::new();
     let limits = InFlightLimits::new(3, 5);
     std::thread::scope(|scope| {

@@ -14,7 +14,7 @@ fn addresses() -> [IpAddr; 3] {
     ["2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:2:1::1"].map(|text| text.parse().unwrap())
 }
 
-/// Who of the three is admitted where one request is, by networks of so many bits.
+/// Which of the three addresses are admitted with a limit of one and networks of `bits`.
 async fn admitted(bits: u8, backend: Backend) -> [Vec<bool>; 3] {
     let backend = backend.ipv6_prefix(Ipv6Prefix::new(bits).unwrap());
     let guard = Guard::builder(public(1), Routes::all("public")).backend(backend.clone());
@@ -34,7 +34,7 @@ async fn admitted(bits: u8, backend: Backend) -> [Vec<bool>; 3] {
 }
 
 #[tokio::test]
-async fn networks_are_as_long_as_configured_at_every_entrance() {
+async fn the_ipv6_prefix_applies_to_every_guard() {
     for backend in [Backend::memory, || by_clock().1] {
         for told in admitted(64, backend()).await {
             assert_eq!(told, [true, true, true]);

@@ -1,4 +1,4 @@
-//! Policies are replaced while the service runs.
+//! Replacing policies while the service runs.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use headgate_guard::{Allowance, Guard, Policy, PolicyError, Routes};
 use crate::support::{Server, by_address, by_clock, guard, public};
 
 #[tokio::test]
-async fn a_changed_limit_holds_at_once_and_what_was_counted_stays_counted() {
+async fn a_replaced_limit_applies_at_once_and_keeps_counters() {
     let guard = guard(3);
     let server = Server::behind(&guard).await;
     assert_eq!([server.status("/").await, server.status("/").await], [200, 200]);
@@ -25,7 +25,7 @@ async fn a_changed_limit_holds_at_once_and_what_was_counted_stays_counted() {
 }
 
 #[tokio::test]
-async fn a_stricter_limit_counts_what_was_admitted_before() {
+async fn a_stricter_limit_counts_earlier_requests() {
     let (clock, backend) = by_clock();
     let builder = Guard::builder(public(100), Routes::all("public")).backend(backend);
     let guard = builder.build().unwrap();
@@ -40,7 +40,7 @@ async fn a_stricter_limit_counts_what_was_admitted_before() {
 }
 
 #[tokio::test]
-async fn a_policy_can_be_switched_off_but_for_what_is_always_on() {
+async fn disabling_a_policy_keeps_always_on_classes_limited() {
     let policy = || Policy::new([by_address("public", 1), by_address("bootstrap", 1).always_on()]);
     let routes = Routes::all("public").prefix("/v1/bootstrap", "bootstrap");
     let guard = Guard::builder(policy().unwrap().enabled(false), routes).build().unwrap();
@@ -54,7 +54,7 @@ async fn a_policy_can_be_switched_off_but_for_what_is_always_on() {
 }
 
 #[tokio::test]
-async fn a_policy_that_lacks_a_class_is_refused_and_the_present_one_stays() {
+async fn a_policy_without_a_current_class_is_rejected() {
     let guard = guard(1);
     let other = Policy::new([by_address("other", 9)]).unwrap();
     assert_eq!(guard.replace(other), Err(PolicyError::UnknownClass("public".into())));

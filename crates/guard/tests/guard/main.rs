@@ -1,4 +1,4 @@
-//! The guards at work: real servers and clients on loopback, real Redis, an injected clock.
+//! Behaviour of the guards: real servers and clients on loopback, real Redis, an injected clock.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -10,6 +10,7 @@ mod grpc;
 mod http;
 mod in_flight;
 mod ipv6;
+mod keys;
 mod live;
 mod peers;
 mod privacy;

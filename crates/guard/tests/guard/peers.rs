@@ -20,10 +20,10 @@ async fn admitted(guard: &PeerGuard, peer: PeerId<'_>, times: u32) -> u32 {
 }
 
 #[tokio::test]
-async fn each_peer_and_all_together_are_limited_all_or_nothing() {
+async fn a_message_counts_against_its_peer_and_all_or_neither() {
     let rejections = Arc::new(Rejections::default());
     let guard = PeerGuard::new(limits(2, 5), by_clock().1.observer(Arc::clone(&rejections) as _));
-    // One that floods takes only its own share of what all have.
+    // A flooding peer uses only its own share of the global limit.
     assert_eq!(admitted(&guard, PeerId::Node("flooder"), 100).await, 2);
     assert_eq!(admitted(&guard, PeerId::Node("b"), 9).await, 2);
     assert_eq!(admitted(&guard, PeerId::Address("192.0.2.1".parse().unwrap()), 9).await, 1);
@@ -34,7 +34,7 @@ async fn each_peer_and_all_together_are_limited_all_or_nothing() {
 }
 
 #[tokio::test]
-async fn what_all_did_together_punishes_nobody() {
+async fn the_global_limit_penalises_no_peer() {
     let (clock, backend) = by_clock();
     let hour = Duration::from_secs(3600);
     let escalation = Some(Escalation::new(hour, hour, hour).unwrap());
@@ -46,7 +46,7 @@ async fn what_all_did_together_punishes_nobody() {
 }
 
 #[tokio::test]
-async fn limits_change_and_can_be_switched_off() {
+async fn peer_limits_can_be_replaced_and_disabled() {
     let guard = PeerGuard::new(limits(1, 9), by_clock().1);
     assert_eq!(admitted(&guard, PeerId::Node("a"), 9).await, 1);
     guard.replace(limits(3, 9));

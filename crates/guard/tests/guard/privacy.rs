@@ -1,4 +1,4 @@
-//! Nothing that is printed for debugging says where somebody is or who they are.
+//! Debug output and observers identify no client.
 
 use std::{
     fmt::Write,
@@ -15,7 +15,7 @@ use crate::support::guard;
 const ADDRESS: &str = "198.51.100.7";
 const PUBKEY: &str = "npub1secret";
 
-/// Writes down all that it is told.
+/// Records everything that an observer receives.
 #[derive(Default)]
 struct Told(Mutex<String>);
 
@@ -26,7 +26,7 @@ impl Observer for Told {
 }
 
 #[tokio::test]
-async fn nobody_is_named_in_what_is_printed_or_observed() {
+async fn debug_output_and_observers_do_not_identify_clients() {
     let told = Arc::new(Told::default());
     let backend = Backend::memory().observer(Arc::clone(&told) as _);
     let nothing = headgate_guard::Allowance::per_minute(0).unwrap();

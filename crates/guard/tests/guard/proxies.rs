@@ -23,7 +23,7 @@ async fn fifty_clients_behind_a_trusted_proxy_have_fifty_budgets() {
 }
 
 #[tokio::test]
-async fn what_a_client_writes_before_the_proxys_word_gains_nothing() {
+async fn a_forged_forwarded_address_is_ignored() {
     let server = behind_a_proxy().await;
     let mut statuses = Vec::new();
     for spoofed in ["192.0.2.1", "192.0.2.2", "192.0.2.3"] {
@@ -35,7 +35,7 @@ async fn what_a_client_writes_before_the_proxys_word_gains_nothing() {
 }
 
 #[tokio::test]
-async fn without_trust_a_header_gains_nothing() {
+async fn forwarding_headers_from_other_peers_are_ignored() {
     let server = Server::behind(&guard(2)).await;
     let mut statuses = Vec::new();
     for client in 0..4 {
@@ -50,7 +50,7 @@ async fn without_trust_a_header_gains_nothing() {
 }
 
 #[tokio::test]
-async fn a_network_of_64_bits_is_one_client() {
+async fn an_ipv6_network_of_64_bits_is_one_client() {
     let guard = guard(1);
     let check = async |address: &str| guard.check("public", address.parse().unwrap()).await.is_ok();
     assert!(check("2001:db8:1:2::1").await);

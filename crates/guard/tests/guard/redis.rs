@@ -1,4 +1,4 @@
-//! The same layer on Redis.
+//! The layer with counters in Redis.
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ fn on_redis(redis: &Redis, per_minute: u64, fail_mode: FailMode) -> Guard {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_instances_share_one_limit_and_go_on_alone_when_redis_is_gone() {
+async fn two_instances_share_one_limit_and_split_it_while_redis_is_down() {
     let redis = require!(Redis::start());
     let guards = [(); 2].map(|()| on_redis(&redis, 6, FailMode::Local));
     let servers = [Server::behind(&guards[0]).await, Server::behind(&guards[1]).await];
@@ -43,7 +43,7 @@ async fn two_instances_share_one_limit_and_go_on_alone_when_redis_is_gone() {
         assert_eq!(server.status("/").await, 429, "what was denied is remembered");
     }
 
-    // Those who have seen nothing yet have each their half, and the half is a limit.
+    // Without a remembered denial, each instance enforces half of the limit.
     let guards = [(); 2].map(|()| on_redis(&redis, 6, FailMode::Local));
     let servers = [Server::behind(&guards[0]).await, Server::behind(&guards[1]).await];
     let mut admitted = 0;
@@ -55,14 +55,14 @@ async fn two_instances_share_one_limit_and_go_on_alone_when_redis_is_gone() {
     assert_eq!(admitted, 6);
 
     redis.restart();
-    // The breaker lets one call through every half second.
+    // The circuit breaker lets one call through every half second.
     while redis.cli(&["KEYS", "*"]) != key {
         servers[0].status("/").await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_redis_denied_stays_denied_without_it_in_every_mode() {
+async fn denials_outlast_an_outage_of_redis_in_every_mode() {
     let redis = require!(Redis::start());
     for fail_mode in FailMode::ALL {
         redis.cli(&["FLUSHALL"]);
@@ -79,7 +79,7 @@ async fn whoever_redis_denied_stays_denied_without_it_in_every_mode() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_redis_everybody_or_nobody_passes_if_so_configured() {
+async fn fail_mode_open_admits_and_closed_denies() {
     let redis = require!(Redis::start());
     redis.kill();
     for (fail_mode, expected) in [(FailMode::Open, 200), (FailMode::Closed, 429)] {

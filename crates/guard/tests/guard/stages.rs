@@ -1,4 +1,4 @@
-//! The second stage: by subject and by address, after authentication.
+//! Limits by subject and by address after authentication.
 
 use axum::{Router, extract::Request, middleware, response::Response};
 use headgate_guard::{
@@ -7,11 +7,11 @@ use headgate_guard::{
 
 use crate::support::{Server, by_clock, header, hello};
 
-/// What the middleware that authenticates leaves behind.
+/// Extension that the authentication middleware inserts.
 #[derive(Clone)]
 struct Pubkey(String);
 
-/// Believes whoever a request says it is from: what is tested comes after it.
+/// Accepts any identity: these tests are about the layers after authentication.
 async fn authenticate(mut request: Request, next: middleware::Next) -> Response {
     let pubkey = request.headers().get("x-pubkey").map(|value| value.to_str().unwrap().to_owned());
     request.extensions_mut().extend(
@@ -53,16 +53,16 @@ async fn holds_all_or_nothing(backend: Backend) {
         server.get_from(source, "/", &[("x-pubkey", pubkey)]).await.status().as_u16()
     };
     assert_eq!([get("127.0.0.1", "a").await, get("127.0.0.1", "a").await], [200, 200]);
-    // By subject, and nothing is taken from the address, however often.
+    // Denied by subject; these requests do not count against the address.
     for _ in 0..5 {
         assert_eq!(get("127.0.0.1", "a").await, 429);
     }
-    // The address has one left. Then it denies, and nothing is taken from the subject.
+    // The address has one left. Then it denies; these requests do not count against the subject.
     assert_eq!(get("127.0.0.1", "b").await, 200);
     for _ in 0..5 {
         assert_eq!(get("127.0.0.1", "b").await, 429);
     }
-    // Elsewhere the subjects have what they had left.
+    // From another address, the subjects have what they had left.
     assert_eq!([get("127.0.0.2", "b").await, get("127.0.0.2", "b").await], [200, 429]);
     assert_eq!(get("127.0.0.2", "a").await, 429, "one subject cannot spread over addresses");
 }
@@ -73,12 +73,12 @@ async fn subject_and_address_must_both_admit_and_a_denial_takes_nothing() {
 }
 
 #[tokio::test]
-async fn so_it_is_in_any_store() {
+async fn subject_and_address_must_both_admit_in_any_store() {
     holds_all_or_nothing(by_clock().1).await;
 }
 
 #[tokio::test]
-async fn who_has_no_subject_is_limited_by_address() {
+async fn a_request_without_a_subject_is_limited_by_address() {
     let server = Server::start(router(&guard(Backend::memory()))).await;
     let mut statuses = Vec::new();
     for _ in 0..4 {
@@ -88,7 +88,7 @@ async fn who_has_no_subject_is_limited_by_address() {
 }
 
 #[tokio::test]
-async fn a_denial_speaks_of_the_limit_that_denied() {
+async fn limit_headers_are_those_of_the_limit_that_denied() {
     let guard = guard(Backend::memory());
     let server = Server::start(router(&guard)).await;
     for _ in 0..2 {
@@ -100,9 +100,9 @@ async fn a_denial_speaks_of_the_limit_that_denied() {
 }
 
 #[tokio::test]
-async fn who_is_admitted_and_who_is_not_hears_of_the_last_stage() {
+async fn limit_headers_are_those_of_the_innermost_layer() {
     let guard = Guard::builder(policy(), Routes::all("protected"));
-    let server = Server::start(router(&guard.tell_admitted(true).build().unwrap())).await;
+    let server = Server::start(router(&guard.headers_when_admitted(true).build().unwrap())).await;
     let policy = r#""protected";q=2;w=60"#;
     for status in [200, 200, 429] {
         let answer = server.get("/", &[("x-pubkey", "a")]).await;
@@ -112,7 +112,7 @@ async fn who_is_admitted_and_who_is_not_hears_of_the_last_stage() {
 }
 
 #[tokio::test]
-async fn handlers_can_ask_by_themselves() {
+async fn handlers_can_check_directly() {
     let guard = guard(Backend::memory());
     let (address, subject) = ("192.0.2.1".parse().unwrap(), Subject::new("a").unwrap());
     let ask = async || guard.check_subject("protected", address, &subject).await;
@@ -125,14 +125,14 @@ async fn handlers_can_ask_by_themselves() {
 }
 
 #[tokio::test]
-async fn who_cannot_be_counted_is_not_let_in() {
+async fn an_invalid_subject_is_denied() {
     let server = Server::start(router(&guard(Backend::memory()))).await;
     let denied = server.get("/", &[("x-pubkey", "{a}")]).await;
     assert_eq!(denied.status(), 429);
 }
 
 #[tokio::test]
-async fn a_class_that_the_policy_does_not_have_is_an_error() {
+async fn checking_an_unknown_class_is_an_error() {
     let guard = guard(Backend::memory());
     let (address, subject) = ("192.0.2.1".parse().unwrap(), Subject::new("a").unwrap());
     let unknown = GuardError::UnknownClass("serach".to_owned());

@@ -31,7 +31,7 @@ impl Server {
         Self { address, task }
     }
 
-    /// A server that says hello behind the first stage of `guard`.
+    /// A server that responds `hello` behind `guard.layer()`.
     pub(crate) async fn behind(guard: &Guard) -> Self {
         Self::start(hello().layer(guard.layer())).await
     }
@@ -53,7 +53,7 @@ impl Server {
         Response::from_parts(parts, body.collect().await.unwrap().to_bytes())
     }
 
-    /// Sends one request; gives its answer, whose body is still to come, and the connection.
+    /// Sends one request. Returns the response, whose body is not read yet, and the connection.
     pub(crate) async fn open_from(
         &self,
         source: &str,
@@ -109,7 +109,7 @@ pub(crate) fn guard(per_minute: u64) -> Guard {
     Guard::builder(public(per_minute), Routes::all("public")).build().unwrap()
 }
 
-/// A clock that stands still, and a backend that goes by it.
+/// A manual clock, and a backend that uses it.
 pub(crate) fn by_clock() -> (Arc<ManualClock>, Backend) {
     let clock = Arc::new(ManualClock::new(Timestamp::from_micros(1_800_000_000_000_000)));
     let store = MemoryStore::builder().clock(Arc::clone(&clock)).build();

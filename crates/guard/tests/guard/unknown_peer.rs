@@ -18,7 +18,7 @@ use tracing::subscriber::DefaultGuard;
 
 use crate::support::{guard, hello, public};
 
-/// What is logged on this thread.
+/// The log of this thread.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -50,7 +50,7 @@ fn without_peer() -> Request<Body> {
 }
 
 #[tokio::test]
-async fn they_are_refused_and_the_log_says_once_what_to_do() {
+async fn a_request_without_a_peer_address_is_refused_and_logged_once() {
     let rejections = Arc::new(Rejections::default());
     let backend = Backend::memory().observer(Arc::clone(&rejections) as _);
     let guard = Guard::builder(public(100), Routes::all("public")).backend(backend);
@@ -88,7 +88,7 @@ async fn a_router_that_is_served_without_connect_info_answers_500() {
 }
 
 #[tokio::test]
-async fn other_stages_and_layers_refuse_them_too() {
+async fn all_layers_that_count_by_address_refuse_it() {
     let class = Class::new("public").unwrap().in_flight(InFlightLimits::new(1, 10));
     let policy = Policy::new([class]).unwrap();
     let guard = Guard::builder(policy, Routes::all("public")).build().unwrap();
@@ -105,7 +105,7 @@ async fn other_stages_and_layers_refuse_them_too() {
 }
 
 #[tokio::test]
-async fn who_is_counted_by_subject_alone_needs_no_address() {
+async fn counting_by_subject_needs_no_address() {
     let class = Class::new("public").unwrap();
     let class = class.by_subject(headgate_guard::Allowance::per_minute(1).unwrap());
     let policy = Policy::new([class]).unwrap();
@@ -117,7 +117,7 @@ async fn who_is_counted_by_subject_alone_needs_no_address() {
 }
 
 #[tokio::test]
-async fn a_custom_answer_becomes_a_500() {
+async fn a_custom_response_becomes_a_500() {
     let layer = guard(100).layer().respond_with(|_| {
         let mut response = Response::new(Body::from("slow down"));
         *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
@@ -128,7 +128,7 @@ async fn a_custom_answer_becomes_a_500() {
 }
 
 #[tokio::test]
-async fn they_are_one_client_where_the_service_says_so() {
+async fn unknown_peers_can_be_counted_together() {
     let rejections = Arc::new(Rejections::default());
     let backend = Backend::memory().observer(Arc::clone(&rejections) as _);
     let guard = Guard::builder(public(1), Routes::all("public"))

@@ -48,13 +48,13 @@ async fn connections_are_limited_by_rate() {
     assert_eq!((denied.surface, denied.reason), (Surface::Connection, Reason::Address));
     assert_eq!(denied.retry_after, Duration::from_secs(30));
     drop(connect(&guard, "192.0.2.2").await);
-    assert_eq!(guard.open(), 0, "who is denied leaves no slot taken");
+    assert_eq!(guard.open(), 0, "a denied connection takes no slot");
     clock.advance(denied.retry_after);
     drop(connect(&guard, "192.0.2.1").await);
 }
 
 #[tokio::test]
-async fn connections_are_limited_in_number_and_free_themselves() {
+async fn open_connections_are_limited_and_released_on_drop() {
     let guard = guard();
     let mut open = Vec::new();
     for _ in 0..3 {
@@ -68,7 +68,7 @@ async fn connections_are_limited_in_number_and_free_themselves() {
     let denied = guard.connect("192.0.2.3".parse().unwrap()).await.unwrap_err();
     assert_eq!(denied.reason, Reason::Capacity);
 
-    // A task that dies takes its connection with it.
+    // A task that ends drops its connection.
     let connection = open.pop().unwrap();
     let task = tokio::spawn(async move {
         let _connection = connection;
@@ -82,7 +82,7 @@ async fn connections_are_limited_in_number_and_free_themselves() {
 }
 
 #[tokio::test]
-async fn events_at_their_limit_do_not_slow_questions_nor_the_reverse() {
+async fn kinds_of_messages_are_counted_separately() {
     for (first, second) in [
         ((MessageKind::Event, 3), (MessageKind::Req, 2)),
         ((MessageKind::Req, 2), (MessageKind::Event, 3)),
@@ -112,14 +112,14 @@ async fn after_authentication_subject_and_address_must_both_admit() {
     let denied = here.message(MessageKind::Event).await.unwrap_err();
     assert_eq!((denied.surface, denied.reason), (Surface::Message, Reason::Subject));
 
-    // The denials took nothing from the address: bob has its last one.
+    // The denials did not count against the address: bob takes its last one.
     let mut beside = connect(&guard, "192.0.2.1").await;
     beside.authenticate(Subject::new("bob").unwrap());
     assert_eq!(admitted(&beside, &[MessageKind::Event], 9).await, 1);
     let denied = beside.message(MessageKind::Event).await.unwrap_err();
     assert_eq!(denied.reason, Reason::Address);
 
-    // Nor did these from bob, who has one left elsewhere, where alice has none.
+    // Nor did these count against bob, who has one left from another address; alice has none.
     let mut elsewhere = connect(&guard, "192.0.2.2").await;
     elsewhere.authenticate(Subject::new("bob").unwrap());
     assert_eq!(admitted(&elsewhere, &[MessageKind::Event], 9).await, 1);
@@ -128,20 +128,20 @@ async fn after_authentication_subject_and_address_must_both_admit() {
 }
 
 #[tokio::test]
-async fn backfill_is_stricter_and_takes_nothing_if_it_is_denied() {
+async fn a_denied_backfill_counts_against_no_limit() {
     let guard = guard();
     let connection = connect(&guard, "192.0.2.1").await;
     let backfill = [MessageKind::Req, MessageKind::Backfill];
     assert_eq!(admitted(&connection, &backfill, 9).await, 1);
     assert_eq!(admitted(&connection, &[MessageKind::Req], 9).await, 1);
-    // A kind that is named twice is taken once.
+    // A duplicate kind counts once.
     let guard = self::guard();
     let connection = connect(&guard, "192.0.2.1").await;
     assert_eq!(admitted(&connection, &[MessageKind::Req, MessageKind::Req], 9).await, 2);
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_counted_too_and_the_rest_is_not_limited() {
+async fn invalid_messages_are_limited() {
     let rejections = Arc::new(Rejections::default());
     let backend = by_clock().1.observer(Arc::clone(&rejections) as _);
     let guard = WebSocketGuard::new(limits(), backend);
@@ -152,7 +152,7 @@ async fn what_is_no_message_is_counted_too_and_the_rest_is_not_limited() {
 }
 
 #[tokio::test]
-async fn limits_change_for_connections_that_are_open() {
+async fn replaced_limits_apply_to_open_connections() {
     let guard = WebSocketGuard::new(limits(), Backend::memory());
     let connection = connect(&guard, "192.0.2.1").await;
     assert_eq!(admitted(&connection, &[MessageKind::Req], 9).await, 2);
@@ -166,7 +166,7 @@ async fn limits_change_for_connections_that_are_open() {
 }
 
 #[tokio::test]
-async fn all_connections_together_are_bounded_whatever_is_limited() {
+async fn the_total_of_connections_is_bounded_while_disabled() {
     let limits = WebSocketLimits::new(InFlightLimits::new(1, 2)).enabled(false);
     let guard = WebSocketGuard::new(limits, Backend::memory());
     let address = "192.0.2.1".parse().unwrap();

@@ -1,11 +1,11 @@
-//! Long headers, many ranges, and the key in the end.
+//! Long headers, many ranges, and keys.
 
 use headgate_guard::{AddressKey, Cidr, ForwardedBy, TrustedProxies};
 
 use crate::support::{XFF, address, headers, proxies};
 
 #[test]
-fn the_walk_is_bounded() {
+fn header_parsing_is_bounded() {
     let client = |line: String| {
         proxies(ForwardedBy::XForwardedFor).client(address("10.0.0.1"), &headers(&[(XFF, line)]))
     };
@@ -33,7 +33,7 @@ fn the_walk_is_bounded() {
 }
 
 #[test]
-fn ranges_that_overlap_are_all_trusted() {
+fn overlapping_ranges_are_all_trusted() {
     let ranges =
         ["10.1.0.0/16", "10.0.0.0/8", "10.0.0.0/9", "192.0.2.1", "fd00::/8", "192.0.2.1", "::1"];
     let trusted: TrustedProxies =

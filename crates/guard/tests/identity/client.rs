@@ -14,7 +14,7 @@ fn check(header: ForwardedBy, cases: &[Case]) {
 }
 
 #[test]
-fn a_stranger_speaks_for_itself_alone() {
+fn headers_from_untrusted_peers_are_ignored() {
     let cases: &[Case] = &[
         ("198.51.100.7", &[], "198.51.100.7"),
         ("198.51.100.7", &[(XFF, "192.0.2.1")], "198.51.100.7"),
@@ -40,22 +40,22 @@ fn a_stranger_speaks_for_itself_alone() {
 }
 
 #[test]
-fn x_forwarded_for_is_walked_from_the_right() {
+fn x_forwarded_for_is_read_from_the_right() {
     check(
         ForwardedBy::XForwardedFor,
         &[
-            // Nothing is said: the proxy asks for itself.
+            // No header: the proxy is the client.
             ("10.0.0.1", &[], "10.0.0.1"),
             ("10.0.0.1", &[(XFF, "")], "10.0.0.1"),
             ("10.0.0.1", &[(XFF, " , ,, ")], "10.0.0.1"),
-            // One, two and three proxies, and what the client made up before them.
+            // One, two and three proxies, and a forged address before them.
             ("10.0.0.1", &[(XFF, "192.0.2.1")], "192.0.2.1"),
             ("10.0.0.1", &[(XFF, "203.0.113.9, 192.0.2.1")], "192.0.2.1"),
             ("10.0.0.1", &[(XFF, "192.0.2.1, 10.0.0.2")], "192.0.2.1"),
             ("10.0.0.1", &[(XFF, "203.0.113.9, 192.0.2.1, 10.0.0.2, 10.0.0.3")], "192.0.2.1"),
             ("10.0.0.1", &[(XFF, "10.9.9.9, 192.0.2.1, 10.0.0.2")], "192.0.2.1"),
             ("::ffff:10.0.0.1", &[(XFF, "192.0.2.1")], "192.0.2.1"),
-            // All are trusted: the one that began it.
+            // All are trusted: the left-most one.
             ("10.0.0.1", &[(XFF, "10.0.0.4, 10.0.0.3, 10.0.0.2")], "10.0.0.4"),
             // Several lines are one list.
             (
@@ -68,7 +68,7 @@ fn x_forwarded_for_is_walked_from_the_right() {
                 &[(XFF, "203.0.113.9, 192.0.2.1"), (XFF, ""), (XFF, "10.0.0.2,")],
                 "192.0.2.1",
             ),
-            // IPv6, IPv4 in its clothes, ports, blanks.
+            // IPv6, IPv4-mapped IPv6, ports, blanks.
             ("fd00::1", &[(XFF, "2001:DB8::1, fd00::2")], "2001:db8::1"),
             ("fd00::1", &[(XFF, "2001:db8::1, [fd00::2]:4711, 10.0.0.2:80")], "2001:db8::1"),
             ("10.0.0.1", &[(XFF, "::ffff:192.0.2.1, ::ffff:10.0.0.2")], "192.0.2.1"),
@@ -77,14 +77,14 @@ fn x_forwarded_for_is_walked_from_the_right() {
             ("10.0.0.1", &[(XFF, "[2001:db8::1]:65535")], "2001:db8::1"),
             ("10.0.0.1", &[(XFF, "[2001:db8::1]")], "2001:db8::1"),
             ("10.0.0.1", &[(XFF, "\t 192.0.2.1 \t,\t10.0.0.2 ")], "192.0.2.1"),
-            // What other headers say does not matter.
+            // Other headers are ignored.
             ("10.0.0.1", &[(REAL, "203.0.113.9"), (FWD, "for=203.0.113.9")], "10.0.0.1"),
         ],
     );
 }
 
 #[test]
-fn nothing_behind_garbage_is_believed() {
+fn parsing_stops_at_garbage() {
     let garbage = [
         "unknown",
         "_hidden",
@@ -134,7 +134,7 @@ fn nothing_behind_garbage_is_believed() {
 }
 
 #[test]
-fn forwarded_is_walked_from_the_right() {
+fn forwarded_is_read_from_the_right() {
     check(
         ForwardedBy::Forwarded,
         &[
@@ -160,11 +160,11 @@ fn forwarded_is_walked_from_the_right() {
             ),
             ("10.0.0.1", &[(FWD, r#"for=192.0.2.1;x="a\",for=9.9.9.9""#)], "192.0.2.1"),
             ("10.0.0.1", &[(FWD, r#"for=192.0.2.1;x="a\\", for=10.0.0.2"#)], "192.0.2.1"),
-            // A quote that the client never closes swallows nothing to its right.
+            // An unclosed quote from the client does not affect what is to its right.
             ("10.0.0.1", &[(FWD, "for=\", for=192.0.2.1")], "192.0.2.1"),
             ("10.0.0.1", &[(FWD, "for=\"203.0.113.9"), (FWD, "for=192.0.2.1")], "192.0.2.1"),
             ("10.0.0.1", &[(FWD, r#"x="\, for="192.0.2.1""#)], "192.0.2.1"),
-            // Nobody knows who is behind these.
+            // Hidden clients.
             ("10.0.0.1", &[(FWD, "for=203.0.113.9, for=unknown, for=10.0.0.2")], "10.0.0.2"),
             ("10.0.0.1", &[(FWD, "for=203.0.113.9, for=_hidden, for=10.0.0.2")], "10.0.0.2"),
             ("10.0.0.1", &[(FWD, "for=203.0.113.9, for=\"_gazonk:80\"")], "10.0.0.1"),
@@ -176,7 +176,7 @@ fn forwarded_is_walked_from_the_right() {
             ),
             ("10.0.0.1", &[(FWD, "for=203.0.113.9, for=\"10.0.0.2")], "10.0.0.1"),
             ("10.0.0.1", &[(FWD, "192.0.2.1")], "10.0.0.1"),
-            // What other headers say does not matter.
+            // Other headers are ignored.
             ("10.0.0.1", &[(XFF, "203.0.113.9"), (FWD, "for=192.0.2.1")], "192.0.2.1"),
             ("10.0.0.1", &[(XFF, "203.0.113.9"), (REAL, "203.0.113.9")], "10.0.0.1"),
         ],
@@ -206,7 +206,7 @@ fn x_real_ip_is_one_address() {
 }
 
 #[test]
-fn unless_told_otherwise_the_first_header_that_is_there_decides() {
+fn the_default_is_the_first_header_present() {
     check(
         ForwardedBy::default(),
         &[
@@ -217,7 +217,7 @@ fn unless_told_otherwise_the_first_header_that_is_there_decides() {
             ),
             ("10.0.0.1", &[(REAL, "203.0.113.9"), (FWD, "for=192.0.2.1")], "192.0.2.1"),
             ("10.0.0.1", &[(REAL, "192.0.2.1")], "192.0.2.1"),
-            // A header that says nothing is there, too.
+            // An empty header counts as present.
             ("10.0.0.1", &[(REAL, "203.0.113.9"), (FWD, "for=203.0.113.9"), (XFF, "")], "10.0.0.1"),
             (
                 "10.0.0.1",

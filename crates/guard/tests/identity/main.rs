@@ -1,4 +1,4 @@
-//! Who the client is, whatever the headers say.
+//! The client's address behind proxies.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! What no header can do.
+//! Properties that hold for any header.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -21,7 +21,7 @@ fn stranger() -> impl Strategy<Value = IpAddr> {
     any.prop_filter("a proxy", |address| !proxies(ForwardedBy::default()).trusts(*address))
 }
 
-/// What a header line may hold: bits of sense, and any bytes.
+/// A header line: fragments of valid values, and arbitrary bytes.
 fn line() -> impl Strategy<Value = Vec<u8>> {
     let sense = select(vec![
         "10.0.0.1",
@@ -60,13 +60,13 @@ fn lines() -> impl Strategy<Value = Vec<(&'static str, Vec<u8>)>> {
 
 proptest! {
     #[test]
-    fn no_header_speaks_for_a_stranger(peer in stranger(), header in header(), lines in lines()) {
+    fn no_header_changes_an_untrusted_peer(peer in stranger(), header in header(), lines in lines()) {
         let client = proxies(header).client(peer, &headers(&lines));
         prop_assert_eq!(client, peer.to_canonical());
     }
 
     #[test]
-    fn nothing_before_a_stranger_matters(
+    fn addresses_left_of_the_client_are_ignored(
         client in stranger(),
         trusted in prop::collection::vec(select(vec!["10.0.0.2", "[fd00::1]:80", "10.9.9.9:1"]), 0..4),
         before in line(),

@@ -4,17 +4,17 @@ use headgate::Decision;
 
 use crate::{Denied, Reason, Surface};
 
-/// A denial that does not know yet where it happened.
+/// A denial whose surface is not known yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct Rejection {
     pub(super) reason: Reason,
     pub(super) retry_after: Duration,
     pub(super) decision: Option<Decision>,
     pub(super) window_secs: u64,
 }
 
-impl Refusal {
-    /// One that no rate has to do with.
+impl Rejection {
+    /// A denial that is not by a rate.
     pub(crate) const fn new(reason: Reason, retry_after: Duration) -> Self {
         Self { reason, retry_after, decision: None, window_secs: 0 }
     }
