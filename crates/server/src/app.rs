@@ -8,6 +8,7 @@ use std::{
 };
 
 use headgate::{Clock, LimitError, Limiter, SystemClock};
+use headgate_auth::{Auth, AuthMode};
 use headgate_config::{ConfigError, Problem};
 use headgate_persistence::Database;
 use headgate_quota::QuotaLedger;
@@ -26,9 +27,8 @@ use tokio::{
 use tracing::{info, warn};
 
 use crate::{
-    auth::Auth,
     clients::Clients,
-    config::{AuthMode, Config},
+    config::Config,
     console::{Console, pulse},
     envoy::{Configurator, EnvoyLimits, Settings},
     events::{EventTasks, Events},
@@ -43,7 +43,8 @@ use crate::{
     workers::Workers,
 };
 
-pub use crate::{auth::AdminToken, stores::StoreKind};
+pub use crate::stores::StoreKind;
+pub use headgate_auth::AdminToken;
 
 /// A server that is ready to listen.
 pub struct App {

@@ -6,7 +6,6 @@
 
 mod app;
 mod audit;
-mod auth;
 mod console;
 mod database;
 mod envoy;
@@ -25,14 +24,14 @@ mod xds;
 
 use std::path::Path;
 
+use headgate_auth::AuthConfig;
 use headgate_config::{ConfigError, Print, Printed, Problem, Schema, SectionList, print_sections};
 use serde::Deserialize;
 
 pub use self::{
     app::AppConfig,
     audit::AuditConfig,
-    auth::{AuthConfig, AuthMode, JwksUrl, Role, TokenConfig},
-    console::{ConsoleConfig, OidcConfig},
+    console::ConsoleConfig,
     database::DatabaseConfig,
     envoy::{DeniedConsumes, EnvoyAuth, EnvoyConfig, ResponseHeaders},
     housekeeping::{ResetSchedule, RetentionConfig, Schedule},

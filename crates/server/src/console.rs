@@ -5,13 +5,11 @@
 //! | [`session`] | browsers that have signed in |
 //! | [`hitters`] | who is limited most, in a bounded memory |
 //! | [`pulse`] | what was decided in each of the last seconds, and how store and database are |
-//! | [`oidc`] | those who are on their way to the issuer and back |
 //! | [`preview`] | what a limit would admit, by the engine itself |
 //!
 //! What browsers are answered is in `rest::console`, and the pages are in `assets`.
 
 pub(crate) mod hitters;
-pub(crate) mod oidc;
 pub(crate) mod preview;
 pub(crate) mod pulse;
 pub(crate) mod session;
@@ -19,19 +17,23 @@ pub(crate) mod session;
 use std::sync::Arc;
 
 use headgate::{Clock, Timestamp};
+use headgate_auth::oidc::{Oidc, RedirectOrigins};
 use ring::digest::{SHA256, digest};
 
-use self::{hitters::Hitters, oidc::Oidc, pulse::Pulse, session::Sessions};
+use self::{hitters::Hitters, pulse::Pulse, session::Sessions};
 use crate::config::Config;
 
 pub(crate) use self::hitters::Limited;
+
+/// Path that the issuer redirects browsers to.
+pub(crate) const OIDC_CALLBACK: &str = "/console/oidc/callback";
 
 /// What a browser needs beside the API.
 pub(crate) struct Console {
     pub(crate) sessions: Sessions,
     pub(crate) hitters: Hitters,
     pub(crate) pulse: Pulse,
-    /// How people sign in at the issuer, if they can.
+    /// Sign-in at the issuer, if it is configured.
     pub(crate) oidc: Option<Oidc>,
     /// When the server started.
     pub(crate) started_at: Timestamp,
@@ -46,11 +48,18 @@ impl Console {
             sessions: Sessions::new(&config.console, Arc::clone(clock)),
             hitters: Hitters::new(started_at),
             pulse: Pulse::default(),
-            oidc: Oidc::new(config, clock),
+            oidc: oidc(config, clock),
             started_at,
             config_version: version(config),
         }
     }
+}
+
+fn oidc(config: &Config, clock: &Arc<dyn Clock>) -> Option<Oidc> {
+    let console = &config.console;
+    let urls = console.public_url.iter().chain(&console.other_urls);
+    let origins = RedirectOrigins::new(urls, config.server.address().ip().is_loopback());
+    Oidc::new(&console.oidc, config.auth.issuer.as_deref(), origins, OIDC_CALLBACK, clock)
 }
 
 /// Secrets are no part of it: they are masked where the configuration is shown.

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | [`app`] | wires everything: configuration, store, limiter, router |
 //! | `area` | which part of the house a request is about |
-//! | `auth` | who asks, and whether they may |
 //! | `console` | what a browser needs beside the API: sessions, who is limited, what happened a moment ago |
 //! | [`config`] | the sections of the configuration, and what contradicts another; `headgate-config` reads them |
 //! | [`telemetry`] | where log lines and spans go |
@@ -12,7 +11,6 @@
 //! | `grpc` | the gRPC surface |
 //! | [`envoy`] | what Envoy's rate limit filters are answered |
 //! | `services`, `quotas`, `resets` | what every surface is made of |
-//! | `auth` | who may do what |
 //! | `events` | tells others what happened to quotas: Kafka, webhooks |
 //! | `scheduler`, `cron` | closes quota periods, and when |
 //! | `refresher` | keeps the rules and policies in force those that the database holds |
@@ -23,7 +21,6 @@
 
 pub mod app;
 mod area;
-mod auth;
 mod clients;
 pub mod config;
 mod console;

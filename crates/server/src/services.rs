@@ -9,6 +9,7 @@ use std::{
 };
 
 use headgate::Clock;
+use headgate_auth::{Actor, Auth};
 use headgate_persistence::Database;
 use headgate_ratelimit::{
     AuditLog, Author, Catalog, KeyedAlgorithm,
@@ -23,7 +24,6 @@ use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
 use crate::{
-    auth::{Actor, Auth},
     clients::Clients,
     config::AppConfig,
     console::{Console, Limited},

@@ -1,45 +1,32 @@
 use std::time::Duration;
 
+use headgate_auth::{AuthConfig, HttpUrl, OidcConfig};
 use headgate_config::{Bounded, Problem, print_sections};
 use serde::Deserialize;
 
-use super::{AuthConfig, JwksUrl, ServerConfig};
+use super::ServerConfig;
 
-/// The pages for people.
+/// The web console.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct ConsoleConfig {
-    /// `console.enabled`: whether there are any.
+    /// `console.enabled`: whether it is served.
     pub enabled: bool,
-    /// `console.session_ttl_seconds`: after how long somebody signs in again, whatever they do.
+    /// `console.session_ttl_seconds`: longest session, in use or not.
     pub session_ttl_seconds: Bounded<1, 604_800>,
-    /// `console.idle_timeout_seconds`: after how long without a page being open.
+    /// `console.idle_timeout_seconds`: longest time without an open page.
     pub idle_timeout_seconds: Bounded<1, 604_800>,
-    /// `console.public_url`: where browsers find the server.
-    pub public_url: Option<JwksUrl>,
-    /// `console.other_urls`: where else they find it.
-    pub other_urls: Vec<JwksUrl>,
-    /// `console.oidc`: how people sign in at the issuer of the tokens.
+    /// `console.public_url`: URL that browsers reach the server by.
+    pub public_url: Option<HttpUrl>,
+    /// `console.other_urls`: further such URLs.
+    pub other_urls: Vec<HttpUrl>,
+    /// `console.oidc`: sign-in at the issuer of the tokens.
     pub oidc: OidcConfig,
 }
 
-/// How people sign in at the issuer of the tokens.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default, expecting = "a section")]
-pub struct OidcConfig {
-    /// `console.oidc.client_id`: by what name the issuer knows the console, a public client; without it, there are tokens alone.
-    pub client_id: Option<String>,
-    /// `console.oidc.authorization_endpoint`: where people are sent, if the issuer does not say so itself.
-    pub authorization_endpoint: Option<JwksUrl>,
-    /// `console.oidc.token_endpoint`: where tokens are fetched, if the issuer does not say so itself.
-    pub token_endpoint: Option<JwksUrl>,
-    /// `console.oidc.scope`: what the issuer is asked for.
-    pub scope: String,
-}
-
-/// Where people come back to is never taken from what a browser asks for.
-const NO_WAY_BACK: &str = "people who sign in at the issuer come back to this URL: set it, such as \
-                           https://gate.example.com, since console.oidc.client_id is set";
+/// The redirect URL is never taken from the request of a browser.
+const NO_PUBLIC_URL: &str = "required by console.oidc.client_id: the issuer redirects browsers to this \
+                             URL, such as https://gate.example.com";
 
 impl ConsoleConfig {
     pub(crate) const fn session_ttl(&self) -> Duration {
@@ -52,7 +39,7 @@ impl ConsoleConfig {
 }
 
 impl ConsoleConfig {
-    /// What each key accepts by itself but the section cannot.
+    /// Reports what each key accepts by itself but the section does not.
     pub(super) fn contradictions(
         &self,
         auth: &AuthConfig,
@@ -62,31 +49,20 @@ impl ConsoleConfig {
         let named = authorization_endpoint.is_some() && token_endpoint.is_some();
         let issuer = auth.issuer.as_deref().and_then(|issuer| reqwest::Url::parse(issuer).ok());
         let message = match client_id.as_deref()? {
-            "" => "expected a text that is not empty",
+            "" => "expected a non-empty text",
             _ if auth.jwks_url.is_none() => {
-                "people sign in at the issuer of the tokens, but there is no auth.jwks_url"
+                "requires auth.jwks_url: users sign in at the issuer of the tokens"
             }
             _ if !named && issuer.is_none() => {
-                "where people sign in is not known: set auth.issuer to the issuer's URL, or both \
+                "requires auth.issuer, the URL of the issuer, or both \
                  console.oidc.authorization_endpoint and console.oidc.token_endpoint"
             }
             _ if self.public_url.is_none() && !server.address().ip().is_loopback() => {
-                return Some(Problem::new("console.public_url", NO_WAY_BACK));
+                return Some(Problem::new("console.public_url", NO_PUBLIC_URL));
             }
             _ => return None,
         };
         Some(Problem::new("console.oidc.client_id", message))
-    }
-}
-
-impl Default for OidcConfig {
-    fn default() -> Self {
-        Self {
-            client_id: None,
-            authorization_endpoint: None,
-            token_endpoint: None,
-            scope: "openid".to_owned(),
-        }
     }
 }
 
@@ -109,5 +85,4 @@ print_sections! {
     ConsoleConfig {
         enabled, session_ttl_seconds, idle_timeout_seconds, public_url, other_urls, oidc,
     }
-    OidcConfig { client_id, authorization_endpoint, token_endpoint, scope }
 }

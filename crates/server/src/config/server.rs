@@ -5,12 +5,11 @@ use std::{
     time::Duration,
 };
 
+use headgate_auth::{AuthConfig, AuthMode};
 use headgate_config::{Bounded, Print, Printed, Problem, quoted};
 use headgate_guard::{Cidr, ForwardedBy, Ipv6Prefix, TrustedProxies};
 use headgate_serve::{Bounds, Timeouts};
 use serde::Deserialize;
-
-use super::{AuthConfig, AuthMode};
 
 /// Where the server listens, and how patient it is.
 #[derive(Clone, Debug, Deserialize)]

@@ -1,5 +1,6 @@
 use std::fs;
 
+use headgate_auth::AuthMode;
 use headgate_config::Secret;
 
 use super::*;

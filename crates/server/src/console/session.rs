@@ -9,12 +9,13 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE};
 use headgate::{Clock, Timestamp};
+use headgate_auth::Actor;
 use ring::{
     digest::{SHA256, SHA256_OUTPUT_LEN, digest},
     rand::{SecureRandom, SystemRandom},
 };
 
-use crate::{auth::Actor, config::ConsoleConfig};
+use crate::config::ConsoleConfig;
 
 /// The most sessions at a time; then the one that was not used for longest makes room.
 const MAX_SESSIONS: usize = 1024;

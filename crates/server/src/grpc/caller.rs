@@ -1,10 +1,11 @@
 //! Who calls: the token they bring and the name of their call.
 
+use headgate_auth::Action;
 use headgate_ratelimit::Author;
 use tonic::{Request, metadata::MetadataValue};
 
 use super::error::CallError;
-use crate::{auth::Action, services::Services};
+use crate::services::Services;
 
 /// Whoever calls, if they may do `action`.
 pub(super) async fn may<T: Sync>(

@@ -6,6 +6,7 @@ mod wire;
 
 use std::sync::Arc;
 
+use headgate_auth::Action;
 use tonic::{Request, Response, Status};
 
 use self::wire::question;
@@ -17,7 +18,6 @@ use super::{
     },
 };
 use crate::{
-    auth::Action,
     config::ResponseHeaders,
     envoy::{AskError, EnvoyLimits},
     services::Services,

@@ -7,6 +7,7 @@
 use std::{collections::HashMap, error::Error as _, sync::Arc, time::Duration};
 
 use headgate::StoreError;
+use headgate_auth::AuthError;
 use headgate_ratelimit::{FieldError, RepositoryError, usecase::ManageError};
 use thiserror::Error;
 use tonic::{Code, Status};
@@ -14,7 +15,6 @@ use tonic_types::{ErrorDetails, FieldViolation, QuotaViolation, StatusExt as _};
 
 use crate::{
     area::{Area, code},
-    auth::AuthError,
     quotas::{QuotaRefusal, seconds_until},
 };
 

@@ -4,6 +4,7 @@ mod wire;
 
 use std::sync::Arc;
 
+use headgate_auth::Action;
 use headgate_quota::Author;
 use tonic::{Request, Response, Status};
 
@@ -22,7 +23,6 @@ use super::{
     time::time,
 };
 use crate::{
-    auth::Action,
     quotas::{QuotaRefusal, QuotaServices},
     services::Services,
 };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use headgate_auth::Action;
 use headgate_ratelimit::Author;
 use tonic::{Request, Response, Status};
 
@@ -18,7 +19,7 @@ use super::{
     reset::Reset,
     rules, usage,
 };
-use crate::{auth::Action, services::Services};
+use crate::services::Services;
 
 /// The use cases, as gRPC calls them.
 pub(super) struct Handlers(Arc<Services>);

@@ -4,6 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use axum::{extract::State, response::Response};
 use headgate::Timestamp;
+use headgate_auth::Action;
 use headgate_ratelimit::{AuditEntry, AuditFilter};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -18,7 +19,7 @@ use super::{
     query::{PAGE, Query, Reader},
     time,
 };
-use crate::{auth::Action, services::Services};
+use crate::services::Services;
 
 /// One page of the audit log.
 #[derive(Serialize, ToSchema)]

@@ -6,14 +6,11 @@ use axum::{
     extract::FromRequestParts,
     http::{HeaderValue, header::AUTHORIZATION, request::Parts},
 };
+use headgate_auth::{Action, Actor, AuthError};
 use headgate_ratelimit::Author;
 
 use super::{console, error::ApiError};
-use crate::{
-    auth::{Action, Actor, AuthError},
-    request_id::RequestId,
-    services::Services,
-};
+use crate::{request_id::RequestId, services::Services};
 
 /// Somebody who asks for something that not everybody may have.
 pub(super) struct Caller {

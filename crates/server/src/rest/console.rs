@@ -14,9 +14,9 @@ use axum::{
     },
     routing::{get, post},
 };
+use headgate_auth::AuthError;
 
 use super::routes::Routes;
-use crate::auth::AuthError;
 
 /// What the console's own scripts send with every request. Another site's page cannot: a browser would
 /// ask this server first, which says no to all.
@@ -35,7 +35,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
             get(session::show).post(session::sign_in).delete(session::sign_out),
         )
         .route("/console/oidc", get(oidc::begin))
-        .route(crate::console::oidc::CALLBACK, get(oidc::finish))
+        .route(crate::console::OIDC_CALLBACK, get(oidc::finish))
         .route("/console/overview", get(overview::overview))
         .route("/console/preview", post(preview::preview))
 }

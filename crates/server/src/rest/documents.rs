@@ -7,6 +7,7 @@ mod wire;
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use headgate_auth::Action;
 use headgate_service_config::{ConfigError, ConfigUpdate, Invalid, ServiceConfig};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -22,7 +23,7 @@ use super::{
     openapi::{DocumentChanged, Failing, NoSuchService, Protected, WithBody},
     rules::Named,
 };
-use crate::{auth::Action, services::Services};
+use crate::services::Services;
 
 pub(super) const PATH: &str = "/api/v1/services";
 

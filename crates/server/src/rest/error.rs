@@ -15,13 +15,13 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use headgate::StoreError;
+use headgate_auth::AuthError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{json, keyed::Refusal, quotas};
 use crate::{
     area::{Area, code},
-    auth::AuthError,
     events::NoPlace,
     quotas::QuotaRefusal,
     request_id::RequestId,

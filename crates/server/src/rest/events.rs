@@ -7,6 +7,7 @@ pub(super) mod stream;
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use headgate_auth::Action;
 use headgate_quota::{EventKind, LoggedEvent, QuotaEvent, QuotaId, RepositoryError};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -18,7 +19,7 @@ use super::{
     openapi::{Failing, Invalid, Protected},
     query::{Query, Reader},
 };
-use crate::{auth::Action, events::Events, services::Services};
+use crate::{events::Events, services::Services};
 
 use self::delivery::WireEvent;
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use headgate_auth::Action;
 use headgate_ratelimit::{RateLimitRule, usecase::explain::Explained};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -16,7 +17,7 @@ use super::{
     query::Query,
     usage::WireStanding,
 };
-use crate::{auth::Action, services::Services};
+use crate::services::Services;
 
 /// Every rule that matches a subject, the closest first.
 #[derive(Serialize, ToSchema)]

@@ -15,6 +15,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use headgate_auth::Action;
 use headgate_quota::{PolicyFilter, QuotaId, UnknownSubjectType};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -30,7 +31,7 @@ use super::{
     query::{PAGE, Query},
     rules::Named,
 };
-use crate::{area::Area, auth::Action, quotas::QuotaRefusal, services::Services};
+use crate::{area::Area, quotas::QuotaRefusal, services::Services};
 
 pub(super) use self::refusal::{details, status, write_headers};
 

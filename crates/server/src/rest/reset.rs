@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use headgate::Key;
+use headgate_auth::Action;
 use headgate_ratelimit::{Scope, usecase::ResetError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -16,7 +17,7 @@ use super::{
     json::{self, JsonBody, WireObject},
     openapi::{self, Failing, Protected, WithBody},
 };
-use crate::{auth::Action, services::Services};
+use crate::services::Services;
 
 const MAX_REASON_CHARS: usize = 1000;
 

@@ -11,6 +11,7 @@ use axum::{
     http::{HeaderMap, StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
+use headgate_auth::Action;
 use headgate_ratelimit::{RuleFilter, RuleId, UnknownScope};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -23,7 +24,7 @@ use super::{
     page::WirePagination,
     query::{PAGE, Query},
 };
-use crate::{auth::Action, services::Services};
+use crate::services::Services;
 
 pub(super) use self::{
     apply::apply,

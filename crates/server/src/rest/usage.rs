@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use headgate_auth::Action;
 use headgate_ratelimit::usecase::{Usage, UsageError, usage::Standing};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -15,7 +16,7 @@ use super::{
     query::Query,
     rules::rule_id,
 };
-use crate::{auth::Action, services::Services};
+use crate::services::Services;
 
 /// How much of a rule's allowance is used.
 #[derive(Serialize, ToSchema)]

@@ -1,4 +1,4 @@
-//! `/console/oidc`: to the issuer and back.
+//! `/console/oidc`: sign-in at the issuer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,12 +10,14 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
+use headgate_auth::{
+    Actor, AuthError,
+    oidc::{OidcTokens, SIGN_IN_TIMEOUT},
+};
 use tracing::{info, warn};
 
 use super::{cookie, session};
 use crate::{
-    auth::AuthError,
-    console::oidc::{PATIENCE, Tokens},
     rest::{
         error::{self, ApiError},
         query::Query,
@@ -33,14 +35,14 @@ pub(super) async fn begin(
         return Err(missing().await);
     };
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let secure = cookie::is_secure(&headers) || oidc.is_found_over_tls();
+    let secure = cookie::is_secure(&headers) || oidc.is_over_tls();
     match oidc.begin(host).await {
-        Ok(departure) => {
-            let kept = cookie::set_way(secure, &departure.state, PATIENCE);
-            Ok(redirect(&departure.location, [kept]))
+        Ok(request) => {
+            let kept = cookie::set_way(secure, &request.state, SIGN_IN_TIMEOUT);
+            Ok(redirect(&request.location, [kept]))
         }
         Err(error) => {
-            warn!(%error, "Cannot send somebody to the issuer: {error}");
+            warn!(%error, "failed to start an OIDC sign-in: {error}");
             Ok(redirect(FAILED, []))
         }
     }
@@ -55,21 +57,20 @@ pub(super) async fn finish(
         return Err(missing().await);
     };
     let reader = query.lenient_reader();
-    // The way back from the issuer says nothing of how it went.
-    let secure = cookie::is_secure(&headers) || oidc.is_found_over_tls();
+    let secure = cookie::is_secure(&headers) || oidc.is_over_tls();
     let forget = cookie::set_way(secure, "", Duration::ZERO);
     let (Some(state), Some(code)) = (reader.text("state"), reader.text("code")) else {
-        info!("Somebody came back from the issuer without a code");
+        info!("OIDC callback without a code");
         return Ok(redirect(FAILED, [forget]));
     };
     if cookie::read_way(&headers).as_deref() != Some(state) {
-        info!("Somebody came back from the issuer who did not leave from here");
+        info!("OIDC callback with unknown state");
         return Ok(redirect(FAILED, [forget]));
     }
     let tokens = match oidc.finish(state, code).await {
         Ok(tokens) => tokens,
         Err(error) => {
-            warn!(%error, "Cannot fetch somebody's tokens from the issuer: {error}");
+            warn!(%error, "failed to complete an OIDC sign-in: {error}");
             return Ok(redirect(FAILED, [forget]));
         }
     };
@@ -80,18 +81,18 @@ pub(super) async fn finish(
             let kept = cookie::set(secure, &secret, age);
             Ok(redirect("/console", [forget, kept]))
         }
-        Err(refusal) => {
-            info!(%refusal, "The issuer's token opens nothing: {refusal}");
+        Err(error) => {
+            info!(%error, "OIDC sign-in rejected: {error}");
             Ok(redirect(FAILED, [forget]))
         }
     }
 }
 
-/// Who the tokens speak of: roles are in one or the other.
+/// Returns the actor of the tokens: roles can be in either of them.
 async fn sign_in(
     services: &Services,
-    tokens: &Tokens,
-) -> Result<(crate::auth::Actor, Option<headgate::Timestamp>), AuthError> {
+    tokens: &OidcTokens,
+) -> Result<(Actor, Option<headgate::Timestamp>), AuthError> {
     let first = services.auth.sign_in(tokens.access_token.as_bytes()).await;
     match (first, &tokens.id_token) {
         (Err(_), Some(id_token)) => services.auth.sign_in(id_token.as_bytes()).await,

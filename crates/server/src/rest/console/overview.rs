@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{extract::State, response::Response};
+use headgate_auth::Action;
 use serde::Serialize;
 
 use crate::{
-    auth::Action,
     console::{hitters::Hitter, pulse::Beat},
     masked::Masked,
     rest::{caller::Caller, error::ApiError, json, query::Query, time},

@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{extract::State, response::Response};
+use headgate_auth::Action;
 use headgate_ratelimit::{Draft, usecase::ManageError};
 use serde::Serialize;
 
 use crate::{
-    auth::Action,
     console::preview::{Point, Preview},
     rest::{
         caller::Caller,

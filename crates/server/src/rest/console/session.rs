@@ -8,11 +8,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use headgate::Timestamp;
+use headgate_auth::{Action, Actor, AuthError, Role};
 use serde::{Deserialize, Serialize};
 
 use super::{cookie, is_ours};
 use crate::{
-    auth::{Action, Actor, AuthError, Role},
     console::session::Session,
     rest::{
         check::text,

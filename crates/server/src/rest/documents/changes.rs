@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use headgate::Timestamp;
+use headgate_auth::Action;
 use headgate_service_config::{AuditFilter, ConfigChange};
 use serde::Serialize;
 use serde_json::Value;
@@ -11,7 +12,6 @@ use utoipa::ToSchema;
 
 use super::catalog::Catalog;
 use crate::{
-    auth::Action,
     rest::{
         caller::Caller,
         error::ApiError,

@@ -9,6 +9,7 @@ use axum::{
     response::Response,
 };
 use futures_util::{Stream, stream};
+use headgate_auth::Action;
 use headgate_quota::{LoggedEvent, RepositoryError};
 use tokio::{
     sync::{mpsc, watch},
@@ -18,7 +19,6 @@ use tracing::debug;
 
 use super::{EventDescription, WANTED, Wanted, no_cursor};
 use crate::{
-    auth::Action,
     events::{Events, Place, Stopping},
     rest::{
         caller::Caller,

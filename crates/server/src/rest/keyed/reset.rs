@@ -6,6 +6,7 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
+use headgate_auth::Action;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -15,7 +16,6 @@ use super::{
     parameters::Parameters,
 };
 use crate::{
-    auth::Action,
     rest::{caller::Caller, error::ApiError, json},
     services::Services,
 };

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use headgate_auth::Action;
 use headgate_quota::usecase::Checked;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{increment, quota_id, wire::WireQuotaUsage};
 use crate::{
-    auth::Action,
     rest::{
         caller::Caller,
         error::{ApiError, Detail},

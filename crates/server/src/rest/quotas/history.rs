@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use headgate::Timestamp;
+use headgate_auth::Action;
 use headgate_quota::{PeriodUsage, QuotaDomainService};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::quota_id;
 use crate::{
-    auth::Action,
     rest::{
         caller::Caller,
         error::ApiError,

@@ -7,13 +7,13 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue},
     response::Response,
 };
+use headgate_auth::Action;
 use headgate_quota::{Input, QuotaUsage, usecase::Incremented};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::quota_id;
 use crate::{
-    auth::Action,
     rest::{
         caller::Caller,
         error::{ApiError, Detail},

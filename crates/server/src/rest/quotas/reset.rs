@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use headgate::Timestamp;
+use headgate_auth::Action;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::quota_id;
 use crate::{
-    auth::Action,
     quotas::QuotaRefusal,
     rest::{
         caller::Caller,

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use headgate_auth::Action;
 
 use super::{quota_id, wire::WireQuotaUsage};
 use crate::{
-    auth::Action,
     rest::{
         caller::Caller,
         error::ApiError,

@@ -7,6 +7,7 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
+use headgate_auth::Action;
 use headgate_ratelimit::{Draft, Revision, usecase::Plan};
 use serde::{Deserialize, Serialize};
 use tokio::{sync::SemaphorePermit, task::spawn_blocking};
@@ -17,7 +18,6 @@ use super::{
     wire::{WireDraft, WireSpec},
 };
 use crate::{
-    auth::Action,
     rest::{
         caller::Caller,
         error::{ApiError, Detail},

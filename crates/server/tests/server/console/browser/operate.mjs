@@ -26,7 +26,7 @@ async function aWrongTokenOpensNothing(page) {
   await page.goto(`${URL_BASE}/console`);
   await page.getByLabel("Token").fill("no-such-token-0123456789");
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByText("the token is not known here").waitFor();
+  await page.getByText("unknown token").waitFor();
   page.tolerated.length = 0;
   await signIn(page, "admin");
   const cookies = await page.context().cookies();

@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::*;
-use crate::config::Config;
+use crate::tests::Config;
 
 /// The section that `yaml` describes, or the error as an operator reads it.
 fn load(yaml: &str) -> Result<AuthConfig, String> {
@@ -20,7 +20,7 @@ fn load_variable(tokens: &str) -> Result<AuthConfig, String> {
 }
 
 #[test]
-fn nothing_is_trusted_by_default() {
+fn the_default_trusts_no_one() {
     let auth = load("").unwrap();
     assert!(!auth.authenticates());
     assert_eq!((auth.mode, auth.jwks_cache_seconds.get()), (None, 600));
@@ -58,7 +58,7 @@ auth:
 }
 
 #[test]
-fn a_variable_lists_tokens_as_yaml_does() {
+fn a_variable_lists_tokens_as_yaml() {
     let auth = load_variable("[{name: ci, role: sys_admin, token: 0123456789abcdef}]").unwrap();
     assert_eq!((auth.tokens[0].name.as_str(), auth.tokens[0].role), ("ci", Role::Admin));
     for hunter2 in ["hunter2", "[{hunter2", "{hunter2: x}", ""] {
@@ -71,11 +71,11 @@ fn a_variable_lists_tokens_as_yaml_does() {
 }
 
 #[test]
-fn each_mistake_is_named_by_its_place() {
+fn each_problem_names_its_place() {
     let url = "expected an http:// or https:// URL without user or password, such as \
                https://issuer.example/realms/main/protocol/openid-connect/certs";
-    let off = "off lets everybody do everything, and yet there is a jwks_url or a token: remove one \
-               or the other";
+    let off = "off disables authentication, but there is a jwks_url or a token: remove one or the \
+               other";
     let cases = [
         ("jwks_url: ftp://a", format!("jwks_url (config.yaml:2): {url}")),
         ("jwks_url: issuer.example/certs", format!("jwks_url (config.yaml:2): {url}")),
@@ -83,13 +83,11 @@ fn each_mistake_is_named_by_its_place() {
         ("{mode: off, jwks_url: http://a}", format!("mode (config.yaml:2): {off}")),
         (
             "issuer: a",
-            "issuer (config.yaml:2): says what an issuer's tokens must claim, but there is no \
-             auth.jwks_url"
-                .to_owned(),
+            "issuer (config.yaml:2): requires auth.jwks_url, which is not set".to_owned(),
         ),
         (
             "{jwks_url: http://a, audience: ''}",
-            "audience (config.yaml:2): expected a text that is not empty".to_owned(),
+            "audience (config.yaml:2): expected a non-empty text".to_owned(),
         ),
         (
             "jwks_cache_seconds: 0",
@@ -110,7 +108,7 @@ fn each_mistake_is_named_by_its_place() {
 }
 
 #[test]
-fn each_mistake_in_a_token_is_named_by_its_place() {
+fn each_problem_of_a_token_names_its_place() {
     let length = "expected 16 to 4096 visible ASCII characters, without spaces";
     let cases = [
         ("x", "tokens[1] (config.yaml:4): expected a section, got a text".to_owned()),
@@ -139,11 +137,11 @@ fn each_mistake_in_a_token_is_named_by_its_place() {
         ),
         (
             "{name: a, role: sys_admin, token: hunter2-hunter2-hunter2}",
-            "tokens[1].name (config.yaml:4): another token has the same name".to_owned(),
+            "tokens[1].name (config.yaml:4): duplicate name: another token has it".to_owned(),
         ),
         (
             "{name: b, role: sys_admin, token: 0123456789abcdef}",
-            "tokens[1].token (config.yaml:4): another name has the same token".to_owned(),
+            "tokens[1].token (config.yaml:4): duplicate token: another name has it".to_owned(),
         ),
         (
             "{name: \"\\n\", role: sys_admin, token: hunter2-hunter2-hunter2}",
@@ -172,5 +170,5 @@ fn each_mistake_in_a_token_is_named_by_its_place() {
 fn off_and_tokens_contradict_each_other() {
     let token = "{name: a, role: sys_auditor, token: 0123456789abcdef}";
     let told = load(&format!("auth:\n  mode: off\n  tokens: [{token}]\n")).unwrap_err();
-    assert!(told.contains("auth.mode (config.yaml:2): off lets everybody"), "{told}");
+    assert!(told.contains("auth.mode (config.yaml:2): off disables authentication"), "{told}");
 }

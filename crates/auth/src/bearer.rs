@@ -1,21 +1,21 @@
 //! The token in an `authorization` header or metadata value.
 
-use super::{AuthError, error::Refusal};
+use crate::{AuthError, TokenError};
 
-/// No token is longer than this; those of a realm with many roles have some kilobytes.
-pub(super) const MAX_BYTES: usize = 16 * 1024;
+/// Longest token. JWTs of a realm with many roles take some kilobytes.
+pub(crate) const MAX_BYTES: usize = 16 * 1024;
 
 const SCHEME: &[u8] = b"bearer";
 
-/// The token in `authorization`, if it is one of ours to look at.
-pub(super) fn token(authorization: Option<&[u8]>) -> Result<&[u8], AuthError> {
+/// Returns the bearer token in `authorization`.
+pub(crate) fn token(authorization: Option<&[u8]>) -> Result<&[u8], AuthError> {
     let value = authorization.ok_or(AuthError::MissingToken)?.trim_ascii();
     let (scheme, rest) = value.split_at_checked(SCHEME.len()).ok_or(AuthError::MissingToken)?;
     if !scheme.eq_ignore_ascii_case(SCHEME) || !rest.first().is_some_and(u8::is_ascii_whitespace) {
         return Err(AuthError::MissingToken);
     }
     match rest.trim_ascii_start() {
-        token if token.len() > MAX_BYTES => Err(Refusal::TooLong.into()),
+        token if token.len() > MAX_BYTES => Err(TokenError::TooLong.into()),
         token => Ok(token),
     }
 }
@@ -25,14 +25,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_scheme_is_written_in_any_case() {
+    fn the_scheme_is_case_insensitive() {
         for value in ["Bearer abc", "bearer abc", "BEARER  abc ", " BeArEr\tabc"] {
             assert_eq!(token(Some(value.as_bytes())), Ok(&b"abc"[..]), "{value:?}");
         }
     }
 
     #[test]
-    fn without_a_bearer_token_one_is_missing() {
+    fn other_schemes_are_a_missing_token() {
         for value in ["", " ", "Bearer", "Bearer ", "Bearerabc", "Basic abc", "abc", "B\u{e9}arer"]
         {
             assert_eq!(token(Some(value.as_bytes())), Err(AuthError::MissingToken), "{value:?}");
@@ -45,6 +45,6 @@ mod tests {
         let longest = format!("Bearer {}", "a".repeat(MAX_BYTES));
         assert_eq!(token(Some(longest.as_bytes())).unwrap().len(), MAX_BYTES);
         let longer = format!("{longest}a");
-        assert_eq!(token(Some(longer.as_bytes())), Err(Refusal::TooLong.into()));
+        assert_eq!(token(Some(longer.as_bytes())), Err(TokenError::TooLong.into()));
     }
 }

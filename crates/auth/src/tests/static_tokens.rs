@@ -8,10 +8,10 @@ const TOKENS: &str = "[{name: ci, role: sys_operator, token: ci-secret-012345678
                       {name: eyes, role: sys_auditor, token: eyes-secret-0123456789}]";
 
 #[tokio::test]
-async fn each_is_its_owners() {
+async fn each_token_has_its_owner() {
     let folder = tempfile::tempdir().unwrap();
     let admin = AdminToken::open_or_create(folder.path()).unwrap();
-    let guard = Guard::new(&[("auth.tokens", TOKENS)], Some(&admin));
+    let guard = TestAuth::new(&[("auth.tokens", TOKENS)], Some(&admin));
     for (token, name, role) in [
         ("ci-secret-0123456789", "ci", Role::Operator),
         ("eyes-secret-0123456789", "eyes", Role::Auditor),
@@ -26,8 +26,8 @@ async fn each_is_its_owners() {
 }
 
 #[tokio::test]
-async fn what_is_nearly_one_is_none() {
-    let guard = Guard::new(&[("auth.tokens", TOKENS)], None);
+async fn similar_tokens_are_unknown() {
+    let guard = TestAuth::new(&[("auth.tokens", TOKENS)], None);
     for token in [
         "ci-secret-012345678",
         "ci-secret-01234567890",
@@ -37,25 +37,25 @@ async fn what_is_nearly_one_is_none() {
         "\u{1f511}",
         "x",
     ] {
-        assert_eq!(guard.refusal(token).await, Refusal::Unknown, "{token}");
+        assert_eq!(guard.token_error(token).await, TokenError::Unknown, "{token}");
     }
 }
 
 #[tokio::test]
-async fn an_issuer_is_not_asked_about_them() {
+async fn static_tokens_need_no_issuer() {
     let issuer = Issuer::start();
-    let guard = Guard::new(&[("auth.jwks_url", &issuer.url()), ("auth.tokens", TOKENS)], None);
+    let guard = TestAuth::new(&[("auth.jwks_url", &issuer.url()), ("auth.tokens", TOKENS)], None);
     assert_eq!(guard.read("ci-secret-0123456789").await.unwrap().name, "ci");
-    assert_eq!(guard.refusal("no-such-secret-0123456789").await, Refusal::Malformed);
+    assert_eq!(guard.token_error("no-such-secret-0123456789").await, TokenError::Malformed);
     assert_eq!(issuer.fetches(), 0);
     assert!(guard.read(&issuer.token_for("sys_admin")).await.is_ok());
 }
 
 #[tokio::test]
-async fn without_any_no_token_is_known() {
-    let guard = Guard::new(&[], None);
-    let empty = Guard::new(&[("auth.tokens", "[]")], None);
+async fn without_tokens_every_token_is_unknown() {
+    let guard = TestAuth::new(&[], None);
+    let empty = TestAuth::new(&[("auth.tokens", "[]")], None);
     for guard in [guard, empty] {
-        assert_eq!(guard.refusal("ci-secret-0123456789").await, Refusal::Unknown);
+        assert_eq!(guard.token_error("ci-secret-0123456789").await, TokenError::Unknown);
     }
 }

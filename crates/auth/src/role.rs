@@ -1,17 +1,18 @@
 use std::fmt;
 
+use headgate_config::{Print, Printed};
 use serde::Deserialize;
 
-/// What somebody may do. A higher role includes the lower ones.
+/// A set of permissions. A higher role includes the lower ones.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Looks.
+    /// Reads.
     #[serde(rename = "sys_auditor")]
     Auditor,
-    /// Looks and changes.
+    /// Reads and changes.
     #[serde(rename = "sys_operator")]
     Operator,
-    /// Looks, changes and deletes.
+    /// Reads, changes and deletes.
     #[serde(rename = "sys_admin")]
     Admin,
 }
@@ -19,7 +20,7 @@ pub enum Role {
 impl Role {
     const ALL: [Self; 3] = [Self::Auditor, Self::Operator, Self::Admin];
 
-    /// The name in tokens and configurations.
+    /// Returns the name in tokens and configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Auditor => "sys_auditor",
@@ -28,8 +29,8 @@ impl Role {
         }
     }
 
-    /// The highest role among these names. Names that are nobody's grant nothing.
-    pub(super) fn highest<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+    /// Returns the highest role among `names`. Unknown names grant nothing.
+    pub(crate) fn highest<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let role = |name| Self::ALL.into_iter().find(|role| role.name() == name);
         names.into_iter().filter_map(role).max()
     }
@@ -38,5 +39,11 @@ impl Role {
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+impl Print for Role {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.name())
     }
 }

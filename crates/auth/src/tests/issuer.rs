@@ -30,7 +30,7 @@ async fn fetched(issuer: &Issuer, times: usize) {
 #[tokio::test]
 async fn keys_are_fetched_once_for_many_tokens() {
     let issuer = Issuer::start();
-    let guard = Guard::trusting(&issuer);
+    let guard = TestAuth::trusting(&issuer);
     assert_eq!(issuer.fetches(), 0);
     let token = issuer.token_for("sys_auditor");
     let answers = future::join_all((0..50).map(|_| guard.read(&token))).await;
@@ -39,21 +39,21 @@ async fn keys_are_fetched_once_for_many_tokens() {
 }
 
 #[tokio::test]
-async fn unknown_keys_make_us_ask_once_in_ten_seconds() {
+async fn unknown_keys_cause_one_fetch_in_ten_seconds() {
     let issuer = Issuer::start();
-    let guard = Guard::trusting(&issuer);
+    let guard = TestAuth::trusting(&issuer);
     guard.read(&issuer.token_for("sys_auditor")).await.unwrap();
     guard.clock.advance(seconds(10));
     for attempt in 0..20 {
         let token = stranger(&issuer, &format!("unknown-{attempt}"));
-        assert_eq!(guard.refusal(&token).await, Refusal::UnknownKey);
+        assert_eq!(guard.token_error(&token).await, TokenError::UnknownKey);
     }
     assert_eq!(issuer.fetches(), 2);
     guard.clock.advance(seconds(9));
-    assert_eq!(guard.refusal(&stranger(&issuer, "u")).await, Refusal::UnknownKey);
+    assert_eq!(guard.token_error(&stranger(&issuer, "u")).await, TokenError::UnknownKey);
     assert_eq!(issuer.fetches(), 2);
     guard.clock.advance(seconds(1));
-    assert_eq!(guard.refusal(&stranger(&issuer, "u")).await, Refusal::UnknownKey);
+    assert_eq!(guard.token_error(&stranger(&issuer, "u")).await, TokenError::UnknownKey);
     assert_eq!(issuer.fetches(), 3);
     // Those who have a good key never noticed.
     assert!(guard.read(&issuer.token_for("sys_auditor")).await.is_ok());
@@ -62,7 +62,7 @@ async fn unknown_keys_make_us_ask_once_in_ten_seconds() {
 #[tokio::test]
 async fn a_new_key_is_accepted_once_it_is_published() {
     let issuer = Issuer::start();
-    let guard = Guard::trusting(&issuer);
+    let guard = TestAuth::trusting(&issuer);
     let before = issuer.token_for("sys_auditor");
     guard.read(&before).await.unwrap();
 
@@ -75,9 +75,9 @@ async fn a_new_key_is_accepted_once_it_is_published() {
 }
 
 #[tokio::test]
-async fn old_keys_are_fetched_again_in_the_background() {
+async fn old_keys_are_refreshed_in_the_background() {
     let issuer = Issuer::start();
-    let guard = Guard::trusting(&issuer);
+    let guard = TestAuth::trusting(&issuer);
     let token = issuer.token_for("sys_auditor");
     guard.read(&token).await.unwrap();
     guard.clock.advance(seconds(599));
@@ -99,23 +99,23 @@ async fn old_keys_are_fetched_again_in_the_background() {
 }
 
 #[tokio::test]
-async fn keys_that_nobody_used_for_long_are_fetched_first() {
+async fn keys_unused_for_long_are_fetched_before_use() {
     let issuer = Issuer::start();
     let keys = [("auth.jwks_url", &*issuer.url()), ("auth.jwks_cache_seconds", "60")];
-    let guard = Guard::new(&keys, None);
+    let guard = TestAuth::new(&keys, None);
     let token = issuer.token_for("sys_auditor");
     guard.read(&token).await.unwrap();
     issuer.withdraw("key-1");
     issuer.publish(SigningKey::generate("key-2", Algorithm::EdDsa));
     guard.clock.advance(seconds(120));
-    assert_eq!(guard.refusal(&token).await, Refusal::UnknownKey);
+    assert_eq!(guard.token_error(&token).await, TokenError::UnknownKey);
 }
 
 #[tokio::test]
-async fn an_issuer_that_is_away_takes_no_key_with_it() {
+async fn cached_keys_survive_an_issuer_outage() {
     let mut issuer = Issuer::start();
     let keys = [("auth.jwks_url", &*issuer.url()), ("auth.jwks_cache_seconds", "60")];
-    let guard = Guard::new(&keys, None);
+    let guard = TestAuth::new(&keys, None);
     let token = issuer.token_for("sys_auditor");
     guard.read(&token).await.unwrap();
 
@@ -124,7 +124,7 @@ async fn an_issuer_that_is_away_takes_no_key_with_it() {
         guard.clock.advance(seconds(61));
         assert!(guard.read(&token).await.is_ok());
     }
-    assert_eq!(guard.refusal(&stranger(&issuer, "u")).await, Refusal::UnknownKey);
+    assert_eq!(guard.token_error(&stranger(&issuer, "u")).await, TokenError::UnknownKey);
 
     issuer.publish(SigningKey::generate("key-2", Algorithm::EdDsa));
     issuer.resume();
@@ -133,10 +133,10 @@ async fn an_issuer_that_is_away_takes_no_key_with_it() {
 }
 
 #[tokio::test]
-async fn answers_that_are_no_keys_leave_the_old_ones() {
+async fn unusable_responses_keep_the_cached_keys() {
     let issuer = Issuer::start();
     let keys = [("auth.jwks_url", &*issuer.url()), ("auth.jwks_cache_seconds", "30")];
-    let guard = Guard::new(&keys, None);
+    let guard = TestAuth::new(&keys, None);
     let token = issuer.token_for("sys_auditor");
     guard.read(&token).await.unwrap();
     let too_large = format!(r#"{{"keys":[],"x":"{}"}}"#, "x".repeat(1 << 20));
@@ -162,35 +162,35 @@ async fn answers_that_are_no_keys_leave_the_old_ones() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_is_away_at_first_is_found_when_it_comes() {
+async fn an_issuer_that_starts_later_is_found() {
     let mut issuer = Issuer::start();
     issuer.stop();
-    let guard = Guard::trusting(&issuer);
+    let guard = TestAuth::trusting(&issuer);
     let token = issuer.token_for("sys_auditor");
-    assert_eq!(guard.refusal(&token).await, Refusal::UnknownKey);
+    assert_eq!(guard.token_error(&token).await, TokenError::UnknownKey);
     issuer.resume();
-    assert_eq!(guard.refusal(&token).await, Refusal::UnknownKey, "not at once again");
+    assert_eq!(guard.token_error(&token).await, TokenError::UnknownKey, "not at once again");
     assert_eq!(issuer.fetches(), 0);
     guard.clock.advance(seconds(1));
     assert!(guard.read(&token).await.is_ok());
 }
 
 #[tokio::test]
-async fn an_issuer_that_never_answers_is_given_up() {
+async fn a_silent_issuer_times_out() {
     let issuer = Issuer::start();
     issuer.answer_with(Answer::Silence);
-    let guard = Guard::trusting(&issuer);
+    let guard = TestAuth::trusting(&issuer);
     let token = issuer.token_for("sys_auditor");
-    let asking = future::join(guard.refusal(&token), guard.refusal(&token));
+    let asking = future::join(guard.token_error(&token), guard.token_error(&token));
     let refusals = tokio::time::timeout(seconds(10), asking).await.expect("an end to the wait");
-    assert_eq!(refusals, (Refusal::UnknownKey, Refusal::UnknownKey));
+    assert_eq!(refusals, (TokenError::UnknownKey, TokenError::UnknownKey));
     assert_eq!(issuer.fetches(), 1);
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_does_not_take_the_answer_with_it() {
+async fn a_disconnected_caller_does_not_cancel_the_fetch() {
     let issuer = Issuer::start();
-    let guard = Guard::trusting(&issuer);
+    let guard = TestAuth::trusting(&issuer);
     let token = issuer.token_for("sys_auditor");
     assert!(guard.read(&token).now_or_never().is_none());
     fetched(&issuer, 1).await;
@@ -200,10 +200,10 @@ async fn a_caller_that_goes_away_does_not_take_the_answer_with_it() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_does_not_speak_tls_is_an_issuer_that_is_away() {
+async fn an_issuer_without_tls_is_unreachable_over_https() {
     let issuer = Issuer::start();
     let url = issuer.url().replace("http://", "https://");
-    let guard = Guard::new(&[("auth.jwks_url", &url)], None);
-    assert_eq!(guard.refusal(&issuer.token_for("sys_admin")).await, Refusal::UnknownKey);
+    let guard = TestAuth::new(&[("auth.jwks_url", &url)], None);
+    assert_eq!(guard.token_error(&issuer.token_for("sys_admin")).await, TokenError::UnknownKey);
     assert_eq!(issuer.fetches(), 0);
 }

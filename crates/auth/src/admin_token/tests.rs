@@ -12,7 +12,7 @@ fn failure(data_dir: &Path) -> String {
 }
 
 #[test]
-fn the_first_start_makes_it_and_the_next_finds_it() {
+fn the_first_start_creates_it_and_the_next_reads_it() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("a/data");
     let first = AdminToken::open_or_create(&data).unwrap();
@@ -50,14 +50,14 @@ fn servers_that_start_at_once_share_one() {
 }
 
 #[test]
-fn a_file_that_others_can_read_is_refused() {
+fn a_file_that_other_users_can_read_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let token = AdminToken::open_or_create(folder.path()).unwrap();
     for wide in [0o644, 0o640, 0o602] {
         fs::set_permissions(token.path(), fs::Permissions::from_mode(wide)).unwrap();
         let expected = format!(
-            "DATA/admin-token is open to other users (mode {wide:o}): run chmod 600 on it or, if \
-             somebody may have read it, delete it, and the next start makes a new token"
+            "DATA/admin-token is readable by other users (mode {wide:o}): run chmod 600 on it or, if \
+             it may have been read, delete it; the next start creates a new token"
         );
         assert_eq!(failure(folder.path()), expected);
     }
@@ -66,25 +66,25 @@ fn a_file_that_others_can_read_is_refused() {
 }
 
 #[test]
-fn a_file_that_holds_something_else_is_refused() {
+fn a_file_without_a_token_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let token = AdminToken::open_or_create(folder.path()).unwrap();
     let cut = &token.expose()[..20];
     let huge = "a".repeat(1 << 20);
     for contents in [&b""[..], b"\n", b"hunter2", b"\xff\xfe", cut.as_bytes(), huge.as_bytes()] {
         fs::write(token.path(), contents).unwrap();
-        let expected = "DATA/admin-token does not hold an admin token: delete it, and the next \
-                        start makes a new one";
+        let expected = "DATA/admin-token holds no admin token: delete it; the next start \
+                        creates a new one";
         assert_eq!(failure(folder.path()), expected);
     }
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_told() {
+fn a_folder_that_cannot_be_created_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
     let told = failure(&file);
     assert!(told.starts_with("cannot open the admin token DATA/admin-token: "), "{told}");
-    assert!(told.ends_with(": make it the server's own, or choose another data folder"), "{told}");
+    assert!(told.ends_with(": let the server own it, or set another server.data_dir"), "{told}");
 }

@@ -1,4 +1,4 @@
-//! What an ID token says, as far as a sign-in needs it.
+//! The nonce of an ID token.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE};
 use serde::Deserialize;
@@ -8,8 +8,10 @@ struct Claims {
     nonce: Option<String>,
 }
 
-/// The nonce of an ID token. It came from the issuer's own token endpoint, for a code and a verifier that only
-/// this server has, so that its signature proves nothing more (`OpenID` Connect Core, 3.1.3.7).
+/// Returns the nonce of an ID token.
+///
+/// The signature is not verified: the token came from the issuer's token endpoint, for a code and a
+/// verifier that only this server has (`OpenID` Connect Core, 3.1.3.7).
 pub(super) fn nonce(token: &str) -> Option<String> {
     let payload = token.split('.').nth(1)?;
     let claims: Claims = serde_json::from_slice(&URL_SAFE.decode(payload).ok()?).ok()?;
@@ -21,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_token_has_no_nonce() {
+    fn malformed_tokens_have_no_nonce() {
         let token = |claims: &str| format!("h.{}.s", URL_SAFE.encode(claims));
         assert_eq!(nonce(&token(r#"{"nonce":"n","sub":"u"}"#)).as_deref(), Some("n"));
         for other in [&*token("{}"), &*token(r#"{"nonce":1}"#), &*token("x"), "", "a.b", "a.%.c"] {

@@ -1,32 +1,30 @@
-//! Where people come back to from the issuer.
+//! The origins that the issuer may send browsers back to.
 
 use reqwest::Url;
 
-use crate::config::Config;
+use crate::HttpUrl;
 
-/// Where browsers find this server, as the operator says. What a request has as its `Host` only picks one of
-/// these: whoever could have the issuer send codes elsewhere would sign in as somebody else.
-pub(super) struct WayBack {
+/// The configured URLs of this server. The `Host` of a request only selects one of them: an attacker
+/// who could redirect codes elsewhere would sign in as another user.
+pub struct RedirectOrigins {
     urls: Vec<Url>,
-    /// Whether only this machine can ask: then loopback addresses need not be listed.
+    /// Whether the server listens on loopback only: then loopback addresses need not be listed.
     local: bool,
 }
 
-impl WayBack {
-    pub(super) fn new(config: &Config) -> Self {
-        let console = &config.console;
-        let urls = console.public_url.iter().chain(&console.other_urls);
-        let urls = urls.map(|url| url.get().clone()).collect();
-        Self { urls, local: config.server.address().ip().is_loopback() }
+impl RedirectOrigins {
+    /// Accepts `urls`, the first one by default; loopback addresses, too, if the server is `local`.
+    pub fn new<'u>(urls: impl IntoIterator<Item = &'u HttpUrl>, local: bool) -> Self {
+        Self { urls: urls.into_iter().map(|url| url.get().clone()).collect(), local }
     }
 
-    /// Whether browsers find the server over TLS.
+    /// Whether browsers reach the server over TLS.
     pub(super) fn is_over_tls(&self) -> bool {
         self.urls.first().is_some_and(|url| url.scheme() == "https")
     }
 
-    /// The origin for a browser that asked for `host`: the listed one of that name, else the first; `None`
-    /// if none is listed and `host` is no loopback address.
+    /// Returns the origin for a browser that asked for `host`: the URL with that host, or else the first
+    /// one. `None` if there is no URL and `host` is not a loopback address of a local server.
     pub(super) fn origin(&self, host: &str) -> Option<String> {
         let named = self.urls.iter().find(|url| authority(url).eq_ignore_ascii_case(host));
         if let Some(url) = named.or(self.urls.first()) {
@@ -38,7 +36,7 @@ impl WayBack {
     }
 }
 
-/// The host and the port, as a browser writes them into `Host`.
+/// Returns host and port as a browser writes them into `Host`.
 fn authority(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
@@ -54,13 +52,13 @@ fn is_loopback(url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn way_back(urls: &[&str], local: bool) -> WayBack {
-        WayBack { urls: urls.iter().map(|url| Url::parse(url).unwrap()).collect(), local }
+    fn origins(urls: &[&str], local: bool) -> RedirectOrigins {
+        RedirectOrigins { urls: urls.iter().map(|url| Url::parse(url).unwrap()).collect(), local }
     }
 
     #[test]
-    fn a_host_only_picks_one_of_the_listed_urls() {
-        let listed = way_back(&["https://gate.example", "https://gate.internal:8443/"], false);
+    fn a_host_only_selects_one_of_the_urls() {
+        let listed = origins(&["https://gate.example", "https://gate.internal:8443/"], false);
         for (host, origin) in [
             ("gate.example", "https://gate.example"),
             ("Gate.Internal:8443", "https://gate.internal:8443"),
@@ -75,11 +73,11 @@ mod tests {
     }
 
     #[test]
-    fn loopback_addresses_need_no_list_on_a_server_for_this_machine() {
-        let own = way_back(&[], true);
+    fn loopback_addresses_need_no_url_on_a_local_server() {
+        let own = origins(&[], true);
         for host in ["localhost:8080", "127.0.0.1:8080", "[::1]:8080", "127.0.0.1", "localhost"] {
             assert_eq!(own.origin(host), Some(format!("http://{host}")));
-            assert_eq!(way_back(&[], false).origin(host), None, "{host}");
+            assert_eq!(origins(&[], false).origin(host), None, "{host}");
         }
         for host in [
             "evil.example",

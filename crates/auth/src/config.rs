@@ -1,60 +1,76 @@
+//! The sections `auth` and `console.oidc` of the configuration.
+
 use std::{collections::HashSet, fmt};
 
 use headgate_config::{Bounded, Print, Printed, Problem, Secret, print_sections};
 use reqwest::Url;
 use serde::Deserialize;
 
-pub use crate::auth::Role;
+use crate::Role;
 
-/// Who may use the server.
+/// How callers are authenticated: the section `auth`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct AuthConfig {
-    /// `auth.mode`: must be written out to serve other machines without authentication.
+    /// `auth.mode`: `off` serves everyone without authentication; other machines only if set explicitly.
     pub mode: Option<AuthMode>,
-    /// `auth.jwks_url`: where an issuer publishes the keys that it signs tokens with.
-    pub jwks_url: Option<JwksUrl>,
-    /// `auth.issuer`: what a token's `iss` must say.
+    /// `auth.jwks_url`: address of the JWK Set of the issuer.
+    pub jwks_url: Option<HttpUrl>,
+    /// `auth.issuer`: required `iss` of JWTs.
     pub issuer: Option<String>,
-    /// `auth.audience`: what a token's `aud` must name.
+    /// `auth.audience`: required `aud` of JWTs.
     pub audience: Option<String>,
-    /// `auth.jwks_cache_seconds`: how long keys are used before they are fetched again.
+    /// `auth.jwks_cache_seconds`: age at which the keys are fetched again.
     pub jwks_cache_seconds: Bounded<1, 86_400>,
-    /// `auth.leeway_seconds`: how far the issuer's clock may be from this server's.
+    /// `auth.leeway_seconds`: tolerated clock skew of the issuer.
     pub leeway_seconds: Bounded<0, 300>,
-    /// `auth.tokens`: tokens that need no issuer.
+    /// `auth.tokens`: static tokens.
     pub tokens: Vec<TokenConfig>,
 }
 
-/// How callers are authenticated.
+/// How users sign in at the issuer: the section `console.oidc`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a section")]
+pub struct OidcConfig {
+    /// `console.oidc.client_id`: id of this public client at the issuer; without it, users sign in with tokens.
+    pub client_id: Option<String>,
+    /// `console.oidc.authorization_endpoint`: overrides the one that the issuer publishes.
+    pub authorization_endpoint: Option<HttpUrl>,
+    /// `console.oidc.token_endpoint`: overrides the one that the issuer publishes.
+    pub token_endpoint: Option<HttpUrl>,
+    /// `console.oidc.scope`: requested scopes.
+    pub scope: String,
+}
+
+/// Value of `auth.mode`.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum AuthMode {
-    /// Not at all.
+    /// No authentication.
     Off,
 }
 
-/// A token that needs no issuer.
+/// A static token.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a section")]
 pub struct TokenConfig {
-    /// Whose it is, as the audit log names them.
+    /// Name of its owner in the audit log.
     pub name: String,
-    /// What it grants.
+    /// Role of its owner.
     pub role: Role,
-    /// The token itself, or, as `token_file`, a file that holds it.
+    /// The token; `token_file` names a file that holds it.
     pub token: Secret,
 }
 
-/// An address that answers with a JWK Set.
+/// An `http` or `https` URL without user and password.
 #[derive(Clone, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
-pub struct JwksUrl(Url);
+pub struct HttpUrl(Url);
 
-/// Fewer could be guessed.
+/// Shorter tokens could be guessed.
 const MIN_TOKEN_BYTES: usize = 16;
 
-/// More would not be looked at.
+/// Longest token.
 const MAX_TOKEN_BYTES: usize = 4096;
 
 const MAX_NAME_CHARS: usize = 64;
@@ -62,17 +78,17 @@ const MAX_NAME_CHARS: usize = 64;
 // === impl AuthConfig ===
 
 impl AuthConfig {
-    /// Whether callers on other machines can prove who they are.
+    /// Whether there is anything to authenticate callers with.
     pub const fn authenticates(&self) -> bool {
         self.jwks_url.is_some() || !self.tokens.is_empty()
     }
 
-    /// What each key accepts by itself but the section cannot.
-    pub(super) fn contradictions(&self) -> Vec<Problem> {
+    /// Reports what each key accepts by itself but the section does not.
+    pub fn contradictions(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if self.mode == Some(AuthMode::Off) && self.authenticates() {
-            let message = "off lets everybody do everything, and yet there is a jwks_url or a token: \
-                           remove one or the other";
+            let message = "off disables authentication, but there is a jwks_url or a token: remove \
+                           one or the other";
             problems.push(Problem::new("auth.mode", message));
         }
         for (key, claim) in [("auth.issuer", &self.issuer), ("auth.audience", &self.audience)] {
@@ -80,8 +96,8 @@ impl AuthConfig {
         }
         let mut seen = HashSet::new();
         for (place, token) in self.tokens.iter().enumerate() {
-            let told = token.problem(&mut seen);
-            problems.extend(told.map(|(key, message)| {
+            let problem = token.problem(&mut seen);
+            problems.extend(problem.map(|(key, message)| {
                 Problem::new(format!("auth.tokens[{place}].{key}"), message)
             }));
         }
@@ -90,8 +106,8 @@ impl AuthConfig {
 
     fn claim_problem(&self, key: &str, claim: &str) -> Option<Problem> {
         let message = match (&self.jwks_url, claim) {
-            (_, "") => "expected a text that is not empty",
-            (None, _) => "says what an issuer's tokens must claim, but there is no auth.jwks_url",
+            (_, "") => "expected a non-empty text",
+            (None, _) => "requires auth.jwks_url, which is not set",
             (Some(_), _) => return None,
         };
         Some(Problem::new(key, message))
@@ -112,10 +128,23 @@ impl Default for AuthConfig {
     }
 }
 
+// === impl OidcConfig ===
+
+impl Default for OidcConfig {
+    fn default() -> Self {
+        Self {
+            client_id: None,
+            authorization_endpoint: None,
+            token_endpoint: None,
+            scope: "openid".to_owned(),
+        }
+    }
+}
+
 // === impl TokenConfig ===
 
 impl TokenConfig {
-    /// The key that is wrong, and in what way; `seen` has the names and tokens before this one.
+    /// Returns the invalid key with a message; `seen` has the names and tokens before this one.
     fn problem<'a>(&'a self, seen: &mut HashSet<&'a str>) -> Option<(&'static str, String)> {
         let token = self.token.expose();
         let name_fits = (1..=MAX_NAME_CHARS).contains(&self.name.chars().count())
@@ -128,9 +157,9 @@ impl TokenConfig {
             let range = format!("{MIN_TOKEN_BYTES} to {MAX_TOKEN_BYTES}");
             ("token", format!("expected {range} visible ASCII characters, without spaces"))
         } else if !seen.insert(&self.name) {
-            ("name", "another token has the same name".to_owned())
+            ("name", "duplicate name: another token has it".to_owned())
         } else if !seen.insert(token) {
-            ("token", "another name has the same token".to_owned())
+            ("token", "duplicate token: another name has it".to_owned())
         } else {
             return None;
         };
@@ -138,25 +167,26 @@ impl TokenConfig {
     }
 }
 
-// === impl JwksUrl ===
+// === impl HttpUrl ===
 
-impl JwksUrl {
-    pub(crate) const fn get(&self) -> &Url {
+impl HttpUrl {
+    /// Returns the URL.
+    pub const fn get(&self) -> &Url {
         &self.0
     }
 
-    /// Why keys cannot even be asked for.
+    /// Reports that no client can be created for this URL.
     pub(crate) fn unusable(&self, error: &reqwest::Error) -> Problem {
-        Problem::new("auth.jwks_url", format!("cannot ask {self:?}: {error}"))
+        Problem::new("auth.jwks_url", format!("cannot connect to {self:?}: {error}"))
     }
 }
 
-impl TryFrom<String> for JwksUrl {
+impl TryFrom<String> for HttpUrl {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let url = Url::parse(&text).ok();
-        // A password would end up in messages.
+        // A password would appear in messages.
         let fits = |url: &Url| {
             matches!(url.scheme(), "http" | "https")
                 && url.username().is_empty()
@@ -170,7 +200,7 @@ impl TryFrom<String> for JwksUrl {
     }
 }
 
-impl fmt::Debug for JwksUrl {
+impl fmt::Debug for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.as_str())
     }
@@ -181,6 +211,7 @@ impl fmt::Debug for JwksUrl {
 print_sections! {
     AuthConfig { mode, jwks_url, issuer, audience, jwks_cache_seconds, leeway_seconds, tokens }
     TokenConfig { name, role, token }
+    OidcConfig { client_id, authorization_endpoint, token_endpoint, scope }
 }
 
 impl Print for AuthMode {
@@ -191,15 +222,9 @@ impl Print for AuthMode {
     }
 }
 
-impl Print for JwksUrl {
+impl Print for HttpUrl {
     fn print(&self) -> Printed {
         Printed::scalar(self.get().as_str())
-    }
-}
-
-impl Print for Role {
-    fn print(&self) -> Printed {
-        Printed::scalar(self.name())
     }
 }
 

@@ -1,9 +1,9 @@
-use super::Role;
+use crate::Role;
 
-/// Something that a caller asks for, on whichever surface.
+/// Something that a caller asks for, whichever API they use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
-    /// Say which rules would decide, and how, without counting.
+pub enum Action {
+    /// Explain which rules would decide a check, and how, without counting it.
     Explain,
     /// See rules.
     ReadRules,
@@ -11,31 +11,31 @@ pub(crate) enum Action {
     WriteRules,
     /// Delete rules.
     DeleteRules,
-    /// See what subjects have used.
+    /// See the usage of subjects.
     ReadUsage,
-    /// Give subjects back what they have used.
+    /// Reset the counters of subjects.
     ResetCounters,
-    /// See who changed what.
+    /// Read the audit log.
     ReadAudit,
-    /// See what happened to quotas.
+    /// Read quota events.
     ReadEvents,
-    /// See quota policies, and what is used of them.
+    /// See quota policies and their usage.
     ReadQuotas,
     /// Create or change quota policies.
     WriteQuotas,
-    /// Use something of a quota, or ask whether that would be admitted.
+    /// Consume a quota, or check whether that would be admitted.
     UseQuotas,
     /// Delete quota policies.
     DeleteQuotas,
-    /// Give subjects their whole quota back.
+    /// Reset the usage of a quota.
     ResetQuotas,
-    /// Ask whether requests may go on, as Envoy does, where that needs a token.
+    /// Check limits as Envoy does, where `envoy.auth` requires a token.
     LimitRequests,
-    /// See how the server is doing.
+    /// See the state of the server.
     Watch,
-    /// See who is limited, by name.
+    /// See which subjects are limited, by name.
     SeeSubjects,
-    /// See the documents of services, and who runs on which.
+    /// See the documents of services, and which instances run on which.
     ReadServices,
     /// Change the documents of services.
     WriteServices,
@@ -43,7 +43,7 @@ pub(crate) enum Action {
 
 impl Action {
     /// Every action.
-    pub(crate) const ALL: [Self; 18] = [
+    pub const ALL: [Self; 18] = [
         Self::Explain,
         Self::ReadRules,
         Self::WriteRules,
@@ -64,8 +64,8 @@ impl Action {
         Self::WriteServices,
     ];
 
-    /// What programs call it.
-    pub(crate) const fn name(self) -> &'static str {
+    /// Returns the name in the API, such as `read_rules`.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Explain => "explain",
             Self::ReadRules => "read_rules",
@@ -88,9 +88,10 @@ impl Action {
         }
     }
 
-    /// The least role that may do this: the only role table there is. Checks are not in it, since
-    /// they need no token, except Envoy's where the operator says so.
-    pub(crate) const fn needs(self) -> Role {
+    /// Returns the lowest role that may do this. This is the only table of roles.
+    ///
+    /// Checks need no token and are not in it, except for Envoy's where `envoy.auth` requires one.
+    pub const fn needs(self) -> Role {
         match self {
             Self::Explain
             | Self::ReadRules

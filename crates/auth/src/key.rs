@@ -1,4 +1,4 @@
-//! The public keys of an issuer: what a JWK Set holds, as far as it is of use here.
+//! The public keys of an issuer, read from a JWK Set.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,17 +10,17 @@ use ring::signature::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How a token is signed. Each goes with one type of key, and no key with two.
+/// A signature algorithm. Each type of key has exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Algorithm {
+pub(crate) enum Algorithm {
     Rs256,
     Es256,
     EdDsa,
 }
 
-/// A key that tells whether a token is the issuer's.
+/// A key that verifies signatures of the issuer.
 #[derive(Clone, Debug)]
-pub(super) enum PublicKey {
+pub(crate) enum PublicKey {
     Rsa(RsaPublicKeyComponents<Vec<u8>>),
     P256(UnparsedPublicKey<Vec<u8>>),
     Ed25519(UnparsedPublicKey<Vec<u8>>),
@@ -28,7 +28,7 @@ pub(super) enum PublicKey {
 
 /// Keys by their `kid`.
 #[derive(Debug, Default)]
-pub(super) struct KeySet(HashMap<String, Arc<PublicKey>>);
+pub(crate) struct KeySet(HashMap<String, Arc<PublicKey>>);
 
 #[derive(Deserialize)]
 struct JwkSet {
@@ -59,8 +59,8 @@ enum Material {
 // === impl Algorithm ===
 
 impl Algorithm {
-    /// The algorithm that `name` stands for in a token's header, if it is accepted.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    /// Returns the algorithm with this name in a token's header, if it is accepted.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         match name {
             "RS256" => Some(Self::Rs256),
             "ES256" => Some(Self::Es256),
@@ -73,18 +73,18 @@ impl Algorithm {
 // === impl KeySet ===
 
 impl KeySet {
-    /// Reads a JWK Set. Keys of other types and for other purposes are left out.
-    pub(super) fn read(json: &[u8]) -> Result<Self, serde_json::Error> {
+    /// Parses a JWK Set. Keys of other types and for other uses are skipped.
+    pub(crate) fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
         let set: JwkSet = serde_json::from_slice(json)?;
         let jwks = set.keys.into_iter().filter_map(|key| serde_json::from_value::<Jwk>(key).ok());
-        Ok(Self(jwks.filter_map(Jwk::named).collect()))
+        Ok(Self(jwks.filter_map(Jwk::into_entry).collect()))
     }
 
-    pub(super) fn get(&self, kid: &str) -> Option<&Arc<PublicKey>> {
+    pub(crate) fn get(&self, kid: &str) -> Option<&Arc<PublicKey>> {
         self.0.get(kid)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 }
@@ -92,8 +92,8 @@ impl KeySet {
 // === impl PublicKey ===
 
 impl PublicKey {
-    /// The only algorithm that this key is used with.
-    pub(super) const fn algorithm(&self) -> Algorithm {
+    /// Returns the only algorithm of this key.
+    pub(crate) const fn algorithm(&self) -> Algorithm {
         match self {
             Self::Rsa(_) => Algorithm::Rs256,
             Self::P256(_) => Algorithm::Es256,
@@ -101,8 +101,8 @@ impl PublicKey {
         }
     }
 
-    /// Whether the owner of this key signed `message`.
-    pub(super) fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
+    /// Whether `signature` of `message` was made with this key.
+    pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         let verified = match self {
             Self::Rsa(key) => key.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature),
             Self::P256(key) | Self::Ed25519(key) => key.verify(message, signature),
@@ -114,10 +114,10 @@ impl PublicKey {
 // === impl Jwk ===
 
 impl Jwk {
-    fn named(self) -> Option<(String, Arc<PublicKey>)> {
+    fn into_entry(self) -> Option<(String, Arc<PublicKey>)> {
         let key = self.material.public_key()?;
         let for_signatures = self.purpose.is_none_or(|purpose| purpose == "sig");
-        let fits = self.alg.is_none_or(|alg| Algorithm::named(&alg) == Some(key.algorithm()));
+        let fits = self.alg.is_none_or(|alg| Algorithm::from_name(&alg) == Some(key.algorithm()));
         (for_signatures && fits).then(|| (self.kid, Arc::new(key)))
     }
 }
@@ -129,7 +129,7 @@ impl Material {
                 Some(PublicKey::Rsa(RsaPublicKeyComponents { n: number(n)?, e: number(e)? }))
             }
             Self::Curve { crv, x, y } if crv == "P-256" => {
-                // An uncompressed point, as SEC 1 writes it.
+                // An uncompressed point in the encoding of SEC 1.
                 let point = [&[4][..], &coordinate(x)?, &coordinate(y)?].concat();
                 Some(PublicKey::P256(UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)))
             }
@@ -142,7 +142,7 @@ impl Material {
     }
 }
 
-/// A number without the leading zeros that some issuers write.
+/// Decodes a number without the leading zeros that some issuers write.
 fn number(text: &str) -> Option<Vec<u8>> {
     let bytes = URL_SAFE.decode(text).ok()?;
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     fn set(keys: &[Value]) -> KeySet {
-        KeySet::read(json!({ "keys": keys }).to_string().as_bytes()).unwrap()
+        KeySet::parse(json!({ "keys": keys }).to_string().as_bytes()).unwrap()
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_of_no_use_are_left_out_and_the_others_stay() {
+    fn unusable_keys_are_skipped() {
         let good = SigningKey::generate("good", Way::EdDsa).jwk();
         let but = |name: &str, value: Value| {
             let mut key = good.clone();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn leading_zeros_change_no_number() {
+    fn leading_zeros_are_dropped() {
         assert_eq!(number(&URL_SAFE.encode([0, 0, 1, 0])), Some(vec![1, 0]));
         assert_eq!(number(&URL_SAFE.encode([1, 0, 1])), Some(vec![1, 0, 1]));
     }

@@ -16,7 +16,7 @@ fn auditor(mut more: Value) -> Value {
 }
 
 /// Seconds since the epoch, on the guard's clock.
-fn now(guard: &Guard) -> u64 {
+fn now(guard: &TestAuth) -> u64 {
     guard.clock.now().as_micros() / 1_000_000
 }
 
@@ -25,22 +25,22 @@ fn encoded(value: &Value) -> String {
 }
 
 #[tokio::test]
-async fn each_algorithm_is_believed() {
+async fn each_algorithm_is_accepted() {
     for algorithm in [Algorithm::Rs256, Algorithm::Es256, Algorithm::EdDsa] {
         let issuer = Issuer::start();
         issuer.publish(SigningKey::generate("another", algorithm));
-        let actor = Guard::trusting(&issuer).read(&issuer.token_for("sys_admin")).await;
+        let actor = TestAuth::trusting(&issuer).read(&issuer.token_for("sys_admin")).await;
         let expected = Actor { name: "sys_admin@example.com".into(), role: Some(Role::Admin) };
         assert_eq!(actor, Ok(expected), "{algorithm:?}");
     }
 }
 
 #[tokio::test]
-async fn a_forged_signature_is_not() {
+async fn a_forged_signature_is_rejected() {
     for algorithm in [Algorithm::Rs256, Algorithm::Es256, Algorithm::EdDsa] {
         let issuer = Issuer::start();
         issuer.publish(SigningKey::generate("key-2", algorithm));
-        let guard = Guard::trusting(&issuer);
+        let guard = TestAuth::trusting(&issuer);
         let token = issuer.token_for("sys_auditor");
         let (message, signature) = token.rsplit_once('.').unwrap();
         let header = message.split('.').next().unwrap();
@@ -54,33 +54,33 @@ async fn a_forged_signature_is_not() {
             format!("{message}.{}", URL_SAFE.encode([0; 64])),
             format!("{message}."),
         ] {
-            assert_eq!(guard.refusal(&forged).await, Refusal::Signature, "{forged}");
+            assert_eq!(guard.token_error(&forged).await, TokenError::Signature, "{forged}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_strangers_key_with_the_same_name_is_not() {
+async fn another_key_with_the_same_id_is_rejected() {
     let issuer = Issuer::start();
     let stranger = SigningKey::generate("key-1", Algorithm::Es256);
     let token = stranger.sign(&issuer.claims(auditor(json!({}))));
-    assert_eq!(Guard::trusting(&issuer).refusal(&token).await, Refusal::Signature);
+    assert_eq!(TestAuth::trusting(&issuer).token_error(&token).await, TokenError::Signature);
 }
 
 #[tokio::test]
-async fn an_algorithm_that_is_not_accepted_never_reaches_a_key() {
+async fn unaccepted_algorithms_are_rejected_before_any_key() {
     let issuer = Issuer::start();
     let rsa = issuer.publish(SigningKey::generate("rsa", Algorithm::Rs256));
-    let guard = Guard::trusting(&issuer);
+    let guard = TestAuth::trusting(&issuer);
     let claims = issuer.claims(auditor(json!({})));
 
     for alg in ["none", "None", "", "RS512", "PS256", "HS256", "ES384", "rs256"] {
         let token = rsa.sign_with(&json!({"alg": alg, "kid": "rsa"}), &claims);
-        assert_eq!(guard.refusal(&token).await, Refusal::Algorithm, "{alg}");
+        assert_eq!(guard.token_error(&token).await, TokenError::Algorithm, "{alg}");
     }
     let unsigned =
         [json!({"alg": "none", "kid": "rsa"}), claims.clone()].map(|part| encoded(&part));
-    assert_eq!(guard.refusal(&format!("{}.", unsigned.join("."))).await, Refusal::Algorithm);
+    assert_eq!(guard.token_error(&format!("{}.", unsigned.join("."))).await, TokenError::Algorithm);
 
     // The public key as an HMAC secret: who trusts the header's algorithm falls for it.
     let message =
@@ -88,51 +88,51 @@ async fn an_algorithm_that_is_not_accepted_never_reaches_a_key() {
     let public = URL_SAFE.decode(rsa.jwk()["n"].as_str().unwrap()).unwrap();
     let mac = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &public), message.as_bytes());
     let token = format!("{message}.{}", URL_SAFE.encode(mac));
-    assert_eq!(guard.refusal(&token).await, Refusal::Algorithm);
+    assert_eq!(guard.token_error(&token).await, TokenError::Algorithm);
     assert_eq!(issuer.fetches(), 0);
 }
 
 #[tokio::test]
-async fn an_algorithm_that_does_not_fit_the_key_is_refused() {
+async fn an_algorithm_of_another_key_type_is_rejected() {
     let issuer = Issuer::start();
     let rsa = SigningKey::generate("key-1", Algorithm::Rs256);
     let token = rsa.sign(&issuer.claims(auditor(json!({}))));
-    assert_eq!(Guard::trusting(&issuer).refusal(&token).await, Refusal::Algorithm);
+    assert_eq!(TestAuth::trusting(&issuer).token_error(&token).await, TokenError::Algorithm);
 }
 
 #[tokio::test]
-async fn a_header_must_name_a_key_and_nothing_unknown() {
+async fn a_header_needs_a_key_id_and_no_critical_extension() {
     let issuer = Issuer::start();
     let key = issuer.publish(SigningKey::generate("k", Algorithm::EdDsa));
-    let guard = Guard::trusting(&issuer);
+    let guard = TestAuth::trusting(&issuer);
     let claims = issuer.claims(auditor(json!({})));
     for (header, refusal) in [
-        (json!({"alg": "EdDSA"}), Refusal::NoKeyId),
-        (json!({"alg": "EdDSA", "kid": ""}), Refusal::NoKeyId),
-        (json!({"alg": "EdDSA", "kid": 7}), Refusal::Malformed),
-        (json!({"kid": "k"}), Refusal::Malformed),
-        (json!({"alg": "EdDSA", "kid": "k", "crit": ["b64"], "b64": false}), Refusal::Malformed),
-        (json!("EdDSA"), Refusal::Malformed),
+        (json!({"alg": "EdDSA"}), TokenError::NoKeyId),
+        (json!({"alg": "EdDSA", "kid": ""}), TokenError::NoKeyId),
+        (json!({"alg": "EdDSA", "kid": 7}), TokenError::Malformed),
+        (json!({"kid": "k"}), TokenError::Malformed),
+        (json!({"alg": "EdDSA", "kid": "k", "crit": ["b64"], "b64": false}), TokenError::Malformed),
+        (json!("EdDSA"), TokenError::Malformed),
     ] {
-        assert_eq!(guard.refusal(&key.sign_with(&header, &claims)).await, refusal, "{header}");
+        assert_eq!(guard.token_error(&key.sign_with(&header, &claims)).await, refusal, "{header}");
     }
     assert_eq!(issuer.fetches(), 0);
     assert!(guard.read(&key.sign(&claims)).await.is_ok());
 }
 
 #[tokio::test]
-async fn a_token_holds_between_its_dates_give_or_take_the_leeway() {
+async fn a_token_is_valid_between_its_dates_within_the_leeway() {
     let issuer = Issuer::start();
-    let guard = Guard::trusting(&issuer);
+    let guard = TestAuth::trusting(&issuer);
     let start = now(&guard);
     let token = issuer.token(auditor(json!({"nbf": start + 100, "exp": start + 200})));
     let cases = [
-        (0, Err(Refusal::NotYetValid)),
-        (69, Err(Refusal::NotYetValid)),
+        (0, Err(TokenError::NotYetValid)),
+        (69, Err(TokenError::NotYetValid)),
         (2, Ok(())),
         (158, Ok(())),
-        (1, Err(Refusal::Expired)),
-        (1_000_000, Err(Refusal::Expired)),
+        (1, Err(TokenError::Expired)),
+        (1_000_000, Err(TokenError::Expired)),
     ];
     // Whole seconds, so that the cases stand on the borders.
     guard.clock.set(headgate::Timestamp::from_micros(start * 1_000_000));
@@ -147,17 +147,17 @@ async fn a_token_holds_between_its_dates_give_or_take_the_leeway() {
 async fn the_leeway_is_configurable() {
     let issuer = Issuer::start();
     let keys = [("auth.jwks_url", &*issuer.url()), ("auth.leeway_seconds", "0")];
-    let guard = Guard::new(&keys, None);
+    let guard = TestAuth::new(&keys, None);
     let token = issuer.token(auditor(json!({"exp": now(&guard)})));
-    assert_eq!(guard.refusal(&token).await, Refusal::Expired);
-    assert!(Guard::trusting(&issuer).read(&token).await.is_ok());
+    assert_eq!(guard.token_error(&token).await, TokenError::Expired);
+    assert!(TestAuth::trusting(&issuer).read(&token).await.is_ok());
 }
 
 #[tokio::test]
-async fn claims_of_another_type_are_not_absent_claims() {
+async fn claims_of_another_type_are_rejected() {
     let issuer = Issuer::start();
     let key = issuer.publish(SigningKey::generate("k", Algorithm::EdDsa));
-    let guard = Guard::trusting(&issuer);
+    let guard = TestAuth::trusting(&issuer);
     for (claim, value) in [
         ("exp", json!("9999999999")),
         ("exp", json!(null)),
@@ -174,11 +174,11 @@ async fn claims_of_another_type_are_not_absent_claims() {
     ] {
         let mut claims = issuer.claims(auditor(json!({})));
         claims[claim] = value;
-        assert_eq!(guard.refusal(&key.sign(&claims)).await, Refusal::Claims, "{claims}");
+        assert_eq!(guard.token_error(&key.sign(&claims)).await, TokenError::Claims, "{claims}");
     }
     let eternal = issuer.token(auditor(json!({"exp": null})));
-    assert_eq!(guard.refusal(&eternal).await, Refusal::Claims);
-    assert_eq!(guard.refusal(&key.sign(&json!("claims"))).await, Refusal::Claims);
+    assert_eq!(guard.token_error(&eternal).await, TokenError::Claims);
+    assert_eq!(guard.token_error(&key.sign(&json!("claims"))).await, TokenError::Claims);
 }
 
 #[tokio::test]
@@ -186,17 +186,17 @@ async fn issuer_and_audience_are_checked_where_they_are_configured() {
     let issuer = Issuer::start();
     let (url, name) = (issuer.url(), issuer.name());
     let keys = [("auth.jwks_url", &*url), ("auth.issuer", &name), ("auth.audience", "headgate")];
-    let (strict, lax) = (Guard::new(&keys, None), Guard::trusting(&issuer));
+    let (strict, lax) = (TestAuth::new(&keys, None), TestAuth::trusting(&issuer));
     for (claims, expected) in [
         (json!({"aud": "headgate"}), Ok(())),
         (json!({"aud": ["other", "headgate"]}), Ok(())),
-        (json!({"aud": "other"}), Err(Refusal::Audience)),
-        (json!({"aud": "headgate2"}), Err(Refusal::Audience)),
-        (json!({"aud": ["other"]}), Err(Refusal::Audience)),
-        (json!({"aud": []}), Err(Refusal::Audience)),
-        (json!({}), Err(Refusal::Audience)),
-        (json!({"aud": "headgate", "iss": "https://elsewhere.example"}), Err(Refusal::Issuer)),
-        (json!({"aud": "headgate", "iss": null}), Err(Refusal::Issuer)),
+        (json!({"aud": "other"}), Err(TokenError::Audience)),
+        (json!({"aud": "headgate2"}), Err(TokenError::Audience)),
+        (json!({"aud": ["other"]}), Err(TokenError::Audience)),
+        (json!({"aud": []}), Err(TokenError::Audience)),
+        (json!({}), Err(TokenError::Audience)),
+        (json!({"aud": "headgate", "iss": "https://elsewhere.example"}), Err(TokenError::Issuer)),
+        (json!({"aud": "headgate", "iss": null}), Err(TokenError::Issuer)),
     ] {
         let token = issuer.token(auditor(claims.clone()));
         let answer = strict.read(&token).await.map(|_| ());
@@ -206,9 +206,9 @@ async fn issuer_and_audience_are_checked_where_they_are_configured() {
 }
 
 #[tokio::test]
-async fn roles_are_the_highest_of_the_realms() {
+async fn the_highest_role_of_the_realm_counts() {
     let issuer = Issuer::start();
-    let guard = Guard::trusting(&issuer);
+    let guard = TestAuth::trusting(&issuer);
     let denied = AuthError::PermissionDenied { needs: Role::Auditor };
     for (access, expected) in [
         (json!({"roles": ["sys_auditor", "sys_operator", "offline_access"]}), Ok(Role::Operator)),
@@ -228,7 +228,7 @@ async fn roles_are_the_highest_of_the_realms() {
 #[tokio::test]
 async fn the_actor_is_named_by_the_first_claim_that_names_one() {
     let issuer = Issuer::start();
-    let guard = Guard::trusting(&issuer);
+    let guard = TestAuth::trusting(&issuer);
     for (claims, name) in [
         (json!({"email": "a@b.example", "preferred_username": "a", "sub": "1"}), "a@b.example"),
         (json!({"preferred_username": "a", "sub": "1"}), "a"),
@@ -241,13 +241,13 @@ async fn the_actor_is_named_by_the_first_claim_that_names_one() {
     let long = issuer.token(auditor(json!({"email": "x".repeat(1000)})));
     assert_eq!(guard.read(&long).await.unwrap().name.len(), 256);
     let nobody = issuer.token(auditor(json!({"sub": null})));
-    assert_eq!(guard.refusal(&nobody).await, Refusal::Nameless);
+    assert_eq!(guard.token_error(&nobody).await, TokenError::Nameless);
 }
 
 #[tokio::test]
-async fn garbage_is_told_from_a_token() {
+async fn malformed_tokens_are_rejected() {
     let issuer = Issuer::start();
-    let guard = Guard::trusting(&issuer);
+    let guard = TestAuth::trusting(&issuer);
     let token = issuer.token_for("sys_admin");
     for garbage in [
         "x".to_owned(),
@@ -262,14 +262,14 @@ async fn garbage_is_told_from_a_token() {
         "\u{0}\u{7f}".to_owned(),
         ".".repeat(16_000),
     ] {
-        let refusal = guard.refusal(&garbage).await;
-        assert_eq!(refusal, Refusal::Malformed, "{garbage}");
+        let refusal = guard.token_error(&garbage).await;
+        assert_eq!(refusal, TokenError::Malformed, "{garbage}");
     }
     let not_text =
         guard.auth.authorize(Some(b"Bearer \xff\xfe.\xff.\xff"), Action::ReadRules).await;
-    assert_eq!(not_text, Err(Refusal::Malformed.into()));
-    assert_eq!(guard.refusal(&"a".repeat(20_000)).await, Refusal::TooLong);
+    assert_eq!(not_text, Err(TokenError::Malformed.into()));
+    assert_eq!(guard.token_error(&"a".repeat(20_000)).await, TokenError::TooLong);
     let padded = issuer.token(auditor(json!({"padding": "x".repeat(20_000)})));
-    assert_eq!(guard.refusal(&padded).await, Refusal::TooLong);
+    assert_eq!(guard.token_error(&padded).await, TokenError::TooLong);
     assert_eq!(issuer.fetches(), 0);
 }

@@ -1,4 +1,4 @@
-//! The token that a server makes for whoever can read its files.
+//! The token that a server creates on its first start, for users who can read its files.
 
 use std::{
     fmt,
@@ -15,10 +15,10 @@ const FILE_NAME: &str = "admin-token";
 const PREFIX: &str = "hg_";
 const SECRET_BYTES: usize = 32;
 
-/// More than a token has, so that a file of any size is read safely.
+/// Bound on what is read of the file; a token is shorter.
 const MAX_FILE_BYTES: u64 = 1024;
 
-/// A secret that grants everything, in a file that only its owner can read.
+/// A token with the role `sys_admin`, in a file that only its owner can read.
 pub struct AdminToken {
     text: String,
     path: PathBuf,
@@ -28,34 +28,37 @@ pub struct AdminToken {
 // === impl AdminToken ===
 
 impl AdminToken {
-    /// Reads the token in `data_dir`, or makes one if there is none.
-    pub(crate) fn open_or_create(data_dir: &Path) -> io::Result<Self> {
+    /// Reads the token in `data_dir`, or creates it.
+    ///
+    /// # Errors
+    ///
+    /// When the file can be neither read nor created, is readable by other users, or holds no token.
+    pub fn open_or_create(data_dir: &Path) -> io::Result<Self> {
         let path = data_dir.join(FILE_NAME);
         let opened = match File::open(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                create(data_dir, &path).map_err(|error| told(&path, "cannot create", &error))?
-            }
-            Err(error) => return Err(told(&path, "cannot open", &error)),
-            Ok(file) => Opened::There(file),
+            Err(error) if error.kind() == ErrorKind::NotFound => create(data_dir, &path)
+                .map_err(|error| with_path(&path, "cannot create", &error))?,
+            Err(error) => return Err(with_path(&path, "cannot open", &error)),
+            Ok(file) => OpenedToken::Existing(file),
         };
         let (text, created) = match opened {
-            Opened::Made(text) => (text, true),
-            Opened::There(file) => (read(&file, &path)?, false),
+            OpenedToken::Created(text) => (text, true),
+            OpenedToken::Existing(file) => (read(&file, &path)?, false),
         };
         Ok(Self { text, path, created })
     }
 
-    /// The token itself.
+    /// Returns the token in clear text.
     pub fn expose(&self) -> &str {
         &self.text
     }
 
-    /// The file that it is kept in.
+    /// Returns the path of its file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether this start made it, so that it has to be shown once.
+    /// Whether it was created just now, and must be shown once.
     pub const fn created(&self) -> bool {
         self.created
     }
@@ -67,14 +70,14 @@ impl fmt::Debug for AdminToken {
     }
 }
 
-enum Opened {
-    Made(String),
-    There(File),
+enum OpenedToken {
+    Created(String),
+    Existing(File),
 }
 
-/// Makes the file complete under another name first: nobody ever sees half a token, and of two
-/// servers that start at once both use the token of the first.
-fn create(data_dir: &Path, path: &Path) -> io::Result<Opened> {
+/// Writes the whole file under another name first: no reader sees half a token, and of two servers
+/// that start at once both use the token of the first.
+fn create(data_dir: &Path, path: &Path) -> io::Result<OpenedToken> {
     DirBuilder::new().recursive(true).mode(0o700).create(data_dir)?;
     let text = format!("{PREFIX}{}", URL_SAFE.encode(random::<SECRET_BYTES>()?));
     let draft = data_dir.join(format!(".{FILE_NAME}.{}", URL_SAFE.encode(random::<9>()?)));
@@ -85,9 +88,9 @@ fn create(data_dir: &Path, path: &Path) -> io::Result<Opened> {
         .and_then(|()| fs::hard_link(&draft, path));
     fs::remove_file(&draft)?;
     match linked {
-        Ok(()) => Ok(Opened::Made(text)),
+        Ok(()) => Ok(OpenedToken::Created(text)),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            File::open(path).map(Opened::There)
+            File::open(path).map(OpenedToken::Existing)
         }
         Err(error) => Err(error),
     }
@@ -95,7 +98,7 @@ fn create(data_dir: &Path, path: &Path) -> io::Result<Opened> {
 
 fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    let no_random = |_| io::Error::other("the system gives no random numbers");
+    let no_random = |_| io::Error::other("the operating system has no random numbers");
     SystemRandom::new().fill(&mut bytes).map_err(no_random)?;
     Ok(bytes)
 }
@@ -105,8 +108,8 @@ fn read(file: &File, path: &Path) -> io::Result<String> {
     let mode = file.metadata()?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         let message = format!(
-            "{shown} is open to other users (mode {mode:03o}): run chmod 600 on it or, if somebody \
-             may have read it, delete it, and the next start makes a new token"
+            "{shown} is readable by other users (mode {mode:03o}): run chmod 600 on it or, if it may \
+             have been read, delete it; the next start creates a new token"
         );
         return Err(io::Error::new(ErrorKind::PermissionDenied, message));
     }
@@ -114,9 +117,8 @@ fn read(file: &File, path: &Path) -> io::Result<String> {
     let read = file.take(MAX_FILE_BYTES).read_to_string(&mut text);
     let text = text.trim();
     if read.is_err() || !is_token(text) {
-        let message = format!(
-            "{shown} does not hold an admin token: delete it, and the next start makes a new one"
-        );
+        let message =
+            format!("{shown} holds no admin token: delete it; the next start creates a new one");
         return Err(io::Error::new(ErrorKind::InvalidData, message));
     }
     Ok(text.to_owned())
@@ -127,9 +129,9 @@ fn is_token(text: &str) -> bool {
     secret.is_some_and(|secret| secret.len() == SECRET_BYTES)
 }
 
-fn told(path: &Path, what: &str, error: &io::Error) -> io::Error {
+fn with_path(path: &Path, what: &str, error: &io::Error) -> io::Error {
     let message = format!(
-        "{what} the admin token {}: {error}: make it the server's own, or choose another data folder",
+        "{what} the admin token {}: {error}: let the server own it, or set another server.data_dir",
         path.display()
     );
     io::Error::new(error.kind(), message)

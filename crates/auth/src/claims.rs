@@ -1,13 +1,13 @@
-//! What an issuer says about the bearer of a token, and whether it holds now and here.
+//! The claims of a JWT, and whether they are valid here and now.
 
 use headgate::Timestamp;
 use serde::{Deserialize, Deserializer};
 
-use super::{Actor, Role, error::Refusal};
+use crate::{Actor, Role, TokenError};
 
-/// A claim of another type than expected makes the token unreadable: it never counts as absent.
+/// Claims of a JWT. A claim of an unexpected type makes the token invalid: it never counts as absent.
 #[derive(Debug, Deserialize)]
-pub(super) struct Claims {
+pub(crate) struct Claims {
     exp: f64,
     #[serde(default, deserialize_with = "not_null")]
     nbf: Option<f64>,
@@ -36,42 +36,40 @@ enum OneOrMany {
 
 /// What a token must claim.
 #[derive(Clone, Debug)]
-pub(super) struct Expected {
-    pub(super) issuer: Option<String>,
-    pub(super) audience: Option<String>,
-    /// How far the issuer's clock may be from ours, in seconds.
-    pub(super) leeway: u64,
+pub(crate) struct ExpectedClaims {
+    pub(crate) issuer: Option<String>,
+    pub(crate) audience: Option<String>,
+    /// Tolerated clock skew between the issuer and this server, in seconds.
+    pub(crate) leeway: u64,
 }
 
-/// What an audit entry keeps of a name.
+/// Longest name in an audit entry.
 const MAX_NAME_CHARS: usize = 256;
 
-// === impl Expected ===
+// === impl ExpectedClaims ===
 
-impl Expected {
-    /// Who `claims` speak of, if they hold at `now`.
-    pub(super) fn actor(&self, claims: &Claims, now: Timestamp) -> Result<Actor, Refusal> {
+impl ExpectedClaims {
+    /// Returns the actor that `claims` name, if they are valid at `now`.
+    pub(crate) fn actor(&self, claims: &Claims, now: Timestamp) -> Result<Actor, TokenError> {
         let (now, leeway) = (now.as_micros() as f64 / 1e6, self.leeway as f64);
         if now >= claims.exp + leeway {
-            return Err(Refusal::Expired);
+            return Err(TokenError::Expired);
         }
         if claims.nbf.is_some_and(|nbf| now < nbf - leeway) {
-            return Err(Refusal::NotYetValid);
+            return Err(TokenError::NotYetValid);
         }
         if self.issuer.is_some() && claims.iss != self.issuer {
-            return Err(Refusal::Issuer);
+            return Err(TokenError::Issuer);
         }
         if self.audience.as_ref().is_some_and(|audience| !claims.are_for(audience)) {
-            return Err(Refusal::Audience);
+            return Err(TokenError::Audience);
         }
-        let name = claims.name().ok_or(Refusal::Nameless)?;
+        let name = claims.name().ok_or(TokenError::Nameless)?;
         Ok(Actor { name: name.into(), role: claims.role() })
     }
-}
 
-impl Expected {
-    /// When `claims` hold no longer.
-    pub(super) fn end(&self, claims: &Claims) -> Timestamp {
+    /// Returns when `claims` expire.
+    pub(crate) fn expires_at(&self, claims: &Claims) -> Timestamp {
         let seconds = (claims.exp + self.leeway as f64).max(0.0);
         Timestamp::from_micros((seconds * 1e6) as u64)
     }

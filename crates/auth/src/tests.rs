@@ -1,23 +1,50 @@
 mod issuer;
 mod jwt;
-mod tokens;
+mod static_tokens;
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use headgate::{Clock, ManualClock, SystemClock};
+use headgate_config::{ConfigError, Schema, SectionList};
 use headgate_testkit::Issuer;
+use serde::Deserialize;
 
-use super::*;
-use crate::config::Config;
+use crate::{Action, Actor, AdminToken, Auth, AuthConfig, AuthError, Role, TokenError};
 
-/// A server's authentication under a clock that the test moves.
-struct Guard {
+/// A configuration with this section alone.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Config {
+    pub(crate) auth: AuthConfig,
+}
+
+pub(crate) const SCHEMA: Schema = Schema {
+    variable_prefix: "HEADGATE__",
+    secrets: &[],
+    section_lists: &[SectionList {
+        key: "auth.tokens",
+        example: "[{name: ci, role: sys_operator, token_file: /run/secrets/ci}]",
+        secret: Some("token"),
+    }],
+};
+
+impl Config {
+    pub(crate) fn load(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        SCHEMA.load(file, environment, |config: &Self| config.auth.contradictions())
+    }
+}
+
+/// Authentication under a clock that the test advances.
+struct TestAuth {
     auth: Auth,
     clock: Arc<ManualClock>,
 }
 
-impl Guard {
-    /// With these keys set, such as `("auth.mode", "off")`.
+impl TestAuth {
+    /// Sets these keys, such as `("auth.mode", "off")`.
     fn new(keys: &[(&str, &str)], admin: Option<&AdminToken>) -> Self {
         let variables = keys.iter().map(|(key, value)| {
             let name = format!("HEADGATE__{}", key.to_ascii_uppercase().replace('.', "__"));
@@ -25,11 +52,11 @@ impl Guard {
         });
         let config = Config::load(None, variables).unwrap();
         let clock = Arc::new(ManualClock::new(SystemClock::new().now()));
-        let shown: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
-        Self { auth: Auth::new(&config.auth, admin, shown).unwrap(), clock }
+        let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
+        Self { auth: Auth::new(&config.auth, admin, shared).unwrap(), clock }
     }
 
-    /// Trusts `issuer`.
+    /// Trusts the JWTs of `issuer`.
     fn trusting(issuer: &Issuer) -> Self {
         Self::new(&[("auth.jwks_url", &issuer.url())], None)
     }
@@ -38,13 +65,13 @@ impl Guard {
         self.auth.authorize(Some(format!("Bearer {token}").as_bytes()), action).await
     }
 
-    /// Asks for something that every role may do.
+    /// Does something that every role allows.
     async fn read(&self, token: &str) -> Result<Actor, AuthError> {
         self.ask(token, Action::ReadRules).await
     }
 
-    /// Why the token is refused.
-    async fn refusal(&self, token: &str) -> Refusal {
+    /// Returns why the token is rejected.
+    async fn token_error(&self, token: &str) -> TokenError {
         match self.read(token).await {
             Err(AuthError::InvalidToken(refusal)) => refusal,
             other => panic!("{other:?}"),
@@ -81,7 +108,7 @@ fn every_action_has_its_role() {
 #[tokio::test]
 async fn a_higher_role_includes_the_lower_ones() {
     let issuer = Issuer::start();
-    let guard = Guard::trusting(&issuer);
+    let guard = TestAuth::trusting(&issuer);
     for role in [Role::Auditor, Role::Operator, Role::Admin] {
         let token = issuer.token_for(role.name());
         for action in Action::ALL {
@@ -95,8 +122,8 @@ async fn a_higher_role_includes_the_lower_ones() {
 }
 
 #[tokio::test]
-async fn nothing_goes_without_a_token() {
-    let guard = Guard::new(&[], None);
+async fn every_action_needs_a_token() {
+    let guard = TestAuth::new(&[], None);
     for action in Action::ALL {
         let answer = guard.auth.authorize(None, action).await;
         assert_eq!(answer, Err(AuthError::MissingToken), "{action:?}");
@@ -104,8 +131,8 @@ async fn nothing_goes_without_a_token() {
 }
 
 #[tokio::test]
-async fn with_auth_off_everybody_may_do_everything() {
-    let guard = Guard::new(&[("auth.mode", "off")], None);
+async fn mode_off_permits_everything() {
+    let guard = TestAuth::new(&[("auth.mode", "off")], None);
     let actor = guard.auth.authorize(None, Action::DeleteRules).await.unwrap();
     assert_eq!(actor, Actor { name: "anonymous".into(), role: Some(Role::Admin) });
     assert!(guard.ask("whatever", Action::DeleteRules).await.is_ok());
@@ -118,13 +145,13 @@ fn errors_say_what_to_do() {
         (
             AuthError::MissingToken,
             "SYS_AUTH_MISSING_TOKEN",
-            "a token is needed here: send it as authorization: Bearer TOKEN",
+            "missing token: send it as authorization: Bearer TOKEN",
         ),
-        (Refusal::Expired.into(), "SYS_AUTH_TOKEN_INVALID", "the token has expired: get a new one"),
+        (TokenError::Expired.into(), "SYS_AUTH_TOKEN_INVALID", "token expired: get a new one"),
         (
             denied,
             "SYS_AUTH_PERMISSION_DENIED",
-            "the role sys_operator or a higher one is needed here: ask for a token that has it",
+            "permission denied: this needs the role sys_operator or a higher one",
         ),
     ];
     for (error, code, message) in cases {

@@ -1,62 +1,67 @@
-//! Where an issuer publishes its keys, and how they are fetched: within bounds of size and time.
+//! Requests to an issuer, bounded in size and time.
 
 use std::{fmt, time::Duration};
 
 use reqwest::{Client, Response, StatusCode, Url, redirect::Policy};
 use thiserror::Error;
 
-use super::key::KeySet;
+use crate::key::KeySet;
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// An address that answers with a JWK Set.
-pub(super) struct Source {
+/// An address that publishes a JWK Set.
+pub(crate) struct JwksEndpoint {
     url: Url,
     client: Client,
 }
 
-/// Why there are no keys.
+/// A failed request to an issuer.
 #[derive(Debug, Error)]
-pub(crate) enum FetchError {
+pub enum FetchError {
+    /// The request failed.
     #[error("{}", causes(.0))]
     Http(#[from] reqwest::Error),
-    #[error("it answered {0}")]
+    /// The status is not 200.
+    #[error("status {0}")]
     Status(StatusCode),
-    #[error("its answer is larger than {MAX_BYTES} bytes")]
+    /// The body is too large.
+    #[error("response larger than {MAX_BYTES} bytes")]
     TooLarge,
-    #[error("its answer is no JWK Set: {0}")]
+    /// The body is not a JWK Set.
+    #[error("response is not a JWK Set: {0}")]
     NoKeySet(#[from] serde_json::Error),
-    #[error("its answer has no RSA, P-256 or Ed25519 key that has a kid")]
+    /// The JWK Set has no usable key.
+    #[error("response has no RSA, P-256 or Ed25519 key with a kid")]
     NoKeys,
 }
 
-// === impl Source ===
+// === impl JwksEndpoint ===
 
-impl Source {
+impl JwksEndpoint {
     /// # Errors
     ///
     /// When the system's certificate authorities, which `https` needs, cannot be read.
-    pub(super) fn new(url: Url) -> Result<Self, reqwest::Error> {
+    pub(crate) fn new(url: Url) -> Result<Self, reqwest::Error> {
         let client = client(&url)?;
         Ok(Self { url, client })
     }
 
-    pub(super) async fn fetch(&self) -> Result<KeySet, FetchError> {
-        let answer = self.client.get(self.url.clone()).send().await?;
-        let keys = KeySet::read(&body(answer).await?)?;
+    pub(crate) async fn fetch(&self) -> Result<KeySet, FetchError> {
+        let response = self.client.get(self.url.clone()).send().await?;
+        let keys = KeySet::parse(&body(response).await?)?;
         if keys.len() == 0 { Err(FetchError::NoKeys) } else { Ok(keys) }
     }
 }
 
-/// Asks an issuer, within bounds of time.
+/// Creates an HTTP client for an issuer, with a timeout.
 pub(crate) fn client(url: &Url) -> Result<Client, reqwest::Error> {
-    // Somebody else in the process may have done so before.
+    // Fails if the process has a provider already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut client = Client::builder()
         .timeout(TIMEOUT)
         .redirect(Policy::none())
-        // It is asked once in minutes: a connection would be stale by then.
+        // Requests are minutes apart: a kept connection would be stale by then.
         .pool_max_idle_per_host(0);
     if url.scheme() == "http" {
         client = client.tls_certs_only([]);
@@ -67,13 +72,13 @@ pub(crate) fn client(url: &Url) -> Result<Client, reqwest::Error> {
     client.build()
 }
 
-/// All of an answer that is one, within bounds of size.
-pub(crate) async fn body(mut answer: Response) -> Result<Vec<u8>, FetchError> {
-    if answer.status() != StatusCode::OK {
-        return Err(FetchError::Status(answer.status()));
+/// Reads the body of a successful response, up to a maximum size.
+pub(crate) async fn body(mut response: Response) -> Result<Vec<u8>, FetchError> {
+    if response.status() != StatusCode::OK {
+        return Err(FetchError::Status(response.status()));
     }
     let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await? {
+    while let Some(chunk) = response.chunk().await? {
         if body.len() + chunk.len() > MAX_BYTES {
             return Err(FetchError::TooLarge);
         }
@@ -83,7 +88,7 @@ pub(crate) async fn body(mut answer: Response) -> Result<Vec<u8>, FetchError> {
 }
 
 /// Without a query, which may hold a secret.
-impl fmt::Display for Source {
+impl fmt::Display for JwksEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.url.origin().ascii_serialization(), self.url.path())
     }
@@ -94,14 +99,14 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }
 
-/// The error and what it comes from: reqwest itself only says that sending failed.
+/// Returns the error with its causes: reqwest itself only says that sending failed.
 fn causes(error: &reqwest::Error) -> String {
-    let mut told = String::new();
+    let mut message = String::new();
     let mut next: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = next {
-        let separator = if told.is_empty() { "" } else { ": " };
-        told = format!("{told}{separator}{error}");
+        let separator = if message.is_empty() { "" } else { ": " };
+        message = format!("{message}{separator}{error}");
         next = error.source();
     }
-    told
+    message
 }

@@ -1,0 +1,105 @@
+use std::{sync::Arc, time::Duration};
+
+use headgate::{Clock, Timestamp};
+use headgate_config::Problem;
+
+use crate::{
+    Action, Actor, AdminToken, AuthConfig, AuthError, AuthMode, TokenError, bearer,
+    claims::ExpectedClaims, fetch::JwksEndpoint, jwks::Jwks, jwt::JwtVerifier,
+    static_tokens::StaticTokens,
+};
+
+/// Authenticates callers and decides what they may do.
+pub struct Auth {
+    /// `auth.mode: off`: everyone may do everything.
+    off: bool,
+    tokens: StaticTokens,
+    jwt: Option<JwtVerifier>,
+}
+
+impl Auth {
+    /// Accepts the tokens of `config`, those of its issuer, and the `admin` token. The issuer may
+    /// still be unreachable.
+    ///
+    /// # Errors
+    ///
+    /// When the issuer is asked over TLS and the system's certificate authorities cannot be read.
+    pub fn new(
+        config: &AuthConfig,
+        admin: Option<&AdminToken>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Problem> {
+        let jwt = config.jwks_url.as_ref().map(|url| {
+            let endpoint =
+                JwksEndpoint::new(url.get().clone()).map_err(|error| url.unusable(&error))?;
+            let max_age = Duration::from_secs(config.jwks_cache_seconds.get());
+            let expected = ExpectedClaims {
+                issuer: config.issuer.clone(),
+                audience: config.audience.clone(),
+                leeway: config.leeway_seconds.get(),
+            };
+            let keys = Jwks::new(endpoint, max_age, Arc::clone(&clock));
+            Ok(JwtVerifier { keys, expected, clock })
+        });
+        Ok(Self {
+            off: config.mode == Some(AuthMode::Off),
+            tokens: StaticTokens::new(config, admin),
+            jwt: jwt.transpose()?,
+        })
+    }
+
+    /// Returns who sent the `authorization` value, if they may do `action`.
+    ///
+    /// Waits only for a JWT whose key is not cached.
+    ///
+    /// # Errors
+    ///
+    /// When there is no valid token, or its role does not allow the action.
+    pub async fn authorize(
+        &self,
+        authorization: Option<&[u8]>,
+        action: Action,
+    ) -> Result<Actor, AuthError> {
+        if self.off {
+            return Ok(Actor::anonymous());
+        }
+        self.identify(bearer::token(authorization)?).await?.permitted(action)
+    }
+
+    /// Whether authentication is off, and everyone may do everything.
+    pub const fn is_off(&self) -> bool {
+        self.off
+    }
+
+    /// Returns the owner of `token`, and when the token expires, if it does.
+    ///
+    /// # Errors
+    ///
+    /// When the token is invalid, or has no role that may do anything.
+    pub async fn sign_in(&self, token: &[u8]) -> Result<(Actor, Option<Timestamp>), AuthError> {
+        if self.off {
+            return Ok((Actor::anonymous(), None));
+        }
+        if token.len() > bearer::MAX_BYTES {
+            return Err(TokenError::TooLong.into());
+        }
+        let (actor, expires_at) = match (self.tokens.owner(token), &self.jwt) {
+            (Some(actor), _) => (actor, None),
+            (None, Some(jwt)) => {
+                let (actor, expires_at) = jwt.verify(token).await?;
+                (actor, Some(expires_at))
+            }
+            (None, None) => return Err(TokenError::Unknown.into()),
+        };
+        // An actor without a role could not see a single page.
+        actor.permitted(Action::ReadRules).map(|actor| (actor, expires_at))
+    }
+
+    async fn identify(&self, token: &[u8]) -> Result<Actor, TokenError> {
+        match (self.tokens.owner(token), &self.jwt) {
+            (Some(actor), _) => Ok(actor),
+            (None, Some(jwt)) => Ok(jwt.verify(token).await?.0),
+            (None, None) => Err(TokenError::Unknown),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Sign-in at the issuer of the tokens: the authorization code flow with PKCE (RFC 7636), as a public
+//! client.
+//!
+//! A sign-in is identified by its `state`, which the browser keeps in a cookie: a code that was issued
+//! to another browser is rejected. The `nonce` binds the ID token to the sign-in: one that was issued
+//! for another sign-in is rejected, too.
+
+mod id_token;
+mod redirect_origins;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE};
+use headgate::{Clock, Timestamp};
+use reqwest::{Url, header::CONTENT_TYPE};
+use ring::{
+    digest::{SHA256, digest},
+    rand::{SecureRandom, SystemRandom},
+};
+use serde::Deserialize;
+use thiserror::Error;
+use tokio::sync::OnceCell;
+
+pub use self::redirect_origins::RedirectOrigins;
+use crate::{FetchError, HttpUrl, OidcConfig, fetch};
+
+/// Time that a user may spend at the issuer.
+pub const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Most sign-ins in flight; beyond, the oldest is dropped.
+const MAX_PENDING: usize = 1024;
+
+/// Signs users in at the issuer.
+pub struct Oidc {
+    client_id: String,
+    scope: String,
+    issuer: Option<String>,
+    origins: RedirectOrigins,
+    callback: &'static str,
+    configured: Option<Endpoints>,
+    discovered: OnceCell<Endpoints>,
+    pending: Mutex<HashMap<String, PendingSignIn>>,
+    clock: Arc<dyn Clock>,
+}
+
+/// Where to send a browser.
+pub struct AuthorizationRequest {
+    /// URL of the issuer, with all parameters.
+    pub location: String,
+    /// Identifies the sign-in; the browser must bring it back.
+    pub state: String,
+}
+
+/// A sign-in that failed.
+#[derive(Debug, Error)]
+pub enum OidcError {
+    /// The issuer cannot be reached.
+    #[error("cannot reach the issuer: {0}")]
+    Client(#[from] reqwest::Error),
+    /// The issuer's response is not usable.
+    #[error("unusable response of the issuer: {0}")]
+    Answer(#[from] FetchError),
+    /// The issuer's response is not the expected JSON.
+    #[error("unexpected response of the issuer: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// `auth.issuer` is not a URL.
+    #[error("issuer URL is invalid or not set: set auth.issuer")]
+    Issuer,
+    /// No sign-in has this state.
+    #[error("unknown or expired OIDC state")]
+    Unknown,
+    /// The ID token belongs to another sign-in.
+    #[error("nonce of the ID token does not match this sign-in")]
+    Nonce,
+    /// The issuer returned no ID token.
+    #[error("the issuer returned no ID token for the scope openid")]
+    NoIdToken,
+    /// The browser asked for an unknown host.
+    #[error(
+        "unknown host: set console.public_url to the URL that browsers use, or list it in \
+         console.other_urls"
+    )]
+    Host,
+    /// The operating system has no random numbers.
+    #[error("the operating system has no random numbers")]
+    NoRandomness,
+}
+
+#[derive(Clone, Deserialize)]
+struct Endpoints {
+    authorization_endpoint: HttpUrl,
+    token_endpoint: HttpUrl,
+}
+
+struct PendingSignIn {
+    verifier: String,
+    nonce: String,
+    redirect_uri: String,
+    expires_at: Timestamp,
+}
+
+/// What the issuer returns for a code. Roles can be in either token.
+#[derive(Deserialize)]
+pub struct OidcTokens {
+    /// Access token.
+    pub access_token: String,
+    /// ID token; its nonce was checked.
+    pub id_token: Option<String>,
+}
+
+// === impl Oidc ===
+
+impl Oidc {
+    /// Creates the client that `config` describes, if it has a `client_id`. The issuer sends browsers
+    /// back to the path `callback` of one of `origins`.
+    pub fn new(
+        config: &OidcConfig,
+        issuer: Option<&str>,
+        origins: RedirectOrigins,
+        callback: &'static str,
+        clock: &Arc<dyn Clock>,
+    ) -> Option<Self> {
+        let configured = config.authorization_endpoint.as_ref().zip(config.token_endpoint.as_ref());
+        Some(Self {
+            client_id: config.client_id.clone()?,
+            scope: config.scope.clone(),
+            issuer: issuer.map(str::to_owned),
+            origins,
+            callback,
+            configured: configured.map(|(authorization, token)| Endpoints {
+                authorization_endpoint: authorization.clone(),
+                token_endpoint: token.clone(),
+            }),
+            discovered: OnceCell::new(),
+            pending: Mutex::default(),
+            clock: Arc::clone(clock),
+        })
+    }
+
+    /// Whether browsers reach the server over TLS, according to the configuration.
+    pub fn is_over_tls(&self) -> bool {
+        self.origins.is_over_tls()
+    }
+
+    /// Starts the sign-in of a browser that asked for `host`.
+    ///
+    /// # Errors
+    ///
+    /// When the host is unknown, or the issuer's endpoints cannot be discovered.
+    pub async fn begin(&self, host: &str) -> Result<AuthorizationRequest, OidcError> {
+        let origin = self.origins.origin(host).ok_or(OidcError::Host)?;
+        let redirect_uri = format!("{origin}{}", self.callback);
+        let endpoints = self.endpoints().await?;
+        let (state, verifier, nonce) = (secret()?, secret()?, secret()?);
+        let challenge = URL_SAFE.encode(digest(&SHA256, verifier.as_bytes()));
+        let mut location = endpoints.authorization_endpoint.get().clone();
+        location
+            .query_pairs_mut()
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &self.client_id)
+            .append_pair("redirect_uri", &redirect_uri)
+            .append_pair("scope", &self.scope)
+            .append_pair("state", &state)
+            .append_pair("nonce", &nonce)
+            .append_pair("code_challenge", &challenge)
+            .append_pair("code_challenge_method", "S256");
+        let expires_at = self.clock.now() + SIGN_IN_TIMEOUT;
+        self.insert(state.clone(), PendingSignIn { verifier, nonce, redirect_uri, expires_at });
+        Ok(AuthorizationRequest { location: location.into(), state })
+    }
+
+    /// Exchanges `code` for tokens. Each `state` is accepted once.
+    ///
+    /// # Errors
+    ///
+    /// When the state is unknown, or the issuer does not return the tokens of this sign-in.
+    pub async fn finish(&self, state: &str, code: &str) -> Result<OidcTokens, OidcError> {
+        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner).remove(state);
+        let in_time = |pending: &PendingSignIn| self.clock.now() < pending.expires_at;
+        let pending = pending.filter(in_time).ok_or(OidcError::Unknown)?;
+        let url = self.endpoints().await?.token_endpoint.get();
+        let body = form_urlencoded::Serializer::new(String::new())
+            .append_pair("grant_type", "authorization_code")
+            .append_pair("code", code)
+            .append_pair("redirect_uri", &pending.redirect_uri)
+            .append_pair("client_id", &self.client_id)
+            .append_pair("code_verifier", &pending.verifier)
+            .finish();
+        let request = fetch::client(url)?.post(url.clone()).body(body);
+        let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let body = fetch::body(request.send().await?).await?;
+        let tokens: OidcTokens = serde_json::from_slice(&body)?;
+        match &tokens.id_token {
+            Some(token) if id_token::nonce(token).as_deref() == Some(&*pending.nonce) => Ok(tokens),
+            Some(_) => Err(OidcError::Nonce),
+            // With the scope `openid` there must be one; plain OAuth 2.0 has none.
+            None if self.scope.split(' ').any(|scope| scope == "openid") => {
+                Err(OidcError::NoIdToken)
+            }
+            None => Ok(tokens),
+        }
+    }
+
+    fn insert(&self, state: String, sign_in: PendingSignIn) {
+        let now = self.clock.now();
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if pending.len() >= MAX_PENDING {
+            pending.retain(|_, sign_in| now < sign_in.expires_at);
+        }
+        if pending.len() >= MAX_PENDING {
+            let oldest = pending.iter().min_by_key(|(_, sign_in)| sign_in.expires_at);
+            if let Some(oldest) = oldest.map(|(state, _)| state.clone()) {
+                pending.remove(&oldest);
+            }
+        }
+        pending.insert(state, sign_in);
+    }
+
+    /// Returns the configured endpoints, or else those that the issuer publishes.
+    async fn endpoints(&self) -> Result<&Endpoints, OidcError> {
+        if let Some(configured) = &self.configured {
+            return Ok(configured);
+        }
+        let discover = async || {
+            let issuer = self.issuer.as_deref().ok_or(OidcError::Issuer)?.trim_end_matches('/');
+            let url = format!("{issuer}/.well-known/openid-configuration");
+            let url = Url::parse(&url).map_err(|_| OidcError::Issuer)?;
+            let answer = fetch::client(&url)?.get(url).send().await?;
+            Ok(serde_json::from_slice(&fetch::body(answer).await?)?)
+        };
+        self.discovered.get_or_try_init(discover).await
+    }
+}
+
+fn secret() -> Result<String, OidcError> {
+    let mut secret = [0; 32];
+    SystemRandom::new().fill(&mut secret).map_err(|_| OidcError::NoRandomness)?;
+    Ok(URL_SAFE.encode(secret))
+}
