@@ -49,7 +49,7 @@ impl Config {
 fn check(file: &Path, output: Output) -> Result<ExitCode, Failure> {
     let checked = headgate_server::Config::load(Some(file), variables());
     // Envoy files are checked only if present: this may not be the machine that serves.
-    let error = checked.and_then(|config| config.envoy.check_present_files()).err();
+    let error = checked.and_then(|config| config.envoy.check_files()).err();
     match (output, error) {
         (Output::Table, Some(error)) => return Err(error.into()),
         (Output::Table, None) => writeln!(io::stdout(), "{}: ok", file.display())?,

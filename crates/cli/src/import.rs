@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 use headgate_config::Problem;
-use headgate_server::envoy::{self, Conversion, Converted, Understood};
+use headgate_envoy::{Conversion, ConvertedFile, EntrySummary, FileSummary};
 use thiserror::Error;
 
 use crate::{
@@ -87,7 +87,7 @@ impl Import {
 
 impl Limitador {
     fn run(&self) -> Result<(), Failure> {
-        let Conversion { files, left_out: skipped } = envoy::convert_limitador(&self.files.file)?;
+        let Conversion { files, skipped } = headgate_envoy::convert_limitador(&self.files.file)?;
         if !skipped.is_empty() && !self.partial {
             return Err(ImportError::Incomplete(skipped).into());
         }
@@ -109,20 +109,19 @@ impl Limitador {
 
 impl Files {
     fn envoy(&self) -> Result<(), Failure> {
-        let limits = envoy::check(&self.file)?;
-        print(&limits)?;
+        let summary = headgate_envoy::summarize(&self.file)?;
+        print(&summary)?;
         let Some(folder) = &self.to else {
             return Ok(());
         };
         let yaml = fs::read_to_string(&self.file);
         let yaml =
             yaml.map_err(|cause| ImportError::Unreadable { path: self.file.clone(), cause })?;
-        let domain = limits.first().map_or("domain", |limit| &limit.domain);
-        self.write(folder, &[Converted { domain: domain.to_owned(), yaml }])
+        self.write(folder, &[ConvertedFile { domain: summary.domain, yaml }])
     }
 
     /// Writes nothing if one of the files exists.
-    fn write(&self, folder: &Path, files: &[Converted]) -> Result<(), Failure> {
+    fn write(&self, folder: &Path, files: &[ConvertedFile]) -> Result<(), Failure> {
         let paths: Vec<PathBuf> =
             files.iter().map(|file| folder.join(name(&file.domain))).collect();
         if let Some(path) = paths.iter().find(|path| path.exists() && !self.force) {
@@ -140,17 +139,17 @@ impl Files {
     }
 }
 
-fn print(limits: &[Understood]) -> io::Result<()> {
+fn print(FileSummary { domain, entries }: &FileSummary) -> io::Result<()> {
     let columns = ["DOMAIN", "DESCRIPTOR", "LIMIT", "ALGORITHM", "NOTES"].map(Column::Text);
     let mut table = Table::new(columns);
-    for Understood { domain, descriptor, limit, algorithm, notes } in limits.iter().cloned() {
-        table.row([domain, descriptor, limit, algorithm, notes]);
+    for EntrySummary { descriptor, limit, algorithm, notes } in entries.iter().cloned() {
+        table.row([domain.clone(), descriptor, limit, algorithm, notes]);
     }
     table.write(&mut io::stdout().lock())
 }
 
 /// Prints each file as a YAML document.
-fn print_yaml(files: &[Converted]) -> io::Result<()> {
+fn print_yaml(files: &[ConvertedFile]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for file in files {
         write!(out, "---\n{}", file.yaml)?;

@@ -37,6 +37,32 @@ pub(crate) fn read<T: DeserializeOwned + Default>(tree: &Node, problems: &mut Ve
     }
 }
 
+/// Maximum number of mismatches that [`read_items`] reports: each reads the rest again.
+const MAX_MISMATCHES: usize = 50;
+
+/// Deserializes `tree` and adds every mismatch to `problems`, also of several items of a list.
+///
+/// Like [`read`], but only the key that failed is removed from an item. Every key of an item needs a
+/// default. Returns `None` if nothing can be read, or if there are too many mismatches.
+pub(crate) fn read_items<T: DeserializeOwned>(
+    tree: &Node,
+    problems: &mut Vec<Problem>,
+) -> Option<T> {
+    let mut rest = tree.clone();
+    for _ in 0..MAX_MISMATCHES {
+        let error = match serde_path_to_error::deserialize(rest.clone()) {
+            Ok(read) => return Some(read),
+            Err(error) => error,
+        };
+        let key = error.path().to_string();
+        problems.push(Problem::new(&key, error.inner().to_string()));
+        if !rest.clear(&key) {
+            return None;
+        }
+    }
+    None
+}
+
 /// The serde name of a newtype whose value has the type that YAML gives it: a number, a boolean,
 /// null, a string, a list or a section.
 ///

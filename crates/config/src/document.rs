@@ -5,8 +5,9 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 
 use crate::{
+    de,
     problem::{ConfigError, Problem},
-    tree::Node,
+    tree::{Node, Origin},
     yaml,
 };
 
@@ -41,12 +42,23 @@ impl Document {
         })
     }
 
-    /// Returns `problem` with the line of its key, or else with the name of the file.
+    /// Deserializes the file, and returns every mismatch.
+    ///
+    /// Keys that do not match are left out of the value: all keys of `T` need a default. There is no
+    /// value if nothing can be read, or if there are too many mismatches to report.
+    pub fn read_all<T: DeserializeOwned>(&self) -> (Option<T>, Vec<Problem>) {
+        let mut problems = Vec::new();
+        let value = de::read_items(&self.tree, &mut problems);
+        (value, problems.into_iter().map(|problem| self.locate(problem)).collect())
+    }
+
+    /// Returns `problem` with the line of its key or, if the key is missing, of the section that
+    /// it is missing in; with the name of the file if that is empty.
     #[must_use]
     pub fn locate(&self, problem: Problem) -> Problem {
-        match problem.found_in(&self.tree) {
-            located if located.is_located() => located,
-            unlocated => unlocated.of_file(&self.name),
+        match &self.tree.closest(problem.key()).origin {
+            Origin::Default => problem.of_file(&self.name),
+            origin => problem.from(origin),
         }
     }
 }

@@ -50,6 +50,19 @@ impl ConfigError {
         problems.sort_by(|a, b| a.key.cmp(&b.key));
         Self::Problems(problems)
     }
+
+    /// Returns the problems, to be reported together with those of other files.
+    pub fn into_problems(self) -> Vec<Problem> {
+        match self {
+            Self::Unreadable { path, cause } => {
+                vec![Problem::new(format!("cannot read {}", path.display()), cause.to_string())]
+            }
+            Self::Yaml { path, line, column, message } => {
+                vec![Problem::new(format!("{}:{line}:{column}", path.display()), message)]
+            }
+            Self::Problems(problems) => problems,
+        }
+    }
 }
 
 fn lines(problems: &[Problem]) -> String {
@@ -71,15 +84,25 @@ impl Problem {
         Self { key: format!("{section}.{}", self.key), ..self }
     }
 
+    /// Whether both are about the same key, or one about a key of the other's section.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let (short, long) = if self.key.len() <= other.key.len() {
+            (&self.key, &other.key)
+        } else {
+            (&other.key, &self.key)
+        };
+        long.strip_prefix(short.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
     /// Prefixes the key with the name of its file.
     pub(crate) fn of_file(self, name: &str) -> Self {
         let key = if self.key == "." { name.to_owned() } else { format!("{name}: {}", self.key) };
         Self { key, ..self }
-    }
-
-    /// Whether the origin of the value is known.
-    pub(crate) const fn is_located(&self) -> bool {
-        self.origin.is_some()
     }
 
     /// Adds the origin of the value.

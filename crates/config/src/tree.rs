@@ -35,19 +35,82 @@ pub(crate) enum Origin {
     Variable(String),
 }
 
+/// A part of a key.
+#[derive(Clone, Copy)]
+enum Step<'k> {
+    Name(&'k str),
+    Index(usize),
+}
+
+/// Splits a key into its parts.
+fn steps(key: &str) -> impl Iterator<Item = Step<'_>> {
+    key.split(['.', '[']).filter(|part| !part.is_empty()).map(Step::parse)
+}
+
+// === impl Step ===
+
+impl<'k> Step<'k> {
+    fn parse(part: &'k str) -> Self {
+        let index = part.strip_suffix(']').and_then(|index| index.parse().ok());
+        index.map_or(Self::Name(part), Self::Index)
+    }
+}
+
 // === impl Node ===
 
 impl Node {
     /// Returns the node at `key`, such as `server.port`, `auth.tokens[0].role` or, in a list, `[0].role`.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
-        key.split('.').try_fold(self, |node, name| {
-            let (name, place) = name.split_once('[').unwrap_or((name, ""));
-            let node = if name.is_empty() { node } else { node.entries()?.get(name)? };
-            match place.trim_end_matches(']') {
-                "" => Some(node),
-                place => node.items().get(place.parse::<usize>().ok()?),
+        steps(key).try_fold(self, Self::child)
+    }
+
+    /// Returns the node at `key`, or else the closest node above it.
+    pub(crate) fn closest(&self, key: &str) -> &Self {
+        let mut closest = self;
+        for step in steps(key) {
+            match closest.child(step) {
+                Some(child) => closest = child,
+                None => break,
             }
-        })
+        }
+        closest
+    }
+
+    /// Removes the node at `key`; an item of a list becomes an empty section, so that the others
+    /// keep their indexes. Returns `false` if there is nothing to remove.
+    pub(crate) fn clear(&mut self, key: &str) -> bool {
+        let mut steps: Vec<Step<'_>> = steps(key).collect();
+        let Some(last) = steps.pop() else {
+            return false;
+        };
+        let parent = steps.into_iter().try_fold(self, Self::child_mut);
+        match (parent.map(|parent| &mut parent.value), last) {
+            (Some(Value::Map(entries)), Step::Name(name)) => entries.remove(name).is_some(),
+            (Some(Value::List(items)), Step::Index(index)) => {
+                let filled = items.get_mut(index).filter(|item| !item.is_empty_section());
+                filled.map(|item| item.value = Value::default()).is_some()
+            }
+            _ => false,
+        }
+    }
+
+    fn child(&self, step: Step<'_>) -> Option<&Self> {
+        match step {
+            Step::Name(name) => self.entries()?.get(name),
+            Step::Index(index) => self.items().get(index),
+        }
+    }
+
+    fn child_mut(&mut self, step: Step<'_>) -> Option<&mut Self> {
+        match (&mut self.value, step) {
+            (Value::Map(entries), Step::Name(name)) => entries.get_mut(name),
+            (Value::List(items), Step::Index(index)) => items.get_mut(index),
+            _ => None,
+        }
+    }
+
+    fn is_empty_section(&self) -> bool {
+        self.entries().is_some_and(BTreeMap::is_empty)
     }
 
     /// Returns the items of the list at `key`; none if it is not a list.

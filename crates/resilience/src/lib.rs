@@ -3,15 +3,18 @@
 //! | module | contents |
 //! |---|---|
 //! | `backoff` | the pause before the next retry: exponential, with jitter |
+//! | `fail_mode_name` | failure modes in configurations |
 //! | `outage_log` | throttles warnings about degraded answers |
 //! | `by_cause` | counters of degraded answers, one per cause |
 
 mod backoff;
 mod by_cause;
+mod fail_mode_name;
 mod outage_log;
 
 pub use self::{
     backoff::Backoff,
     by_cause::{ByCause, REASON},
+    fail_mode_name::FailModeName,
     outage_log::OutageLog,
 };

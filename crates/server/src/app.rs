@@ -10,6 +10,7 @@ use std::{
 use headgate::{Clock, LimitError, Limiter, SystemClock};
 use headgate_auth::{Auth, AuthMode};
 use headgate_config::{ConfigError, Problem};
+use headgate_envoy::{Configurator, EnvoyLimits};
 use headgate_persistence::Database;
 use headgate_quota::QuotaLedger;
 use headgate_ratelimit::{
@@ -30,7 +31,6 @@ use crate::{
     clients::Clients,
     config::Config,
     console::{Console, pulse},
-    envoy::{Configurator, EnvoyLimits, Settings},
     events::{EventTasks, Events},
     grpc::{EnvoySurface, Grpc},
     metrics::{Metrics, MetricsText},
@@ -87,7 +87,7 @@ pub enum BuildError {
     /// The default rule is no limit.
     #[error("ratelimit: {0}")]
     DefaultRule(#[from] LimitError),
-    /// The files of Envoy's domains cannot be used.
+    /// The files of Envoy's domains are invalid.
     #[error("envoy: {0}")]
     Envoy(#[from] ConfigError),
     /// The metrics cannot be told apart.
@@ -302,26 +302,20 @@ impl Reload {
     }
 }
 
-/// What Envoy is answered, and who keeps its configuration up to date; nothing unless it is switched on.
+/// The service for Envoy, and the task that keeps its domains up to date; `None` if it is disabled.
 fn envoy(
     config: &Config,
     limiter: &Limiter,
     metrics: &Metrics,
 ) -> Result<Option<(EnvoySurface, Configurator)>, ConfigError> {
     let envoy = &config.envoy;
-    let numbers = metrics.envoy.clone();
-    let Some((catalog, configurator)) = Configurator::start(envoy, &numbers)? else {
+    let Some((catalog, configurator)) = Configurator::start(envoy, &metrics.envoy)? else {
         return Ok(None);
     };
-    let settings = Settings {
-        denied: envoy.denied_consumes,
-        shadow: envoy.shadow_mode,
-        quota: envoy.quota_mode,
-        fail_mode: envoy.fail_mode(&config.ratelimit),
-    };
+    let settings = envoy.settings(config.ratelimit.fail_mode());
     let surface = EnvoySurface {
-        limits: EnvoyLimits::new(catalog, limiter.clone(), settings, numbers),
-        needs_token: envoy.needs_token(),
+        limits: EnvoyLimits::new(catalog, limiter.clone(), settings, metrics.envoy.clone()),
+        requires_token: envoy.requires_token(),
         headers: envoy.response_headers,
         dynamic_metadata: envoy.dynamic_metadata,
     };

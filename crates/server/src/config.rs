@@ -8,7 +8,6 @@ mod app;
 mod audit;
 mod console;
 mod database;
-mod envoy;
 mod housekeeping;
 mod kafka;
 mod memory;
@@ -20,12 +19,12 @@ mod redis;
 mod server;
 mod webhooks;
 mod window;
-mod xds;
 
 use std::path::Path;
 
 use headgate_auth::AuthConfig;
 use headgate_config::{ConfigError, Print, Printed, Problem, Schema, SectionList, print_sections};
+use headgate_envoy::EnvoyConfig;
 use serde::Deserialize;
 
 pub use self::{
@@ -33,7 +32,6 @@ pub use self::{
     audit::AuditConfig,
     console::ConsoleConfig,
     database::DatabaseConfig,
-    envoy::{DeniedConsumes, EnvoyAuth, EnvoyConfig, ResponseHeaders},
     housekeeping::{ResetSchedule, RetentionConfig, Schedule},
     kafka::{Broker, KafkaConfig, SaslMechanism, SecurityProtocol, Topic},
     memory::MemoryConfig,
@@ -43,16 +41,14 @@ pub use self::{
     },
     quota::{KeyPrefix, QuotaConfig},
     rate_limiter::{
-        AlgorithmName, FailModeName, LeakyBucketConfig, LeakyBucketOverride, OverrideConfig,
-        RateLimiterConfig, TokenBucketConfig, TokenBucketOverride, Units, WindowConfig,
-        WindowOverride,
+        AlgorithmName, LeakyBucketConfig, LeakyBucketOverride, OverrideConfig, RateLimiterConfig,
+        TokenBucketConfig, TokenBucketOverride, Units, WindowConfig, WindowOverride,
     },
     ratelimit::RateLimitConfig,
     redis::RedisConfig,
     server::{ForwardedByName, Host, ServerConfig, TrustedProxy},
     webhooks::{EventName, WebhookConfig, WebhookUrl},
     window::WindowSize,
-    xds::{NodeId, XdsConfig, XdsUrl},
 };
 
 /// What the keys need beyond their types.
@@ -155,7 +151,7 @@ impl Config {
         .into_iter()
         .flatten()
         .chain(self.auth.contradictions())
-        .chain(self.envoy.contradictions(&self.server))
+        .chain(self.envoy.validate(!self.server.grpc_address().ip().is_loopback()))
         .chain(self.kafka.contradictions())
         .chain(webhooks::contradictions(&self.webhooks))
     }

@@ -9,7 +9,6 @@
 //! | [`telemetry`] | where log lines and spans go |
 //! | `rest` | the HTTP surface: its router is the table of contents |
 //! | `grpc` | the gRPC surface |
-//! | [`envoy`] | what Envoy's rate limit filters are answered |
 //! | `services`, `quotas`, `resets` | what every surface is made of |
 //! | `events` | tells others what happened to quotas: Kafka, webhooks |
 //! | `scheduler`, `cron` | closes quota periods, and when |
@@ -25,7 +24,6 @@ mod clients;
 pub mod config;
 mod console;
 mod cron;
-pub mod envoy;
 mod events;
 mod grpc;
 mod in_time;

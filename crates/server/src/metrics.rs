@@ -4,7 +4,6 @@
 mod calls;
 mod checks;
 mod connections;
-mod envoy;
 mod events;
 mod keyed;
 mod memory;
@@ -19,6 +18,7 @@ mod totals;
 
 use std::{collections::HashMap, sync::Arc};
 
+use headgate_envoy::EnvoyMetrics;
 use headgate_ratelimit::Catalog;
 use headgate_serve::Connections;
 use prometheus::{Error, IntGauge, Opts, Registry, TextEncoder, core::Collector};
@@ -34,7 +34,6 @@ use crate::{
 
 pub(crate) use self::{
     calls::Handled,
-    envoy::{EnvoyNumbers, EnvoySeries},
     events::{EventNumbers, SinkNumbers},
     queries::Queries,
     quotas::QuotaNumbers,
@@ -49,7 +48,7 @@ pub(crate) struct Metrics {
     registry: Registry,
     pub(crate) calls: Calls,
     pub(crate) checks: Checks,
-    pub(crate) envoy: EnvoyNumbers,
+    pub(crate) envoy: EnvoyMetrics,
     pub(crate) events: EventNumbers,
     pub(crate) keyed: Keyed,
     pub(crate) queries: Queries,
@@ -78,7 +77,7 @@ impl Metrics {
         Ok(Self {
             calls: Calls::new(&registry)?,
             checks: Checks::new(&registry)?,
-            envoy: EnvoyNumbers::new(&registry)?,
+            envoy: EnvoyMetrics::new(&registry)?,
             events: EventNumbers::new(&registry, &config.kafka)?,
             keyed: Keyed::new(&registry, &config.app.name)?,
             queries: Queries::new(&registry)?,
@@ -98,7 +97,10 @@ impl Metrics {
         let mut totals = Totals::default();
         self.checks.add_to(&mut totals);
         self.keyed.add_to(&mut totals);
-        self.envoy.add_to(&mut totals);
+        let envoy = self.envoy.totals();
+        totals.allowed += envoy.allowed;
+        totals.denied += envoy.denied;
+        totals.degraded += envoy.degraded;
         totals
     }
 

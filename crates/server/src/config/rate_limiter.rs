@@ -1,9 +1,9 @@
 mod overrides;
 mod sizes;
 
-use headgate::FailMode;
 use headgate_config::{Bounded, Print, Printed, Problem, print_sections, quoted};
 use headgate_ratelimit::{KeyedAlgorithm, KeyedLimits, PerAlgorithm};
+use headgate_resilience::FailModeName;
 use serde::Deserialize;
 
 use self::sizes::Sizes;
@@ -72,21 +72,6 @@ pub struct WindowConfig {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
 pub struct AlgorithmName(KeyedAlgorithm);
-
-/// Who decides while the store cannot.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub enum FailModeName {
-    /// This process alone, with the whole limit.
-    #[default]
-    Capped,
-    /// Nothing: everything is admitted.
-    Open,
-    /// Nothing: everything is denied.
-    Closed,
-    /// This process alone, with its share of the limit.
-    Local,
-}
 
 const SECTION: &str = "rate_limiter";
 
@@ -160,20 +145,6 @@ impl TryFrom<String> for AlgorithmName {
     }
 }
 
-// === impl FailModeName ===
-
-impl FailModeName {
-    /// The engine's word for it.
-    pub const fn get(self) -> FailMode {
-        match self {
-            Self::Capped => FailMode::Capped,
-            Self::Open => FailMode::Open,
-            Self::Closed => FailMode::Closed,
-            Self::Local => FailMode::Local,
-        }
-    }
-}
-
 // === impl Print ===
 
 print_sections! {
@@ -187,12 +158,6 @@ print_sections! {
 }
 
 impl Print for AlgorithmName {
-    fn print(&self) -> Printed {
-        Printed::scalar(self.get().name())
-    }
-}
-
-impl Print for FailModeName {
     fn print(&self) -> Printed {
         Printed::scalar(self.get().name())
     }

@@ -1,4 +1,4 @@
-//! `envoy.service.ratelimit.v3.RateLimitService`: from Envoy's messages to the use case and back.
+//! `envoy.service.ratelimit.v3.RateLimitService`: converts Envoy's messages for the use case.
 
 mod headers;
 mod metadata;
@@ -7,9 +7,9 @@ mod wire;
 use std::sync::Arc;
 
 use headgate_auth::Action;
+use headgate_envoy::{EnvoyError, EnvoyLimits, ResponseHeaders};
 use tonic::{Request, Response, Status};
 
-use self::wire::question;
 use super::{
     caller,
     error::CallError,
@@ -17,22 +17,18 @@ use super::{
         RateLimitRequest, RateLimitResponse, rate_limit_service_server::RateLimitService,
     },
 };
-use crate::{
-    config::ResponseHeaders,
-    envoy::{AskError, EnvoyLimits},
-    services::Services,
-};
+use crate::services::Services;
 
-/// Answers Envoy, where the operator wants that.
+/// The use case, and how it is exposed to Envoy.
 pub(crate) struct EnvoySurface {
     pub(crate) limits: EnvoyLimits,
-    pub(crate) needs_token: bool,
+    pub(crate) requires_token: bool,
     pub(crate) headers: ResponseHeaders,
-    /// Whether answers carry metadata.
+    /// Whether responses carry metadata.
     pub(crate) dynamic_metadata: bool,
 }
 
-/// The use case, as Envoy calls it.
+/// The gRPC service.
 pub(super) struct EnvoyHandlers(Arc<Services>);
 
 impl EnvoyHandlers {
@@ -50,25 +46,25 @@ impl RateLimitService for EnvoyHandlers {
         let Some(envoy) = &self.0.envoy else {
             return Err(CallError::NoSuchMethod.into());
         };
-        if envoy.needs_token {
+        if envoy.requires_token {
             caller::may(&self.0, &request, Action::LimitRequests).await?;
         }
-        let question = question(request.get_ref())?;
+        let question = wire::request(request.get_ref())?;
         let verdict = envoy.limits.decide(&question).await.map_err(CallError::from)?;
-        let mut answer = wire::answer(&verdict, envoy.headers);
+        let mut response = wire::response(&verdict, envoy.headers);
         if envoy.dynamic_metadata {
-            answer.dynamic_metadata = Some(metadata::of(request.get_ref(), &verdict));
+            response.dynamic_metadata = Some(metadata::of(request.get_ref(), &verdict));
         }
-        Ok(Response::new(answer))
+        Ok(Response::new(response))
     }
 }
 
-impl From<AskError> for CallError {
-    fn from(error: AskError) -> Self {
+impl From<EnvoyError> for CallError {
+    fn from(error: EnvoyError) -> Self {
         match error {
-            AskError::NoConfiguration => Self::NotConfigured,
-            AskError::Store(cause) => Self::store(&cause),
-            AskError::Batch(cause) => Self::Internal(cause.to_string()),
+            EnvoyError::NoConfiguration => Self::NotConfigured,
+            EnvoyError::Store(cause) => Self::store(&cause),
+            EnvoyError::Batch(cause) => Self::Internal(cause.to_string()),
         }
     }
 }

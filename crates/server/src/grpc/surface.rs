@@ -70,7 +70,7 @@ impl Grpc {
             answerer(QuotaServiceServer::new(quotas).max_decoding_message_size(MAX_MESSAGE_BYTES));
         let envoy = EnvoyServer::new(EnvoyHandlers::new(Arc::clone(&services)));
         let envoy = answerer(envoy.max_decoding_message_size(MAX_MESSAGE_BYTES));
-        let starting = services.envoy.as_ref().map(|envoy| envoy.limits.watch_start());
+        let starting = services.envoy.as_ref().map(|envoy| envoy.limits.watch_starting());
         // Where nothing is waited for, nothing is ever told.
         let starting = starting.unwrap_or_else(|| watch::channel(false).1);
         let health = answerer(

@@ -68,7 +68,7 @@ pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
     let rules = services.catalog.freshness().error.map(|error| error.to_string());
     let policies = services.quotas.catalog.freshness().error.map(|error| error.to_string());
     let database = rules.or(policies).or_else(|| unwritable(&services.database));
-    let envoy = services.envoy.as_ref().map(|envoy| envoy.limits.trouble());
+    let envoy = services.envoy.as_ref().map(|envoy| envoy.limits.degraded_reason());
     let envoy_is_ok = envoy.as_ref().is_none_or(Option::is_none);
     let is_starting = services.envoy.as_ref().is_some_and(|envoy| envoy.limits.is_starting());
     let clock = services.quotas.skew().map(|skew| format!("error: {skew}"));

@@ -1,4 +1,4 @@
-//! `envoy.service.ratelimit.v3`, as Envoy sees it: with the proxy itself, and with what it says.
+//! `envoy.service.ratelimit.v3`: requests through a real Envoy, and from a client of our own.
 
 mod client;
 mod hits;
@@ -15,13 +15,13 @@ mod xds;
 
 use crate::harness::Server;
 
-/// The fixtures: every case that the configuration format has.
+/// Fixtures: every case of the configuration format.
 const DOMAINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/server/envoy/domains");
 
-/// A server that answers Envoy by the fixtures, and tells clients when to come back.
+/// Starts a server with the fixtures that adds `retry-after`.
 async fn start(keys: &[(&str, &str)]) -> Server {
-    let told = [("envoy.response_headers", "retry_after")];
-    start_with(DOMAINS, &[&told, keys].concat()).await
+    let headers = [("envoy.response_headers", "retry_after")];
+    start_with(DOMAINS, &[&headers, keys].concat()).await
 }
 
 async fn start_with(folder: &str, keys: &[(&str, &str)]) -> Server {
@@ -29,7 +29,7 @@ async fn start_with(folder: &str, keys: &[(&str, &str)]) -> Server {
     Server::start(&[&own, keys].concat()).await
 }
 
-/// The same, that was asked once.
+/// Starts a server with the fixtures and sends one request.
 pub(crate) async fn asked() -> Server {
     let server = start(&[]).await;
     let client = client::Client::connect(server.grpc_address).await;
@@ -37,14 +37,14 @@ pub(crate) async fn asked() -> Server {
     server
 }
 
-/// The value of a metric whose line begins so.
+/// The value of the metric whose line starts with `line`.
 async fn metric(server: &Server, line: &str) -> Option<u64> {
     let text = server.get("/metrics").await.text;
     let line = text.lines().find(|found| found.starts_with(line))?;
     line.rsplit(' ').next()?.parse().ok()
 }
 
-/// The name of a rule's number.
+/// The start of the line of a rule's counter.
 fn counted(domain: &str, rule: &str, outcome: &str) -> String {
     format!(
         "headgate_envoy_descriptors_total{{domain=\"{domain}\",outcome=\"{outcome}\",rule=\"{rule}\""

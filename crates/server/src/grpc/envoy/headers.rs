@@ -1,16 +1,17 @@
-//! The headers that Envoy adds to what clients are answered.
+//! The headers that Envoy adds to responses to clients.
 
 use std::fmt::Write as _;
 
-use crate::{
-    config::ResponseHeaders,
-    envoy::{Rate, Status, Verdict},
-    grpc::proto::envoy::config::core::v3::HeaderValue,
-};
+use headgate_envoy::{DescriptorStatus, EnvoyVerdict, Rate, ResponseHeaders};
 
-/// Those of `wanted` that `verdict` has a value for.
-pub(super) fn response_headers(verdict: &Verdict, wanted: ResponseHeaders) -> Vec<HeaderValue> {
-    match wanted {
+use crate::grpc::proto::envoy::config::core::v3::HeaderValue;
+
+/// Returns the configured headers that `verdict` has a value for.
+pub(super) fn response_headers(
+    verdict: &EnvoyVerdict,
+    configured: ResponseHeaders,
+) -> Vec<HeaderValue> {
+    match configured {
         ResponseHeaders::None => Vec::new(),
         ResponseHeaders::RetryAfter => retry_after(verdict).collect(),
         ResponseHeaders::All => retry_after(verdict).chain(tightest(verdict)).collect(),
@@ -18,30 +19,31 @@ pub(super) fn response_headers(verdict: &Verdict, wanted: ResponseHeaders) -> Ve
     }
 }
 
-fn retry_after(verdict: &Verdict) -> impl Iterator<Item = HeaderValue> {
+fn retry_after(verdict: &EnvoyVerdict) -> impl Iterator<Item = HeaderValue> {
     verdict.retry_after_secs().map(|seconds| header("retry-after", seconds.to_string())).into_iter()
 }
 
 /// The limit with the least left.
-fn tightest(verdict: &Verdict) -> impl Iterator<Item = HeaderValue> {
+fn tightest(verdict: &EnvoyVerdict) -> impl Iterator<Item = HeaderValue> {
     let limited = verdict.tightest().and_then(|status| Some((status, rate(status)?)));
     limited.map(|(status, rate)| of_status(status, rate.requests.to_string())).into_iter().flatten()
 }
 
-/// As limitador's `DRAFT_VERSION_03`: the limit with the least left, and the windows of all that applied.
-fn draft_version_03(verdict: &Verdict) -> Vec<HeaderValue> {
+/// The headers of limitador's `DRAFT_VERSION_03`: the limit with the least left, and the windows of
+/// all that apply.
+fn draft_version_03(verdict: &EnvoyVerdict) -> Vec<HeaderValue> {
     let limited = verdict.statuses.iter().filter_map(|status| Some((status, rate(status)?)));
-    let mut limited: Vec<(&Status, Rate)> = limited.collect();
-    limited.sort_by_key(|(status, _)| (!status.over, status.remaining));
+    let mut limited: Vec<(&DescriptorStatus, Rate)> = limited.collect();
+    limited.sort_by_key(|(status, _)| (!status.over_limit, status.remaining));
     let Some((status, tightest)) = limited.first() else {
         return Vec::new();
     };
     let mut policies = tightest.requests.to_string();
     for (status, rate) in &limited {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(policies, ", {};w={}", rate.requests, rate.window().as_secs());
         let name = status.rule.as_ref().map_or("", |rule| rule.name());
-        let name: String = name.chars().filter(|letter| is_quotable(*letter)).collect();
+        let name: String = name.chars().filter(|character| is_quotable(*character)).collect();
         if !name.is_empty() {
             let _ = write!(policies, ";name=\"{name}\"");
         }
@@ -49,16 +51,16 @@ fn draft_version_03(verdict: &Verdict) -> Vec<HeaderValue> {
     of_status(status, policies).to_vec()
 }
 
-/// Whether a quoted string in a header can hold `letter` without an escape.
-const fn is_quotable(letter: char) -> bool {
-    matches!(letter, ' '..='~') && !matches!(letter, '"' | '\\')
+/// Whether a quoted string in a header can hold `character` unescaped.
+const fn is_quotable(character: char) -> bool {
+    matches!(character, ' '..='~') && !matches!(character, '"' | '\\')
 }
 
-fn rate(status: &Status) -> Option<Rate> {
+fn rate(status: &DescriptorStatus) -> Option<Rate> {
     status.rule.as_ref()?.rate()
 }
 
-fn of_status(status: &Status, limit: String) -> [HeaderValue; 3] {
+fn of_status(status: &DescriptorStatus, limit: String) -> [HeaderValue; 3] {
     [
         header("x-ratelimit-limit", limit),
         header("x-ratelimit-remaining", status.remaining.to_string()),
@@ -75,9 +77,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_keep_only_letters_that_a_quoted_string_holds_as_they_are() {
+    fn names_keep_only_characters_that_need_no_escape() {
         let name = "per user/\u{e9}\"a\\b\r\nc~\u{7f}";
-        let kept: String = name.chars().filter(|letter| is_quotable(*letter)).collect();
+        let kept: String = name.chars().filter(|character| is_quotable(*character)).collect();
         assert_eq!(kept, "per user/abc~");
     }
 }

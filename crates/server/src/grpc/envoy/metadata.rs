@@ -1,28 +1,27 @@
-//! The metadata of an answer: what was asked, what limits with room say, and what denied.
+//! The metadata of a response: the request, the metadata of limits that have room, and the limits
+//! that deny.
 
+use headgate_envoy::{DescriptorStatus, EnvoyVerdict, Metadata};
 use prost_types::{ListValue, Struct, Value, value::Kind};
 
-use crate::{
-    envoy::{Metadata, Status, Verdict},
-    grpc::proto::envoy::{
-        extensions::common::ratelimit::v3::{
-            RateLimitDescriptor, rate_limit_descriptor::RateLimitOverride,
-        },
-        service::ratelimit::v3::RateLimitRequest,
-        r#type::v3::RateLimitUnit,
+use crate::grpc::proto::envoy::{
+    extensions::common::ratelimit::v3::{
+        RateLimitDescriptor, rate_limit_descriptor::RateLimitOverride,
     },
+    service::ratelimit::v3::RateLimitRequest,
+    r#type::v3::RateLimitUnit,
 };
 
-/// The fields of envoyproxy/ratelimit, and `denied`.
-pub(super) fn of(request: &RateLimitRequest, verdict: &Verdict) -> Struct {
+/// Returns the fields that envoyproxy/ratelimit sends, and `denied`.
+pub(super) fn of(request: &RateLimitRequest, verdict: &EnvoyVerdict) -> Struct {
     let descriptors = request.descriptors.iter().map(descriptor).collect();
     let mut fields = vec![("domain", text(&request.domain)), ("descriptors", list(descriptors))];
     if request.hits_addend != 0 {
         fields.push(("hitsAddend", number(request.hits_addend.into())));
     }
-    let told = told(verdict);
-    if !told.is_empty() {
-        fields.push(("metadata", of_kind(Kind::StructValue(told.0))));
+    let metadata = merged(verdict);
+    if !metadata.is_empty() {
+        fields.push(("metadata", of_kind(Kind::StructValue(metadata.0))));
     }
     let denied: Vec<Value> = verdict.statuses.iter().enumerate().filter_map(denial).collect();
     if !denied.is_empty() {
@@ -31,10 +30,10 @@ pub(super) fn of(request: &RateLimitRequest, verdict: &Verdict) -> Struct {
     section(fields)
 }
 
-/// What the limits say that have room, the first of them first.
-fn told(verdict: &Verdict) -> Metadata {
+/// Merges the metadata of the limits that have room; the first one wins.
+fn merged(verdict: &EnvoyVerdict) -> Metadata {
     let mut all = Metadata::default();
-    let passed = verdict.statuses.iter().filter(|status| !status.over);
+    let passed = verdict.statuses.iter().filter(|status| !status.over_limit);
     let rules = passed.filter_map(|status| status.rule.as_ref().filter(|it| it.rate().is_some()));
     for metadata in rules.filter_map(|rule| rule.metadata()) {
         all.merge(metadata);
@@ -42,10 +41,10 @@ fn told(verdict: &Verdict) -> Metadata {
     all
 }
 
-/// Which descriptor has no room, and the limit that says so.
-fn denial((place, status): (usize, &Status)) -> Option<Value> {
-    let rule = status.rule.as_ref().filter(|_| status.over)?;
-    let mut fields = vec![("descriptor", number(place as f64)), ("rule", text(rule.label()))];
+/// Returns the descriptor's index and its rule, if it is denied.
+fn denial((index, status): (usize, &DescriptorStatus)) -> Option<Value> {
+    let rule = status.rule.as_ref().filter(|_| status.over_limit)?;
+    let mut fields = vec![("descriptor", number(index as f64)), ("rule", text(rule.label()))];
     if !rule.name().is_empty() {
         fields.push(("name", text(rule.name())));
     }
@@ -56,7 +55,7 @@ fn descriptor(wire: &RateLimitDescriptor) -> Value {
     let entries = wire.entries.iter().map(|entry| text(&format!("{}={}", entry.key, entry.value)));
     let mut fields = vec![("entries", list(entries.collect()))];
     if let Some(limit) = &wire.limit {
-        fields.push(("limit", text(&shown(limit))));
+        fields.push(("limit", text(&override_text(limit))));
     }
     if let Some(hits) = wire.hits_addend {
         fields.push(("hitsAddend", number(hits as f64)));
@@ -64,7 +63,7 @@ fn descriptor(wire: &RateLimitDescriptor) -> Value {
     of_kind(Kind::StructValue(section(fields)))
 }
 
-fn shown(limit: &RateLimitOverride) -> String {
+fn override_text(limit: &RateLimitOverride) -> String {
     let unit = RateLimitUnit::try_from(limit.unit).map_or("UNKNOWN", |unit| unit.as_str_name());
     format!("requests_per_unit:{} unit:{unit}", limit.requests_per_unit)
 }

@@ -1,72 +1,69 @@
-//! Envoy's messages.
+//! Converts Envoy's messages.
+
+use headgate_envoy::{
+    Descriptor, DescriptorStatus, EnvoyRequest, EnvoyVerdict, Hits, MAX_DESCRIPTORS, MAX_ENTRIES,
+    Rate, ResponseHeaders, Unit,
+};
 
 use super::headers::response_headers;
-use crate::{
-    config::ResponseHeaders,
-    envoy::{
-        Descriptor, Hits, MAX_DESCRIPTORS, MAX_ENTRIES, Override, Question, Rate, Status, Unit,
-        Verdict,
-    },
-    grpc::{
-        error::{CallError, Violation},
-        proto::envoy::{
-            extensions::common::ratelimit::v3::{
-                RateLimitDescriptor, rate_limit_descriptor::RateLimitOverride,
-            },
-            service::ratelimit::v3::{
-                RateLimitRequest, RateLimitResponse,
-                rate_limit_response::{Code, DescriptorStatus, RateLimit, rate_limit},
-            },
-            r#type::v3::RateLimitUnit,
+use crate::grpc::{
+    error::{CallError, Violation},
+    proto::envoy::{
+        extensions::common::ratelimit::v3::{
+            RateLimitDescriptor, rate_limit_descriptor::RateLimitOverride,
         },
+        service::ratelimit::v3::{
+            RateLimitRequest, RateLimitResponse,
+            rate_limit_response::{self, Code, RateLimit, rate_limit},
+        },
+        r#type::v3::RateLimitUnit,
     },
 };
 
-// === the question ===
+// === request ===
 
-/// What is asked, or everything that is wrong with it.
-pub(super) fn question(wire: &RateLimitRequest) -> Result<Question<'_>, CallError> {
-    let mut wrong = Vec::new();
+/// Returns the request, or everything that is invalid in it.
+pub(super) fn request(wire: &RateLimitRequest) -> Result<EnvoyRequest<'_>, CallError> {
+    let mut violations = Vec::new();
     if wire.domain.is_empty() {
-        wrong.push(Violation::new("domain", "domain is required"));
+        violations.push(Violation::new("domain", "domain is required"));
     }
-    let fits = |descriptor: &RateLimitDescriptor| {
+    let is_valid = |descriptor: &RateLimitDescriptor| {
         (1..=MAX_ENTRIES).contains(&descriptor.entries.len())
             && descriptor.entries.iter().all(|entry| !entry.key.is_empty())
     };
     match wire.descriptors.len() {
-        0 => wrong.push(Violation::new("descriptors", "at least one descriptor is required")),
+        0 => violations.push(Violation::new("descriptors", "at least one descriptor is required")),
         n if n > MAX_DESCRIPTORS => {
-            let message =
-                format!("at most {MAX_DESCRIPTORS} descriptors are decided at once, got {n}");
-            wrong.push(Violation::new("descriptors", message));
+            let message = format!("at most {MAX_DESCRIPTORS} descriptors are allowed, got {n}");
+            violations.push(Violation::new("descriptors", message));
         }
-        _ if !wire.descriptors.iter().all(fits) => {
+        _ if !wire.descriptors.iter().all(is_valid) => {
             let message =
                 format!("each descriptor needs 1 to {MAX_ENTRIES} entries, and each entry a key");
-            wrong.push(Violation::new("descriptors", message));
+            violations.push(Violation::new("descriptors", message));
         }
         _ => {}
     }
-    if !wrong.is_empty() {
-        return Err(CallError::Invalid(wrong));
+    if !violations.is_empty() {
+        return Err(CallError::Invalid(violations));
     }
     let descriptors = wire.descriptors.iter().map(|it| descriptor(it, wire.hits_addend)).collect();
-    Ok(Question { domain: &wire.domain, descriptors })
+    Ok(EnvoyRequest { domain: &wire.domain, descriptors })
 }
 
 fn descriptor(wire: &RateLimitDescriptor, hits_addend: u32) -> Descriptor<'_> {
     let hits = match wire.hits_addend {
-        Some(0) => Hits::Look,
+        Some(0) => Hits::Peek,
         own => {
             let units = own.unwrap_or_else(|| u64::from(hits_addend.max(1)));
-            if wire.is_negative_hits { Hits::GiveBack(units) } else { Hits::Take(units) }
+            if wire.is_negative_hits { Hits::Refund(units) } else { Hits::Take(units) }
         }
     };
     Descriptor {
         entries: wire.entries.iter().map(|it| (it.key.as_str(), it.value.as_str())).collect(),
         hits,
-        instead: wire.limit.as_ref().map(|limit| Override(rate(limit))),
+        limit_override: wire.limit.as_ref().and_then(rate),
     }
 }
 
@@ -80,37 +77,37 @@ fn rate(wire: &RateLimitOverride) -> Option<Rate> {
         RateLimitUnit::Month => Unit::Month,
         RateLimitUnit::Year => Unit::Year,
     };
-    let times = wire.unit_multiplier.unwrap_or(1).max(1);
-    Some(Rate { requests: wire.requests_per_unit, unit, times })
+    let multiplier = wire.unit_multiplier.unwrap_or(1).max(1);
+    Some(Rate { requests: wire.requests_per_unit, unit, multiplier })
 }
 
-// === the answer ===
+// === response ===
 
-pub(super) fn answer(verdict: &Verdict, headers: ResponseHeaders) -> RateLimitResponse {
+pub(super) fn response(verdict: &EnvoyVerdict, headers: ResponseHeaders) -> RateLimitResponse {
     RateLimitResponse {
-        overall_code: code(verdict.over).into(),
+        overall_code: code(verdict.over_limit).into(),
         statuses: verdict.statuses.iter().map(status).collect(),
         response_headers_to_add: response_headers(verdict, headers),
         ..RateLimitResponse::default()
     }
 }
 
-const fn code(over: bool) -> Code {
-    if over { Code::OverLimit } else { Code::Ok }
+const fn code(over_limit: bool) -> Code {
+    if over_limit { Code::OverLimit } else { Code::Ok }
 }
 
-fn status(status: &Status) -> DescriptorStatus {
+fn status(status: &DescriptorStatus) -> rate_limit_response::DescriptorStatus {
     let limit = status.rule.as_ref().and_then(|rule| {
         let rate = rule.rate()?;
         Some(RateLimit {
             name: rule.name().to_owned(),
             requests_per_unit: rate.requests,
             unit: unit(rate.unit).into(),
-            unit_multiplier: (rate.times > 1).then_some(rate.times),
+            unit_multiplier: (rate.multiplier > 1).then_some(rate.multiplier),
         })
     });
-    DescriptorStatus {
-        code: code(status.over).into(),
+    rate_limit_response::DescriptorStatus {
+        code: code(status.over_limit).into(),
         duration_until_reset: limit.is_some().then(|| whole_seconds(status.reset_after_secs())),
         current_limit: limit,
         limit_remaining: u32::try_from(status.remaining).unwrap_or(u32::MAX),
@@ -129,7 +126,7 @@ const fn unit(unit: Unit) -> rate_limit::Unit {
     }
 }
 
-/// Envoy's headers show whole seconds, and drop what is beyond.
+/// Envoy's headers show whole seconds, and cut off fractions.
 fn whole_seconds(seconds: u64) -> prost_types::Duration {
     prost_types::Duration { seconds: i64::try_from(seconds).unwrap_or(i64::MAX), nanos: 0 }
 }

@@ -1,11 +1,11 @@
-//! A client that is made from the same `.proto` files, and what tests say with it.
+//! A client generated from the same `.proto` files.
 
 #![allow(
     clippy::pedantic,
     missing_docs,
     unreachable_pub,
     dead_code,
-    reason = "most of it is made by a program, to a style of its own"
+    reason = "mostly generated code"
 )]
 
 use std::net::SocketAddr;
@@ -58,11 +58,11 @@ pub(crate) mod envoy {
     }
 }
 
-/// Asks as Envoy does.
+/// Sends requests as Envoy does.
 #[derive(Clone)]
 pub(crate) struct Client(pub(crate) RateLimitServiceClient<Channel>);
 
-/// One answer, with codes by their names.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer(pub(crate) RateLimitResponse);
 
@@ -107,7 +107,7 @@ pub(crate) fn request(domain: &str, descriptors: &[RateLimitDescriptor]) -> Rate
     }
 }
 
-/// A descriptor of these entries.
+/// A descriptor with these entries.
 pub(crate) fn of(entries: &[(&str, &str)]) -> RateLimitDescriptor {
     let entry = |(key, value): &(&str, &str)| Entry { key: (*key).into(), value: (*value).into() };
     RateLimitDescriptor {
@@ -116,12 +116,12 @@ pub(crate) fn of(entries: &[(&str, &str)]) -> RateLimitDescriptor {
     }
 }
 
-/// The same, that takes so much.
+/// A descriptor that takes `hits`.
 pub(crate) fn taking(hits: u64, entries: &[(&str, &str)]) -> RateLimitDescriptor {
     RateLimitDescriptor { hits_addend: Some(hits), ..of(entries) }
 }
 
-/// The same, that brings a limit of so many a year.
+/// A descriptor with a limit of its own, per year.
 pub(crate) fn allowing(requests_per_unit: u32, entries: &[(&str, &str)]) -> RateLimitDescriptor {
     let unit = envoy::r#type::v3::RateLimitUnit::Year.into();
     let limit = RateLimitOverride { requests_per_unit, unit, unit_multiplier: None };

@@ -1,4 +1,4 @@
-//! How much a descriptor takes.
+//! The hits of descriptors.
 
 use super::{
     client::{
@@ -8,7 +8,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn a_request_says_how_much_its_descriptors_take() {
+async fn hits_of_a_request_apply_to_its_descriptors() {
     let server = start(&[]).await;
     let client = Client::connect(server.grpc_address).await;
     let path = [of(&[("path", "/a")])];
@@ -23,7 +23,7 @@ async fn a_request_says_how_much_its_descriptors_take() {
 }
 
 #[tokio::test]
-async fn a_descriptor_says_it_for_itself_and_zero_only_looks() {
+async fn hits_of_a_descriptor_take_precedence_and_zero_only_peeks() {
     let server = start(&[]).await;
     let client = Client::connect(server.grpc_address).await;
     let (a, b) = ([("path", "/a")], [("path", "/b")]);
@@ -41,7 +41,7 @@ async fn a_descriptor_says_it_for_itself_and_zero_only_looks() {
 }
 
 #[tokio::test]
-async fn more_than_there_ever_is_is_denied_and_takes_nothing() {
+async fn hits_above_the_limit_are_denied_and_take_nothing() {
     let server = start(&[]).await;
     let client = Client::connect(server.grpc_address).await;
     let (a, b) = ([("path", "/a")], [("path", "/b")]);
@@ -53,7 +53,7 @@ async fn more_than_there_ever_is_is_denied_and_takes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_given_back_is_there_again() {
+async fn negative_hits_are_given_back() {
     let server = start(&[]).await;
     let client = Client::connect(server.grpc_address).await;
     let path = [("path", "/a")];
@@ -61,13 +61,13 @@ async fn what_is_given_back_is_there_again() {
     let refund = |hits| RateLimitDescriptor { is_negative_hits: true, ..taking(hits, &path) };
     assert_eq!(client.ask("edge", &[refund(20)]).await.each(), [(false, 60)]);
     assert_eq!(client.ask("edge", &[refund(1000)]).await.each(), [(false, 100)]);
-    // Beside others that take.
+    // Together with a descriptor that takes.
     let both = [refund(1), taking(3, &[("path", "/b")])];
     assert_eq!(client.ask("edge", &both).await.each(), [(false, 100), (false, 97)]);
 }
 
 #[tokio::test]
-async fn descriptors_of_one_counter_are_added_up() {
+async fn hits_of_descriptors_that_share_a_counter_are_added() {
     let server = start(&[]).await;
     let client = Client::connect(server.grpc_address).await;
     let files = |path: &'static str| of(&[("path", path)]);

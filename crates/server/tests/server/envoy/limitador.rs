@@ -1,15 +1,15 @@
-//! Limits of limitador mean here what they mean there.
+//! Converted limits of limitador.
 
 use std::fs;
 
-use headgate_server::envoy::convert_limitador;
+use headgate_envoy::convert_limitador;
 
 use super::{
     client::{Client, of},
     start_with,
 };
 
-/// As limitador's sandbox has them: all paths but one, and that one.
+/// Like limitador's sandbox: all paths but one, and that one.
 const LIMITS: &str = "
 - namespace: shop
   max_value: 2
@@ -34,12 +34,12 @@ const LIMITS: &str = "
 ";
 
 #[tokio::test]
-async fn converted_limits_decide_as_they_did() {
+async fn converted_limits_decide_as_in_limitador() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("limits.txt");
     fs::write(&file, LIMITS).unwrap();
     let converted = convert_limitador(&file).unwrap();
-    assert!(converted.left_out.is_empty(), "{converted:?}");
+    assert!(converted.skipped.is_empty(), "{converted:?}");
     fs::write(folder.path().join("shop.yaml"), &converted.files[0].yaml).unwrap();
     let server = start_with(folder.path().to_str().unwrap(), &[]).await;
     let client = Client::connect(server.grpc_address).await;
@@ -56,7 +56,7 @@ async fn converted_limits_decide_as_they_did() {
     assert_eq!(request("POST", "/a").await, Some((1, 0)));
     assert_eq!(request("GET", "/json").await, Some((4, 3)));
     assert_eq!(request("POST", "/json").await, None);
-    // Of a variable, each value has its own.
+    // Each value of a variable has a counter of its own.
     assert_eq!(limit_of(&[("user", "u1")]).await, Some((3, 2)));
     assert_eq!(limit_of(&[("user", "u2")]).await, Some((3, 2)));
     assert_eq!(limit_of(&[("user", "root")]).await, None);

@@ -1,4 +1,4 @@
-//! What Envoy is told beside the verdict.
+//! Dynamic metadata.
 
 use prost_types::{Struct, Value, value::Kind};
 
@@ -7,7 +7,7 @@ use super::{
     start,
 };
 
-/// A value as JSON, to compare.
+/// Converts a value to JSON.
 fn json(value: &Value) -> serde_json::Value {
     match value.kind.as_ref().unwrap() {
         Kind::NullValue(_) => serde_json::Value::Null,
@@ -23,12 +23,12 @@ fn json_of(section: &Struct) -> serde_json::Value {
     section.fields.iter().map(|(key, value)| (key.clone(), json(value))).collect()
 }
 
-fn told(answer: &Answer) -> serde_json::Value {
+fn metadata(answer: &Answer) -> serde_json::Value {
     json_of(answer.0.dynamic_metadata.as_ref().expect("metadata"))
 }
 
 #[tokio::test]
-async fn envoy_is_told_what_was_asked_what_has_room_and_what_denied() {
+async fn dynamic_metadata_has_the_request_limits_with_room_and_denials() {
     let server = start(&[("envoy.dynamic_metadata", "true")]).await;
     let client = Client::connect(server.grpc_address).await;
     let both = [of(&[("service", "fast")]), of(&[("service", "slow")])];
@@ -37,7 +37,7 @@ async fn envoy_is_told_what_was_asked_what_has_room_and_what_denied() {
         {"entries": ["service=slow"]},
     ]);
 
-    // The first to say something is right; sections are merged.
+    // On conflict the first one wins; sections are merged.
     let expected = serde_json::json!({
         "domain": "services",
         "descriptors": descriptors,
@@ -46,7 +46,7 @@ async fn envoy_is_told_what_was_asked_what_has_room_and_what_denied() {
     });
     let mut one = request("services", &both);
     one.hits_addend = 1;
-    assert_eq!(told(&client.send(one).await), expected);
+    assert_eq!(metadata(&client.send(one).await), expected);
 
     let expected = serde_json::json!({
         "domain": "services",
@@ -54,7 +54,7 @@ async fn envoy_is_told_what_was_asked_what_has_room_and_what_denied() {
         "metadata": {"service": {"name": "slow", "zone": "7"}},
         "denied": [{"descriptor": 0.0, "rule": "service_fast", "name": "fast"}],
     });
-    assert_eq!(told(&client.ask("services", &both).await), expected);
+    assert_eq!(metadata(&client.ask("services", &both).await), expected);
 
     let answer = client.ask("services", &both).await;
     assert!(answer.is_over());
@@ -66,7 +66,7 @@ async fn envoy_is_told_what_was_asked_what_has_room_and_what_denied() {
             {"descriptor": 1.0, "rule": "service_slow"},
         ],
     });
-    assert_eq!(told(&answer), expected);
+    assert_eq!(metadata(&answer), expected);
 
     let own = [allowing(2, &[("a", "b"), ("c", "")]), taking(3, &[("d", "e")])];
     let expected = serde_json::json!({
@@ -76,11 +76,11 @@ async fn envoy_is_told_what_was_asked_what_has_room_and_what_denied() {
             {"entries": ["d=e"], "hitsAddend": 3.0},
         ],
     });
-    assert_eq!(told(&client.ask("services", &own).await), expected);
+    assert_eq!(metadata(&client.ask("services", &own).await), expected);
 }
 
 #[tokio::test]
-async fn unless_the_operator_wants_it_envoy_is_told_nothing() {
+async fn dynamic_metadata_is_off_by_default() {
     let server = start(&[]).await;
     let client = Client::connect(server.grpc_address).await;
     let answer = client.ask("services", &[of(&[("service", "fast")])]).await;

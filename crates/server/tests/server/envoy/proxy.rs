@@ -1,4 +1,4 @@
-//! Requests through a real Envoy, configured as the guide says.
+//! Requests through a real Envoy, configured as in the guide.
 
 use std::{fs, net::SocketAddr};
 
@@ -14,7 +14,7 @@ use crate::harness::{Reply, Server};
 
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/envoy.md");
 
-/// The YAML of the guide that has `word`, without the indent that it has there.
+/// The guide's YAML block that contains `word`, without its indent.
 fn example(word: &str) -> String {
     let guide = fs::read_to_string(GUIDE).unwrap();
     let mut blocks = guide.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
@@ -23,14 +23,14 @@ fn example(word: &str) -> String {
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// The guide's files: a year in place of a minute, so that none ends while a test runs.
+/// The guide's files, with a year instead of a minute: no window ends during a test.
 fn domains(text: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("edge.yaml"), text.replace("unit: minute", "unit: year")).unwrap();
     folder
 }
 
-/// An Envoy, who limits it and what it protects.
+/// An Envoy, its rate limit server and the service behind it.
 struct Setup {
     envoy: Envoy,
     port: u16,
@@ -42,11 +42,11 @@ struct Setup {
 }
 
 impl Setup {
-    /// As in the guide, with these texts in place of others.
+    /// Starts all as in the guide, with these replacements in Envoy's configuration.
     async fn start(domain: &str, changes: &[(&str, &str)]) -> Result<Self, headgate_testkit::Skip> {
         let folder = domains(domain);
-        let told = [("envoy.response_headers", "retry_after")];
-        let limiter = start_with(folder.path().to_str().unwrap(), &told).await;
+        let headers = [("envoy.response_headers", "retry_after")];
+        let limiter = start_with(folder.path().to_str().unwrap(), &headers).await;
         let service = Server::start(&[]).await;
         let port = free_port();
         let mut config = example("static_resources");
@@ -85,7 +85,7 @@ impl Setup {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_are_admitted_and_denied_exactly_and_headers_arrive() {
+async fn requests_are_limited_exactly_and_headers_arrive() {
     let setup = require!(Setup::start(&example("value: banned"), &[]).await);
     for left in ["2", "1", "0"] {
         let reply = setup.get(Some("u1")).await;
@@ -113,7 +113,7 @@ async fn requests_are_admitted_and_denied_exactly_and_headers_arrive() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn shadow_mode_lets_through_and_counts() {
+async fn shadow_mode_admits_and_counts() {
     let domain = example("value: banned") + "shadow_mode: true\n";
     let setup = require!(Setup::start(&domain, &[]).await);
     for _ in 0..5 {
@@ -132,7 +132,7 @@ const CHOSEN: &str = r#"http_filters:
                              value: { limit: { requests_per_unit: 1, unit: YEAR } }"#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_descriptor_brings_its_own_limit() {
+async fn a_limit_in_a_descriptor_is_used() {
     let config = [
         ("http_filters:", &CHOSEN.replace("\n   ", "\n")),
         (
@@ -150,7 +150,7 @@ async fn a_descriptor_brings_its_own_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_headgate_envoy_does_what_it_was_told() {
+async fn failure_mode_deny_decides_while_headgate_is_down() {
     for (deny, status) in [("failure_mode_deny: false", 200), ("failure_mode_deny: true", 500)] {
         let config = [("failure_mode_deny: false", deny)];
         let mut setup = require!(Setup::start(&example("value: banned"), &config).await);

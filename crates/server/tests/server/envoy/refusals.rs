@@ -1,4 +1,4 @@
-//! Calls that are not answered, and servers that do not start.
+//! Refused requests, and servers that do not start.
 
 use headgate_server::{App, Config};
 use tonic::{Code, Request};
@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_request_that_asks_nothing_says_what_it_lacks() {
+async fn an_invalid_request_lists_what_is_missing() {
     let server = start(&[]).await;
     let client = Client::connect(server.grpc_address).await;
     let ask = async |domain: &str, descriptors: &[_]| {
@@ -25,7 +25,7 @@ async fn a_request_that_asks_nothing_says_what_it_lacks() {
         &[("domain", "domain is required"), ("descriptors", "at least one descriptor is required")],
     );
     let many = vec![of(&[("a", "b")]); 129];
-    let told = "at most 128 descriptors are decided at once, got 129";
+    let told = "at most 128 descriptors are allowed, got 129";
     assert_invalid(&ask("edge", &many).await, &[("descriptors", told)]);
     let told = "each descriptor needs 1 to 64 entries, and each entry a key";
     for descriptor in [of(&[]), of(&[("", "x")]), of(&[("a", "b"); 65])] {
@@ -35,7 +35,7 @@ async fn a_request_that_asks_nothing_says_what_it_lacks() {
 }
 
 #[tokio::test]
-async fn unless_it_is_switched_on_there_is_no_such_method() {
+async fn the_service_is_unimplemented_unless_enabled() {
     let server = Server::start(&[]).await;
     let client = Client::connect(server.grpc_address).await;
     let asked = client.0.clone().should_rate_limit(request("edge", &[of(&[("a", "b")])])).await;
@@ -43,14 +43,14 @@ async fn unless_it_is_switched_on_there_is_no_such_method() {
 }
 
 #[tokio::test]
-async fn where_a_token_is_asked_for_any_role_will_do() {
+async fn any_role_suffices_where_a_token_is_required() {
     let tokens = "[{name: envoy, role: sys_auditor, token: a-token-for-envoy}]";
     let server = start(&[("envoy.auth", "token"), ("auth.tokens", tokens)]).await;
     let mut client = Client::connect(server.grpc_address).await.0;
     let asked = || request("mail", &[of(&[("mailbox", "m1")])]);
     let refused = client.should_rate_limit(Request::new(asked())).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unauthenticated);
-    let refused = client.should_rate_limit(by("another-token-of-nobody", asked())).await;
+    let refused = client.should_rate_limit(by("an-unknown-token", asked())).await;
     assert_eq!(refused.unwrap_err().code(), Code::Unauthenticated);
     assert!(client.should_rate_limit(by("a-token-for-envoy", asked())).await.is_ok());
 }
@@ -64,7 +64,7 @@ pub(super) fn load(keys: &[(&str, &str)]) -> Result<Config, String> {
 }
 
 #[test]
-fn other_machines_are_answered_only_by_a_choice_that_is_written_out() {
+fn a_public_address_requires_envoy_auth_to_be_set() {
     let open = [
         ("envoy.enabled", "true"),
         ("envoy.config_dir", DOMAINS),
@@ -81,26 +81,26 @@ fn other_machines_are_answered_only_by_a_choice_that_is_written_out() {
 }
 
 #[tokio::test]
-async fn files_that_make_no_sense_stop_the_start() {
+async fn invalid_files_are_an_error_at_startup() {
     for (text, told) in [
-        ("descriptors: []", "missing key \"domain\""),
+        ("descriptors: []", "domain (FILE:1): missing"),
         ("domain: a\nlimits: []", "unknown key; known here: domain, descriptors, shadow_mode"),
-        ("domain: a\ndescriptors:\n  - value: x\n", "descriptors[0] (FILE:3): missing key \"key\""),
+        ("domain: a\ndescriptors:\n  - value: x\n", "descriptors[0].key (FILE:3): missing"),
         (
             "domain: a\ndescriptors:\n  - key: k\n    rate_limit:\n      unit: fortnight\n      requests_per_unit: 1\n",
             "descriptors[0].rate_limit.unit (FILE:5): expected one of second, minute, hour, day, week, month, year, got \"fortnight\"",
         ),
         (
             "domain: a\ndescriptors:\n  - key: k\n    rate_limit:\n      requests_per_unit: 1\n",
-            "descriptors[0].rate_limit (FILE:4): unit is missing",
+            "descriptors[0].rate_limit.unit (FILE:4): missing; expected one of second, minute",
         ),
         (
             "domain: a\ndescriptors:\n  - key: k\n    rate_limit: {unlimited: true, unit: day}\n",
-            "descriptors[0].rate_limit.unit (FILE:4): unlimited has no unit",
+            "descriptors[0].rate_limit.unit (FILE:4): an unlimited rate has no unit",
         ),
         (
             "domain: a\ndescriptors:\n  - key: k\n  - key: k\n",
-            "descriptors[1] (FILE:4): the same key and value stand here before",
+            "descriptors[1] (FILE:4): duplicate key and value",
         ),
         (
             "domain: a\ndescriptors:\n  - key: k\n    descriptors:\n      - key: l\n        rate_limit: {unit: day, requests_per_unit: 1, burst: 2}\n",

@@ -1,4 +1,4 @@
-//! Files that change while the server runs.
+//! Changed files.
 
 use std::{fs, time::Duration};
 
@@ -14,7 +14,7 @@ fn limit(domain: &str, requests: u32) -> String {
     )
 }
 
-/// Asks until it is so: files are read again in their own time.
+/// Waits until the condition holds: files are reloaded in the background.
 async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
     tokio::time::timeout(Duration::from_secs(30), async {
         while !is_so().await {
@@ -25,14 +25,14 @@ async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
     .unwrap_or_else(|_| panic!("{what}"));
 }
 
-async fn told(server: &Server) -> (String, String) {
+async fn readiness(server: &Server) -> (String, String) {
     let body = server.get("/readyz").await.json();
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     (text(&body["status"]), text(&body["checks"]["envoy"]))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_files_say_is_in_force_and_a_broken_one_changes_nothing() {
+async fn changed_files_are_loaded_and_invalid_ones_change_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     write("a.yaml", &limit("a", 10));
@@ -47,19 +47,19 @@ async fn what_the_files_say_is_in_force_and_a_broken_one_changes_nothing() {
         answer.each()[0].1
     };
     client.ask("a", &[of(&[("user", "u")])]).await;
-    assert_eq!(told(&server).await, ("ready".to_owned(), "ok".to_owned()));
+    assert_eq!(readiness(&server).await, ("ready".to_owned(), "ok".to_owned()));
     assert_eq!(metric(&server, "headgate_envoy_config_valid").await, Some(1));
 
-    // A raised limit, and another domain; what was used stays used.
+    // A raised limit, and another domain; usage stays.
     write("a.yaml", &limit("a", 20));
     write("b.yaml", &limit("b", 5));
     eventually("a raised limit", async || remaining("a").await == 19).await;
     eventually("another domain", async || remaining("b").await == 5).await;
 
-    // A file that makes no sense: all stays as it was, and everybody is told.
+    // An invalid file: everything stays in force, and readiness reports it.
     write("a.yaml", "domain: a\ndescriptors:\n  - kee: user\n");
-    eventually("told of it", async || told(&server).await.0 == "degraded").await;
-    let (_, error) = told(&server).await;
+    eventually("degraded", async || readiness(&server).await.0 == "degraded").await;
+    let (_, error) = readiness(&server).await;
     assert!(error.starts_with("error: ") && error.contains("a.yaml:3"), "{error}");
     assert!(error.contains("unknown key; known here: key, value, rate_limit"), "{error}");
     assert_eq!((remaining("a").await, remaining("b").await), (19, 5));
@@ -69,13 +69,15 @@ async fn what_the_files_say_is_in_force_and_a_broken_one_changes_nothing() {
 
     // Two files of one domain.
     write("a.yaml", &limit("b", 7));
-    eventually("told of both", async || told(&server).await.1.contains("has the domain \"b\" too"))
-        .await;
+    eventually("a duplicate domain", async || {
+        readiness(&server).await.1.contains("duplicate domain \"b\"")
+    })
+    .await;
 
-    // Repaired, and one is gone with its numbers.
+    // Repaired; a removed domain is removed from the metrics, too.
     write("a.yaml", &limit("a", 30));
     fs::remove_file(folder.path().join("b.yaml")).unwrap();
-    eventually("repaired", async || told(&server).await.0 == "ready").await;
+    eventually("repaired", async || readiness(&server).await.0 == "ready").await;
     assert_eq!((remaining("a").await, remaining("b").await), (29, 0));
     assert!(metric(&server, &counted("a", "user", "within_limit")).await.is_some());
     assert_eq!(metric(&server, &counted("b", "user", "within_limit")).await, None);

@@ -1,4 +1,4 @@
-//! What each case of the configuration format decides, on every store.
+//! Every case of the configuration format, on every store.
 
 use std::slice;
 
@@ -11,11 +11,11 @@ use super::{
 use crate::harness::Server;
 
 #[tokio::test]
-async fn in_memory_every_case_decides_as_documented() {
+async fn every_case_decides_as_documented_in_memory() {
     every_case(&start(&[]).await).await;
 }
 
-/// All cases, on subjects that nobody has asked about before.
+/// Runs all cases, on unused counters.
 pub(super) async fn every_case(server: &Server) {
     let client = Client::connect(server.grpc_address).await;
     nested(&client).await;
@@ -30,7 +30,7 @@ pub(super) async fn every_case(server: &Server) {
     quota_mode(&client).await;
 }
 
-/// Either all descriptors have room, or nothing is taken.
+/// All descriptors have room, or none is charged.
 async fn nested(client: &Client) {
     let both = [of(&[("campaign", "newsletter"), ("mailbox", "m1")]), of(&[("mailbox", "m1")])];
     for left in [1, 0] {
@@ -49,7 +49,7 @@ async fn nested(client: &Client) {
     assert_eq!((limit.unit(), limit.unit_multiplier), (Unit::Month, None));
     let seconds = status.duration_until_reset.unwrap().seconds;
     assert!((1..=30 * 86_400).contains(&seconds), "{seconds}");
-    // Another mailbox has an allowance of its own.
+    // Another mailbox has a counter of its own.
     let other = [of(&[("campaign", "newsletter"), ("mailbox", "m2")])];
     assert_eq!(client.ask("mail", &other).await.each(), [(false, 1)]);
 }
@@ -59,14 +59,14 @@ async fn most_specific(client: &Client) {
     let banned = client.ask("edge", &[of(&[("address", "203.0.113.9")])]).await;
     assert_eq!((banned.is_over(), banned.each()), (true, vec![(true, 0)]));
     assert_eq!(banned.header("retry-after"), None);
-    // A request that is denied in any case takes nothing of the rest.
+    // A denied request takes nothing from its other descriptors.
     let both = [of(&[("address", "203.0.113.9")]), of(&[("address", "192.0.2.1")])];
     for _ in 0..3 {
         assert_eq!(client.ask("edge", &both).await.each(), [(true, 0), (false, 2)]);
     }
 }
 
-/// An entry goes for descriptors that are as deep as it is.
+/// An entry matches descriptors of the same depth.
 async fn depth(client: &Client) {
     let deeper = of(&[("address", "192.0.2.2"), ("more", "x")]);
     let shallower = of(&[("service", "auth")]);
@@ -85,7 +85,7 @@ async fn unlimited(client: &Client) {
     assert!(answer.0.statuses[0].current_limit.is_none());
 }
 
-/// Each value that a wildcard matches counts by itself, unless they share.
+/// Each value that a wildcard matches has a counter of its own, unless they share one.
 async fn wildcards(client: &Client) {
     let path = |path: &'static str| [of(&[("path", path)])];
     for left in [1, 0] {
@@ -117,7 +117,7 @@ async fn shadow(client: &Client, server: &Server) {
     for over in [false, false, true] {
         assert_eq!(client.ask("edge", &user("paying")).await.is_over(), over);
     }
-    // What only counts does not stop those that do not.
+    // A limit in shadow mode does not keep others from being charged.
     let both = [user("trial"), [of(&[("address", "192.0.2.3")])]].concat();
     assert_eq!(client.ask("edge", &both).await.each(), [(false, 0), (false, 2)]);
 
@@ -136,7 +136,7 @@ async fn replaced(client: &Client) {
         assert!(answer.0.statuses[0].current_limit.is_none());
     }
     assert!(client.ask("tiers", &[group.clone(), endpoint]).await.is_over());
-    // What was replaced was not taken from.
+    // The replaced limit was not charged.
     assert_eq!(client.ask("tiers", slice::from_ref(&group)).await.each(), [(false, 0)]);
     assert!(client.ask("tiers", &[group]).await.is_over());
 }
@@ -151,7 +151,7 @@ async fn overridden(client: &Client) {
     }
     assert!(client.ask("edge", &descriptor).await.is_over());
     assert!(client.ask("edge", &[allowing(0, &[("anything", "x")])]).await.is_over());
-    // One without a unit is none: the configured one stays.
+    // An override without a unit is ignored.
     let mut unknown = allowing(7, &[("address", "192.0.2.5")]);
     unknown.limit.as_mut().unwrap().unit = 0;
     assert_eq!(client.ask("edge", &[unknown]).await.each(), [(false, 2)]);
@@ -164,7 +164,7 @@ async fn buckets(client: &Client) {
     }
     let answer = client.ask("edge", &plan).await;
     assert!(answer.is_over());
-    // A tenth of a year, less what has passed.
+    // A tenth of a year, less the time since.
     let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
     assert!((3_153_000..=3_153_600).contains(&wait), "{wait}");
 }

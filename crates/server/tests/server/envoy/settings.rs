@@ -1,4 +1,4 @@
-//! What the operator decides for all domains.
+//! Settings of all domains.
 
 use std::slice;
 
@@ -9,7 +9,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn a_denied_request_takes_nothing_unless_it_shall() {
+async fn a_denied_request_takes_nothing_unless_denials_consume() {
     let both = [of(&[("campaign", "newsletter"), ("mailbox", "m1")]), of(&[("mailbox", "m1")])];
     for (denied, left) in [("none", [3, 2, 2, 2]), ("all", [3, 2, 1, 0])] {
         let server = start(&[("envoy.denied_consumes", denied)]).await;
@@ -21,7 +21,7 @@ async fn a_denied_request_takes_nothing_unless_it_shall() {
 }
 
 #[tokio::test]
-async fn a_charge_that_does_not_fit_uses_up_what_is_left_where_denials_consume() {
+async fn a_charge_that_does_not_fit_uses_up_what_is_left_if_denials_consume() {
     let (look, charge) = (taking(0, &[("mailbox", "m1")]), taking(3, &[("mailbox", "m1")]));
     for (denied, after) in [("none", (false, 1)), ("all", (true, 0))] {
         let server = start(&[("envoy.denied_consumes", denied)]).await;
@@ -35,7 +35,7 @@ async fn a_charge_that_does_not_fit_uses_up_what_is_left_where_denials_consume()
 }
 
 #[tokio::test]
-async fn a_charge_above_the_whole_limit_uses_up_what_is_left_where_denials_consume() {
+async fn a_charge_above_the_whole_limit_uses_up_what_is_left_if_denials_consume() {
     let (look, charge) = (taking(0, &[("path", "/a")]), taking(150, &[("path", "/a")]));
     for (denied, after) in [("none", (false, 100)), ("all", (true, 0))] {
         let server = start(&[("envoy.denied_consumes", denied)]).await;
@@ -49,7 +49,7 @@ async fn a_charge_above_the_whole_limit_uses_up_what_is_left_where_denials_consu
 }
 
 #[tokio::test]
-async fn in_quota_mode_limits_deny_only_together() {
+async fn limits_in_quota_mode_deny_only_together() {
     let server = start(&[("envoy.quota_mode", "true")]).await;
     let client = Client::connect(server.grpc_address).await;
     let (mail, path) = (of(&[("mailbox", "m1")]), of(&[("address", "192.0.2.1")]));
@@ -57,20 +57,20 @@ async fn in_quota_mode_limits_deny_only_together() {
     assert!(client.ask("edge", slice::from_ref(&banned)).await.is_over());
     let answer = client.ask("edge", &[banned.clone(), path.clone()]).await;
     assert_eq!((answer.is_over(), answer.each()), (false, vec![(true, 0), (false, 2)]));
-    // What nothing is configured for has room, too.
+    // A descriptor without a limit has room, too.
     assert!(!client.ask("edge", &[banned.clone(), of(&[("nothing", "x")])]).await.is_over());
-    // What is unlimited is not a quota.
+    // An unlimited rate is not a quota.
     assert!(client.ask("edge", &[banned, of(&[("partner", "p")])]).await.is_over());
     assert!(!client.ask("mail", &[mail]).await.is_over());
 }
 
 #[tokio::test]
-async fn in_shadow_mode_everything_passes_and_is_counted() {
+async fn shadow_mode_admits_everything_and_counts_denials() {
     let server = start(&[("envoy.shadow_mode", "true")]).await;
     let client = Client::connect(server.grpc_address).await;
     for _ in 0..3 {
         let answer = client.ask("edge", &[of(&[("address", "203.0.113.9")])]).await;
-        // The request passes; its descriptor says what it would have been denied for.
+        // The request passes; the status of its descriptor shows the denial.
         assert_eq!((answer.is_over(), answer.each()), (false, vec![(true, 0)]));
         assert_eq!(answer.header("retry-after"), None);
     }
@@ -80,7 +80,7 @@ async fn in_shadow_mode_everything_passes_and_is_counted() {
 }
 
 #[tokio::test]
-async fn headers_are_those_that_are_wanted() {
+async fn response_headers_are_the_configured_ones() {
     for (wanted, retry, limit) in [
         ("default", false, false),
         ("none", false, false),
@@ -126,9 +126,9 @@ async fn draft_version_03_lists_the_windows_of_all_limits() {
 }
 
 #[tokio::test]
-async fn without_the_store_the_failure_policy_decides() {
+async fn the_failure_policy_decides_without_the_store() {
     let redis = ("redis.url", "redis://127.0.0.1:1");
-    // Nothing listens there: a busy machine must not take that for a time-out.
+    // Nothing listens there; on a busy machine that must not count as a timeout.
     let patient = ("redis.timeout_ms", "30000");
     for (keys, over) in [
         (&[redis][..], false),
@@ -146,7 +146,7 @@ async fn without_the_store_the_failure_policy_decides() {
         let degraded = r#"headgate_envoy_degraded_requests_total{reason="unavailable""#;
         assert_eq!(metric(&server, degraded).await, Some(2));
     }
-    // Also by default: at most the whole limit of each subject.
+    // Also by default: at most the whole limit of each counter.
     for keys in [&[redis][..], &[redis, ("envoy.fail_mode", "local")]] {
         let server = start(keys).await;
         let client = Client::connect(server.grpc_address).await;
@@ -158,7 +158,7 @@ async fn without_the_store_the_failure_policy_decides() {
 }
 
 #[tokio::test]
-async fn metrics_name_values_only_where_the_operator_asks_for_it() {
+async fn metrics_contain_values_only_where_configured() {
     let server = start(&[]).await;
     let client = Client::connect(server.grpc_address).await;
     for descriptor in [
@@ -179,7 +179,7 @@ async fn metrics_name_values_only_where_the_operator_asks_for_it() {
     assert_eq!(unmatched, Some(2));
     assert!(!server.get("/metrics").await.text.contains("secret"));
 
-    // However many values there are, there is an end to the names.
+    // The number of labels is bounded.
     for value in 0..1005 {
         client.ask("metrics", &[of(&[("shown", &value.to_string())])]).await;
     }

@@ -1,4 +1,4 @@
-//! The same on stores that servers share.
+//! The same on shared stores.
 
 use headgate_testkit::{Redis, RedisCluster, require};
 
@@ -11,7 +11,7 @@ use super::{
 /// A busy machine is not an outage.
 const PATIENT: (&str, &str) = ("redis.timeout_ms", "30000");
 
-/// How many scripts Redis has run.
+/// Number of scripts that Redis has run.
 fn scripts(redis: &Redis) -> u64 {
     let stats = redis.cli(&["INFO", "commandstats"]);
     let calls = |name: &str| {
@@ -22,7 +22,7 @@ fn scripts(redis: &Redis) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_redis_every_case_decides_as_documented_and_a_request_is_one_call() {
+async fn every_case_decides_as_documented_on_redis_in_one_call() {
     let redis = require!(Redis::start());
     let url = redis.url();
     let server = start(&[("redis.url", url.as_str()), PATIENT]).await;
@@ -49,13 +49,13 @@ async fn on_redis_every_case_decides_as_documented_and_a_request_is_one_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_redis_cluster_every_case_decides_as_documented() {
+async fn every_case_decides_as_documented_on_redis_cluster() {
     let cluster = require!(RedisCluster::start(3, 0));
     let urls = cluster.urls().join(",");
     let server = start(&[("redis.urls", urls.as_str()), PATIENT]).await;
     every_case(&server).await;
 
-    // Descriptors on several nodes, one of which is looked at, one counts only, and one is used up.
+    // Descriptors on several nodes: one is peeked at, one is in shadow mode, one is used up.
     let client = Client::connect(server.grpc_address).await;
     let paths: Vec<String> = (0..10).map(|i| format!("/{i}")).collect();
     let mut descriptors: Vec<_> = paths.iter().map(|path| of(&[("path", path)])).collect();

@@ -16,14 +16,14 @@ use super::{
 
 const DOMAIN: &str = "upstream";
 
-/// The seconds until a descriptor's limit is reset, which are whole.
-fn reset(answer: &Answer, place: usize) -> i64 {
-    let reset = answer.0.statuses[place].duration_until_reset.unwrap();
+/// Seconds until a descriptor's limit is reset, without a fraction.
+fn reset(answer: &Answer, index: usize) -> i64 {
+    let reset = answer.0.statuses[index].duration_until_reset.unwrap();
     assert_eq!(reset.nanos, 0, "{answer:?}");
     reset.seconds
 }
 
-/// How many a limit allows, which shows which one it is.
+/// Requests per unit of the limit that was matched.
 fn allows(answer: &Answer) -> u32 {
     answer.0.statuses[0].current_limit.as_ref().unwrap().requests_per_unit
 }
@@ -39,7 +39,7 @@ async fn resets_are_whole_seconds_rounded_up() {
 }
 
 #[tokio::test]
-async fn a_look_at_an_untouched_counter_says_when_its_window_ends() {
+async fn a_peek_at_an_untouched_counter_has_the_end_of_its_window() {
     let server = start(&[]).await;
     let client = Client::connect(server.grpc_address).await;
     let both = [taking(0, &[("few", "untouched")]), of(&[("few", "touched")])];
@@ -50,7 +50,7 @@ async fn a_look_at_an_untouched_counter_says_when_its_window_ends() {
 }
 
 #[tokio::test]
-async fn a_limit_of_nothing_denies_what_takes_and_looks_that_come_after_it() {
+async fn a_limit_of_zero_denies_hits_and_later_peeks() {
     for denied in ["none", "all"] {
         let server = start(&[("envoy.denied_consumes", denied)]).await;
         let client = Client::connect(server.grpc_address).await;
@@ -66,14 +66,14 @@ async fn a_limit_of_nothing_denies_what_takes_and_looks_that_come_after_it() {
             assert!(reset(&answer, 0) > 0);
         }
         assert_eq!(client.ask(DOMAIN, &look).await.each(), [(true, 0)], "{denied}");
-        // Others are not concerned.
+        // Other values are not affected.
         let other = [taking(0, &[("banned", "y")])];
         assert_eq!(client.ask(DOMAIN, &other).await.each(), [(false, 0)], "{denied}");
     }
 }
 
 #[tokio::test]
-async fn a_descriptor_that_comes_twice_takes_twice_one_after_the_other() {
+async fn a_repeated_descriptor_takes_twice_in_order() {
     let twice =
         |hits| -> [RateLimitDescriptor; 2] { [of(&[("few", "x")]), taking(hits, &[("few", "x")])] };
     for (denied, first, after) in [("none", 1, 1), ("all", 0, 0)] {
@@ -81,14 +81,14 @@ async fn a_descriptor_that_comes_twice_takes_twice_one_after_the_other() {
         let client = Client::connect(server.grpc_address).await;
         let answer = client.ask(DOMAIN, &twice(1)).await;
         assert_eq!((answer.is_over(), answer.each()), (false, vec![(false, 2), (false, 1)]));
-        // The first has room for the one that is left; the second has not.
+        // One unit is left: the first descriptor has room, the second has not.
         let answer = client.ask(DOMAIN, &twice(1)).await;
         let expected = vec![(false, first), (true, after)];
         assert_eq!((answer.is_over(), answer.each()), (true, expected), "{denied}");
         let look = [taking(0, &[("few", "x")])];
         assert_eq!(client.ask(DOMAIN, &look).await.each(), [(after == 0, after)], "{denied}");
     }
-    // More than there ever is, together.
+    // Together more than the limit.
     for (denied, left) in [("none", [3, 3]), ("all", [2, 0])] {
         let server = start(&[("envoy.denied_consumes", denied)]).await;
         let client = Client::connect(server.grpc_address).await;
@@ -99,7 +99,7 @@ async fn a_descriptor_that_comes_twice_takes_twice_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn a_number_beside_unlimited_means_nothing_and_nothing_replaces_it() {
+async fn unlimited_ignores_its_number_and_cannot_be_replaced() {
     let server = start(&[]).await;
     let client = Client::connect(server.grpc_address).await;
     let both = [of(&[("free", "x")]), of(&[("instead", "x")])];
@@ -111,7 +111,7 @@ async fn a_number_beside_unlimited_means_nothing_and_nothing_replaces_it() {
 }
 
 #[tokio::test]
-async fn wildcards_stand_anywhere_and_the_first_in_the_file_is_chosen() {
+async fn wildcards_match_anywhere_and_the_first_in_the_file_wins() {
     let server = start(&[]).await;
     let client = Client::connect(server.grpc_address).await;
     for (path, limit) in [
@@ -124,10 +124,10 @@ async fn wildcards_stand_anywhere_and_the_first_in_the_file_is_chosen() {
     ] {
         let answer = client.ask(DOMAIN, &[of(&[("path", path)])]).await;
         assert_eq!(allows(&answer), limit, "{path}");
-        // Each value counts by itself.
+        // Each value has a counter of its own.
         assert_eq!(answer.each(), [(false, limit - 1)], "{path}");
     }
-    // A value that is a pattern of the file goes before patterns that it matches.
+    // A value equal to a pattern in the file matches that one first.
     for (value, limit) in [("a1b2", 5), ("a*b*", 6)] {
         let answer = client.ask(DOMAIN, &[of(&[("literal", value)])]).await;
         assert_eq!(allows(&answer), limit, "{value}");
@@ -137,7 +137,7 @@ async fn wildcards_stand_anywhere_and_the_first_in_the_file_is_chosen() {
 }
 
 #[tokio::test]
-async fn values_that_share_a_threshold_share_a_counter_and_its_numbers() {
+async fn values_that_share_a_threshold_share_a_counter_and_metrics() {
     let server = start(&[]).await;
     let client = Client::connect(server.grpc_address).await;
     for (host, left) in [("a.example.com", 1), ("b.c.example.com", 0)] {

@@ -1,4 +1,4 @@
-//! Configuration from a management server: go-control-plane itself.
+//! Configurations of a management server: a real go-control-plane.
 
 use std::{path::Path, process::Command, time::Duration};
 
@@ -18,7 +18,8 @@ use super::{
 };
 use crate::{grpc::client::channel, harness::Server};
 
-/// A domain whose users may ask so often in a year. Its unit is a number: the newest release of the Go types has no name for it.
+/// A domain with a limit per user and year. The unit is a number: the newest release of the Go types
+/// has no name for it.
 fn limit(domain: &str, requests: u32) -> String {
     format!(
         r#"{{"name": "{domain}", "domain": "{domain}", "descriptors": [
@@ -27,7 +28,7 @@ fn limit(domain: &str, requests: u32) -> String {
     )
 }
 
-/// Asks until it is so: configurations arrive in their own time.
+/// Waits until the condition holds: configurations arrive in the background.
 async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
     tokio::time::timeout(Duration::from_secs(60), async {
         while !is_so().await {
@@ -42,7 +43,7 @@ async fn start_management() -> Result<ManagementServer, Skip> {
     tokio::task::spawn_blocking(ManagementServer::start).await.unwrap()
 }
 
-/// A server that asks the one on `port`, with these keys.
+/// Starts a server that follows the management server on `port`.
 async fn start(port: u16, keys: &[(&str, &str)]) -> Server {
     start_at(&format!("http://127.0.0.1:{port}"), keys).await
 }
@@ -51,13 +52,13 @@ async fn start_at(url: &str, keys: &[(&str, &str)]) -> Server {
     Server::start(&[&[("envoy.enabled", "true"), ("envoy.xds.url", url)], keys].concat()).await
 }
 
-/// Why the server does not decide.
+/// The error of a request.
 async fn refusal(client: &Client, domain: &str) -> Status {
     let asked = request(domain, &[of(&[("user", "u")])]);
     client.0.clone().should_rate_limit(asked).await.unwrap_err()
 }
 
-/// Starts it again, without holding up other tasks.
+/// Restarts the management server without blocking other tasks.
 async fn restarted(mut management: ManagementServer) -> ManagementServer {
     let restart = move || {
         management.restart();
@@ -66,27 +67,27 @@ async fn restarted(mut management: ManagementServer) -> ManagementServer {
     tokio::task::spawn_blocking(restart).await.unwrap()
 }
 
-/// What readiness says: the status, and of Envoy.
-async fn told(server: &Server) -> (u16, String, String) {
+/// The status of `/readyz`, and its field about Envoy.
+async fn readiness(server: &Server) -> (u16, String, String) {
     let reply = server.get("/readyz").await;
     let body = reply.json();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     (reply.status.as_u16(), text(&body["status"]), text(&body["checks"]["envoy"]))
 }
 
-/// What is left of a user's limit.
+/// Units left of a user's limit.
 async fn remaining(client: &Client, domain: &str) -> u32 {
     client.ask(domain, &[taking(0, &[("user", "u")])]).await.each()[0].1
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_management_server_says_is_in_force() {
+async fn configurations_of_the_management_server_are_put_in_force() {
     let management = require!(start_management().await);
     let server = start(management.port(), &[]).await;
     let client = Client::connect(server.grpc_address).await;
 
-    // Nothing is decided before the first configuration, and everybody is told.
-    let (status, word, why) = told(&server).await;
+    // Nothing is decided before the first configuration, and readiness reports it.
+    let (status, word, why) = readiness(&server).await;
     assert_eq!((status, word.as_str()), (503, "starting"));
     let waits = format!(
         "error: waiting for the first configuration from http://127.0.0.1:{}",
@@ -94,7 +95,7 @@ async fn what_the_management_server_says_is_in_force() {
     );
     assert!(why.starts_with(&waits), "{why}");
     let connected = "connected, no configuration for node \"default\" yet";
-    eventually("connected", async || told(&server).await.2.contains(connected)).await;
+    eventually("connected", async || readiness(&server).await.2.contains(connected)).await;
     assert_eq!(metric(&server, "headgate_envoy_xds_connected").await, Some(0));
     let refused = refusal(&client, "a").await;
     assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
@@ -106,7 +107,7 @@ async fn what_the_management_server_says_is_in_force() {
 
     management.serve("1", &format!("[{}]", limit("a", 3)));
     eventually("the first configuration", async || management.is_accepted("1")).await;
-    assert_eq!(told(&server).await, (200, "ready".to_owned(), "ok".to_owned()));
+    assert_eq!(readiness(&server).await, (200, "ready".to_owned(), "ok".to_owned()));
     assert_eq!(watched.next().await, Some(ServingStatus::Serving));
     let checked = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
     assert_eq!(checked.status(), ServingStatus::Serving);
@@ -118,12 +119,12 @@ async fn what_the_management_server_says_is_in_force() {
     }
     assert_eq!(metric(&server, &counted("a", "user", "over_limit")).await, Some(1));
 
-    // A raised limit, and another domain; what was used stays used.
+    // A raised limit, and another domain; usage stays.
     management.serve("2", &format!("[{}, {}]", limit("a", 10), limit("b", 5)));
     eventually("an update", async || management.is_accepted("2")).await;
     assert_eq!((remaining(&client, "a").await, remaining(&client, "b").await), (7, 5));
 
-    // A domain that is gone is gone with its numbers.
+    // A removed domain is removed from the metrics, too.
     management.serve("3", &format!("[{}]", limit("b", 6)));
     eventually("a removal", async || management.is_accepted("3")).await;
     assert_eq!((remaining(&client, "a").await, remaining(&client, "b").await), (0, 6));
@@ -133,7 +134,7 @@ async fn what_the_management_server_says_is_in_force() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bad_update_is_refused_and_changes_nothing() {
+async fn an_invalid_update_is_refused_and_changes_nothing() {
     let management = require!(start_management().await);
     management.serve("1", &format!("[{}]", limit("a", 3)));
     let server = start(management.port(), &[]).await;
@@ -148,15 +149,15 @@ async fn a_bad_update_is_refused_and_changes_nothing() {
     eventually("a refusal", async || refusals().is_some()).await;
     let refusal = refusals().unwrap();
     assert_eq!(refusal.version, "1", "the last version that was accepted");
-    let expected = "resource \"b\": descriptors[0].rate_limit: unit is missing";
+    let expected = "resource \"b\": descriptors[0].rate_limit.unit: missing; expected one of";
     assert!(refusal.message.contains(expected), "{refusal:?}");
     assert_eq!((remaining(&client, "a").await, remaining(&client, "b").await), (3, 0));
-    let (status, word, why) = told(&server).await;
+    let (status, word, why) = readiness(&server).await;
     assert_eq!((status, word.as_str()), (200, "degraded"));
     assert!(why.starts_with("error: version \"2\" of http://") && why.contains(expected), "{why}");
     assert_eq!(metric(&server, "headgate_envoy_config_valid").await, Some(0));
 
-    // The server sends it again and again: each time it is answered after a pause, and all are counted as one.
+    // The server resends it: each is answered after a pause, and all are counted as one.
     let first = Instant::now();
     let refusals = || management.heard().iter().filter(|it| it.event == "refused").count();
     eventually("two more refusals", async || refusals() >= 3).await;
@@ -167,17 +168,19 @@ async fn a_bad_update_is_refused_and_changes_nothing() {
     // Two resources of one domain.
     let twice = limit("a", 4).replace("\"name\": \"a\"", "\"name\": \"c\"");
     management.serve("3", &format!("[{}, {twice}]", limit("a", 5)));
-    eventually("told of both", async || told(&server).await.2.contains("has the domain \"a\" too"))
-        .await;
+    eventually("a duplicate domain", async || {
+        readiness(&server).await.2.contains("duplicate domain \"a\"")
+    })
+    .await;
 
     management.serve("4", &format!("[{}]", limit("a", 8)));
     eventually("repaired", async || management.is_accepted("4")).await;
     assert_eq!(remaining(&client, "a").await, 8);
-    assert_eq!(told(&server).await, (200, "ready".to_owned(), "ok".to_owned()));
+    assert_eq!(readiness(&server).await, (200, "ready".to_owned(), "ok".to_owned()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_configuration_stays_while_the_management_server_is_away() {
+async fn the_last_configuration_stays_while_the_management_server_is_down() {
     let mut management = require!(start_management().await);
     management.serve("1", &format!("[{}]", limit("a", 3)));
     let server = start(management.port(), &[]).await;
@@ -186,26 +189,30 @@ async fn the_last_configuration_stays_while_the_management_server_is_away() {
     assert!(!client.ask("a", &[of(&[("user", "u")])]).await.is_over());
 
     management.kill();
-    eventually("told of it", async || told(&server).await.1 == "degraded").await;
-    let (status, _, why) = told(&server).await;
+    eventually("reported", async || readiness(&server).await.1 == "degraded").await;
+    let (status, _, why) = readiness(&server).await;
     assert_eq!(status, 200);
-    assert!(why.contains("is away, the last configuration stays"), "{why}");
+    assert!(why.contains("is unreachable, the last configuration stays in force"), "{why}");
     assert_eq!(metric(&server, "headgate_envoy_xds_connected").await, Some(0));
     assert!(metric(&server, "headgate_envoy_xds_failures_total").await > Some(0));
     assert_eq!(remaining(&client, "a").await, 2);
 
-    // It comes back as it was, and then with something new.
+    // It comes back with the same configuration.
     let accepted =
         |it: &ManagementServer| it.heard().iter().filter(|heard| heard.event == "accepted").count();
     let before = accepted(&management);
     let mut management = restarted(management).await;
     eventually("the same again", async || accepted(&management) > before).await;
-    assert_eq!(told(&server).await, (200, "ready".to_owned(), "ok".to_owned()));
+    assert_eq!(readiness(&server).await, (200, "ready".to_owned(), "ok".to_owned()));
     assert_eq!(remaining(&client, "a").await, 2);
     let loaded = "headgate_envoy_config_loads_total{outcome=\"loaded\"";
-    assert_eq!(metric(&server, loaded).await, Some(1), "what did not change is not loaded again");
+    assert_eq!(
+        metric(&server, loaded).await,
+        Some(1),
+        "an unchanged configuration is not loaded again"
+    );
 
-    // Changed while it was away.
+    // Changed while it was down.
     management.kill();
     management.serve("2", &format!("[{}]", limit("a", 30)));
     let management = restarted(management).await;
@@ -214,11 +221,11 @@ async fn the_last_configuration_stays_while_the_management_server_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_first_configuration_it_is_ready_after_a_while_and_decides_nothing() {
+async fn without_a_first_configuration_it_becomes_ready_but_decides_nothing() {
     let server =
         start(headgate_testkit::free_port(), &[("envoy.xds.initial_wait_seconds", "1")]).await;
-    eventually("ready at last", async || told(&server).await.0 == 200).await;
-    let (_, word, why) = told(&server).await;
+    eventually("ready at last", async || readiness(&server).await.0 == 200).await;
+    let (_, word, why) = readiness(&server).await;
     assert_eq!(word, "degraded");
     assert!(why.contains("waiting for the first configuration"), "{why}");
     let client = Client::connect(server.grpc_address).await;
@@ -232,7 +239,7 @@ async fn a_configuration_that_is_too_large_is_not_read() {
     let large = limit(&"a".repeat(100_000), 3);
     management.serve("1", &format!("[{large}]"));
     let server = start(management.port(), &[("envoy.xds.max_message_bytes", "65536")]).await;
-    eventually("told of it", async || told(&server).await.2.contains("too large")).await;
+    eventually("reported", async || readiness(&server).await.2.contains("too large")).await;
 
     management.serve("2", &format!("[{}]", limit("a", 3)));
     eventually("a smaller one", async || management.is_accepted("2")).await;
@@ -250,7 +257,7 @@ fn openssl(folder: &Path, arguments: &str, more: &[&str]) -> Result<(), Skip> {
     Ok(())
 }
 
-/// An authority, and a certificate of its own for the server and for the client.
+/// Creates an authority, and certificates of the server and of the client.
 fn certificates(folder: &Path) -> Result<(), Skip> {
     let new_key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
     openssl(
@@ -270,7 +277,7 @@ fn certificates(folder: &Path) -> Result<(), Skip> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn both_sides_show_certificates() {
+async fn tls_is_mutual() {
     let folder = tempfile::tempdir().unwrap();
     require!(certificates(folder.path()));
     let file = |name: &str| folder.path().join(name);
@@ -289,9 +296,9 @@ async fn both_sides_show_certificates() {
         ("envoy.xds.ca_file", ca.to_str().unwrap()),
         ("envoy.xds.server_name", "management.example"),
     ];
-    // Without a certificate of its own it is turned away.
+    // Without a client certificate it is refused.
     let stranger = start_at(&url, &keys).await;
-    eventually("turned away", async || {
+    eventually("refused", async || {
         metric(&stranger, "headgate_envoy_xds_failures_total").await > Some(0)
     })
     .await;
@@ -308,7 +315,7 @@ async fn both_sides_show_certificates() {
 }
 
 #[test]
-fn settings_that_contradict_each_other_are_named() {
+fn contradicting_settings_are_reported() {
     let url = ("envoy.xds.url", "http://127.0.0.1:18000");
     let secure = ("envoy.xds.url", "https://management.example:18001");
     for (keys, told) in [

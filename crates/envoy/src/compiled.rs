@@ -1,0 +1,118 @@
+//! The domains that files describe.
+
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
+
+use headgate_config::{ConfigError, Document, Problem};
+
+use crate::{domain::Domain, file::DomainFile, source::SourceFile};
+
+/// Every domain by its name.
+pub(crate) type Domains = HashMap<String, Arc<Domain>>;
+
+/// The domain of each file, with the text that it was compiled from.
+pub(crate) type CompiledFiles = HashMap<PathBuf, (Arc<str>, Arc<Domain>)>;
+
+/// Maximum number of problems in an error, which readiness shows and the log repeats.
+const MAX_PROBLEMS: usize = 50;
+
+/// Compiles one file.
+///
+/// # Errors
+///
+/// Returns everything that is wrong with it.
+pub(crate) fn compile(file: &SourceFile) -> Result<Domain, ConfigError> {
+    let document = Document::parse(&file.path, &file.text)?;
+    let (read, mut problems) = document.read_all::<DomainFile>();
+    let mut invalid = Vec::new();
+    let domain = read.map(|file| Domain::compile(&file, &mut invalid));
+    // What could not be read is missing in what is compiled: that is one mistake, not two.
+    let is_new = |problem: &Problem| !problems.iter().any(|known| known.overlaps(problem));
+    let invalid: Vec<Problem> = invalid.into_iter().filter(is_new).collect();
+    problems.extend(invalid.into_iter().map(|problem| document.locate(problem)));
+    match domain {
+        Some(domain) if problems.is_empty() => Ok(domain),
+        _ => Err(ConfigError::problems(problems)),
+    }
+}
+
+/// Compiles every file, except those whose text is the one in `known`.
+///
+/// # Errors
+///
+/// Returns everything that is wrong with any of them.
+pub(crate) fn compile_all(
+    files: &[SourceFile],
+    known: &CompiledFiles,
+) -> Result<(CompiledFiles, Domains), ConfigError> {
+    let compile = |file: &SourceFile| {
+        let domain = match known.get(&file.path).filter(|(text, _)| *text == file.text) {
+            Some((_, domain)) => Arc::clone(domain),
+            None => Arc::new(compile(file)?),
+        };
+        Ok((file.path.clone(), (Arc::clone(&file.text), domain)))
+    };
+    let compiled: CompiledFiles = all_or_problems(files.iter().map(compile))?;
+    let named = files.iter().map(|file| {
+        let (_, domain) = &compiled[&file.path];
+        (file.path.display().to_string(), Arc::clone(domain))
+    });
+    let domains = merge(named).map_err(bounded)?;
+    Ok((compiled, domains))
+}
+
+fn bounded(mut problems: Vec<Problem>) -> ConfigError {
+    let more = problems.len().saturating_sub(MAX_PROBLEMS);
+    problems.truncate(MAX_PROBLEMS);
+    if more > 0 {
+        problems.push(Problem::new("not listed", format!("{more} more problems")));
+    }
+    ConfigError::Problems(problems)
+}
+
+/// Returns domains by their names, each given with the file or resource that it is from.
+///
+/// # Errors
+///
+/// Returns every domain that occurs twice.
+pub(crate) fn merge(
+    named: impl IntoIterator<Item = (String, Arc<Domain>)>,
+) -> Result<Domains, Vec<Problem>> {
+    let mut domains: HashMap<String, (String, Arc<Domain>)> = HashMap::new();
+    let mut problems = Vec::new();
+    for (origin, domain) in named {
+        match domains.get(&domain.name) {
+            Some((first, _)) => {
+                let message = format!(
+                    "duplicate domain {:?}, also in {first}: put all of its descriptors into one \
+                     of them",
+                    domain.name
+                );
+                problems.push(Problem::new(origin, message));
+            }
+            None => drop(domains.insert(domain.name.clone(), (origin, domain))),
+        }
+    }
+    if problems.is_empty() {
+        return Ok(domains.into_iter().map(|(name, (_, domain))| (name, domain)).collect());
+    }
+    Err(problems)
+}
+
+/// Collects what succeeded, or the problems of everything that did not.
+pub(crate) fn all_or_problems<T, C: FromIterator<T>>(
+    results: impl Iterator<Item = Result<T, ConfigError>>,
+) -> Result<C, ConfigError> {
+    let mut errors = Vec::new();
+    let collected = results.filter_map(|result| result.map_err(|error| errors.push(error)).ok());
+    let collected = collected.collect();
+    match errors.pop() {
+        None => Ok(collected),
+        Some(error) if errors.is_empty() && !matches!(error, ConfigError::Problems(_)) => {
+            Err(error)
+        }
+        Some(last) => {
+            errors.push(last);
+            Err(bounded(errors.into_iter().flat_map(ConfigError::into_problems).collect()))
+        }
+    }
+}

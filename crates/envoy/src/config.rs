@@ -1,0 +1,190 @@
+//! The `envoy` section of the configuration.
+
+mod xds;
+
+use std::{path::PathBuf, time::Duration};
+
+use headgate::FailMode;
+use headgate_config::{Bounded, Print, Printed, Problem, print_sections};
+use headgate_resilience::FailModeName;
+use serde::Deserialize;
+
+pub use self::xds::{NodeId, XdsConfig, XdsUrl};
+use crate::Settings;
+
+/// The `envoy` section: the rate limit service for Envoy.
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a section")]
+pub struct EnvoyConfig {
+    /// `envoy.enabled`: whether the gRPC port serves `ShouldRateLimit`.
+    pub enabled: bool,
+    /// `envoy.auth`: whether Envoy must send a token; required if other machines can connect.
+    pub auth: Option<EnvoyAuth>,
+    /// `envoy.config_dir`: directory with the `*.yaml` files of the domains.
+    pub config_dir: Option<PathBuf>,
+    /// `envoy.config_file`: a single such file instead of a directory.
+    pub config_file: Option<PathBuf>,
+    /// `envoy.reload_interval_seconds`: how often the files are read again.
+    pub reload_interval_seconds: Bounded<1, 3600>,
+    /// `envoy.xds`: management server that sends the domains, instead of files.
+    pub xds: XdsConfig,
+    /// `envoy.denied_consumes`: what a denied request takes.
+    pub denied_consumes: DeniedConsumes,
+    /// `envoy.shadow_mode`: admits every request and only counts denials.
+    pub shadow_mode: bool,
+    /// `envoy.quota_mode`: denies a request only if every limit that it matches denies it.
+    pub quota_mode: bool,
+    /// `envoy.fail_mode`: what decides while the store cannot; default: `ratelimit.fail_open`.
+    pub fail_mode: Option<FailModeName>,
+    /// `envoy.response_headers`: headers that are added to responses to clients.
+    pub response_headers: ResponseHeaders,
+    /// `envoy.dynamic_metadata`: whether answers to Envoy carry metadata.
+    pub dynamic_metadata: bool,
+}
+
+/// How Envoy is authenticated.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum EnvoyAuth {
+    /// By a token in the `authorization` metadata.
+    Token,
+    /// Not at all.
+    Off,
+}
+
+/// What a denied request takes.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum DeniedConsumes {
+    /// Nothing: either all descriptors have room, or none is charged.
+    #[default]
+    None,
+    /// Every descriptor that has room is charged, whatever the others answer.
+    All,
+}
+
+/// Headers that are added to responses to clients.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum ResponseHeaders {
+    /// No headers.
+    #[default]
+    None,
+    /// `retry-after` with a denial.
+    RetryAfter,
+    /// `retry-after`, `x-ratelimit-limit`, `x-ratelimit-remaining` and `x-ratelimit-reset`.
+    All,
+    /// `x-ratelimit-*` as limitador writes them: the windows of all limits, and no `retry-after`.
+    #[serde(rename = "draft_version_03")]
+    DraftVersion03,
+}
+
+// === impl EnvoyConfig ===
+
+impl EnvoyConfig {
+    pub(crate) const fn reload_interval(&self) -> Duration {
+        Duration::from_secs(self.reload_interval_seconds.get())
+    }
+
+    /// Whether Envoy must send a token.
+    pub fn requires_token(&self) -> bool {
+        self.auth == Some(EnvoyAuth::Token)
+    }
+
+    /// Returns the settings of all domains, with `fail_mode` unless one is configured.
+    pub fn settings(&self, fail_mode: FailMode) -> Settings {
+        Settings {
+            denied_consumes: self.denied_consumes,
+            shadow_mode: self.shadow_mode,
+            quota_mode: self.quota_mode,
+            fail_mode: self.fail_mode.map_or(fail_mode, FailModeName::get),
+        }
+    }
+
+    /// Returns what each key accepts by itself but the section does not. `exposed` says whether other
+    /// machines can reach the gRPC port.
+    pub fn validate(&self, exposed: bool) -> Vec<Problem> {
+        if !self.enabled {
+            return Vec::new();
+        }
+        let sources =
+            [self.config_dir.is_some(), self.config_file.is_some(), self.xds.url.is_some()];
+        let sources = match sources.into_iter().filter(|given| *given).count() {
+            0 => Some(Problem::new(
+                "envoy",
+                "no configuration source: set envoy.config_dir, envoy.config_file or envoy.xds.url",
+            )),
+            1 => None,
+            _ => Some(Problem::new(
+                "envoy.config_dir",
+                "only one of envoy.config_dir, envoy.config_file and envoy.xds.url can be set",
+            )),
+        };
+        let auth = (exposed && self.auth.is_none()).then(|| {
+            Problem::new(
+                "envoy.auth",
+                "other machines can reach the gRPC port: set token to require a token in Envoy's \
+                 authorization metadata, or off to answer without one",
+            )
+        });
+        sources.into_iter().chain(auth).chain(self.xds.validate()).collect()
+    }
+}
+
+impl Default for EnvoyConfig {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            auth: None,
+            config_dir: None,
+            config_file: None,
+            reload_interval_seconds: Bounded::of::<2>(),
+            xds: XdsConfig::default(),
+            denied_consumes: DeniedConsumes::default(),
+            shadow_mode: false,
+            quota_mode: false,
+            fail_mode: None,
+            response_headers: ResponseHeaders::default(),
+            dynamic_metadata: false,
+        }
+    }
+}
+
+// === impl Print ===
+
+print_sections! {
+    EnvoyConfig {
+        enabled, auth, config_dir, config_file, reload_interval_seconds, xds, denied_consumes,
+        shadow_mode, quota_mode, fail_mode, response_headers, dynamic_metadata,
+    }
+}
+
+impl Print for EnvoyAuth {
+    fn print(&self) -> Printed {
+        Printed::scalar(match self {
+            Self::Token => "token",
+            Self::Off => "off",
+        })
+    }
+}
+
+impl Print for DeniedConsumes {
+    fn print(&self) -> Printed {
+        Printed::scalar(match self {
+            Self::None => "none",
+            Self::All => "all",
+        })
+    }
+}
+
+impl Print for ResponseHeaders {
+    fn print(&self) -> Printed {
+        Printed::scalar(match self {
+            Self::None => "none",
+            Self::RetryAfter => "retry_after",
+            Self::All => "all",
+            Self::DraftVersion03 => "draft_version_03",
+        })
+    }
+}

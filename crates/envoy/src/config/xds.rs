@@ -1,0 +1,176 @@
+use std::{fmt, path::PathBuf, time::Duration};
+
+use headgate_config::{Bounded, Print, Printed, Problem, print_sections, quoted};
+use serde::Deserialize;
+use url::Url;
+
+/// The `envoy.xds` section: the management server that sends the domains, instead of files.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a section")]
+pub struct XdsConfig {
+    /// `envoy.xds.url`: address of the server: `http://host:port`, or `https://host:port` for TLS.
+    pub url: Option<XdsUrl>,
+    /// `envoy.xds.node_id`: node whose configuration is requested.
+    pub node_id: NodeId,
+    /// `envoy.xds.ca_file`: authorities of the server's certificate, in PEM; default: the system's.
+    pub ca_file: Option<PathBuf>,
+    /// `envoy.xds.cert_file`: client certificate, in PEM.
+    pub cert_file: Option<PathBuf>,
+    /// `envoy.xds.key_file`: private key of the client certificate, in PEM.
+    pub key_file: Option<PathBuf>,
+    /// `envoy.xds.server_name`: name in the server's certificate, if it is not the URL's host.
+    pub server_name: Option<String>,
+    /// `envoy.xds.connect_timeout_seconds`: timeout of a connection attempt.
+    pub connect_timeout_seconds: Bounded<1, 60>,
+    /// `envoy.xds.initial_wait_seconds`: how long readiness waits for the first configuration.
+    pub initial_wait_seconds: Bounded<0, 3600>,
+    /// `envoy.xds.max_message_bytes`: maximum size of a configuration.
+    pub max_message_bytes: Bounded<65_536, 268_435_456>,
+}
+
+/// Address of a management server.
+#[derive(Clone, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct XdsUrl(Url);
+
+/// Node whose configuration is requested.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct NodeId(String);
+
+// === impl XdsConfig ===
+
+impl XdsConfig {
+    pub(crate) const fn connect_timeout(&self) -> Duration {
+        Duration::from_secs(self.connect_timeout_seconds.get())
+    }
+
+    pub(crate) const fn initial_wait(&self) -> Duration {
+        Duration::from_secs(self.initial_wait_seconds.get())
+    }
+
+    /// Returns what each key accepts by itself but the section does not.
+    pub(super) fn validate(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut report = |key: &str, message: &str| {
+            problems.push(Problem::new(format!("envoy.xds.{key}"), message));
+        };
+        let tls_keys = [
+            ("ca_file", self.ca_file.is_some()),
+            ("cert_file", self.cert_file.is_some()),
+            ("key_file", self.key_file.is_some()),
+            ("server_name", self.server_name.is_some()),
+        ];
+        if !self.url.as_ref().is_some_and(XdsUrl::is_https) {
+            for (key, _) in tls_keys.into_iter().filter(|(_, given)| *given) {
+                report(key, "only used with TLS: set envoy.xds.url to an https:// address");
+            }
+        }
+        match (&self.cert_file, &self.key_file) {
+            (Some(_), None) => report("key_file", "envoy.xds.cert_file needs its private key"),
+            (None, Some(_)) => report("cert_file", "envoy.xds.key_file needs its certificate"),
+            _ => {}
+        }
+        problems
+    }
+}
+
+impl Default for XdsConfig {
+    fn default() -> Self {
+        Self {
+            url: None,
+            node_id: NodeId("default".to_owned()),
+            ca_file: None,
+            cert_file: None,
+            key_file: None,
+            server_name: None,
+            connect_timeout_seconds: Bounded::of::<5>(),
+            initial_wait_seconds: Bounded::of::<15>(),
+            max_message_bytes: Bounded::of::<16_777_216>(),
+        }
+    }
+}
+
+// === impl XdsUrl ===
+
+impl XdsUrl {
+    pub(crate) fn is_https(&self) -> bool {
+        self.0.scheme() == "https"
+    }
+}
+
+impl fmt::Display for XdsUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str().trim_end_matches('/'))
+    }
+}
+
+impl fmt::Debug for XdsUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl TryFrom<String> for XdsUrl {
+    type Error = String;
+
+    /// The error does not quote the URL: it may hold a password.
+    fn try_from(text: String) -> Result<Self, String> {
+        let is_origin = |url: &Url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.has_host()
+                && url.username().is_empty()
+                && url.password().is_none()
+                && url.path() == "/"
+                && url.query().is_none()
+                && url.fragment().is_none()
+        };
+        Url::parse(&text).ok().filter(is_origin).map(Self).ok_or_else(|| {
+            "expected a URL such as http://127.0.0.1:18000 or https://envoy-gateway:18001"
+                .to_owned()
+        })
+    }
+}
+
+// === impl NodeId ===
+
+impl NodeId {
+    const MAX_BYTES: usize = 256;
+
+    /// Returns the id.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for NodeId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if (1..=Self::MAX_BYTES).contains(&text.len()) {
+            return Ok(Self(text));
+        }
+        Err(format!("expected 1 to {} bytes, got {}", Self::MAX_BYTES, quoted(&text)))
+    }
+}
+
+// === impl Print ===
+
+print_sections! {
+    XdsConfig {
+        url, node_id, ca_file, cert_file, key_file, server_name, connect_timeout_seconds,
+        initial_wait_seconds, max_message_bytes,
+    }
+}
+
+impl Print for XdsUrl {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.to_string())
+    }
+}
+
+impl Print for NodeId {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.as_str())
+    }
+}

@@ -1,0 +1,133 @@
+use std::sync::Arc;
+
+use headgate::{Degraded, FailMode, Limiter, Outcome};
+use headgate_resilience::OutageLog;
+use tokio::sync::watch;
+use tracing::warn;
+
+use crate::{
+    DeniedConsumes, EnvoyCatalog, EnvoyError, EnvoyMetrics, EnvoyRequest, EnvoyVerdict,
+    domain::MatchedRule, plan::Plan,
+};
+
+/// Maximum length of a domain in a log line.
+const MAX_DOMAIN_CHARS: usize = 64;
+
+/// The use case: decides whether a request with these descriptors may proceed.
+pub struct EnvoyLimits {
+    catalog: Arc<EnvoyCatalog>,
+    limiter: Limiter,
+    settings: Settings,
+    metrics: EnvoyMetrics,
+    outages: OutageLog,
+}
+
+/// Settings of all domains.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// What a denied request takes.
+    pub denied_consumes: DeniedConsumes,
+    /// Whether every request is admitted, and denials are only counted.
+    pub shadow_mode: bool,
+    /// Whether every limit is in quota mode.
+    pub quota_mode: bool,
+    /// What decides while the store cannot, unless a limit has a mode of its own.
+    pub fail_mode: FailMode,
+}
+
+impl EnvoyLimits {
+    /// Creates the use case over the domains in `catalog`.
+    pub const fn new(
+        catalog: Arc<EnvoyCatalog>,
+        limiter: Limiter,
+        settings: Settings,
+        metrics: EnvoyMetrics,
+    ) -> Self {
+        Self { catalog, limiter, settings, metrics, outages: OutageLog::new() }
+    }
+
+    /// Why the newest configuration is not in force, or not known; `None` if all is well.
+    pub fn degraded_reason(&self) -> Option<Arc<String>> {
+        self.catalog.degraded_reason()
+    }
+
+    /// Watches whether readiness waits for the first configuration.
+    pub fn watch_starting(&self) -> watch::Receiver<bool> {
+        self.catalog.watch_starting()
+    }
+
+    /// Whether readiness waits for the first configuration.
+    pub fn is_starting(&self) -> bool {
+        self.catalog.is_starting()
+    }
+
+    /// Decides all descriptors of a request in one batch, and counts the result.
+    ///
+    /// # Errors
+    ///
+    /// There is no configuration yet, or the store failed and no failure mode answers.
+    pub async fn decide(&self, request: &EnvoyRequest<'_>) -> Result<EnvoyVerdict, EnvoyError> {
+        let domains = self.catalog.load();
+        let domains = domains.as_ref().ok_or(EnvoyError::NoConfiguration)?;
+        let domain = domains.get(request.domain);
+        let find = |descriptor| domain.and_then(|domain| domain.find(descriptor));
+        let mut matched: Vec<Option<MatchedRule>> = request.descriptors.iter().map(find).collect();
+        let labels = matched.iter_mut().map(|it| it.as_mut().and_then(|it| it.label.take()));
+        let labels: Vec<Option<String>> = labels.collect();
+
+        let plan = Plan::new(request, matched, self.settings);
+        let answers = plan.ask(&self.limiter).await?;
+        let outcomes = answers.iter().flatten().map(|answer| &answer.outcome);
+        let degraded = outcomes.clone().find(|outcome| outcome.degraded.is_some());
+        if let Some(outcome) = degraded {
+            self.warn_degraded(request, outcome);
+        }
+        let mut verdict = plan.verdict(&answers);
+        let degraded = degraded.and_then(|outcome| outcome.degraded);
+        self.count(request, &verdict, &labels, degraded);
+        for status in &mut verdict.statuses {
+            status.over_limit &= !status.rule.as_ref().is_some_and(|rule| rule.shadow_mode);
+        }
+        verdict.over_limit &= !self.settings.shadow_mode;
+        Ok(verdict)
+    }
+
+    /// Logs that the store did not answer, at most every few seconds.
+    fn warn_degraded(&self, request: &EnvoyRequest<'_>, outcome: &Outcome) {
+        let (Some(mode), Some(answers)) = (outcome.degraded, self.outages.count(outcome.at)) else {
+            return;
+        };
+        let domain: String = request.domain.chars().take(MAX_DOMAIN_CHARS).collect();
+        warn!(
+            domain, %mode, reason = mode.cause.name(), answers,
+            "store failed to decide requests of Envoy; fail mode {mode} answers"
+        );
+    }
+
+    fn count(
+        &self,
+        request: &EnvoyRequest<'_>,
+        verdict: &EnvoyVerdict,
+        labels: &[Option<String>],
+        degraded: Option<Degraded>,
+    ) {
+        self.metrics.answered(verdict.over_limit && !self.settings.shadow_mode, degraded);
+        for (status, label) in verdict.statuses.iter().zip(labels) {
+            let Some(rule) = &status.rule else {
+                self.metrics.unmatched();
+                continue;
+            };
+            let shadow_mode = self.settings.shadow_mode || rule.shadow_mode;
+            let limit = rule.rate().map_or(0, |rate| rate.requests);
+            let configured =
+                || rule.counters.get_or_init(|| self.metrics.rule(request.domain, &rule.label));
+            match label {
+                None => configured().count(status, limit, shadow_mode),
+                Some(label) => {
+                    let detailed = self.metrics.detailed_rule(request.domain, label);
+                    detailed.count(status, limit, shadow_mode);
+                }
+            }
+        }
+    }
+}

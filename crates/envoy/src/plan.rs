@@ -1,0 +1,252 @@
+//! The checks that a request needs: all descriptors in one batch.
+
+use std::{collections::HashSet, sync::Arc};
+
+use headgate::{Batch, BatchError, Limiter, Outcome, Space, StoreError, Verb};
+
+use crate::{
+    DeniedConsumes, DescriptorRule, DescriptorStatus, EnvoyRequest, EnvoyVerdict, Hits, Settings,
+    counter::{CounterAnswer, CounterRequest, DescriptorShare},
+    domain::MatchedRule,
+    rule::Amount,
+};
+
+/// What is asked of the store, and which answer decides which descriptor.
+pub(crate) struct Plan {
+    descriptors: Vec<DescriptorPlan>,
+    counters: Vec<CounterRequest>,
+    settings: Settings,
+}
+
+/// How one descriptor is decided.
+enum DescriptorPlan {
+    /// It matches no rule, or its rule is replaced by another one.
+    NoRule,
+    Unlimited(Arc<DescriptorRule>),
+    /// By the answer of the counter at this index.
+    Counter(usize, DescriptorShare),
+}
+
+/// Prefix of the counters' keys.
+const PREFIX: &str = "envoy:";
+
+// === impl Plan ===
+
+impl Plan {
+    pub(crate) fn new(
+        request: &EnvoyRequest<'_>,
+        mut matched: Vec<Option<MatchedRule>>,
+        settings: Settings,
+    ) -> Self {
+        drop_replaced(&mut matched);
+        let mut plan = Self {
+            descriptors: Vec::with_capacity(matched.len()),
+            counters: Vec::with_capacity(matched.len()),
+            settings,
+        };
+        for (matched, descriptor) in matched.into_iter().zip(&request.descriptors) {
+            let planned = matched.map_or(DescriptorPlan::NoRule, |matched| {
+                plan.descriptor(matched, descriptor.hits)
+            });
+            plan.descriptors.push(planned);
+        }
+        plan
+    }
+
+    fn descriptor(
+        &mut self,
+        MatchedRule { rule, counter, .. }: MatchedRule,
+        hits: Hits,
+    ) -> DescriptorPlan {
+        let (units, is_refund) = match hits {
+            Hits::Take(units) => (units, false),
+            Hits::Peek => (0, false),
+            Hits::Refund(units) => (units, true),
+        };
+        let Amount::Limited(counted) = &rule.amount else {
+            return DescriptorPlan::Unlimited(rule);
+        };
+        if is_refund && counted.capacity() == 0 {
+            return DescriptorPlan::NoRule;
+        }
+        let is_same = |other: &CounterRequest| {
+            other.counter == counter
+                && other.is_refund == is_refund
+                && other.suffix() == counted.suffix
+        };
+        let index = self.counters.iter().position(is_same).unwrap_or_else(|| {
+            let rule = Arc::clone(&rule);
+            self.counters.push(CounterRequest { counter, rule, units: 0, is_refund });
+            self.counters.len() - 1
+        });
+        let request = &mut self.counters[index];
+        request.units = request.units.saturating_add(units);
+        // If a request brings two limits for one counter, the smaller one applies.
+        if counted.capacity() < request.capacity() {
+            request.rule = Arc::clone(&rule);
+        }
+        DescriptorPlan::Counter(index, DescriptorShare { units, cumulative: request.units })
+    }
+
+    /// Asks the store in one call, and in another if units are given back.
+    pub(crate) async fn ask(
+        &self,
+        limiter: &Limiter,
+    ) -> Result<Vec<Option<CounterAnswer>>, EnvoyError> {
+        let spaces: Vec<Space<'_>> =
+            self.counters.iter().map(|counter| Space::new(PREFIX, counter.suffix())).collect();
+        let mut answers = vec![None; self.counters.len()];
+        for is_refund in [false, true] {
+            let indexes =
+                (0..self.counters.len()).filter(|i| self.counters[*i].is_refund == is_refund);
+            let indexes: Vec<usize> = indexes.collect();
+            if indexes.is_empty() {
+                continue;
+            }
+            let checks =
+                indexes.iter().map(|i| self.counters[*i].check(&spaces[*i], self.settings));
+            let batch = Batch::new(checks.collect::<Option<Vec<_>>>().unwrap_or_default())?;
+            let verb = if is_refund { Verb::Refund } else { self.verb() };
+            let outcomes = match limiter.each(verb, &batch).await {
+                // A failed refund denies nothing.
+                Err(_) if is_refund => continue,
+                outcomes => outcomes?,
+            };
+            self.record(verb, &indexes, &outcomes, &mut answers);
+        }
+        self.use_up(limiter, &spaces, &mut answers).await;
+        Ok(answers)
+    }
+
+    fn record(
+        &self,
+        verb: Verb,
+        indexes: &[usize],
+        outcomes: &[Outcome],
+        answers: &mut [Option<CounterAnswer>],
+    ) {
+        let stakes = indexes.iter().map(|index| self.counters[*index].stake(self.settings));
+        let all_have_room =
+            stakes.clone().zip(outcomes).all(|(stake, outcome)| !stake.binds() || outcome.allowed);
+        for ((index, stake), outcome) in indexes.iter().zip(stakes).zip(outcomes) {
+            let taken = verb == Verb::Acquire && stake.takes(outcome.allowed, all_have_room);
+            answers[*index] = Some(self.counters[*index].answer(*outcome, taken));
+        }
+    }
+
+    /// Takes the units that are left where more were asked for: a charge after the fact has
+    /// happened, and the next peek must see it. Only a charge that does not fit costs this second
+    /// call; it is retried if other requests take units from the counter in between.
+    async fn use_up(
+        &self,
+        limiter: &Limiter,
+        spaces: &[Space<'_>],
+        answers: &mut [Option<CounterAnswer>],
+    ) {
+        const MAX_ATTEMPTS: usize = 4;
+        let left = |index: usize| {
+            let answer = answers[index].as_ref()?;
+            let uses_up = self.counters[index].uses_up(answer, self.settings);
+            uses_up.then_some((index, answer.before))
+        };
+        let mut left: Vec<(usize, u64)> = (0..self.counters.len()).filter_map(left).collect();
+        for _ in 0..MAX_ATTEMPTS {
+            let checks = left.iter().filter_map(|(index, units)| {
+                self.counters[*index].charge(&spaces[*index], *units, self.settings)
+            });
+            let Ok(batch) = Batch::new(checks.collect::<Vec<_>>()) else {
+                return;
+            };
+            // The request is denied whether or not this succeeds.
+            let Ok(charges) = limiter.each(Verb::Acquire, &batch).await else {
+                return;
+            };
+            let mut retries = Vec::new();
+            for ((index, _), charged) in left.into_iter().zip(charges) {
+                if let Some(answer) = &mut answers[index] {
+                    answer.outcome.remaining = charged.remaining;
+                    answer.taken = charged.allowed;
+                }
+                if !charged.allowed && charged.degraded.is_none() && charged.remaining > 0 {
+                    retries.push((index, charged.remaining));
+                }
+            }
+            left = retries;
+        }
+    }
+
+    /// Peeks if the request is denied whatever the store answers, and takes nothing then.
+    fn verb(&self) -> Verb {
+        let is_hopeless = self
+            .counters
+            .iter()
+            .any(|counter| counter.exceeds_capacity() && counter.is_enforced(self.settings));
+        if is_hopeless && self.settings.denied_consumes == DeniedConsumes::None {
+            Verb::Peek
+        } else {
+            Verb::Acquire
+        }
+    }
+
+    /// Returns the verdict that the answers amount to.
+    pub(crate) fn verdict(self, answers: &[Option<CounterAnswer>]) -> EnvoyVerdict {
+        let Self { descriptors, counters, settings } = self;
+        let status = |planned| match planned {
+            DescriptorPlan::NoRule => DescriptorStatus::unlimited(0),
+            DescriptorPlan::Unlimited(rule) => DescriptorStatus {
+                rule: Some(rule),
+                ..DescriptorStatus::unlimited(u32::MAX.into())
+            },
+            DescriptorPlan::Counter(i, share) => counters[i].status(share, answers[i].as_ref()),
+        };
+        let statuses: Vec<DescriptorStatus> = descriptors.into_iter().map(status).collect();
+        EnvoyVerdict { over_limit: is_over_limit(&statuses, settings.quota_mode), statuses }
+    }
+}
+
+/// Any limit alone denies a request; limits in quota mode only if all of them do.
+fn is_over_limit(statuses: &[DescriptorStatus], all_in_quota_mode: bool) -> bool {
+    let denies = |it: &&DescriptorStatus| {
+        it.over_limit && !it.rule.as_ref().is_some_and(|rule| rule.shadow_mode)
+    };
+    let is_quota = |it: &&DescriptorStatus| match &it.rule {
+        Some(rule) => (rule.quota_mode || all_in_quota_mode) && rule.rate().is_some(),
+        None => all_in_quota_mode,
+    };
+    let mut quotas = statuses.iter().filter(is_quota).peekable();
+    statuses.iter().filter(|it| !is_quota(it)).any(|it| denies(&it))
+        || (quotas.peek().is_some() && quotas.all(|it| denies(&it)))
+}
+
+/// Drops the rules that another matched rule replaces; unlimited ones stay.
+fn drop_replaced(matched: &mut [Option<MatchedRule>]) {
+    let all = matched.iter().flatten();
+    let replaced: HashSet<String> = all.flat_map(|it| it.rule.replaces.iter().cloned()).collect();
+    let is_replaced =
+        |it: &MatchedRule| replaced.contains(&it.rule.name) && it.rule.rate().is_some();
+    for slot in matched {
+        if slot.as_ref().is_some_and(is_replaced) {
+            *slot = None;
+        }
+    }
+}
+
+/// A request that cannot be answered.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvoyError {
+    /// The management server has not sent a configuration yet.
+    #[error(
+        "no rate limit configuration yet: see envoy in /readyz, and check envoy.xds.url and \
+         envoy.xds.node_id"
+    )]
+    NoConfiguration,
+    /// The checks do not make a batch.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+use std::{sync::OnceLock, time::Duration};
+
+use headgate::{Algorithm, FailMode, Limit, LimitError, Outcome};
+use headgate_config::{Bounded, Problem};
+use headgate_resilience::FailModeName;
+
+use crate::{
+    Metadata, Unit,
+    file::{DescriptorEntry, RateLimitEntry},
+    metrics::RuleCounters,
+};
+
+/// The limit of the descriptors that match one entry of a domain.
+#[derive(Debug)]
+pub struct DescriptorRule {
+    pub(crate) amount: Amount,
+    pub(crate) name: String,
+    /// Names of the rules that do not apply to a request that this one matches.
+    pub(crate) replaces: Vec<String>,
+    /// Admits every request and only counts denials.
+    pub(crate) shadow_mode: bool,
+    /// Denies a request only together with all other rules in quota mode.
+    pub(crate) quota_mode: bool,
+    pub(crate) fail_mode: Option<FailMode>,
+    pub(crate) metadata: Option<Metadata>,
+    pub(crate) label: String,
+    pub(crate) metric_detail: MetricDetail,
+    /// Its counters in the metrics, looked up once.
+    pub(crate) counters: OnceLock<RuleCounters>,
+}
+
+/// How much a rule admits.
+#[derive(Debug)]
+pub(crate) enum Amount {
+    Unlimited,
+    Limited(CountedRate),
+}
+
+/// A rate, and how it is counted.
+#[derive(Debug)]
+pub(crate) struct CountedRate {
+    pub(crate) rate: Rate,
+    /// A rate of 0 uses a counter of 1, which records the first denied request in the window.
+    pub(crate) limit: Limit,
+    /// End of its counters' keys: another algorithm or window has counters of its own.
+    pub(crate) suffix: String,
+}
+
+/// A number of requests per window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Requests per window.
+    pub requests: u32,
+    /// Unit of the window.
+    pub unit: Unit,
+    /// Length of the window, in units.
+    pub multiplier: u32,
+}
+
+/// Which values of requests become part of a rule's label in metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MetricDetail {
+    None,
+    /// Values of the entries that ask for it (`value_to_metric`).
+    Marked,
+    /// Values of all entries (`detailed_metric`).
+    All,
+}
+
+// === impl DescriptorRule ===
+
+impl DescriptorRule {
+    /// Returns the rule of `entry`, or `None` if it has no limit. Keys of problems are relative to
+    /// the entry.
+    pub(crate) fn new(
+        entry: &DescriptorEntry,
+        label: String,
+        metric_detail: MetricDetail,
+        shadow_mode: bool,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Self> {
+        let limit = entry.rate_limit.as_ref()?;
+        let replaces = replaced(limit, problems);
+        let amount = Amount::new(limit).map_err(|problem| problems.push(problem)).ok()?;
+        Some(Self {
+            amount,
+            name: limit.name.clone(),
+            replaces,
+            shadow_mode: shadow_mode || entry.shadow_mode,
+            quota_mode: entry.quota_mode,
+            fail_mode: limit.fail_mode.map(FailModeName::get),
+            metadata: entry.metadata.clone().filter(|metadata| !metadata.is_empty()),
+            label,
+            metric_detail,
+            counters: OnceLock::new(),
+        })
+    }
+
+    /// Returns the rule of a rate that a request brings along; `None` if the rate is invalid.
+    pub(crate) fn from_override(rate: Rate) -> Option<Self> {
+        Some(Self {
+            amount: Amount::of(rate, Algorithm::FixedWindow, None).ok()?,
+            name: String::new(),
+            replaces: Vec::new(),
+            shadow_mode: false,
+            quota_mode: false,
+            fail_mode: None,
+            metadata: None,
+            label: "override".to_owned(),
+            metric_detail: MetricDetail::None,
+            counters: OnceLock::new(),
+        })
+    }
+
+    /// The rate; `None` if unlimited.
+    pub const fn rate(&self) -> Option<Rate> {
+        match &self.amount {
+            Amount::Unlimited => None,
+            Amount::Limited(counted) => Some(counted.rate),
+        }
+    }
+
+    /// The name of the limit in the file, or an empty string.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The label in metrics: keys, and the values that are in the file, such as `service.user_trial`.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// What Envoy is sent while the limit has room.
+    pub const fn metadata(&self) -> Option<&Metadata> {
+        self.metadata.as_ref()
+    }
+}
+
+fn replaced(limit: &RateLimitEntry, problems: &mut Vec<Problem>) -> Vec<String> {
+    for (index, replaced) in limit.replaces.iter().enumerate() {
+        let message = match replaced.name.as_str() {
+            "" => "expected the name of another rate limit",
+            name if name == limit.name => "a rate limit cannot replace itself",
+            _ => continue,
+        };
+        problems.push(Problem::new(format!("rate_limit.replaces[{index}].name"), message));
+    }
+    limit.replaces.iter().map(|replaced| replaced.name.clone()).collect()
+}
+
+// === impl Rate ===
+
+impl Rate {
+    /// Length of a window.
+    pub fn window(&self) -> Duration {
+        self.unit.window(self.multiplier)
+    }
+}
+
+// === impl Amount ===
+
+impl Amount {
+    fn new(limit: &RateLimitEntry) -> Result<Self, Problem> {
+        let unit = match (limit.unlimited, limit.unit) {
+            // As in envoyproxy/ratelimit, a number beside it has no effect.
+            (true, None) => return Ok(Self::Unlimited),
+            (true, Some(_)) => {
+                let message = "an unlimited rate has no unit: remove one of the two";
+                return Err(Problem::new("rate_limit.unit", message));
+            }
+            (false, None) => {
+                let message = format!("missing; expected {}", Unit::EXPECTED);
+                return Err(Problem::new("rate_limit.unit", message));
+            }
+            (false, Some(unit)) => unit,
+        };
+        let requests = limit.requests_per_unit.map_or(0, |number| number.get() as u32);
+        let multiplier = limit.unit_multiplier.map_or(1, |number| number.get() as u32);
+        let algorithm = limit.algorithm.map_or(Algorithm::FixedWindow, |name| name.0);
+        let burst = limit.burst.map(Bounded::get);
+        Self::of(Rate { requests, unit, multiplier }, algorithm, burst)
+            .map_err(|error| Problem::new("rate_limit", error.to_string()))
+    }
+
+    fn of(rate: Rate, algorithm: Algorithm, burst: Option<u64>) -> Result<Self, LimitError> {
+        let algorithm = if rate.requests == 0 { Algorithm::FixedWindow } else { algorithm };
+        let window = rate.window();
+        let mut limit = Limit::new(algorithm, rate.requests.max(1).into(), window)?;
+        if let Some(burst) = burst.filter(|_| rate.requests > 0) {
+            limit = limit.with_burst(burst)?;
+        }
+        let suffix = format!(":{algorithm}:{}", window.as_secs());
+        Ok(Self::Limited(CountedRate { rate, limit, suffix }))
+    }
+}
+
+// === impl CountedRate ===
+
+impl CountedRate {
+    /// The most units that are ever available.
+    pub(crate) const fn capacity(&self) -> u64 {
+        if self.rate.requests == 0 { 0 } else { self.limit.capacity() }
+    }
+
+    /// Time until all units are back.
+    pub(crate) fn reset_after(&self, outcome: &Outcome) -> Duration {
+        // A fixed window ends whether or not anything was taken from it.
+        match (self.limit.algorithm(), self.limit.window()) {
+            (Algorithm::FixedWindow, Some(window)) => {
+                let window = window.as_micros() as u64;
+                Duration::from_micros(window - outcome.at.as_micros() % window)
+            }
+            _ => outcome.reset_after,
+        }
+    }
+}

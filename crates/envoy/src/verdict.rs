@@ -1,0 +1,70 @@
+use std::{sync::Arc, time::Duration};
+
+use crate::DescriptorRule;
+
+/// The answer to a request.
+#[derive(Debug)]
+pub struct EnvoyVerdict {
+    /// Whether the request is denied.
+    pub over_limit: bool,
+    /// One status per descriptor, in the order of the request.
+    pub statuses: Vec<DescriptorStatus>,
+}
+
+/// The answer for one descriptor.
+#[derive(Debug)]
+pub struct DescriptorStatus {
+    /// The rule that it matched, if any.
+    pub rule: Option<Arc<DescriptorRule>>,
+    /// Whether its limit denies it.
+    pub over_limit: bool,
+    /// Units left.
+    pub remaining: u64,
+    /// Time until all units are back.
+    pub reset_after: Duration,
+    /// Time until the same request is admitted; `None` if it never is.
+    pub retry_after: Option<Duration>,
+}
+
+// === impl EnvoyVerdict ===
+
+impl EnvoyVerdict {
+    /// Seconds until the same request is admitted, rounded up, at least 1; `None` if it never is, or
+    /// if it is not denied.
+    pub fn retry_after_secs(&self) -> Option<u64> {
+        if !self.over_limit {
+            return None;
+        }
+        let denied = self.statuses.iter().filter(|status| status.over_limit);
+        let waits = denied.map(|status| status.retry_after).collect::<Option<Vec<_>>>()?;
+        Some(ceil_secs(waits.into_iter().max()?).max(1))
+    }
+
+    /// The limited descriptor with the least left, for headers that have room for one.
+    pub fn tightest(&self) -> Option<&DescriptorStatus> {
+        let is_limited = |status: &&DescriptorStatus| {
+            status.rule.as_ref().is_some_and(|rule| rule.rate().is_some())
+        };
+        let limited = self.statuses.iter().filter(is_limited);
+        limited.min_by_key(|status| (!status.over_limit, status.remaining))
+    }
+}
+
+// === impl DescriptorStatus ===
+
+impl DescriptorStatus {
+    /// Status of a descriptor without a limit.
+    pub(crate) const fn unlimited(remaining: u64) -> Self {
+        let reset_after = Duration::ZERO;
+        Self { rule: None, over_limit: false, remaining, reset_after, retry_after: None }
+    }
+
+    /// Seconds until all units are back, rounded up.
+    pub const fn reset_after_secs(&self) -> u64 {
+        ceil_secs(self.reset_after)
+    }
+}
+
+const fn ceil_secs(duration: Duration) -> u64 {
+    duration.as_secs() + (duration.subsec_nanos() > 0) as u64
+}

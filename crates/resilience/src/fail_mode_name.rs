@@ -1,0 +1,36 @@
+use headgate::FailMode;
+use headgate_config::{Print, Printed};
+use serde::Deserialize;
+
+/// The name of a failure mode in a configuration: what decides while the store cannot.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum FailModeName {
+    /// This process alone, with the whole limit.
+    #[default]
+    Capped,
+    /// Nothing: everything is admitted.
+    Open,
+    /// Nothing: everything is denied.
+    Closed,
+    /// This process alone, with its share of the limit.
+    Local,
+}
+
+impl FailModeName {
+    /// Returns the failure mode.
+    pub const fn get(self) -> FailMode {
+        match self {
+            Self::Capped => FailMode::Capped,
+            Self::Open => FailMode::Open,
+            Self::Closed => FailMode::Closed,
+            Self::Local => FailMode::Local,
+        }
+    }
+}
+
+impl Print for FailModeName {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.get().name())
+    }
+}
