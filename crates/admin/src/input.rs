@@ -1,46 +1,46 @@
-//! Fields before anybody knows whether they fit, and everything that does not.
+//! Validation of fields.
 
-/// What was sent for one field.
+/// The value of a field in a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Input<T> {
-    /// Nothing: where there is something already, what it says stays.
+    /// The field is missing: an update keeps the current value.
     #[default]
     Missing,
-    /// Expressly nothing: what is there says is taken back.
+    /// The field is null: an update removes the current value.
     Null,
     /// A value.
     Given(T),
-    /// A value of another kind; says which.
-    Wrong(&'static str),
+    /// A value of another type, which is named.
+    WrongType(&'static str),
 }
 
-/// A field that does not fit.
+/// An invalid field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    /// Which one.
+    /// Name of the field.
     pub field: &'static str,
-    /// Why, for programs.
+    /// Machine-readable reason.
     pub reason: &'static str,
-    /// Why, for people.
+    /// Human-readable message.
     pub message: String,
 }
 
-/// Collects what does not fit while fields are read.
+/// Reads fields and collects errors.
 #[derive(Debug, Default)]
-pub struct Reader(Vec<FieldError>);
+pub struct FieldReader(Vec<FieldError>);
 
-/// Why a value does not fit: for programs, and for people.
-pub type Refusal = (&'static str, String);
+/// Reason and message of an invalid value, as in [`FieldError`].
+pub type InvalidValue = (&'static str, String);
 
 // === impl Input ===
 
 impl<T> Input<T> {
-    /// The value, or what is `kept` where nothing was sent.
+    /// Returns the value, or `kept` if the field is missing.
     pub fn or(self, kept: Option<T>) -> Option<T> {
         match self {
             Self::Missing => kept,
             Self::Given(value) => Some(value),
-            Self::Null | Self::Wrong(_) => None,
+            Self::Null | Self::WrongType(_) => None,
         }
     }
 }
@@ -51,61 +51,61 @@ impl<T> From<T> for Input<T> {
     }
 }
 
-// === impl Reader ===
+// === impl FieldReader ===
 
-impl Reader {
-    /// `value`, unless something did not fit.
+impl FieldReader {
+    /// Returns `value` if there were no errors.
     pub fn finish<T>(self, value: T) -> Result<T, Vec<FieldError>> {
         if self.0.is_empty() { Ok(value) } else { Err(self.0) }
     }
 
-    /// Everything that did not fit.
+    /// Returns all errors.
     pub fn errors(self) -> Vec<FieldError> {
         self.0
     }
 
-    /// Notes what does not fit although each field does.
+    /// Adds an error that concerns several fields.
     pub fn add(&mut self, error: FieldError) {
         self.0.push(error);
     }
 
-    /// The value of a field that must be there.
+    /// Returns the value of a required field.
     pub fn required<T, U>(
         &mut self,
         field: &'static str,
         input: Input<T>,
         kind: &str,
-        parse: impl FnOnce(T) -> Result<U, Refusal>,
+        parse: impl FnOnce(T) -> Result<U, InvalidValue>,
     ) -> Option<U> {
         if matches!(input, Input::Missing | Input::Null) {
-            self.refuse(field, ("required", format!("{field} is required")));
+            self.reject(field, ("required", format!("{field} is required")));
             return None;
         }
         self.read(field, input, kind, parse).or(None)
     }
 
-    /// What a field says. One that does not fit says nothing more: it was refused.
+    /// Returns the value of an optional field; [`Input::Null`] if it is invalid.
     pub fn read<T, U>(
         &mut self,
         field: &'static str,
         input: Input<T>,
         kind: &str,
-        parse: impl FnOnce(T) -> Result<U, Refusal>,
+        parse: impl FnOnce(T) -> Result<U, InvalidValue>,
     ) -> Input<U> {
-        let refusal = match input {
+        let invalid = match input {
             Input::Missing => return Input::Missing,
             Input::Null => return Input::Null,
-            Input::Wrong(got) => ("wrong_type", format!("{field} must be {kind}, got {got}")),
+            Input::WrongType(got) => ("wrong_type", format!("{field} must be {kind}, got {got}")),
             Input::Given(value) => match parse(value) {
                 Ok(value) => return Input::Given(value),
-                Err(refusal) => refusal,
+                Err(invalid) => invalid,
             },
         };
-        self.refuse(field, refusal);
+        self.reject(field, invalid);
         Input::Null
     }
 
-    fn refuse(&mut self, field: &'static str, (reason, message): Refusal) {
+    fn reject(&mut self, field: &'static str, (reason, message): InvalidValue) {
         self.0.push(FieldError { field, reason, message });
     }
 }

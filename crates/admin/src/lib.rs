@@ -1,18 +1,15 @@
-//! What managing rules and managing quotas share: who does it, what was typed, which page is shown.
+//! Vocabulary that the administration of rules, quotas and documents shares.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | [`author`] | who changes something, and when |
-//! | [`input`] | fields before anybody knows whether they fit, and everything that does not |
-//! | [`page`] | one part of a list |
-//! | [`revision`] | names a set of things that others hold a copy of |
+//! | [`change`] | [`Author`] and [`Revision`] of changes |
+//! | [`input`] | validation of fields that reports all errors at once |
+//! | [`page`] | pagination |
 
-pub mod author;
+pub mod change;
 pub mod input;
 pub mod page;
-pub mod revision;
 
-pub use author::Author;
-pub use input::{FieldError, Input, Reader, Refusal};
+pub use change::{Author, Revision};
+pub use input::{FieldError, FieldReader, Input, InvalidValue};
 pub use page::{Listed, Page, PageError};
-pub use revision::Revision;

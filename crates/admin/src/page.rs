@@ -1,46 +1,46 @@
-//! One part of a list.
+//! Pagination.
 
 use thiserror::Error;
 
-/// Which part of a list is wanted.
+/// Number and size of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     number: u32,
     size: u32,
 }
 
-/// Why numbers are no page.
+/// Invalid page.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum PageError {
-    /// Pages are counted from 1.
+    /// The number is 0.
     #[error("page must be at least 1")]
     Number,
-    /// An empty page says nothing, a large one takes too long.
+    /// The size is 0 or too large.
     #[error("page_size must be between 1 and {max}", max = Page::MAX_SIZE)]
     Size,
 }
 
-/// One page of a list.
+/// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed<T> {
-    /// What is on the page.
+    /// Items of the page.
     pub items: Vec<T>,
-    /// How many there are on all pages.
+    /// Number of items on all pages.
     pub total: u64,
-    /// Which page it is.
+    /// Number and size of the page.
     pub page: Page,
 }
 
 // === impl Page ===
 
 impl Page {
-    /// The most items on a page.
+    /// Maximum number of items per page.
     pub const MAX_SIZE: u32 = 100;
 
-    /// What is shown unless said otherwise.
+    /// The first page of 20 items.
     pub const DEFAULT: Self = Self { number: 1, size: 20 };
 
-    /// Page `number`, counted from 1, of pages with `size` items.
+    /// Creates page `number`, from 1, with `size` items.
     pub const fn new(number: u32, size: u32) -> Result<Self, PageError> {
         if number == 0 {
             return Err(PageError::Number);
@@ -51,17 +51,17 @@ impl Page {
         Ok(Self { number, size })
     }
 
-    /// Which page, from 1.
+    /// Returns the number, from 1.
     pub const fn number(self) -> u32 {
         self.number
     }
 
-    /// How many items a page has.
+    /// Returns the number of items per page.
     pub const fn size(self) -> u32 {
         self.size
     }
 
-    /// How many items stand on the pages before.
+    /// Returns the number of items on the pages before.
     pub fn offset(self) -> u64 {
         u64::from(self.number - 1) * u64::from(self.size)
     }
@@ -70,7 +70,7 @@ impl Page {
 // === impl Listed ===
 
 impl<T> Listed<T> {
-    /// Whether there is a page after this one.
+    /// Whether another page follows.
     pub fn has_next(&self) -> bool {
         self.page.offset() + u64::from(self.page.size) < self.total
     }

@@ -10,7 +10,11 @@ use clap::{Args, Subcommand};
 use headgate_config::ConfigError;
 use serde_json::json;
 
-use crate::{environment::variables, failure::Failure, output::Output};
+use crate::{
+    environment::{IgnoredVariable, ignored_variables, variables},
+    failure::Failure,
+    output::Output,
+};
 
 /// Validate and print configurations.
 #[derive(Debug, Args)]
@@ -47,7 +51,7 @@ impl Config {
 }
 
 fn check(file: &Path, output: Output) -> Result<ExitCode, Failure> {
-    let checked = headgate_server::Config::load(Some(file), variables());
+    let checked = load(Some(file));
     // Envoy files are checked only if present: this may not be the machine that serves.
     let error = checked.and_then(|config| config.envoy.check_files()).err();
     match (output, error) {
@@ -65,6 +69,17 @@ fn check(file: &Path, output: Output) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Loads a configuration and warns about variables that it ignores.
+fn load(file: Option<&Path>) -> Result<headgate_server::Config, ConfigError> {
+    let config = headgate_server::Config::load(file, variables())?;
+    for IgnoredVariable { name, suggestion } in ignored_variables(&config) {
+        let hint = suggestion.map_or_else(String::new, |other| format!("; did you mean {other}?"));
+        // A warning is lost if standard error is gone.
+        let _ = writeln!(io::stderr(), "headgate: warning: unknown variable {name}{hint}");
+    }
+    Ok(config)
+}
+
 fn problems(error: &ConfigError) -> Vec<String> {
     match error {
         ConfigError::Problems(problems) => problems.iter().map(ToString::to_string).collect(),
@@ -73,7 +88,7 @@ fn problems(error: &ConfigError) -> Vec<String> {
 }
 
 fn print(file: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
-    let config = headgate_server::Config::load(file, variables())?;
+    let config = load(file)?;
     let printed = config.printed();
     let mut out = io::stdout().lock();
     match output {

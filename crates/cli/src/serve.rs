@@ -20,7 +20,7 @@ use thiserror::Error;
 use tokio::{net::TcpListener, runtime::Runtime};
 use tracing::{info, warn};
 
-use crate::environment::variables;
+use crate::environment::{IgnoredVariable, ignored_variables, variables};
 
 /// Run the server: REST and gRPC.
 #[derive(Debug, Args)]
@@ -52,6 +52,10 @@ impl Serve {
     pub(crate) fn run(self) -> Result<ExitCode, ServeError> {
         let config = Config::load(self.config.as_deref(), variables())?;
         telemetry::start(&config.observability.log, env::var("RUST_LOG").ok().as_deref())?;
+        for IgnoredVariable { name, suggestion } in ignored_variables(&config) {
+            let suggestion = suggestion.as_deref();
+            warn!(variable = name, suggestion, "ignoring unknown variable {name}");
+        }
         match Runtime::new()?.block_on(serve(&config))? {
             Drain::Complete => Ok(ExitCode::SUCCESS),
             Drain::CutOff(_) => Ok(ExitCode::FAILURE),

@@ -13,7 +13,7 @@ use headgate_ratelimit::{
     Author, Catalog, Defaults, Draft, RateLimitRuleRepository, RuleChange, RuleDelta, Scope,
     usecase::{
         CheckRateLimit, ManageRules,
-        check::{Asked, Question},
+        check::{Question, RuleSelection},
     },
 };
 use headgate_store_memory::MemoryStore;
@@ -134,9 +134,9 @@ async fn checks(catalog: Arc<Catalog>, count: usize) -> u128 {
         // A step that has no divisor in common with the number of rules comes to all of them.
         let name = &names[i * 7_919 % count];
         let subject = Key::new(name).unwrap();
-        let asked = Asked::Matching;
+        let selection = RuleSelection::Matching;
         check
-            .check(&Question { scope: Scope::User, subject, asked, cost: Cost::ONE })
+            .check(&Question { scope: Scope::User, subject, selection, cost: Cost::ONE })
             .await
             .unwrap();
     }

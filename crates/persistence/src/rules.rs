@@ -148,7 +148,7 @@ impl RateLimitRuleRepository for Database {
         writer.write(changes).await
     }
 
-    async fn write_seen(
+    async fn write_if_unchanged(
         &self,
         changes: &[RuleChange],
         seen: Revision,

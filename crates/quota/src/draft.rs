@@ -1,7 +1,7 @@
 //! A policy before anybody knows whether it is one.
 
 use headgate::Cost;
-use headgate_admin::{FieldError, Input, Reader, Refusal};
+use headgate_admin::{FieldError, FieldReader, Input, InvalidValue};
 
 use crate::{QuotaPeriod, QuotaSpec, Spans, Subject, SubjectType};
 
@@ -35,7 +35,7 @@ impl Draft {
     /// What a new policy says, or everything that is wrong with it. With a `present` policy,
     /// optional fields that were left out stay as they are there.
     pub fn validate(self, present: Option<&QuotaSpec>) -> Result<QuotaSpec, Vec<FieldError>> {
-        let mut reader = Reader::default();
+        let mut reader = FieldReader::default();
         let name = reader.required("name", self.name, "a string", text("name"));
         let kind = reader.required("subject_type", self.subject_type, "a string", |name| {
             name.parse::<SubjectType>().map_err(unknown)
@@ -106,7 +106,7 @@ impl From<&QuotaSpec> for Draft {
     }
 }
 
-fn text(field: &'static str) -> impl Fn(String) -> Result<String, Refusal> {
+fn text(field: &'static str) -> impl Fn(String) -> Result<String, InvalidValue> {
     move |text| {
         if text.chars().any(char::is_control) {
             return Err(("invalid", format!("{field} must not contain control characters")));
@@ -119,11 +119,11 @@ fn text(field: &'static str) -> impl Fn(String) -> Result<String, Refusal> {
     }
 }
 
-fn unknown(error: impl std::fmt::Display) -> Refusal {
+fn unknown(error: impl std::fmt::Display) -> InvalidValue {
     ("unknown", error.to_string())
 }
 
-fn parse_limit(number: i64) -> Result<u64, Refusal> {
+fn parse_limit(number: i64) -> Result<u64, InvalidValue> {
     match u64::try_from(number) {
         Ok(0) | Err(_) => Err(("must_be_positive", "limit must be greater than 0".to_owned())),
         Ok(number) if number > Cost::MAX => {
@@ -133,7 +133,7 @@ fn parse_limit(number: i64) -> Result<u64, Refusal> {
     }
 }
 
-fn parse_zone(name: String) -> Result<String, Refusal> {
+fn parse_zone(name: String) -> Result<String, InvalidValue> {
     match Spans::new(QuotaPeriod::Daily, Some(&name)) {
         Ok(_) if name.len() <= 64 => Ok(name),
         Ok(_) => Err(("length", "time_zone must have at most 64 characters".to_owned())),
@@ -141,7 +141,7 @@ fn parse_zone(name: String) -> Result<String, Refusal> {
     }
 }
 
-fn parse_threshold(percent: i64) -> Result<u8, Refusal> {
+fn parse_threshold(percent: i64) -> Result<u8, InvalidValue> {
     let message = "alert_threshold_percent must be between 0 and 100";
     let percent = u8::try_from(percent).ok().filter(|percent| *percent <= 100);
     percent.ok_or_else(|| ("out_of_range", message.to_owned()))

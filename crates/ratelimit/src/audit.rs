@@ -1,60 +1,60 @@
-//! The record of who changed what.
+//! The audit log.
 
 use async_trait::async_trait;
 use headgate::Timestamp;
 
 use crate::{Author, Listed, Page, RepositoryError};
 
-/// One change, as it was made.
+/// A recorded change.
 ///
-/// `before` and `after` are JSON objects: what the changed thing said before and says now.
+/// `before` and `after` are JSON objects: the changed resource before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// Its place in the record.
+    /// Its id, in the order of recording.
     pub id: i64,
-    /// Who made it, in which request, and when.
+    /// The caller, the request and the time.
     pub author: Author,
-    /// What was done: `rule.create`, `rule.update`, `rule.delete`, `counter.reset`.
+    /// `rule.create`, `rule.update`, `rule.delete` or `counter.reset`.
     pub action: String,
-    /// To what: a rule's id, `scope:identifier`, or `rate_limiter:algorithm:key`.
+    /// A rule's id, `scope:identifier`, or `rate_limiter:algorithm:key`.
     pub target: String,
-    /// What it said before.
+    /// The resource before the change.
     pub before: Option<String>,
-    /// What it says now. Of a reset that was not done, `{"outcome":"not_done"}`; of one that was begun
-    /// and of which nobody knows whether it was done, `{"outcome":"unknown"}`.
+    /// The resource after the change. For a reset that was not done, `{"outcome":"not_done"}`; for a
+    /// reset that was started and whose outcome is unknown, `{"outcome":"unknown"}`.
     pub after: Option<String>,
-    /// Why, in the words of whoever did it.
+    /// The reason that the caller gave.
     pub reason: Option<String>,
 }
 
-/// Which entries are listed.
+/// Selects entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// Only those of this actor.
+    /// Only entries by this actor.
     pub actor: Option<String>,
-    /// Only those that did this.
+    /// Only entries with this action.
     pub action: Option<String>,
-    /// Only those about this.
+    /// Only entries about this target.
     pub target: Option<String>,
-    /// Only those not before this time.
+    /// Only entries at or after this time.
     pub since: Option<Timestamp>,
-    /// Only those before this time.
+    /// Only entries before this time.
     pub until: Option<Timestamp>,
 }
 
-/// Keeps the record of what is not written through a repository, and shows all of it.
+/// Lists all entries, and records changes that no repository writes.
 #[async_trait]
 pub trait AuditLog: Send + Sync {
-    /// Adds an entry, and returns the id that the record gives it.
+    /// Adds an entry and returns its id.
     async fn record(&self, entry: &AuditEntry) -> Result<i64, RepositoryError>;
 
-    /// Replaces what the entry `id` says of the time after the change, once that is known.
+    /// Replaces `after` of the entry `id` once the outcome is known.
     async fn settle(&self, id: i64, after: Option<&str>) -> Result<(), RepositoryError>;
 
-    /// Deletes the entries of changes before this time, some at a time; returns how many.
+    /// Deletes entries older than this in batches; returns how many.
     async fn prune(&self, before: Timestamp) -> Result<u64, RepositoryError>;
 
-    /// One page of the entries that pass `filter`, the newest first.
+    /// Returns a page of the entries that match `filter`, newest first.
     async fn entries(
         &self,
         filter: &AuditFilter,

@@ -1,4 +1,4 @@
-//! The snapshot in force.
+//! The current snapshot of the rules.
 
 use std::sync::{
     Arc, PoisonError, RwLock,
@@ -14,53 +14,53 @@ use crate::{
     Snapshot,
 };
 
-/// Holds the rules in force. Reading them takes no lock; a change replaces the snapshot, which
-/// shares with the next one what does not change.
+/// Holds the current snapshot of the rules. Reading takes no lock; a change replaces the snapshot,
+/// and the next one shares what did not change.
 pub struct Catalog {
     current: ArcSwap<Snapshot>,
     defaults: Defaults,
     clock: Arc<dyn Clock>,
     freshness: RwLock<Freshness>,
-    /// Whoever loads later installs later: refreshes take turns.
+    /// Serializes refreshes, so that an older load never replaces a newer one.
     refreshing: Mutex<()>,
     read: Reads,
 }
 
-/// How many rules were read so far, to keep those in force current.
+/// Number of rules read from the repository so far.
 #[derive(Debug, Default)]
 pub struct Reads {
-    /// Rules that had changed.
+    /// Rules read as changes.
     pub changed: AtomicU64,
-    /// Rules that were read because all were.
+    /// Rules read by full loads.
     pub all: AtomicU64,
 }
 
-/// How well the catalog knows what the repository holds.
+/// How recently the catalog was in sync with the repository.
 #[derive(Clone, Debug)]
 pub struct Freshness {
-    /// When it last knew that nothing had changed; `None` until it has read the rules once.
+    /// Time of the last successful refresh; `None` before the first.
     pub confirmed_at: Option<Timestamp>,
-    /// Why it has not known since.
+    /// Error of the refreshes since then.
     pub error: Option<RepositoryError>,
 }
 
-/// What a refresh did.
+/// The result of a refresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refreshed {
     /// Nothing had changed.
     Unchanged,
-    /// So many rules that had changed, or were deleted, were read and put in force.
+    /// Number of changed or deleted rules that were applied.
     Changes(usize),
-    /// So many rules were read, which are all: the changes were not known.
+    /// Number of rules of a full load: the changes were not available.
     All(usize),
 }
 
-/// How many rules are put in force on the spot. More of them are made ready on a thread of their
-/// own, so that nothing else waits for that.
-const AT_ONCE: usize = 256;
+/// Maximum number of rules that are compiled in place. More are compiled on a blocking thread, so
+/// that they do not delay other tasks.
+const MAX_INLINE: usize = 256;
 
 impl Catalog {
-    /// A catalog in which only the default rule applies.
+    /// Creates a catalog with the default rule only.
     pub fn new(defaults: Defaults, clock: Arc<dyn Clock>) -> Result<Self, LimitError> {
         let empty = Snapshot::compile(Revision::default(), Vec::new(), &defaults, None)?;
         Ok(Self {
@@ -73,44 +73,44 @@ impl Catalog {
         })
     }
 
-    /// The rules in force.
+    /// Returns the current rules.
     pub fn load(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
 
-    /// What applies where no rule was written.
+    /// Returns the limit for subjects without a rule.
     pub const fn defaults(&self) -> &Defaults {
         &self.defaults
     }
 
-    /// The server's time.
+    /// Returns the server's time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// How well the rules in force are known to be those that are kept.
+    /// Returns how recently the rules were in sync with the repository.
     pub fn freshness(&self) -> Freshness {
         self.freshness.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many rules were read so far.
+    /// Returns how many rules were read so far.
     pub const fn reads(&self) -> &Reads {
         &self.read
     }
 
-    /// Microseconds since the rules were last known to be those that are kept.
+    /// Microseconds since the last successful refresh.
     pub fn age(&self) -> Option<u64> {
         Some(self.clock.now().since(self.freshness().confirmed_at?))
     }
 
-    /// Puts the rules that `repository` keeps in force, if they have changed; on failure those
-    /// in force stay. What changed is read, and not the rest, where the repository knows it.
+    /// Loads the rules from `repository` if they have changed; keeps the current ones on failure.
+    /// Loads only the changes if the repository can list them.
     pub async fn refresh(
         &self,
         repository: &dyn RateLimitRuleRepository,
     ) -> Result<Refreshed, RepositoryError> {
         let _turn = self.refreshing.lock().await;
-        let asked_at = self.clock.now();
+        let started_at = self.clock.now();
         let outcome = self.load_from(repository).await;
         let mut freshness = self.freshness.write().unwrap_or_else(PoisonError::into_inner);
         match &outcome {
@@ -119,13 +119,13 @@ impl Catalog {
             Ok(Refreshed::Unchanged) | Err(_) => 0,
         };
         match &outcome {
-            Ok(_) => *freshness = Freshness { confirmed_at: Some(asked_at), error: None },
+            Ok(_) => *freshness = Freshness { confirmed_at: Some(started_at), error: None },
             Err(error) => freshness.error = Some(error.clone()),
         }
         outcome
     }
 
-    /// Notes that the repository could not even be asked.
+    /// Records a failure of the connection to the repository.
     pub fn lost(&self, error: &RepositoryError) {
         let mut freshness = self.freshness.write().unwrap_or_else(PoisonError::into_inner);
         freshness.error = Some(error.clone());
@@ -152,14 +152,14 @@ impl Catalog {
         Ok(Refreshed::All(read))
     }
 
-    /// Puts what was read in force, if every rule of it makes sense.
+    /// Replaces the snapshot, if all loaded rules are valid.
     async fn install(
         &self,
         current: Arc<Snapshot>,
         loaded: Loaded,
         read: usize,
     ) -> Result<(), RepositoryError> {
-        let next = if read <= AT_ONCE {
+        let next = if read <= MAX_INLINE {
             loaded.compile(&current, &self.defaults)?
         } else {
             let defaults = self.defaults.clone();
@@ -171,7 +171,7 @@ impl Catalog {
     }
 }
 
-/// What a repository gave.
+/// The result of reading the repository.
 enum Loaded {
     Delta(RuleDelta),
     All(Revision, Vec<RateLimitRule>),

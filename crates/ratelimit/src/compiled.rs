@@ -1,4 +1,4 @@
-//! A rule made ready to decide.
+//! Rules compiled for checks.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,25 +6,25 @@ use headgate::{Algorithm, FailMode, Limit, LimitError, Space};
 
 use crate::{Defaults, RateLimitRule, RuleId, Scope, tally::Tally};
 
-/// A rule with everything that a decision needs worked out in advance.
+/// A rule with everything that a check needs computed in advance.
 #[derive(Debug)]
 pub struct CompiledRule {
-    /// The rule as it was written; the default rule was not.
+    /// The stored rule; `None` for the default rule.
     rule: Option<RateLimitRule>,
     limit: Limit,
     window_seconds: u32,
     fail_mode: FailMode,
-    /// What a key ends in, so that naming a subject allocates nothing.
+    /// The suffix of keys, so that a check does not allocate one.
     key_suffix: String,
-    /// What [`label`](Self::label) was first told.
+    /// The result of the first call of [`label`](Self::label).
     label: OnceLock<Box<str>>,
     tally: Arc<Tally>,
-    /// Whether it counts for itself, or with others.
+    /// Whether the tally is its own rather than the shared one.
     counted: bool,
 }
 
 impl CompiledRule {
-    /// The rule in force, counted in `tally`.
+    /// Compiles a stored rule that counts in `tally`.
     pub(crate) fn new(
         rule: RateLimitRule,
         default_fail_mode: FailMode,
@@ -43,14 +43,14 @@ impl CompiledRule {
         })
     }
 
-    /// The rule, with a counter of its own or not.
+    /// Sets whether the tally is its own.
     pub(crate) const fn counted(mut self, counted: bool) -> Self {
         self.counted = counted;
         self
     }
 
-    /// The rule for those for whom none was written.
-    pub(crate) fn of_defaults(defaults: &Defaults, tally: Arc<Tally>) -> Self {
+    /// Compiles the default rule.
+    pub(crate) fn from_defaults(defaults: &Defaults, tally: Arc<Tally>) -> Self {
         Self {
             rule: None,
             limit: defaults.limit.clone(),
@@ -63,60 +63,60 @@ impl CompiledRule {
         }
     }
 
-    /// The rule as it was written; `None` for the default rule.
+    /// Returns the stored rule; `None` for the default rule.
     pub const fn rule(&self) -> Option<&RateLimitRule> {
         self.rule.as_ref()
     }
 
-    /// Its id; the default rule has none.
+    /// Returns its id; `None` for the default rule.
     pub fn id(&self) -> Option<RuleId> {
         self.rule.as_ref().map(|rule| rule.id)
     }
 
-    /// Whether it is applied.
+    /// Whether it is enabled.
     pub fn is_enabled(&self) -> bool {
         self.rule.as_ref().is_none_or(|rule| rule.spec.enabled)
     }
 
-    /// How much it allows.
+    /// Returns the limit.
     pub const fn limit(&self) -> &Limit {
         &self.limit
     }
 
-    /// In how many seconds.
+    /// Returns the window in seconds.
     pub const fn window_seconds(&self) -> u32 {
         self.window_seconds
     }
 
-    /// The text that a surface speaks of this rule by. It is made when it is first needed, and kept as long
-    /// as the rule is in force.
+    /// Returns a text that an API derives from this rule, such as a header item. `make` is called once;
+    /// the result is cached with the rule.
     pub fn label(&self, make: impl FnOnce(&Self) -> Box<str>) -> &str {
         self.label.get_or_init(|| make(self))
     }
 
-    /// Who decides while the store cannot.
+    /// Returns how checks are decided while the store is unavailable.
     pub const fn fail_mode(&self) -> FailMode {
         self.fail_mode
     }
 
-    /// Whether its counter is its own; otherwise rules without one share it.
+    /// Whether it has its own tally; the other rules share one.
     pub const fn is_counted(&self) -> bool {
         self.counted
     }
 
-    /// How often it admitted and denied.
+    /// Returns the counts of its decisions.
     pub const fn tally(&self) -> &Arc<Tally> {
         &self.tally
     }
 
-    /// Where the subjects of `scope` have their states under this rule.
+    /// Returns the key space of this rule for subjects of `scope`.
     pub(crate) fn space(&self, scope: Scope) -> Space<'_> {
         Space::new(scope.key_prefix(), &self.key_suffix)
     }
 }
 
-/// What the name of a state ends in. Algorithms keep states of different kinds: a rule whose
-/// algorithm changes must not find another's under its key.
+/// Returns the suffix of keys. It names the algorithm because states differ between algorithms: a
+/// rule whose algorithm changes must not read the old state.
 pub(crate) fn key_suffix(window_seconds: u32, algorithm: Algorithm) -> String {
     match algorithm {
         Algorithm::TokenBucket => format!(":{window_seconds}"),

@@ -1,11 +1,11 @@
-//! A rule before anybody knows whether it is one.
+//! Rules before validation.
 
 use headgate::{Algorithm, FailMode, LimitError};
-use headgate_admin::{FieldError, Input, Reader, Refusal};
+use headgate_admin::{FieldError, FieldReader, Input, InvalidValue};
 
 use crate::{Pattern, RuleSpec, Scope, UnknownScope};
 
-/// What somebody wants a rule to say.
+/// The fields of a rule before validation.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
     /// See [`RuleSpec::name`].
@@ -31,13 +31,13 @@ pub struct Draft {
 // === impl Draft ===
 
 impl Draft {
-    /// The longest name.
+    /// Maximum length of a name in characters.
     pub const MAX_NAME_CHARS: usize = 255;
 
-    /// What a new rule says, or everything that is wrong with it. With a `present` rule, optional
-    /// fields that were left out stay as they are there.
-    pub fn validate(self, present: Option<&RuleSpec>) -> Result<RuleSpec, Vec<FieldError>> {
-        let mut reader = Reader::default();
+    /// Validates the fields and reports all errors at once. Optional fields that are missing keep
+    /// their value in `current`, if given.
+    pub fn validate(self, current: Option<&RuleSpec>) -> Result<RuleSpec, Vec<FieldError>> {
+        let mut reader = FieldReader::default();
         let scope = reader.required("scope", self.scope, "a string", |name| parse_scope(&name));
         let pattern =
             reader.required("identifier_pattern", self.identifier_pattern, "a string", |text| {
@@ -52,20 +52,20 @@ impl Draft {
         );
         let name = reader
             .read("name", self.name, "a string", parse_name)
-            .or(present.and_then(|rule| rule.name.clone()));
+            .or(current.and_then(|rule| rule.name.clone()));
         let algorithm = reader
             .read("algorithm", self.algorithm, "a string", |name| parse_algorithm(&name))
-            .or(present.map(|rule| rule.algorithm))
+            .or(current.map(|rule| rule.algorithm))
             .unwrap_or(Algorithm::TokenBucket);
         let burst = reader
             .read("burst", self.burst, "a whole number", positive("burst"))
-            .or(present.and_then(|rule| rule.burst));
+            .or(current.and_then(|rule| rule.burst));
         let fail_mode = reader
             .read("fail_mode", self.fail_mode, "a string", |name| parse_fail_mode(&name))
-            .or(present.and_then(|rule| rule.fail_mode));
+            .or(current.and_then(|rule| rule.fail_mode));
         let enabled = reader
             .read("enabled", self.enabled, "a boolean", Ok)
-            .or(present.map(|rule| rule.enabled))
+            .or(current.map(|rule| rule.enabled))
             .unwrap_or(true);
 
         let (Some(scope), Some(identifier_pattern), Some(limit), Some(window_seconds)) =
@@ -85,7 +85,7 @@ impl Draft {
             enabled,
         };
         if let Err(error) = spec.engine_limit() {
-            reader.add(of_limit(&error));
+            reader.add(limit_error(&error));
         }
         reader.finish(spec)
     }
@@ -108,11 +108,11 @@ impl From<&RuleSpec> for Draft {
     }
 }
 
-fn parse_scope(name: &str) -> Result<Scope, Refusal> {
+fn parse_scope(name: &str) -> Result<Scope, InvalidValue> {
     name.parse().map_err(|error: UnknownScope| ("unknown", error.to_string()))
 }
 
-fn parse_name(name: String) -> Result<String, Refusal> {
+fn parse_name(name: String) -> Result<String, InvalidValue> {
     let chars = name.chars().count();
     if name.chars().any(char::is_control) {
         return Err(("invalid", "name must not contain control characters".to_owned()));
@@ -123,7 +123,7 @@ fn parse_name(name: String) -> Result<String, Refusal> {
     Err(("length", format!("name must have 1 to {} characters", Draft::MAX_NAME_CHARS)))
 }
 
-fn parse_algorithm(name: &str) -> Result<Algorithm, Refusal> {
+fn parse_algorithm(name: &str) -> Result<Algorithm, InvalidValue> {
     let known = || Algorithm::ALL.into_iter().filter(|a| *a != Algorithm::Calendar);
     known().find(|algorithm| algorithm.name() == name).ok_or_else(|| {
         let names: Vec<&str> = known().map(Algorithm::name).collect();
@@ -131,13 +131,13 @@ fn parse_algorithm(name: &str) -> Result<Algorithm, Refusal> {
     })
 }
 
-fn parse_fail_mode(name: &str) -> Result<FailMode, Refusal> {
+fn parse_fail_mode(name: &str) -> Result<FailMode, InvalidValue> {
     let unknown =
         |_| ("unknown", "fail_mode must be one of: capped, open, closed, local".to_owned());
     name.parse().map_err(unknown)
 }
 
-fn positive(field: &'static str) -> impl Fn(i64) -> Result<u32, Refusal> {
+fn positive(field: &'static str) -> impl Fn(i64) -> Result<u32, InvalidValue> {
     move |number| match u32::try_from(number) {
         Ok(0) | Err(_) if number <= 0 => {
             Err(("must_be_positive", format!("{field} must be greater than 0")))
@@ -147,8 +147,8 @@ fn positive(field: &'static str) -> impl Fn(i64) -> Result<u32, Refusal> {
     }
 }
 
-/// What the engine says about numbers that are each possible but make no limit together.
-fn of_limit(error: &LimitError) -> FieldError {
+/// Names the field of an error that concerns several fields together.
+fn limit_error(error: &LimitError) -> FieldError {
     let (field, reason) = match error {
         LimitError::Zero | LimitError::TooLarge { .. } => ("limit", "too_large"),
         LimitError::Window(_) => ("window_seconds", "too_large"),

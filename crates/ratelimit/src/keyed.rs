@@ -1,4 +1,4 @@
-//! Limits that need no rule: callers name an algorithm and a key.
+//! Limits without rules: callers name an algorithm and a key.
 
 pub mod algorithm;
 pub mod limits;

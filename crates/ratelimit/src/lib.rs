@@ -1,15 +1,15 @@
-//! Rate-limit rules: what they say, whom they match, and what is done with them; and limits that need none.
+//! Rate limit rules: the model, matching and use cases; and limits by key that need no rules.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | [`scope`], [`pattern`], [`rule`] | what a rule says; one that exists is valid |
-//! | [`draft`] | a rule before anybody knows whether it is one |
-//! | [`compiled`], [`snapshot`] | rules made ready to decide, and who is matched by which |
-//! | [`catalog`] | the snapshot in force, read without locks and replaced as a whole |
-//! | [`keyed`] | limits that need no rule: an algorithm's name and a key |
-//! | [`repository`], [`audit`] | what is asked of whoever keeps rules, and the record of changes |
-//! | [`usecase`] | what callers do: check, look at usage, reset, explain, manage rules |
-//! | [`tally`] | how often each rule admitted and denied |
+//! | [`scope`], [`pattern`], [`rule`] | the fields of a rule; a [`RuleSpec`] is always valid |
+//! | [`draft`] | validation |
+//! | [`compiled`], [`snapshot`] | rules compiled for checks, and matching by identifier |
+//! | [`catalog`] | the current snapshot: read without locks, replaced as a whole |
+//! | [`keyed`] | limits without rules, by algorithm and key |
+//! | [`repository`], [`audit`] | traits of the storage of rules and of the audit log |
+//! | [`usecase`] | check, usage, reset, explain, manage rules |
+//! | [`tally`] | decisions per rule |
 //! | [`window`] | the text form of a window: `60s`, `1m`, `1h` |
 
 pub mod audit;

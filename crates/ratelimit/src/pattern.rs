@@ -1,43 +1,43 @@
-//! Whom a rule matches, by identifier.
+//! Patterns of identifiers.
 
 use std::{fmt, str::FromStr};
 
 use headgate::{Key, KeyError};
 use thiserror::Error;
 
-/// Which identifiers a rule matches: one, those with a prefix, or all.
+/// The identifiers that a rule matches: one, those with a prefix, or all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pattern {
     /// This identifier.
     Exact(Box<str>),
-    /// Identifiers that begin so; written `prefix*`.
+    /// Identifiers with this prefix; written `prefix*`.
     Prefix(Box<str>),
-    /// Every identifier; written `*`.
+    /// All identifiers; written `*`.
     Any,
 }
 
-/// Why a text is no pattern.
+/// Invalid pattern.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PatternError {
-    /// It would match nobody.
-    #[error("identifier_pattern must not be empty; * matches everybody")]
+    /// The pattern is empty.
+    #[error("identifier_pattern must not be empty; * matches all identifiers")]
     Empty,
-    /// Longer than it is kept.
+    /// The pattern is too long.
     #[error("identifier_pattern must be at most {max} characters, got {0}", max = Pattern::MAX_CHARS)]
     TooLong(usize),
-    /// The wildcard stands for the rest of an identifier, so nothing can follow it.
+    /// A wildcard stands before the end.
     #[error("identifier_pattern may have a * only at its end")]
     InnerWildcard,
-    /// No identifier has these characters.
+    /// The pattern contains characters that no identifier may have.
     #[error("identifier_pattern{}", .0.to_string().trim_start_matches("key"))]
     Characters(KeyError),
 }
 
 impl Pattern {
-    /// The longest pattern.
+    /// Maximum length in characters.
     pub const MAX_CHARS: usize = 255;
 
-    /// Whether `identifier` is meant.
+    /// Whether the pattern matches `identifier`.
     pub fn matches(&self, identifier: &str) -> bool {
         match self {
             Self::Exact(exact) => **exact == *identifier,
@@ -46,7 +46,7 @@ impl Pattern {
         }
     }
 
-    /// The text before the wildcard; `*` alone has none.
+    /// Returns the text before the wildcard; `None` for `*`.
     pub fn literal(&self) -> Option<&str> {
         match self {
             Self::Exact(literal) | Self::Prefix(literal) => Some(literal),
@@ -54,7 +54,7 @@ impl Pattern {
         }
     }
 
-    /// The only identifier it matches, if there is one.
+    /// Returns the identifier that an exact pattern matches.
     pub fn exact(&self) -> Option<&str> {
         match self {
             Self::Exact(exact) => Some(exact),
@@ -103,16 +103,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_is_written_as_it_is_read() {
+    fn patterns_round_trip() {
         for text in ["*", "u1", "ip:*", "/api/v1/orders", "ユーザー*", &"x".repeat(255)] {
             assert_eq!(text.parse::<Pattern>().map(|p| p.to_string()).as_deref(), Ok(text));
         }
     }
 
     #[test]
-    fn what_matches_nobody_or_too_much_is_no_pattern() {
+    fn rejects_invalid_patterns() {
         let cases = [
-            ("", "identifier_pattern must not be empty; * matches everybody"),
+            ("", "identifier_pattern must not be empty; * matches all identifiers"),
             ("a*b", "identifier_pattern may have a * only at its end"),
             ("**", "identifier_pattern may have a * only at its end"),
             ("a\nb", "identifier_pattern must not contain control characters (found byte 0x0a)"),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_matches_what_begins_with_it() {
+    fn prefixes_match_the_beginning_of_identifiers() {
         let prefix: Pattern = "ip:*".parse().unwrap();
         assert!(prefix.matches("ip:1.2.3.4") && prefix.matches("ip:"));
         assert!(!prefix.matches("ip"));

@@ -1,4 +1,4 @@
-//! What is asked of whoever keeps rules.
+//! The storage of rules.
 
 use std::{error::Error as StdError, sync::Arc};
 
@@ -10,96 +10,96 @@ use tokio::sync::Notify;
 
 use crate::{Pattern, RateLimitRule, RuleId, RuleSpec, Scope};
 
-/// Keeps rules, and a record of who changed them.
+/// Stores rules and records changes in the audit log.
 ///
-/// Its contract:
+/// # Contract
 ///
 /// - [`write`](Self::write) is atomic: all changes are made, recorded in the audit log and
 ///   followed by a new revision, or none is.
-/// - No two rules have the same scope, pattern and window, whoever writes at the same time.
-/// - No rule comes to a scope and pattern that have [`RateLimitRule::MAX_WINDOWS`] already.
-/// - No rule comes to [`max_rules`](Self::max_rules) others.
+/// - No two rules have the same scope, pattern and window, even with concurrent writers.
+/// - No rule is added to a scope and pattern that already have [`RateLimitRule::MAX_WINDOWS`].
+/// - No rule is added beyond [`max_rules`](Self::max_rules).
 /// - Two different sets of rules never have the same revision.
-/// - A rule that is changed has a later `updated_at` than before, whatever the clock says.
+/// - Each change of a rule increases its `updated_at`, even if the clock goes back.
 #[async_trait]
 pub trait RateLimitRuleRepository: Send + Sync {
-    /// The most rules that are kept.
+    /// Maximum number of rules.
     fn max_rules(&self) -> u64;
 
-    /// All rules, and a revision that is not newer than they are.
+    /// Returns all rules, and a revision that is not newer than they are.
     async fn load(&self) -> Result<(Revision, Vec<RateLimitRule>), RepositoryError>;
 
-    /// What changed after the revision `since`, read at one moment; `None` if that is not known
-    /// any more, so that all rules must be read.
+    /// Returns the changes after the revision `since`, read consistently; `None` if they are not
+    /// available any more and all rules must be loaded.
     async fn changes(&self, since: Revision) -> Result<Option<RuleDelta>, RepositoryError>;
 
-    /// One page of the rules that pass `filter`, the newest first, then by id; and the revision
-    /// that they are of.
+    /// Returns a page of the rules that match `filter`, newest first and then by id, with the
+    /// revision they belong to.
     async fn list(
         &self,
         filter: &RuleFilter,
         page: Page,
     ) -> Result<(Revision, Listed<RateLimitRule>), RepositoryError>;
 
-    /// The rule with this id.
+    /// Returns the rule with this id.
     async fn get(&self, id: RuleId) -> Result<Option<RateLimitRule>, RepositoryError>;
 
-    /// Makes `changes` in their order; gives the rules as they are then, or were when deleted.
+    /// Applies `changes` in order; returns the new rules, or the old ones of deletions.
     async fn write(
         &self,
         changes: &[RuleChange],
         author: &Author,
     ) -> Result<Vec<RateLimitRule>, RepositoryError>;
 
-    /// The same, if the rules are those of `seen`: nobody changed any since they were looked at.
-    async fn write_seen(
+    /// Applies `changes` on condition that the rules are still of the revision `expected`.
+    async fn write_if_unchanged(
         &self,
         changes: &[RuleChange],
-        seen: Revision,
+        expected: Revision,
         author: &Author,
     ) -> Result<Vec<RateLimitRule>, RepositoryError>;
 
-    /// Wakes `changed` whenever somebody has written; returns when it cannot any more.
-    /// Where nobody can be heard it never returns, and never wakes.
+    /// Notifies `changed` after every write by any server; returns if the connection is lost.
+    /// A repository without notifications never notifies and never returns.
     async fn listen(&self, changed: &Notify) -> RepositoryError;
 }
 
-/// What changed between two revisions.
+/// The changes between two revisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleDelta {
     /// The revision after the changes.
     pub revision: Revision,
-    /// The rules that are new, or say something else.
+    /// Created and updated rules.
     pub changed: Vec<RateLimitRule>,
-    /// The rules that are gone, if they were there before.
+    /// Ids of deleted rules, including rules that were created in between.
     pub deleted: Vec<RuleId>,
 }
 
-/// One change of the rules.
+/// A change of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuleChange {
-    /// A new rule.
+    /// Creates a rule.
     Create(RuleSpec),
-    /// What a rule says from now on.
+    /// Replaces the fields of a rule.
     Update(RuleId, RuleSpec),
-    /// The same, if the rule was last changed at that time: nobody changed it since it was seen.
-    UpdateSeen(RuleId, RuleSpec, Timestamp),
-    /// No rule any more.
+    /// Replaces the fields of a rule, on condition that its `updated_at` is still this.
+    UpdateIfUnchanged(RuleId, RuleSpec, Timestamp),
+    /// Deletes a rule.
     Delete(RuleId),
 }
 
-/// Which rules are listed.
+/// Selects rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleFilter {
-    /// Only those of this scope.
+    /// Only rules of this scope.
     pub scope: Option<Scope>,
-    /// Only those that are enabled.
+    /// Only enabled rules.
     pub enabled_only: bool,
-    /// Only those whose name or pattern contains this, whatever its case.
+    /// Only rules whose name or pattern contains this, ignoring case.
     pub search: Option<String>,
 }
 
-/// Why there is no answer.
+/// Why a read or write failed.
 #[derive(Clone, Debug, Error)]
 pub enum RepositoryError {
     /// Another rule has the same scope, pattern and window.
@@ -107,51 +107,55 @@ pub enum RepositoryError {
         "a rule for {scope}:{pattern} with a window of {window_seconds} seconds already exists"
     )]
     Exists {
-        /// The scope of both.
+        /// Scope of both.
         scope: Scope,
-        /// The pattern of both.
+        /// Pattern of both.
         pattern: Pattern,
-        /// The window of both.
+        /// Window of both.
         window_seconds: u32,
     },
-    /// As many rules have the same scope and pattern as may.
+    /// A scope and pattern already have the maximum number of windows.
     #[error(
-        "{scope}:{pattern} may have at most {max} windows, since all must admit every check: delete a rule of it first",
+        "{scope}:{pattern} may have at most {max} windows; delete one of its rules first",
         max = RateLimitRule::MAX_WINDOWS
     )]
-    Crowded {
-        /// The scope of all.
+    TooManyWindows {
+        /// Their scope.
         scope: Scope,
-        /// The pattern of all.
+        /// Their pattern.
         pattern: Pattern,
     },
-    /// There are as many rules as may be.
+    /// The maximum number of rules is reached.
     #[error(
-        "there may be at most {max} rules: delete rules that are not needed, match several \
+        "there may be at most {max} rules; delete rules that are not needed, match several \
          subjects with one prefix*, or raise ratelimit.max_rules"
     )]
-    Full {
-        /// How many there may be.
+    TooManyRules {
+        /// The maximum.
         max: u64,
     },
     /// There is no such rule.
     #[error("rule not found: {0}")]
     NotFound(RuleId),
-    /// Somebody else changed the rule since it was seen.
-    #[error("rule {0} was changed meanwhile: read it again, and decide again")]
+    /// The rule was changed after it was read.
+    #[error("rule {0} has changed in the meantime; read it again and retry")]
     Changed(RuleId),
-    /// Somebody else changed rules since they were seen.
-    #[error("the rules were changed meanwhile (revision {}, not {}): look again what would change, and decide again", now.0, seen.0)]
-    Moved {
-        /// Which ones were seen.
-        seen: Revision,
-        /// Which ones there are.
-        now: Revision,
+    /// The rules were changed after they were read.
+    #[error(
+        "the rules have changed in the meantime (revision {}, expected {}); repeat the dry run and retry",
+        actual.0,
+        expected.0
+    )]
+    RulesChanged {
+        /// The revision that the change was made for.
+        expected: Revision,
+        /// The current revision.
+        actual: Revision,
     },
-    /// What is kept makes no sense.
-    #[error("the database holds something that is no rule: {0}")]
+    /// The database contains invalid data.
+    #[error("the database contains an invalid rule: {0}")]
     Corrupt(String),
-    /// The database cannot be reached, or failed.
+    /// The database is unreachable or failed.
     #[error("database unavailable: {0}")]
     Unavailable(Arc<dyn StdError + Send + Sync>),
 }
@@ -159,7 +163,7 @@ pub enum RepositoryError {
 // === impl RepositoryError ===
 
 impl RepositoryError {
-    /// An outage with its cause.
+    /// Wraps the cause of an outage.
     pub fn unavailable(cause: impl StdError + Send + Sync + 'static) -> Self {
         Self::Unavailable(Arc::new(cause))
     }

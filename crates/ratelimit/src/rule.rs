@@ -1,4 +1,4 @@
-//! What a rule says.
+//! Rules.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -7,57 +7,57 @@ use uuid::Uuid;
 
 use crate::{Pattern, Scope};
 
-/// Names a rule for as long as it exists.
+/// Unique id of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RuleId(Uuid);
 
-/// A rule that is in force, or would be if it were enabled.
+/// A stored rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateLimitRule {
-    /// Its name for programs.
+    /// Its id.
     pub id: RuleId,
-    /// What it says.
+    /// Its fields.
     pub spec: RuleSpec,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
-/// What a rule says. It is made by [`Draft::validate`](crate::Draft::validate) alone, so that
-/// one which exists is valid.
+/// The fields of a rule. Only [`Draft::validate`](crate::Draft::validate) creates one, so that it
+/// is always valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuleSpec {
-    /// Its name for people.
+    /// Display name.
     pub name: Option<String>,
-    /// What kind of subject it is about.
+    /// Kind of the subjects.
     pub scope: Scope,
-    /// Which subjects of that kind.
+    /// Identifiers of the subjects.
     pub identifier_pattern: Pattern,
-    /// How many units a subject may take.
+    /// Units that a subject may consume per window.
     pub limit: u32,
-    /// In how many seconds.
+    /// Window in seconds.
     pub window_seconds: u32,
-    /// How that is counted.
+    /// Algorithm.
     pub algorithm: Algorithm,
-    /// How many units at once, where that is not the limit.
+    /// Units that may be consumed at once, if not the limit.
     pub burst: Option<u32>,
-    /// Who decides while the store cannot, where that is not the configured default.
+    /// How checks are decided while the store is unavailable, if not as configured.
     pub fail_mode: Option<FailMode>,
-    /// Whether it is applied: a disabled rule admits everything and counts nothing.
+    /// Whether it is enforced: a disabled rule admits everything and counts nothing.
     pub enabled: bool,
 }
 
 // === impl RuleId ===
 
 impl RuleId {
-    /// An id that no other rule has.
+    /// Generates a new id.
     pub fn random() -> Self {
         Self(Uuid::new_v4())
     }
 
-    /// The id as the database keeps it.
+    /// Returns the UUID.
     pub const fn as_uuid(self) -> Uuid {
         self.0
     }
@@ -86,11 +86,11 @@ impl fmt::Display for RuleId {
 // === impl RateLimitRule ===
 
 impl RateLimitRule {
-    /// The most rules of one scope and pattern. All of them must admit every check, so that a batch has to have room
-    /// for as many checks as it has subjects, so many times.
+    /// Maximum number of rules with one scope and pattern. A check consults all of them, so that this
+    /// bounds the size of its batch.
     pub const MAX_WINDOWS: usize = 8;
 
-    /// Its name for people: the given one, or `scope:identifier_pattern`.
+    /// Returns its name, or `scope:identifier_pattern`.
     pub fn display_name(&self) -> String {
         self.spec.display_name()
     }
@@ -99,22 +99,22 @@ impl RateLimitRule {
 // === impl RuleSpec ===
 
 impl RuleSpec {
-    /// The given name, or `scope:identifier_pattern`.
+    /// Returns the name, or `scope:identifier_pattern`.
     pub fn display_name(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.key())
     }
 
-    /// Whom it is about: `scope:identifier_pattern`.
+    /// Returns `scope:identifier_pattern`.
     pub fn key(&self) -> String {
         format!("{}:{}", self.scope, self.identifier_pattern)
     }
 
-    /// What makes it another rule than all others: whom it is about, and its window.
+    /// Returns what identifies a rule among others: scope, pattern and window.
     pub fn identity(&self) -> (Scope, &Pattern, u32) {
         (self.scope, &self.identifier_pattern, self.window_seconds)
     }
 
-    /// The limit in the engine's words.
+    /// Converts to the engine's limit.
     pub fn engine_limit(&self) -> Result<Limit, LimitError> {
         let window = Duration::from_secs(self.window_seconds.into());
         let limit = Limit::new(self.algorithm, self.limit.into(), window)?;

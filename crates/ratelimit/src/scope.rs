@@ -1,30 +1,30 @@
-//! What kind of subject a rule is about.
+//! Kinds of subjects.
 
 use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-/// What kind of subject a rule is about.
+/// The kind of subject that a rule limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
-    /// A service that calls others.
+    /// A calling service.
     Service,
     /// A person.
     User,
-    /// A path that is called.
+    /// A called path.
     Endpoint,
 }
 
-/// A name that is no scope's.
+/// Unknown scope name.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("scope must be one of: service, user, endpoint")]
 pub struct UnknownScope;
 
 impl Scope {
-    /// Every scope.
+    /// All scopes.
     pub const ALL: [Self; 3] = [Self::Service, Self::User, Self::Endpoint];
 
-    /// The name in APIs and in the database.
+    /// Returns the name in APIs and in the database.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Service => "service",
@@ -33,7 +33,7 @@ impl Scope {
         }
     }
 
-    /// What a key of this scope begins with.
+    /// Returns the prefix of keys.
     pub const fn key_prefix(self) -> &'static str {
         match self {
             Self::Service => "ratelimit:service:",

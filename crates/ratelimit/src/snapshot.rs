@@ -1,5 +1,5 @@
-//! Who is matched by which rules: immutable, read by everybody. The next one shares with it what
-//! does not change, so that a change costs what it changes.
+//! Immutable snapshots of the rules, compiled for matching. A snapshot shares what did not change
+//! with the one before, so that an update costs as much as it changes.
 
 mod shards;
 mod table;
@@ -12,7 +12,7 @@ use std::{
 use headgate::{Algorithm, FailMode, Limit, LimitError};
 
 use self::{
-    shards::{Keyed, Shards, Use},
+    shards::{EntryAction, Keyed, Shards},
     table::Table,
 };
 use crate::{
@@ -20,62 +20,61 @@ use crate::{
     tally::Tally,
 };
 
-/// What applies to everybody for whom no rule was written.
+/// The limit for subjects that no rule matches.
 #[derive(Clone, Debug)]
 pub struct Defaults {
-    /// How much is allowed.
+    /// The limit.
     pub limit: Limit,
-    /// In how many seconds.
+    /// Its window in seconds.
     pub window_seconds: u32,
-    /// Who decides while the store cannot, where a rule does not say.
+    /// How checks are decided while the store is unavailable, if a rule does not set it.
     pub fail_mode: FailMode,
 }
 
-/// All rules at one moment. Clones share what does not change.
+/// All rules of one revision. Clones share unchanged parts.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     revision: Revision,
     scopes: [Table; Scope::ALL.len()],
     default: [Arc<CompiledRule>; 1],
     by_id: Shards<Arc<CompiledRule>>,
-    /// The rules with a counter of their own, see [`counted`](Self::counted).
+    /// The rules with their own tally, see [`counted`](Self::counted).
     counted: Arc<Vec<Arc<CompiledRule>>>,
-    /// The counter of all other rules.
+    /// The tally of all other rules.
     others: Arc<Tally>,
-    /// The rules that decide nothing, by what they are about.
-    left_out: Arc<BTreeMap<(Scope, Pattern), Vec<RuleId>>>,
+    /// Rules beyond the maximum number of windows, by scope and pattern.
+    ignored: Arc<BTreeMap<(Scope, Pattern), Vec<RuleId>>>,
 }
 
-/// The rules that apply to one subject together: every one must admit.
+/// The rules that apply to a subject together: all must admit a check.
 #[derive(Clone, Copy, Debug)]
 pub struct Matched<'s> {
-    /// How they were found.
+    /// How closely their pattern matches.
     pub level: Level,
-    /// The rules, the shortest window first.
+    /// The rules, shortest window first.
     pub rules: &'s [Arc<CompiledRule>],
 }
 
-/// How closely a rule's pattern fits, the closest first. Only the closest level decides.
+/// How closely a pattern matches, closest first. Only the closest level decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// The pattern is the identifier.
     Exact,
-    /// The pattern is the longest prefix of it.
+    /// The pattern is a prefix of the identifier.
     Prefix,
     /// The pattern is `*`.
     Any,
-    /// No rule was written.
+    /// No rule matches: the default rule applies.
     Default,
 }
 
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// The most rules that have a counter of their own.
+    /// Maximum number of rules with their own tally.
     pub const MAX_COUNTED: usize = 1000;
 
-    /// Compiles `rules`. Rules that `before` knew go on counting where they were; those that are
-    /// the same as there are taken from it.
+    /// Compiles `rules`. Rules that exist in `before` keep their tally; unchanged ones are reused.
     pub fn compile(
         revision: Revision,
         rules: Vec<RateLimitRule>,
@@ -83,7 +82,7 @@ impl Snapshot {
         before: Option<&Self>,
     ) -> Result<Self, LimitError> {
         let tally = before.map(|before| Arc::clone(before.default[0].tally()));
-        let default = CompiledRule::of_defaults(defaults, tally.unwrap_or_default());
+        let default = CompiledRule::from_defaults(defaults, tally.unwrap_or_default());
         let mut next = Self {
             revision,
             scopes: Default::default(),
@@ -91,13 +90,13 @@ impl Snapshot {
             by_id: Shards::default(),
             counted: Arc::default(),
             others: before.map(|before| Arc::clone(&before.others)).unwrap_or_default(),
-            left_out: Arc::default(),
+            ignored: Arc::default(),
         };
         next.put(rules, defaults, before)?;
         Ok(next)
     }
 
-    /// The rules after a change, which costs as much as it changes.
+    /// Returns the snapshot after a change, at a cost in proportion to the change.
     pub fn after(&self, delta: RuleDelta, defaults: &Defaults) -> Result<Self, LimitError> {
         let mut next = Self { revision: delta.revision, ..self.clone() };
         for id in delta.deleted {
@@ -107,7 +106,7 @@ impl Snapshot {
         Ok(next)
     }
 
-    /// Puts `rules` in the place of those with their ids.
+    /// Adds or replaces `rules`.
     fn put(
         &mut self,
         mut rules: Vec<RateLimitRule>,
@@ -115,7 +114,7 @@ impl Snapshot {
         before: Option<&Self>,
     ) -> Result<(), LimitError> {
         let known = |id| before.and_then(|before| before.rule(id));
-        // Whoever has a counter keeps it; those that are free go to the oldest.
+        // Rules keep their tally; free ones go to the oldest rules.
         rules.sort_by_cached_key(|rule| {
             (!known(rule.id).is_some_and(|old| old.is_counted()), rule.created_at, rule.id)
         });
@@ -142,8 +141,8 @@ impl Snapshot {
 
     fn add(&mut self, rule: &Arc<CompiledRule>) {
         let Some(RateLimitRule { id, spec, .. }) = rule.rule() else { return };
-        let left_out = self.scopes[spec.scope as usize].add(rule);
-        self.leave_out(spec.scope, &spec.identifier_pattern, left_out);
+        let ignored = self.scopes[spec.scope as usize].add(rule);
+        self.set_ignored(spec.scope, &spec.identifier_pattern, ignored);
         if rule.is_counted() {
             Arc::make_mut(&mut self.counted).push(Arc::clone(rule));
         }
@@ -152,7 +151,7 @@ impl Snapshot {
             || Arc::clone(rule),
             |entry| {
                 entry.clone_from(rule);
-                Use::Kept
+                EntryAction::Keep
             },
         );
     }
@@ -160,35 +159,35 @@ impl Snapshot {
     fn remove(&mut self, id: RuleId) {
         let Some(rule) = self.by_id.get(&id).cloned() else { return };
         let Some(RateLimitRule { spec, .. }) = rule.rule() else { return };
-        let left_out = self.scopes[spec.scope as usize].remove(&rule);
-        self.leave_out(spec.scope, &spec.identifier_pattern, left_out);
+        let ignored = self.scopes[spec.scope as usize].remove(&rule);
+        self.set_ignored(spec.scope, &spec.identifier_pattern, ignored);
         if rule.is_counted() {
             Arc::make_mut(&mut self.counted).retain(|other| other.id() != Some(id));
         }
-        self.by_id.change(&id, || Arc::clone(&rule), |_| Use::Over);
+        self.by_id.change(&id, || Arc::clone(&rule), |_| EntryAction::Remove);
     }
 
-    /// Notes which rules of a pattern decide nothing.
-    fn leave_out(&mut self, scope: Scope, pattern: &Pattern, rules: Vec<RuleId>) {
-        // Almost always there are none, and none were noted.
-        if rules.is_empty() && self.left_out.is_empty() {
+    /// Records the rules of a pattern beyond the maximum number of windows.
+    fn set_ignored(&mut self, scope: Scope, pattern: &Pattern, rules: Vec<RuleId>) {
+        // Fast path: almost always there are none.
+        if rules.is_empty() && self.ignored.is_empty() {
             return;
         }
-        let left_out = Arc::make_mut(&mut self.left_out);
+        let ignored = Arc::make_mut(&mut self.ignored);
         let about = (scope, pattern.clone());
         if rules.is_empty() {
-            left_out.remove(&about);
+            ignored.remove(&about);
         } else {
-            left_out.insert(about, rules);
+            ignored.insert(about, rules);
         }
     }
 
-    /// Which set of rules it is.
+    /// Returns the revision of the rules.
     pub const fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// How many rules there are.
+    /// Returns the number of rules.
     pub const fn len(&self) -> usize {
         self.by_id.len()
     }
@@ -198,38 +197,39 @@ impl Snapshot {
         self.len() == 0
     }
 
-    /// The rules that have a counter of their own, the default rule among them. A rule keeps its
-    /// counter for as long as it exists; new ones go to the oldest rules that have none, up to
+    /// Returns the rules with their own tally, including the default rule. A rule keeps its tally for
+    /// as long as it exists; free ones go to the oldest rules without, up to
     /// [`MAX_COUNTED`](Self::MAX_COUNTED).
     pub fn counted(&self) -> impl Iterator<Item = &Arc<CompiledRule>> {
         self.counted.iter().chain(&self.default)
     }
 
-    /// What all rules without a counter of their own decided.
+    /// Returns the tally that all other rules share.
     pub fn others(&self) -> &Tally {
         &self.others
     }
 
-    /// The rules that decide nothing unless they are asked for, since [`RateLimitRule::MAX_WINDOWS`] shorter windows of
-    /// the same scope and pattern do: they were written when nobody counted them.
-    pub fn left_out(&self) -> Vec<RuleId> {
-        self.left_out.values().flatten().copied().collect()
+    /// Returns enabled rules that only checks of their window consult, because their scope and pattern
+    /// have [`RateLimitRule::MAX_WINDOWS`] shorter windows. Repositories do not accept such rules;
+    /// they come from older versions or direct writes to the database.
+    pub fn ignored(&self) -> Vec<RuleId> {
+        self.ignored.values().flatten().copied().collect()
     }
 
-    /// The rule with this id.
+    /// Returns the rule with this id.
     pub fn rule(&self, id: RuleId) -> Option<&Arc<CompiledRule>> {
         self.by_id.get(&id)
     }
 
-    /// The rules that decide for `identifier`.
+    /// Returns the rules that decide for `identifier`.
     pub fn matching(&self, scope: Scope, identifier: &str) -> Matched<'_> {
-        // The levels are looked at only as far as the first that matches.
+        // Levels are lazy: later ones are not looked up.
         self.levels(scope, identifier)
             .next()
             .unwrap_or(Matched { level: Level::Default, rules: &self.default })
     }
 
-    /// Every level that matches `identifier`, the closest first: only the first one decides.
+    /// Returns all levels that match `identifier`, closest first. Only the first decides.
     pub fn levels<'s>(
         &'s self,
         scope: Scope,
@@ -244,8 +244,8 @@ impl Snapshot {
         exact.into_iter().chain(prefixes).chain(any).chain([default])
     }
 
-    /// Every ending that the key of a state of `identifier` can have: each window that applies
-    /// to it, with each algorithm, since the rule may have had another before.
+    /// Returns every suffix that a key of `identifier` can have: each matching window with each
+    /// algorithm, since a rule may have had another algorithm before.
     pub fn key_suffixes(&self, scope: Scope, identifier: &str) -> Vec<(u32, Algorithm, String)> {
         let levels = self.levels(scope, identifier);
         let windows: BTreeSet<u32> =
@@ -259,19 +259,19 @@ impl Snapshot {
 // === impl Matched ===
 
 impl<'s> Matched<'s> {
-    /// Those of the rules that are applied, of one window if that is asked for.
+    /// Returns the rules that a check consults, or only the one with this window.
     pub fn applied(
         self,
         window_seconds: Option<u64>,
     ) -> impl Iterator<Item = &'s Arc<CompiledRule>> {
-        let asked = move |rule: &CompiledRule| {
+        let selected = move |rule: &CompiledRule| {
             window_seconds.is_none_or(|window| window == u64::from(rule.window_seconds()))
         };
-        let applied = self.rules.iter().filter(move |rule| rule.is_enabled() && asked(rule));
+        let applied = self.rules.iter().filter(move |rule| rule.is_enabled() && selected(rule));
         applied.take(RateLimitRule::MAX_WINDOWS)
     }
 
-    /// The windows that there are, in seconds.
+    /// Returns the windows in seconds.
     pub fn windows(self) -> impl Iterator<Item = u32> {
         self.rules.iter().map(|rule| rule.window_seconds())
     }
@@ -280,7 +280,7 @@ impl<'s> Matched<'s> {
 // === impl Level ===
 
 impl Level {
-    /// The name in APIs.
+    /// Returns the name in APIs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",

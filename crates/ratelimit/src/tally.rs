@@ -1,8 +1,8 @@
-//! How often a rule admitted and denied.
+//! Counts of decisions.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// How often a rule admitted and denied. It outlives snapshots: a rule that changes keeps counting.
+/// Number of checks that a rule admitted and denied. Snapshots share it: a changed rule keeps it.
 #[derive(Debug, Default)]
 pub struct Tally {
     allowed: AtomicU64,
@@ -16,12 +16,12 @@ impl Tally {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// How often it admitted.
+    /// Returns the number of admitted checks.
     pub fn allowed(&self) -> u64 {
         self.allowed.load(Relaxed)
     }
 
-    /// How often it denied.
+    /// Returns the number of denied checks.
     pub fn denied(&self) -> u64 {
         self.denied.load(Relaxed)
     }

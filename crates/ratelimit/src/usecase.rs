@@ -1,4 +1,4 @@
-//! What callers do.
+//! Use cases.
 
 pub mod check;
 pub mod explain;

@@ -106,7 +106,7 @@ impl Refresher {
     /// Says once that a database of an older version has more windows of one pattern than are asked.
     fn tell_left_out(&mut self) {
         let snapshot = self.catalog.load();
-        let left_out = snapshot.left_out();
+        let left_out = snapshot.ignored();
         if let (Some(first), true) = (left_out.first(), left_out.len() != self.left_out) {
             let (rules, most) = (left_out.len(), RateLimitRule::MAX_WINDOWS);
             warn!(

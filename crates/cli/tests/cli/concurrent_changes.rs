@@ -130,8 +130,11 @@ fn apply_fails_if_rules_changed_after_the_dry_run() {
     let output = run_while(&server, &apply, ("POST", RULES, &rule("rival", 1)));
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let error = stderr(&output);
-    assert!(error.starts_with("headgate: the rules were changed meanwhile (revision "), "{error}");
-    assert!(error.contains("look again what would change, and decide again"), "{error}");
+    assert!(
+        error.starts_with("headgate: the rules have changed in the meantime (revision "),
+        "{error}"
+    );
+    assert!(error.contains("repeat the dry run and retry"), "{error}");
     assert!(error.contains("SYS_RATELIMIT_RULES_CHANGED"), "{error}");
     assert_eq!(patterns(&server), ["old", "rival"]);
 
@@ -149,7 +152,7 @@ fn update_fails_if_the_rule_changed_after_it_was_read() {
     let update = ["rules", "update", id.as_str(), "--limit", "7"];
     let output = run_while(&server, &update, ("PUT", &path, &rival));
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(stderr(&output).contains("was changed meanwhile: read it again"), "{output:?}");
+    assert!(stderr(&output).contains("has changed in the meantime; read it again"), "{output:?}");
     let shown = server.json(&["rules", "get", id.as_str()]);
     assert_eq!((&shown["limit"], &shown["window_seconds"]), (&json!(9), &json!(3600)));
 

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{failure, headgate, json, printed, stderr, stdout};
+use crate::harness::{Server, failure, headgate, json, printed, stderr, stdout};
 
 const SECRET: &str = "hunter2";
 
@@ -90,6 +90,22 @@ fn print_shows_the_effective_configuration() {
 
     let values = json(&run(&folder, &["print", "--output", "json"], &variables));
     assert_eq!((&values["server"]["port"], &values["redis"]["url"]), (&json!(9001), &Value::Null));
+}
+
+#[test]
+fn unknown_variables_are_warned_about() {
+    let folder = folder("");
+    let variables = [("HEADGATE_REDIS_URL", "redis://127.0.0.1:1"), ("HEADGATE_TOKEN", "t")];
+    let output = run(&folder, &["check", "headgate.yaml"], &variables);
+    assert_eq!(printed(&output), "headgate.yaml: ok\n");
+    let expected = "headgate: warning: unknown variable HEADGATE_REDIS_URL; did you mean HEADGATE__REDIS__URL?\n";
+    assert_eq!(stderr(&output), expected);
+
+    let server = Server::start_with_log(&variables);
+    let log = server.log();
+    let warnings: Vec<&str> =
+        log.lines().filter(|line| line.contains("unknown variable")).collect();
+    assert!(warnings.len() == 1 && warnings[0].contains("HEADGATE__REDIS__URL"), "{log}");
 }
 
 #[test]

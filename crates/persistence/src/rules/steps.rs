@@ -39,7 +39,7 @@ impl Steps {
         match change {
             RuleChange::Create(spec) => Ok(self.create(spec)),
             RuleChange::Update(id, spec) => self.update(*id, spec),
-            RuleChange::UpdateSeen(id, spec, seen) => {
+            RuleChange::UpdateIfUnchanged(id, spec, seen) => {
                 let present = self.present.get(id).and_then(|(_, rule)| rule.as_ref());
                 // One that is gone is for `update` to find out.
                 if present.is_some_and(|rule| rule.updated_at != *seen) {

@@ -49,7 +49,7 @@ impl<'a> Writer<'a> {
         let revision = read_revision(session.row(Statement::new(NEXT_REVISION)).await?)?;
         let now = Revision(revision.0 - 1);
         if let Some(seen) = seen.filter(|seen| *seen != now) {
-            return Err(RepositoryError::Moved { seen, now });
+            return Err(RepositoryError::RulesChanged { expected: seen, actual: now });
         }
         let now = Moment::shown(author.at);
         Ok(Self { session, author, now, revision, total, max_rules })
@@ -93,7 +93,7 @@ impl<'a> Writer<'a> {
         };
         let total = present.map(|present| (present + created).saturating_sub(deleted));
         if created > deleted && total > Some(self.max_rules) {
-            return Err(RepositoryError::Full { max: self.max_rules });
+            return Err(RepositoryError::TooManyRules { max: self.max_rules });
         }
         Ok(total)
     }
@@ -150,7 +150,7 @@ impl<'a> Writer<'a> {
             let pattern: String = crowd.get("identifier_pattern").map_err(Outage::Sql)?;
             let is_crowd = |spec: &&&RuleSpec| spec.identifier_pattern.to_string() == pattern;
             let (scope, pattern, _) = chunk.iter().find(is_crowd).unwrap_or(&chunk[0]).identity();
-            return Err(RepositoryError::Crowded { scope, pattern: pattern.clone() });
+            return Err(RepositoryError::TooManyWindows { scope, pattern: pattern.clone() });
         }
         Ok(())
     }
@@ -190,9 +190,9 @@ impl<'a> Writer<'a> {
 fn named(changes: &[RuleChange]) -> Vec<RuleId> {
     let id = |change: &RuleChange| match change {
         RuleChange::Create(_) => None,
-        RuleChange::Update(id, _) | RuleChange::UpdateSeen(id, ..) | RuleChange::Delete(id) => {
-            Some(*id)
-        }
+        RuleChange::Update(id, _)
+        | RuleChange::UpdateIfUnchanged(id, ..)
+        | RuleChange::Delete(id) => Some(*id),
     };
     changes.iter().filter_map(id).collect()
 }

@@ -14,7 +14,7 @@ on_both!(
 const MOST: i64 = RateLimitRule::MAX_WINDOWS as i64;
 
 fn is_crowded<T>(result: &Result<T, RepositoryError>) -> bool {
-    matches!(result, Err(RepositoryError::Crowded { pattern, .. }) if pattern.to_string() == "u1")
+    matches!(result, Err(RepositoryError::TooManyWindows { pattern, .. }) if pattern.to_string() == "u1")
 }
 
 async fn one_window_too_many_is_refused(home: &Home) {

@@ -12,7 +12,7 @@ on_both!(
 );
 
 fn is_full<T>(result: &Result<T, RepositoryError>) -> bool {
-    matches!(result, Err(RepositoryError::Full { max: 3 }))
+    matches!(result, Err(RepositoryError::TooManyRules { max: 3 }))
 }
 
 async fn one_rule_too_many_is_refused(home: &Home) {

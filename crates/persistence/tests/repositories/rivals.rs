@@ -54,15 +54,15 @@ async fn what_was_planned_for_other_rules_is_not_written(home: &Home) {
     create(&database, spec("u2", 60), 1).await;
     let before = everything(&database).await;
     let prune = [RuleChange::Delete(rule.id)];
-    let refused = database.write_seen(&prune, seen, &author(2)).await.unwrap_err();
+    let refused = database.write_if_unchanged(&prune, seen, &author(2)).await.unwrap_err();
     let now = Revision(seen.0 + 1);
     assert!(
-        matches!(refused, RepositoryError::Moved { seen: s, now: n } if (s, n) == (seen, now)),
+        matches!(refused, RepositoryError::RulesChanged { expected: s, actual: n } if (s, n) == (seen, now)),
         "{refused}"
     );
     assert_eq!(everything(&database).await, before);
 
-    database.write_seen(&prune, now, &author(3)).await.unwrap();
+    database.write_if_unchanged(&prune, now, &author(3)).await.unwrap();
     assert_eq!(everything(&database).await.1.len(), 1);
 }
 
@@ -73,10 +73,10 @@ async fn of_replicas_that_saw_the_same_rules_one_writes(home: &Home) {
     for number in 0..8 {
         let replica = replicas[number % 2].clone();
         let changes = [RuleChange::Create(spec(&format!("u{number}"), 60))];
-        writes.spawn(async move { replica.write_seen(&changes, seen, &author(0)).await });
+        writes.spawn(async move { replica.write_if_unchanged(&changes, seen, &author(0)).await });
     }
     let results = writes.join_all().await;
-    let lost = |result: &&Result<_, _>| matches!(result, Err(RepositoryError::Moved { .. }));
+    let lost = |result: &&Result<_, _>| matches!(result, Err(RepositoryError::RulesChanged { .. }));
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
     assert_eq!(results.iter().filter(lost).count(), 7, "{results:?}");
     assert_eq!(everything(&replicas[1]).await.1.len(), 1);

@@ -101,11 +101,11 @@ async fn a_rule_that_was_changed_meanwhile_is_not_overwritten(home: &Home) {
     let database = home.migrated().await;
     let seen = create(&database, spec("u1", 60), 0).await;
     // In the same millisecond, and yet it is another state of the rule.
-    let first = RuleChange::UpdateSeen(seen.id, spec("u2", 60), seen.updated_at);
+    let first = RuleChange::UpdateIfUnchanged(seen.id, spec("u2", 60), seen.updated_at);
     let first = try_write(&database, first, 0).await.unwrap();
     assert_ne!(first.updated_at, seen.updated_at);
 
-    let late = RuleChange::UpdateSeen(seen.id, spec("u3", 60), seen.updated_at);
+    let late = RuleChange::UpdateIfUnchanged(seen.id, spec("u3", 60), seen.updated_at);
     let refused = try_write(&database, late, 5).await.unwrap_err();
     assert!(matches!(refused, RepositoryError::Changed(id) if id == seen.id), "{refused}");
     assert_eq!(database.get(seen.id).await.unwrap(), Some(first));

@@ -38,7 +38,7 @@ fn everything_that_is_wrong_is_said_at_once() {
         limit: 0.into(),
         period: "weekly".to_owned().into(),
         time_zone: "Mars/Olympus".to_owned().into(),
-        enabled: Input::Wrong("a string"),
+        enabled: Input::WrongType("a string"),
         alert_threshold_percent: 101.into(),
     };
     let expected = [

@@ -15,7 +15,7 @@ fn messages(draft: Draft) -> Vec<String> {
 }
 
 #[test]
-fn four_fields_make_a_rule() {
+fn scope_pattern_limit_and_window_are_sufficient() {
     let spec = draft().validate(None).unwrap();
     assert_eq!(spec.key(), "user:*");
     assert_eq!(spec.display_name(), "user:*");
@@ -25,21 +25,21 @@ fn four_fields_make_a_rule() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_said_at_once() {
+fn all_errors_are_reported_at_once() {
     let nothing = messages(Draft::default());
     let required = ["scope", "identifier_pattern", "limit", "window_seconds"];
     assert_eq!(nothing, required.map(|field| format!("{field} is required")));
 
     let wrong = Draft {
         scope: "tenant".to_owned().into(),
-        identifier_pattern: Input::Wrong("a list"),
+        identifier_pattern: Input::WrongType("a list"),
         limit: 0.into(),
         window_seconds: (-1).into(),
         algorithm: "calendar".to_owned().into(),
         burst: 0.into(),
         fail_mode: "maybe".to_owned().into(),
         name: String::new().into(),
-        enabled: Input::Wrong("a string"),
+        enabled: Input::WrongType("a string"),
     };
     let expected = [
         "scope must be one of: service, user, endpoint",
@@ -56,7 +56,7 @@ fn everything_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
-fn numbers_that_make_no_limit_are_refused() {
+fn rejects_invalid_combinations_of_numbers() {
     let of = |limit: i64, window: i64, algorithm: &str| Draft {
         limit: limit.into(),
         window_seconds: window.into(),
@@ -78,7 +78,7 @@ fn numbers_that_make_no_limit_are_refused() {
 }
 
 #[test]
-fn an_update_keeps_what_was_left_out_and_drops_what_is_null() {
+fn missing_fields_are_kept_and_null_fields_removed() {
     let full = Draft {
         name: "all".to_owned().into(),
         burst: 5.into(),
@@ -86,12 +86,12 @@ fn an_update_keeps_what_was_left_out_and_drops_what_is_null() {
         enabled: false.into(),
         ..draft()
     };
-    let present = full.validate(None).unwrap();
-    let kept = draft().validate(Some(&present)).unwrap();
-    assert_eq!(kept, present);
+    let current = full.validate(None).unwrap();
+    let kept = draft().validate(Some(&current)).unwrap();
+    assert_eq!(kept, current);
 
     let dropping = Draft { name: Input::Null, burst: Input::Null, ..draft() };
-    let dropped = dropping.validate(Some(&present)).unwrap();
+    let dropped = dropping.validate(Some(&current)).unwrap();
     assert_eq!((dropped.name, dropped.burst), (None, None));
     assert_eq!(dropped.fail_mode, Some(FailMode::Closed));
 }

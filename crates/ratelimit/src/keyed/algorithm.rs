@@ -1,11 +1,11 @@
-//! The ways of counting that callers choose among by name.
+//! The algorithms that callers choose by name.
 
 use std::{fmt, str::FromStr};
 
 use headgate::{Algorithm, Space};
 use thiserror::Error;
 
-/// A way of counting that needs no more than a key.
+/// An algorithm for keys without rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum KeyedAlgorithm {
     /// See [`Algorithm::TokenBucket`].
@@ -21,19 +21,19 @@ pub enum KeyedAlgorithm {
     LeakyBucket,
 }
 
-/// A name that none of them has.
+/// Unknown algorithm name.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("unknown algorithm {0:?}: expected one of {names}", names = KeyedAlgorithm::ALL.map(KeyedAlgorithm::name).join(", "))]
 pub struct UnknownKeyedAlgorithm(pub String);
 
-/// Something for each algorithm.
+/// One value for each algorithm.
 #[derive(Clone, Debug)]
 pub struct PerAlgorithm<T>([T; KeyedAlgorithm::ALL.len()]);
 
 // === impl KeyedAlgorithm ===
 
 impl KeyedAlgorithm {
-    /// Every one, in the order in which they are listed to callers.
+    /// All algorithms, in the order of listings.
     pub const ALL: [Self; 5] = [
         Self::TokenBucket,
         Self::SlidingWindow,
@@ -42,7 +42,7 @@ impl KeyedAlgorithm {
         Self::LeakyBucket,
     ];
 
-    /// The name that callers use.
+    /// Returns its name in the API.
     pub const fn name(self) -> &'static str {
         match self {
             Self::TokenBucket => "TOKEN_BUCKET",
@@ -53,7 +53,7 @@ impl KeyedAlgorithm {
         }
     }
 
-    /// The engine's word for it.
+    /// Returns the engine's algorithm.
     pub const fn engine(self) -> Algorithm {
         match self {
             Self::TokenBucket => Algorithm::TokenBucket,
@@ -64,7 +64,7 @@ impl KeyedAlgorithm {
         }
     }
 
-    /// Where keys have their states: `rate_limiter:{algorithm}:{key}`.
+    /// Returns the key space: `rate_limiter:{algorithm}:{key}`.
     pub(crate) const fn space(self) -> &'static Space<'static> {
         match self {
             Self::TokenBucket => &const { Space::new("rate_limiter:token_bucket:", "") },
@@ -87,7 +87,7 @@ impl fmt::Display for KeyedAlgorithm {
 impl FromStr for KeyedAlgorithm {
     type Err = UnknownKeyedAlgorithm;
 
-    /// Reads a name in either case; `SLIDING_WINDOW_LOG` is another name of `SLIDING_WINDOW`.
+    /// Parses a name, ignoring case; `SLIDING_WINDOW_LOG` is an alias of `SLIDING_WINDOW`.
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         if name.eq_ignore_ascii_case("SLIDING_WINDOW_LOG") {
             return Ok(Self::SlidingWindow);
@@ -102,12 +102,12 @@ impl FromStr for KeyedAlgorithm {
 // === impl PerAlgorithm ===
 
 impl<T> PerAlgorithm<T> {
-    /// What `of` makes for each.
+    /// Calls `of` for each algorithm.
     pub fn from_fn(of: impl FnMut(KeyedAlgorithm) -> T) -> Self {
         Self(KeyedAlgorithm::ALL.map(of))
     }
 
-    /// The same, unless one cannot be made.
+    /// Calls `of` for each algorithm until one fails.
     pub fn try_from_fn<E>(mut of: impl FnMut(KeyedAlgorithm) -> Result<T, E>) -> Result<Self, E> {
         Ok(Self([
             of(KeyedAlgorithm::TokenBucket)?,
@@ -118,18 +118,18 @@ impl<T> PerAlgorithm<T> {
         ]))
     }
 
-    /// What `of` makes of each.
+    /// Converts each value.
     pub fn map<U>(self, of: impl FnMut(T) -> U) -> PerAlgorithm<U> {
         PerAlgorithm(self.0.map(of))
     }
 
-    /// What belongs to `algorithm`.
+    /// Returns the value for `algorithm`.
     pub const fn get(&self, algorithm: KeyedAlgorithm) -> &T {
         // Variants are declared in the order of ALL.
         &self.0[algorithm as usize]
     }
 
-    /// The same, to be changed.
+    /// Returns the value for `algorithm`, mutably.
     pub const fn get_mut(&mut self, algorithm: KeyedAlgorithm) -> &mut T {
         &mut self.0[algorithm as usize]
     }
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_read_back_in_either_case_and_the_log_has_another() {
+    fn names_are_parsed_ignoring_case_and_the_log_has_an_alias() {
         for algorithm in KeyedAlgorithm::ALL {
             assert_eq!(algorithm.name().parse(), Ok(algorithm));
             assert_eq!(algorithm.name().to_lowercase().parse(), Ok(algorithm));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_its_own_place_and_space() {
+    fn each_algorithm_has_its_own_value_and_key_space() {
         let names = PerAlgorithm::from_fn(KeyedAlgorithm::name);
         for algorithm in KeyedAlgorithm::ALL {
             assert_eq!(*names.get(algorithm), algorithm.name());

@@ -1,4 +1,4 @@
-//! What each algorithm allows, and which keys it allows something else: immutable, compiled once.
+//! The limits of keys: a default for each algorithm, and overrides by prefix.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -6,14 +6,14 @@ use headgate::{FailMode, Limit, limit::Rule};
 
 use super::{KeyedAlgorithm, PerAlgorithm};
 
-/// What every key may take under every algorithm.
+/// The limits of all keys under all algorithms. Immutable.
 #[derive(Clone, Debug)]
 pub struct KeyedLimits {
     tables: PerAlgorithm<Table>,
     fail_mode: FailMode,
 }
 
-/// A limit with what callers are told of it worked out in advance.
+/// A limit and its window in seconds, computed in advance.
 #[derive(Clone, Debug)]
 pub struct KeyedLimit {
     limit: Limit,
@@ -24,14 +24,14 @@ pub struct KeyedLimit {
 struct Table {
     default: KeyedLimit,
     prefixes: HashMap<Box<str>, KeyedLimit>,
-    /// The lengths that prefixes have, the longest first.
+    /// Lengths of the prefixes, longest first.
     prefix_lengths: Vec<usize>,
 }
 
 // === impl KeyedLimits ===
 
 impl KeyedLimits {
-    /// Allows every key what `defaults` say; `fail_mode` answers while the store cannot.
+    /// Creates limits that are the same for all keys; `fail_mode` decides while the store is unavailable.
     pub fn new(fail_mode: FailMode, defaults: PerAlgorithm<Limit>) -> Self {
         let table = |limit: Limit| Table {
             default: limit.into(),
@@ -41,7 +41,7 @@ impl KeyedLimits {
         Self { tables: defaults.map(table), fail_mode }
     }
 
-    /// Allows keys that begin with `prefix` something else under one algorithm.
+    /// Overrides the limit for keys that begin with `prefix` under one algorithm.
     #[must_use]
     pub fn with_override(mut self, algorithm: KeyedAlgorithm, prefix: &str, limit: Limit) -> Self {
         let table = self.tables.get_mut(algorithm);
@@ -53,15 +53,15 @@ impl KeyedLimits {
         self
     }
 
-    /// What `key` may take: as its longest prefix says, or else as everybody.
+    /// Returns the limit of `key`: that of its longest prefix, or the default.
     pub fn of(&self, algorithm: KeyedAlgorithm, key: &str) -> &KeyedLimit {
         let Table { default, prefixes, prefix_lengths } = self.tables.get(algorithm);
-        let beginnings = prefix_lengths.iter().filter_map(|length| key.get(..*length));
-        let mut found = beginnings.filter_map(|beginning| prefixes.get(beginning));
+        let candidates = prefix_lengths.iter().filter_map(|length| key.get(..*length));
+        let mut found = candidates.filter_map(|prefix| prefixes.get(prefix));
         found.next().unwrap_or(default)
     }
 
-    /// Who decides while the store cannot.
+    /// Returns how checks are decided while the store is unavailable.
     pub const fn fail_mode(&self) -> FailMode {
         self.fail_mode
     }
@@ -70,12 +70,12 @@ impl KeyedLimits {
 // === impl KeyedLimit ===
 
 impl KeyedLimit {
-    /// How much is allowed.
+    /// Returns the limit.
     pub const fn limit(&self) -> &Limit {
         &self.limit
     }
 
-    /// In how many seconds: the window, or the time in which a bucket goes from one end to the other.
+    /// Returns the window in seconds, or the time in which a bucket refills.
     pub const fn window_seconds(&self) -> u64 {
         self.window_seconds
     }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_prefix_decides_for_each_algorithm_by_itself() {
+    fn the_longest_prefix_decides_per_algorithm() {
         let some = |most| Limit::fixed_window(most, Duration::from_secs(1)).unwrap();
         let limits = limits()
             .unwrap()
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buckets_window_is_the_time_to_fill_it() {
+    fn the_window_of_a_bucket_is_its_refill_time() {
         let limits = limits().unwrap();
         let window = |algorithm| limits.of(algorithm, "u").window_seconds();
         assert_eq!(window(KeyedAlgorithm::TokenBucket), 15);

@@ -1,4 +1,4 @@
-//! A hash table that snapshots share, except for what changes between them.
+//! A copy-on-write hash table in shards.
 
 use std::{
     hash::{BuildHasher, Hash, RandomState},
@@ -7,23 +7,23 @@ use std::{
 
 use hashbrown::{HashTable, hash_table::Entry};
 
-/// An entry that is found by its key.
+/// An entry with a key.
 pub(super) trait Keyed {
-    /// The type of its key.
+    /// Type of the key.
     type Key: Hash + Eq + ?Sized;
 
-    /// Its key; an entry in a table has one.
+    /// Returns the key; entries in a table have one.
     fn key(&self) -> Option<&Self::Key>;
 }
 
-/// A hash table in shards. Clones share every shard; a change copies the one that it concerns.
+/// A hash table in shards. Clones share all shards; a change copies one.
 ///
-/// With `n` entries a change copies `n / SHARDS` entries and `SHARDS` pointers, which is cheapest
+/// A change copies `n / SHARDS` of `n` entries and `SHARDS` pointers, which is cheapest
 /// around 65,000 entries and cheap enough for a million.
 #[derive(Clone, Debug)]
 pub(super) struct Shards<T> {
     hasher: RandomState,
-    /// Empty until there is an entry.
+    /// Empty until the first insertion.
     tables: Arc<Vec<Shard<T>>>,
     len: usize,
 }
@@ -53,13 +53,13 @@ impl<T: Keyed + Clone> Shards<T> {
         self.tables[shard(hash)].find(hash, |entry| entry.key() == Some(key))
     }
 
-    /// Changes the entry with this key, or a new one that `make` gives. An entry that says it is
-    /// of no use any more is removed.
+    /// Changes the entry with this key, or a new one from `make`. `change` returns whether the entry
+    /// stays in the table.
     pub(super) fn change(
         &mut self,
         key: &T::Key,
         make: impl FnOnce() -> T,
-        change: impl FnOnce(&mut T) -> Use,
+        change: impl FnOnce(&mut T) -> EntryAction,
     ) {
         let hash = self.hasher.hash_one(key);
         let tables = Arc::make_mut(&mut self.tables);
@@ -71,14 +71,14 @@ impl<T: Keyed + Clone> Shards<T> {
         let table = Arc::make_mut(&mut tables[shard(hash)]);
         match table.entry(hash, |entry| entry.key() == Some(key), rehash) {
             Entry::Occupied(mut entry) => {
-                if change(entry.get_mut()) == Use::Over {
+                if change(entry.get_mut()) == EntryAction::Remove {
                     entry.remove();
                     self.len -= 1;
                 }
             }
             Entry::Vacant(place) => {
                 let mut entry = make();
-                if change(&mut entry) == Use::Kept {
+                if change(&mut entry) == EntryAction::Keep {
                     place.insert(entry);
                     self.len += 1;
                 }
@@ -87,13 +87,11 @@ impl<T: Keyed + Clone> Shards<T> {
     }
 }
 
-/// Whether an entry stays in the table.
+/// What happens to an entry after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
-    /// It stays.
-    Kept,
-    /// It is removed.
-    Over,
+pub(super) enum EntryAction {
+    Keep,
+    Remove,
 }
 
 /// Index of the shard for a hash. The tables use the lowest and the highest bits themselves.
@@ -110,7 +108,7 @@ impl<T> Shards<T> {
         differ + self.tables.len().abs_diff(other.tables.len())
     }
 
-    /// Every entry, in no order.
+    /// Returns all entries in arbitrary order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.tables.iter().flat_map(|shard| shard.iter())
     }

@@ -4,42 +4,42 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::shards::{Keyed, Shards, Use};
+use super::shards::{EntryAction, Keyed, Shards};
 use crate::{CompiledRule, Pattern, RateLimitRule, RuleId};
 
-/// The rules of one scope. Clones share what does not change.
+/// The rules of one scope. Clones share unchanged parts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     exact: Shards<Stack>,
     prefixes: Shards<Stack>,
-    /// The lengths that prefixes have, the longest first, and how many prefixes have each.
+    /// Lengths of the prefixes, longest first, with the number of prefixes of each.
     prefix_lengths: Vec<(usize, usize)>,
     any: Stack,
 }
 
-/// Rules with the same pattern and different windows, the shortest window first.
+/// Rules with one pattern and different windows, shortest window first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stack(SmallVec<[Arc<CompiledRule>; 1]>);
 
 // === impl Table ===
 
 impl Table {
-    /// Adds a rule; returns the rules of its pattern that decide nothing.
+    /// Adds a rule; returns the rules of its pattern beyond the maximum number of windows.
     pub(super) fn add(&mut self, rule: &Arc<CompiledRule>) -> Vec<RuleId> {
         self.change(pattern(rule), |stack| stack.add(rule))
     }
 
-    /// Removes a rule; returns the rules of its pattern that decide nothing.
+    /// Removes a rule; returns the rules of its pattern beyond the maximum number of windows.
     pub(super) fn remove(&mut self, rule: &Arc<CompiledRule>) -> Vec<RuleId> {
         self.change(pattern(rule), |stack| stack.0.retain(|other| other.id() != rule.id()))
     }
 
     fn change(&mut self, pattern: &Pattern, change: impl FnOnce(&mut Stack)) -> Vec<RuleId> {
-        let mut left_out = Vec::new();
+        let mut ignored = Vec::new();
         let change = |stack: &mut Stack| {
             change(stack);
-            left_out = stack.left_out();
-            if stack.0.is_empty() { Use::Over } else { Use::Kept }
+            ignored = stack.ignored();
+            if stack.0.is_empty() { EntryAction::Remove } else { EntryAction::Keep }
         };
         match pattern {
             Pattern::Exact(exact) => self.exact.change(exact, Stack::default, change),
@@ -52,10 +52,10 @@ impl Table {
                 change(&mut self.any);
             }
         }
-        left_out
+        ignored
     }
 
-    /// Notes that a prefix of `length` came, or went, if one did.
+    /// Updates the lengths after a prefix of `length` was added or removed.
     fn count_prefix(&mut self, length: usize, before: usize) {
         let place = self.prefix_lengths.partition_point(|(known, _)| *known > length);
         let known = self.prefix_lengths.get(place).is_some_and(|(known, _)| *known == length);
@@ -72,20 +72,20 @@ impl Table {
         }
     }
 
-    /// The rules whose pattern is `identifier`.
+    /// Returns the rules whose pattern is `identifier`.
     pub(super) fn exact(&self, identifier: &str) -> Option<&[Arc<CompiledRule>]> {
         self.exact.get(identifier).map(Stack::rules)
     }
 
-    /// The rules whose prefix `identifier` has, the longest prefix first.
+    /// Returns the rules whose pattern is a prefix of `identifier`, longest first.
     pub(super) fn prefixes(&self, identifier: &str) -> impl Iterator<Item = &[Arc<CompiledRule>]> {
-        // A length inside a character belongs to no prefix of this identifier.
-        let beginning = |(length, _): &(usize, usize)| identifier.get(..*length);
-        let beginnings = self.prefix_lengths.iter().filter_map(beginning);
-        beginnings.filter_map(|text| self.prefixes.get(text)).map(Stack::rules)
+        // `get` returns `None` for a length within a character, where no prefix can end.
+        let prefix = |(length, _): &(usize, usize)| identifier.get(..*length);
+        let candidates = self.prefix_lengths.iter().filter_map(prefix);
+        candidates.filter_map(|text| self.prefixes.get(text)).map(Stack::rules)
     }
 
-    /// The rules for everybody.
+    /// Returns the rules with the pattern `*`.
     pub(super) fn any(&self) -> Option<&[Arc<CompiledRule>]> {
         Some(self.any.rules()).filter(|rules| !rules.is_empty())
     }
@@ -104,8 +104,8 @@ impl Stack {
         self.0.insert(place, Arc::clone(rule));
     }
 
-    /// The enabled rules beyond those that are applied.
-    fn left_out(&self) -> Vec<RuleId> {
+    /// Returns the enabled rules beyond the maximum number of windows.
+    fn ignored(&self) -> Vec<RuleId> {
         let enabled = self.0.iter().filter(|rule| rule.is_enabled());
         enabled.skip(RateLimitRule::MAX_WINDOWS).filter_map(|rule| rule.id()).collect()
     }
@@ -130,7 +130,7 @@ impl Table {
         self.exact.copied(&other.exact) + self.prefixes.copied(&other.prefixes)
     }
 
-    /// Everything that the table says, in one order.
+    /// Returns the contents in a canonical order.
     pub(super) fn contents(&self) -> (Vec<Vec<RuleId>>, Vec<(usize, usize)>) {
         let stacks = self.exact.iter().chain(self.prefixes.iter()).chain([&self.any]);
         let ids = |stack: &Stack| stack.0.iter().filter_map(|rule| rule.id()).collect();

@@ -58,7 +58,7 @@ fn the_closest_pattern_decides() {
 }
 
 #[test]
-fn windows_of_one_pattern_stack_and_those_of_others_do_not() {
+fn windows_of_one_pattern_apply_together() {
     let rules = vec![rule("user", "u1", 3600), rule("user", "u1", 60), rule("user", "*", 1)];
     let snapshot = snapshot(rules, None);
     let both = vec!["u1/60".to_owned(), "u1/3600".to_owned()];
@@ -68,14 +68,14 @@ fn windows_of_one_pattern_stack_and_those_of_others_do_not() {
 }
 
 #[test]
-fn a_prefix_that_ends_within_a_character_matches_nothing() {
+fn a_prefix_length_within_a_character_matches_nothing() {
     let snapshot = snapshot(vec![rule("user", "abc*", 60)], None);
     assert_eq!(found(&snapshot, "あい").0, Level::Default);
     assert_eq!(found(&snapshot, "ab").0, Level::Default);
 }
 
 #[test]
-fn a_rule_that_changes_goes_on_counting() {
+fn a_changed_rule_keeps_its_tally() {
     let first = rule("user", "*", 60);
     let before = snapshot(vec![first.clone()], None);
     before.rule(first.id).unwrap().tally().count(true);
@@ -86,7 +86,7 @@ fn a_rule_that_changes_goes_on_counting() {
 }
 
 #[test]
-fn every_state_of_a_subject_has_a_name() {
+fn key_suffixes_cover_all_windows_and_algorithms() {
     let snapshot = snapshot(vec![rule("user", "u1", 10), rule("user", "*", 3600)], None);
     let suffixes = snapshot.key_suffixes(Scope::User, "u1");
     let names: Vec<&str> = suffixes.iter().map(|(.., suffix)| suffix.as_str()).collect();
@@ -96,27 +96,27 @@ fn every_state_of_a_subject_has_a_name() {
 }
 
 #[test]
-fn of_more_windows_than_may_be_the_shortest_decide() {
+fn only_the_shortest_windows_decide_beyond_the_maximum() {
     let rules: Vec<RateLimitRule> =
         (1..=10).rev().map(|window| rule("user", "u1", window)).collect();
     let longest: Vec<RuleId> = rules[..2].iter().rev().map(|rule| rule.id).collect();
     let snapshot = snapshot(rules, None);
     assert_eq!(applied(&snapshot, None), [1, 2, 3, 4, 5, 6, 7, 8]);
-    assert_eq!(snapshot.left_out(), longest);
-    assert_eq!(applied(&snapshot, Some(10)), [10], "who asks for it");
+    assert_eq!(snapshot.ignored(), longest);
+    assert_eq!(applied(&snapshot, Some(10)), [10], "its window can be selected");
     let suffixes = snapshot.key_suffixes(Scope::User, "u1");
-    assert!(suffixes.iter().any(|(window, ..)| *window == 10), "and a reset reaches it");
+    assert!(suffixes.iter().any(|(window, ..)| *window == 10), "a reset includes it");
 }
 
 #[test]
-fn disabled_rules_take_no_place_of_those_that_decide() {
+fn disabled_rules_do_not_count_towards_the_maximum() {
     let mut rules: Vec<RateLimitRule> = (1..=10).map(|window| rule("user", "u1", window)).collect();
     for rule in &mut rules[..9] {
         rule.spec.enabled = false;
     }
     let snapshot = snapshot(rules, None);
     assert_eq!(applied(&snapshot, None), [10]);
-    assert!(snapshot.left_out().is_empty());
+    assert!(snapshot.ignored().is_empty());
 }
 
 fn applied(snapshot: &Snapshot, window: Option<u64>) -> Vec<u32> {
@@ -124,7 +124,7 @@ fn applied(snapshot: &Snapshot, window: Option<u64>) -> Vec<u32> {
     matched.applied(window).map(|rule| rule.window_seconds()).collect()
 }
 
-/// Everything that a snapshot says, in one order.
+/// Returns the contents in a canonical order.
 fn contents(snapshot: &Snapshot) -> impl PartialEq + std::fmt::Debug {
     let mut ids: Vec<(RuleId, u32)> = snapshot
         .by_id
@@ -133,7 +133,7 @@ fn contents(snapshot: &Snapshot) -> impl PartialEq + std::fmt::Debug {
         .collect();
     ids.sort_unstable();
     let tables = snapshot.scopes.each_ref().map(Table::contents);
-    (snapshot.revision, snapshot.len(), ids, tables, snapshot.left_out.clone())
+    (snapshot.revision, snapshot.len(), ids, tables, snapshot.ignored.clone())
 }
 
 /// Number of shards that two snapshots do not share.
@@ -143,7 +143,7 @@ fn copied(one: &Snapshot, other: &Snapshot) -> usize {
 }
 
 #[test]
-fn a_change_among_20_000_rules_copies_as_much_as_it_changes() {
+fn a_change_of_one_rule_copies_two_shards() {
     let rules: Vec<RateLimitRule> = (0..20_000)
         .map(|i| rule("user", &format!("u{i}{}", if i % 2 == 0 { "*" } else { "" }), 60))
         .collect();
@@ -166,7 +166,7 @@ fn a_change_among_20_000_rules_copies_as_much_as_it_changes() {
 }
 
 #[test]
-fn rules_that_say_the_same_are_not_compiled_again() {
+fn unchanged_rules_are_not_compiled_again() {
     let rules: Vec<RateLimitRule> = (0..100).map(|i| rule("user", &format!("u{i}"), 60)).collect();
     let before = snapshot(rules.clone(), None);
     let mut changed = rules.clone();
@@ -180,7 +180,7 @@ fn rules_that_say_the_same_are_not_compiled_again() {
 }
 
 #[test]
-fn counters_stay_with_their_rules_and_never_go_backwards() {
+fn rules_keep_their_tallies() {
     const MAX: usize = Snapshot::MAX_COUNTED;
     let mut rules: Vec<RateLimitRule> =
         (0..MAX + 5).map(|i| rule("user", &format!("u{i}"), 60)).collect();
@@ -197,7 +197,7 @@ fn counters_stay_with_their_rules_and_never_go_backwards() {
     before.rule(rules[MAX].id).unwrap().tally().count(true);
     assert_eq!(before.others().allowed(), 1);
 
-    // A place that is free goes to the next rule that comes or changes.
+    // A free tally goes to the next rule that is added or changed.
     let delta = RuleDelta { deleted: vec![rules[3].id], ..RuleDelta::default() };
     let deleted = before.after(delta, &defaults()).unwrap();
     assert_eq!(counted(&deleted).len(), MAX - 1);
@@ -211,7 +211,7 @@ fn counters_stay_with_their_rules_and_never_go_backwards() {
         (0, 1)
     );
 
-    // A rule that is older than all has to wait, also when everything is read again.
+    // An older rule does not take the tally of another, even on a full load.
     let mut late = rule("user", "late", 60);
     late.created_at = Timestamp::from_micros(0);
     rules.push(late.clone());
@@ -221,7 +221,7 @@ fn counters_stay_with_their_rules_and_never_go_backwards() {
     assert_eq!((again.others().allowed(), again.others().denied()), (1, 1));
 }
 
-/// What a property test does to the rules: which of them, and what it says then.
+/// Changes of rules by index: new fields, or a deletion.
 type Step = Vec<(usize, Option<(usize, usize, i64, bool)>)>;
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -234,17 +234,17 @@ const PATTERNS: [&str; 8] = ["*", "a*", "ab*", "abc*", "ä*", "a", "abc", "äb"]
 
 proptest! {
     #[test]
-    fn changes_one_after_the_other_make_what_compiling_all_makes(steps in steps()) {
+    fn applying_deltas_equals_compiling_all_rules(steps in steps()) {
         let mut rules: BTreeMap<usize, RateLimitRule> = BTreeMap::new();
         let mut current = snapshot(Vec::new(), None);
         for (number, step) in steps.into_iter().enumerate() {
             let revision = Revision(number as i64 + 2);
             let mut delta = RuleDelta { revision, ..RuleDelta::default() };
-            // Each rule changes once at most, as in what a repository gives.
+            // Each rule changes once at most, as in a delta of a repository.
             let step: BTreeMap<usize, _> = step.into_iter().collect();
-            for (which, wanted) in step {
+            for (which, fields) in step {
                 let old = rules.remove(&which);
-                let Some((scope, pattern, window, enabled)) = wanted else {
+                let Some((scope, pattern, window, enabled)) = fields else {
                     delta.deleted.push(old.map_or_else(RuleId::random, |rule| rule.id));
                     continue;
                 };

@@ -1,4 +1,4 @@
-//! May this subject go on?
+//! Checks by rules.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -10,112 +10,112 @@ use thiserror::Error;
 
 use crate::{Catalog, CompiledRule, RuleId, Scope, Snapshot};
 
-/// Decides by the rules in force: one store call, and nothing else to wait for.
+/// Decides checks by the current rules, with a single store call.
 #[derive(Clone, Debug)]
 pub struct CheckRateLimit {
     catalog: Arc<Catalog>,
     limiter: Limiter,
 }
 
-/// Whether a subject may take something.
+/// A check of one subject.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// What kind of subject.
+    /// Kind of the subject.
     pub scope: Scope,
-    /// Which one.
+    /// Identifier of the subject.
     pub subject: Key<'a>,
-    /// Which rules are asked.
-    pub asked: Asked,
-    /// How much it would take.
+    /// Rules to consult.
+    pub selection: RuleSelection,
+    /// Units to consume.
     pub cost: Cost,
 }
 
-/// Which rules are asked.
+/// The rules that a check consults.
 #[derive(Clone, Copy, Debug, Default)]
-pub enum Asked {
-    /// All that match the subject.
+pub enum RuleSelection {
+    /// All rules that match the subject most closely.
     #[default]
     Matching,
-    /// The one of them with this window, in seconds.
+    /// The one among them with this window in seconds.
     Window(u64),
-    /// This one, which must match the subject.
+    /// This rule, whose pattern must match the subject.
     Rule(RuleId),
 }
 
-/// A decision, and the rule that speaks in it.
+/// A decision and the rule that determined it.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
-    /// By which rule.
+    /// The rule that denied, or the one with the least remaining.
     pub rule: Arc<CompiledRule>,
-    /// Every rule that had to admit it, each with its own answer; empty where `rule` is the only one.
+    /// All consulted rules with their outcomes; empty if `rule` is the only one.
     pub stack: Vec<(Arc<CompiledRule>, Outcome)>,
 }
 
-/// Why nothing was decided.
+/// Why a check failed.
 #[derive(Clone, Debug, Error)]
 pub enum CheckError {
-    /// No rule that matches has this window.
-    #[error("no rule has a window of {asked}s; windows here: {}", seconds(known))]
+    /// No matching rule has this window.
+    #[error("no rule has a window of {requested}s; windows of this subject: {}", seconds(known))]
     NoSuchWindow {
-        /// What was asked for.
-        asked: u64,
-        /// What there is.
+        /// The requested window.
+        requested: u64,
+        /// The windows of the matching rules.
         known: Vec<u32>,
     },
     /// There is no such rule.
     #[error("rule not found: {0}")]
     NoSuchRule(RuleId),
-    /// The rule is about others.
-    #[error("rule {rule} is about {pattern}, which does not match")]
+    /// The rule does not match the subject.
+    #[error("rule {rule} does not match this subject: its pattern is {pattern}")]
     OtherSubject {
-        /// Which rule.
+        /// The rule.
         rule: RuleId,
-        /// Whom it is about.
+        /// Its scope and pattern.
         pattern: String,
     },
-    /// It could never be admitted.
+    /// The cost exceeds the limit.
     #[error(transparent)]
     Cost(#[from] headgate::CheckError),
-    /// Too much at once.
+    /// The batch is too large.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// The store does not know, and no failure policy answered.
+    /// The store failed, and no failure policy decided.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// The rules that must admit one question; none when all that match are disabled.
+/// The rules that must admit a check; empty if all matching rules are disabled.
 type Stack<'s> = SmallVec<[&'s Arc<CompiledRule>; 2]>;
 
 // === impl CheckRateLimit ===
 
 impl CheckRateLimit {
-    /// Decides by the rules of `catalog`.
+    /// Creates the use case on the rules of `catalog`.
     pub const fn new(catalog: Arc<Catalog>, limiter: Limiter) -> Self {
         Self { catalog, limiter }
     }
 
-    /// Takes what is asked for if every rule admits it.
+    /// Consumes the cost if every rule admits it.
     pub async fn check(&self, question: &Question<'_>) -> Result<Verdict, CheckError> {
         let verdict = self.decide(Verb::Acquire, question).await?;
         verdict.rule.tally().count(verdict.decision.allowed);
         Ok(verdict)
     }
 
-    /// Says what [`check`](Self::check) would, and takes nothing.
+    /// Returns what [`check`](Self::check) would, and consumes nothing.
     pub async fn peek(&self, question: &Question<'_>) -> Result<Verdict, CheckError> {
         self.decide(Verb::Peek, question).await
     }
 
-    /// Takes what all questions ask for if every rule of every one admits it, in one store call;
-    /// otherwise takes nothing. Each verdict says how its own subject stands.
+    /// Consumes all costs if every rule of every question admits it, in one store call; otherwise
+    /// consumes nothing. Each verdict is about its own subject.
     pub async fn check_all(&self, questions: &[Question<'_>]) -> Result<Vec<Verdict>, CheckError> {
         let verdicts = self.decide_all(Verb::Acquire, questions).await?;
         let all = verdicts.iter().all(|verdict| verdict.decision.allowed);
         for verdict in &verdicts {
-            // Those who had room took nothing either if another had none.
+            // If one was denied, the others consumed nothing and count as neither.
             if all || !verdict.decision.allowed {
                 verdict.rule.tally().count(all);
             }
@@ -123,7 +123,7 @@ impl CheckRateLimit {
         Ok(verdicts)
     }
 
-    /// Says what [`check_all`](Self::check_all) would, and takes nothing.
+    /// Returns what [`check_all`](Self::check_all) would, and consumes nothing.
     pub async fn peek_all(&self, questions: &[Question<'_>]) -> Result<Vec<Verdict>, CheckError> {
         self.decide_all(Verb::Peek, questions).await
     }
@@ -148,7 +148,7 @@ impl CheckRateLimit {
         Ok(Verdict::of(&stack, &outcomes))
     }
 
-    /// As almost everywhere: one rule decides.
+    /// Fast path: a single rule decides.
     async fn decide_by(
         &self,
         rule: &Arc<CompiledRule>,
@@ -186,9 +186,9 @@ impl CheckRateLimit {
         questions.iter().zip(places).map(verdict).collect()
     }
 
-    /// Disabled rules admit everything and count nothing.
+    /// Admits a check whose rules are all disabled; nothing is counted.
     fn exempt(&self, snapshot: &Snapshot, question: &Question<'_>) -> Result<Verdict, CheckError> {
-        let rule = Arc::clone(question.speaker(snapshot)?);
+        let rule = Arc::clone(question.representative(snapshot)?);
         let limit = rule.limit().capacity();
         let decision = Decision {
             allowed: true,
@@ -207,29 +207,32 @@ impl CheckRateLimit {
 // === impl Question ===
 
 impl Question<'_> {
-    /// The enabled rules that must admit it.
+    /// Returns the enabled rules that must admit it.
     fn stack<'s>(&self, snapshot: &'s Snapshot) -> Result<Stack<'s>, CheckError> {
         let matched = snapshot.matching(self.scope, self.subject.subject());
-        let window = match self.asked {
-            Asked::Matching => None,
-            Asked::Window(asked) => {
-                if !matched.windows().any(|window| u64::from(window) == asked) {
+        let window = match self.selection {
+            RuleSelection::Matching => None,
+            RuleSelection::Window(requested) => {
+                if !matched.windows().any(|window| u64::from(window) == requested) {
                     let known = matched.windows().collect();
-                    return Err(CheckError::NoSuchWindow { asked, known });
+                    return Err(CheckError::NoSuchWindow { requested, known });
                 }
-                Some(asked)
+                Some(requested)
             }
-            Asked::Rule(_) => {
-                let rule = self.speaker(snapshot)?;
+            RuleSelection::Rule(_) => {
+                let rule = self.representative(snapshot)?;
                 return Ok([rule].into_iter().filter(|rule| rule.is_enabled()).collect());
             }
         };
         Ok(matched.applied(window).collect())
     }
 
-    /// A rule that can speak for the question although none has to admit it.
-    fn speaker<'s>(&self, snapshot: &'s Snapshot) -> Result<&'s Arc<CompiledRule>, CheckError> {
-        let Asked::Rule(id) = self.asked else {
+    /// Returns the rule to report if no enabled rule applies.
+    fn representative<'s>(
+        &self,
+        snapshot: &'s Snapshot,
+    ) -> Result<&'s Arc<CompiledRule>, CheckError> {
+        let RuleSelection::Rule(id) = self.selection else {
             return Ok(&snapshot.matching(self.scope, self.subject.subject()).rules[0]);
         };
         let rule = snapshot.rule(id).ok_or(CheckError::NoSuchRule(id))?;
@@ -260,14 +263,14 @@ impl Verdict {
 
 // === SharedBatch ===
 
-/// The limits of several questions. Who is asked about twice by the same rule must have room for both.
+/// The limits of several questions. Costs of one subject under one rule are added.
 #[derive(Default)]
 struct SharedBatch<'a> {
-    entries: Vec<Entry<'a>>,
+    entries: Vec<SharedCheck<'a>>,
     places: HashMap<(Space<'a>, &'a str), usize>,
 }
 
-struct Entry<'a> {
+struct SharedCheck<'a> {
     rule: &'a CompiledRule,
     space: Space<'a>,
     subject: Key<'a>,
@@ -275,7 +278,7 @@ struct Entry<'a> {
 }
 
 impl<'a> SharedBatch<'a> {
-    /// Adds one limit of `question`; gives its place.
+    /// Adds one limit of `question`; returns its index.
     fn add(&mut self, rule: &'a CompiledRule, question: &Question<'a>) -> usize {
         let (space, subject) = (rule.space(question.scope), question.subject);
         let units = question.cost.get();
@@ -283,7 +286,7 @@ impl<'a> SharedBatch<'a> {
         let place = *self.places.entry((space, subject.subject())).or_insert(next);
         match self.entries.get_mut(place) {
             Some(entry) => entry.units = entry.units.saturating_add(units),
-            None => self.entries.push(Entry { rule, space, subject, units }),
+            None => self.entries.push(SharedCheck { rule, space, subject, units }),
         }
         place
     }
@@ -293,7 +296,7 @@ impl<'a> SharedBatch<'a> {
             return Ok(Vec::new());
         }
         let checks = self.entries.iter().map(|entry| {
-            // Together they may ask for more than a cost can be; then they ask for the most.
+            // The sum may exceed the maximum cost.
             let cost = Cost::new(entry.units.min(Cost::MAX)).unwrap_or(Cost::ONE);
             let key = entry.subject.within(&entry.space);
             Ok(Check::new(key, entry.rule.limit(), cost)?.or_else(entry.rule.fail_mode()))

@@ -1,62 +1,62 @@
-//! Which rules match a subject, and why.
+//! Explains which rules match a subject.
 
 use std::sync::Arc;
 
 use headgate::Key;
 
-use super::usage::{GetUsage, Standing};
+use super::usage::{GetUsage, SubjectUsage};
 use crate::{Catalog, CompiledRule, Level, Revision, Scope};
 
-/// Says which rules match a subject, and why.
+/// Explains which rules match a subject and which decide.
 #[derive(Clone, Debug)]
 pub struct Explain {
     catalog: Arc<Catalog>,
     usage: GetUsage,
 }
 
-/// Every rule that matches a subject.
+/// The rules that match a subject.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    /// Which set of rules was looked at.
+    /// Revision of the rules.
     pub revision: Revision,
-    /// The rules, the closest first.
-    pub rules: Vec<Explained>,
+    /// The rules, closest first.
+    pub rules: Vec<ExplainedRule>,
 }
 
-/// One rule that matches.
+/// A matching rule.
 #[derive(Clone, Debug)]
-pub struct Explained {
+pub struct ExplainedRule {
     /// The rule.
     pub rule: Arc<CompiledRule>,
-    /// How its pattern fits.
+    /// How closely its pattern matches.
     pub level: Level,
     /// Whether it decides.
     pub applies: bool,
-    /// Why, or why not.
+    /// Why it decides or not.
     pub why: &'static str,
-    /// How the subject stands under it, if it decides and something is used.
-    pub standing: Option<Standing>,
+    /// Usage of the subject, if the rule decides and the subject has used anything.
+    pub usage: Option<SubjectUsage>,
 }
 
 impl Explain {
-    /// Explains the rules of `catalog`.
+    /// Creates the use case on the rules of `catalog`.
     pub const fn new(catalog: Arc<Catalog>, usage: GetUsage) -> Self {
         Self { catalog, usage }
     }
 
-    /// Every rule that matches `subject`; those that apply are decided together.
+    /// Returns all rules that match `subject`. Those that apply must all admit a check.
     pub async fn explain(&self, scope: Scope, subject: Key<'_>) -> Explanation {
         let snapshot = self.catalog.load();
         let mut rules = Vec::new();
-        for (place, matched) in snapshot.levels(scope, subject.subject()).enumerate() {
-            let closest = place == 0;
+        for (index, matched) in snapshot.levels(scope, subject.subject()).enumerate() {
+            let closest = index == 0;
             for rule in matched.rules {
                 let applies = closest && rule.is_enabled();
-                let standing =
-                    if applies { self.usage.standing(rule, scope, subject).await } else { None };
+                let usage =
+                    if applies { self.usage.of_subject(rule, scope, subject).await } else { None };
                 let why = why(matched.level, closest, rule.is_enabled());
                 let rule = Arc::clone(rule);
-                rules.push(Explained { rule, level: matched.level, applies, why, standing });
+                rules.push(ExplainedRule { rule, level: matched.level, applies, why, usage });
             }
         }
         Explanation { revision: snapshot.revision(), rules }
@@ -69,7 +69,7 @@ const fn why(level: Level, closest: bool, enabled: bool) -> &'static str {
         (true, false, _) => "disabled: admits everything and counts nothing",
         (true, true, Level::Exact) => "the pattern is the identifier",
         (true, true, Level::Prefix) => "the pattern is the longest prefix of the identifier",
-        (true, true, Level::Any) => "the pattern matches everybody, and none is closer",
+        (true, true, Level::Any) => "the pattern matches all identifiers, and no closer one exists",
         (true, true, Level::Default) => "no rule matches",
     }
 }

@@ -1,4 +1,4 @@
-//! May this key go on, under the algorithm that the caller names?
+//! Checks by key, without rules.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     keyed::{KeyedAlgorithm, KeyedLimit, KeyedLimits},
 };
 
-/// Decides about keys without rules: one store call, and nothing else to wait for.
+/// Decides checks of keys without rules, with a single store call.
 #[derive(Clone)]
 pub struct LimitKeys {
     limits: Arc<KeyedLimits>,
@@ -19,65 +19,65 @@ pub struct LimitKeys {
     audit: Arc<dyn AuditLog>,
 }
 
-/// Whether a key may take something.
+/// A check of one key.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyedQuestion<'a> {
-    /// How it is counted.
+    /// Algorithm.
     pub algorithm: KeyedAlgorithm,
-    /// Who it is.
+    /// Key.
     pub key: Key<'a>,
-    /// How much it would take.
+    /// Units to consume.
     pub permits: Cost,
 }
 
-/// A decision, and the limit that it was made by.
+/// A decision and its limit.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyedVerdict<'l> {
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
-    /// By which limit.
+    /// The limit.
     pub limit: &'l KeyedLimit,
 }
 
-/// Why nothing was decided.
+/// Why a check failed.
 #[derive(Clone, Debug, Error)]
 pub enum KeyedError {
-    /// It could never be admitted.
+    /// The cost exceeds the limit.
     #[error(transparent)]
     Permits(#[from] headgate::CheckError),
-    /// It cannot be asked in one call.
+    /// The batch is invalid.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// The store does not know, and no failure policy answered.
+    /// The store failed, and no failure policy decided.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl LimitKeys {
-    /// Decides by `limits`; resets are written down in `audit`.
+    /// Creates the use case; resets are recorded in `audit`.
     pub fn new(limits: Arc<KeyedLimits>, limiter: Limiter, audit: Arc<dyn AuditLog>) -> Self {
         Self { limits, limiter, audit }
     }
 
-    /// What is allowed.
+    /// Returns the limits.
     pub fn limits(&self) -> &KeyedLimits {
         &self.limits
     }
 
-    /// Takes what is asked for if there is as much.
+    /// Consumes the permits if the limit admits it.
     pub async fn check(
         &self,
         question: &KeyedQuestion<'_>,
     ) -> Result<KeyedVerdict<'_>, KeyedError> {
-        self.ask(Verb::Acquire, question).await
+        self.decide(Verb::Acquire, question).await
     }
 
-    /// Says what [`check`](Self::check) would, and takes nothing.
+    /// Returns what [`check`](Self::check) would, and consumes nothing.
     pub async fn peek(&self, question: &KeyedQuestion<'_>) -> Result<KeyedVerdict<'_>, KeyedError> {
-        self.ask(Verb::Peek, question).await
+        self.decide(Verb::Peek, question).await
     }
 
-    async fn ask(
+    async fn decide(
         &self,
         verb: Verb,
         question: &KeyedQuestion<'_>,
@@ -90,8 +90,8 @@ impl LimitKeys {
         Ok(KeyedVerdict { decision: Decision::fold(&outcomes), limit })
     }
 
-    /// Forgets what `key` took, under one algorithm or under all. What cannot be recorded first is
-    /// not done.
+    /// Resets the usage of `key` under one algorithm or all. Nothing is reset if the audit log cannot
+    /// be written first.
     pub async fn reset(
         &self,
         algorithm: Option<KeyedAlgorithm>,
@@ -99,7 +99,7 @@ impl LimitKeys {
         author: Author,
     ) -> ResetReport {
         let chosen = |candidate: &KeyedAlgorithm| algorithm.is_none_or(|one| one == *candidate);
-        // Every limit admits one unit, and no algorithm stands there twice.
+        // A cost of one is always valid, and the keys differ.
         let states = KeyedAlgorithm::ALL.into_iter().filter(chosen).filter_map(|algorithm| {
             let limit = self.limits.of(algorithm, key.subject()).limit();
             Check::new(key.within(algorithm.space()), limit, Cost::ONE).ok()

@@ -1,4 +1,4 @@
-//! Gives a subject its whole allowance back.
+//! Resets the usage of subjects.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::{AuditEntry, AuditLog, Author, Catalog, RepositoryError, Scope};
 
-/// Forgets what subjects took, and writes down who wanted that.
+/// Resets the usage of subjects and records it in the audit log.
 #[derive(Clone)]
 pub struct ResetLimit {
     catalog: Arc<Catalog>,
@@ -15,56 +15,56 @@ pub struct ResetLimit {
     audit: Arc<dyn AuditLog>,
 }
 
-/// What came of a reset.
+/// The result of a reset.
 #[derive(Clone, Debug)]
 pub struct ResetReport {
-    /// Whether the subject was reset.
+    /// Whether the usage was reset.
     pub outcome: Result<(), ResetError>,
-    /// Why the record does not tell the outcome, if it does not: it says that nobody knows.
+    /// Error that kept the outcome from the audit log, which then has it as unknown.
     pub unsettled: Option<RepositoryError>,
 }
 
-/// Why nobody can say that a subject was reset.
+/// Why a reset failed or is not confirmed.
 #[derive(Clone, Debug, Error)]
 pub enum ResetError {
-    /// The audit log cannot be written, so that the store was not asked: nothing was reset.
+    /// The audit log cannot be written: nothing was reset.
     #[error(transparent)]
     Unrecorded(RepositoryError),
-    /// The store was not even asked: nothing was reset.
+    /// The request was not sent to the store: nothing was reset.
     #[error(transparent)]
-    NotAsked(StoreError),
-    /// The store was asked, and may have done it or not.
-    #[error("nobody knows whether it was reset: {0}")]
+    NotSent(StoreError),
+    /// The store did not confirm the reset, which may have been done.
+    #[error("the reset was not confirmed and may have been done: {0}")]
     Unconfirmed(StoreError),
 }
 
-/// Why not everything is known to be forgotten.
-pub(super) struct Failed {
+/// A failed call of the store.
+pub(super) struct ResetFailure {
     cause: StoreError,
-    /// Whether the store may have forgotten something.
-    asked: bool,
+    /// Whether the store may have reset something.
+    sent: bool,
 }
 
-/// Recorded of a reset of which nobody knows whether it was done.
+/// Recorded before a reset, and kept if its outcome stays unknown.
 const UNKNOWN: &str = r#"{"outcome":"unknown"}"#;
 
-/// Recorded of a reset that was not done.
+/// Recorded for a reset that was not done.
 const NOT_DONE: &str = r#"{"outcome":"not_done"}"#;
 
-/// How many states are forgotten in one call: no store has to take more at once.
-const AT_ONCE: usize = 100;
+/// Maximum number of keys per store call.
+const MAX_BATCH: usize = 100;
 
 // === impl ResetLimit ===
 
 impl ResetLimit {
-    /// Resets states of `limiter` under the rules of `catalog`.
+    /// Creates the use case on the rules of `catalog`.
     pub fn new(catalog: Arc<Catalog>, limiter: Limiter, audit: Arc<dyn AuditLog>) -> Self {
         Self { catalog, limiter, audit }
     }
 
-    /// Forgets everything that the subject took, under every window and algorithm that can apply
-    /// to it. What cannot be recorded first is not done. Should the caller give up meanwhile, the
-    /// record says that nobody knows.
+    /// Resets the usage of a subject under every window and algorithm that can apply to it. Nothing
+    /// is reset if the audit log cannot be written first. If the future is dropped, the audit log
+    /// has the outcome as unknown.
     pub async fn reset(
         &self,
         scope: Scope,
@@ -77,7 +77,7 @@ impl ResetLimit {
         recorded(&*self.audit, &entry, self.forget(scope, subject)).await
     }
 
-    async fn forget(&self, scope: Scope, subject: Key<'_>) -> Result<(), Failed> {
+    async fn forget(&self, scope: Scope, subject: Key<'_>) -> Result<(), ResetFailure> {
         let suffixes = self.catalog.load().key_suffixes(scope, subject.subject());
         let states: Vec<(Limit, Space<'_>)> = suffixes
             .iter()
@@ -87,13 +87,13 @@ impl ResetLimit {
                 Some((limit, Space::new(scope.key_prefix(), suffix)))
             })
             .collect();
-        for (i, some) in states.chunks(AT_ONCE).enumerate() {
+        for (i, some) in states.chunks(MAX_BATCH).enumerate() {
             let checks = some.iter().filter_map(|(limit, space)| {
                 Check::new(subject.within(space), limit, Cost::ONE).ok()
             });
             if let Ok(batch) = Batch::new(checks) {
                 let reset = self.limiter.reset(&batch).await;
-                reset.map_err(|cause| Failed::from(cause).after(i))?;
+                reset.map_err(|cause| ResetFailure::from(cause).after(i))?;
             }
         }
         Ok(())
@@ -106,33 +106,33 @@ impl std::fmt::Debug for ResetLimit {
     }
 }
 
-// === impl Failed ===
+// === impl ResetFailure ===
 
-impl Failed {
-    /// The same, after so many calls that did what they were asked.
+impl ResetFailure {
+    /// The failure of a call after `calls` successful ones.
     const fn after(mut self, calls: usize) -> Self {
-        self.asked |= calls > 0;
+        self.sent |= calls > 0;
         self
     }
 }
 
-impl From<Failed> for ResetError {
-    fn from(Failed { cause, asked }: Failed) -> Self {
-        if asked { Self::Unconfirmed(cause) } else { Self::NotAsked(cause) }
+impl From<ResetFailure> for ResetError {
+    fn from(ResetFailure { cause, sent }: ResetFailure) -> Self {
+        if sent { Self::Unconfirmed(cause) } else { Self::NotSent(cause) }
     }
 }
 
-impl From<StoreError> for Failed {
+impl From<StoreError> for ResetFailure {
     fn from(cause: StoreError) -> Self {
-        let asked = !cause.is_unsent();
-        Self { cause, asked }
+        let sent = !cause.is_unsent();
+        Self { cause, sent }
     }
 }
 
-/// The entry of a reset that is about to be made.
+/// The audit entry of a reset that is about to be made.
 pub(super) fn entry(target: String, reason: Option<String>, author: Author) -> AuditEntry {
     AuditEntry {
-        // The record gives it another.
+        // The audit log assigns the id.
         id: 0,
         author,
         action: "counter.reset".to_owned(),
@@ -143,11 +143,11 @@ pub(super) fn entry(target: String, reason: Option<String>, author: Author) -> A
     }
 }
 
-/// Records `entry`, then lets `forget` run, then records what came of it.
+/// Records `entry`, runs `forget`, then records the outcome.
 pub(super) async fn recorded(
     audit: &dyn AuditLog,
     entry: &AuditEntry,
-    forget: impl Future<Output = Result<(), Failed>>,
+    forget: impl Future<Output = Result<(), ResetFailure>>,
 ) -> ResetReport {
     let id = match audit.record(entry).await {
         Ok(id) => id,
@@ -158,8 +158,8 @@ pub(super) async fn recorded(
     let outcome = forget.await.map_err(ResetError::from);
     let settled = match &outcome {
         Ok(()) => audit.settle(id, None).await,
-        Err(ResetError::NotAsked(_)) => audit.settle(id, Some(NOT_DONE)).await,
-        // The record says so already.
+        Err(ResetError::NotSent(_)) => audit.settle(id, Some(NOT_DONE)).await,
+        // The entry already has the outcome as unknown.
         Err(_) => Ok(()),
     };
     ResetReport { outcome, unsettled: settled.err() }

@@ -1,4 +1,4 @@
-//! Makes, changes and removes rules.
+//! Creates, updates and deletes rules.
 
 mod plan;
 
@@ -13,42 +13,42 @@ use crate::{
     RepositoryError, Revision, RuleChange, RuleFilter, RuleId,
 };
 
-/// Manages the rules that a repository keeps. A change is in force here before it is answered.
+/// Manages the rules of a repository. A change takes effect on this server before the call returns.
 #[derive(Clone)]
 pub struct ManageRules {
     catalog: Arc<Catalog>,
     repository: Arc<dyn RateLimitRuleRepository>,
 }
 
-/// Why nothing was changed.
+/// Why rules were not changed.
 #[derive(Clone, Debug, Error)]
 pub enum ManageError {
-    /// What was asked for is no rule.
+    /// The rule is invalid.
     #[error("validation failed")]
     Invalid(Vec<FieldError>),
-    /// Some of a list are no rules: what is wrong, and with which of them, from 0.
+    /// Rules of a list are invalid: indexes from 0, and errors.
     #[error("validation failed")]
     InvalidAt(Vec<(usize, FieldError)>),
-    /// The list contradicts itself.
-    #[error("{0} with a window of {1} seconds stands twice in the list")]
-    Twice(String, u32),
-    /// The repository refused, or cannot be reached.
+    /// Two rules of a list have the same scope, pattern and window.
+    #[error("duplicate rule in the list: {0} with a window of {1} seconds")]
+    Duplicate(String, u32),
+    /// The repository rejected the change or is unavailable.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
 }
 
 impl ManageRules {
-    /// Manages the rules of `repository`, and puts them in force in `catalog`.
+    /// Creates the use case; changes refresh `catalog`.
     pub fn new(catalog: Arc<Catalog>, repository: Arc<dyn RateLimitRuleRepository>) -> Self {
         Self { catalog, repository }
     }
 
-    /// The most rules that there may be.
+    /// Returns the maximum number of rules.
     pub fn max_rules(&self) -> u64 {
         self.repository.max_rules()
     }
 
-    /// One page of the rules, and the revision that they are of.
+    /// Returns a page of the rules and their revision.
     pub async fn list(
         &self,
         filter: &RuleFilter,
@@ -57,68 +57,68 @@ impl ManageRules {
         Ok(self.repository.list(filter, page).await?)
     }
 
-    /// The rule with this id.
+    /// Returns the rule with this id.
     pub async fn get(&self, id: RuleId) -> Result<RateLimitRule, ManageError> {
         let rule = self.repository.get(id).await?;
         Ok(rule.ok_or(RepositoryError::NotFound(id))?)
     }
 
-    /// Makes a rule.
+    /// Creates a rule.
     pub async fn create(&self, draft: Draft, by: &Author) -> Result<RateLimitRule, ManageError> {
         let spec = draft.validate(None).map_err(ManageError::Invalid)?;
         self.write_one(RuleChange::Create(spec), by).await
     }
 
-    /// Changes what a rule says.
+    /// Updates a rule.
     pub async fn update(
         &self,
         id: RuleId,
         draft: Draft,
         by: &Author,
     ) -> Result<RateLimitRule, ManageError> {
-        let present = self.get(id).await?;
-        let spec = draft.validate(Some(&present.spec)).map_err(ManageError::Invalid)?;
+        let current = self.get(id).await?;
+        let spec = draft.validate(Some(&current.spec)).map_err(ManageError::Invalid)?;
         self.write_one(RuleChange::Update(id, spec), by).await
     }
 
-    /// Changes what a rule says, unless somebody changed it after `seen`, its `updated_at`.
-    pub async fn update_seen(
+    /// Updates a rule, on condition that its `updated_at` is still `expected`.
+    pub async fn update_if_unchanged(
         &self,
         id: RuleId,
         draft: Draft,
-        seen: Timestamp,
+        expected: Timestamp,
         by: &Author,
     ) -> Result<RateLimitRule, ManageError> {
-        let present = self.get(id).await?;
-        let spec = draft.validate(Some(&present.spec)).map_err(ManageError::Invalid)?;
-        self.write_one(RuleChange::UpdateSeen(id, spec, seen), by).await
+        let current = self.get(id).await?;
+        let spec = draft.validate(Some(&current.spec)).map_err(ManageError::Invalid)?;
+        self.write_one(RuleChange::UpdateIfUnchanged(id, spec, expected), by).await
     }
 
-    /// Removes a rule; gives it back as it was.
+    /// Deletes a rule and returns it.
     pub async fn delete(&self, id: RuleId, by: &Author) -> Result<RateLimitRule, ManageError> {
         self.write_one(RuleChange::Delete(id), by).await
     }
 
-    /// What would have to change so that the rules are those of `drafts`; rules that are not
-    /// among them stay unless they are to be pruned.
+    /// Computes the changes that make the rules those of `drafts`. Rules that are not among them are
+    /// kept, unless `prune` is set.
     pub async fn plan(&self, drafts: Vec<Draft>, prune: bool) -> Result<Plan, ManageError> {
         let max = self.max_rules();
         let (revision, present) = self.repository.load().await?;
         let plan = move || {
             let present_rules = present.len() as u64;
-            let plan = Plan::new(revision, present, plan::validated(drafts)?, prune)?;
+            let plan = Plan::new(revision, present, plan::validate_all(drafts)?, prune)?;
             plan.within(present_rules, max)
         };
-        // There may be very many of them: nothing else waits until they are compared.
+        // Comparing many rules takes long: do not delay other tasks.
         let planned = tokio::task::spawn_blocking(plan).await;
         planned.map_err(RepositoryError::unavailable)?
     }
 
-    /// Does what was planned, all or nothing; and nothing if the rules are not those that it was planned for any more.
-    pub async fn carry_out(&self, plan: &Plan, by: &Author) -> Result<(), ManageError> {
+    /// Applies a plan as a whole, on condition that the rules have not changed since it was computed.
+    pub async fn apply(&self, plan: &Plan, by: &Author) -> Result<(), ManageError> {
         let changes = plan.changes();
         if !changes.is_empty() {
-            self.repository.write_seen(&changes, plan.revision, by).await?;
+            self.repository.write_if_unchanged(&changes, plan.revision, by).await?;
             self.refresh().await;
         }
         Ok(())
@@ -130,7 +130,8 @@ impl ManageRules {
         by: &Author,
     ) -> Result<RateLimitRule, ManageError> {
         let written = self.write(&[change], by).await?;
-        let missing = || RepositoryError::Corrupt("a change was made and not given back".into());
+        let missing =
+            || RepositoryError::Corrupt("the repository did not return the changed rule".into());
         Ok(written.into_iter().next().ok_or_else(missing)?)
     }
 
@@ -145,7 +146,7 @@ impl ManageRules {
     }
 
     async fn refresh(&self) {
-        // It is written whether or not it can be read back now; the catalog notes it if not.
+        // The write succeeded even if this fails; the catalog records the error.
         let _ = self.catalog.refresh(&*self.repository).await;
     }
 }

@@ -3,7 +3,7 @@
 use headgate::{Cost, Decision};
 use headgate_ratelimit::{
     Scope, Window,
-    usecase::{CheckError, Question, Verdict, check::Asked},
+    usecase::{CheckError, Question, Verdict, check::RuleSelection},
 };
 
 use super::{
@@ -36,8 +36,8 @@ fn question<'a>(
         (subject::required("subject", &wire.subject), cost(wire.cost), window(&wire.window));
     match (rule, subject, cost, window) {
         (Ok(rule), Ok(subject), Ok(cost), Ok(window)) => {
-            let (scope, asked) = asked(services, rule, window)?;
-            Ok(Question { scope, subject, asked, cost })
+            let (scope, selection) = selection(services, rule, window)?;
+            Ok(Question { scope, subject, selection, cost })
         }
         (rule, subject, cost, window) => {
             let wrong = [rule.err(), subject.err(), cost.err(), window.err()];
@@ -46,14 +46,14 @@ fn question<'a>(
     }
 }
 
-/// Which rules are asked: those that match in a scope, or one by its id.
-fn asked(
+/// Returns the rules to consult: those that match in a scope, or one by its id.
+fn selection(
     services: &Services,
     rule: &str,
     window: Option<u64>,
-) -> Result<(Scope, Asked), CallError> {
+) -> Result<(Scope, RuleSelection), CallError> {
     if let Ok(scope) = rule.parse() {
-        return Ok((scope, window.map_or(Asked::Matching, Asked::Window)));
+        return Ok((scope, window.map_or(RuleSelection::Matching, RuleSelection::Window)));
     }
     let id = rules::id(rule)?;
     let snapshot = services.catalog.load();
@@ -61,11 +61,11 @@ fn asked(
     let spec = &snapshot.rule(id).and_then(|rule| rule.rule()).ok_or_else(no_such_rule)?.spec;
     let its = spec.window_seconds;
     match window {
-        Some(asked) if asked != u64::from(its) => {
-            let error = CheckError::NoSuchWindow { asked, known: vec![its] };
+        Some(requested) if requested != u64::from(its) => {
+            let error = CheckError::NoSuchWindow { requested, known: vec![its] };
             Err(CallError::field("window", error.to_string()))
         }
-        _ => Ok((spec.scope, Asked::Rule(id))),
+        _ => Ok((spec.scope, RuleSelection::Rule(id))),
     }
 }
 

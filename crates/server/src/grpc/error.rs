@@ -225,11 +225,11 @@ impl From<RepositoryError> for CallError {
             RepositoryError::Exists { .. } | RepositoryError::Changed(_) => {
                 Self::RuleExists(error.to_string())
             }
-            RepositoryError::Crowded { .. } => Self::field("window_secs", error.to_string()),
-            RepositoryError::Full { .. } => Self::TooManyRules(error.to_string()),
+            RepositoryError::TooManyWindows { .. } => Self::field("window_secs", error.to_string()),
+            RepositoryError::TooManyRules { .. } => Self::TooManyRules(error.to_string()),
             RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
             // Only lists of rules are written as they were seen, and those are REST's alone.
-            RepositoryError::Moved { .. } | RepositoryError::Corrupt(_) => {
+            RepositoryError::RulesChanged { .. } | RepositoryError::Corrupt(_) => {
                 Self::Internal(error.to_string())
             }
         }
@@ -244,7 +244,9 @@ impl From<ManageError> for CallError {
                 Self::Invalid(errors.into_iter().map(Violation::from).collect())
             }
             // Lists of rules are REST's alone.
-            ManageError::InvalidAt(_) | ManageError::Twice(..) => Self::Internal(error.to_string()),
+            ManageError::InvalidAt(_) | ManageError::Duplicate(..) => {
+                Self::Internal(error.to_string())
+            }
         }
     }
 }

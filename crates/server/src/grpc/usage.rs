@@ -15,9 +15,9 @@ pub(super) fn shown(usage: &Usage) -> Result<GetUsageResponse, CallError> {
         window_secs: rule.spec.window_seconds.into(),
         algorithm: rule.spec.algorithm.name().to_owned(),
         enabled: rule.spec.enabled,
-        used: usage.standing.map(|standing| number(standing.used)),
-        remaining: usage.standing.map(|standing| number(standing.remaining)),
-        reset_at: usage.standing.map(|standing| number(standing.reset_at)),
+        used: usage.subject.map(|subject| number(subject.used)),
+        remaining: usage.subject.map(|subject| number(subject.remaining)),
+        reset_at: usage.subject.map(|subject| number(subject.reset_at)),
     })
 }
 

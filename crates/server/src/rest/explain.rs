@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use headgate_auth::Action;
-use headgate_ratelimit::{RateLimitRule, usecase::explain::Explained};
+use headgate_ratelimit::{RateLimitRule, usecase::explain::ExplainedRule};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -100,8 +100,8 @@ pub(super) async fn explain(
     }))
 }
 
-impl From<&Explained> for WireExplained {
-    fn from(explained: &Explained) -> Self {
+impl From<&ExplainedRule> for WireExplained {
+    fn from(explained: &ExplainedRule) -> Self {
         let compiled = &explained.rule;
         let rule = compiled.rule();
         Self {
@@ -116,7 +116,7 @@ impl From<&Explained> for WireExplained {
             level: explained.level.name(),
             applies: explained.applies,
             why: explained.why,
-            standing: explained.standing.into(),
+            standing: explained.usage.into(),
         }
     }
 }

@@ -71,7 +71,7 @@ impl Field<'_> {
             Self::Null => Input::Null,
             given => {
                 let kind = given.kind();
-                take(given).map_or(Input::Wrong(kind), Input::Given)
+                take(given).map_or(Input::WrongType(kind), Input::Given)
             }
         }
     }

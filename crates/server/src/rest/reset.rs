@@ -108,7 +108,7 @@ impl From<ResetError> for ApiError {
             ResetError::Unconfirmed(cause) if cause.is_temporary() => {
                 Self::ResetUnconfirmed(cause.to_string())
             }
-            ResetError::Unconfirmed(cause) | ResetError::NotAsked(cause) => Self::store(&cause),
+            ResetError::Unconfirmed(cause) | ResetError::NotSent(cause) => Self::store(&cause),
         }
     }
 }

@@ -157,7 +157,7 @@ pub(super) async fn update(
     let draft: WireDraft<'_> = body.parse()?;
     let rule = match seen::of(&headers)? {
         None => services.rules.update(id, draft.into(), &author).await?,
-        Some(seen) => services.rules.update_seen(id, draft.into(), seen, &author).await?,
+        Some(seen) => services.rules.update_if_unchanged(id, draft.into(), seen, &author).await?,
     };
     Ok(seen::tagged(&rule))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use headgate_auth::Action;
-use headgate_ratelimit::usecase::{Usage, UsageError, usage::Standing};
+use headgate_ratelimit::usecase::{Usage, UsageError, usage::SubjectUsage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -88,17 +88,17 @@ impl TryFrom<&Usage> for WireUsage {
             window_seconds: rule.spec.window_seconds,
             algorithm: rule.spec.algorithm.name(),
             enabled: rule.spec.enabled,
-            standing: usage.standing.into(),
+            standing: usage.subject.into(),
         })
     }
 }
 
-impl From<Option<Standing>> for WireStanding {
-    fn from(standing: Option<Standing>) -> Self {
+impl From<Option<SubjectUsage>> for WireStanding {
+    fn from(usage: Option<SubjectUsage>) -> Self {
         Self {
-            used: standing.map(|standing| standing.used),
-            remaining: standing.map(|standing| standing.remaining),
-            reset_at: standing.map(|standing| standing.reset_at),
+            used: usage.map(|usage| usage.used),
+            remaining: usage.map(|usage| usage.remaining),
+            reset_at: usage.map(|usage| usage.reset_at),
         }
     }
 }

@@ -73,7 +73,7 @@ async fn all_bad_fields_are_told_at_once(backend: &Backend) {
         ),
         (
             r#"{"scope":"user","identifier":"u1","window":"30s"}"#,
-            json!([{"field": "window", "message": "no rule has a window of 30s; windows here: 60s"}]),
+            json!([{"field": "window", "message": "no rule has a window of 30s; windows of this subject: 60s"}]),
         ),
     ];
     for (body, details) in cases {

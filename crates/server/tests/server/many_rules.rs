@@ -113,7 +113,7 @@ async fn one_rule_too_many_is_refused_on_every_surface() {
     let server = Server::start(&[("ratelimit.max_rules", "2")]).await;
     server.create_rule(&rule("u0", 5)).await;
     server.create_rule(&rule("u1", 5)).await;
-    let told = "there may be at most 2 rules: delete rules that are not needed, match several \
+    let told = "there may be at most 2 rules; delete rules that are not needed, match several \
                 subjects with one prefix*, or raise ratelimit.max_rules";
     let one = rule("u2", 5);
     let lists = [true, false].map(|dry_run| json!({"rules": [one], "dry_run": dry_run}));

@@ -64,7 +64,7 @@ async fn what_was_looked_at_is_done_or_nothing(server: &Server) {
         let error = refused.json()["error"].clone();
         assert_eq!(error["code"], "SYS_RATELIMIT_RULES_CHANGED");
         let message = error["message"].as_str().unwrap();
-        assert!(message.ends_with("look again what would change, and decide again"), "{message}");
+        assert!(message.ends_with("repeat the dry run and retry"), "{message}");
     }
     assert_eq!(patterns().await, ["old", "rival"]);
 

@@ -61,7 +61,10 @@ async fn windows_stack_and_all_must_admit(backend: &Backend) {
     let message = refused.json()["error"]["details"][0]["message"].clone();
     assert_eq!(
         message,
-        format!("no rule has a window of 5s; windows here: {FOREVER}s, {}s", FOREVER + 1)
+        format!(
+            "no rule has a window of 5s; windows of this subject: {FOREVER}s, {}s",
+            FOREVER + 1
+        )
     );
 }
 

@@ -16,7 +16,7 @@ const FOREVER: i64 = 8_640_000;
 /// A busy machine is not an outage.
 const PATIENT: (&str, &str) = ("redis.timeout_ms", "30000");
 
-const CROWDED: &str = "user:* may have at most 8 windows, since all must admit every check: delete a rule of it first";
+const CROWDED: &str = "user:* may have at most 8 windows; delete one of its rules first";
 
 fn rule(pattern: &str, limit: i64, window: i64) -> Value {
     json!({

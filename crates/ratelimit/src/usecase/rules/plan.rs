@@ -1,4 +1,4 @@
-//! From a list of rules to what has to change.
+//! Plans: the difference between the stored rules and a list.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,31 +8,31 @@ use crate::{
     Scope,
 };
 
-/// What has to change so that the rules are those of a list.
+/// The changes that make the stored rules those of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Which rules it was made for.
+    /// Revision of the stored rules.
     pub revision: Revision,
-    /// Rules that are new.
+    /// Rules to create.
     pub created: Vec<RuleSpec>,
-    /// Rules that say something else: as they are, and as they are to be.
+    /// Rules to update, with their new fields.
     pub updated: Vec<(RateLimitRule, RuleSpec)>,
-    /// Rules that are not on the list.
+    /// Rules to delete.
     pub deleted: Vec<RateLimitRule>,
-    /// How many stay as they are.
+    /// Number of rules that stay as they are.
     pub unchanged: usize,
 }
 
-/// What every draft says, or everything that is wrong with any of them.
-pub(super) fn validated(drafts: Vec<Draft>) -> Result<Vec<RuleSpec>, ManageError> {
-    let (mut specs, mut wrong) = (Vec::with_capacity(drafts.len()), Vec::new());
+/// Validates all drafts and reports all errors at once.
+pub(super) fn validate_all(drafts: Vec<Draft>) -> Result<Vec<RuleSpec>, ManageError> {
+    let (mut specs, mut invalid) = (Vec::with_capacity(drafts.len()), Vec::new());
     for (index, draft) in drafts.into_iter().enumerate() {
         match draft.validate(None) {
             Ok(spec) => specs.push(spec),
-            Err(errors) => wrong.extend(errors.into_iter().map(|error| (index, error))),
+            Err(errors) => invalid.extend(errors.into_iter().map(|error| (index, error))),
         }
     }
-    if wrong.is_empty() { Ok(specs) } else { Err(ManageError::InvalidAt(wrong)) }
+    if invalid.is_empty() { Ok(specs) } else { Err(ManageError::InvalidAt(invalid)) }
 }
 
 // === impl Plan ===
@@ -47,10 +47,10 @@ impl Plan {
         let mut listed = HashSet::new();
         for spec in &wanted {
             if !listed.insert(spec.identity()) {
-                return Err(ManageError::Twice(spec.key(), spec.window_seconds));
+                return Err(ManageError::Duplicate(spec.key(), spec.window_seconds));
             }
         }
-        refuse_crowds(&present, &wanted, prune)?;
+        check_windows(&present, &wanted, prune)?;
         let mut plan = Self { revision, ..Self::default() };
         let mut present: HashMap<(Scope, Pattern, u32), RateLimitRule> =
             present.into_iter().map(|rule| (owned(rule.spec.identity()), rule)).collect();
@@ -70,20 +70,20 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The plan, if the rules that it was made for are those of `seen`.
-    pub fn as_seen(self, seen: Revision) -> Result<Self, ManageError> {
-        if self.revision == seen {
+    /// Returns the plan if it was computed for the revision `expected`.
+    pub fn for_revision(self, expected: Revision) -> Result<Self, ManageError> {
+        if self.revision == expected {
             return Ok(self);
         }
-        Err(RepositoryError::Moved { seen, now: self.revision }.into())
+        Err(RepositoryError::RulesChanged { expected, actual: self.revision }.into())
     }
 
-    /// The plan, if it does not bring more rules than there may be. Those who have more than that
-    /// may keep them.
+    /// Returns the plan unless it exceeds the maximum number of rules. A database that already has
+    /// more may keep them.
     pub(super) fn within(self, present: u64, max: u64) -> Result<Self, ManageError> {
         let (created, deleted) = (self.created.len() as u64, self.deleted.len() as u64);
         if created > deleted && present - deleted + created > max {
-            return Err(RepositoryError::Full { max }.into());
+            return Err(RepositoryError::TooManyRules { max }.into());
         }
         Ok(self)
     }
@@ -102,37 +102,37 @@ impl Plan {
     }
 }
 
-/// Finds whoever would have more windows than may be, and names as many new rules as are too many. Those who had them
-/// before may keep them.
-fn refuse_crowds(
+/// Rejects new rules beyond the maximum number of windows of a scope and pattern. Existing rules
+/// may stay.
+fn check_windows(
     present: &[RateLimitRule],
     wanted: &[RuleSpec],
     prune: bool,
 ) -> Result<(), ManageError> {
-    let about = |spec: &RuleSpec| (spec.scope, spec.identifier_pattern.clone());
+    let subjects = |spec: &RuleSpec| (spec.scope, spec.identifier_pattern.clone());
     let known: HashSet<_> = present.iter().map(|rule| owned(rule.spec.identity())).collect();
     let is_new = |spec: &RuleSpec| !known.contains(&owned(spec.identity()));
-    let stay = present.iter().map(|rule| &rule.spec).filter(|_| !prune);
-    let come = wanted.iter().filter(|spec| prune || is_new(spec));
+    let kept = present.iter().map(|rule| &rule.spec).filter(|_| !prune);
+    let added = wanted.iter().filter(|spec| prune || is_new(spec));
     let mut windows: HashMap<(Scope, Pattern), usize> = HashMap::new();
-    for spec in stay.chain(come) {
-        *windows.entry(about(spec)).or_default() += 1;
+    for spec in kept.chain(added) {
+        *windows.entry(subjects(spec)).or_default() += 1;
     }
-    let mut wrong = Vec::new();
+    let mut invalid = Vec::new();
     for (index, spec) in wanted.iter().enumerate().rev().filter(|(_, spec)| is_new(spec)) {
-        let windows = windows.entry(about(spec)).or_default();
+        let windows = windows.entry(subjects(spec)).or_default();
         if *windows > RateLimitRule::MAX_WINDOWS {
             *windows -= 1;
-            wrong.push((index, crowded(spec)));
+            invalid.push((index, too_many_windows(spec)));
         }
     }
-    wrong.reverse();
-    if wrong.is_empty() { Ok(()) } else { Err(ManageError::InvalidAt(wrong)) }
+    invalid.reverse();
+    if invalid.is_empty() { Ok(()) } else { Err(ManageError::InvalidAt(invalid)) }
 }
 
-fn crowded(spec: &RuleSpec) -> FieldError {
+fn too_many_windows(spec: &RuleSpec) -> FieldError {
     let (scope, pattern, _) = spec.identity();
-    let message = RepositoryError::Crowded { scope, pattern: pattern.clone() }.to_string();
+    let message = RepositoryError::TooManyWindows { scope, pattern: pattern.clone() }.to_string();
     FieldError { field: "window_seconds", reason: "too_many", message }
 }
 
@@ -169,26 +169,26 @@ mod tests {
         windows.into_iter().map(rule).collect()
     }
 
-    /// Which rules of the list are too many.
+    /// Indexes of the rules that are too many.
     fn too_many(present: Vec<RateLimitRule>, wanted: &[i64], prune: bool) -> Vec<usize> {
         let wanted = wanted.iter().map(|window| spec(*window)).collect();
         match Plan::new(Revision(1), present, wanted, prune) {
             Ok(_) => Vec::new(),
-            Err(ManageError::InvalidAt(wrong)) => wrong.into_iter().map(|(i, _)| i).collect(),
+            Err(ManageError::InvalidAt(invalid)) => invalid.into_iter().map(|(i, _)| i).collect(),
             Err(other) => panic!("{other}"),
         }
     }
 
     #[test]
-    fn new_windows_are_counted_with_those_that_stay() {
-        // 100 is new and stands first; all others are there.
+    fn new_windows_count_together_with_kept_ones() {
+        // 100 is new; the others exist.
         let list = [100, 1, 2, 3, 4, 5, 6, 7, 8];
         assert_eq!(too_many(present(1..=8), &list, true), [0]);
         assert_eq!(too_many(present(1..=8), &list[..8], true), [0_usize; 0]);
         assert_eq!(too_many(present(1..=8), &list[..8], false), [0]);
         assert_eq!(too_many(present(1..=7), &[100, 101, 102], false), [1, 2]);
         assert_eq!(too_many(present(1..=7), &[100, 101, 102], true), [0_usize; 0]);
-        // Those who had too many before may keep them.
+        // Existing windows beyond the maximum may stay.
         let old: Vec<i64> = (1..=20).collect();
         assert_eq!(too_many(present(1..=20), &old, true), [0_usize; 0]);
         assert_eq!(too_many(present(1..=20), &old[..3], false), [0_usize; 0]);

@@ -3,7 +3,7 @@
 use headgate::{Cost, Key};
 use headgate_ratelimit::{
     InvalidWindow, Scope, UnknownScope, Window,
-    usecase::{Question, check::Asked},
+    usecase::{Question, check::RuleSelection},
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -48,7 +48,7 @@ impl<'a> WireObject<'a> for WireQuestion<'a> {
 }
 
 impl WireQuestion<'_> {
-    /// The question and whether it is only asked, or everything that is wrong with it.
+    /// The question and whether it is a dry run, or everything that is wrong with it.
     pub(super) fn validate(&self) -> Result<(Question<'_>, bool), ApiError> {
         self.read().map_err(ApiError::Invalid)
     }
@@ -57,30 +57,34 @@ impl WireQuestion<'_> {
     pub(super) fn read(&self) -> Result<(Question<'_>, bool), Vec<Detail>> {
         let scope = text("scope", &self.scope).and_then(scope);
         let subject = text("identifier", &self.identifier).and_then(subject);
-        let asked = self.asked().map_err(|message| Detail::new("window", "invalid", message));
+        let selection =
+            self.selection().map_err(|message| Detail::new("window", "invalid", message));
         let cost = self.cost().map_err(|message| Detail::new("cost", "invalid", message));
         let dry_run = self.dry_run.flag("dry_run");
         let dry_run = dry_run.map_err(|message| Detail::new("dry_run", "wrong_type", message));
-        match (scope, subject, asked, cost, dry_run) {
-            (Ok(scope), Ok(subject), Ok(asked), Ok(cost), Ok(dry_run)) => {
-                Ok((Question { scope, subject, asked, cost }, dry_run))
+        match (scope, subject, selection, cost, dry_run) {
+            (Ok(scope), Ok(subject), Ok(selection), Ok(cost), Ok(dry_run)) => {
+                Ok((Question { scope, subject, selection, cost }, dry_run))
             }
-            (scope, subject, asked, cost, dry_run) => {
-                let wrong = [scope.err(), subject.err(), asked.err(), cost.err(), dry_run.err()];
+            (scope, subject, selection, cost, dry_run) => {
+                let wrong =
+                    [scope.err(), subject.err(), selection.err(), cost.err(), dry_run.err()];
                 Err(wrong.into_iter().flatten().collect())
             }
         }
     }
 
     /// A window chooses among the rules; it never opens a bucket of its own.
-    fn asked(&self) -> Result<Asked, String> {
+    fn selection(&self) -> Result<RuleSelection, String> {
         match &self.window {
-            Field::Missing | Field::Null => Ok(Asked::Matching),
+            Field::Missing | Field::Null => Ok(RuleSelection::Matching),
             Field::Text(text) => match text.parse::<Window>() {
-                Ok(window) => Ok(Asked::Window(window.seconds())),
+                Ok(window) => Ok(RuleSelection::Window(window.seconds())),
                 Err(error) => Err(error.to_string()),
             },
-            Field::Number(seconds) if *seconds > 0 => Ok(Asked::Window(seconds.unsigned_abs())),
+            Field::Number(seconds) if *seconds > 0 => {
+                Ok(RuleSelection::Window(seconds.unsigned_abs()))
+            }
             _ => Err(InvalidWindow.to_string()),
         }
     }

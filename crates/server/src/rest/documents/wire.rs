@@ -84,7 +84,7 @@ impl WirePut<'_> {
         let expected = match self.expected_version.into_number() {
             Input::Missing | Input::Null => None,
             Input::Given(version) if version >= 0 => Some(version),
-            Input::Given(_) | Input::Wrong(_) => {
+            Input::Given(_) | Input::WrongType(_) => {
                 let message = "expected_version must be a whole number of at least 0".to_owned();
                 wrong.push(Detail::new("expected_version", "invalid", message));
                 None

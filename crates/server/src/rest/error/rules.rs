@@ -12,12 +12,12 @@ impl From<RepositoryError> for ApiError {
         match error {
             RepositoryError::NotFound(id) => Self::NoSuchRule(id.to_string()),
             RepositoryError::Exists { .. } => Self::RuleExists(error.to_string()),
-            RepositoryError::Crowded { .. } => {
+            RepositoryError::TooManyWindows { .. } => {
                 Self::Invalid(vec![Detail::new("window_seconds", "too_many", error.to_string())])
             }
-            RepositoryError::Full { .. } => Self::TooManyRules(error.to_string()),
+            RepositoryError::TooManyRules { .. } => Self::TooManyRules(error.to_string()),
             RepositoryError::Changed(_) => Self::RuleChanged(error.to_string()),
-            RepositoryError::Moved { .. } => Self::RulesChanged(error.to_string()),
+            RepositoryError::RulesChanged { .. } => Self::RulesChanged(error.to_string()),
             RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
             RepositoryError::Corrupt(_) => Self::Internal(error.to_string()),
         }
@@ -31,7 +31,7 @@ impl From<ManageError> for ApiError {
             ManageError::Repository(error) => return error.into(),
             ManageError::Invalid(errors) => errors.into_iter().map(Detail::from).collect(),
             ManageError::InvalidAt(errors) => of_list(errors),
-            ManageError::Twice(..) => vec![Detail::new("rules", "duplicate", message)],
+            ManageError::Duplicate(..) => vec![Detail::new("rules", "duplicate", message)],
         };
         Self::Invalid(details)
     }

@@ -119,7 +119,9 @@ pub(super) fn amount(field: Field<'_>) -> Result<u64, Detail> {
     let (reason, message) = match field.into_number() {
         Input::Given(number) => return Ok(number.try_into().unwrap_or(0)),
         Input::Missing | Input::Null => ("required", "amount is required".to_owned()),
-        Input::Wrong(kind) => ("wrong_type", format!("amount must be a whole number, got {kind}")),
+        Input::WrongType(kind) => {
+            ("wrong_type", format!("amount must be a whole number, got {kind}"))
+        }
     };
     Err(Detail::new("amount", reason, message))
 }

@@ -111,14 +111,14 @@ pub(in crate::rest) async fn apply(
         beside(move || body.parse::<WireList<'_>>()?.into_drafts(max)).await??;
     let plan = services.rules.plan(drafts, prune).await?;
     let plan = match seen {
-        Some(seen) => plan.as_seen(seen)?,
+        Some(seen) => plan.for_revision(seen)?,
         None => plan,
     };
     if !plan.deleted.is_empty() {
         caller.may(Action::DeleteRules).await?;
     }
     if !dry_run {
-        services.rules.carry_out(&plan, &author).await?;
+        services.rules.apply(&plan, &author).await?;
     }
     beside(move || json::respond(&WirePlan::new(&plan, !dry_run))).await
 }

@@ -89,7 +89,7 @@ async fn a_rule_can_be_asked_by_its_id(backend: &Backend) {
     );
 
     let other = client.clone().check_rate_limit(ask(&id, "u1")).await.unwrap_err();
-    let message = format!("rule {id} is about user:vip-*, which does not match");
+    let message = format!("rule {id} does not match this subject: its pattern is user:vip-*");
     assert_invalid(&other, &[("subject", &message)]);
 }
 
@@ -154,7 +154,7 @@ async fn a_window_selects_the_rule_and_opens_no_bucket(backend: &Backend) {
     let known = [("endpoint", "60s, 3600s"), (minute.as_str(), "60s")];
     for (rule, windows) in known {
         let status = client.clone().check_rate_limit(within("30s", rule)).await.unwrap_err();
-        let message = format!("no rule has a window of 30s; windows here: {windows}");
+        let message = format!("no rule has a window of 30s; windows of this subject: {windows}");
         assert_invalid(&status, &[("window", &message)]);
     }
 }
