@@ -1,7 +1,7 @@
-//! The policies in force.
+//! The current policies.
 
 mod active;
-mod strangers;
+mod negative_cache;
 
 use std::{
     collections::HashMap,
@@ -13,108 +13,108 @@ use headgate_admin::Revision;
 use tokio::sync::Mutex;
 
 pub use self::active::ActivePolicy;
-use self::strangers::Strangers;
+use self::negative_cache::NegativeCache;
 use crate::{Changes, QuotaId, QuotaPolicy, QuotaPolicyRepository, RepositoryError};
 
-/// Holds the policies in force. There may be one for every user: what did not change is not read again.
+/// Holds the current policies. There may be one for every user, so that only changes are loaded again.
 pub struct PolicyCatalog {
     repository: Arc<dyn QuotaPolicyRepository>,
     clock: Arc<dyn Clock>,
     current: RwLock<Policies>,
     freshness: RwLock<Freshness>,
-    strangers: Strangers,
-    /// Whoever loads later installs later: refreshes take turns.
+    unknown: NegativeCache,
+    /// Serializes refreshes, so that an older load never replaces a newer one.
     refreshing: Mutex<()>,
 }
 
-/// All policies, and which set they are.
+/// All policies and their revision.
 #[derive(Debug, Default)]
 struct Policies {
     revision: Revision,
     by_id: HashMap<QuotaId, Arc<ActivePolicy>>,
 }
 
-/// How well the catalog knows what the repository holds.
+/// How recently the catalog was in sync with the repository.
 #[derive(Clone, Debug, Default)]
 pub struct Freshness {
-    /// When it last knew that nothing had changed; `None` until it has read the policies once.
+    /// Time of the last successful refresh; `None` before the first.
     pub confirmed_at: Option<Timestamp>,
-    /// Why it has not known since.
+    /// Error of the refreshes since then.
     pub error: Option<RepositoryError>,
 }
 
 // === impl PolicyCatalog ===
 
 impl PolicyCatalog {
-    /// A catalog without policies, until it is refreshed from `repository`.
+    /// Creates an empty catalog, which a refresh fills from `repository`.
     pub fn new(repository: Arc<dyn QuotaPolicyRepository>, clock: Arc<dyn Clock>) -> Self {
         Self {
             repository,
             clock,
             current: RwLock::default(),
             freshness: RwLock::default(),
-            strangers: Strangers::default(),
+            unknown: NegativeCache::default(),
             refreshing: Mutex::default(),
         }
     }
 
-    /// Which policies are in force.
+    /// Returns the revision of the policies.
     pub fn revision(&self) -> Revision {
         self.policies().revision
     }
 
-    /// How many policies are in force.
+    /// Returns the number of policies.
     pub fn len(&self) -> usize {
         self.policies().by_id.len()
     }
 
-    /// Whether no policy is in force.
+    /// Whether there is no policy.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The server's time.
+    /// Returns the time by which periods are chosen.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// How well the policies in force are known to be those that are kept.
+    /// Returns how recently the policies were in sync with the repository.
     pub fn freshness(&self) -> Freshness {
         self.freshness.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The policy in force with this id.
+    /// Returns the policy with this id.
     pub fn load(&self, id: &QuotaId) -> Option<Arc<ActivePolicy>> {
         self.policies().by_id.get(id).cloned()
     }
 
-    /// The policy with this id, also if it was made a moment ago by another process: one that is
-    /// not in force is looked up, but not more often than once a second.
+    /// Returns the policy with this id. An unknown id is looked up in the repository, because another
+    /// process may just have created the policy, but at most once a second.
     pub async fn find(&self, id: &QuotaId) -> Result<Arc<ActivePolicy>, RepositoryError> {
-        let stranger = || RepositoryError::NotFound(id.clone());
+        let not_found = || RepositoryError::NotFound(id.clone());
         if let Some(policy) = self.load(id) {
             return Ok(policy);
         }
-        if self.strangers.knows(id, self.clock.now()) {
-            return Err(stranger());
+        if self.unknown.contains(id, self.clock.now()) {
+            return Err(not_found());
         }
         if self.repository.get(id).await?.is_none() {
-            self.strangers.remember(id, self.clock.now());
-            return Err(stranger());
+            self.unknown.insert(id, self.clock.now());
+            return Err(not_found());
         }
         self.refresh().await?;
-        self.load(id).ok_or_else(stranger)
+        self.load(id).ok_or_else(not_found)
     }
 
-    /// Puts the policies that the repository keeps in force, if they have changed; on failure
-    /// those in force stay. Says whether anything changed.
+    /// Loads the policies from the repository if they have changed; keeps the current ones on
+    /// failure. Returns whether anything changed.
     pub async fn refresh(&self) -> Result<bool, RepositoryError> {
         let _turn = self.refreshing.lock().await;
-        let asked_at = self.clock.now();
+        let started_at = self.clock.now();
         let outcome = self.read().await;
         let mut freshness = self.freshness.write().unwrap_or_else(PoisonError::into_inner);
         match &outcome {
-            Ok(_) => *freshness = Freshness { confirmed_at: Some(asked_at), error: None },
+            Ok(_) => *freshness = Freshness { confirmed_at: Some(started_at), error: None },
             Err(error) => freshness.error = Some(error.clone()),
         }
         outcome
@@ -126,7 +126,7 @@ impl PolicyCatalog {
             if self.repository.revision().await? == known {
                 return Ok(false);
             }
-            if self.catch_up(self.repository.changes(known).await?)? {
+            if self.apply(self.repository.changes(known).await?)? {
                 return Ok(true);
             }
         }
@@ -137,8 +137,8 @@ impl PolicyCatalog {
         Ok(true)
     }
 
-    /// Puts what has changed in force; says whether that is all, or more is different.
-    fn catch_up(&self, changes: Changes) -> Result<bool, RepositoryError> {
+    /// Applies changes; returns `false` if more has changed and all policies must be loaded.
+    fn apply(&self, changes: Changes) -> Result<bool, RepositoryError> {
         let newer = self.activate(changes.changed)?;
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         for id in &changes.deleted {
@@ -152,7 +152,7 @@ impl PolicyCatalog {
         Ok(complete)
     }
 
-    /// Makes policies ready; those that say the same as before are.
+    /// Prepares policies for use; unchanged ones are reused.
     fn activate(
         &self,
         policies: Vec<QuotaPolicy>,

@@ -1,4 +1,6 @@
-//! Many waiting increments, one transaction.
+//! Group commit: increments that wait are committed in one transaction.
+
+mod observer;
 
 use std::sync::{
     Arc,
@@ -8,23 +10,27 @@ use std::sync::{
 use futures_util::future::join;
 use headgate::Timestamp;
 use thiserror::Error;
-use tokio::sync::{mpsc, oneshot};
-
-use crate::{
-    ActivePolicy, Entry, Increment, Quotas, RepositoryError, Verdict,
-    mirror::{Committed, Mirror},
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
 };
 
-/// Takes increments that wait and commits them together. While one transaction is under way the
-/// next ones gather, so that nobody waits for a timer; and while counters are raised to what one has
-/// committed, the next is under way.
+pub use self::observer::{Commit, CommitObserver};
+use crate::{
+    ActivePolicy, Increment, IncrementOutcome, IncrementResult, Quotas, RepositoryError,
+    counter_updater::{Committed, CounterUpdater},
+};
+
+/// Commits waiting increments together. The next batch gathers while a transaction is in flight, so
+/// that no increment waits for a timer; counters are raised while the next transaction is in flight.
 pub struct Committer {
-    queue: mpsc::Receiver<Waiting>,
+    queue: mpsc::Receiver<PendingIncrement>,
     quotas: Quotas,
     tally: Arc<Tally>,
+    observer: Option<Arc<dyn CommitObserver>>,
 }
 
-/// How much was committed.
+/// Counts of transactions and increments.
 #[derive(Debug, Default)]
 pub struct Tally {
     transactions: AtomicU64,
@@ -32,81 +38,102 @@ pub struct Tally {
     failures: AtomicU64,
 }
 
-/// Where increments wait.
+/// The queue of increments.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    sender: mpsc::Sender<Waiting>,
+    sender: mpsc::Sender<PendingIncrement>,
     tally: Arc<Tally>,
 }
 
 /// Why an increment was not committed.
 #[derive(Clone, Debug)]
 pub(crate) enum NotCommitted {
-    /// Too many wait already.
+    /// The queue is full.
     Full,
-    /// The ledger could not.
+    /// The ledger failed.
     Failed(RepositoryError),
 }
 
-/// Nobody commits any more.
+/// The committer has ended.
 #[derive(Clone, Copy, Debug, Error)]
 #[error("the server is stopping")]
 struct Stopping;
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingIncrement {
     policy: Arc<ActivePolicy>,
     increment: Increment,
-    answer: oneshot::Sender<Result<Entry, RepositoryError>>,
+    answer: oneshot::Sender<Result<IncrementResult, RepositoryError>>,
 }
 
 // === impl Committer ===
 
 impl Committer {
-    /// The most increments in one transaction.
+    /// Maximum number of increments per transaction.
     pub const MAX_BATCH: usize = 512;
 
-    /// Commits to the ledger of `quotas` what waits in the queue, which holds at most `capacity`.
+    /// Creates a queue of at most `capacity` increments, and the task that commits them.
     pub(crate) fn new(quotas: &Quotas, capacity: usize) -> (Queue, Self) {
         let (sender, queue) = mpsc::channel(capacity.max(1));
         let tally = Arc::<Tally>::default();
-        let committer = Self { queue, quotas: quotas.clone(), tally: Arc::clone(&tally) };
+        let committer =
+            Self { queue, quotas: quotas.clone(), tally: Arc::clone(&tally), observer: None };
         (Queue { sender, tally }, committer)
     }
 
-    /// Goes on until nobody can send increments any more and none waits.
+    /// Sets an observer of all transactions.
+    #[must_use]
+    pub fn with_observer(self, observer: Arc<dyn CommitObserver>) -> Self {
+        Self { observer: Some(observer), ..self }
+    }
+
+    /// Runs until all senders are gone and the queue is empty.
     pub async fn run(self) {
-        let (sender, committed) = mpsc::channel(Mirror::CAPACITY);
-        let mirror = Mirror::new(self.quotas.clone(), committed);
-        join(self.commit_all(sender), mirror.run()).await;
+        let (sender, committed) = mpsc::channel(CounterUpdater::CAPACITY);
+        let updater = CounterUpdater::new(self.quotas.clone(), committed);
+        join(self.commit_all(sender), updater.run()).await;
     }
 
     async fn commit_all(mut self, committed: mpsc::Sender<Committed>) {
         let mut batch = Vec::with_capacity(Self::MAX_BATCH);
         while self.queue.recv_many(&mut batch, Self::MAX_BATCH).await > 0 {
-            // Whoever went away was not answered: it is not charged either.
-            batch.retain(|waiting| !waiting.answer.is_closed());
+            // Do not charge callers that have gone away.
+            batch.retain(|pending| !pending.answer.is_closed());
             if !batch.is_empty() {
                 self.commit(&mut batch, &committed).await;
             }
         }
     }
 
-    async fn commit(&mut self, batch: &mut Vec<Waiting>, committed: &mpsc::Sender<Committed>) {
+    async fn commit(
+        &mut self,
+        batch: &mut Vec<PendingIncrement>,
+        committed: &mpsc::Sender<Committed>,
+    ) {
         let (increments, callers): (Vec<_>, Vec<_>) = batch
             .drain(..)
-            .map(|waiting| (waiting.increment, (waiting.policy, waiting.answer)))
+            .map(|pending| (pending.increment, (pending.policy, pending.answer)))
             .unzip();
-        match self.quotas.ledger.commit(&increments).await {
-            Ok(entries) => {
+        let started = Instant::now();
+        let result = self.quotas.ledger.commit(&increments).await;
+        if let Some(observer) = &self.observer {
+            let results = result.as_deref().ok();
+            observer.committed(&Commit {
+                increments: &increments,
+                results,
+                elapsed: started.elapsed(),
+            });
+        }
+        match result {
+            Ok(results) => {
                 self.tally.transactions.fetch_add(1, Relaxed);
-                self.tally.increments.fetch_add(entries.len() as u64, Relaxed);
-                self.hear(&increments, &entries);
-                let decided = increments.into_iter().zip(entries);
-                for ((policy, answer), (increment, entry)) in callers.into_iter().zip(decided) {
+                self.tally.increments.fetch_add(results.len() as u64, Relaxed);
+                self.record(&increments, &results);
+                let decided = increments.into_iter().zip(results);
+                for ((policy, answer), (increment, result)) in callers.into_iter().zip(decided) {
                     let Increment { span, amount, .. } = increment;
-                    let one = Committed { policy, span, amount, entry, answer };
-                    // The mirror outlives this.
+                    let one = Committed { policy, span, amount, result, answer };
+                    // The receiver outlives this task.
                     let _ = committed.send(one).await;
                 }
             }
@@ -115,29 +142,29 @@ impl Committer {
                 for (_, answer) in callers {
                     let _ = answer.send(Err(error.clone()));
                 }
-                self.turn_away(&error);
+                self.fail_waiting(&error);
             }
         }
     }
 
-    /// Those who came while the ledger was failing would only wait for the same, one batch after another.
-    fn turn_away(&mut self, error: &RepositoryError) {
+    /// Fails all queued increments, which would otherwise wait for the same error batch by batch.
+    fn fail_waiting(&mut self, error: &RepositoryError) {
         let cause = match error {
-            // Theirs was not even tried.
+            // Theirs were not sent to the ledger.
             RepositoryError::Unconfirmed(cause) => RepositoryError::Unavailable(Arc::clone(cause)),
             other => other.clone(),
         };
-        while let Ok(waiting) = self.queue.try_recv() {
-            let _ = waiting.answer.send(Err(cause.clone()));
+        while let Ok(pending) = self.queue.try_recv() {
+            let _ = pending.answer.send(Err(cause.clone()));
         }
     }
 
-    /// Notes how each policy stands after the batch: in its order, so that the last word counts.
-    fn hear(&self, increments: &[Increment], entries: &[Entry]) {
+    /// Records the usage of each policy in the order of the batch, so that the last result remains.
+    fn record(&self, increments: &[Increment], results: &[IncrementResult]) {
         let at: Timestamp = self.quotas.now();
-        for (increment, entry) in increments.iter().zip(entries) {
-            if matches!(entry.verdict, Verdict::Taken | Verdict::Refused) {
-                self.quotas.known.hear(&increment.policy, &increment.span, *entry, at);
+        for (increment, result) in increments.iter().zip(results) {
+            if matches!(result.outcome, IncrementOutcome::Charged | IncrementOutcome::Denied) {
+                self.quotas.recent.record(&increment.policy, &increment.span, *result, at);
             }
         }
     }
@@ -152,17 +179,17 @@ impl std::fmt::Debug for Committer {
 // === impl Tally ===
 
 impl Tally {
-    /// How many transactions were committed.
+    /// Returns the number of committed transactions.
     pub fn transactions(&self) -> u64 {
         self.transactions.load(Relaxed)
     }
 
-    /// How many increments were in them, whatever became of those.
+    /// Returns the number of increments in them, charged or not.
     pub fn increments(&self) -> u64 {
         self.increments.load(Relaxed)
     }
 
-    /// How many transactions failed.
+    /// Returns the number of failed transactions.
     pub fn failures(&self) -> u64 {
         self.failures.load(Relaxed)
     }
@@ -171,31 +198,31 @@ impl Tally {
 // === impl Queue ===
 
 impl Queue {
-    /// Waits until `increment` is committed, and the counter shows it.
+    /// Waits until `increment` is committed and the counter shows it.
     pub(crate) async fn commit(
         &self,
         policy: Arc<ActivePolicy>,
         increment: Increment,
-    ) -> Result<Entry, NotCommitted> {
+    ) -> Result<IncrementResult, NotCommitted> {
         let (answer, answered) = oneshot::channel();
-        let waiting = Waiting { policy, increment, answer };
-        self.sender.try_send(waiting).map_err(|error| match error {
+        let pending = PendingIncrement { policy, increment, answer };
+        self.sender.try_send(pending).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotCommitted::Full,
             mpsc::error::TrySendError::Closed(_) => {
                 NotCommitted::Failed(RepositoryError::unavailable(Stopping))
             }
         })?;
-        // It went away with the increment: perhaps after it was done.
+        // The committer ended with the increment, which may have been committed.
         let lost = |_| NotCommitted::Failed(RepositoryError::unconfirmed(Stopping));
         answered.await.map_err(lost)?.map_err(NotCommitted::Failed)
     }
 
-    /// How many increments wait.
+    /// Returns the number of waiting increments.
     pub(crate) fn waiting(&self) -> usize {
         self.sender.max_capacity() - self.sender.capacity()
     }
 
-    /// How much was committed.
+    /// Returns the counts of transactions and increments.
     pub(crate) const fn tally(&self) -> &Arc<Tally> {
         &self.tally
     }

@@ -1,4 +1,4 @@
-//! The fast copy of the ledger's usage.
+//! Counters: a fast copy of the ledger's usage.
 
 mod store;
 
@@ -6,39 +6,43 @@ use async_trait::async_trait;
 use headgate::StoreError;
 
 pub use self::store::StoreCounter;
-use crate::{ActivePolicy, Span};
+use crate::{ActivePolicy, PeriodSpan};
 
-/// Shows usage of the ledger where it can be read quickly. It may lose everything at any time.
+/// A fast copy of the ledger's usage. It may lose everything at any time.
 ///
-/// Its contract:
+/// # Contract
 ///
-/// - [`raise`](Self::raise) only ever raises. Calls commute and may be repeated: a counter shows the
-///   most that any call since the last [`forget`](Self::forget) said.
-/// - Only what is committed is ever raised to. A counter therefore shows more than the ledger only
-///   if usage was reset, and what it showed before a look at the ledger proves that.
+/// - [`raise`](Self::raise) never lowers a counter. Calls commute and may be repeated: a counter
+///   shows the maximum of all calls since the last [`forget`](Self::forget).
+/// - Counters are raised to committed usage only. A counter that showed more than a later read of the
+///   ledger therefore proves that the usage was reset.
 #[async_trait]
 pub trait QuotaCounter: Send + Sync {
     /// Whether every process that shares the ledger sees the same counters.
     fn is_shared(&self) -> bool;
 
-    /// Makes it show at least what `standing` says.
+    /// Raises the counter to at least `usage`.
     async fn raise(
         &self,
         policy: &ActivePolicy,
-        span: &Span,
-        standing: Standing,
-    ) -> Result<Raised, StoreError>;
+        span: &PeriodSpan,
+        usage: CommittedUsage,
+    ) -> Result<RaiseOutcome, StoreError>;
 
-    /// Usage that it shows; `None` where there is no counter.
-    async fn read(&self, policy: &ActivePolicy, span: &Span) -> Result<Option<u64>, StoreError>;
+    /// Returns the usage it shows; `None` if there is no counter.
+    async fn read(
+        &self,
+        policy: &ActivePolicy,
+        span: &PeriodSpan,
+    ) -> Result<Option<u64>, StoreError>;
 
-    /// Forgets it: the next raise makes it again.
-    async fn forget(&self, policy: &ActivePolicy, span: &Span) -> Result<(), StoreError>;
+    /// Removes the counter; the next raise creates it again.
+    async fn forget(&self, policy: &ActivePolicy, span: &PeriodSpan) -> Result<(), StoreError>;
 }
 
 /// Usage of a policy after a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct CommittedUsage {
     /// Usage in the ledger.
     pub used: u64,
     /// Part of it that the counter probably does not show yet.
@@ -47,18 +51,18 @@ pub struct Standing {
 
 /// Outcome of a raise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Raised {
-    /// It showed less before.
-    FromLess,
-    /// It showed as much, or more, before.
-    NotNeeded,
+pub enum RaiseOutcome {
+    /// The counter showed less before.
+    Raised,
+    /// The counter showed as much or more before.
+    Unchanged,
 }
 
-// === impl Standing ===
+// === impl CommittedUsage ===
 
-impl Standing {
-    /// Usage of which a counter may show nothing.
-    pub const fn of(used: u64) -> Self {
+impl CommittedUsage {
+    /// Usage of which the counter may show nothing yet.
+    pub const fn from_total(used: u64) -> Self {
         Self { used, added: used }
     }
 }

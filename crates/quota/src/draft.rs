@@ -1,11 +1,11 @@
-//! A policy before anybody knows whether it is one.
+//! Policies before validation.
 
 use headgate::Cost;
 use headgate_admin::{FieldError, FieldReader, Input, InvalidValue};
 
-use crate::{QuotaPeriod, QuotaSpec, Spans, Subject, SubjectType};
+use crate::{PeriodCalendar, QuotaPeriod, QuotaSpec, Subject, SubjectType};
 
-/// What somebody wants a policy to say.
+/// The fields of a policy before validation.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
     /// See [`QuotaSpec::name`].
@@ -29,12 +29,12 @@ pub struct Draft {
 // === impl Draft ===
 
 impl Draft {
-    /// The longest name, and the longest id of a subject.
+    /// Maximum length of names and subject ids in characters.
     pub const MAX_CHARS: usize = 255;
 
-    /// What a new policy says, or everything that is wrong with it. With a `present` policy,
-    /// optional fields that were left out stay as they are there.
-    pub fn validate(self, present: Option<&QuotaSpec>) -> Result<QuotaSpec, Vec<FieldError>> {
+    /// Validates the fields and reports all errors at once. Optional fields that are missing keep
+    /// their value in `current`, if given.
+    pub fn validate(self, current: Option<&QuotaSpec>) -> Result<QuotaSpec, Vec<FieldError>> {
         let mut reader = FieldReader::default();
         let name = reader.required("name", self.name, "a string", text("name"));
         let kind = reader.required("subject_type", self.subject_type, "a string", |name| {
@@ -47,15 +47,15 @@ impl Draft {
         });
         let time_zone = reader
             .read("time_zone", self.time_zone, "a string", parse_zone)
-            .or(present.and_then(|policy| policy.time_zone.clone()));
+            .or(current.and_then(|policy| policy.time_zone.clone()));
         let enabled = reader
             .read("enabled", self.enabled, "a boolean", Ok)
-            .or(present.map(|policy| policy.enabled))
+            .or(current.map(|policy| policy.enabled))
             .unwrap_or(true);
         let threshold = ("alert_threshold_percent", self.alert_threshold_percent);
         let alert_threshold_percent = reader
             .read(threshold.0, threshold.1, "a whole number", parse_threshold)
-            .or(present.and_then(|policy| policy.alert_threshold_percent));
+            .or(current.and_then(|policy| policy.alert_threshold_percent));
         let (Some(name), Some(kind), Some(id), Some(limit), Some(period)) =
             (name, kind, id, limit, period)
         else {
@@ -72,9 +72,9 @@ impl Draft {
         })
     }
 
-    /// What a policy says with only the fields that were sent changed.
-    pub fn amend(self, present: &QuotaSpec) -> Result<QuotaSpec, Vec<FieldError>> {
-        let kept = Self::from(present);
+    /// Validates a partial update: all fields that are missing keep their value in `current`.
+    pub fn amend(self, current: &QuotaSpec) -> Result<QuotaSpec, Vec<FieldError>> {
+        let kept = Self::from(current);
         let or = |sent: Input<String>, kept| if sent == Input::Missing { kept } else { sent };
         let limit = if self.limit == Input::Missing { kept.limit } else { self.limit };
         let full = Self {
@@ -85,7 +85,7 @@ impl Draft {
             period: or(self.period, kept.period),
             ..self
         };
-        full.validate(Some(present))
+        full.validate(Some(current))
     }
 }
 
@@ -134,7 +134,7 @@ fn parse_limit(number: i64) -> Result<u64, InvalidValue> {
 }
 
 fn parse_zone(name: String) -> Result<String, InvalidValue> {
-    match Spans::new(QuotaPeriod::Daily, Some(&name)) {
+    match PeriodCalendar::new(QuotaPeriod::Daily, Some(&name)) {
         Ok(_) if name.len() <= 64 => Ok(name),
         Ok(_) => Err(("length", "time_zone must have at most 64 characters".to_owned())),
         Err(error) => Err(unknown(error)),

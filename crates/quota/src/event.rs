@@ -1,4 +1,4 @@
-//! What others are told about quotas.
+//! Events of quotas.
 
 use std::{fmt, str::FromStr};
 
@@ -7,44 +7,44 @@ use jiff::tz::TimeZone;
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use thiserror::Error;
 
-use crate::{QuotaDomainService, QuotaId, QuotaPeriod, Subject};
+use crate::{QuotaId, QuotaPeriod, QuotaUsage, Subject};
 
-/// What happened to a policy's usage. Each kind happens once in a policy's period, whatever is
-/// reset, changed, retried or done by another replica after that.
+/// An event of a policy. Each kind occurs once per period of a policy, regardless of resets, changes,
+/// retries and other replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaEvent {
-    /// The same wherever and whenever it is told: see [`QuotaEvent::id`].
+    /// Deterministic id, see [`QuotaEvent::id`].
     pub event_id: String,
-    /// What happened.
+    /// Kind of event.
     pub kind: EventKind,
-    /// To which policy.
+    /// Id of the policy.
     pub quota_id: QuotaId,
-    /// Whom the policy is about.
+    /// Subject of the policy.
     pub subject: Subject,
-    /// In which kind of period.
+    /// Period of the policy.
     pub period: QuotaPeriod,
-    /// The limit at that time.
+    /// Limit at that time.
     pub limit: u64,
-    /// How much was used.
+    /// Usage at that time.
     pub used: u64,
-    /// The threshold that was reached, if it was one.
+    /// Alert threshold of the policy.
     pub alert_threshold_percent: Option<u8>,
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// When the period ends.
+    /// End of the period.
     pub reset_at: Timestamp,
 }
 
-/// What can happen.
+/// Kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventKind {
     /// Usage reached the alert threshold.
     ThresholdReached,
-    /// Usage reached the limit, or a request was refused: whichever came first.
+    /// Usage reached the limit, or an increment was denied, whichever came first.
     Exceeded,
 }
 
-/// A name that is no kind's.
+/// Unknown kind of event.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("must be one of: QUOTA_THRESHOLD_REACHED, QUOTA_EXCEEDED")]
 pub struct UnknownKind;
@@ -52,10 +52,10 @@ pub struct UnknownKind;
 // === impl EventKind ===
 
 impl EventKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 2] = [Self::ThresholdReached, Self::Exceeded];
 
-    /// The name in messages and in the database.
+    /// Returns the name in messages and in the database.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ThresholdReached => "QUOTA_THRESHOLD_REACHED",
@@ -63,7 +63,7 @@ impl EventKind {
         }
     }
 
-    /// What an event's id ends in.
+    /// Returns the suffix of event ids.
     const fn suffix(self) -> &'static str {
         match self {
             Self::ThresholdReached => "threshold",
@@ -89,7 +89,7 @@ impl fmt::Display for EventKind {
 // === impl QuotaEvent ===
 
 impl QuotaEvent {
-    /// The id of what happens once in this period of this policy.
+    /// Returns the id of an event, which is the same on every replica.
     pub fn id(policy: &QuotaId, period_name: &str, kind: EventKind) -> String {
         format!("{policy}:{period_name}:{}", kind.suffix())
     }
@@ -112,7 +112,7 @@ impl Serialize for QuotaEvent {
                 object.serialize_field("reset_at", &text(self.reset_at))?;
             }
             EventKind::ThresholdReached => {
-                let percent = QuotaDomainService::usage_percent(self.used, self.limit);
+                let percent = QuotaUsage::percent(self.used, self.limit);
                 object.serialize_field("usage_percent", &percent)?;
                 let threshold = &self.alert_threshold_percent;
                 object.serialize_field("alert_threshold_percent", threshold)?;
@@ -123,7 +123,7 @@ impl Serialize for QuotaEvent {
     }
 }
 
-/// RFC 3339 with three fraction digits and `+00:00`.
+/// Formats as RFC 3339 with milliseconds and `+00:00`.
 fn text(time: Timestamp) -> String {
     let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
     let instant = jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX);

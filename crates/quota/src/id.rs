@@ -1,4 +1,4 @@
-//! Names a policy for as long as it exists, and its history after that.
+//! Ids of policies.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -7,25 +7,25 @@ use serde::{Serialize, Serializer};
 use thiserror::Error;
 use uuid::Uuid;
 
-/// Names a policy. Ours sort by when they were made; others may look otherwise.
+/// Id of a policy. Generated ids sort by creation time; others may have any form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QuotaId(Arc<str>);
 
-/// A text that names no policy.
+/// Invalid id.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("an id has 1 to {max} letters, digits, '_' and '-'", max = QuotaId::MAX_BYTES)]
 pub struct QuotaIdError;
 
-/// Crockford's digits: no letter is taken for another.
+/// Crockford's base 32.
 const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 // === impl QuotaId ===
 
 impl QuotaId {
-    /// The longest id.
+    /// Maximum length in bytes.
     pub const MAX_BYTES: usize = 64;
 
-    /// An id that no other policy has, for one that is made now.
+    /// Generates an id for a policy that is created now.
     pub fn new(now: Timestamp) -> Self {
         let millis = u128::from(now.as_micros() / 1_000) & ((1 << 48) - 1);
         let random = Uuid::new_v4().as_u128() & ((1 << 48) - 1);
@@ -35,7 +35,7 @@ impl QuotaId {
         Self(format!("quota_{}", (0..26).rev().map(digit).collect::<String>()).into())
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_differ_and_sort_by_when_they_were_made() {
+    fn generated_ids_are_unique_and_sort_by_creation_time() {
         let id = |millis: u64| QuotaId::new(Timestamp::from_micros(millis * 1_000));
         let ids = [id(1_771_840_800_000), id(1_771_840_800_001), id(1_871_840_800_000)];
         assert!(ids.is_sorted() && ids[0] != id(1_771_840_800_000));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn any_safe_text_is_an_id() {
+    fn accepts_letters_digits_underscores_and_hyphens() {
         assert!("quota_01JABCDEF1234567890".parse::<QuotaId>().is_ok());
         assert!("x".repeat(64).parse::<QuotaId>().is_ok());
         for text in ["", "a:b", "a b", "a/b", "é", "a\0", &"x".repeat(65)] {

@@ -1,4 +1,4 @@
-//! What is asked of whoever keeps usage.
+//! The storage of usage.
 
 pub mod book;
 
@@ -8,136 +8,143 @@ use async_trait::async_trait;
 use headgate::Timestamp;
 use headgate_admin::{Author, Listed, Page};
 
-use crate::{PeriodUsage, QuotaId, RepositoryError, Span};
+use crate::{PeriodSpan, PeriodUsage, QuotaId, RepositoryError};
 
-/// Keeps what was used, durably: the authority on it.
+/// Durable storage of usage, and the authority on it.
 ///
-/// Its contract:
+/// # Contract
 ///
-/// - [`commit`](Self::commit) decides increments in their order, by the policies as they are at that
-///   time, and never lets usage pass a limit, whoever commits at the same time. All of it is
-///   durable when it returns, together with the events that it caused.
-/// - A request id is charged once in a policy's period.
-/// - An increment counts in the period it was admitted in, also if that is closed by the time it is
-///   committed. By the ledger's own clock that must be the present one, give or take
-///   [`Span::TOLERANCE`]: otherwise nothing is taken or reset.
+/// - [`commit`](Self::commit) decides increments in order by the current policies, and never lets
+///   usage exceed a limit, even with concurrent commits. When it returns, usage and events are
+///   durable.
+/// - A request id is charged once per period of a policy.
+/// - An increment counts in the period in which it was admitted, even if that is closed before the
+///   commit. By the ledger's own clock it must be the current period, give or take
+///   [`PeriodSpan::TOLERANCE`]; otherwise nothing is charged or reset.
 #[async_trait]
 pub trait QuotaLedger: Send + Sync {
-    /// Decides `increments` in one transaction; answers in their order.
-    async fn commit(&self, increments: &[Increment]) -> Result<Vec<Entry>, RepositoryError>;
+    /// Decides `increments` in one transaction; returns results in the same order.
+    async fn commit(
+        &self,
+        increments: &[Increment],
+    ) -> Result<Vec<IncrementResult>, RepositoryError>;
 
-    /// How much of a policy was used in the period of this name; `None` where nothing ever was.
+    /// Returns the usage of a policy in a period; `None` if there never was any.
     async fn usage(
         &self,
         policy: &QuotaId,
         period_name: &str,
     ) -> Result<Option<PeriodUsage>, RepositoryError>;
 
-    /// One page of the periods in which a policy was used, the newest first.
+    /// Returns a page of the periods in which a policy was used, newest first.
     async fn history(
         &self,
         policy: &QuotaId,
         page: Page,
     ) -> Result<Listed<PeriodUsage>, RepositoryError>;
 
-    /// Sets usage to 0 and records who wanted that, or neither; gives what was used before.
+    /// Sets usage to 0 and writes the audit log, or neither; returns the usage before.
     async fn reset(&self, reset: &Reset) -> Result<u64, RepositoryError>;
 
-    /// At most `max` periods that changed since then and are not closed, the latest change first.
-    async fn touched(&self, since: Timestamp, max: u32) -> Result<Vec<Touched>, RepositoryError>;
+    /// Returns up to `max` periods that changed since then and are not closed, latest change first.
+    async fn changed_periods(
+        &self,
+        since: Timestamp,
+        max: u32,
+    ) -> Result<Vec<ChangedPeriod>, RepositoryError>;
 
-    /// Closes the periods that are over; says how many there were.
+    /// Closes periods that have ended; returns how many.
     async fn close_periods(&self, now: Timestamp) -> Result<u64, RepositoryError>;
 
-    /// Forgets what is old enough.
+    /// Deletes old data.
     async fn prune(&self, retention: &Retention) -> Result<Pruned, RepositoryError>;
 }
 
-/// Somebody wants to use something.
+/// A request to charge units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Increment {
-    /// Of which policy.
+    /// Id of the policy.
     pub policy: QuotaId,
-    /// In which period: the one in which the request was admitted.
-    pub span: Arc<Span>,
-    /// How much.
+    /// Period in which the request was admitted.
+    pub span: Arc<PeriodSpan>,
+    /// Units.
     pub amount: u64,
-    /// By what name it is sent again.
+    /// Idempotency key.
     pub request_id: Option<String>,
-    /// When it was admitted.
+    /// Time of admission.
     pub at: Timestamp,
 }
 
-/// What the ledger says to one increment.
+/// The ledger's result of one increment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// What became of it.
-    pub verdict: Verdict,
-    /// How much is used after it; for a replay, how much was after the first.
+pub struct IncrementResult {
+    /// Whether it was charged.
+    pub outcome: IncrementOutcome,
+    /// Usage after it; for a replay, usage after the original.
     pub used: u64,
-    /// The limit by which that was decided.
+    /// Limit by which it was decided.
     pub limit: u64,
 }
 
-/// What became of an increment.
+/// The outcome of an increment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It was taken.
-    Taken,
-    /// It was taken before, under the same request id.
+pub enum IncrementOutcome {
+    /// It was charged.
+    Charged,
+    /// It was charged before under the same request id.
     Replayed,
-    /// It does not fit: nothing was taken.
-    Refused,
-    /// It is more than the limit: nothing was taken, and nobody is told of it.
-    Impossible,
-    /// The period is not the present one by the ledger's clock: nothing was taken.
+    /// It exceeds what is left: nothing was charged.
+    Denied,
+    /// It exceeds the limit by itself: nothing was charged, and no event is recorded.
+    ExceedsLimit,
+    /// The period is not the current one by the ledger's clock: nothing was charged.
     OutOfPeriod,
-    /// The policy is disabled: everything is admitted and nothing counted.
+    /// The policy is disabled: everything is admitted and nothing charged.
     Disabled,
-    /// Another amount was taken under the same request id.
+    /// Another amount was charged under the same request id.
     Conflict,
-    /// There is no such policy any more.
+    /// The policy does not exist any more.
     NotFound,
 }
 
-/// Somebody wants usage to be forgotten.
+/// A request to reset usage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reset {
-    /// Of which policy.
+    /// Id of the policy.
     pub policy: QuotaId,
-    /// In which period.
-    pub span: Arc<Span>,
-    /// Why.
+    /// Period to reset.
+    pub span: Arc<PeriodSpan>,
+    /// Reason for the audit log.
     pub reason: String,
-    /// Who, and when.
+    /// Caller and time.
     pub author: Author,
 }
 
-/// A period that changed.
+/// A period whose usage changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Touched {
-    /// Of which policy.
+pub struct ChangedPeriod {
+    /// Id of the policy.
     pub policy: QuotaId,
-    /// Which one.
+    /// Name of the period.
     pub period_name: String,
-    /// How much was used in it.
+    /// Usage in the period.
     pub used: u64,
 }
 
-/// How long things are kept.
+/// Age from which data is deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Closed periods that ended before this are forgotten.
+    /// Closed periods that ended before this are deleted.
     pub periods_before: Timestamp,
-    /// Request ids of closed periods that ended before this are forgotten.
+    /// Request ids of closed periods that ended before this are deleted.
     pub request_ids_before: Timestamp,
-    /// Events from before this are forgotten, once they are delivered to all of `sinks`.
+    /// Events before this are deleted once they are delivered to all of `sinks`.
     pub events_before: Timestamp,
-    /// Where events are delivered to.
+    /// Sinks of events.
     pub sinks: Vec<String>,
 }
 
-/// How much was forgotten.
+/// Numbers of deleted rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
     /// Closed periods.

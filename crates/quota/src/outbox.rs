@@ -1,24 +1,24 @@
-//! What is asked of whoever keeps events until others have them.
+//! The storage of events until they are delivered.
 
 use async_trait::async_trait;
 use headgate::Timestamp;
 
 use crate::{QuotaEvent, RepositoryError};
 
-/// Keeps events in the order in which they happened, and who has them.
+/// Stores events in the order of their commits, and their deliveries.
 #[async_trait]
 pub trait QuotaEventLog: Send + Sync {
-    /// At most `max` events after this place in the log. A reader that goes on from the last one
+    /// Returns up to `max` events after this position. A reader that continues after the last event
     /// it got misses none.
     async fn after(&self, seq: i64, max: u32) -> Result<Vec<LoggedEvent>, RepositoryError>;
 
-    /// At most `max` events before this place in the log, the newest first.
+    /// Returns up to `max` events before this position, newest first.
     async fn before(&self, seq: i64, max: u32) -> Result<Vec<LoggedEvent>, RepositoryError>;
 
-    /// Who has these events.
+    /// Returns the deliveries of these events.
     async fn deliveries(&self, event_ids: &[&str]) -> Result<Vec<Delivery>, RepositoryError>;
 
-    /// At most `max` events after this place in the log that `sink` does not have, the oldest first.
+    /// Returns up to `max` events after this position that are not delivered to `sink`, oldest first.
     async fn undelivered(
         &self,
         sink: &str,
@@ -26,7 +26,7 @@ pub trait QuotaEventLog: Send + Sync {
         max: u32,
     ) -> Result<Vec<LoggedEvent>, RepositoryError>;
 
-    /// Notes that `sink` has these events.
+    /// Records the delivery of events to `sink`.
     async fn delivered(
         &self,
         sink: &str,
@@ -34,46 +34,46 @@ pub trait QuotaEventLog: Send + Sync {
         at: Timestamp,
     ) -> Result<(), RepositoryError>;
 
-    /// What `sink` does not have yet.
+    /// Returns the backlog of `sink`.
     async fn backlog(&self, sink: &str) -> Result<Backlog, RepositoryError>;
 
-    /// Whether this process is the one that does `task`, among all that share the database; it
-    /// is for as long as it holds what it is given. `None` while another one is.
+    /// Tries to become the leader for `task` among all processes that share the database, until the
+    /// returned value is dropped. `None` if another process is.
     async fn lead(&self, task: &str) -> Result<Option<Box<dyn Leadership>>, RepositoryError>;
 }
 
-/// The right to do a task that only one process does at a time. Whoever drops it gives it up.
+/// Leadership for a task that one process performs at a time. Dropping it gives it up.
 #[async_trait]
 pub trait Leadership: Send {
-    /// Whether the right is still ours: it is lost with the connection to the database.
+    /// Whether it is still held: it is lost with the connection to the database.
     async fn holds(&mut self) -> bool;
 }
 
-/// An event, and its place in the log.
+/// An event and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedEvent {
-    /// Its place: later events have larger ones.
+    /// Position: later events have larger ones.
     pub seq: i64,
-    /// What happened.
+    /// The event.
     pub event: QuotaEvent,
 }
 
-/// An event that a sink has.
+/// A delivered event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Which event.
+    /// Id of the event.
     pub event_id: String,
-    /// Who has it.
+    /// Name of the sink.
     pub sink: String,
-    /// Since when.
+    /// Time of the delivery.
     pub at: Timestamp,
 }
 
-/// Events that a sink does not have.
+/// Events that are not delivered to a sink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// How many there are.
+    /// Number of events.
     pub events: u64,
-    /// When the oldest happened.
+    /// Time of the oldest.
     pub oldest: Option<Timestamp>,
 }

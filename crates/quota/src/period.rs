@@ -1,4 +1,4 @@
-//! How long a quota lasts: a day or a month of the policy's time zone.
+//! Periods: days or months of a policy's time zone.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -10,34 +10,34 @@ use headgate::{
 use jiff::tz::TimeZone;
 use thiserror::Error;
 
-/// How long a quota lasts.
+/// The length of a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum QuotaPeriod {
-    /// From one midnight to the next.
+    /// From midnight to midnight.
     Daily,
-    /// From one first of the month to the next.
+    /// From the first of a month to the next.
     Monthly,
 }
 
-/// A name that is no period's.
+/// Unknown period name.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("must be one of: daily, monthly")]
 pub struct UnknownPeriod;
 
-/// One day or one month: the first moment that is in it, and the first that is not.
+/// One period: a day or a month, with its name and bounds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Span {
-    /// `2026-02-23` or `2026-02`, by the zone's calendar.
+pub struct PeriodSpan {
+    /// `2026-02-23` or `2026-02`, in the policy's time zone.
     pub name: String,
-    /// Its first moment.
+    /// Inclusive start.
     pub start: Timestamp,
-    /// The first moment after it, when everything is back.
+    /// Exclusive end, at which usage starts over.
     pub end: Timestamp,
 }
 
-/// The days or months of a time zone.
+/// The periods of a time zone.
 #[derive(Clone, Debug)]
-pub struct Spans {
+pub struct PeriodCalendar {
     calendar: Calendar,
     zone: TimeZone,
 }
@@ -45,10 +45,10 @@ pub struct Spans {
 // === impl QuotaPeriod ===
 
 impl QuotaPeriod {
-    /// Every period.
+    /// All periods.
     pub const ALL: [Self; 2] = [Self::Daily, Self::Monthly];
 
-    /// The name in APIs and in the database.
+    /// Returns the name in APIs and in the database.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Daily => "daily",
@@ -56,7 +56,7 @@ impl QuotaPeriod {
         }
     }
 
-    /// The engine's word for it.
+    /// Returns the engine's period.
     pub const fn calendar(self) -> Period {
         match self {
             Self::Daily => Period::Day,
@@ -79,33 +79,33 @@ impl fmt::Display for QuotaPeriod {
     }
 }
 
-// === impl Span ===
+// === impl PeriodSpan ===
 
-impl Span {
-    /// How long before its start and after its end it is still taken for the present one: as long as
-    /// an increment may wait for its commit.
+impl PeriodSpan {
+    /// Time before its start and after its end during which it still counts as the current period: as
+    /// long as an increment may wait for its commit.
     pub const TOLERANCE: Duration = Duration::from_secs(60);
 
-    /// Whether it is the present one when the ledger's clock shows `now`.
-    pub fn is_present(&self, now: Timestamp) -> bool {
+    /// Whether it is the current period at `now` by the ledger's clock, with tolerance.
+    pub fn is_current(&self, now: Timestamp) -> bool {
         self.start <= now + Self::TOLERANCE && now < self.end + Self::TOLERANCE
     }
 
-    /// Whether `moment` is in it.
+    /// Whether it contains `moment`.
     pub fn contains(&self, moment: Timestamp) -> bool {
         self.start <= moment && moment < self.end
     }
 
-    /// The last millisecond that is in it: how an end is shown to people.
+    /// Returns its last millisecond, as APIs show it.
     pub fn last(&self) -> Timestamp {
         Timestamp::from_micros(self.end.as_micros().saturating_sub(1_000))
     }
 }
 
-// === impl Spans ===
+// === impl PeriodCalendar ===
 
-impl Spans {
-    /// The days or months of the zone with this IANA name, or of UTC.
+impl PeriodCalendar {
+    /// Creates the calendar of the zone with this IANA name, or of UTC.
     pub fn new(period: QuotaPeriod, zone: Option<&str>) -> Result<Self, LimitError> {
         let zone = zone.unwrap_or("UTC");
         let limit = Limit::calendar(1, period.calendar(), zone)?;
@@ -116,8 +116,8 @@ impl Spans {
         Ok(Self { calendar: calendar.clone(), zone: TimeZone::get(zone).map_err(unknown)? })
     }
 
-    /// The one that `moment` is in.
-    pub fn at(&self, moment: Timestamp) -> Span {
+    /// Returns the period that contains `moment`.
+    pub fn at(&self, moment: Timestamp) -> PeriodSpan {
         let (start, end) = self.calendar.bounds(moment);
         let first = i64::try_from(start).unwrap_or(i64::MAX);
         let first = jiff::Timestamp::from_microsecond(first).unwrap_or(jiff::Timestamp::MAX);
@@ -125,7 +125,7 @@ impl Spans {
             Period::Day => "%Y-%m-%d",
             Period::Month => "%Y-%m",
         };
-        Span {
+        PeriodSpan {
             name: first.to_zoned(self.zone.clone()).strftime(format).to_string(),
             start: Timestamp::from_micros(start),
             end: Timestamp::from_micros(end),

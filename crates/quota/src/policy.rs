@@ -1,58 +1,58 @@
-//! What a policy says.
+//! Policies.
 
 use headgate::{LimitError, Timestamp};
 
-use crate::{QuotaId, QuotaPeriod, Span, Spans, Subject};
+use crate::{PeriodCalendar, PeriodSpan, QuotaId, QuotaPeriod, Subject};
 
-/// A policy that is in force, or would be if it were enabled.
+/// A stored policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaPolicy {
-    /// Its name for programs.
+    /// Its id.
     pub id: QuotaId,
-    /// What it says.
+    /// Its fields.
     pub spec: QuotaSpec,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
-/// What a policy says. It is made by [`Draft::validate`](crate::Draft::validate) alone, so that
-/// one which exists is valid.
+/// The fields of a policy. Only [`Draft::validate`](crate::Draft::validate) creates one, so that it
+/// is always valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QuotaSpec {
-    /// Its name for people.
+    /// Display name.
     pub name: String,
-    /// Whom it is about.
+    /// Subject.
     pub subject: Subject,
-    /// How much the subject may use: 1 to 2^53.
+    /// Units that the subject may consume per period: 1 to 2^53.
     pub limit: u64,
-    /// In which period.
+    /// Length of a period.
     pub period: QuotaPeriod,
-    /// By the calendar of which zone, as an IANA name; UTC where none is named.
+    /// IANA name of the time zone whose calendar bounds the periods; UTC if there is none.
     pub time_zone: Option<String>,
-    /// Whether it is applied: a disabled policy admits everything and counts nothing.
+    /// Whether it is enforced: a disabled policy admits everything and counts nothing.
     pub enabled: bool,
-    /// From which percentage on an alert is raised, if one is.
+    /// Usage in percent of the limit at which a threshold event is recorded.
     pub alert_threshold_percent: Option<u8>,
 }
 
 // === impl QuotaSpec ===
 
 impl QuotaSpec {
-    /// What makes it another policy than all others.
+    /// Returns what identifies a policy among others: subject and period.
     pub fn identity(&self) -> (&Subject, QuotaPeriod) {
         (&self.subject, self.period)
     }
 
-    /// The days or months that it counts by.
-    pub fn spans(&self) -> Result<Spans, LimitError> {
-        Spans::new(self.period, self.time_zone.as_deref())
+    /// Returns the calendar of its periods.
+    pub fn calendar(&self) -> Result<PeriodCalendar, LimitError> {
+        PeriodCalendar::new(self.period, self.time_zone.as_deref())
     }
 
-    /// The day or month that `moment` is in.
-    pub fn span(&self, moment: Timestamp) -> Result<Span, LimitError> {
-        Ok(self.spans()?.at(moment))
+    /// Returns the period that contains `moment`.
+    pub fn span(&self, moment: Timestamp) -> Result<PeriodSpan, LimitError> {
+        Ok(self.calendar()?.at(moment))
     }
 }

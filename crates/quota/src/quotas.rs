@@ -1,28 +1,27 @@
-//! What the use cases share.
+//! The state that use cases share.
 
 use std::sync::Arc;
 
 use headgate::{Clock, StoreError, Timestamp};
 
 use crate::{
-    ActivePolicy, PolicyCatalog, QuotaCounter, QuotaId, QuotaLedger, QuotaPolicyRepository,
-    RepositoryError, Span, Standing, known::Known,
+    ActivePolicy, CommittedUsage, PeriodSpan, PolicyCatalog, QuotaCounter, QuotaId, QuotaLedger,
+    QuotaPolicyRepository, RepositoryError, recent_usage::RecentUsage,
 };
 
-/// What the use cases share: policies, the ledger, the counters, and what was heard lately.
-/// Clones share it too.
+/// The state that use cases share: policies, ledger, counters and recent usage. Clones share it, too.
 #[derive(Clone)]
 pub struct Quotas {
     pub(crate) repository: Arc<dyn QuotaPolicyRepository>,
     pub(crate) ledger: Arc<dyn QuotaLedger>,
     pub(crate) counter: Arc<dyn QuotaCounter>,
     pub(crate) catalog: Arc<PolicyCatalog>,
-    pub(crate) known: Arc<Known>,
+    pub(crate) recent: Arc<RecentUsage>,
 }
 
 impl Quotas {
-    /// Quotas whose policies are in `repository`, whose usage is in `ledger`, and whose periods go
-    /// by `clock`, which shows the ledger's time.
+    /// Creates quotas with policies in `repository` and usage in `ledger`. Periods are chosen by
+    /// `clock`, which shows the ledger's time.
     pub fn new(
         repository: Arc<dyn QuotaPolicyRepository>,
         ledger: Arc<dyn QuotaLedger>,
@@ -30,15 +29,15 @@ impl Quotas {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let catalog = Arc::new(PolicyCatalog::new(Arc::clone(&repository), clock));
-        Self { repository, ledger, counter, catalog, known: Arc::default() }
+        Self { repository, ledger, counter, catalog, recent: Arc::default() }
     }
 
-    /// The policies in force, to be refreshed when they change.
+    /// Returns the current policies, which must be refreshed when they change.
     pub const fn catalog(&self) -> &Arc<PolicyCatalog> {
         &self.catalog
     }
 
-    /// The time that decides the period: the ledger's.
+    /// Returns the ledger's time, which decides the period.
     pub fn now(&self) -> Timestamp {
         self.catalog.now()
     }
@@ -47,38 +46,42 @@ impl Quotas {
         self.catalog.find(id).await
     }
 
-    /// Usage in the ledger.
-    pub(crate) async fn kept(&self, id: &QuotaId, span: &Span) -> Result<u64, RepositoryError> {
+    /// Returns the usage in the ledger.
+    pub(crate) async fn ledger_usage(
+        &self,
+        id: &QuotaId,
+        span: &PeriodSpan,
+    ) -> Result<u64, RepositoryError> {
         let usage = self.ledger.usage(id, &span.name).await?;
         Ok(usage.map_or(0, |usage| usage.used))
     }
 
-    /// Makes a counter show `kept`, which the ledger said after the counter showed `shown`.
-    pub(crate) async fn put_right(
+    /// Corrects a counter to `kept`, which was read from the ledger after the counter showed `shown`.
+    pub(crate) async fn correct_counter(
         &self,
         policy: &ActivePolicy,
-        span: &Span,
+        span: &PeriodSpan,
         shown: Option<u64>,
         kept: u64,
     ) -> Result<(), StoreError> {
         if shown.is_some_and(|shown| shown > kept) {
             self.counter.forget(policy, span).await?;
         }
-        self.counter.raise(policy, span, Standing::of(kept)).await.map(drop)
+        self.counter.raise(policy, span, CommittedUsage::from_total(kept)).await.map(drop)
     }
 
-    /// Asks the ledger about a counter that may show too much, at most once a second for a policy.
-    /// Failures leave that to the next comparison.
-    pub(crate) async fn distrust(&self, policy: &ActivePolicy, span: &Span) {
+    /// Compares a counter that may show too much with the ledger, at most once a second per policy.
+    /// Errors are left to the next comparison.
+    pub(crate) async fn verify_counter(&self, policy: &ActivePolicy, span: &PeriodSpan) {
         let id = &policy.policy().id;
-        if !self.known.is_due(id, self.now()) {
+        if !self.recent.comparison_is_due(id, self.now()) {
             return;
         }
         if let Ok(Some(shown)) = self.counter.read(policy, span).await
-            && let Ok(kept) = self.kept(id, span).await
+            && let Ok(kept) = self.ledger_usage(id, span).await
             && shown > kept
         {
-            let _ = self.put_right(policy, span, Some(shown), kept).await;
+            let _ = self.correct_counter(policy, span, Some(shown), kept).await;
         }
     }
 }

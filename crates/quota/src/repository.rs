@@ -1,4 +1,4 @@
-//! What is asked of whoever keeps policies.
+//! The storage of policies.
 
 use std::{error::Error as StdError, sync::Arc};
 
@@ -10,156 +10,156 @@ use tokio::sync::Notify;
 
 use crate::{QuotaId, QuotaPeriod, QuotaPolicy, QuotaSpec, Subject, SubjectType};
 
-/// Keeps policies, and a record of who changed them.
+/// Stores policies and records changes in the audit log.
 ///
-/// Its contract:
+/// # Contract
 ///
 /// - [`write`](Self::write) is atomic: the change is made, recorded in the audit log and followed
 ///   by a new revision, or nothing is.
-/// - No two policies have the same subject and period, whoever writes at the same time.
-/// - A policy that is deleted is gone from here at once; what was used of it stays in the ledger.
+/// - No two policies have the same subject and period, even with concurrent writers.
+/// - A deleted policy is gone at once; its usage stays in the ledger.
 /// - Two different sets of policies never have the same revision.
 #[async_trait]
 pub trait QuotaPolicyRepository: Send + Sync {
-    /// Which set of policies is kept now.
+    /// Returns the current revision.
     async fn revision(&self) -> Result<Revision, RepositoryError>;
 
-    /// All policies, and a revision that is not newer than they are.
+    /// Returns all policies, and a revision that is not newer than they are.
     async fn load(&self) -> Result<(Revision, Vec<QuotaPolicy>), RepositoryError>;
 
-    /// What was made, changed or deleted after the set of policies of this revision.
+    /// Returns the changes after this revision.
     async fn changes(&self, since: Revision) -> Result<Changes, RepositoryError>;
 
-    /// One page of the policies that pass `filter`: the newest first, then by id.
+    /// Returns a page of the policies that match `filter`, newest first and then by id.
     async fn list(
         &self,
         filter: &PolicyFilter,
         page: Page,
     ) -> Result<Listed<QuotaPolicy>, RepositoryError>;
 
-    /// The policy with this id.
+    /// Returns the policy with this id.
     async fn get(&self, id: &QuotaId) -> Result<Option<QuotaPolicy>, RepositoryError>;
 
-    /// Makes a change; gives the policy as it is then, or was when deleted.
+    /// Applies a change; returns the new policy, or the old one of a deletion.
     async fn write(
         &self,
         change: &PolicyChange,
         author: &Author,
     ) -> Result<QuotaPolicy, RepositoryError>;
 
-    /// Makes a change that nobody decided, such as a program's own policy for whoever comes: the
-    /// audit log does not tell of it.
+    /// Applies a change without an audit entry, for policies that a program creates by itself, such
+    /// as one per user.
     async fn write_unrecorded(
         &self,
         change: &PolicyChange,
         at: Timestamp,
     ) -> Result<QuotaPolicy, RepositoryError>;
 
-    /// Deletes the policies that nobody uses, and what closed periods say of them, many at a time; says
-    /// how many. The audit log does not tell of it.
+    /// Deletes unused policies and their closed periods in batches, without audit entries; returns how
+    /// many.
     async fn delete_unused(&self, unused: &Unused<'_>) -> Result<u64, RepositoryError>;
 
-    /// Wakes `changed` whenever somebody has written; returns when it cannot any more.
-    /// Where nobody can be heard it never returns, and never wakes.
+    /// Notifies `changed` after every write by any server; returns if the connection is lost.
+    /// A repository without notifications never notifies and never returns.
     async fn listen(&self, changed: &Notify) -> RepositoryError;
 }
 
-/// What has changed.
+/// Changes since a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changes {
-    /// Which set of policies is kept now.
+    /// The current revision.
     pub revision: Revision,
-    /// Those that are new, or say something else.
+    /// Created and updated policies.
     pub changed: Vec<QuotaPolicy>,
-    /// Those that were deleted, as far as that is remembered.
+    /// Ids of deleted policies, as far as they are still recorded.
     pub deleted: Vec<QuotaId>,
-    /// How many there are in all: whoever then has another number must read all of them.
+    /// Number of policies: a catalog that has another number after the changes must load all.
     pub total: u64,
 }
 
-/// One change of the policies.
+/// A change of one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyChange {
-    /// A new policy.
+    /// Creates a policy.
     Create(QuotaSpec),
-    /// What a policy says from now on.
+    /// Replaces the fields of a policy.
     Update {
-        /// Which policy.
+        /// Its id.
         id: QuotaId,
-        /// What it said when that was decided: if it says something else by now, nothing changes.
+        /// Expected current fields: the change fails if they differ.
         from: QuotaSpec,
-        /// What it is to say.
+        /// New fields.
         to: QuotaSpec,
     },
-    /// No policy any more.
+    /// Deletes a policy.
     Delete(QuotaId),
 }
 
-/// Which policies are listed.
+/// Selects policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyFilter {
-    /// Only those about this kind of subject.
+    /// Only policies for this type of subject.
     pub subject_type: Option<SubjectType>,
-    /// Only those about the subject with this id.
+    /// Only policies for the subject with this id.
     pub subject_id: Option<String>,
-    /// Only those that are enabled.
+    /// Only enabled policies.
     pub enabled_only: bool,
 }
 
-/// Policies that a program made by itself and nobody uses. One that is disabled is never among them:
-/// somebody decided that.
+/// Selects unused policies that a program created by itself. Disabled ones are never selected, because
+/// an operator disabled them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unused<'a> {
-    /// What the program calls its policies.
+    /// Name of the policies.
     pub name: &'a str,
-    /// Whom they are about.
+    /// Type of their subjects.
     pub subject_type: SubjectType,
-    /// How long they count.
+    /// Their period.
     pub period: QuotaPeriod,
-    /// They were neither changed nor used since then.
+    /// Only policies that were neither changed nor used since then.
     pub before: Timestamp,
 }
 
-/// Why there is no answer.
+/// Why a read or write failed.
 #[derive(Clone, Debug, Error)]
 pub enum RepositoryError {
-    /// Another policy is about the same subject and period.
+    /// Another policy has the same subject and period.
     #[error("a {period} quota policy for {} {} already exists", subject.kind, subject.id)]
     Exists {
-        /// The subject of both.
+        /// Subject of both.
         subject: Subject,
-        /// The period of both.
+        /// Period of both.
         period: QuotaPeriod,
     },
     /// There is no such policy.
     #[error("quota policy not found: {0}")]
     NotFound(QuotaId),
-    /// Somebody else changed the policy meanwhile.
-    #[error("quota policy was changed by somebody else: {0}")]
+    /// The policy was changed after it was read.
+    #[error("quota policy has changed in the meantime: {0}")]
     Changed(QuotaId),
-    /// What is kept makes no sense.
-    #[error("the database holds something that is no quota: {0}")]
+    /// The database contains invalid data.
+    #[error("the database contains an invalid quota: {0}")]
     Corrupt(String),
-    /// The period is not the present one by the database's clock. Nothing was done.
-    #[error("{0} is not the present period by the database's clock")]
+    /// The period is not the current one by the database's clock. Nothing was done.
+    #[error("{0} is not the current period by the database's clock")]
     OutOfPeriod(String),
-    /// The database cannot be reached, or failed. Nothing was done.
+    /// The database is unreachable or failed. Nothing was done.
     #[error("database unavailable: {0}")]
     Unavailable(Arc<dyn StdError + Send + Sync>),
-    /// The database did not say whether it was done: it may have been.
-    #[error("the database did not confirm: {0}")]
+    /// The database did not confirm the operation, which may have been done.
+    #[error("the database did not confirm the operation: {0}")]
     Unconfirmed(Arc<dyn StdError + Send + Sync>),
 }
 
 // === impl RepositoryError ===
 
 impl RepositoryError {
-    /// An outage with its cause.
+    /// Wraps the cause of an outage.
     pub fn unavailable(cause: impl StdError + Send + Sync + 'static) -> Self {
         Self::Unavailable(Arc::new(cause))
     }
 
-    /// A lost confirmation with its cause.
+    /// Wraps the cause of a lost confirmation.
     pub fn unconfirmed(cause: impl StdError + Send + Sync + 'static) -> Self {
         Self::Unconfirmed(Arc::new(cause))
     }

@@ -1,30 +1,30 @@
-//! Whom a policy is about.
+//! Subjects of policies.
 
 use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-/// What kind of subject a policy is about.
+/// The type of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SubjectType {
     /// A customer.
     Tenant,
     /// A person.
     User,
-    /// A key that programs call with.
+    /// An API key.
     ApiKey,
 }
 
-/// Whom a policy is about.
+/// The subject of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Subject {
-    /// What kind of subject.
+    /// Its type.
     pub kind: SubjectType,
-    /// Which one.
+    /// Its id.
     pub id: String,
 }
 
-/// A name that is no kind's.
+/// Unknown subject type.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("must be one of: tenant, user, api_key")]
 pub struct UnknownSubjectType;
@@ -32,10 +32,10 @@ pub struct UnknownSubjectType;
 // === impl SubjectType ===
 
 impl SubjectType {
-    /// Every kind.
+    /// All types.
     pub const ALL: [Self; 3] = [Self::Tenant, Self::User, Self::ApiKey];
 
-    /// The name in APIs and in the database.
+    /// Returns the name in APIs and in the database.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tenant => "tenant",

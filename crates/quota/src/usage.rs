@@ -1,54 +1,56 @@
-//! How much of a quota is used.
+//! Usage of quotas.
 
 use headgate::Timestamp;
 
-use crate::{QuotaDomainService, QuotaId, QuotaPeriod, QuotaPolicy, Span, Subject};
+use crate::{PeriodSpan, QuotaId, QuotaPeriod, QuotaPolicy, Subject};
 
-/// How much of a policy's limit is used in one period.
+/// Usage of a policy in one period.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuotaUsage {
-    /// Which policy.
+    /// Id of the policy.
     pub quota_id: QuotaId,
-    /// Whom it is about.
+    /// Subject of the policy.
     pub subject: Subject,
-    /// In which kind of period.
+    /// Period of the policy.
     pub period: QuotaPeriod,
-    /// In which one: `2026-02-23` or `2026-02`, its start and its end. `span.end` is `reset_at`.
-    pub span: Span,
-    /// How much may be used.
+    /// The current period. `span.end` is `reset_at` in APIs.
+    pub span: PeriodSpan,
+    /// Limit.
     pub limit: u64,
-    /// How much is.
+    /// Units used.
     pub used: u64,
-    /// How much is left.
+    /// Units left.
     pub remaining: u64,
-    /// How much of the limit is used, with two decimals, rounded down.
+    /// Usage in percent of the limit with two decimals, rounded down.
     pub usage_percent: f64,
     /// Whether nothing is left.
     pub exceeded: bool,
-    /// When this was so.
+    /// Time of the reading.
     pub retrieved_at: Timestamp,
 }
 
-/// How much of a policy's limit was used in a period, as the ledger keeps it.
+/// Usage of a policy in a period, as stored in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeriodUsage {
-    /// Which period.
-    pub span: Span,
-    /// The limit at the last change.
+    /// The period.
+    pub span: PeriodSpan,
+    /// Limit at the last change.
     pub limit: u64,
-    /// How much was used.
+    /// Units used.
     pub used: u64,
-    /// When the period was closed; `None` while it runs.
+    /// Time of closing; `None` while the period is open.
     pub closed_at: Option<Timestamp>,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
+// === impl QuotaUsage ===
+
 impl QuotaUsage {
-    /// How `used` of `limit` stand in `span`, where `limit` is the policy's or was once.
+    /// Creates the usage of a policy in `span`, where `limit` is its current limit or an earlier one.
     pub fn new(
         policy: &QuotaPolicy,
-        span: Span,
+        span: PeriodSpan,
         (used, limit): (u64, u64),
         retrieved_at: Timestamp,
     ) -> Self {
@@ -60,9 +62,63 @@ impl QuotaUsage {
             limit,
             used,
             remaining: limit.saturating_sub(used),
-            usage_percent: QuotaDomainService::usage_percent(used, limit),
-            exceeded: QuotaDomainService::is_exceeded(used, limit),
+            usage_percent: Self::percent(used, limit),
+            exceeded: Self::is_exceeded(used, limit),
             retrieved_at,
         }
+    }
+
+    /// Whether the limit admits `amount` more.
+    pub const fn admits(used: u64, amount: u64, limit: u64) -> bool {
+        used.saturating_add(amount) <= limit
+    }
+
+    /// Whether nothing is left.
+    pub const fn is_exceeded(used: u64, limit: u64) -> bool {
+        used >= limit
+    }
+
+    /// Whether usage has reached the alert threshold, if there is one.
+    pub fn is_threshold_reached(used: u64, limit: u64, percent: Option<u8>) -> bool {
+        let reached = |percent| u128::from(used) * 100 >= u128::from(limit) * u128::from(percent);
+        percent.is_some_and(reached)
+    }
+
+    /// Returns the usage in percent of the limit with two decimals. It is rounded down, so that it
+    /// shows a threshold or 100 only once that is reached.
+    pub fn percent(used: u64, limit: u64) -> f64 {
+        let hundredths = u128::from(used) * 10_000 / u128::from(limit.max(1));
+        hundredths as f64 / 100.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_have_two_decimals_and_are_rounded_down() {
+        assert_eq!(QuotaUsage::percent(7_523, 10_000).to_string(), "75.23");
+        assert_eq!(QuotaUsage::percent(8_002, 10_000).to_string(), "80.02");
+        assert_eq!(QuotaUsage::percent(99_999_999, 100_000_000).to_string(), "99.99");
+        assert_eq!(QuotaUsage::percent(1, 3).to_string(), "33.33");
+        assert_eq!(QuotaUsage::percent(0, 1).to_string(), "0");
+        assert_eq!(QuotaUsage::percent(1 << 53, 1 << 53).to_string(), "100");
+    }
+
+    #[test]
+    fn a_quota_is_exceeded_when_nothing_is_left() {
+        assert!(!QuotaUsage::is_exceeded(9, 10) && QuotaUsage::is_exceeded(10, 10));
+        assert!(QuotaUsage::is_exceeded(11, 10), "the limit was lowered");
+        assert!(QuotaUsage::admits(9, 1, 10) && !QuotaUsage::admits(9, 2, 10));
+        assert!(!QuotaUsage::admits(u64::MAX, 1, 10));
+    }
+
+    #[test]
+    fn a_threshold_is_reached_exactly() {
+        let reached = |used, percent| QuotaUsage::is_threshold_reached(used, 10, percent);
+        assert!(!reached(7, Some(80)) && reached(8, Some(80)) && reached(10, Some(80)));
+        assert!(reached(1, Some(0)) && !reached(9, Some(100)) && reached(10, Some(100)));
+        assert!(!reached(10, None), "no threshold is set");
     }
 }

@@ -1,4 +1,4 @@
-//! What callers do.
+//! Use cases.
 
 pub mod housekeeping;
 pub mod increment;
@@ -10,4 +10,4 @@ pub use housekeeping::{Drift, Housekeeping};
 pub use increment::{IncrementError, IncrementUsage, Incremented};
 pub use policies::{ManageError, ManagePolicies};
 pub use reset::{ResetDone, ResetError, ResetUsage};
-pub use usage::{Checked, ReadError, ReadUsage};
+pub use usage::{ReadError, ReadUsage, UsageCheck};

@@ -1,6 +1,6 @@
 //! Quotas as every surface serves them: REST and gRPC are two voices of this.
 
-mod observed;
+mod commits;
 mod reconciler;
 mod refusal;
 mod skew;
@@ -11,11 +11,12 @@ use headgate_persistence::{LedgerClock, QuotaDatabase};
 use headgate_quota::{
     Committer, Listed, Page, PeriodUsage, PolicyCatalog, QuotaId, QuotaUsage, Quotas, StoreCounter,
     usecase::{
-        Checked, Housekeeping, IncrementUsage, Incremented, ManagePolicies, ReadUsage, ResetUsage,
+        Housekeeping, IncrementUsage, Incremented, ManagePolicies, ReadUsage, ResetUsage,
+        UsageCheck,
     },
 };
 
-use self::observed::ObservedLedger;
+use self::commits::CommitMonitor;
 use crate::{
     config::Config,
     events::Bell,
@@ -60,12 +61,13 @@ impl QuotaServices {
     ) -> (Self, QuotaTasks) {
         let Counters { store, shared, probe } = counters;
         let (kept, clock) = (Arc::new(kept.clone()), Arc::clone(kept.clock()));
-        let ledger = ObservedLedger::new(kept.clone(), numbers.clone(), bell);
         let prefix = config.redis.key_prefix.as_str();
         let counter = StoreCounter::new(store, prefix, shared);
-        let quotas = Quotas::new(kept, Arc::new(ledger), Arc::new(counter), clock.clone());
+        let quotas = Quotas::new(kept.clone(), kept, Arc::new(counter), clock.clone());
         let capacity = config.quota.queue_capacity.get() as usize;
         let (increment, committer) = IncrementUsage::new(&quotas, capacity);
+        let monitor = CommitMonitor { numbers: numbers.clone(), bell };
+        let committer = committer.with_observer(Arc::new(monitor));
         let every = config.quota.reconcile_interval();
         let house = Housekeeping::new(&quotas);
         let reconciler = Reconciler::new(house, numbers.clone(), every);
@@ -116,7 +118,7 @@ impl QuotaServices {
         &self,
         id: &QuotaId,
         amount: Option<u64>,
-    ) -> Result<Checked, QuotaRefusal> {
+    ) -> Result<UsageCheck, QuotaRefusal> {
         match self.usage.check(id, amount).await {
             Ok(checked) => {
                 Span::admitted(checked.allowed);

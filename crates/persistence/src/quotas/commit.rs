@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use headgate::Timestamp;
 use headgate_quota::{
-    Entry, Increment, QuotaId, RepositoryError,
+    Increment, IncrementResult, QuotaId, RepositoryError,
     ledger::book::{Account, Balance, Book, Terms},
 };
 
@@ -33,7 +33,7 @@ pub(super) struct Batch<'a> {
 /// What became of a batch.
 pub(super) enum Decided {
     /// It is committed.
-    Committed(Vec<Entry>),
+    Committed(Vec<IncrementResult>),
     /// Nothing was done, since these increments are not of the present period.
     OutOfPeriod(Vec<bool>),
 }
@@ -57,7 +57,7 @@ impl<'a> Batch<'a> {
         // Without a policy nothing is taken, whenever it is.
         if let Some(row) = terms.first() {
             let now = clock.read(row, began)?;
-            let is_out = |increment: &Increment| !increment.span.is_present(now);
+            let is_out = |increment: &Increment| !increment.span.is_current(now);
             let which: Vec<bool> = self.increments.iter().map(is_out).collect();
             if which.contains(&true) {
                 return Ok(Decided::OutOfPeriod(which));
@@ -67,15 +67,15 @@ impl<'a> Batch<'a> {
     }
 
     /// Reads, decides, writes, commits, whichever period it is.
-    pub(super) async fn decide(mut self) -> Result<Vec<Entry>, RepositoryError> {
+    pub(super) async fn decide(mut self) -> Result<Vec<IncrementResult>, RepositoryError> {
         self.read_balances().await?;
         self.decide_read().await
     }
 
-    async fn decide_read(mut self) -> Result<Vec<Entry>, RepositoryError> {
+    async fn decide_read(mut self) -> Result<Vec<IncrementResult>, RepositoryError> {
         self.read_charges().await?;
         let entries = self.increments.iter().map(|increment| self.book.decide(increment));
-        let entries: Vec<Entry> = entries.collect();
+        let entries: Vec<IncrementResult> = entries.collect();
         self.write_balances().await?;
         self.write_charges().await?;
         self.write_events().await?;
@@ -97,7 +97,7 @@ impl<'a> Batch<'a> {
             policies.iter().map(terms).collect::<Result<_, _>>()?;
         for row in &rows {
             let (account, balance) = balance(row, &terms)?;
-            self.book.stand(account, balance);
+            self.book.add_balance(account, balance);
         }
         // A disabled policy has no row to lock, and needs none.
         let locked: BTreeSet<Account> = self.book.accounts().cloned().collect();
@@ -107,7 +107,7 @@ impl<'a> Batch<'a> {
                 && !locked.contains(&account)
             {
                 let terms = Terms { enabled: false, ..terms.clone() };
-                self.book.stand(account, Balance::new(Some(terms), 0));
+                self.book.add_balance(account, Balance::new(Some(terms), 0));
             }
         }
         Ok(policies)
@@ -136,7 +136,7 @@ impl<'a> Batch<'a> {
         let rows = self.session.rows(statement.bind(&*to_json(&asked)?)).await?;
         for row in &rows {
             let (account, request_id, charge) = charge(row)?;
-            self.book.charged(account, request_id, charge);
+            self.book.add_charge(account, request_id, charge);
         }
         Ok(())
     }

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use headgate::{Clock as _, Timestamp};
 use headgate_quota::{
-    Entry, Increment, Listed, Page, PeriodUsage, Pruned, QuotaId, QuotaLedger, RepositoryError,
-    Reset, Retention, Touched, Verdict,
+    ChangedPeriod, Increment, IncrementOutcome, IncrementResult, Listed, Page, PeriodUsage, Pruned,
+    QuotaId, QuotaLedger, RepositoryError, Reset, Retention,
 };
 use headgate_ratelimit::AuditEntry;
 use serde_json::json;
@@ -53,7 +53,7 @@ impl QuotaDatabase {
         &self,
         increments: &[Increment],
         out_of_period: &[bool],
-    ) -> Result<Vec<Entry>, RepositoryError> {
+    ) -> Result<Vec<IncrementResult>, RepositoryError> {
         let all = increments.iter().zip(out_of_period);
         let rest: Vec<_> = all.filter(|(_, out)| !**out).map(|(one, _)| one.clone()).collect();
         let entries = if rest.is_empty() {
@@ -62,7 +62,8 @@ impl QuotaDatabase {
             Batch::new(self.database.writing().await?, &rest).decide().await?
         };
         let mut entries = entries.into_iter();
-        let not_taken = Entry { verdict: Verdict::OutOfPeriod, used: 0, limit: 0 };
+        let not_taken =
+            IncrementResult { outcome: IncrementOutcome::OutOfPeriod, used: 0, limit: 0 };
         let entry = |out: &bool| if *out { None } else { entries.next() };
         Ok(out_of_period.iter().map(entry).map(|entry| entry.unwrap_or(not_taken)).collect())
     }
@@ -70,7 +71,10 @@ impl QuotaDatabase {
 
 #[async_trait]
 impl QuotaLedger for QuotaDatabase {
-    async fn commit(&self, increments: &[Increment]) -> Result<Vec<Entry>, RepositoryError> {
+    async fn commit(
+        &self,
+        increments: &[Increment],
+    ) -> Result<Vec<IncrementResult>, RepositoryError> {
         if increments.is_empty() {
             return Ok(Vec::new());
         }
@@ -114,7 +118,7 @@ impl QuotaLedger for QuotaDatabase {
         let name = policy.spec.name;
         let row = session.row(Statement::either(NOW.0, NOW.1)).await?;
         let row = row.ok_or(sqlx::Error::RowNotFound).map_err(Outage::Sql)?;
-        if !reset.span.is_present(self.clock.read(&row, began)?) {
+        if !reset.span.is_current(self.clock.read(&row, began)?) {
             return Err(RepositoryError::OutOfPeriod(reset.span.name.clone()));
         }
         let (policy, period) = (&reset.policy, &*reset.span.name);
@@ -128,11 +132,15 @@ impl QuotaLedger for QuotaDatabase {
         Ok(before)
     }
 
-    async fn touched(&self, since: Timestamp, max: u32) -> Result<Vec<Touched>, RepositoryError> {
+    async fn changed_periods(
+        &self,
+        since: Timestamp,
+        max: u32,
+    ) -> Result<Vec<ChangedPeriod>, RepositoryError> {
         let mut session = self.database.reading().await?;
         let rows = session.rows(Statement::new(TOUCHED).bind(since).bind(max)).await?;
         session.commit().await?;
-        rows.iter().map(touched).collect()
+        rows.iter().map(changed_period).collect()
     }
 
     async fn close_periods(&self, now: Timestamp) -> Result<u64, RepositoryError> {
@@ -168,7 +176,7 @@ async fn write_down(
     Ok(audit::add(session, &entry).await?)
 }
 
-fn touched(row: &Row) -> Result<Touched, RepositoryError> {
+fn changed_period(row: &Row) -> Result<ChangedPeriod, RepositoryError> {
     let id: String = row.get("policy_id").map_err(corrupt("a usage"))?;
     let read = || {
         let period_name = row.get("period_name")?;
@@ -176,5 +184,5 @@ fn touched(row: &Row) -> Result<Touched, RepositoryError> {
     };
     let (period_name, used) = read().map_err(corrupt(&id))?;
     let policy = id.parse().map_err(|error| RepositoryError::Corrupt(format!("{id}: {error}")))?;
-    Ok(Touched { policy, period_name, used })
+    Ok(ChangedPeriod { policy, period_name, used })
 }

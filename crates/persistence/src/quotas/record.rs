@@ -1,7 +1,7 @@
 //! A policy as a row, and as an object in the audit log.
 
 use headgate_quota::{
-    Draft, FieldError, Input, PeriodUsage, QuotaPolicy, QuotaSpec, RepositoryError, Span,
+    Draft, FieldError, Input, PeriodSpan, PeriodUsage, QuotaPolicy, QuotaSpec, RepositoryError,
 };
 use serde_json::json;
 
@@ -78,7 +78,7 @@ pub(super) fn to_json(spec: &QuotaSpec) -> String {
 /// Reads how much was used in a period.
 pub(super) fn usage(row: &Row) -> Result<PeriodUsage, RepositoryError> {
     let read = || {
-        let span = Span {
+        let span = PeriodSpan {
             name: row.get("period_name")?,
             start: row.time("period_start")?,
             end: row.time("period_end")?,

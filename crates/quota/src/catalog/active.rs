@@ -1,57 +1,58 @@
-//! A policy made ready to be counted by.
+//! Policies prepared for increments.
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use headgate::{Cost, Limit, LimitError, Timestamp};
 
-use crate::{QuotaPolicy, RepositoryError, Span, Spans};
+use crate::{PeriodCalendar, PeriodSpan, QuotaPolicy, RepositoryError};
 
-/// A policy with everything that an increment needs worked out in advance.
+/// A policy with everything that an increment needs computed in advance.
 #[derive(Debug)]
 pub struct ActivePolicy {
     policy: QuotaPolicy,
     largest: Limit,
-    spans: Spans,
-    /// The period that was asked for last, which is almost always the one asked for next.
-    latest: ArcSwap<Span>,
+    calendar: PeriodCalendar,
+    /// The period of the last call, which is almost always that of the next.
+    latest: ArcSwap<PeriodSpan>,
 }
 
 impl ActivePolicy {
-    /// The policy in force.
+    /// Prepares a stored policy.
     pub fn new(policy: QuotaPolicy) -> Result<Self, RepositoryError> {
-        let odd = |error: LimitError| RepositoryError::Corrupt(format!("{}: {error}", policy.id));
+        let invalid =
+            |error: LimitError| RepositoryError::Corrupt(format!("{}: {error}", policy.id));
         let spec = &policy.spec;
         let (period, zone) = (spec.period.calendar(), spec.time_zone.as_deref().unwrap_or("UTC"));
-        let largest = Limit::calendar(Cost::MAX, period, zone).map_err(odd)?;
-        let spans = spec.spans().map_err(odd)?;
-        let latest = ArcSwap::from_pointee(spans.at(policy.updated_at));
-        Ok(Self { policy, largest, spans, latest })
+        let largest = Limit::calendar(Cost::MAX, period, zone).map_err(invalid)?;
+        let calendar = spec.calendar().map_err(invalid)?;
+        let latest = ArcSwap::from_pointee(calendar.at(policy.updated_at));
+        Ok(Self { policy, largest, calendar, latest })
     }
 
-    /// The policy as it was written.
+    /// Returns the stored policy.
     pub const fn policy(&self) -> &QuotaPolicy {
         &self.policy
     }
 
-    /// Its calendar with room for `most`.
+    /// Returns a calendar limit of `most` units.
     pub(crate) fn limit_of(&self, most: u64) -> Result<Limit, LimitError> {
         let spec = &self.policy.spec;
         Limit::calendar(most, spec.period.calendar(), spec.time_zone.as_deref().unwrap_or("UTC"))
     }
 
-    /// Its calendar with room for everything, for what is counted already.
+    /// Returns a calendar limit of the maximum, for reading counters.
     pub(crate) const fn largest(&self) -> &Limit {
         &self.largest
     }
 
-    /// The day or month that `moment` is in.
-    pub fn span(&self, moment: Timestamp) -> Arc<Span> {
+    /// Returns the period that contains `moment`.
+    pub fn span(&self, moment: Timestamp) -> Arc<PeriodSpan> {
         let latest = self.latest.load_full();
         if latest.contains(moment) {
             return latest;
         }
-        let span = Arc::new(self.spans.at(moment));
+        let span = Arc::new(self.calendar.at(moment));
         self.latest.store(Arc::clone(&span));
         span
     }

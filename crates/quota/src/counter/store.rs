@@ -1,12 +1,12 @@
-//! Counters on the engine's calendar windows, on any store.
+//! Counters as calendar windows of the engine, on any store.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use headgate::{Batch, Check, Cost, Key, Limit, Outcome, Space, Store, StoreError, Verb};
 
-use super::{QuotaCounter, Raised, Standing};
-use crate::{ActivePolicy, Span};
+use super::{CommittedUsage, QuotaCounter, RaiseOutcome};
+use crate::{ActivePolicy, PeriodSpan};
 
 /// Counts on a [`Store`], under the key `quota:<policy>:<period>`.
 pub struct StoreCounter {
@@ -15,17 +15,17 @@ pub struct StoreCounter {
     shared: bool,
 }
 
-/// Calls that one raise may take. Each further one means that another process raised the counter
-/// meanwhile, or forgot it; the next commit raises it again.
-const TRIES: u32 = 8;
+/// Maximum number of store calls per raise. Each further call means that another process raised or
+/// removed the counter in between; the next commit raises it again.
+const MAX_ATTEMPTS: u32 = 8;
 
 // === impl StoreCounter ===
 
 impl StoreCounter {
-    /// What keys begin with unless said otherwise.
+    /// Default prefix of keys.
     pub const PREFIX: &'static str = "quota:";
 
-    /// Counts on `store`, which other processes use too if it is `shared`.
+    /// Creates counters on `store`, which is `shared` if other processes use it, too.
     pub fn new(store: Arc<dyn Store>, prefix: impl Into<String>, shared: bool) -> Self {
         Self { store, prefix: prefix.into(), shared }
     }
@@ -34,18 +34,18 @@ impl StoreCounter {
         &self,
         verb: Verb,
         limit: &Limit,
-        (policy, span): (&ActivePolicy, &Span),
+        (policy, span): (&ActivePolicy, &PeriodSpan),
         amount: u64,
     ) -> Result<Outcome, StoreError> {
         let suffix = format!(":{}", span.name);
         let space = Space::new(&self.prefix, &suffix);
-        // Ids and amounts were checked: this is about what nobody should see.
-        let odd = |error: &dyn ToString| StoreError::Corrupt(error.to_string());
-        let key = Key::new(policy.policy().id.as_str()).map_err(|error| odd(&error))?;
-        let cost = Cost::new(amount).map_err(|error| odd(&error))?;
-        let check = Check::new(key.within(&space), limit, cost).map_err(|error| odd(&error))?;
+        // Ids and amounts are valid, so that these errors cannot occur.
+        let invalid = |error: &dyn ToString| StoreError::Corrupt(error.to_string());
+        let key = Key::new(policy.policy().id.as_str()).map_err(|error| invalid(&error))?;
+        let cost = Cost::new(amount).map_err(|error| invalid(&error))?;
+        let check = Check::new(key.within(&space), limit, cost).map_err(|error| invalid(&error))?;
         let outcomes = self.store.apply(verb, &Batch::from(check)).await?;
-        // An answer that somebody gave in the store's place is none.
+        // Ignore degraded outcomes, which the store did not decide.
         let own = outcomes.first().filter(|outcome| outcome.degraded.is_none());
         own.copied().ok_or(StoreError::BreakerOpen)
     }
@@ -57,25 +57,25 @@ impl QuotaCounter for StoreCounter {
         self.shared
     }
 
-    /// Takes what is missing under a limit of `used`: the store admits that only if the counter shows
-    /// no more than was assumed, so that nothing is ever counted twice.
+    /// Acquires the missing units under a limit of `used`. The store admits that only if the counter
+    /// shows no more than was assumed, so that nothing is counted twice.
     async fn raise(
         &self,
         policy: &ActivePolicy,
-        span: &Span,
-        standing: Standing,
-    ) -> Result<Raised, StoreError> {
-        let Standing { used, added } = standing;
+        span: &PeriodSpan,
+        usage: CommittedUsage,
+    ) -> Result<RaiseOutcome, StoreError> {
+        let CommittedUsage { used, added } = usage;
         if used == 0 {
-            return Ok(Raised::NotNeeded);
+            return Ok(RaiseOutcome::Unchanged);
         }
         let limit =
             policy.limit_of(used).map_err(|error| StoreError::Corrupt(error.to_string()))?;
-        let (mut missing, mut raised) = (added.clamp(1, used), Raised::NotNeeded);
-        for _ in 0..TRIES {
+        let (mut missing, mut raised) = (added.clamp(1, used), RaiseOutcome::Unchanged);
+        for _ in 0..MAX_ATTEMPTS {
             let outcome = self.apply(Verb::Acquire, &limit, (policy, span), missing).await?;
             if outcome.allowed {
-                raised = Raised::FromLess;
+                raised = RaiseOutcome::Raised;
             }
             missing = outcome.remaining;
             if missing == 0 {
@@ -85,12 +85,16 @@ impl QuotaCounter for StoreCounter {
         Ok(raised)
     }
 
-    async fn read(&self, policy: &ActivePolicy, span: &Span) -> Result<Option<u64>, StoreError> {
-        let seen = self.apply(Verb::Peek, policy.largest(), (policy, span), 1).await?;
-        Ok((!seen.reset_after.is_zero()).then_some(seen.limit - seen.remaining))
+    async fn read(
+        &self,
+        policy: &ActivePolicy,
+        span: &PeriodSpan,
+    ) -> Result<Option<u64>, StoreError> {
+        let outcome = self.apply(Verb::Peek, policy.largest(), (policy, span), 1).await?;
+        Ok((!outcome.reset_after.is_zero()).then_some(outcome.limit - outcome.remaining))
     }
 
-    async fn forget(&self, policy: &ActivePolicy, span: &Span) -> Result<(), StoreError> {
+    async fn forget(&self, policy: &ActivePolicy, span: &PeriodSpan) -> Result<(), StoreError> {
         self.apply(Verb::Reset, policy.largest(), (policy, span), 1).await.map(drop)
     }
 }

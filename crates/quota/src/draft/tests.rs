@@ -17,7 +17,7 @@ fn errors(draft: Draft) -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn five_fields_make_a_policy() {
+fn name_subject_limit_and_period_are_sufficient() {
     let spec = draft().validate(None).unwrap();
     assert_eq!(spec.subject, Subject { kind: SubjectType::Tenant, id: "tenant-abc".to_owned() });
     assert_eq!((spec.limit, spec.period, spec.enabled), (10_000, QuotaPeriod::Daily, true));
@@ -26,7 +26,7 @@ fn five_fields_make_a_policy() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_said_at_once() {
+fn all_errors_are_reported_at_once() {
     let required = ["name", "subject_type", "subject_id", "limit", "period"];
     let nothing = errors(Draft::default());
     assert_eq!(nothing, required.map(|field| (field, format!("{field} is required"))));
@@ -72,7 +72,7 @@ fn numbers_have_bounds() {
 }
 
 #[test]
-fn what_was_left_out_stays_and_null_takes_it_back() {
+fn missing_fields_are_kept_and_null_fields_removed() {
     let full = Draft {
         time_zone: "Asia/Tokyo".to_owned().into(),
         alert_threshold_percent: 80.into(),
@@ -88,7 +88,7 @@ fn what_was_left_out_stays_and_null_takes_it_back() {
 }
 
 #[test]
-fn an_amendment_needs_no_other_field() {
+fn a_partial_update_needs_no_other_field() {
     let present = draft().validate(None).unwrap();
     let amended = Draft { limit: 5.into(), ..Draft::default() }.amend(&present).unwrap();
     assert_eq!(amended, QuotaSpec { limit: 5, ..present.clone() });

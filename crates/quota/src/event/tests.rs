@@ -20,7 +20,7 @@ fn event(kind: EventKind, used: u64) -> QuotaEvent {
 }
 
 #[test]
-fn an_exceeded_quota_is_told_in_these_words() {
+fn exceeded_events_have_the_documented_json() {
     let expected = json!({
         "event_id": "quota_01JABCDEF1234567890:2026-02-23:exceeded",
         "event_type": "QUOTA_EXCEEDED",
@@ -33,12 +33,12 @@ fn an_exceeded_quota_is_told_in_these_words() {
         "exceeded_at": "2026-02-23T14:30:00.000+00:00",
         "reset_at": "2026-02-24T00:00:00.000+00:00"
     });
-    let told = serde_json::to_value(event(EventKind::Exceeded, 10_001)).unwrap();
-    assert_eq!(told, expected);
+    let json = serde_json::to_value(event(EventKind::Exceeded, 10_001)).unwrap();
+    assert_eq!(json, expected);
 }
 
 #[test]
-fn a_reached_threshold_is_told_in_these_words() {
+fn threshold_events_have_the_documented_json() {
     let expected = json!({
         "event_id": "quota_01JABCDEF1234567890:2026-02-23:threshold",
         "event_type": "QUOTA_THRESHOLD_REACHED",
@@ -52,6 +52,6 @@ fn a_reached_threshold_is_told_in_these_words() {
         "alert_threshold_percent": 80,
         "reached_at": "2026-02-23T14:30:00.000+00:00"
     });
-    let told = serde_json::to_value(event(EventKind::ThresholdReached, 8_002)).unwrap();
-    assert_eq!(told, expected);
+    let json = serde_json::to_value(event(EventKind::ThresholdReached, 8_002)).unwrap();
+    assert_eq!(json, expected);
 }

@@ -1,12 +1,12 @@
-//! Decides increments, one after the other: what a ledger does between reading and writing.
+//! Decides increments: what a ledger does between reading and writing.
 
 use std::collections::HashMap;
 
-use super::{Entry, Increment, Verdict};
-use crate::{EventKind, QuotaDomainService, QuotaEvent, QuotaId, QuotaPeriod, Span, Subject};
+use super::{Increment, IncrementOutcome, IncrementResult};
+use crate::{EventKind, PeriodSpan, QuotaEvent, QuotaId, QuotaPeriod, QuotaUsage, Subject};
 
-/// The page of the ledger that some increments are about. A ledger fills it in while nobody else
-/// can change it, lets it decide, and writes down what has changed.
+/// The part of the ledger that a batch of increments needs. A ledger fills it under row locks, lets it
+/// decide, and writes what has changed. It does no I/O.
 #[derive(Debug, Default)]
 pub struct Book {
     balances: HashMap<Account, Balance>,
@@ -14,128 +14,130 @@ pub struct Book {
     events: Vec<QuotaEvent>,
 }
 
-/// A policy in one of its periods.
+/// A policy in one period.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Account {
     /// The policy.
     pub policy: QuotaId,
-    /// The name of the period.
+    /// Name of the period.
     pub period_name: String,
 }
 
-/// How a policy stands in a period.
+/// The state of a policy in a period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Balance {
-    /// What the policy says now; `None` if there is none any more.
+    /// The current policy; `None` if it was deleted.
     pub terms: Option<Terms>,
-    /// How much is used.
+    /// Usage.
     pub used: u64,
-    /// Whether it was told that the threshold is reached.
-    pub threshold_told: bool,
-    /// Whether it was told that the quota is exceeded.
-    pub exceeded_told: bool,
-    /// Whether anything of this is new.
+    /// Whether the threshold event was recorded.
+    pub threshold_recorded: bool,
+    /// Whether the exceeded event was recorded.
+    pub exceeded_recorded: bool,
+    /// Whether it must be written.
     pub changed: bool,
 }
 
-/// What a policy says, as far as decisions are concerned.
+/// The fields of a policy that decisions depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Whom it is about.
+    /// Subject.
     pub subject: Subject,
-    /// In which kind of period.
+    /// Period.
     pub period: QuotaPeriod,
-    /// How much may be used.
+    /// Limit.
     pub limit: u64,
-    /// Whether it is applied.
+    /// Whether it is enforced.
     pub enabled: bool,
-    /// From which percentage on an alert is raised, if one is.
+    /// Usage in percent of the limit at which the threshold event is recorded.
     pub alert_threshold_percent: Option<u8>,
 }
 
-/// What was taken under a request id.
+/// The charge of a request id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// How much.
+    /// Units.
     pub amount: u64,
-    /// How much was used after it.
+    /// Usage after it.
     pub used: u64,
-    /// The limit by which that was decided.
+    /// Limit by which it was decided.
     pub limit: u64,
-    /// Whether it is new.
+    /// Whether it must be written.
     pub is_new: bool,
 }
 
 // === impl Book ===
 
 impl Book {
-    /// Fills in how a policy stands.
-    pub fn stand(&mut self, account: Account, balance: Balance) {
+    /// Adds the state of a policy, as read from the database.
+    pub fn add_balance(&mut self, account: Account, balance: Balance) {
         self.balances.insert(account, balance);
     }
 
-    /// Fills in what was taken under a request id.
-    pub fn charged(&mut self, account: Account, request_id: String, charge: Charge) {
+    /// Adds the charge of a request id, as read from the database.
+    pub fn add_charge(&mut self, account: Account, request_id: String, charge: Charge) {
         self.charges.insert((account, request_id), charge);
     }
 
     /// Decides the next increment.
-    pub fn decide(&mut self, increment: &Increment) -> Entry {
+    pub fn decide(&mut self, increment: &Increment) -> IncrementResult {
         let account = Account::of(increment);
         let Some(balance) = self.balances.get_mut(&account) else {
-            return Entry { verdict: Verdict::NotFound, used: 0, limit: 0 };
+            return IncrementResult { outcome: IncrementOutcome::NotFound, used: 0, limit: 0 };
         };
         let Some(terms) = balance.terms.clone() else {
-            return Entry { verdict: Verdict::NotFound, used: balance.used, limit: 0 };
+            let used = balance.used;
+            return IncrementResult { outcome: IncrementOutcome::NotFound, used, limit: 0 };
         };
         let (amount, limit) = (increment.amount, terms.limit);
-        let entry = |verdict, used| Entry { verdict, used, limit };
+        let result = |outcome, used| IncrementResult { outcome, used, limit };
         let key = increment.request_id.clone().map(|id| (account, id));
-        // What was admitted before stays so, whatever the policy says by now.
+        // A charge is replayed even if the policy has changed since.
         match key.as_ref().and_then(|key| self.charges.get(key)) {
             Some(charge) if charge.amount != amount => {
-                return entry(Verdict::Conflict, balance.used);
+                return result(IncrementOutcome::Conflict, balance.used);
             }
             Some(charge) => {
                 let (used, limit) = (charge.used, charge.limit);
-                return Entry { verdict: Verdict::Replayed, used, limit };
+                return IncrementResult { outcome: IncrementOutcome::Replayed, used, limit };
             }
             None => {}
         }
         if !terms.enabled {
-            return entry(Verdict::Disabled, balance.used);
+            return result(IncrementOutcome::Disabled, balance.used);
         }
         if amount > limit {
-            return entry(Verdict::Impossible, balance.used);
+            return result(IncrementOutcome::ExceedsLimit, balance.used);
         }
         if let Some(key) = key
-            && QuotaDomainService::admits(balance.used, amount, limit)
+            && QuotaUsage::admits(balance.used, amount, limit)
         {
             let used = balance.used + amount;
             self.charges.insert(key, Charge { amount, used, limit, is_new: true });
         }
-        let taken = balance.take(amount, limit);
-        balance.tell(&terms, taken, increment, &mut self.events);
-        entry(if taken { Verdict::Taken } else { Verdict::Refused }, balance.used)
+        let charged = balance.charge(amount, limit);
+        balance.record_events(&terms, charged, increment, &mut self.events);
+        let outcome = if charged { IncrementOutcome::Charged } else { IncrementOutcome::Denied };
+        result(outcome, balance.used)
     }
 
-    /// What was filled in.
+    /// Returns all accounts.
     pub fn accounts(&self) -> impl Iterator<Item = &Account> {
         self.balances.keys()
     }
 
-    /// How policies stand now that did not stand so before.
+    /// Returns the balances that must be written.
     pub fn changed(&self) -> impl Iterator<Item = (&Account, &Balance)> {
         self.balances.iter().filter(|(_, balance)| balance.changed)
     }
 
-    /// What was taken under request ids that were new.
+    /// Returns the charges that must be written.
     pub fn new_charges(&self) -> impl Iterator<Item = (&Account, &str, &Charge)> {
         let all = self.charges.iter().filter(|(_, charge)| charge.is_new);
         all.map(|((account, id), charge)| (account, &**id, charge))
     }
 
-    /// What has to be told, in the order in which it happened.
+    /// Returns the events that must be written, in order.
     pub fn events(&self) -> &[QuotaEvent] {
         &self.events
     }
@@ -144,7 +146,7 @@ impl Book {
 // === impl Account ===
 
 impl Account {
-    /// The one that an increment is about.
+    /// Returns the account of an increment.
     pub fn of(increment: &Increment) -> Self {
         Self { policy: increment.policy.clone(), period_name: increment.span.name.clone() }
     }
@@ -153,38 +155,38 @@ impl Account {
 // === impl Balance ===
 
 impl Balance {
-    /// How a policy stands of which nothing was told yet.
+    /// Creates the state of a policy without recorded events.
     pub const fn new(terms: Option<Terms>, used: u64) -> Self {
-        Self { terms, used, threshold_told: false, exceeded_told: false, changed: false }
+        Self { terms, used, threshold_recorded: false, exceeded_recorded: false, changed: false }
     }
 
-    /// Takes `amount` if it fits.
-    fn take(&mut self, amount: u64, limit: u64) -> bool {
-        let fits = QuotaDomainService::admits(self.used, amount, limit);
-        if fits {
+    /// Charges `amount` if the limit admits it.
+    fn charge(&mut self, amount: u64, limit: u64) -> bool {
+        let admitted = QuotaUsage::admits(self.used, amount, limit);
+        if admitted {
             self.used += amount;
             self.changed = true;
         }
-        fits
+        admitted
     }
 
-    /// Tells what has come about and was not told before in this period.
-    fn tell(
+    /// Adds the events that occurred and were not recorded before in this period.
+    fn record_events(
         &mut self,
         terms: &Terms,
-        taken: bool,
+        charged: bool,
         increment: &Increment,
         events: &mut Vec<QuotaEvent>,
     ) {
         let (used, limit, percent) = (self.used, terms.limit, terms.alert_threshold_percent);
-        let reached = taken && QuotaDomainService::is_threshold_reached(used, limit, percent);
-        if reached && !self.threshold_told {
-            self.threshold_told = true;
+        let reached = charged && QuotaUsage::is_threshold_reached(used, limit, percent);
+        if reached && !self.threshold_recorded {
+            self.threshold_recorded = true;
             events.push(event(EventKind::ThresholdReached, terms, used, increment));
         }
-        let exceeded = !taken || QuotaDomainService::is_exceeded(used, limit);
-        if exceeded && !self.exceeded_told {
-            self.exceeded_told = true;
+        let exceeded = !charged || QuotaUsage::is_exceeded(used, limit);
+        if exceeded && !self.exceeded_recorded {
+            self.exceeded_recorded = true;
             self.changed = true;
             events.push(event(EventKind::Exceeded, terms, used, increment));
         }
@@ -192,7 +194,7 @@ impl Balance {
 }
 
 fn event(kind: EventKind, terms: &Terms, used: u64, increment: &Increment) -> QuotaEvent {
-    let span: &Span = &increment.span;
+    let span: &PeriodSpan = &increment.span;
     QuotaEvent {
         event_id: QuotaEvent::id(&increment.policy, &span.name, kind),
         kind,

@@ -5,9 +5,9 @@ fn at(text: &str) -> Timestamp {
     Timestamp::from_micros(instant.as_microsecond().cast_unsigned())
 }
 
-/// The period's name, and its first and last moment, at a moment of a zone.
+/// Returns name and bounds of the period at a moment in a zone.
 fn span(period: QuotaPeriod, zone: Option<&str>, moment: &str) -> (String, Timestamp, Timestamp) {
-    let span = Spans::new(period, zone).unwrap().at(at(moment));
+    let span = PeriodCalendar::new(period, zone).unwrap().at(at(moment));
     assert!(span.contains(at(moment)), "{span:?}");
     assert!(!span.contains(span.end) && span.contains(span.start));
     (span.name, span.start, span.end)
@@ -18,7 +18,7 @@ fn expected(name: &str, start: &str, end: &str) -> (String, Timestamp, Timestamp
 }
 
 #[test]
-fn days_are_those_of_utc_unless_a_zone_is_named() {
+fn days_are_in_utc_by_default() {
     let day = |moment| span(QuotaPeriod::Daily, None, moment);
     let today = expected("2026-02-23", "2026-02-23T00:00:00Z", "2026-02-24T00:00:00Z");
     assert_eq!(day("2026-02-23T00:00:00Z"), today);
@@ -60,7 +60,7 @@ fn a_day_has_23_or_25_hours_when_clocks_change() {
             "2026-10-24T22:00:00Z",
             "2026-10-25T23:00:00Z",
         ),
-        // Midnight itself is skipped: the day begins an hour later.
+        // Midnight is skipped: the day begins an hour later.
         (
             "America/Santiago",
             "2026-09-06T12:00:00Z",
@@ -75,7 +75,7 @@ fn a_day_has_23_or_25_hours_when_clocks_change() {
 }
 
 #[test]
-fn months_end_on_the_28th_to_the_31st() {
+fn months_have_28_to_31_days() {
     let month = |moment| span(QuotaPeriod::Monthly, None, moment);
     let january = expected("2026-01", "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z");
     assert_eq!(month("2026-01-31T23:59:59.999Z"), january);
@@ -87,19 +87,20 @@ fn months_end_on_the_28th_to_the_31st() {
 
     let day = span(QuotaPeriod::Daily, None, "2028-02-29T12:00:00Z");
     assert_eq!(day, expected("2028-02-29", "2028-02-29T00:00:00Z", "2028-03-01T00:00:00Z"));
-    // A month with a change of clocks in it begins and ends by different offsets.
+    // A month with a clock change begins and ends at different offsets.
     let march = span(QuotaPeriod::Monthly, Some("Europe/Berlin"), "2026-03-31T21:59:59Z");
     assert_eq!(march, expected("2026-03", "2026-02-28T23:00:00Z", "2026-03-31T22:00:00Z"));
 }
 
 #[test]
-fn an_end_is_shown_as_the_last_millisecond() {
-    let span = Spans::new(QuotaPeriod::Daily, None).unwrap().at(at("2026-02-23T12:00:00Z"));
+fn last_returns_the_last_millisecond() {
+    let span =
+        PeriodCalendar::new(QuotaPeriod::Daily, None).unwrap().at(at("2026-02-23T12:00:00Z"));
     assert_eq!(span.last(), at("2026-02-23T23:59:59.999Z"));
 }
 
 #[test]
-fn an_unknown_zone_is_refused() {
-    let error = Spans::new(QuotaPeriod::Daily, Some("Mars/Olympus")).unwrap_err();
+fn rejects_unknown_time_zones() {
+    let error = PeriodCalendar::new(QuotaPeriod::Daily, Some("Mars/Olympus")).unwrap_err();
     assert!(matches!(error, LimitError::UnknownZone(_)), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Uses something of a quota.
+//! Consumes units of a quota.
 
 use std::sync::Arc;
 
@@ -7,52 +7,52 @@ use headgate_admin::FieldError;
 use thiserror::Error;
 
 use crate::{
-    ActivePolicy, Committer, Entry, Increment, QuotaDomainService, QuotaId, QuotaUsage, Quotas,
-    RepositoryError, Span, Verdict,
+    ActivePolicy, Committer, Increment, IncrementOutcome, IncrementResult, PeriodSpan, QuotaId,
+    QuotaUsage, Quotas, RepositoryError,
     committer::{NotCommitted, Queue, Tally},
     usecase::ReadUsage,
 };
 
-/// Uses something of a quota: what it admits is durable when it answers.
+/// Consumes units of a quota. An admitted increment is durable when the call returns.
 #[derive(Clone, Debug)]
 pub struct IncrementUsage {
     quotas: Quotas,
     queue: Queue,
 }
 
-/// What became of an increment. A refusal is one too.
+/// The result of an increment, admitted or denied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Incremented {
-    /// Whether it was admitted. If not, nothing was used.
+    /// Whether it was admitted. If not, nothing was charged.
     pub allowed: bool,
     /// Whether it was admitted before, under the same request id.
     pub replayed: bool,
-    /// How much is used after it; for a replay, how much was after the first.
+    /// Usage after it; for a replay, usage after the original.
     pub usage: QuotaUsage,
 }
 
-/// Why nothing was decided.
+/// Why an increment failed.
 #[derive(Clone, Debug, Error)]
 pub enum IncrementError {
-    /// What was asked for makes no sense.
+    /// The amount or request id is invalid.
     #[error("validation failed")]
     Invalid(Vec<FieldError>),
-    /// Another amount was used under the same request id.
+    /// Another amount was charged under the same request id.
     #[error("request_id {0} was used with another amount in this period")]
     Conflict(String),
-    /// Too many wait already.
-    #[error("too many increments are waiting: try again")]
+    /// The queue is full.
+    #[error("too many increments are waiting; try again")]
     Overloaded,
-    /// There is no such policy, or the ledger cannot decide.
+    /// The policy does not exist, or the ledger failed.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
 }
 
-/// One increment on its way.
+/// An increment in flight.
 struct Attempt<'a> {
     quotas: &'a Quotas,
     policy: &'a ActivePolicy,
-    span: Arc<Span>,
+    span: Arc<PeriodSpan>,
     amount: u64,
     now: Timestamp,
 }
@@ -60,31 +60,31 @@ struct Attempt<'a> {
 // === impl IncrementUsage ===
 
 impl IncrementUsage {
-    /// The longest request id, in characters.
+    /// Maximum length of a request id in characters.
     pub const MAX_REQUEST_ID: usize = 128;
 
-    /// How many increments may wait unless said otherwise.
+    /// Default capacity of the queue.
     pub const CAPACITY: usize = 8_192;
 
-    /// Increments usage of `quotas`, with at most `capacity` waiting. The committer must run for
-    /// anything to be answered.
+    /// Creates the use case with a queue of `capacity` increments. Calls complete only while the
+    /// committer runs.
     pub fn new(quotas: &Quotas, capacity: usize) -> (Self, Committer) {
         let (queue, committer) = Committer::new(quotas, capacity);
         (Self { quotas: quotas.clone(), queue }, committer)
     }
 
-    /// How many increments wait for the ledger.
+    /// Returns the number of increments that wait for the ledger.
     pub fn waiting(&self) -> usize {
         self.queue.waiting()
     }
 
-    /// How much was committed.
+    /// Returns the counts of transactions and increments.
     pub const fn tally(&self) -> &Arc<Tally> {
         self.queue.tally()
     }
 
-    /// Uses `amount` of a policy, if so much is left in the period that it is now. An increment
-    /// with a request id that was admitted before in this period is answered as it was then.
+    /// Consumes `amount` if the current period has as much left. A request id that was charged before
+    /// in this period returns the original result.
     pub async fn increment(
         &self,
         id: &QuotaId,
@@ -94,7 +94,7 @@ impl IncrementUsage {
         let policy = self.quotas.find(id).await?;
         validate(&policy, amount, request_id).map_err(IncrementError::Invalid)?;
         let first = self.attempt(&policy, amount, request_id).await;
-        // The commit has measured the ledger's clock, by which the period is now chosen.
+        // The commit has measured the ledger's clock: retry with the period by that.
         if let Err(IncrementError::Repository(RepositoryError::OutOfPeriod(_))) = first {
             return self.attempt(&policy, amount, request_id).await;
         }
@@ -110,65 +110,69 @@ impl IncrementUsage {
         let (now, id) = (self.quotas.now(), &policy.policy().id);
         let attempt = Attempt { quotas: &self.quotas, policy, span: policy.span(now), amount, now };
         if request_id.is_none()
-            && let Some(refused) = attempt.refused_lately().await
+            && let Some(denied) = attempt.recent_denial().await
         {
-            return Ok(refused);
+            return Ok(denied);
         }
         let increment = attempt.increment(request_id);
-        let entry = self.queue.commit(Arc::clone(policy), increment).await?;
-        match entry.verdict {
-            Verdict::Impossible => Err(IncrementError::Invalid(vec![beyond(entry.limit)])),
-            Verdict::Taken | Verdict::Replayed | Verdict::Refused => Ok(attempt.answer(entry)),
-            Verdict::OutOfPeriod => Err(attempt.out_of_period()),
-            Verdict::Disabled => self.uncounted(id).await,
-            Verdict::NotFound => Err(RepositoryError::NotFound(id.clone()).into()),
-            Verdict::Conflict => {
+        let result = self.queue.commit(Arc::clone(policy), increment).await?;
+        match result.outcome {
+            IncrementOutcome::ExceedsLimit => {
+                Err(IncrementError::Invalid(vec![exceeds_limit(result.limit)]))
+            }
+            IncrementOutcome::Charged | IncrementOutcome::Replayed | IncrementOutcome::Denied => {
+                Ok(attempt.incremented(result))
+            }
+            IncrementOutcome::OutOfPeriod => Err(attempt.out_of_period()),
+            IncrementOutcome::Disabled => self.uncharged(id).await,
+            IncrementOutcome::NotFound => Err(RepositoryError::NotFound(id.clone()).into()),
+            IncrementOutcome::Conflict => {
                 Err(IncrementError::Conflict(request_id.unwrap_or_default().to_owned()))
             }
         }
     }
 
-    /// A disabled policy admits everything and counts nothing.
-    async fn uncounted(&self, id: &QuotaId) -> Result<Incremented, IncrementError> {
+    /// Admits an increment of a disabled policy, which charges nothing.
+    async fn uncharged(&self, id: &QuotaId) -> Result<Incremented, IncrementError> {
         let usage = ReadUsage::new(&self.quotas).usage(id).await?;
         Ok(Incremented { allowed: true, replayed: false, usage })
     }
 }
 
-/// Everything that is wrong with an amount and a request id. Under a request id that is one, the
-/// ledger says whether the amount is beyond the limit: it may have been admitted before.
+/// Validates amount and request id. With a valid request id, the ledger decides whether the amount
+/// exceeds the limit, because it may have been charged before under a higher one.
 fn validate(
     policy: &ActivePolicy,
     amount: u64,
     request_id: Option<&str>,
 ) -> Result<(), Vec<FieldError>> {
-    let misnamed = request_id.and_then(check_request_id);
+    let invalid_id = request_id.and_then(check_request_id);
     let checked = match request_id {
-        Some(_) if misnamed.is_none() => check_range(amount),
+        Some(_) if invalid_id.is_none() => check_range(amount),
         _ => check_amount(policy, amount),
     };
-    let errors: Vec<FieldError> = checked.err().into_iter().chain(misnamed).collect();
+    let errors: Vec<FieldError> = checked.err().into_iter().chain(invalid_id).collect();
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 fn check_request_id(text: &str) -> Option<FieldError> {
     let max = IncrementUsage::MAX_REQUEST_ID;
-    let good = (1..=max).contains(&text.chars().count()) && !text.chars().any(char::is_control);
-    (!good).then(|| FieldError {
+    let valid = (1..=max).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+    (!valid).then(|| FieldError {
         field: "request_id",
         reason: "invalid",
         message: format!("request_id must have 1 to {max} printable characters"),
     })
 }
 
-/// An amount that can be admitted at all.
+/// Checks that the policy can admit the amount at all.
 pub(super) fn check_amount(policy: &ActivePolicy, amount: u64) -> Result<(), FieldError> {
     check_range(amount)?;
     let limit = policy.policy().spec.limit;
-    if amount > limit { Err(beyond(limit)) } else { Ok(()) }
+    if amount > limit { Err(exceeds_limit(limit)) } else { Ok(()) }
 }
 
-/// An amount that some policy could admit.
+/// Checks that some policy could admit the amount.
 fn check_range(amount: u64) -> Result<(), FieldError> {
     let (reason, message) = match amount {
         0 => ("must_be_positive", "amount must be greater than 0".to_owned()),
@@ -180,7 +184,7 @@ fn check_range(amount: u64) -> Result<(), FieldError> {
     Err(FieldError { field: "amount", reason, message })
 }
 
-fn beyond(limit: u64) -> FieldError {
+fn exceeds_limit(limit: u64) -> FieldError {
     let message = format!("amount must be at most the limit of {limit}");
     FieldError { field: "amount", reason: "too_large", message }
 }
@@ -199,17 +203,17 @@ impl From<NotCommitted> for IncrementError {
 // === impl Attempt ===
 
 impl Attempt<'_> {
-    /// The ledger's refusal of a moment ago, if the counter still says the same: a reset by another
-    /// process shows there first.
-    async fn refused_lately(&self) -> Option<Incremented> {
+    /// Returns a denial without a commit, if the ledger denied as much within the last second and the
+    /// counter still confirms it: a reset by another process shows there first.
+    async fn recent_denial(&self) -> Option<Incremented> {
         let policy = self.policy.policy();
-        let used = self.quotas.known.refusal(policy, &self.span, self.amount, self.now)?;
+        let used = self.quotas.recent.recent_denial(policy, &self.span, self.amount, self.now)?;
         let shown = self.quotas.counter.read(self.policy, &self.span).await.ok()??;
         let limit = policy.spec.limit;
-        if QuotaDomainService::admits(shown, self.amount, limit) {
+        if QuotaUsage::admits(shown, self.amount, limit) {
             return None;
         }
-        Some(self.answer(Entry { verdict: Verdict::Refused, used, limit }))
+        Some(self.incremented(IncrementResult { outcome: IncrementOutcome::Denied, used, limit }))
     }
 
     fn increment(&self, request_id: Option<&str>) -> Increment {
@@ -226,10 +230,11 @@ impl Attempt<'_> {
         RepositoryError::OutOfPeriod(self.span.name.clone()).into()
     }
 
-    fn answer(&self, entry: Entry) -> Incremented {
-        let allowed = matches!(entry.verdict, Verdict::Taken | Verdict::Replayed);
-        let (policy, span) = (self.policy.policy(), Span::clone(&self.span));
-        let usage = QuotaUsage::new(policy, span, (entry.used, entry.limit), self.now);
-        Incremented { allowed, replayed: entry.verdict == Verdict::Replayed, usage }
+    fn incremented(&self, result: IncrementResult) -> Incremented {
+        let replayed = result.outcome == IncrementOutcome::Replayed;
+        let allowed = replayed || result.outcome == IncrementOutcome::Charged;
+        let (policy, span) = (self.policy.policy(), PeriodSpan::clone(&self.span));
+        let usage = QuotaUsage::new(policy, span, (result.used, result.limit), self.now);
+        Incremented { allowed, replayed, usage }
     }
 }

@@ -1,4 +1,4 @@
-//! Makes, changes and removes policies.
+//! Creates, updates and deletes policies.
 
 use headgate_admin::{Author, FieldError, Listed, Page};
 use thiserror::Error;
@@ -7,40 +7,40 @@ use crate::{
     Draft, PolicyChange, PolicyFilter, QuotaId, QuotaPolicy, QuotaSpec, Quotas, RepositoryError,
 };
 
-/// Manages the policies that a repository keeps. A change is in force here before it is answered.
+/// Manages policies. A change takes effect on this server before the call returns.
 #[derive(Clone, Debug)]
 pub struct ManagePolicies {
     quotas: Quotas,
     recorded: bool,
 }
 
-/// Why nothing was changed.
+/// Why policies were not changed.
 #[derive(Clone, Debug, Error)]
 pub enum ManageError {
-    /// What was asked for is no policy.
+    /// The policy is invalid.
     #[error("validation failed")]
     Invalid(Vec<FieldError>),
-    /// The repository refused, or cannot be reached.
+    /// The repository rejected the change or is unavailable.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
 }
 
-/// How often a change is tried that somebody else's changes get in the way of.
-const TRIES: usize = 5;
+/// Maximum number of reretries after concurrent changes.
+const MAX_RETRIES: usize = 5;
 
 impl ManagePolicies {
-    /// Manages the policies of `quotas`.
+    /// Creates the use case.
     pub fn new(quotas: &Quotas) -> Self {
         Self { quotas: quotas.clone(), recorded: true }
     }
 
-    /// The same for policies that a program makes by itself: the audit log does not tell of them.
+    /// Disables audit enretries, for policies that a program creates by itself.
     #[must_use]
     pub fn unrecorded(self) -> Self {
         Self { recorded: false, ..self }
     }
 
-    /// One page of the policies.
+    /// Returns a page of the policies.
     pub async fn list(
         &self,
         filter: &PolicyFilter,
@@ -49,45 +49,45 @@ impl ManagePolicies {
         Ok(self.quotas.repository.list(filter, page).await?)
     }
 
-    /// The policy with this id.
+    /// Returns the policy with this id.
     pub async fn get(&self, id: &QuotaId) -> Result<QuotaPolicy, ManageError> {
         let policy = self.quotas.repository.get(id).await?;
         Ok(policy.ok_or_else(|| RepositoryError::NotFound(id.clone()))?)
     }
 
-    /// Makes a policy.
+    /// Creates a policy.
     pub async fn create(&self, draft: Draft, by: &Author) -> Result<QuotaPolicy, ManageError> {
         let spec = draft.validate(None).map_err(ManageError::Invalid)?;
         self.write(&PolicyChange::Create(spec), by).await
     }
 
-    /// Changes what a policy says: optional fields that were left out stay as they are.
+    /// Updates a policy; optional fields that are missing keep their value.
     pub async fn replace(
         &self,
         id: &QuotaId,
         draft: &Draft,
         by: &Author,
     ) -> Result<QuotaPolicy, ManageError> {
-        self.change(id, by, |present| draft.clone().validate(Some(present))).await
+        self.change(id, by, |current| draft.clone().validate(Some(current))).await
     }
 
-    /// Changes only what was sent of a policy.
+    /// Updates only the given fields of a policy.
     pub async fn amend(
         &self,
         id: &QuotaId,
         draft: &Draft,
         by: &Author,
     ) -> Result<QuotaPolicy, ManageError> {
-        self.change(id, by, |present| draft.clone().amend(present)).await
+        self.change(id, by, |current| draft.clone().amend(current)).await
     }
 
-    /// Removes a policy; gives it back as it was. What was used of it stays in the ledger, and
-    /// its subject can have another policy at once.
+    /// Deletes a policy and returns it. Its usage stays in the ledger, and its subject can have another
+    /// policy at once.
     pub async fn delete(&self, id: &QuotaId, by: &Author) -> Result<QuotaPolicy, ManageError> {
         let active = self.quotas.catalog.load(id);
         let deleted = self.write(&PolicyChange::Delete(id.clone()), by).await?;
         if let Some(active) = active {
-            // A counter that stays goes away with its period.
+            // On failure, the counter expires with its period.
             let _ = self.quotas.counter.forget(&active, &active.span(self.quotas.now())).await;
         }
         Ok(deleted)
@@ -99,14 +99,16 @@ impl ManagePolicies {
         by: &Author,
         next: impl Fn(&QuotaSpec) -> Result<QuotaSpec, Vec<FieldError>>,
     ) -> Result<QuotaPolicy, ManageError> {
-        let mut tries = 0;
+        let mut retries = 0;
         loop {
             let from = self.get(id).await?.spec;
             let to = next(&from).map_err(ManageError::Invalid)?;
             let update = PolicyChange::Update { id: id.clone(), from, to };
             match self.write(&update, by).await {
-                Err(ManageError::Repository(RepositoryError::Changed(_))) if tries < TRIES => {
-                    tries += 1;
+                Err(ManageError::Repository(RepositoryError::Changed(_)))
+                    if retries < MAX_RETRIES =>
+                {
+                    retries += 1;
                 }
                 done => return done,
             }
@@ -120,9 +122,9 @@ impl ManagePolicies {
         } else {
             repository.write_unrecorded(change, by.at).await?
         };
-        // It is written whether or not it can be read back now; the catalog notes it if not.
+        // The write succeeded even if this fails; the catalog records the error.
         let _ = self.quotas.catalog.refresh().await;
-        self.quotas.known.forget(&written.id);
+        self.quotas.recent.remove(&written.id);
         Ok(written)
     }
 }

@@ -1,4 +1,4 @@
-//! Gives a subject its whole quota back.
+//! Resets usage.
 
 use headgate::Timestamp;
 use headgate_admin::{Author, FieldError};
@@ -6,45 +6,45 @@ use thiserror::Error;
 
 use crate::{QuotaId, Quotas, RepositoryError, Reset};
 
-/// Sets usage to nothing, and writes down who wanted that and why.
+/// Resets usage and records it in the audit log.
 #[derive(Clone, Debug)]
 pub struct ResetUsage(Quotas);
 
-/// What was reset.
+/// The result of a reset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResetDone {
-    /// Which policy.
+    /// Id of the policy.
     pub quota_id: QuotaId,
-    /// How much was used before.
+    /// Usage before.
     pub before: u64,
-    /// When it was reset.
+    /// Time of the reset.
     pub reset_at: Timestamp,
-    /// By whom.
+    /// Caller.
     pub reset_by: String,
 }
 
-/// Why nothing was reset.
+/// Why a reset failed.
 #[derive(Clone, Debug, Error)]
 pub enum ResetError {
-    /// There is no good reason.
+    /// The reason is missing or too long.
     #[error("validation failed")]
     Invalid(Vec<FieldError>),
-    /// There is no such policy, or the ledger cannot.
+    /// The policy does not exist, or the ledger failed.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
 }
 
 impl ResetUsage {
-    /// The longest reason, in characters.
+    /// Maximum length of a reason in characters.
     pub const MAX_REASON: usize = 1_000;
 
-    /// Resets the usage of `quotas`.
+    /// Creates the use case.
     pub fn new(quotas: &Quotas) -> Self {
         Self(quotas.clone())
     }
 
-    /// Sets usage in the period that it is now to 0. Events of the period are not told again, and
-    /// request ids that were charged are not charged again.
+    /// Sets the usage of the current period to 0. Events of the period are not recorded again, and
+    /// request ids are not charged again.
     pub async fn reset(
         &self,
         id: &QuotaId,
@@ -58,15 +58,15 @@ impl ResetUsage {
         let mut reset =
             Reset { policy: id.clone(), span: policy.span(self.0.now()), reason, author };
         let before = match self.0.ledger.reset(&reset).await {
-            // The ledger's clock has been measured by that.
+            // The attempt has measured the ledger's clock: retry with the period by that.
             Err(RepositoryError::OutOfPeriod(_)) => {
                 reset.span = policy.span(self.0.now());
                 self.0.ledger.reset(&reset).await?
             }
             before => before?,
         };
-        self.0.known.forget(&id);
-        // A counter that stays shows too much, until the ledger is asked.
+        self.0.recent.remove(&id);
+        // On failure, the counter shows too much until it is compared with the ledger.
         let _ = self.0.counter.forget(&policy, &reset.span).await;
         Ok(ResetDone { quota_id: id, before, reset_at, reset_by })
     }

@@ -1,52 +1,49 @@
-//! How much of a quota is used.
+//! Reads usage.
 
 use headgate::StoreError;
 use headgate_admin::{FieldError, Listed, Page};
 use thiserror::Error;
 
 use super::increment::check_amount;
-use crate::{
-    ActivePolicy, PeriodUsage, QuotaDomainService, QuotaId, QuotaUsage, Quotas, RepositoryError,
-    Span,
-};
+use crate::{ActivePolicy, PeriodSpan, PeriodUsage, QuotaId, QuotaUsage, Quotas, RepositoryError};
 
-/// Shows usage, and uses nothing.
+/// Reads usage.
 #[derive(Clone, Debug)]
 pub struct ReadUsage(Quotas);
 
-/// Whether an amount would be admitted now.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Checked {
-    /// Whether it would.
+pub struct UsageCheck {
+    /// Whether the amount would be admitted.
     pub allowed: bool,
-    /// How much is used.
+    /// Current usage.
     pub usage: QuotaUsage,
 }
 
-/// Why there is nothing to show.
+/// Why usage cannot be read.
 #[derive(Clone, Debug, Error)]
 pub enum ReadError {
-    /// What was asked for makes no sense.
+    /// The amount is invalid.
     #[error("validation failed")]
     Invalid(Vec<FieldError>),
-    /// There is no such policy, or nobody knows.
+    /// The policy does not exist, or neither ledger nor counter is available.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
 }
 
 impl ReadUsage {
-    /// Shows the usage of `quotas`.
+    /// Creates the use case.
     pub fn new(quotas: &Quotas) -> Self {
         Self(quotas.clone())
     }
 
-    /// How much of a policy is used in the period that it is now: exactly what was charged, as the
-    /// ledger says. A shared counter answers while the ledger is away.
+    /// Returns the usage of the current period, as the ledger has it. A shared counter is used while
+    /// the ledger is unavailable.
     pub async fn usage(&self, id: &QuotaId) -> Result<QuotaUsage, RepositoryError> {
         let policy = self.0.find(id).await?;
         let now = self.0.now();
         let span = policy.span(now);
-        let used = match self.0.kept(id, &span).await {
+        let used = match self.0.ledger_usage(id, &span).await {
             Ok(used) => used,
             Err(error) => match self.shown(&policy, &span).await {
                 Ok(Some(used)) => used,
@@ -54,11 +51,11 @@ impl ReadUsage {
             },
         };
         let limit = policy.policy().spec.limit;
-        Ok(QuotaUsage::new(policy.policy(), Span::clone(&span), (used, limit), now))
+        Ok(QuotaUsage::new(policy.policy(), PeriodSpan::clone(&span), (used, limit), now))
     }
 
-    /// Whether `amount`, or 1, would be admitted now.
-    pub async fn check(&self, id: &QuotaId, amount: Option<u64>) -> Result<Checked, ReadError> {
+    /// Checks whether `amount`, or 1, would be admitted now.
+    pub async fn check(&self, id: &QuotaId, amount: Option<u64>) -> Result<UsageCheck, ReadError> {
         let amount = amount.unwrap_or(1);
         let policy = self.0.find(id).await?;
         check_amount(&policy, amount).map_err(|error| ReadError::Invalid(vec![error]))?;
@@ -66,12 +63,12 @@ impl ReadUsage {
         let span = policy.span(now);
         let used = self.used(&policy, &span, amount).await?;
         let limit = policy.policy().spec.limit;
-        let usage = QuotaUsage::new(policy.policy(), Span::clone(&span), (used, limit), now);
-        let fits = QuotaDomainService::admits(usage.used, amount, usage.limit);
-        Ok(Checked { allowed: fits || !policy.policy().spec.enabled, usage })
+        let usage = QuotaUsage::new(policy.policy(), PeriodSpan::clone(&span), (used, limit), now);
+        let admitted = QuotaUsage::admits(usage.used, amount, usage.limit);
+        Ok(UsageCheck { allowed: admitted || !policy.policy().spec.enabled, usage })
     }
 
-    /// One page of the periods in which a policy was used, the newest first.
+    /// Returns a page of the periods in which a policy was used, newest first.
     pub async fn history(
         &self,
         id: &QuotaId,
@@ -81,41 +78,45 @@ impl ReadUsage {
         self.0.ledger.history(id, page).await
     }
 
-    /// What the counter shows, where everybody sees the same one, it shows at least what the
-    /// ledger said, and `amount` more would fit; else what the ledger says. A counter may be older than
-    /// a reset: it shall not tell anybody that nothing is left.
+    /// Returns the usage of the counter if it is shared, not behind recent commits, and admits
+    /// `amount`; otherwise that of the ledger. A counter may be older than a reset, so that it alone
+    /// must not deny.
     async fn used(
         &self,
         policy: &ActivePolicy,
-        span: &Span,
+        span: &PeriodSpan,
         amount: u64,
     ) -> Result<u64, RepositoryError> {
         let shown = self.shown(policy, span).await;
         let (id, limit) = (&policy.policy().id, policy.policy().spec.limit);
-        let known = self.0.known.used(id, span).unwrap_or_default();
+        let recent = self.0.recent.used(id, span).unwrap_or_default();
         if let Ok(Some(used)) = shown
-            && used >= known
-            && (used == known || QuotaDomainService::admits(used, amount, limit))
+            && used >= recent
+            && (used == recent || QuotaUsage::admits(used, amount, limit))
         {
             return Ok(used);
         }
-        let kept = match (self.0.kept(id, span).await, &shown) {
+        let kept = match (self.0.ledger_usage(id, span).await, &shown) {
             (Ok(kept), _) => kept,
             (Err(_), Ok(Some(used))) => return Ok(*used),
             (Err(error), _) => return Err(error),
         };
-        self.0.known.forget(id);
-        // The next check need not ask the ledger.
+        self.0.recent.remove(id);
+        // Correct the counter, so that the next check needs no ledger.
         if let Ok(shown) = shown
             && self.0.counter.is_shared()
         {
-            let _ = self.0.put_right(policy, span, shown, kept).await;
+            let _ = self.0.correct_counter(policy, span, shown, kept).await;
         }
         Ok(kept)
     }
 
-    /// What the counter shows, if it is everybody's.
-    async fn shown(&self, policy: &ActivePolicy, span: &Span) -> Result<Option<u64>, StoreError> {
+    /// Returns the usage of the counter, if it is shared.
+    async fn shown(
+        &self,
+        policy: &ActivePolicy,
+        span: &PeriodSpan,
+    ) -> Result<Option<u64>, StoreError> {
         let counter = &self.0.counter;
         if counter.is_shared() { counter.read(policy, span).await } else { Ok(None) }
     }

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use headgate::ManualClock;
 use headgate_persistence::{Database, DatabaseConfig, QuotaDatabase};
 use headgate_quota::{
-    Author, Draft, Entry, Increment, Leadership, Listed, Page, PeriodUsage, PolicyChange, QuotaId,
-    QuotaPolicy, QuotaPolicyRepository, Reset, Touched, Verdict,
+    Author, ChangedPeriod, Draft, Increment, IncrementOutcome, IncrementResult, Leadership, Listed,
+    Page, PeriodUsage, PolicyChange, QuotaId, QuotaPolicy, QuotaPolicyRepository, Reset,
 };
 use headgate_ratelimit::AuditFilter;
 use tokio::time::Instant;
@@ -97,7 +97,7 @@ impl QuotaLedger for Diary {
         Ok(Pruned::default())
     }
 
-    async fn commit(&self, _: &[Increment]) -> Result<Vec<Entry>, RepositoryError> {
+    async fn commit(&self, _: &[Increment]) -> Result<Vec<IncrementResult>, RepositoryError> {
         unreachable!("nothing is used")
     }
 
@@ -113,7 +113,11 @@ impl QuotaLedger for Diary {
         unreachable!("nothing is reset")
     }
 
-    async fn touched(&self, _: Timestamp, _: u32) -> Result<Vec<Touched>, RepositoryError> {
+    async fn changed_periods(
+        &self,
+        _: Timestamp,
+        _: u32,
+    ) -> Result<Vec<ChangedPeriod>, RepositoryError> {
         unreachable!("nothing is compared")
     }
 }
@@ -223,7 +227,7 @@ async fn take(database: &QuotaDatabase, policy: &QuotaPolicy, amount: u64, at: T
     let span = Arc::new(policy.spec.span(at).unwrap());
     let increment = Increment { policy: policy.id.clone(), span, amount, request_id: None, at };
     let entry = database.commit(&[increment]).await.unwrap()[0];
-    assert_eq!(entry.verdict, Verdict::Taken);
+    assert_eq!(entry.outcome, IncrementOutcome::Charged);
     entry.used
 }
 

@@ -17,9 +17,10 @@ pub(super) fn balance(
     terms: &HashMap<QuotaId, Terms>,
 ) -> Result<(Account, Balance), RepositoryError> {
     let read = || Ok((account(row)?, row.get("used")?, told_flags(row)?));
-    let (account, used, (threshold_told, exceeded_told)) = read().map_err(corrupt("a usage"))?;
+    let (account, used, (threshold_recorded, exceeded_recorded)) =
+        read().map_err(corrupt("a usage"))?;
     let balance = Balance::new(terms.get(&account.policy).cloned(), unsigned(used));
-    Ok((account, Balance { threshold_told, exceeded_told, ..balance }))
+    Ok((account, Balance { threshold_recorded, exceeded_recorded, ..balance }))
 }
 
 fn told_flags(row: &Row) -> Result<(bool, bool), sqlx::Error> {

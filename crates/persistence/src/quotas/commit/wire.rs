@@ -106,8 +106,8 @@ pub(super) fn standing<'a>((account, balance): (&'a Account, &Balance)) -> Stand
         period_name: &account.period_name,
         used: balance.used,
         quota_limit: balance.terms.as_ref().map_or(0, |terms| terms.limit),
-        threshold_told: balance.threshold_told,
-        exceeded_told: balance.exceeded_told,
+        threshold_told: balance.threshold_recorded,
+        exceeded_told: balance.exceeded_recorded,
     }
 }
 

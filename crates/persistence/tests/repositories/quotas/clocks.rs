@@ -136,8 +136,9 @@ fn increments_of_the_present_are_committed_beside_those_that_are_not() {
         ];
         let entries = database.quotas().commit(&batch).await.unwrap();
         let verdicts: Vec<String> =
-            entries.iter().map(|entry| format!("{:?} {}", entry.verdict, entry.used)).collect();
-        let expected = ["OutOfPeriod 0", "Taken 2", "Taken 1", "OutOfPeriod 0", "OutOfPeriod 0"];
+            entries.iter().map(|entry| format!("{:?} {}", entry.outcome, entry.used)).collect();
+        let expected =
+            ["OutOfPeriod 0", "Charged 2", "Charged 1", "OutOfPeriod 0", "OutOfPeriod 0"];
         assert_eq!(verdicts, expected);
         let kept = right.kept.usage(&policy.id, &day).await.unwrap().unwrap();
         assert_eq!(kept.used, 2);

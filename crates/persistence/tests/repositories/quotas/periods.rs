@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use headgate_quota::{Draft, Increment, Page, QuotaLedger, QuotaPolicy, Verdict};
+use headgate_quota::{Draft, Increment, IncrementOutcome, Page, QuotaLedger, QuotaPolicy};
 
 use super::setup::{Replica, draft, moment};
 use crate::support::{Home, on_both};
@@ -104,13 +104,13 @@ async fn a_late_commit_counts_in_the_period_it_was_admitted_in(home: &Home) {
     replica.clock.set(moment("2026-02-24T00:00:05Z"));
     replica.increment(&policy.id, 1).await;
     let entries = replica.kept.commit(std::slice::from_ref(&late)).await.unwrap();
-    assert_eq!((entries[0].verdict, entries[0].used), (Verdict::Taken, 3));
+    assert_eq!((entries[0].outcome, entries[0].used), (IncrementOutcome::Charged, 3));
     // Also if the period was closed meanwhile.
     assert_eq!(replica.house.close_periods().await.unwrap(), 1);
     let later = Increment { request_id: None, ..late.clone() };
     let entries = replica.kept.commit(&[late, later]).await.unwrap();
-    assert_eq!((entries[0].verdict, entries[0].used), (Verdict::Replayed, 3));
-    assert_eq!((entries[1].verdict, entries[1].used), (Verdict::Taken, 6));
+    assert_eq!((entries[0].outcome, entries[0].used), (IncrementOutcome::Replayed, 3));
+    assert_eq!((entries[1].outcome, entries[1].used), (IncrementOutcome::Charged, 6));
     assert_eq!(replica.kept(&policy).await, 1);
 }
 

@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use headgate::{Clock, ManualClock, Store, StoreError, Timestamp};
 use headgate_persistence::{Database, QuotaDatabase};
 use headgate_quota::{
-    ActivePolicy, Author, Draft, LoggedEvent, QuotaCounter, QuotaEventLog, QuotaId, QuotaPolicy,
-    Quotas, Raised, Span, Standing, StoreCounter,
+    ActivePolicy, Author, CommittedUsage, Draft, LoggedEvent, PeriodSpan, QuotaCounter,
+    QuotaEventLog, QuotaId, QuotaPolicy, Quotas, RaiseOutcome, StoreCounter,
     usecase::{
         Housekeeping, IncrementError, IncrementUsage, Incremented, ManagePolicies, ReadUsage,
         ResetUsage,
@@ -218,23 +218,27 @@ impl QuotaCounter for Counter {
     async fn raise(
         &self,
         policy: &ActivePolicy,
-        span: &Span,
-        standing: Standing,
-    ) -> Result<Raised, StoreError> {
+        span: &PeriodSpan,
+        usage: CommittedUsage,
+    ) -> Result<RaiseOutcome, StoreError> {
         self.travel().await;
-        let done = self.up()?.raise(policy, span, standing).await;
+        let done = self.up()?.raise(policy, span, usage).await;
         self.travel().await;
         done
     }
 
-    async fn read(&self, policy: &ActivePolicy, span: &Span) -> Result<Option<u64>, StoreError> {
+    async fn read(
+        &self,
+        policy: &ActivePolicy,
+        span: &PeriodSpan,
+    ) -> Result<Option<u64>, StoreError> {
         self.travel().await;
         let done = self.up()?.read(policy, span).await;
         self.travel().await;
         done
     }
 
-    async fn forget(&self, policy: &ActivePolicy, span: &Span) -> Result<(), StoreError> {
+    async fn forget(&self, policy: &ActivePolicy, span: &PeriodSpan) -> Result<(), StoreError> {
         self.travel().await;
         let done = self.up()?.forget(policy, span).await;
         self.travel().await;
@@ -255,7 +259,7 @@ impl Replica {
         let active = self.active(policy);
         let span = active.span(self.clock.now());
         self.counter.inner.forget(&active, &span).await.unwrap();
-        self.counter.inner.raise(&active, &span, Standing::of(used)).await.unwrap();
+        self.counter.inner.raise(&active, &span, CommittedUsage::from_total(used)).await.unwrap();
     }
 
     fn active(&self, policy: &QuotaPolicy) -> Arc<ActivePolicy> {

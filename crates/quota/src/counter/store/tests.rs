@@ -30,16 +30,17 @@ fn policy(limit: i64) -> ActivePolicy {
 }
 
 #[tokio::test]
-async fn a_counter_is_a_calendar_window_under_a_dated_key() {
+async fn counters_are_calendar_windows_under_dated_keys() {
     let (store, clock) = memory();
     let counter = StoreCounter::new(Arc::clone(&store) as Arc<dyn Store>, "quota:", true);
     let policy = policy(10);
     let span = policy.span(NOW);
     assert_eq!(counter.read(&policy, &span).await.unwrap(), None);
-    let raise =
-        async |used, added| counter.raise(&policy, &span, Standing { used, added }).await.unwrap();
-    assert_eq!(raise(7, 7).await, Raised::FromLess);
-    assert_eq!(raise(7, 7).await, Raised::NotNeeded);
+    let raise = async |used, added| {
+        counter.raise(&policy, &span, CommittedUsage { used, added }).await.unwrap()
+    };
+    assert_eq!(raise(7, 7).await, RaiseOutcome::Raised);
+    assert_eq!(raise(7, 7).await, RaiseOutcome::Unchanged);
 
     let key = Key::new("quota:quota_1:2026-02-23").unwrap();
     let seen = store.acquire(key, &policy.limit_of(10).unwrap(), Cost::ONE).unwrap();
@@ -48,7 +49,7 @@ async fn a_counter_is_a_calendar_window_under_a_dated_key() {
 
     counter.forget(&policy, &span).await.unwrap();
     assert_eq!(counter.read(&policy, &span).await.unwrap(), None);
-    // What is used may be above a limit that was lowered.
+    // Usage may exceed a limit that was lowered.
     raise(12, 1).await;
     assert_eq!(counter.read(&policy, &span).await.unwrap(), Some(12));
 
@@ -57,43 +58,46 @@ async fn a_counter_is_a_calendar_window_under_a_dated_key() {
 }
 
 #[tokio::test]
-async fn raises_in_any_order_show_the_highest() {
+async fn raises_in_any_order_show_the_maximum() {
     let (store, _) = memory();
     let counter = StoreCounter::new(store, "quota:", true);
     let policy = policy(100);
     let span = policy.span(NOW);
     let mut highest = 0;
-    // Guesses of what is new are right, too small and too large.
+    // `added` is right, too small or too large.
     for (used, added) in [(3, 3), (9, 2), (6, 3), (9, 9), (10, 10), (17, 1), (11, 0), (20, 30)] {
-        counter.raise(&policy, &span, Standing { used, added }).await.unwrap();
+        counter.raise(&policy, &span, CommittedUsage { used, added }).await.unwrap();
         highest = highest.max(used);
         let shown = counter.read(&policy, &span).await.unwrap();
         assert_eq!(shown, Some(highest), "{used}, {added} of it new");
     }
-    assert_eq!(counter.raise(&policy, &span, Standing::of(0)).await.unwrap(), Raised::NotNeeded);
+    assert_eq!(
+        counter.raise(&policy, &span, CommittedUsage::from_total(0)).await.unwrap(),
+        RaiseOutcome::Unchanged
+    );
 }
 
-/// A store that is away.
-struct Away;
+/// An unavailable store.
+struct Unavailable;
 
-impl Store for Away {
+impl Store for Unavailable {
     fn apply<'a>(&'a self, _: Verb, _: &'a Batch<'_>) -> StoreFuture<'a> {
         StoreFuture::ready(Err(StoreError::Timeout(Duration::ZERO)))
     }
 }
 
 #[tokio::test]
-async fn an_answer_in_the_stores_place_is_no_answer() {
+async fn degraded_outcomes_are_errors() {
     let policy = policy(10);
     let span = policy.span(NOW);
-    for store in [Arc::new(Away) as Arc<dyn Store>, Arc::new(stand_in())] {
+    for store in [Arc::new(Unavailable) as Arc<dyn Store>, Arc::new(failure_policy())] {
         let counter = StoreCounter::new(store, "quota:", true);
-        assert!(counter.raise(&policy, &span, Standing::of(1)).await.is_err());
+        assert!(counter.raise(&policy, &span, CommittedUsage::from_total(1)).await.is_err());
         assert!(counter.read(&policy, &span).await.is_err());
     }
 }
 
-/// Admits in the place of a store that is away.
-fn stand_in() -> FailurePolicy<Away, Away, ManualClock> {
-    FailurePolicy::new(Away, Away, NonZeroU32::MIN, ManualClock::new(NOW))
+/// A failure policy that admits while the store is unavailable.
+fn failure_policy() -> FailurePolicy<Unavailable, Unavailable, ManualClock> {
+    FailurePolicy::new(Unavailable, Unavailable, NonZeroU32::MIN, ManualClock::new(NOW))
 }

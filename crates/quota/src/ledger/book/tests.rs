@@ -11,13 +11,13 @@ const NOW: Timestamp = Timestamp::from_micros(1_772_928_000_000_000);
 struct Page {
     book: Book,
     policy: QuotaId,
-    span: Arc<Span>,
+    span: Arc<PeriodSpan>,
 }
 
 impl Page {
     fn with(change: impl FnOnce(&mut Balance)) -> Self {
         let policy = QuotaId::new(NOW);
-        let span = Span { name: "2026-03".to_owned(), start: NOW, end: NOW.plus(1_000_000) };
+        let span = PeriodSpan { name: "2026-03".to_owned(), start: NOW, end: NOW.plus(1_000_000) };
         let terms = Terms {
             subject: Subject { kind: SubjectType::Tenant, id: "acme".to_owned() },
             period: QuotaPeriod::Monthly,
@@ -28,7 +28,7 @@ impl Page {
         let mut balance = Balance::new(Some(terms), 0);
         change(&mut balance);
         let mut page = Self { book: Book::default(), policy, span: Arc::new(span) };
-        page.book.stand(page.account(), balance);
+        page.book.add_balance(page.account(), balance);
         page
     }
 
@@ -50,16 +50,16 @@ impl Page {
         }
     }
 
-    fn take(&mut self, amount: u64) -> (Verdict, u64) {
-        self.take_as(amount, None)
+    fn charge(&mut self, amount: u64) -> (IncrementOutcome, u64) {
+        self.charge_as(amount, None)
     }
 
-    fn take_as(&mut self, amount: u64, request_id: Option<&str>) -> (Verdict, u64) {
-        let entry = self.book.decide(&self.increment(amount, request_id));
-        (entry.verdict, entry.used)
+    fn charge_as(&mut self, amount: u64, request_id: Option<&str>) -> (IncrementOutcome, u64) {
+        let result = self.book.decide(&self.increment(amount, request_id));
+        (result.outcome, result.used)
     }
 
-    fn told(&self) -> Vec<(EventKind, u64)> {
+    fn events(&self) -> Vec<(EventKind, u64)> {
         self.book.events().iter().map(|event| (event.kind, event.used)).collect()
     }
 
@@ -71,37 +71,41 @@ impl Page {
 #[test]
 fn usage_reaches_the_limit_and_never_passes_it() {
     let mut page = Page::new();
-    assert_eq!(page.take(7), (Verdict::Taken, 7));
-    assert_eq!(page.take(4), (Verdict::Refused, 7));
-    assert_eq!(page.take(3), (Verdict::Taken, 10));
-    assert_eq!(page.take(1), (Verdict::Refused, 10));
+    assert_eq!(page.charge(7), (IncrementOutcome::Charged, 7));
+    assert_eq!(page.charge(4), (IncrementOutcome::Denied, 7));
+    assert_eq!(page.charge(3), (IncrementOutcome::Charged, 10));
+    assert_eq!(page.charge(1), (IncrementOutcome::Denied, 10));
 }
 
 #[test]
-fn an_amount_above_the_limit_is_impossible_and_raises_no_event() {
+fn an_amount_above_the_limit_records_no_event() {
     let mut page = Page::new();
-    assert_eq!(page.take(11), (Verdict::Impossible, 0));
-    assert!(page.told().is_empty() && !page.is_changed());
-    assert_eq!(page.take(10), (Verdict::Taken, 10));
+    assert_eq!(page.charge(11), (IncrementOutcome::ExceedsLimit, 0));
+    assert!(page.events().is_empty() && !page.is_changed());
+    assert_eq!(page.charge(10), (IncrementOutcome::Charged, 10));
 }
 
 #[test]
 fn a_request_id_is_charged_once() {
     let mut page = Page::new();
-    assert_eq!(page.take_as(4, Some("a")), (Verdict::Taken, 4));
-    assert_eq!(page.take_as(5, Some("b")), (Verdict::Taken, 9));
-    assert_eq!(page.take_as(4, Some("a")), (Verdict::Replayed, 4), "the first answer again");
-    assert_eq!(page.take_as(3, Some("a")), (Verdict::Conflict, 9));
-    assert_eq!(page.take(1), (Verdict::Taken, 10));
+    assert_eq!(page.charge_as(4, Some("a")), (IncrementOutcome::Charged, 4));
+    assert_eq!(page.charge_as(5, Some("b")), (IncrementOutcome::Charged, 9));
+    assert_eq!(
+        page.charge_as(4, Some("a")),
+        (IncrementOutcome::Replayed, 4),
+        "the first answer again"
+    );
+    assert_eq!(page.charge_as(3, Some("a")), (IncrementOutcome::Conflict, 9));
+    assert_eq!(page.charge(1), (IncrementOutcome::Charged, 10));
 }
 
 #[test]
-fn a_refused_request_id_stays_free() {
+fn a_denied_request_id_is_not_charged() {
     let mut page = Page::new();
-    assert_eq!(page.take(8), (Verdict::Taken, 8));
-    assert_eq!(page.take_as(3, Some("a")), (Verdict::Refused, 8));
+    assert_eq!(page.charge(8), (IncrementOutcome::Charged, 8));
+    assert_eq!(page.charge_as(3, Some("a")), (IncrementOutcome::Denied, 8));
     assert_eq!(page.book.new_charges().count(), 0);
-    assert_eq!(page.take_as(2, Some("a")), (Verdict::Taken, 10));
+    assert_eq!(page.charge_as(2, Some("a")), (IncrementOutcome::Charged, 10));
     let new: Vec<_> = page.book.new_charges().map(|(_, id, charge)| (id, charge.used)).collect();
     assert_eq!(new, [("a", 10)]);
 }
@@ -110,9 +114,10 @@ fn a_refused_request_id_stays_free() {
 fn a_charge_read_from_the_ledger_is_replayed_but_not_written_again() {
     let mut page = Page::with(|balance| balance.used = 6);
     let charge = Charge { amount: 2, used: 5, limit: 9, is_new: false };
-    page.book.charged(page.account(), "a".to_owned(), charge);
-    let entry = page.book.decide(&page.increment(2, Some("a")));
-    assert_eq!(entry, Entry { verdict: Verdict::Replayed, used: 5, limit: 9 });
+    page.book.add_charge(page.account(), "a".to_owned(), charge);
+    let result = page.book.decide(&page.increment(2, Some("a")));
+    let replayed = IncrementOutcome::Replayed;
+    assert_eq!(result, IncrementResult { outcome: replayed, used: 5, limit: 9 });
     assert_eq!(page.book.new_charges().count(), 0);
 }
 
@@ -123,9 +128,9 @@ fn a_charge_outlives_a_disabled_policy() {
         balance.terms.as_mut().unwrap().enabled = false;
     });
     let charge = Charge { amount: 2, used: 2, limit: 10, is_new: false };
-    page.book.charged(page.account(), "a".to_owned(), charge);
-    assert_eq!(page.take_as(2, Some("a")), (Verdict::Replayed, 2));
-    assert_eq!(page.take_as(2, Some("b")), (Verdict::Disabled, 2));
+    page.book.add_charge(page.account(), "a".to_owned(), charge);
+    assert_eq!(page.charge_as(2, Some("a")), (IncrementOutcome::Replayed, 2));
+    assert_eq!(page.charge_as(2, Some("b")), (IncrementOutcome::Disabled, 2));
     assert!(!page.is_changed() && page.book.new_charges().count() == 0);
 }
 
@@ -135,57 +140,57 @@ fn an_unknown_or_deleted_policy_is_not_found() {
         balance.used = 3;
         balance.terms = None;
     });
-    assert_eq!(page.take(1), (Verdict::NotFound, 3));
+    assert_eq!(page.charge(1), (IncrementOutcome::NotFound, 3));
     let mut other = page.increment(1, None);
     other.policy = QuotaId::new(NOW);
-    assert_eq!(page.book.decide(&other).verdict, Verdict::NotFound);
+    assert_eq!(page.book.decide(&other).outcome, IncrementOutcome::NotFound);
     assert_eq!(page.book.accounts().collect::<Vec<_>>(), [&page.account()]);
 }
 
 #[test]
-fn each_event_is_raised_once() {
+fn each_event_is_recorded_once() {
     let mut page = Page::new();
-    page.take(7);
-    assert!(page.told().is_empty());
-    page.take(1);
-    assert_eq!(page.told(), [(EventKind::ThresholdReached, 8)]);
-    page.take(1);
-    page.take(1);
-    page.take(1);
-    assert_eq!(page.told(), [(EventKind::ThresholdReached, 8), (EventKind::Exceeded, 10)]);
+    page.charge(7);
+    assert!(page.events().is_empty());
+    page.charge(1);
+    assert_eq!(page.events(), [(EventKind::ThresholdReached, 8)]);
+    page.charge(1);
+    page.charge(1);
+    page.charge(1);
+    assert_eq!(page.events(), [(EventKind::ThresholdReached, 8), (EventKind::Exceeded, 10)]);
     let exceeded = &page.book.events()[1];
     assert_eq!(exceeded.event_id, format!("{}:2026-03:exceeded", page.policy));
     assert_eq!((exceeded.at, exceeded.reset_at), (NOW.plus(1), page.span.end));
 }
 
 #[test]
-fn a_refusal_raises_the_exceeded_event_and_marks_the_balance() {
+fn a_denial_records_the_exceeded_event() {
     let mut page = Page::with(|balance| balance.used = 7);
-    assert_eq!(page.take(4), (Verdict::Refused, 7));
-    assert_eq!(page.told(), [(EventKind::Exceeded, 7)], "a refusal does not reach the threshold");
-    assert!(page.is_changed(), "that it was raised must be written");
+    assert_eq!(page.charge(4), (IncrementOutcome::Denied, 7));
+    assert_eq!(page.events(), [(EventKind::Exceeded, 7)], "a denial does not reach the threshold");
+    assert!(page.is_changed(), "the record must be written");
 }
 
 #[test]
-fn events_raised_before_are_not_raised_again() {
+fn recorded_events_are_not_recorded_again() {
     let mut page = Page::with(|balance| {
         balance.used = 9;
-        balance.threshold_told = true;
-        balance.exceeded_told = true;
+        balance.threshold_recorded = true;
+        balance.exceeded_recorded = true;
     });
-    assert_eq!(page.take(2), (Verdict::Refused, 9));
-    assert!(!page.is_changed(), "a refusal that raises nothing writes nothing");
-    assert_eq!(page.take(1), (Verdict::Taken, 10));
+    assert_eq!(page.charge(2), (IncrementOutcome::Denied, 9));
+    assert!(!page.is_changed(), "a denial without event writes nothing");
+    assert_eq!(page.charge(1), (IncrementOutcome::Charged, 10));
     assert!(page.is_changed());
-    assert!(page.told().is_empty());
+    assert!(page.events().is_empty());
 }
 
 #[test]
 fn balances_of_other_accounts_stay_as_they_are() {
     let mut page = Page::new();
     let other = Account { period_name: "2026-04".to_owned(), ..page.account() };
-    page.book.stand(other.clone(), Balance::new(None, 5));
-    page.take(1);
+    page.book.add_balance(other.clone(), Balance::new(None, 5));
+    page.charge(1);
     let changed: Vec<_> =
         page.book.changed().map(|(account, b)| (account.clone(), b.used)).collect();
     assert_eq!(changed, [(page.account(), 1)]);

@@ -1,8 +1,8 @@
 //! Quotas as messages.
 
 use headgate_quota::{
-    Draft, Input, Listed, Page, PageError, PeriodUsage, PolicyFilter, QuotaDomainService, QuotaId,
-    QuotaPolicy, QuotaUsage, UnknownSubjectType, usecase::Incremented,
+    Draft, Input, Listed, Page, PageError, PeriodUsage, PolicyFilter, QuotaId, QuotaPolicy,
+    QuotaUsage, UnknownSubjectType, usecase::Incremented,
 };
 
 use crate::{
@@ -182,8 +182,8 @@ impl From<&PeriodUsage> for proto::QuotaPeriodUsage {
             period_end: Some(time(span.last())),
             limit: *limit,
             used: *used,
-            usage_percent: QuotaDomainService::usage_percent(*used, *limit),
-            exceeded: QuotaDomainService::is_exceeded(*used, *limit),
+            usage_percent: QuotaUsage::percent(*used, *limit),
+            exceeded: QuotaUsage::is_exceeded(*used, *limit),
             closed: closed_at.is_some(),
             updated_at: Some(time(*updated_at)),
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use headgate_auth::Action;
-use headgate_quota::usecase::Checked;
+use headgate_quota::usecase::UsageCheck;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -64,7 +64,7 @@ pub(in crate::rest) async fn check(
     let question: WireQuestion<'_> =
         body.as_ref().map(JsonBody::parse).transpose()?.unwrap_or_default();
     let amount = question.amount().map_err(|wrong| ApiError::Invalid(vec![wrong]))?;
-    let Checked { allowed, usage } = services.quotas.check(&id, amount).await?;
+    let UsageCheck { allowed, usage } = services.quotas.check(&id, amount).await?;
     let mut response = json::respond(&WireChecked { usage: (&usage).into(), allowed });
     limit_headers::write_quota(response.headers_mut(), &usage);
     Ok(response)

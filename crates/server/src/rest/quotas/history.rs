@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use headgate::Timestamp;
 use headgate_auth::Action;
-use headgate_quota::{PeriodUsage, QuotaDomainService};
+use headgate_quota::{PeriodUsage, QuotaUsage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -101,8 +101,8 @@ impl From<&PeriodUsage> for WirePeriod {
             period_end: span.last(),
             limit: *limit,
             used: *used,
-            usage_percent: QuotaDomainService::usage_percent(*used, *limit),
-            exceeded: QuotaDomainService::is_exceeded(*used, *limit),
+            usage_percent: QuotaUsage::percent(*used, *limit),
+            exceeded: QuotaUsage::is_exceeded(*used, *limit),
             closed: closed_at.is_some(),
             updated_at: *updated_at,
         }
