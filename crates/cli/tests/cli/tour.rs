@@ -1,4 +1,4 @@
-//! Runs the commands of the quick start and compares the output with the page.
+//! The quick start and the guides show what their commands print.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -74,8 +74,7 @@ fn curl() -> Result<(), Skip> {
 #[test]
 fn the_quick_start_shows_what_its_commands_print() {
     require!(curl());
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/quick-start.md");
-    let page = fs::read_to_string(page).unwrap();
+    let page = page("quick-start");
     let (before, after) = page.split_once("start it again").expect("a second server");
     let limited = [
         ("HEADGATE__RATELIMIT__DEFAULT_LIMIT", "1"),
@@ -83,13 +82,34 @@ fn the_quick_start_shows_what_its_commands_print() {
     ];
     assert!(after.contains(&limited.map(|(name, value)| format!("{name}={value}")).join(" ")));
 
-    for (document, variables) in [(before, &[][..]), (after, &limited)] {
-        let server = Server::start(variables);
-        let steps = steps(document);
-        assert!(!steps.is_empty());
-        for Step { command, output } in steps {
-            let printed = shell(&command, &server);
-            assert_eq!(normalized(printed.trim_end()), normalized(output.trim_end()), "{command}");
-        }
+    prints_what_it_shows(before, &[]);
+    prints_what_it_shows(after, &limited);
+}
+
+#[test]
+fn guides_show_what_their_commands_print() {
+    require!(curl());
+    for name in ["limit-an-api", "quotas"] {
+        prints_what_it_shows(&page(&format!("guides/{name}")), &[]);
+    }
+}
+
+fn page(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/{name}.md"));
+    fs::read_to_string(path).unwrap()
+}
+
+/// Runs the commands of a page, with a server of its own, in order.
+fn prints_what_it_shows(page: &str, variables: &[(&str, &str)]) {
+    let server = Server::start(variables);
+    if let Some((_, rest)) = page.split_once("```yaml\n") {
+        let (rules, _) = rest.split_once("```").expect("the end of the file");
+        fs::write(server.folder().join("rules.yaml"), rules).unwrap();
+    }
+    let steps = steps(page);
+    assert!(!steps.is_empty());
+    for Step { command, output } in steps {
+        let printed = shell(&command, &server);
+        assert_eq!(normalized(printed.trim_end()), normalized(output.trim_end()), "{command}");
     }
 }
