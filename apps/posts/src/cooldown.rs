@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use headgate::{
-    Batch, BatchError, Check, CheckError, Cost, Decision, Key, KeyError, Limit, LimitError,
-    Limiter, Outcome, Reservation, StoreError, Verb, limiter::ReserveError,
+    Batch, BatchError, BatchLimiter, Check, Cost, Decision, InvalidCheck, Key, KeyError, Limit,
+    LimitError, Outcome, Reservation, ReserveError, StoreError, Verb,
 };
 use thiserror::Error;
 use tracing::{error, info};
@@ -31,7 +31,7 @@ pub struct Cooldown {
 /// One place where posts are counted, with its limits.
 #[derive(Debug)]
 struct Counter {
-    limiter: Limiter,
+    limiter: BatchLimiter,
     author: Limit,
     content: Limit,
 }
@@ -71,7 +71,7 @@ pub enum Nonsense {
     Key(#[from] KeyError),
     /// A limit never has room.
     #[error(transparent)]
-    Check(#[from] CheckError),
+    Check(#[from] InvalidCheck),
     /// An identifier stands twice in a claim.
     #[error(transparent)]
     Batch(#[from] BatchError),
@@ -84,13 +84,13 @@ pub enum Nonsense {
 
 impl Cooldown {
     /// Counts in `own`, the memory of this process, alone.
-    pub fn in_memory(own: Limiter) -> Result<Self, LimitError> {
+    pub fn in_memory(own: BatchLimiter) -> Result<Self, LimitError> {
         let own = Counter::new(own, duplicates::PERIOD)?;
         Ok(Self { own, shared: None })
     }
 
     /// Counts in `shared`, together with other processes, and in `own`, the memory of this one.
-    pub fn shared(shared: Limiter, own: Limiter) -> Result<Self, LimitError> {
+    pub fn shared(shared: BatchLimiter, own: BatchLimiter) -> Result<Self, LimitError> {
         // A content is kept here no longer than an author: memory holds the posts of five minutes.
         let own = Counter::new(own, PAUSE)?;
         Ok(Self { own, shared: Some(Counter::new(shared, duplicates::PERIOD)?) })
@@ -147,7 +147,7 @@ impl Cooldown {
 // === impl Counter ===
 
 impl Counter {
-    fn new(limiter: Limiter, unique: Duration) -> Result<Self, LimitError> {
+    fn new(limiter: BatchLimiter, unique: Duration) -> Result<Self, LimitError> {
         let (author, content) = (Limit::cooldown(PAUSE)?, Limit::cooldown(unique)?);
         Ok(Self { limiter, author, content })
     }
@@ -165,7 +165,7 @@ impl Counter {
     /// Refuses a claim that has no room, and takes nothing.
     async fn look(&self, claim: &Claim) -> Result<(), Refusal> {
         let batch = self.batch(claim)?;
-        match self.limiter.each(Verb::Peek, &batch).await {
+        match self.limiter.apply(Verb::Peek, &batch).await {
             Ok(outcomes) => refuse_denied(claim, &outcomes),
             Err(error) => {
                 fails_open(claim, &error);
@@ -185,7 +185,7 @@ impl Counter {
             ReserveError::Denied(decision) => decision.retry_after_secs(),
             // So many take the same at once that one of them gets it: this is a denial, not an outage.
             ReserveError::Store(_) => return limited(claim, 1),
-            ReserveError::Lease(_) => return Nonsense::Lease.into(),
+            _ => return Nonsense::Lease.into(),
         };
         match self.look(claim).await {
             Err(refusal) => refusal,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    Check, Cost, Lease, LeaseId, Limit, Outcome, Stake, State, Timestamp, Verb, algorithm::Taken,
+    Check, Cost, Lease, LeaseId, Limit, Outcome, State, Timestamp, Verb, algorithm::TakenAt,
 };
 
 /// The reference for what every [`Verb`] does to a subject.
@@ -24,7 +24,7 @@ impl Account {
         leases.retain(|lease| {
             let pending = lease.expires_at > now;
             if !pending {
-                limit.give_back(state, lease.cost, Taken::At(lease.taken_at), now);
+                limit.give_back(state, lease.cost, TakenAt::Known(lease.taken_at), now);
             }
             pending
         });
@@ -62,24 +62,25 @@ impl Account {
             }
             Verb::Cancel(id) => {
                 if let Some(lease) = self.release(id) {
-                    let taken = Taken::At(lease.taken_at);
+                    let taken = TakenAt::Known(lease.taken_at);
                     limit.give_back(&mut self.state, lease.cost, taken, now);
                 }
             }
-            Verb::Refund => limit.give_back(&mut self.state, cost, Taken::Sometime, now),
+            Verb::Refund => limit.give_back(&mut self.state, cost, TakenAt::Unknown, now),
             Verb::Reset => *self = Self::default(),
         }
     }
 
-    /// Does `verb` to a check of this stake, once it is known whether it and all that bind are permitted.
-    pub fn act(&mut self, check: &Check<'_>, verb: Verb, now: Timestamp, permitted: (bool, bool)) {
-        let (limit, stake) = (check.limit(), check.stake());
-        match stake {
-            Stake::Look | Stake::Glance => {}
-            _ if stake.takes(permitted.0, permitted.1) => {
-                self.perform(limit, verb, check.cost(), now);
-            }
-            _ => self.refuse(limit, verb, now),
+    /// Applies `verb` for a check that takes or not, as its [`CheckMode`](crate::CheckMode) says
+    /// once the whole batch is known.
+    pub fn act(&mut self, check: &Check<'_>, verb: Verb, now: Timestamp, takes: bool) {
+        if check.mode().is_read_only() {
+            return;
+        }
+        if takes {
+            self.perform(check.limit(), verb, check.cost(), now);
+        } else {
+            self.refuse(check.limit(), verb, now);
         }
     }
 
@@ -114,7 +115,7 @@ impl Account {
         }
         for lease in leases {
             let then = lease.expires_at;
-            limit.give_back(&mut state, lease.cost, Taken::At(lease.taken_at), then);
+            limit.give_back(&mut state, lease.cost, TakenAt::Known(lease.taken_at), then);
             let after = |micros| Duration::from_micros(then.since(now) + micros);
             outcome.reset_after = outcome.reset_after.min(after(limit.reset_after(&state, then)));
             let retry = after(limit.retry_after(&state, cost, then));
@@ -135,7 +136,7 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Key;
+    use crate::{CheckMode, Key};
 
     #[test]
     fn looking_changes_nothing_not_even_the_rate_that_governs() {
@@ -146,16 +147,14 @@ mod tests {
         account.perform(&before, Verb::Acquire, Cost::ONE, now);
         let after = Limit::token_bucket(20, window).unwrap();
         let check = Check::new(Key::new("u").unwrap(), &after, Cost::ONE).unwrap();
-        for permitted in [(true, true), (false, false)] {
-            for stake in [Stake::Look, Stake::Glance] {
-                let mut looked_at = account.clone();
-                looked_at.act(&check.with_stake(stake), Verb::Acquire, now, permitted);
-                assert_eq!(looked_at, account, "{stake:?}");
-            }
+        for mode in [CheckMode::Probe, CheckMode::Report] {
+            let mut checked = account.clone();
+            checked.act(&check.with_mode(mode), Verb::Acquire, now, false);
+            assert_eq!(checked, account, "{mode:?}");
         }
-        let mut refused = account.clone();
-        refused.act(&check, Verb::Acquire, now, (false, false));
-        assert_ne!(refused, account, "a refusal puts the new rate in force");
+        let mut denied = account.clone();
+        denied.act(&check, Verb::Acquire, now, false);
+        assert_ne!(denied, account, "a denial applies the new rate");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Each algorithm as integer arithmetic on (limit, state, cost, now).
 //!
-//! The arithmetic is exact: nothing is rounded in anybody's favour, so that a
-//! store which keeps the same integers gives the same answers. It assumes that
-//! `now` never precedes a state's last change; stores see to that.
+//! The arithmetic is exact: nothing is rounded in anyone's favour, so a store that keeps the same
+//! integers gives the same answers. It assumes that `now` is never earlier than a state's last
+//! change; stores make sure of that.
 
 pub mod bucket;
 pub mod calendar;
@@ -22,65 +22,78 @@ pub use sliding_window_counter::SlidingWindowCounter;
 
 use crate::{Cost, Timestamp};
 
-/// The ways of counting, by name.
+/// The name of an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Algorithm {
-    /// A bucket that refills steadily; admits bursts up to its capacity.
+    /// A bucket that refills steadily and admits bursts up to its capacity.
     TokenBucket,
-    /// The exact log: never more than the limit in any window.
+    /// An exact log: never more than the limit in any window.
     SlidingWindow,
     /// Two counters that approximate the log in constant space.
     SlidingWindowCounter,
-    /// One counter that starts again at every multiple of the window.
+    /// One counter that restarts at every multiple of the window.
     FixedWindow,
-    /// A bucket that drains steadily; admits what fits into it.
+    /// A bucket that drains steadily and admits what fits into it.
     LeakyBucket,
     /// One counter per day or month of a time zone.
     Calendar,
 }
 
-/// A name that is no algorithm's.
+/// Error for an unknown algorithm name.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("unknown algorithm {0:?}: expected one of {names}", names = Algorithm::ALL.map(Algorithm::name).join(", "))]
 pub struct UnknownAlgorithm(pub String);
 
-/// One algorithm's arithmetic. `Default` is the state of a subject never seen.
-pub trait Meter {
-    /// What is remembered of a subject.
+/// The arithmetic of one algorithm. `State::default()` is the state of a new subject.
+///
+/// This trait is sealed: [`Limit`](crate::Limit) knows every algorithm.
+pub trait Meter: sealed::Sealed {
+    /// The state of a subject.
     type State: Default;
 
-    /// The most a subject can have at once, and so the largest cost that can be admitted.
+    /// Maximum number of units available at once, and so the largest cost that can be admitted.
     fn capacity(&self) -> u64;
 
-    /// Takes `cost` if it fits; otherwise takes nothing and says `false`.
+    /// Takes `cost` if it fits and returns whether it did.
     fn admit(&self, state: &mut Self::State, cost: Cost, now: Timestamp) -> bool;
 
-    /// Whether [`admit`](Self::admit) would say yes.
+    /// Returns whether [`admit`](Self::admit) would take `cost`.
     fn admits(&self, state: &Self::State, cost: Cost, now: Timestamp) -> bool;
 
-    /// Goes on under this limit from `now`, if the state was left by another.
+    /// Converts a state that was written under another limit, so that this limit applies from `now`.
     fn adopt(&self, _state: &mut Self::State, _now: Timestamp) {}
 
-    /// Returns up to `cost` units taken at `taken`.
-    fn give_back(&self, state: &mut Self::State, cost: Cost, taken: Taken, now: Timestamp);
+    /// Returns up to `cost` units that were taken at `taken`.
+    fn give_back(&self, state: &mut Self::State, cost: Cost, taken: TakenAt, now: Timestamp);
 
-    /// What is left now.
+    /// Units available now.
     fn remaining(&self, state: &Self::State, now: Timestamp) -> u64;
 
-    /// Microseconds until nothing is missing any more.
+    /// Microseconds until all units are available.
     fn reset_after(&self, state: &Self::State, now: Timestamp) -> u64;
 
-    /// Microseconds until `cost` is admitted if nothing else happens; 0 when it is now.
+    /// Microseconds until `cost` is admitted if nothing else is taken; 0 if it is now.
     fn retry_after(&self, state: &Self::State, cost: Cost, now: Timestamp) -> u64;
 }
 
-/// When units that are given back were taken.
+/// The time at which returned units were taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// At this time: a reservation remembers.
-    At(Timestamp),
-    /// Nobody remembers: a refund.
-    Sometime,
+pub enum TakenAt {
+    /// This time: a reservation records it.
+    Known(Timestamp),
+    /// Not recorded: a refund.
+    Unknown,
+}
+
+mod sealed {
+    pub trait Sealed {}
+
+    impl Sealed for super::Bucket {}
+    impl Sealed for super::Calendar {}
+    impl Sealed for super::FixedWindow {}
+    impl Sealed for super::SlidingWindow {}
+    impl Sealed for super::SlidingWindowCounter {}
 }
 
 // === impl Algorithm ===
@@ -96,7 +109,7 @@ impl Algorithm {
         Self::Calendar,
     ];
 
-    /// The name in configuration, APIs and store keys.
+    /// Name used in configuration, APIs and store keys.
     pub const fn name(self) -> &'static str {
         match self {
             Self::TokenBucket => "token_bucket",
@@ -118,7 +131,7 @@ impl fmt::Display for Algorithm {
 impl FromStr for Algorithm {
     type Err = UnknownAlgorithm;
 
-    /// Reads a name in either case; `sliding_window_log` is another name of `sliding_window`.
+    /// Parses a name, ignoring case. `sliding_window_log` is an alias of `sliding_window`.
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         if name.eq_ignore_ascii_case("sliding_window_log") {
             return Ok(Self::SlidingWindow);
@@ -135,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_reads_back_in_either_case() {
+    fn names_parse_in_either_case() {
         for algorithm in Algorithm::ALL {
             assert_eq!(algorithm.name().parse(), Ok(algorithm));
             assert_eq!(algorithm.name().to_uppercase().parse(), Ok(algorithm));
@@ -144,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_lists_the_known_ones() {
+    fn an_unknown_name_lists_the_known_names() {
         let error = "gcra".parse::<Algorithm>().unwrap_err().to_string();
         assert!(error.contains("\"gcra\"") && error.contains("leaky_bucket"), "{error}");
     }

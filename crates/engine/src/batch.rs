@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use crate::{Cost, FailMode, Key, Limit, Stake};
+use crate::{CheckMode, Cost, FailMode, Key, Limit};
 
 pub use owned::OwnedBatch;
 
@@ -18,10 +18,10 @@ pub struct Check<'a> {
     limit: &'a Limit,
     cost: Cost,
     fail_mode: FailMode,
-    stake: Stake,
+    mode: CheckMode,
 }
 
-/// Checks that are decided together: if one denies, none takes anything, unless a [`Stake`] says otherwise.
+/// Checks that are decided together: if one denies, none takes anything, unless a [`CheckMode`] says otherwise.
 ///
 /// ```
 /// use std::time::Duration;
@@ -50,7 +50,8 @@ pub struct Batch<'a>(SmallVec<[Check<'a>; 2]>);
 
 /// Why a check makes no sense.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum CheckError {
+#[non_exhaustive]
+pub enum InvalidCheck {
     /// It could never be admitted, so there is no time to retry at.
     #[error("cost {cost} is above the limit of {capacity} and can never be admitted")]
     CostAboveLimit {
@@ -63,6 +64,7 @@ pub enum CheckError {
 
 /// Why checks are no batch.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BatchError {
     /// There is nothing to decide.
     #[error("a batch needs at least one check")]
@@ -71,7 +73,7 @@ pub enum BatchError {
     #[error("a batch holds at most {max} checks, got {0}", max = Batch::MAX_CHECKS)]
     TooMany(usize),
     /// Two checks on one key would have to know of each other: add their costs instead.
-    #[error("key {0:?} stands twice in the batch")]
+    #[error("duplicate key in batch: {0:?}")]
     DuplicateKey(String),
 }
 
@@ -79,24 +81,24 @@ pub enum BatchError {
 
 impl<'a> Check<'a> {
     /// Asks whether `key` may take `cost` under `limit`.
-    pub const fn new(key: Key<'a>, limit: &'a Limit, cost: Cost) -> Result<Self, CheckError> {
+    pub const fn new(key: Key<'a>, limit: &'a Limit, cost: Cost) -> Result<Self, InvalidCheck> {
         let capacity = limit.capacity();
         if cost.get() > capacity {
-            return Err(CheckError::CostAboveLimit { cost, capacity });
+            return Err(InvalidCheck::CostAboveLimit { cost, capacity });
         }
-        Ok(Self { key, limit, cost, fail_mode: FailMode::Capped, stake: Stake::Shared })
+        Ok(Self { key, limit, cost, fail_mode: FailMode::Capped, mode: CheckMode::Required })
     }
 
     /// What to answer when the store cannot; [`FailMode::Capped`] unless said.
     #[must_use]
-    pub const fn or_else(self, fail_mode: FailMode) -> Self {
+    pub const fn with_fail_mode(self, fail_mode: FailMode) -> Self {
         Self { fail_mode, ..self }
     }
 
-    /// What it has to do with the others of its batch; [`Stake::Shared`] unless said.
+    /// What it has to do with the others of its batch; [`CheckMode::Required`] unless said.
     #[must_use]
-    pub const fn with_stake(self, stake: Stake) -> Self {
-        Self { stake, ..self }
+    pub const fn with_mode(self, mode: CheckMode) -> Self {
+        Self { mode, ..self }
     }
 
     /// Whose allowance.
@@ -120,8 +122,8 @@ impl<'a> Check<'a> {
     }
 
     /// What it has to do with the others of its batch.
-    pub const fn stake(&self) -> Stake {
-        self.stake
+    pub const fn mode(&self) -> CheckMode {
+        self.mode
     }
 }
 
@@ -132,7 +134,7 @@ impl<'a> Batch<'a> {
     pub const MAX_CHECKS: usize = 1024;
 
     /// How many checks are compared with each other one by one, which is quicker than to collect their names.
-    const FEW: usize = 32;
+    const LINEAR_MAX: usize = 32;
 
     /// The batch of `checks`.
     pub fn new(checks: impl IntoIterator<Item = Check<'a>>) -> Result<Self, BatchError> {
@@ -144,20 +146,20 @@ impl<'a> Batch<'a> {
             n if n > Self::MAX_CHECKS => return Err(BatchError::TooMany(n)),
             _ => {}
         }
-        match Self::twin(&checks) {
-            Some(twin) => Err(BatchError::DuplicateKey(twin.to_string())),
+        match Self::duplicate(&checks) {
+            Some(key) => Err(BatchError::DuplicateKey(key.to_string())),
             None => Ok(Self(checks)),
         }
     }
 
     /// A key that stands twice in `checks`.
-    fn twin(checks: &[Check<'a>]) -> Option<Key<'a>> {
-        if checks.len() > Self::FEW {
+    fn duplicate(checks: &[Check<'a>]) -> Option<Key<'a>> {
+        if checks.len() > Self::LINEAR_MAX {
             let mut names = HashSet::with_capacity(checks.len());
             return checks.iter().map(Check::key).find(|key| !names.insert(key.to_string()));
         }
-        let is_twin = |i: usize| checks[..i].iter().any(|it| same_name(it.key, checks[i].key));
-        (1..checks.len()).find(|i| is_twin(*i)).map(|i| checks[i].key)
+        let is_duplicate = |i: usize| checks[..i].iter().any(|it| same_name(it.key, checks[i].key));
+        (1..checks.len()).find(|i| is_duplicate(*i)).map(|i| checks[i].key)
     }
 
     /// The checks, in order.
@@ -189,7 +191,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::Space;
+    use crate::KeySpace;
 
     #[test]
     fn a_cost_above_the_limit_is_an_error() {
@@ -207,7 +209,7 @@ mod tests {
         let check = |key| Check::new(key, &limit, Cost::ONE).unwrap();
         let key = |name| Key::new(name).unwrap();
         assert_eq!(Batch::new([]).map(|_| ()), Err(BatchError::Empty));
-        let space = Space::new("", "b");
+        let space = KeySpace::new("", "b");
         let same = Batch::new([check(key("ab")), check(key("a").within(&space))]);
         assert_eq!(same.map(|_| ()), Err(BatchError::DuplicateKey("ab".into())));
         let other = Batch::new([check(key("ac")), check(key("a").within(&space))]);
@@ -218,11 +220,11 @@ mod tests {
         let most = &names[..Batch::MAX_CHECKS];
         assert!(Batch::new(most.iter().map(|name| check(key(name)))).is_ok());
 
-        for count in [2, Batch::FEW, Batch::FEW + 1, Batch::MAX_CHECKS - 1] {
-            let twins = names[..count].iter().map(|name| check(key(name)));
-            let twins = twins.chain([check(key("1"))]);
+        for count in [2, Batch::LINEAR_MAX, Batch::LINEAR_MAX + 1, Batch::MAX_CHECKS - 1] {
+            let duplicated = names[..count].iter().map(|name| check(key(name)));
+            let duplicated = duplicated.chain([check(key("1"))]);
             assert_eq!(
-                Batch::new(twins).map(|_| ()),
+                Batch::new(duplicated).map(|_| ()),
                 Err(BatchError::DuplicateKey("1".into())),
                 "{count}"
             );

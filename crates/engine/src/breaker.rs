@@ -1,4 +1,4 @@
-//! A store that leaves a failing store alone, so that an outage costs no time-outs.
+//! A circuit breaker: while a store is failing, calls fail at once instead of timing out.
 
 mod circuit;
 
@@ -8,28 +8,30 @@ use crate::{Batch, Clock, Store, StoreError, StoreFuture, Verb};
 
 pub use circuit::Circuit;
 
-/// Asks the inner store until it has failed `tolerance` times in a row; then
-/// answers [`StoreError::BreakerOpen`] at once, and lets one call through every
-/// `pause` to see whether the store is back.
+/// A circuit breaker around a store.
 ///
-/// A store that [has breakers](Store::has_breakers) of its own is always asked.
+/// After a number of consecutive failures it opens: calls fail with [`StoreError::BreakerOpen`] at
+/// once, and one call in every retry interval is let through to see whether the store has
+/// recovered. See [`Circuit`].
 ///
-/// A call that nobody waits for any more counts neither as failed nor as answered: by hanging up, callers could
-/// have the store left alone otherwise.
+/// A store that [has breakers](Store::has_breakers) of its own is always called.
+///
+/// A call whose future is dropped counts neither as a failure nor as a success. Otherwise clients
+/// could open the breaker by closing their connections.
 ///
 /// ```
 /// use std::time::Duration;
 ///
-/// use headgate::{Breaker, Limiter, SystemClock};
+/// use headgate::{BatchLimiter, Breaker, SystemClock};
 /// use headgate_store_memory::MemoryStore;
 ///
 /// // Stands for a store that can fail.
 /// let store = MemoryStore::default();
 /// let breaker = Breaker::new(store, SystemClock::new())
-///     .with(3, Duration::from_secs(1))
-///     .observed(|took| println!("the store took {took:?}"));
+///     .with_thresholds(3, Duration::from_secs(1))
+///     .observe_latency(|latency| println!("the store took {latency:?}"));
 /// assert!(!breaker.is_open());
-/// let limiter = Limiter::new(breaker);
+/// let limiter = BatchLimiter::new(breaker);
 /// # drop(limiter);
 /// ```
 #[derive(Debug)]
@@ -40,31 +42,26 @@ pub struct Breaker<S, C> {
     observer: Observer,
 }
 
-/// Who is told how long calls take, if anybody is.
+/// A callback for the latency of calls.
 struct Observer(Option<Box<dyn Fn(Duration) + Send + Sync>>);
 
 impl<S: Store, C: Clock> Breaker<S, C> {
-    /// Failures in a row after which the store is left alone.
-    pub const TOLERANCE: u32 = Circuit::TOLERANCE;
-
-    /// How long the store is left alone between tries.
-    pub const PAUSE: Duration = Circuit::PAUSE;
-
-    /// Shields `inner` with the default tolerance and pause.
+    /// A breaker around `inner` with the default thresholds of [`Circuit`].
     pub const fn new(inner: S, clock: C) -> Self {
-        let circuit = Circuit::new(Self::TOLERANCE, Self::PAUSE);
+        let circuit = Circuit::new(Circuit::FAILURE_THRESHOLD, Circuit::RETRY_INTERVAL);
         Self { inner, clock, circuit, observer: Observer(None) }
     }
 
-    /// With another tolerance and pause.
+    /// Opens after `failures` consecutive failures, and retries every `retry_interval`.
     #[must_use]
-    pub fn with(self, tolerance: u32, pause: Duration) -> Self {
-        Self { circuit: Circuit::new(tolerance, pause), ..self }
+    pub fn with_thresholds(self, failures: u32, retry_interval: Duration) -> Self {
+        Self { circuit: Circuit::new(failures, retry_interval), ..self }
     }
 
-    /// With somebody who is told how long each call takes that reaches the store, failed ones included.
+    /// Calls `observer` with the latency of every call that reaches the store, failed ones
+    /// included.
     #[must_use]
-    pub fn observed(self, observer: impl Fn(Duration) + Send + Sync + 'static) -> Self {
+    pub fn observe_latency(self, observer: impl Fn(Duration) + Send + Sync + 'static) -> Self {
         Self { observer: Observer(Some(Box::new(observer))), ..self }
     }
 
@@ -73,7 +70,7 @@ impl<S: Store, C: Clock> Breaker<S, C> {
         &self.inner
     }
 
-    /// Whether the store is being left alone.
+    /// Whether the breaker is open.
     pub fn is_open(&self) -> bool {
         self.circuit.is_open()
     }

@@ -17,6 +17,7 @@ pub struct Cost(NonZeroU64);
 
 /// Why a number is no cost.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CostError {
     /// Nothing can be taken.
     #[error("cost must be at least 1")]

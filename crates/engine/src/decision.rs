@@ -1,71 +1,66 @@
-//! Many limits' answers folded into one.
+//! The answers to a batch, folded into one.
 
 use std::time::Duration;
 
 use crate::{Degraded, Outcome, Timestamp};
 
-/// Whether the request may go on, in the words of the limit that decided.
+/// The answer to a request: that of the limit that decided it.
+///
+/// A denial carries the values of the limit with the longest wait, an admission those of the limit
+/// with the fewest units left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Decision {
-    /// Whether every limit had room, and so whether anything was taken.
+    /// Whether every limit admits the request, and so whether anything was taken.
     pub allowed: bool,
-    /// The most the subject can have at once.
+    /// Maximum number of units available at once.
     pub limit: u64,
-    /// What is left after this decision.
+    /// Units left after this decision.
     pub remaining: u64,
-    /// How long until the subject has all of its allowance again.
+    /// Time until all units are available again.
     pub reset_after: Duration,
-    /// How long until the same request is admitted; zero when allowed.
+    /// Time until the same request is admitted; zero if it was.
     pub retry_after: Duration,
-    /// The store's time of the decision.
+    /// Time of the decision, by the store's clock.
     pub at: Timestamp,
-    /// Set when a store could not answer: what decided instead, and why.
+    /// Set if a store could not answer: what decided instead, and why.
     pub degraded: Option<Degraded>,
-    /// Which of the request's limits decided, by its place in the batch.
-    pub rule: usize,
+    /// Index of the deciding limit in the batch.
+    pub decided_by: usize,
 }
 
 impl Decision {
-    /// Folds the answers to a batch.
+    /// Folds the answers to a batch into one.
     ///
-    /// A denial speaks for the limit that keeps the request waiting longest; an
-    /// admission for the one with the least left.
+    /// Among equals, the first one decides.
     ///
     /// # Panics
     ///
-    /// When there is no answer: a batch holds at least one check.
+    /// If `outcomes` is empty: a batch has at least one check.
     pub fn fold(outcomes: &[Outcome]) -> Self {
         let allowed = outcomes.iter().all(|outcome| outcome.allowed);
-        let mut rule = 0;
+        let mut decided_by = 0;
         for (i, outcome) in outcomes.iter().enumerate().skip(1) {
-            let held = &outcomes[rule];
+            let held = &outcomes[decided_by];
             let decides = if allowed {
                 (outcome.remaining, held.reset_after) < (held.remaining, outcome.reset_after)
             } else {
                 (outcome.allowed, held.retry_after) < (held.allowed, outcome.retry_after)
             };
             if decides {
-                rule = i;
+                decided_by = i;
             }
         }
-        let decider = &outcomes[rule];
-        Self {
-            allowed,
-            limit: decider.limit,
-            remaining: decider.remaining,
-            reset_after: decider.reset_after,
-            retry_after: decider.retry_after,
-            at: decider.at,
-            degraded: if allowed {
-                outcomes.iter().find_map(|outcome| outcome.degraded)
-            } else {
-                decider.degraded
-            },
-            rule,
-        }
+        let decider = outcomes[decided_by];
+        let degraded = if allowed {
+            outcomes.iter().find_map(|outcome| outcome.degraded)
+        } else {
+            decider.degraded
+        };
+        Self { degraded, decided_by, ..decider.into() }
     }
 
-    /// Whole seconds for a `Retry-After` field: rounded up, at least 1 on a denial.
+    /// Seconds for a `Retry-After` header: rounded up, at least 1 for a denial.
     pub const fn retry_after_secs(&self) -> u64 {
         if self.allowed {
             return 0;
@@ -74,18 +69,19 @@ impl Decision {
         if secs == 0 { 1 } else { secs }
     }
 
-    /// Whole seconds until the allowance is complete, rounded up.
+    /// Seconds until all units are available again, rounded up.
     pub const fn reset_after_secs(&self) -> u64 {
         ceil_secs(self.reset_after)
     }
 
-    /// The Unix second at which the allowance is complete, rounded up.
+    /// Unix time in seconds at which all units are available again, rounded up.
     pub fn reset_at_secs(&self) -> u64 {
         (self.at + self.reset_after).as_secs_ceil()
     }
 }
 
 impl From<Outcome> for Decision {
+    #[inline]
     fn from(outcome: Outcome) -> Self {
         Self {
             allowed: outcome.allowed,
@@ -95,12 +91,12 @@ impl From<Outcome> for Decision {
             retry_after: outcome.retry_after,
             at: outcome.at,
             degraded: outcome.degraded,
-            rule: 0,
+            decided_by: 0,
         }
     }
 }
 
-/// Whole seconds, rounded up, as fields that speak of the future tell them.
+/// A duration in whole seconds, rounded up.
 pub const fn ceil_secs(duration: Duration) -> u64 {
     duration.as_secs() + (duration.subsec_nanos() > 0) as u64
 }
@@ -122,35 +118,35 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_wait_speaks_for_a_denial() {
+    fn the_longest_wait_decides_a_denial() {
         let all = [outcome(true, 0, 0), outcome(false, 3, 500), outcome(false, 1, 700)];
         let decision = Decision::fold(&all);
         assert!(!decision.allowed);
-        assert_eq!((decision.rule, decision.remaining), (2, 1));
+        assert_eq!((decision.decided_by, decision.remaining), (2, 1));
         assert_eq!(decision.retry_after, Duration::from_micros(700));
     }
 
     #[test]
-    fn the_least_left_speaks_for_an_admission() {
+    fn the_fewest_units_left_decide_an_admission() {
         let all = [outcome(true, 5, 0), outcome(true, 2, 0), outcome(true, 9, 0)];
         let decision = Decision::fold(&all);
         assert!(decision.allowed);
-        assert_eq!((decision.rule, decision.remaining), (1, 2));
+        assert_eq!((decision.decided_by, decision.remaining), (1, 2));
     }
 
     #[test]
-    fn of_two_that_are_alike_the_first_speaks() {
+    fn the_first_of_equals_decides() {
         let denied = [outcome(false, 0, 700), outcome(false, 0, 700)];
-        assert_eq!(Decision::fold(&denied).rule, 0);
+        assert_eq!(Decision::fold(&denied).decided_by, 0);
         let admitted = [outcome(true, 2, 0), outcome(true, 2, 0)];
-        assert_eq!(Decision::fold(&admitted).rule, 0);
-        // With as much left, the one that takes longer to be whole again.
+        assert_eq!(Decision::fold(&admitted).decided_by, 0);
+        // With as many units left, the one that takes longer to reset.
         let slower = Outcome { reset_after: Duration::from_secs(61), ..outcome(true, 2, 0) };
-        assert_eq!(Decision::fold(&[outcome(true, 2, 0), slower]).rule, 1);
+        assert_eq!(Decision::fold(&[outcome(true, 2, 0), slower]).decided_by, 1);
     }
 
     #[test]
-    fn whole_seconds_round_up_and_a_denial_waits_at_least_one() {
+    fn seconds_round_up_and_a_denial_waits_at_least_one() {
         let denied = Decision::fold(&[outcome(false, 0, 0)]);
         assert_eq!(denied.retry_after_secs(), 1);
         assert_eq!(Decision::fold(&[outcome(false, 0, 1_000_001)]).retry_after_secs(), 2);

@@ -6,6 +6,7 @@ use crate::{FailMode, StoreError};
 
 /// How an answer came about that the store could not give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Degraded {
     /// What decided instead.
     pub source: Source,
@@ -15,6 +16,7 @@ pub struct Degraded {
 
 /// What decided in the store's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Source {
     /// The check's failure mode.
     FailMode(FailMode),
@@ -24,6 +26,7 @@ pub enum Source {
 
 /// Why a store did not answer, as metrics tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FailCause {
     /// The call was not sent, or lost to others: too many at once.
     Overloaded,
@@ -34,6 +37,11 @@ pub enum FailCause {
 }
 
 impl Degraded {
+    /// An answer that `source` gave because of `cause`.
+    pub const fn new(source: Source, cause: FailCause) -> Self {
+        Self { source, cause }
+    }
+
     /// The name in APIs and metrics: the failure mode's, or `remembered`.
     pub const fn name(self) -> &'static str {
         self.source.name()

@@ -6,9 +6,10 @@ use thiserror::Error;
 
 /// What decides a check while the store cannot.
 ///
-/// A denial that the store gave earlier is remembered (see [`Denials`](crate::Denials)) and holds
+/// A denial that the store gave earlier is remembered (see [`DenialCache`](crate::DenialCache)) and holds
 /// in every mode until its time is up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FailMode {
     /// This process alone, with the whole limit: each instance admits at most that much of each
     /// subject in each window.

@@ -5,8 +5,8 @@ use std::{num::NonZeroU32, time::Duration};
 use smallvec::SmallVec;
 
 use crate::{
-    Batch, Check, Clock, Cost, Degraded, Denials, FailCause, FailMode, Limit, Outcome, Outcomes,
-    Source, Store, StoreError, StoreFuture, Timestamp, Verb, denials::Denial,
+    Batch, Check, Clock, Cost, Degraded, DenialCache, FailCause, FailMode, Limit, Outcome,
+    Outcomes, Source, Store, StoreError, StoreFuture, Timestamp, Verb, denial_cache::Denial,
 };
 
 /// What a denial by [`FailMode::Closed`] tells the caller to wait: nobody knows better.
@@ -25,7 +25,7 @@ const CLOSED_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// use std::{num::NonZeroU32, time::Duration};
 ///
 /// use headgate::{
-///     Batch, Check, Cost, FailMode, FailurePolicy, Key, Limit, Limiter, Store, StoreError,
+///     Batch, Check, Cost, FailMode, FailurePolicy, Key, Limit, BatchLimiter, Store, StoreError,
 ///     StoreFuture, SystemClock, Verb,
 /// };
 /// use headgate_store_memory::MemoryStore;
@@ -43,16 +43,16 @@ const CLOSED_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let replicas = NonZeroU32::new(4).unwrap();
 /// let local = MemoryStore::default();
-/// let limiter = Limiter::new(FailurePolicy::new(Away, local, replicas, SystemClock::new()));
+/// let limiter = BatchLimiter::new(FailurePolicy::new(Away, local, replicas, SystemClock::new()));
 ///
 /// let limit = Limit::token_bucket(100, Duration::from_secs(60))?;
 /// let check = Check::new(Key::new("user:42")?, &limit, Cost::ONE)?;
-/// let decision = limiter.check(&Batch::from(check.or_else(FailMode::Local))).await?;
+/// let decision = limiter.check(&Batch::from(check.with_fail_mode(FailMode::Local))).await?;
 /// // One of four replicas counts by itself, with a quarter of the limit.
 /// assert!(decision.allowed && decision.degraded.is_some());
 /// assert_eq!(decision.remaining, 24);
 ///
-/// let denied = limiter.check(&Batch::from(check.or_else(FailMode::Closed))).await?;
+/// let denied = limiter.check(&Batch::from(check.with_fail_mode(FailMode::Closed))).await?;
 /// assert!(!denied.allowed);
 /// # Ok(())
 /// # }
@@ -63,7 +63,7 @@ pub struct FailurePolicy<P, L, C> {
     local: L,
     replicas: NonZeroU32,
     clock: C,
-    denials: Denials,
+    denials: DenialCache,
 }
 
 /// What is known of each check of a batch without asking anything.
@@ -73,14 +73,14 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
     /// Answers for `primary` when it cannot; `local` decides for [`FailMode::Capped`], and for
     /// [`FailMode::Local`] with the limit divided among `replicas`.
     pub fn new(primary: P, local: L, replicas: NonZeroU32, clock: C) -> Self {
-        Self { primary, local, replicas, clock, denials: Denials::new() }
+        Self { primary, local, replicas, clock, denials: DenialCache::new() }
     }
 
     /// Keeps what the store's own answer says about denials. Costs an admission nothing while no
     /// denial is remembered.
     fn learn(&self, verb: Verb, batch: &Batch<'_>, outcomes: &[Outcome]) {
         let now = self.clock.steady();
-        let admitted = verb.asks() && outcomes.iter().all(|outcome| outcome.allowed);
+        let admitted = verb.is_admission() && outcomes.iter().all(|outcome| outcome.allowed);
         if !(admitted && self.denials.is_idle(now)) {
             self.denials.learn(verb, batch, outcomes, now);
         }
@@ -109,7 +109,7 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
     ) -> Result<Outcomes, StoreError> {
         match verb {
             Verb::Commit(_) | Verb::Cancel(_) => self.settle(verb, batch).await.ok_or(error),
-            verb if verb.asks() => self.decide(verb, batch, FailCause::of(&error)).await,
+            verb if verb.is_admission() => self.decide(verb, batch, FailCause::of(&error)).await,
             _ => Err(error),
         }
     }
@@ -141,7 +141,7 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
         let remembered: Remembered =
             checks.iter().map(|check| self.denials.find(check, steady)).collect();
         let denies = |(check, denial): (&Check<'_>, &Option<Denial>)| {
-            check.stake().binds() && (denial.is_some() || check.fail_mode() == FailMode::Closed)
+            check.mode().can_block() && (denial.is_some() || check.fail_mode() == FailMode::Closed)
         };
         let is_denied = checks.iter().zip(&remembered).any(denies);
         // A batch that is denied anyway takes nothing locally either.
@@ -171,7 +171,7 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
         let limits: SmallVec<[Limit; 2]> = asked().map(|(check, _)| self.part(check)).collect();
         let checks = asked().zip(&limits).map(|((check, _), limit)| {
             let cost = check.cost().min(Cost::new(limit.capacity()).unwrap_or(Cost::ONE));
-            Check::new(check.key(), limit, cost).map(|local| local.with_stake(check.stake()))
+            Check::new(check.key(), limit, cost).map(|local| local.with_mode(check.mode()))
         });
         let checks: SmallVec<[Check<'_>; 2]> = checks.filter_map(Result::ok).collect();
         let Ok(batch) = Batch::new(checks) else {
@@ -191,11 +191,11 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
 
 /// Whether a store did what it was asked, as far as the checks that bind are concerned.
 fn is_done(checks: &[Check<'_>], outcomes: &[Outcome]) -> bool {
-    checks.iter().zip(outcomes).all(|(check, outcome)| outcome.allowed || !check.stake().binds())
+    checks.iter().zip(outcomes).all(|(check, outcome)| outcome.allowed || !check.mode().can_block())
 }
 
 const fn by_mode(check: &Check<'_>, cause: FailCause) -> Degraded {
-    Degraded { source: Source::FailMode(check.fail_mode()), cause }
+    Degraded::new(Source::FailMode(check.fail_mode()), cause)
 }
 
 /// A denial that the store gave earlier, with what is left of its time.
@@ -208,7 +208,7 @@ fn repeated(check: &Check<'_>, denial: Denial, at: Timestamp, cause: FailCause) 
         reset_after,
         retry_after,
         at,
-        degraded: Some(Degraded { source: Source::RememberedDenial, cause }),
+        degraded: Some(Degraded::new(Source::RememberedDenial, cause)),
     }
 }
 
@@ -240,13 +240,13 @@ fn uncounted(check: &Check<'_>, at: Timestamp) -> Outcome {
 
 impl<P: Store, L: Store, C: Clock> Store for FailurePolicy<P, L, C> {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
-        let answer = match self.primary.apply(verb, batch) {
-            StoreFuture::Ready(Some(Ok(outcomes))) if verb.asks() => {
-                self.learn(verb, batch, &outcomes);
-                return StoreFuture::ready(Ok(outcomes));
-            }
-            answer => answer,
-        };
+        let answer = self.primary.apply(verb, batch);
+        if verb.is_admission()
+            && let Some(outcomes) = answer.outcomes()
+        {
+            self.learn(verb, batch, outcomes);
+            return answer;
+        }
         StoreFuture::pending(async move {
             match answer.await {
                 Ok(outcomes) => {

@@ -5,15 +5,15 @@ use std::{fmt, str};
 use thiserror::Error;
 
 /// Names one subject's state in a store: the subject, which may come from anybody,
-/// within a [`Space`] of the program's own.
+/// within a [`KeySpace`] of the program's own.
 ///
 /// It borrows its parts, so that naming a subject allocates nothing.
 ///
 /// ```
-/// use headgate::{Key, Space};
+/// use headgate::{Key, KeySpace};
 ///
 /// // The same user has one allowance for logins and another for searches.
-/// let logins = Space::new("login:", "");
+/// let logins = KeySpace::new("login:", "");
 /// let key = Key::new("user:42")?.within(&logins);
 /// assert_eq!(key.to_string(), "login:user:42");
 /// assert!(Key::new("").is_err());
@@ -22,7 +22,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key<'a> {
     subject: &'a str,
-    space: &'a Space<'a>,
+    space: &'a KeySpace<'a>,
 }
 
 /// What stands before and after a subject in the name of its state.
@@ -30,7 +30,7 @@ pub struct Key<'a> {
 /// These are the program's own words: they are not validated, and programs that
 /// share a store choose different ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Space<'a> {
+pub struct KeySpace<'a> {
     prefix: &'a str,
     suffix: &'a str,
 }
@@ -45,6 +45,7 @@ pub struct OwnedKey {
 
 /// Why a subject cannot be a key.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KeyError {
     /// There is nobody to limit.
     #[error("key must not be empty")]
@@ -78,12 +79,12 @@ impl<'a> Key<'a> {
         if bytes.len() > Self::MAX_BYTES {
             return Err(KeyError::TooLong(bytes.len()));
         }
-        if is_suspicious(bytes)
-            && let Some(error) = first_bad(bytes)
+        if may_be_invalid(bytes)
+            && let Some(error) = first_invalid(bytes)
         {
             return Err(error);
         }
-        Ok(Self { subject, space: &Space::EMPTY })
+        Ok(Self { subject, space: &KeySpace::EMPTY })
     }
 
     /// The key of a subject that arrived as bytes.
@@ -96,7 +97,7 @@ impl<'a> Key<'a> {
 
     /// The same subject within `space`.
     #[must_use]
-    pub const fn within(self, space: &'a Space<'a>) -> Self {
+    pub const fn within(self, space: &'a KeySpace<'a>) -> Self {
         Self { space, ..self }
     }
 
@@ -106,7 +107,7 @@ impl<'a> Key<'a> {
     }
 
     /// The space that the subject is in.
-    pub const fn space(&self) -> &'a Space<'a> {
+    pub const fn space(&self) -> &'a KeySpace<'a> {
         self.space
     }
 
@@ -131,11 +132,11 @@ impl fmt::Display for Key<'_> {
     }
 }
 
-// === impl Space ===
+// === impl KeySpace ===
 
-impl<'a> Space<'a> {
+impl<'a> KeySpace<'a> {
     /// Nothing before and nothing after.
-    pub const EMPTY: Space<'static> = Space::new("", "");
+    pub const EMPTY: KeySpace<'static> = KeySpace::new("", "");
 
     /// Names subjects `{prefix}{subject}{suffix}`.
     pub const fn new(prefix: &'a str, suffix: &'a str) -> Self {
@@ -150,21 +151,21 @@ impl<'a> Space<'a> {
 
 /// Whether any byte may be a bad one. Looks at eight at a time, and so takes `|` and `~`, which
 /// stand among the bad ones, for suspicious too.
-const fn is_suspicious(bytes: &[u8]) -> bool {
+const fn may_be_invalid(bytes: &[u8]) -> bool {
     let Some(last) = bytes.last_chunk() else {
-        return first_bad(bytes).is_some();
+        return first_invalid(bytes).is_some();
     };
-    let mut suspicious = suspects(*last);
+    let mut suspicious = may_be_invalid_bytes(*last);
     let mut rest = bytes;
     while let Some((eight, behind)) = rest.split_first_chunk() {
-        suspicious |= suspects(*eight);
+        suspicious |= may_be_invalid_bytes(*eight);
         rest = behind;
     }
     suspicious != 0
 }
 
 /// The highest bits of the bytes that may be bad.
-const fn suspects(eight: [u8; 8]) -> u64 {
+const fn may_be_invalid_bytes(eight: [u8; 8]) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let eight = u64::from_le_bytes(eight);
     let below_space = eight.wrapping_sub(EACH * 0x20);
@@ -173,7 +174,7 @@ const fn suspects(eight: [u8; 8]) -> u64 {
     (below_space | from_brace) & !eight & (EACH * 0x80)
 }
 
-const fn first_bad(mut bytes: &[u8]) -> Option<KeyError> {
+const fn first_invalid(mut bytes: &[u8]) -> Option<KeyError> {
     while let [byte, rest @ ..] = bytes {
         match byte {
             b'{' | b'}' => return Some(KeyError::Brace),
@@ -188,12 +189,12 @@ const fn first_bad(mut bytes: &[u8]) -> Option<KeyError> {
 
 impl OwnedKey {
     /// The space it is in.
-    pub fn space(&self) -> Space<'_> {
-        Space { prefix: &self.prefix, suffix: &self.suffix }
+    pub fn space(&self) -> KeySpace<'_> {
+        KeySpace { prefix: &self.prefix, suffix: &self.suffix }
     }
 
     /// The borrowed form; `space` is this key's [`space`](Self::space).
-    pub fn as_key<'a>(&'a self, space: &'a Space<'a>) -> Key<'a> {
+    pub fn as_key<'a>(&'a self, space: &'a KeySpace<'a>) -> Key<'a> {
         Key { subject: &self.subject, space }
     }
 }
@@ -232,7 +233,8 @@ mod tests {
                             0..0x20 | 0x7f => Some(KeyError::Control(byte)),
                             _ => None,
                         };
-                        let found = if is_suspicious(&bytes) { first_bad(&bytes) } else { None };
+                        let found =
+                            if may_be_invalid(&bytes) { first_invalid(&bytes) } else { None };
                         assert_eq!(found, expected, "{bytes:?}");
                     }
                 }
@@ -250,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_key_is_named_by_its_parts_in_order() {
-        let space = Space::new("ratelimit:user:", ":60");
+        let space = KeySpace::new("ratelimit:user:", ":60");
         let key = Key::new("user-001").unwrap().within(&space);
         assert_eq!(key.to_string(), "ratelimit:user:user-001:60");
         let owned = key.to_owned();

@@ -5,12 +5,13 @@ mod more;
 
 use std::{fmt, num::NonZeroU32, time::Duration};
 
-use jiff::tz::TimeZone;
 use thiserror::Error;
 
+#[cfg(feature = "calendar")]
+use crate::algorithm::{Period, calendar::Zone};
 use crate::{
     Algorithm, Cost,
-    algorithm::{Bucket, Calendar, FixedWindow, Period, SlidingWindow, SlidingWindowCounter},
+    algorithm::{Bucket, Calendar, FixedWindow, SlidingWindow, SlidingWindowCounter},
 };
 
 /// How much a subject may take, and how that is counted. One that exists is valid.
@@ -25,11 +26,11 @@ use crate::{
 /// # Ok::<(), headgate::LimitError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct Limit(Rule);
+pub struct Limit(Parameters);
 
 /// The parameters of each algorithm.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum Parameters {
     /// See [`Algorithm::TokenBucket`].
     TokenBucket(Bucket),
     /// See [`Algorithm::SlidingWindow`].
@@ -46,6 +47,7 @@ pub enum Rule {
 
 /// Why parameters are no limit.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LimitError {
     /// A limit of nothing: disable the rule, or deny elsewhere.
     #[error("limit must be greater than 0")]
@@ -189,11 +191,12 @@ impl Limit {
     /// assert!(Limit::calendar(10_000, Period::Month, "Asia/Nowhere").is_err());
     /// # Ok::<(), headgate::LimitError>(())
     /// ```
+    #[cfg(feature = "calendar")]
     pub fn calendar(limit: u64, period: Period, zone: &str) -> Result<Self, LimitError> {
         bounded(Algorithm::Calendar, limit, Cost::MAX)?;
-        let unknown = |_| LimitError::UnknownZone(zone.chars().take(64).collect());
-        let zone = TimeZone::get(zone).map_err(unknown)?;
-        Ok(Self(Rule::Calendar(Calendar { limit, period, zone })))
+        let unknown = || LimitError::UnknownZone(zone.chars().take(64).collect());
+        let zone = Zone::named(zone).ok_or_else(unknown)?;
+        Ok(Self(Parameters::Calendar(Calendar { limit, period, zone })))
     }
 
     /// `limit` per `window`, counted by `algorithm`.
@@ -218,13 +221,13 @@ impl Limit {
         }
         let window = window.as_micros() as u64;
         Ok(Self(match algorithm {
-            Algorithm::TokenBucket => Rule::TokenBucket(Bucket::new(limit, window, limit)),
-            Algorithm::LeakyBucket => Rule::LeakyBucket(Bucket::new(limit, window, limit)),
-            Algorithm::SlidingWindow => Rule::SlidingWindow(SlidingWindow { limit, window }),
+            Algorithm::TokenBucket => Parameters::TokenBucket(Bucket::new(limit, window, limit)),
+            Algorithm::LeakyBucket => Parameters::LeakyBucket(Bucket::new(limit, window, limit)),
+            Algorithm::SlidingWindow => Parameters::SlidingWindow(SlidingWindow { limit, window }),
             Algorithm::SlidingWindowCounter => {
-                Rule::SlidingWindowCounter(SlidingWindowCounter { limit, window })
+                Parameters::SlidingWindowCounter(SlidingWindowCounter { limit, window })
             }
-            Algorithm::FixedWindow => Rule::FixedWindow(FixedWindow { limit, window }),
+            Algorithm::FixedWindow => Parameters::FixedWindow(FixedWindow { limit, window }),
             Algorithm::Calendar => return Err(LimitError::NeedsPeriod),
         }))
     }
@@ -232,7 +235,8 @@ impl Limit {
     /// The same rate with a bucket of `burst` instead of `limit`.
     pub fn with_burst(mut self, burst: u64) -> Result<Self, LimitError> {
         let algorithm = self.algorithm();
-        let (Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket)) = &mut self.0 else {
+        let (Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket)) = &mut self.0
+        else {
             return Err(LimitError::NoBurst(algorithm));
         };
         let burst = match u32::try_from(burst) {
@@ -262,18 +266,23 @@ impl Limit {
     pub fn share(&self, parts: NonZeroU32) -> Self {
         let small = |n: u32| (n / parts).max(1);
         Self(match self.0.clone() {
-            Rule::TokenBucket(b) => Rule::TokenBucket(b.share(small)),
-            Rule::LeakyBucket(b) => Rule::LeakyBucket(b.share(small)),
-            Rule::SlidingWindow(w) => {
-                Rule::SlidingWindow(SlidingWindow { limit: small(w.limit), ..w })
+            Parameters::TokenBucket(b) => Parameters::TokenBucket(b.share(small)),
+            Parameters::LeakyBucket(b) => Parameters::LeakyBucket(b.share(small)),
+            Parameters::SlidingWindow(w) => {
+                Parameters::SlidingWindow(SlidingWindow { limit: small(w.limit), ..w })
             }
-            Rule::SlidingWindowCounter(w) => {
-                Rule::SlidingWindowCounter(SlidingWindowCounter { limit: small(w.limit), ..w })
+            Parameters::SlidingWindowCounter(w) => {
+                Parameters::SlidingWindowCounter(SlidingWindowCounter {
+                    limit: small(w.limit),
+                    ..w
+                })
             }
-            Rule::FixedWindow(w) => Rule::FixedWindow(FixedWindow { limit: small(w.limit), ..w }),
-            Rule::Calendar(c) => {
+            Parameters::FixedWindow(w) => {
+                Parameters::FixedWindow(FixedWindow { limit: small(w.limit), ..w })
+            }
+            Parameters::Calendar(c) => {
                 let limit = (c.limit / u64::from(parts.get())).max(1);
-                Rule::Calendar(Calendar { limit, ..c })
+                Parameters::Calendar(Calendar { limit, ..c })
             }
         })
     }
@@ -299,39 +308,41 @@ impl Limit {
     /// The way of counting.
     pub const fn algorithm(&self) -> Algorithm {
         match self.0 {
-            Rule::TokenBucket(_) => Algorithm::TokenBucket,
-            Rule::SlidingWindow(_) => Algorithm::SlidingWindow,
-            Rule::SlidingWindowCounter(_) => Algorithm::SlidingWindowCounter,
-            Rule::FixedWindow(_) => Algorithm::FixedWindow,
-            Rule::LeakyBucket(_) => Algorithm::LeakyBucket,
-            Rule::Calendar(_) => Algorithm::Calendar,
+            Parameters::TokenBucket(_) => Algorithm::TokenBucket,
+            Parameters::SlidingWindow(_) => Algorithm::SlidingWindow,
+            Parameters::SlidingWindowCounter(_) => Algorithm::SlidingWindowCounter,
+            Parameters::FixedWindow(_) => Algorithm::FixedWindow,
+            Parameters::LeakyBucket(_) => Algorithm::LeakyBucket,
+            Parameters::Calendar(_) => Algorithm::Calendar,
         }
     }
 
     /// The algorithm with its parameters.
-    pub const fn rule(&self) -> &Rule {
+    pub const fn parameters(&self) -> &Parameters {
         &self.0
     }
 
     /// The most a subject can have at once, and so the largest cost that can be admitted.
     pub const fn capacity(&self) -> u64 {
         match &self.0 {
-            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => bucket.burst() as u64,
-            Rule::SlidingWindow(window) => window.limit as u64,
-            Rule::SlidingWindowCounter(window) => window.limit as u64,
-            Rule::FixedWindow(window) => window.limit as u64,
-            Rule::Calendar(calendar) => calendar.limit,
+            Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => {
+                bucket.burst() as u64
+            }
+            Parameters::SlidingWindow(window) => window.limit as u64,
+            Parameters::SlidingWindowCounter(window) => window.limit as u64,
+            Parameters::FixedWindow(window) => window.limit as u64,
+            Parameters::Calendar(calendar) => calendar.limit,
         }
     }
 
     /// The window, unless it is a calendar's.
     pub const fn window(&self) -> Option<Duration> {
         let micros = match &self.0 {
-            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => bucket.window(),
-            Rule::SlidingWindow(window) => window.window,
-            Rule::SlidingWindowCounter(window) => window.window,
-            Rule::FixedWindow(window) => window.window,
-            Rule::Calendar(_) => return None,
+            Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => bucket.window(),
+            Parameters::SlidingWindow(window) => window.window,
+            Parameters::SlidingWindowCounter(window) => window.window,
+            Parameters::FixedWindow(window) => window.window,
+            Parameters::Calendar(_) => return None,
         };
         Some(Duration::from_micros(micros))
     }

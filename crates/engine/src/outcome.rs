@@ -1,37 +1,65 @@
-//! One limit's answer.
+//! The answer of one limit.
+
+mod outcomes;
 
 use std::time::Duration;
 
-use smallvec::SmallVec;
-
 use crate::{Cost, Degraded, Timestamp, algorithm::Meter};
 
-/// What one limit says to one cost.
+pub use outcomes::{IntoIter, Outcomes};
+
+/// The answer of one limit to one check.
+///
+/// Stores create it with [`admission`](Self::admission), [`denial`](Self::denial) or
+/// [`Limit::outcome`](crate::Limit::outcome).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Outcome {
-    /// Whether this limit has room. In a batch, all must have for anything to be taken.
+    /// Whether this limit admits the cost. In a batch, every required limit must, or nothing is
+    /// taken.
     pub allowed: bool,
-    /// The most the subject can have at once.
+    /// Maximum number of units available at once.
     pub limit: u64,
-    /// What is left after this decision.
+    /// Units left after this decision.
     pub remaining: u64,
-    /// How long until the subject has all of its allowance again.
+    /// Time until all units are available again.
     pub reset_after: Duration,
-    /// How long until the same cost is admitted; zero when allowed.
+    /// Time until the same cost is admitted; zero if it was.
     pub retry_after: Duration,
-    /// The store's time of the decision.
+    /// Time of the decision, by the store's clock.
     pub at: Timestamp,
-    /// Set when the store could not answer: what decided instead, and why.
+    /// Set if the store could not answer: what decided instead, and why.
     pub degraded: Option<Degraded>,
 }
 
-/// The answers to a batch, in its order. One answer needs no allocation.
-pub type Outcomes = SmallVec<[Outcome; 2]>;
-
 impl Outcome {
-    /// The answer that a subject's state after the decision gives.
+    /// An admission after which `remaining` of `limit` units are left.
+    #[inline]
+    pub const fn admission(
+        limit: u64,
+        remaining: u64,
+        reset_after: Duration,
+        at: Timestamp,
+    ) -> Self {
+        let retry_after = Duration::ZERO;
+        Self { allowed: true, limit, remaining, reset_after, retry_after, at, degraded: None }
+    }
+
+    /// A denial that lasts for `retry_after`.
+    #[inline]
+    pub const fn denial(
+        limit: u64,
+        remaining: u64,
+        reset_after: Duration,
+        retry_after: Duration,
+        at: Timestamp,
+    ) -> Self {
+        Self { allowed: false, limit, remaining, reset_after, retry_after, at, degraded: None }
+    }
+
+    /// The outcome that follows from `state`, which is the subject's state after the decision.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a fifth of a decision is calling the parts of it")]
+    #[expect(clippy::inline_always, reason = "calls are a fifth of the cost of a decision")]
     pub fn of<M: Meter>(
         meter: &M,
         state: &M::State,

@@ -22,14 +22,14 @@ pub enum State {
 ///
 /// A state of another algorithm reads as the default: stores keep the states of
 /// different algorithms apart, so a stranger here can only be a leftover.
-pub(crate) trait Kind: Default {
+pub(crate) trait OwnState: Default {
     fn of(state: &State) -> Option<&Self>;
     fn of_mut(state: &mut State) -> &mut Self;
 }
 
-macro_rules! kind {
+macro_rules! own_state {
     ($variant:ident, $inner:ty) => {
-        impl Kind for $inner {
+        impl OwnState for $inner {
             fn of(state: &State) -> Option<&Self> {
                 if let State::$variant(inner) = state { Some(inner) } else { None }
             }
@@ -45,7 +45,7 @@ macro_rules! kind {
     };
 }
 
-kind!(Bucket, bucket::State);
-kind!(Window, fixed_window::State);
-kind!(Counter, sliding_window_counter::State);
-kind!(Log, sliding_window::State);
+own_state!(Bucket, bucket::State);
+own_state!(Window, fixed_window::State);
+own_state!(Counter, sliding_window_counter::State);
+own_state!(Log, sliding_window::State);

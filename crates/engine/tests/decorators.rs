@@ -15,9 +15,9 @@ use std::{
 };
 
 use headgate::{
-    Batch, Breaker, Check, Circuit, Cost, Degraded, FailCause, FailMode, FailurePolicy, Key,
-    LeaseId, Limit, Limiter, ManualClock, Outcome, Source, Stake, Store, StoreError, StoreFuture,
-    Timestamp, Verb,
+    Batch, BatchLimiter, Breaker, Check, CheckMode, Circuit, Cost, Degraded, FailCause, FailMode,
+    FailurePolicy, Key, LeaseId, Limit, ManualClock, Outcome, Source, Store, StoreError,
+    StoreFuture, Timestamp, Verb,
 };
 use headgate_store_memory::MemoryStore;
 
@@ -61,7 +61,7 @@ fn limit() -> Limit {
 }
 
 fn acquire(store: &dyn Store, limit: &Limit, mode: FailMode) -> Result<Outcome, StoreError> {
-    let check = Check::new(Key::new("k").unwrap(), limit, Cost::ONE).unwrap().or_else(mode);
+    let check = Check::new(Key::new("k").unwrap(), limit, Cost::ONE).unwrap().with_fail_mode(mode);
     at_once(store.apply(Verb::Acquire, &check.into())).map(|outcomes| outcomes[0])
 }
 
@@ -70,7 +70,7 @@ fn a_breaker_leaves_a_failing_store_alone_and_tries_again_after_a_pause() {
     let clock = Arc::new(ManualClock::new(START));
     let store = Fragile::new(&clock);
     let pause = Duration::from_millis(500);
-    let breaker = Breaker::new(Arc::clone(&store), Arc::clone(&clock)).with(3, pause);
+    let breaker = Breaker::new(Arc::clone(&store), Arc::clone(&clock)).with_thresholds(3, pause);
     let limit = limit();
     let ask = || acquire(&breaker, &limit, FailMode::Open);
     assert!(ask().is_ok());
@@ -117,7 +117,7 @@ fn a_breaker_tries_again_when_the_clock_was_set_back() {
     let clock = Arc::new(ManualClock::new(START));
     let store = Fragile::new(&clock);
     let pause = Duration::from_millis(500);
-    let breaker = Breaker::new(Arc::clone(&store), Arc::clone(&clock)).with(1, pause);
+    let breaker = Breaker::new(Arc::clone(&store), Arc::clone(&clock)).with_thresholds(1, pause);
     let limit = limit();
     let ask = || acquire(&breaker, &limit, FailMode::Open);
     store.down.store(true, Relaxed);
@@ -151,7 +151,8 @@ fn a_breaker_does_not_mind_one_bad_key() {
             StoreFuture::ready(Err(StoreError::Corrupt("a string".into())))
         }
     }
-    let breaker = Breaker::new(Corrupt, ManualClock::new(START)).with(3, Duration::from_secs(1));
+    let breaker =
+        Breaker::new(Corrupt, ManualClock::new(START)).with_thresholds(3, Duration::from_secs(1));
     for _ in 0..10 {
         assert!(matches!(acquire(&breaker, &limit(), FailMode::Open), Err(StoreError::Corrupt(_))));
     }
@@ -164,9 +165,10 @@ fn a_breaker_around_stores_with_breakers_leaves_it_to_them() {
     let store = Fragile::new(&clock);
     store.down.store(true, Relaxed);
     let pause = Duration::from_millis(500);
-    let inner = Arc::new(Breaker::new(Arc::clone(&store), Arc::clone(&clock)).with(3, pause));
+    let inner =
+        Arc::new(Breaker::new(Arc::clone(&store), Arc::clone(&clock)).with_thresholds(3, pause));
     assert!(!store.has_breakers() && inner.has_breakers());
-    let outer = Breaker::new(Arc::clone(&inner), Arc::clone(&clock)).with(1, pause);
+    let outer = Breaker::new(Arc::clone(&inner), Arc::clone(&clock)).with_thresholds(1, pause);
     for _ in 0..5 {
         assert!(acquire(&outer, &limit(), FailMode::Open).is_err());
     }
@@ -281,7 +283,7 @@ fn a_remembered_denial_stops_those_it_binds_and_takes_nothing_of_them() {
     let limit = limit();
     let check = |name, mode| {
         let check = Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap();
-        check.or_else(mode)
+        check.with_fail_mode(mode)
     };
     let ask = |batch: &Batch<'_>| {
         let outcomes = at_once(policy.apply(Verb::Acquire, batch)).unwrap();
@@ -297,7 +299,7 @@ fn a_remembered_denial_stops_those_it_binds_and_takes_nothing_of_them() {
         assert_eq!(ask(&Batch::new([other, blocked]).unwrap()), [true, false]);
     }
     for _ in 0..4 {
-        let shadow = blocked.with_stake(Stake::Aside);
+        let shadow = blocked.with_mode(CheckMode::Optional);
         assert_eq!(ask(&Batch::new([other, shadow]).unwrap()), [true, false]);
     }
     assert_eq!(ask(&other.into()), [false], "those four were counted, and nothing before");
@@ -333,9 +335,9 @@ fn a_reservation_that_was_made_locally_is_settled_locally() {
     primary.down.store(true, Relaxed);
     let cooldown = Limit::cooldown(Duration::from_secs(300)).unwrap();
     let check = |name| Check::new(Key::new(name).unwrap(), &cooldown, Cost::ONE).unwrap();
-    let open = check("open").or_else(FailMode::Open);
+    let open = check("open").with_fail_mode(FailMode::Open);
     let batch = Batch::new([check("ip"), open, check("nick")]).unwrap();
-    let limiter = Limiter::new(policy);
+    let limiter = BatchLimiter::new(policy);
     let lease = Duration::from_secs(10);
     let reserve = || at_once(limiter.reserve(&batch, lease)).map(|(held, _)| held);
 
@@ -379,7 +381,7 @@ fn an_answer_tells_why_the_store_did_not_give_it() {
         for mode in FailMode::ALL {
             let outcome = acquire(&policy, &limit(), mode).unwrap();
             let source = Source::FailMode(mode);
-            assert_eq!(outcome.degraded, Some(Degraded { source, cause }));
+            assert_eq!(outcome.degraded, Some(Degraded::new(source, cause)));
         }
     }
 }
@@ -389,8 +391,9 @@ fn in_a_batch_the_strictest_failure_mode_decides_and_nothing_is_taken_locally() 
     let (primary, policy) = policy(1);
     primary.down.store(true, Relaxed);
     let limit = limit();
-    let check =
-        |name, mode| Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap().or_else(mode);
+    let check = |name, mode| {
+        Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap().with_fail_mode(mode)
+    };
     let batch = Batch::new([
         check("open", FailMode::Open),
         check("k", FailMode::Local),
@@ -407,8 +410,9 @@ fn each_of_a_batch_gets_its_own_answer() {
     primary.down.store(true, Relaxed);
     let limit = limit();
     while acquire(&policy, &limit, FailMode::Local).unwrap().allowed {}
-    let check =
-        |name, mode| Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap().or_else(mode);
+    let check = |name, mode| {
+        Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap().with_fail_mode(mode)
+    };
     // Only the second is counted here, under the key that has nothing left.
     let batch = Batch::new([check("open", FailMode::Open), check("k", FailMode::Local)]).unwrap();
     let outcomes = at_once(policy.apply(Verb::Acquire, &batch)).unwrap();
@@ -420,10 +424,11 @@ fn a_closed_limit_that_stops_nobody_does_not_lift_the_local_ones() {
     let (primary, policy) = policy(2);
     primary.down.store(true, Relaxed);
     let limit = limit();
-    let check =
-        |key, mode| Check::new(Key::new(key).unwrap(), &limit, Cost::ONE).unwrap().or_else(mode);
+    let check = |key, mode| {
+        Check::new(Key::new(key).unwrap(), &limit, Cost::ONE).unwrap().with_fail_mode(mode)
+    };
     let local = check("local", FailMode::Local);
-    let aside = check("closed", FailMode::Closed).with_stake(Stake::Aside);
+    let aside = check("closed", FailMode::Closed).with_mode(CheckMode::Optional);
     let batch = Batch::new([local, aside]).unwrap();
     let mut admitted = Vec::new();
     for _ in 0..3 {
@@ -447,7 +452,7 @@ fn what_cannot_be_given_back_is_an_error() {
 #[test]
 fn a_limiter_reserves_commits_and_cancels() {
     let clock = Arc::new(ManualClock::new(START));
-    let limiter = Limiter::new(MemoryStore::builder().clock(Arc::clone(&clock)).build());
+    let limiter = BatchLimiter::new(MemoryStore::builder().clock(Arc::clone(&clock)).build());
     let cooldown = Limit::cooldown(Duration::from_secs(300)).unwrap();
     let check = |name| Check::new(Key::new(name).unwrap(), &cooldown, Cost::ONE).unwrap();
     let batch = Batch::new([check("ip"), check("nick")]).unwrap();
@@ -487,8 +492,8 @@ fn a_breaker_tells_how_long_the_store_took_and_nothing_of_what_it_answered_itsel
     let told = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&told);
     let breaker = Breaker::new(Slow(Arc::clone(&store), Arc::clone(&clock)), Arc::clone(&clock))
-        .with(2, Duration::from_secs(60))
-        .observed(move |took| heard.lock().unwrap().push(took));
+        .with_thresholds(2, Duration::from_secs(60))
+        .observe_latency(move |took| heard.lock().unwrap().push(took));
     let limit = limit();
     let checks =
         ["a", "b", "c"].map(|name| Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use headgate::{
     Algorithm, Cost, CostError, Limit, LimitError, State, Timestamp,
     algorithm::{Calendar, Period},
-    limit::Rule,
+    limit::Parameters,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -58,12 +58,14 @@ fn costs_are_positive_and_countable() {
 
 #[test]
 fn a_rule_tells_its_number_and_its_window() {
-    let told = |limit: Limit| match limit.rule() {
-        Rule::SlidingWindow(it) => (u64::from(it.limit()), it.window()),
-        Rule::SlidingWindowCounter(it) => (u64::from(it.limit()), it.window()),
-        Rule::FixedWindow(it) => (u64::from(it.limit()), it.window()),
-        Rule::TokenBucket(it) | Rule::LeakyBucket(it) => (it.burst().into(), it.window()),
-        Rule::Calendar(_) => unreachable!("it has no window"),
+    let told = |limit: Limit| match limit.parameters() {
+        Parameters::SlidingWindow(it) => (u64::from(it.limit()), it.window()),
+        Parameters::SlidingWindowCounter(it) => (u64::from(it.limit()), it.window()),
+        Parameters::FixedWindow(it) => (u64::from(it.limit()), it.window()),
+        Parameters::TokenBucket(it) | Parameters::LeakyBucket(it) => {
+            (it.burst().into(), it.window())
+        }
+        Parameters::Calendar(_) => unreachable!("it has no window"),
     };
     for algorithm in Algorithm::ALL.into_iter().filter(|a| *a != Algorithm::Calendar) {
         let limit = Limit::new(algorithm, 7, MINUTE).unwrap();
@@ -92,7 +94,9 @@ fn a_share_is_an_equal_part_of_a_limit_and_at_least_one() {
 }
 
 fn calendar(period: Period, zone: &str) -> Calendar {
-    let Rule::Calendar(calendar) = Limit::calendar(5, period, zone).unwrap().rule().clone() else {
+    let Parameters::Calendar(calendar) =
+        Limit::calendar(5, period, zone).unwrap().parameters().clone()
+    else {
         unreachable!("it was just made")
     };
     calendar

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headgate::{Check, Cost, Key, Outcome, Space, Stake};
+use headgate::{Check, CheckMode, Cost, Key, KeySpace, Outcome};
 
 use crate::{
     DeniedConsumes, DescriptorRule, DescriptorStatus, Settings,
@@ -85,27 +85,27 @@ impl CounterRequest {
 
     pub(crate) fn check<'a>(
         &'a self,
-        space: &'a Space<'a>,
+        space: &'a KeySpace<'a>,
         settings: Settings,
     ) -> Option<Check<'a>> {
         let units = if self.is_peek() { 1 } else { self.units };
         let check = self.check_of(space, units, settings)?;
-        Some(check.with_stake(self.stake(settings)))
+        Some(check.with_mode(self.mode(settings)))
     }
 
     /// Returns a check that takes `units` whatever other checks of its batch answer.
     pub(crate) fn charge<'a>(
         &'a self,
-        space: &'a Space<'a>,
+        space: &'a KeySpace<'a>,
         units: u64,
         settings: Settings,
     ) -> Option<Check<'a>> {
-        Some(self.check_of(space, units, settings)?.with_stake(Stake::Alone))
+        Some(self.check_of(space, units, settings)?.with_mode(CheckMode::Independent))
     }
 
     fn check_of<'a>(
         &'a self,
-        space: &'a Space<'a>,
+        space: &'a KeySpace<'a>,
         units: u64,
         settings: Settings,
     ) -> Option<Check<'a>> {
@@ -114,19 +114,19 @@ impl CounterRequest {
         // Counter names are valid keys, and units valid costs.
         let key = Key::new(&self.counter).ok()?.within(space);
         let check = Check::new(key, limit, Cost::new(units).ok()?).ok()?;
-        Some(check.or_else(self.rule.fail_mode.unwrap_or(settings.fail_mode)))
+        Some(check.with_fail_mode(self.rule.fail_mode.unwrap_or(settings.fail_mode)))
     }
 
-    pub(crate) fn stake(&self, settings: Settings) -> Stake {
+    pub(crate) fn mode(&self, settings: Settings) -> CheckMode {
         match settings.denied_consumes {
-            _ if self.is_refund => Stake::Shared,
-            DeniedConsumes::All if self.is_peek() => Stake::Glance,
-            DeniedConsumes::All => Stake::Alone,
+            _ if self.is_refund => CheckMode::Required,
+            DeniedConsumes::All if self.is_peek() => CheckMode::Report,
+            DeniedConsumes::All => CheckMode::Independent,
             DeniedConsumes::None => match (self.is_peek(), self.is_enforced(settings)) {
-                (true, false) => Stake::Glance,
-                (true, true) => Stake::Look,
-                (false, false) => Stake::Aside,
-                (false, true) => Stake::Shared,
+                (true, false) => CheckMode::Report,
+                (true, true) => CheckMode::Probe,
+                (false, false) => CheckMode::Optional,
+                (false, true) => CheckMode::Required,
             },
         }
     }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use headgate::{Degraded, FailMode, Limiter, Outcome};
+use headgate::{BatchLimiter, Degraded, FailMode, Outcome};
 use headgate_resilience::OutageLog;
 use tokio::sync::watch;
 use tracing::warn;
@@ -16,7 +16,7 @@ const MAX_DOMAIN_CHARS: usize = 64;
 /// The use case: decides whether a request with these descriptors may proceed.
 pub struct EnvoyLimits {
     catalog: Arc<EnvoyCatalog>,
-    limiter: Limiter,
+    limiter: BatchLimiter,
     settings: Settings,
     metrics: EnvoyMetrics,
     outages: OutageLog,
@@ -39,7 +39,7 @@ impl EnvoyLimits {
     /// Creates the use case over the domains in `catalog`.
     pub const fn new(
         catalog: Arc<EnvoyCatalog>,
-        limiter: Limiter,
+        limiter: BatchLimiter,
         settings: Settings,
         metrics: EnvoyMetrics,
     ) -> Self {

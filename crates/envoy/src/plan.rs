@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use headgate::{Batch, BatchError, Limiter, Outcome, Space, StoreError, Verb};
+use headgate::{Batch, BatchError, BatchLimiter, KeySpace, Outcome, StoreError, Verb};
 
 use crate::{
     DeniedConsumes, DescriptorRule, DescriptorStatus, EnvoyRequest, EnvoyVerdict, Hits, Settings,
@@ -91,10 +91,10 @@ impl Plan {
     /// Asks the store in one call, and in another if units are given back.
     pub(crate) async fn ask(
         &self,
-        limiter: &Limiter,
+        limiter: &BatchLimiter,
     ) -> Result<Vec<Option<CounterAnswer>>, EnvoyError> {
-        let spaces: Vec<Space<'_>> =
-            self.counters.iter().map(|counter| Space::new(PREFIX, counter.suffix())).collect();
+        let spaces: Vec<KeySpace<'_>> =
+            self.counters.iter().map(|counter| KeySpace::new(PREFIX, counter.suffix())).collect();
         let mut answers = vec![None; self.counters.len()];
         for is_refund in [false, true] {
             let indexes =
@@ -107,7 +107,7 @@ impl Plan {
                 indexes.iter().map(|i| self.counters[*i].check(&spaces[*i], self.settings));
             let batch = Batch::new(checks.collect::<Option<Vec<_>>>().unwrap_or_default())?;
             let verb = if is_refund { Verb::Refund } else { self.verb() };
-            let outcomes = match limiter.each(verb, &batch).await {
+            let outcomes = match limiter.apply(verb, &batch).await {
                 // A failed refund denies nothing.
                 Err(_) if is_refund => continue,
                 outcomes => outcomes?,
@@ -125,11 +125,11 @@ impl Plan {
         outcomes: &[Outcome],
         answers: &mut [Option<CounterAnswer>],
     ) {
-        let stakes = indexes.iter().map(|index| self.counters[*index].stake(self.settings));
+        let modes = indexes.iter().map(|index| self.counters[*index].mode(self.settings));
         let all_have_room =
-            stakes.clone().zip(outcomes).all(|(stake, outcome)| !stake.binds() || outcome.allowed);
-        for ((index, stake), outcome) in indexes.iter().zip(stakes).zip(outcomes) {
-            let taken = verb == Verb::Acquire && stake.takes(outcome.allowed, all_have_room);
+            modes.clone().zip(outcomes).all(|(mode, outcome)| !mode.can_block() || outcome.allowed);
+        for ((index, mode), outcome) in indexes.iter().zip(modes).zip(outcomes) {
+            let taken = verb == Verb::Acquire && mode.takes(outcome.allowed, all_have_room);
             answers[*index] = Some(self.counters[*index].answer(*outcome, taken));
         }
     }
@@ -139,8 +139,8 @@ impl Plan {
     /// call; it is retried if other requests take units from the counter in between.
     async fn use_up(
         &self,
-        limiter: &Limiter,
-        spaces: &[Space<'_>],
+        limiter: &BatchLimiter,
+        spaces: &[KeySpace<'_>],
         answers: &mut [Option<CounterAnswer>],
     ) {
         const MAX_ATTEMPTS: usize = 4;
@@ -158,7 +158,7 @@ impl Plan {
                 return;
             };
             // The request is denied whether or not this succeeds.
-            let Ok(charges) = limiter.each(Verb::Acquire, &batch).await else {
+            let Ok(charges) = limiter.apply(Verb::Acquire, &batch).await else {
                 return;
             };
             let mut retries = Vec::new();

@@ -149,7 +149,7 @@ impl Backend {
 
     /// A check at cost 1, which every limit can admit.
     pub(crate) fn check<'a>(&self, key: Key<'a>, limit: &'a Limit) -> Option<Check<'a>> {
-        Check::new(key, limit, Cost::ONE).ok().map(|check| check.or_else(self.fail_mode))
+        Check::new(key, limit, Cost::ONE).ok().map(|check| check.with_fail_mode(self.fail_mode))
     }
 
     /// Decision in place of a store that failed without a failure policy.
@@ -157,9 +157,7 @@ impl Backend {
         match self.fail_mode {
             FailMode::Open => Ok(None),
             // There is no local fallback here.
-            FailMode::Capped | FailMode::Closed | FailMode::Local => {
-                Err(Rejection::new(Reason::Global, UNKNOWN_WAIT))
-            }
+            _ => Err(Rejection::new(Reason::Global, UNKNOWN_WAIT)),
         }
     }
 

@@ -168,16 +168,10 @@ impl Decider {
         index: usize,
         allowance: &Allowance,
     ) -> Rejection {
-        let decision = Decision {
-            allowed: false,
-            limit: allowance.limit().map_or(0, Limit::capacity),
-            remaining: 0,
-            reset_after: retry_after,
-            retry_after,
-            at: self.backend.time().now(),
-            degraded: None,
-            rule: index,
-        };
+        let limit = allowance.limit().map_or(0, Limit::capacity);
+        let now = self.backend.time().now();
+        let mut decision = Decision::from(Outcome::denial(limit, 0, retry_after, retry_after, now));
+        decision.decided_by = index;
         let window_secs = allowance.window_secs();
         Rejection { reason, retry_after, decision: Some(decision), window_secs }
     }
@@ -215,7 +209,7 @@ impl Decider {
             // Nothing is admitted during the penalty, even if the limit has some left by then.
             decision.reset_after = decision.reset_after.max(decision.retry_after);
         }
-        let decider = checks.get(decision.rule);
+        let decider = checks.get(decision.decided_by);
         Err(Rejection {
             reason: decider.map_or(Reason::Global, |check| check.reason),
             retry_after: decision.retry_after,

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
-use headgate::{Decision, Key, Space};
+use headgate::{Decision, Key, KeySpace};
 
 use crate::{
     Allowance, Backend, Denied, Escalation, Reason, Surface,
@@ -113,7 +113,7 @@ impl PeerGuard {
             return Ok(None);
         }
         let inner = &*self.0;
-        let (node, global) = (Space::new(&inner.node, ""), Space::new(&inner.global, ""));
+        let (node, global) = (KeySpace::new(&inner.node, ""), KeySpace::new(&inner.global, ""));
         let address;
         let key = match peer {
             PeerId::Node(id) => Key::new(id).map(|key| key.within(&node)),

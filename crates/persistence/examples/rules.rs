@@ -7,7 +7,7 @@
 
 use std::{env, fs, path::Path, process::Command, sync::Arc, time::Duration};
 
-use headgate::{Clock as _, Cost, FailMode, Key, Limit, Limiter, SystemClock};
+use headgate::{BatchLimiter, Clock as _, Cost, FailMode, Key, Limit, SystemClock};
 use headgate_persistence::{Database, DatabaseConfig};
 use headgate_ratelimit::{
     Author, Catalog, Defaults, Draft, RateLimitRuleRepository, RuleChange, RuleDelta, Scope,
@@ -127,7 +127,7 @@ async fn changes(catalog: &Arc<Catalog>, database: Arc<Database>) -> [Vec<Durati
 /// How long a check of somebody who has a rule takes, in memory.
 async fn checks(catalog: Arc<Catalog>, count: usize) -> u128 {
     let store = Arc::new(MemoryStore::builder().build());
-    let check = CheckRateLimit::new(catalog, Limiter::new(store));
+    let check = CheckRateLimit::new(catalog, BatchLimiter::new(store));
     let names: Vec<String> = (0..count).map(|i| pattern(i).replace('*', "7")).collect();
     let began = Instant::now();
     for i in 0..CHECKS {

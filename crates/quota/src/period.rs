@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr, time::Duration};
 use headgate::{
     Limit, LimitError, Timestamp,
     algorithm::{Calendar, Period},
-    limit::Rule,
+    limit::Parameters,
 };
 use jiff::tz::TimeZone;
 use thiserror::Error;
@@ -109,7 +109,7 @@ impl PeriodCalendar {
     pub fn new(period: QuotaPeriod, zone: Option<&str>) -> Result<Self, LimitError> {
         let zone = zone.unwrap_or("UTC");
         let limit = Limit::calendar(1, period.calendar(), zone)?;
-        let Rule::Calendar(calendar) = limit.rule() else {
+        let Parameters::Calendar(calendar) = limit.parameters() else {
             return Err(LimitError::NeedsPeriod);
         };
         let unknown = |_| LimitError::UnknownZone(zone.chars().take(64).collect());

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use headgate::{Algorithm, FailMode, Limit, LimitError, Space};
+use headgate::{Algorithm, FailMode, KeySpace, Limit, LimitError};
 
 use crate::{Defaults, RateLimitRule, RuleId, Scope, tally::Tally};
 
@@ -110,8 +110,8 @@ impl CompiledRule {
     }
 
     /// Returns the key space of this rule for subjects of `scope`.
-    pub(crate) fn space(&self, scope: Scope) -> Space<'_> {
-        Space::new(scope.key_prefix(), &self.key_suffix)
+    pub(crate) fn space(&self, scope: Scope) -> KeySpace<'_> {
+        KeySpace::new(scope.key_prefix(), &self.key_suffix)
     }
 }
 

@@ -155,7 +155,7 @@ fn limit_error(error: &LimitError) -> FieldError {
         LimitError::ZeroBurst | LimitError::BurstTooLarge | LimitError::NoBurst(_) => {
             ("burst", "invalid")
         }
-        LimitError::NeedsPeriod | LimitError::UnknownZone(_) => ("algorithm", "invalid"),
+        _ => ("algorithm", "invalid"),
     };
     let message = match error {
         LimitError::Window(_) => {

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use headgate::{Clock, LimitError, Limiter, SystemClock};
+use headgate::{BatchLimiter, Clock, LimitError, SystemClock};
 use headgate_auth::{Auth, AuthMode};
 use headgate_config::{ConfigError, Problem};
 use headgate_envoy::{Configurator, EnvoyLimits};
@@ -305,7 +305,7 @@ impl Reload {
 /// The service for Envoy, and the task that keeps its domains up to date; `None` if it is disabled.
 fn envoy(
     config: &Config,
-    limiter: &Limiter,
+    limiter: &BatchLimiter,
     metrics: &Metrics,
 ) -> Result<Option<(EnvoySurface, Configurator)>, ConfigError> {
     let envoy = &config.envoy;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use headgate::{Decision, Degraded, FailMode, Source};
+use headgate::{Decision, FailMode};
 use headgate_ratelimit::Scope;
 use serde::{Serialize, Serializer};
 
@@ -20,9 +20,9 @@ impl<'a> Reason<'a> {
     /// The reason of a `decision` about a subject.
     pub(crate) const fn of(decision: &Decision, scope: Scope, subject: &'a str) -> Self {
         let mode = match decision.degraded {
-            Some(Degraded { source: Source::FailMode(mode), .. }) => Some(mode),
+            Some(degraded) => degraded.fail_mode(),
             // The limit was exceeded, as the store said.
-            Some(Degraded { source: Source::RememberedDenial, .. }) | None => None,
+            None => None,
         };
         match (mode, decision.allowed) {
             (Some(FailMode::Open | FailMode::Capped), true) => Self::FailOpen,

@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use headgate::{
-    Batch, Breaker, Check, CheckError, Clock, Cost, FailurePolicy, Key, Limit, Limiter, Space,
-    Store, StoreError,
+    Batch, BatchLimiter, Breaker, Check, Clock, Cost, FailurePolicy, InvalidCheck, Key, KeySpace,
+    Limit, Store, StoreError,
 };
 use headgate_config::Problem;
 use headgate_store_memory::MemoryStore;
@@ -17,7 +17,7 @@ use crate::{config::Config, metrics};
 /// The stores of one server.
 pub(crate) struct Stores {
     /// Asks the store, and answers in its place when it fails.
-    pub(crate) limiter: Limiter,
+    pub(crate) limiter: BatchLimiter,
     /// Asks the store itself.
     pub(crate) probe: Probe,
     /// This process's own memory.
@@ -64,7 +64,7 @@ pub enum StoreKind {
 /// Finds out whether the store answers.
 #[derive(Clone)]
 pub(crate) struct Probe {
-    store: Limiter,
+    store: BatchLimiter,
     limit: Limit,
     redis: Option<Arc<RedisStore>>,
 }
@@ -73,13 +73,13 @@ pub(crate) struct Probe {
 #[derive(Clone, Debug, Error)]
 pub(crate) enum ProbeError {
     #[error(transparent)]
-    Check(#[from] CheckError),
+    Check(#[from] InvalidCheck),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 /// Where the server's own subjects are.
-const OWN: Space<'static> = Space::new("headgate:", "");
+const OWN: KeySpace<'static> = KeySpace::new("headgate:", "");
 
 /// A subject that nobody has: looking at it changes nothing.
 const PROBED: Key<'static> = match Key::new("probe") {
@@ -104,7 +104,7 @@ impl Stores {
         let Some(target) = config.redis.target().map_err(OpenError::Config)? else {
             let probe = Probe::new(Arc::clone(&memory), limit);
             return Ok(Self {
-                limiter: Limiter::new(Arc::clone(&memory)),
+                limiter: BatchLimiter::new(Arc::clone(&memory)),
                 counters: Counters::new(Arc::clone(&memory) as _, false, &probe),
                 probe,
                 memory,
@@ -120,7 +120,7 @@ impl Stores {
         let observed = |store: Arc<dyn Store>| {
             let durations = durations.clone();
             let breaker = Breaker::new(store, Arc::clone(&clock));
-            Arc::new(breaker.observed(move |took| durations.observe(took.as_secs_f64())))
+            Arc::new(breaker.observe_latency(move |took| durations.observe(took.as_secs_f64())))
         };
         let direct = observed(Arc::clone(&redis) as _);
         let newcomers = config
@@ -134,7 +134,7 @@ impl Stores {
         let replicas = config.ratelimit.replicas();
         let primary = bounded.unwrap_or(direct);
         let policy = FailurePolicy::new(primary, Arc::clone(&memory), replicas, clock);
-        let limiter = Limiter::new(policy);
+        let limiter = BatchLimiter::new(policy);
         let (kind, redis) = (StoreKind::Redis, Some(redis));
         Ok(Self { limiter, probe, memory, kind, counters, durations, redis, newcomers })
     }
@@ -170,7 +170,7 @@ impl fmt::Display for StoreKind {
 
 impl Probe {
     fn new(store: impl Store + 'static, limit: &Limit) -> Self {
-        Self { store: Limiter::new(store), limit: limit.clone(), redis: None }
+        Self { store: BatchLimiter::new(store), limit: limit.clone(), redis: None }
     }
 
     /// What of the store is away, in a sentence: of a cluster, which slots.

@@ -21,11 +21,11 @@ impl Model {
             permitted.push(account.permits(check.limit(), verb, check.cost(), *now));
         }
         let all =
-            checks.iter().zip(&permitted).all(|(check, room)| *room || !check.stake().binds());
+            checks.iter().zip(&permitted).all(|(check, room)| *room || !check.mode().can_block());
         let mut outcomes = Vec::new();
         for ((check, now), permitted) in checks.iter().zip(times).zip(permitted) {
             let account = self.accounts.entry(check.key().to_string()).or_default();
-            account.act(check, verb, *now, (permitted, all));
+            account.act(check, verb, *now, check.mode().takes(permitted, all));
             outcomes.push(account.outcome(check.limit(), verb, check.cost(), *now, permitted));
         }
         outcomes

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use headgate::{
-    Algorithm, Check, Cost, Key, LeaseId, Limit, Space, Stake, Verb, algorithm::Period,
+    Algorithm, Check, CheckMode, Cost, Key, KeySpace, LeaseId, Limit, Verb, algorithm::Period,
 };
 use proptest::{prelude::*, sample::select};
 
@@ -35,7 +35,7 @@ pub(crate) struct Part {
     subject: usize,
     limit: usize,
     cost: CostPick,
-    stake: Stake,
+    mode: CheckMode,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +107,7 @@ impl Scenario {
     pub(crate) fn checks<'a>(
         &'a self,
         step: &Step,
-        space: &'a Space<'a>,
+        space: &'a KeySpace<'a>,
         names: &'a [String],
     ) -> Vec<Check<'a>> {
         let check = |part: &Part| {
@@ -115,7 +115,7 @@ impl Scenario {
             let key = key.unwrap_or_else(|error| panic!("{error}"));
             let (limit, cost) = (part.limit(&self.subjects), part.cost(&self.subjects));
             let check = Check::new(key, limit, cost).unwrap_or_else(|error| panic!("{error}"));
-            check.with_stake(part.stake)
+            check.with_mode(part.mode)
         };
         step.parts.iter().map(check).collect()
     }
@@ -167,20 +167,20 @@ fn limit(algorithm: Algorithm, number: u64, window: Duration, burst: u64) -> Lim
 
 fn step(pauses: BoxedStrategy<u64>) -> impl Strategy<Value = Step> {
     let parts =
-        proptest::collection::hash_map(0..SUBJECTS, (0..3_usize, cost(), stake()), 1..=SUBJECTS);
+        proptest::collection::hash_map(0..SUBJECTS, (0..3_usize, cost(), mode()), 1..=SUBJECTS);
     (pauses, verb(), parts).prop_map(|(pause, verb, parts)| Step {
         pause,
         verb,
         parts: parts
             .into_iter()
-            .map(|(subject, (limit, cost, stake))| Part { subject, limit, cost, stake })
+            .map(|(subject, (limit, cost, mode))| Part { subject, limit, cost, mode })
             .collect(),
     })
 }
 
 /// Mostly as batches are: together.
-fn stake() -> impl Strategy<Value = Stake> {
-    prop_oneof![6 => Just(Stake::Shared), 1 => select(Stake::ALL.to_vec())]
+fn mode() -> impl Strategy<Value = CheckMode> {
+    prop_oneof![6 => Just(CheckMode::Required), 1 => select(CheckMode::ALL.to_vec())]
 }
 
 fn cost() -> impl Strategy<Value = CostPick> {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use headgate::{
-    Account, Check, Limit, State, StoreError, Timestamp, Verb, algorithm::bucket, limit::Rule,
+    Account, Check, Limit, State, StoreError, Timestamp, Verb, algorithm::bucket, limit::Parameters,
 };
 
 use crate::step::Seen;
@@ -118,7 +118,8 @@ impl Seen {
 
 /// A cooldown of which only the end is known.
 fn taken_until(expires_at: u64, limit: &Limit) -> Option<Account> {
-    let (Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket)) = limit.rule() else {
+    let (Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket)) = limit.parameters()
+    else {
         return None;
     };
     let full_at = expires_at * 1_000_000;

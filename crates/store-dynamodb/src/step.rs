@@ -48,16 +48,16 @@ impl Step {
         });
         let settled: Vec<(Account, bool)> = settled.collect();
         let has_room =
-            |(check, (_, room)): (&Check<'_>, &(Account, bool))| *room || !check.stake().binds();
+            |(check, (_, room)): (&Check<'_>, &(Account, bool))| *room || !check.mode().can_block();
         let all_allowed = checks.iter().zip(&settled).all(has_room);
 
         let mut step = Self { outcomes: Outcomes::new(), changes: Vec::new() };
         for (place, (mut account, allowed)) in settled.into_iter().enumerate() {
             let (check, seen) = (&checks[place], &seen[place]);
             let (limit, cost) = (check.limit(), check.cost());
-            account.act(check, verb, now, (allowed, all_allowed));
+            account.act(check, verb, now, check.mode().takes(allowed, all_allowed));
             step.outcomes.push(account.outcome(limit, verb, cost, now, allowed));
-            if verb != Verb::Peek && !check.stake().is_question() {
+            if verb != Verb::Peek && !check.mode().is_read_only() {
                 step.changes.extend(Change::between(place, check, seen, account, now));
             }
         }

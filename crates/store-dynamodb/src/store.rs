@@ -88,7 +88,7 @@ impl DynamoDbStore {
         names: &[String],
         turn: Option<&Turn<'_>>,
     ) -> Result<Try, Failure> {
-        if verb == Verb::Reset && checks.iter().all(|check| !check.stake().is_question()) {
+        if verb == Verb::Reset && checks.iter().all(|check| !check.mode().is_read_only()) {
             return self.reset(checks, names).await;
         }
         let found = self.table.read(names).await?;

@@ -5,11 +5,11 @@ use std::{collections::hash_map::RandomState, hash::BuildHasher, num::NonZeroU64
 use headgate::{
     Key, Limit,
     algorithm::{Bucket, Period},
-    limit::Rule,
+    limit::Parameters,
 };
 use polymur_hash::PolymurHash;
 
-use crate::Numbered;
+use crate::NumericKey;
 
 /// A keyed hash of a key, its algorithm and its window.
 ///
@@ -73,7 +73,7 @@ impl Fingerprints {
     }
 
     #[inline]
-    pub(crate) fn of_number(&self, subject: Numbered, shape: Shape) -> Fingerprint {
+    pub(crate) fn of_number(&self, subject: NumericKey, shape: Shape) -> Fingerprint {
         Fingerprint::from(self.numbers.hash([subject.space, subject.number, shape.0]))
     }
 }
@@ -120,13 +120,13 @@ impl Default for Fingerprints {
 impl Shape {
     #[inline]
     pub(crate) const fn of(limit: &Limit) -> Self {
-        match limit.rule() {
-            Rule::TokenBucket(bucket) => Self::new(0, bucket.window()),
-            Rule::LeakyBucket(bucket) => Self::new(1, bucket.window()),
-            Rule::SlidingWindow(window) => Self::new(2, window.window()),
-            Rule::SlidingWindowCounter(window) => Self::new(3, window.window()),
-            Rule::FixedWindow(window) => Self::new(4, window.window()),
-            Rule::Calendar(calendar) => match calendar.period() {
+        match limit.parameters() {
+            Parameters::TokenBucket(bucket) => Self::new(0, bucket.window()),
+            Parameters::LeakyBucket(bucket) => Self::new(1, bucket.window()),
+            Parameters::SlidingWindow(window) => Self::new(2, window.window()),
+            Parameters::SlidingWindowCounter(window) => Self::new(3, window.window()),
+            Parameters::FixedWindow(window) => Self::new(4, window.window()),
+            Parameters::Calendar(calendar) => match calendar.period() {
                 Period::Day => Self::new(5, 0),
                 Period::Month => Self::new(6, 0),
             },
@@ -136,9 +136,9 @@ impl Shape {
     /// That of a bucket, and the bucket: almost everybody has one.
     #[inline]
     pub(crate) const fn of_bucket(limit: &Limit) -> Option<(&Bucket, Self)> {
-        match limit.rule() {
-            Rule::TokenBucket(bucket) => Some((bucket, Self::new(0, bucket.window()))),
-            Rule::LeakyBucket(bucket) => Some((bucket, Self::new(1, bucket.window()))),
+        match limit.parameters() {
+            Parameters::TokenBucket(bucket) => Some((bucket, Self::new(0, bucket.window()))),
+            Parameters::LeakyBucket(bucket) => Some((bucket, Self::new(1, bucket.window()))),
             _ => None,
         }
     }
@@ -175,7 +175,7 @@ mod tests {
         let mut low_bits = [0_u32; 64];
         for space in 0..4 {
             for number in 0..25_000 {
-                let subject = Numbered { space, number };
+                let subject = NumericKey { space, number };
                 let fingerprint = fingerprints.of_number(subject, Shape(8));
                 seen.insert(fingerprint);
                 low_bits[fingerprint.get() as usize % 64] += 1;
@@ -185,8 +185,8 @@ mod tests {
         // 1,562 each, if they are spread evenly over the shards.
         assert!(low_bits.iter().all(|count| (800..2_400).contains(count)), "{low_bits:?}");
         assert_ne!(
-            fingerprints.of_number(Numbered { space: 1, number: 1 }, Shape(1)),
-            fingerprints.of_number(Numbered { space: 1, number: 1 }, Shape(2)),
+            fingerprints.of_number(NumericKey { space: 1, number: 1 }, Shape(1)),
+            fingerprints.of_number(NumericKey { space: 1, number: 1 }, Shape(2)),
         );
     }
 }

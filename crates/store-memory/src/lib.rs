@@ -11,16 +11,16 @@
 //! | `slot` | states of fixed size, packed |
 //! | `overflow` | the sketch that counts new keys past capacity |
 //! | `fingerprint` | keyed hashing |
-//! | `numbered` | [`Numbered`]: subjects that are numbers already |
+//! | `numeric` | [`NumericKey`]: subjects that are numbers already |
 
 mod fingerprint;
 mod locked;
-mod numbered;
+mod numeric;
 mod overflow;
 mod shard;
 mod slot;
 mod store;
 mod table;
 
-pub use numbered::Numbered;
+pub use numeric::NumericKey;
 pub use store::{Builder, MemoryStore};

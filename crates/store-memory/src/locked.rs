@@ -37,17 +37,17 @@ impl Subject {
         check: &Check<'_>,
         verb: Verb,
         now: Timestamp,
-        permitted: (bool, bool),
+        takes: bool,
     ) {
         match self {
             Self::Settled(fingerprint, account) => {
-                account.act(check, verb, now, permitted);
+                account.act(check, verb, now, takes);
                 // What it used before there was room for it goes, too.
-                if verb == Verb::Reset && check.stake().takes(permitted.0, permitted.1) {
+                if verb == Verb::Reset && takes {
                     overflow.clear(*fingerprint, check.limit(), now);
                 }
             }
-            Self::New(newcomer) => newcomer.act(overflow, check, verb, now, permitted),
+            Self::New(newcomer) => newcomer.act(overflow, check, verb, now, takes),
         }
     }
 

@@ -127,7 +127,7 @@ impl Shard {
     /// Takes the subject's account out, to be [`put`](Self::put) back.
     pub(crate) fn take(&mut self, fingerprint: Fingerprint, limit: &Limit) -> Account {
         if let Some(packed) = self.table.get(fingerprint) {
-            return Account { state: packed.unpack(limit.rule()), leases: Vec::new() };
+            return Account { state: packed.unpack(limit.parameters()), leases: Vec::new() };
         }
         match self.rest.heavy.get_mut(&fingerprint) {
             None => Account::default(),
@@ -181,7 +181,7 @@ impl Shard {
         now: Timestamp,
     ) {
         let packed =
-            Packed::pack(&account.state, limit.rule()).filter(|_| account.leases.is_empty());
+            Packed::pack(&account.state, limit.parameters()).filter(|_| account.leases.is_empty());
         if let Some(packed) = packed {
             self.rest.heavy.remove(&fingerprint);
             self.put_light(fingerprint, packed, now);

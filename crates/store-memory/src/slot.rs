@@ -6,7 +6,7 @@ use headgate::{
         Bucket, Calendar, FixedWindow, Meter, SlidingWindowCounter, bucket, fixed_window,
         sliding_window_counter,
     },
-    limit::Rule,
+    limit::Parameters,
 };
 
 /// A fingerprint (0: the slot is free) and a packed state.
@@ -31,25 +31,29 @@ pub(crate) trait Compact: Meter {
 
 impl Packed {
     /// Packs a state of fixed size; `None` for one that has none.
-    pub(crate) fn pack(state: &State, rule: &Rule) -> Option<Self> {
-        Some(match (state, rule) {
+    pub(crate) fn pack(state: &State, parameters: &Parameters) -> Option<Self> {
+        Some(match (state, parameters) {
             (State::Fresh, _) => Self::default(),
-            (State::Bucket(s), Rule::TokenBucket(m) | Rule::LeakyBucket(m)) => m.pack(s),
-            (State::Window(s), Rule::FixedWindow(m)) => m.pack(s),
-            (State::Window(s), Rule::Calendar(m)) => m.pack(s),
-            (State::Counter(s), Rule::SlidingWindowCounter(m)) => m.pack(s),
+            (State::Bucket(s), Parameters::TokenBucket(m) | Parameters::LeakyBucket(m)) => {
+                m.pack(s)
+            }
+            (State::Window(s), Parameters::FixedWindow(m)) => m.pack(s),
+            (State::Window(s), Parameters::Calendar(m)) => m.pack(s),
+            (State::Counter(s), Parameters::SlidingWindowCounter(m)) => m.pack(s),
             _ => return None,
         })
     }
 
-    /// The state that the rule's algorithm packed.
-    pub(crate) fn unpack(self, rule: &Rule) -> State {
-        match rule {
-            Rule::TokenBucket(m) | Rule::LeakyBucket(m) => State::Bucket(m.unpack(self)),
-            Rule::FixedWindow(m) => State::Window(m.unpack(self)),
-            Rule::Calendar(m) => State::Window(m.unpack(self)),
-            Rule::SlidingWindowCounter(m) => State::Counter(m.unpack(self)),
-            Rule::SlidingWindow(_) => State::Fresh,
+    /// The state that the algorithm packed.
+    pub(crate) fn unpack(self, parameters: &Parameters) -> State {
+        match parameters {
+            Parameters::TokenBucket(m) | Parameters::LeakyBucket(m) => {
+                State::Bucket(m.unpack(self))
+            }
+            Parameters::FixedWindow(m) => State::Window(m.unpack(self)),
+            Parameters::Calendar(m) => State::Window(m.unpack(self)),
+            Parameters::SlidingWindowCounter(m) => State::Counter(m.unpack(self)),
+            Parameters::SlidingWindow(_) => State::Fresh,
         }
     }
 

@@ -3,8 +3,8 @@
 use std::{fmt, hint, thread, time::Duration};
 
 use headgate::{
-    Batch, Check, CheckError, Clock, Cost, Key, Limit, Outcome, Outcomes, Store, StoreFuture,
-    SystemClock, Timestamp, Verb, algorithm::Meter, limit::Rule,
+    Batch, Check, Clock, Cost, InvalidCheck, Key, Limit, Outcome, Outcomes, Store, StoreFuture,
+    SyncStore, SystemClock, Timestamp, Verb, algorithm::Meter, limit::Parameters,
 };
 use smallvec::SmallVec;
 use spin::{
@@ -120,7 +120,12 @@ impl<C: Clock> MemoryStore<C> {
     /// # }
     /// ```
     #[inline]
-    pub fn acquire(&self, key: Key<'_>, limit: &Limit, cost: Cost) -> Result<Outcome, CheckError> {
+    pub fn acquire(
+        &self,
+        key: Key<'_>,
+        limit: &Limit,
+        cost: Cost,
+    ) -> Result<Outcome, InvalidCheck> {
         if let Some((bucket, shape)) = Shape::of_bucket(limit)
             && cost.get() <= bucket.capacity()
         {
@@ -145,7 +150,7 @@ impl<C: Clock> MemoryStore<C> {
         key: Key<'_>,
         limit: &Limit,
         cost: Cost,
-    ) -> Result<Outcome, CheckError> {
+    ) -> Result<Outcome, InvalidCheck> {
         let check = Check::new(key, limit, cost)?;
         let known = self.acquire_quickly(&check);
         Ok(known.unwrap_or_else(|| self.apply_now(Verb::Acquire, &check.into())[0]))
@@ -154,12 +159,14 @@ impl<C: Clock> MemoryStore<C> {
     /// The short way, for limits whose states have a fixed size.
     #[inline]
     fn acquire_quickly(&self, check: &Check<'_>) -> Option<Outcome> {
-        match check.limit().rule() {
-            Rule::TokenBucket(meter) | Rule::LeakyBucket(meter) => self.acquire_by(meter, check),
-            Rule::FixedWindow(meter) => self.acquire_by(meter, check),
-            Rule::SlidingWindowCounter(meter) => self.acquire_by(meter, check),
-            Rule::Calendar(meter) => self.acquire_by(meter, check),
-            Rule::SlidingWindow(_) => None,
+        match check.limit().parameters() {
+            Parameters::TokenBucket(meter) | Parameters::LeakyBucket(meter) => {
+                self.acquire_by(meter, check)
+            }
+            Parameters::FixedWindow(meter) => self.acquire_by(meter, check),
+            Parameters::SlidingWindowCounter(meter) => self.acquire_by(meter, check),
+            Parameters::Calendar(meter) => self.acquire_by(meter, check),
+            Parameters::SlidingWindow(_) => None,
         }
     }
 
@@ -218,11 +225,12 @@ impl<C: Clock> MemoryStore<C> {
         let permits = |(check, subject): (&Check<'_>, &Subject)| subject.permits(check, verb, now);
         let allowed: SmallVec<[bool; 2]> = checks.iter().zip(&subjects).map(permits).collect();
         let all_allowed =
-            checks.iter().zip(&allowed).all(|(check, room)| *room || !check.stake().binds());
+            checks.iter().zip(&allowed).all(|(check, room)| *room || !check.mode().can_block());
 
         let mut outcomes = Outcomes::new();
         for ((check, mut subject), allowed) in checks.iter().zip(subjects).zip(allowed) {
-            subject.act(&self.overflow, check, verb, now, (allowed, all_allowed));
+            let takes = check.mode().takes(allowed, all_allowed);
+            subject.act(&self.overflow, check, verb, now, takes);
             outcomes.push(subject.outcome(check, verb, now, allowed));
             locked.put(self, subject, check.limit(), now);
         }
@@ -254,11 +262,24 @@ impl<C: Clock> MemoryStore<C> {
 impl<C: Clock> Store for MemoryStore<C> {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
         let known = match (verb, batch.checks()) {
-            (Verb::Acquire, [check]) if !check.stake().is_question() => self.acquire_quickly(check),
+            (Verb::Acquire, [check]) if !check.mode().is_read_only() => self.acquire_quickly(check),
             _ => None,
         };
-        let outcomes = known.map(|outcome| Outcomes::from_iter([outcome]));
+        let outcomes = known.map(Outcomes::from);
         StoreFuture::ready(Ok(outcomes.unwrap_or_else(|| self.apply_now(verb, batch))))
+    }
+}
+
+impl<C: Clock> SyncStore for MemoryStore<C> {
+    fn apply_now(&self, verb: Verb, batch: &Batch<'_>) -> Outcomes {
+        MemoryStore::apply_now(self, verb, batch)
+    }
+
+    #[inline]
+    fn apply_one(&self, verb: Verb, check: Check<'_>) -> Outcome {
+        let is_plain = verb == Verb::Acquire && !check.mode().is_read_only();
+        let known = if is_plain { self.acquire_quickly(&check) } else { None };
+        known.unwrap_or_else(|| MemoryStore::apply_now(self, verb, &check.into())[0])
     }
 }
 
@@ -283,16 +304,10 @@ impl<S> Taken<S> {
         if *allowed || cost != Cost::ONE {
             return Outcome::of(meter, state, cost, *now, *allowed);
         }
-        // Where one is refused there is none: nothing needs to be counted.
-        Outcome {
-            allowed: false,
-            limit: meter.capacity(),
-            remaining: 0,
-            reset_after: Duration::from_micros(meter.reset_after(state, *now)),
-            retry_after: Duration::from_micros(meter.retry_after(state, cost, *now)),
-            at: *now,
-            degraded: None,
-        }
+        // If a single unit is denied, none is left: there is nothing to compute.
+        let reset_after = Duration::from_micros(meter.reset_after(state, *now));
+        let retry_after = Duration::from_micros(meter.retry_after(state, cost, *now));
+        Outcome::denial(meter.capacity(), 0, reset_after, retry_after, *now)
     }
 }
 

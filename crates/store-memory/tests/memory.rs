@@ -12,11 +12,11 @@ use std::{
 };
 
 use headgate::{
-    Algorithm, Batch, Check, Cost, Key, LeaseId, Limit, ManualClock, Outcome, Space, Store,
+    Algorithm, Batch, Check, Cost, Key, KeySpace, LeaseId, Limit, ManualClock, Outcome, Store,
     Timestamp, Verb,
 };
 use headgate_store_conformance::{Fixture, golden, suite};
-use headgate_store_memory::{MemoryStore, Numbered};
+use headgate_store_memory::{MemoryStore, NumericKey};
 
 const START: Timestamp = Timestamp::from_micros(1_772_928_000_000_000);
 
@@ -233,8 +233,8 @@ fn subjects_by_number_are_counted_as_those_by_key_are_and_apart_from_them() {
         let memory = InMemory::with_capacity(1);
         let limit = Limit::new(algorithm, 2, Duration::from_secs(60)).unwrap();
         let acquire = |space, number| {
-            let subject = Numbered { space, number };
-            memory.store.acquire_numbered(subject, &limit, Cost::ONE).unwrap()
+            let subject = NumericKey { space, number };
+            memory.store.acquire_numeric(subject, &limit, Cost::ONE).unwrap()
         };
         assert_eq!(acquire(1, 7).remaining, 1, "{algorithm}");
         assert!(acquire(1, 7).allowed, "{algorithm}");
@@ -255,14 +255,14 @@ fn an_admission_by_number_says_nothing_and_a_denial_what_an_answer_says() {
     let memory = InMemory::with_capacity(1_000);
     let limits = [per_minute(2), Limit::fixed_window(2, Duration::from_secs(60)).unwrap()];
     for (space, limit) in limits.iter().enumerate() {
-        let subject = Numbered { space: space as u64, number: 7 };
-        let admit = || memory.store.admit_numbered(subject, limit, Cost::ONE).unwrap();
+        let subject = NumericKey { space: space as u64, number: 7 };
+        let admit = || memory.store.admit_numeric(subject, limit, Cost::ONE).unwrap();
         assert_eq!([admit(), admit()], [None, None]);
         let denied = admit().unwrap();
         assert!(!denied.allowed && denied.remaining == 0);
-        assert_eq!(denied, memory.store.acquire_numbered(subject, limit, Cost::ONE).unwrap());
+        assert_eq!(denied, memory.store.acquire_numeric(subject, limit, Cost::ONE).unwrap());
         let too_much = Cost::new(3).unwrap();
-        assert!(memory.store.admit_numbered(subject, limit, too_much).is_err());
+        assert!(memory.store.admit_numeric(subject, limit, too_much).is_err());
     }
 }
 
@@ -274,7 +274,7 @@ fn a_subject_is_known_by_its_text_however_it_is_divided() {
     let texts = ["ratelimit:user:u1:60".to_owned(), format!("ratelimit:{long}:60")];
     for text in &texts {
         for cut in 0..=10 {
-            let space = Space::new(&text[..cut], &text[text.len() - cut / 5..]);
+            let space = KeySpace::new(&text[..cut], &text[text.len() - cut / 5..]);
             let key = Key::new(&text[cut..text.len() - cut / 5]).unwrap().within(&space);
             assert_eq!(key.to_string(), *text);
             let outcome = memory.store.acquire(key, &cooldown, Cost::ONE).unwrap();

@@ -8,7 +8,7 @@ use headgate::{
     Algorithm, Batch, Check, Cost, Key, LeaseId, Limit, ManualClock, Outcome, State, Timestamp,
     Verb, algorithm::Period,
 };
-use headgate_store_memory::{Builder, MemoryStore, Numbered};
+use headgate_store_memory::{Builder, MemoryStore, NumericKey};
 
 const START: Timestamp = Timestamp::from_micros(1_772_928_000_000_000);
 
@@ -50,8 +50,8 @@ impl Full {
 
     /// Takes one for the n-th address.
     fn take(&self, n: u64, limit: &Limit) -> bool {
-        let subject = Numbered { space: 1, number: n };
-        self.store.acquire_numbered(subject, limit, Cost::ONE).unwrap().allowed
+        let subject = NumericKey { space: 1, number: n };
+        self.store.acquire_numeric(subject, limit, Cost::ONE).unwrap().allowed
     }
 
     /// Share of subjects that are denied although they never took anything.

@@ -5,9 +5,9 @@ mod answer;
 use std::iter;
 
 use headgate::{
-    Check, Stake, Timestamp, Verb,
+    Check, CheckMode, Timestamp, Verb,
     algorithm::{Bucket, Calendar},
-    limit::Rule,
+    limit::Parameters,
 };
 use redis::{Arg, Cmd};
 
@@ -60,7 +60,7 @@ impl<'a> Call<'a> {
         };
         let about = id.map_or_else(String::new, |id| id.to_string());
         let lease = lease.map_or_else(String::new, |lease| lease.as_micros().to_string());
-        Self { verb, about, terms: lease + &stakes(checks), checks, now }
+        Self { verb, about, terms: lease + &modes(checks), checks, now }
     }
 
     /// The call that gives back what `checks` took, each at its time.
@@ -135,44 +135,44 @@ impl Form {
 }
 
 /// A letter for every check, after a semicolon; nothing where all share, as almost always.
-fn stakes(checks: &[Check<'_>]) -> String {
-    if checks.iter().all(|check| check.stake() == Stake::Shared) {
+fn modes(checks: &[Check<'_>]) -> String {
+    if checks.iter().all(|check| check.mode() == CheckMode::Required) {
         return String::new();
     }
-    let letter = |check: &Check<'_>| match check.stake() {
-        Stake::Shared => 's',
-        Stake::Look => 'l',
-        Stake::Aside => 'a',
-        Stake::Alone => 'o',
-        Stake::Glance => 'g',
+    let letter = |check: &Check<'_>| match check.mode() {
+        CheckMode::Required => 's',
+        CheckMode::Probe => 'l',
+        CheckMode::Optional => 'a',
+        CheckMode::Independent => 'o',
+        CheckMode::Report => 'g',
     };
     iter::once(';').chain(checks.iter().map(letter)).collect()
 }
 
 /// What `driver.lua` says of `ARGV[4]`, for one check.
 fn pack(packed: &mut Vec<u8>, check: &Check<'_>, now: Timestamp) {
-    let (algorithm, first, second) = match check.limit().rule() {
-        Rule::TokenBucket(b) => (1, interval(b), b.burst().into()),
-        Rule::LeakyBucket(b) => (2, interval(b), b.burst().into()),
-        Rule::FixedWindow(w) => (3, w.limit().into(), w.window()),
-        Rule::Calendar(c) => (4, c.limit(), 0),
-        Rule::SlidingWindowCounter(w) => (5, w.limit().into(), w.window()),
-        Rule::SlidingWindow(w) => (6, w.limit().into(), w.window()),
+    let (algorithm, first, second) = match check.limit().parameters() {
+        Parameters::TokenBucket(b) => (1, interval(b), b.burst().into()),
+        Parameters::LeakyBucket(b) => (2, interval(b), b.burst().into()),
+        Parameters::FixedWindow(w) => (3, w.limit().into(), w.window()),
+        Parameters::Calendar(c) => (4, c.limit(), 0),
+        Parameters::SlidingWindowCounter(w) => (5, w.limit().into(), w.window()),
+        Parameters::SlidingWindow(w) => (6, w.limit().into(), w.window()),
     };
     packed.push(algorithm);
     for number in [check.cost().get(), first, second] {
         packed.extend_from_slice(&double(number).to_le_bytes());
     }
-    match check.limit().rule() {
-        Rule::TokenBucket(b) => list(packed, b'/', terms(b)),
-        Rule::LeakyBucket(b) => {
+    match check.limit().parameters() {
+        Parameters::TokenBucket(b) => list(packed, b'/', terms(b)),
+        Parameters::LeakyBucket(b) => {
             packed.extend_from_slice(b"leaky ");
             list(packed, b'/', terms(b));
         }
-        Rule::Calendar(calendar) => list(packed, b',', periods(calendar, now)),
-        Rule::SlidingWindowCounter(w) => list(packed, b' ', [w.window()]),
-        Rule::FixedWindow(w) => list(packed, b' ', [w.window()]),
-        Rule::SlidingWindow(_) => {}
+        Parameters::Calendar(calendar) => list(packed, b',', periods(calendar, now)),
+        Parameters::SlidingWindowCounter(w) => list(packed, b' ', [w.window()]),
+        Parameters::FixedWindow(w) => list(packed, b' ', [w.window()]),
+        Parameters::SlidingWindow(_) => {}
     }
     packed.push(0);
 }

@@ -68,7 +68,7 @@ impl Caller {
         call: impl Fn(Timestamp) -> Call<'a>,
     ) -> Result<Outcomes, StoreError> {
         // What gives back or keeps a promise is not turned away where questions are.
-        let must = !verb.asks();
+        let must = !verb.is_admission();
         let mut answer = self.servers.run(&call(self.clock.now()), checks, must).await?;
         if let Some(now) = call::other_periods_wanted(&answer) {
             answer = self.servers.run(&call(now), checks, must).await?;

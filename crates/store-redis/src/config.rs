@@ -77,8 +77,8 @@ impl RedisConfig {
             timeout: Duration::from_millis(100),
             connect_timeout: Duration::from_secs(1),
             max_in_flight: 4_096,
-            tolerance: Circuit::TOLERANCE,
-            pause: Circuit::PAUSE,
+            tolerance: Circuit::FAILURE_THRESHOLD,
+            pause: Circuit::RETRY_INTERVAL,
             certificates: Certificates::default(),
         }
     }

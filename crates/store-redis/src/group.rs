@@ -1,6 +1,6 @@
 //! The part of a batch that is decided in one call.
 
-use headgate::{Check, Outcomes, Stake};
+use headgate::{Check, CheckMode, Outcomes};
 
 use crate::slot;
 
@@ -42,17 +42,17 @@ impl<'a> Group<'a> {
                 .checks
                 .iter()
                 .zip(answer)
-                .all(|(check, outcome)| outcome.allowed || !check.stake().binds())
+                .all(|(check, outcome)| outcome.allowed || !check.mode().can_block())
     }
 
     /// Those that this answer took from and that others' refusals stop, with their places in this group.
     pub(crate) fn taken_together(&self, answer: &Outcomes) -> Self {
         let all = self.binding_have_room(answer);
         let taken = self.checks.iter().zip(answer).enumerate().filter(|(_, (check, outcome))| {
-            check.stake().is_bound() && check.stake().takes(outcome.allowed, all)
+            check.mode().can_be_blocked() && check.mode().takes(outcome.allowed, all)
         });
         let (places, checks) =
-            taken.map(|(place, (check, _))| (place, check.with_stake(Stake::Shared))).unzip();
+            taken.map(|(place, (check, _))| (place, check.with_mode(CheckMode::Required))).unzip();
         Self { slot: self.slot, places, checks }
     }
 }

@@ -14,7 +14,7 @@ use std::{
 
 use futures_util::future::try_join_all;
 use headgate::{
-    Batch, Check, Clock, Key, Outcomes, Store, StoreError, StoreFuture, Verb, limit::Rule,
+    Batch, Check, Clock, Key, Outcomes, Store, StoreError, StoreFuture, Verb, limit::Parameters,
 };
 
 use crate::RedisStore;
@@ -68,7 +68,7 @@ impl NewcomerBound {
         let adds = matches!(verb, Verb::Acquire | Verb::Reserve { .. });
         let is_past = |check: &Check<'_>| {
             let subject = self.seen.hash(check.key());
-            if check.stake().is_question() || self.seen.knows(subject, steady, life(check)) {
+            if check.mode().is_read_only() || self.seen.knows(subject, steady, life(check)) {
                 return false;
             }
             let may_add = adds && self.rate.take(steady);
@@ -145,7 +145,7 @@ impl Store for NewcomerBound {
 fn renamed<'a>(check: &Check<'a>, name: &'a str) -> Result<Check<'a>, StoreError> {
     let key = Key::new(name).map_err(odd)?;
     let renamed = Check::new(key, check.limit(), check.cost()).map_err(odd)?;
-    Ok(renamed.with_stake(check.stake()).or_else(check.fail_mode()))
+    Ok(renamed.with_mode(check.mode()).with_fail_mode(check.fail_mode()))
 }
 
 fn odd(error: impl fmt::Display) -> StoreError {
@@ -154,12 +154,12 @@ fn odd(error: impl fmt::Display) -> StoreError {
 
 /// How long a subject's state can live, in microseconds.
 fn life(check: &Check<'_>) -> u64 {
-    match check.limit().rule() {
-        Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => bucket.fill_time(),
-        Rule::FixedWindow(window) => window.window(),
-        Rule::SlidingWindow(window) => window.window(),
-        Rule::SlidingWindowCounter(window) => window.window() * 2,
-        Rule::Calendar(calendar) => {
+    match check.limit().parameters() {
+        Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => bucket.fill_time(),
+        Parameters::FixedWindow(window) => window.window(),
+        Parameters::SlidingWindow(window) => window.window(),
+        Parameters::SlidingWindowCounter(window) => window.window() * 2,
+        Parameters::Calendar(calendar) => {
             let (start, end) = calendar.bounds(headgate::Timestamp::from_micros(0));
             end - start
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use headgate::{Check, Outcome, Outcomes, StoreError, Timestamp, Verb};
+use headgate::{Check, Outcomes, StoreError, Timestamp, Verb};
 
 use crate::{caller::Caller, group::Group};
 
@@ -61,10 +61,10 @@ impl<'a> Spread<'a> {
             (group, given)
         }));
         for ((group, given), answer) in given.await.into_iter().zip(answers) {
-            for (place, outcome) in group.places().iter().zip(given.unwrap_or_default()) {
+            for (place, mut outcome) in group.places().iter().zip(given.unwrap_or_default()) {
                 // There was room. A lease that ran out meanwhile has been given back all the same.
-                let (allowed, retry_after) = (true, Duration::ZERO);
-                answer[*place] = Outcome { allowed, retry_after, ..outcome };
+                (outcome.allowed, outcome.retry_after) = (true, Duration::ZERO);
+                answer[*place] = outcome;
             }
         }
     }

@@ -56,7 +56,7 @@ impl RedisStore {
             return self.caller.apply(verb, batch.checks()).await;
         }
         match verb {
-            Verb::Acquire if batch.checks().iter().any(|check| check.stake().is_bound()) => {
+            Verb::Acquire if batch.checks().iter().any(|check| check.mode().can_be_blocked()) => {
                 self.acquire_to_the_end(batch).await
             }
             verb => spread.apply(verb).await,

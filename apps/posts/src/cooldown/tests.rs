@@ -24,8 +24,8 @@ const OUTAGE: StoreError = StoreError::Timeout(Duration::from_secs(1));
 
 fn failing(with: StoreError, at: fn(Verb) -> bool) -> Cooldown {
     let memory = || MemoryStore::builder().clock(ManualClock::default()).build();
-    let shared = Limiter::new(Failing { store: memory(), at, with });
-    Cooldown::shared(shared, Limiter::new(memory())).unwrap()
+    let shared = BatchLimiter::new(Failing { store: memory(), at, with });
+    Cooldown::shared(shared, BatchLimiter::new(memory())).unwrap()
 }
 
 fn claim(address: u8, nickname: &str) -> Claim {
@@ -93,8 +93,8 @@ async fn who_was_slower_takes_nothing() {
 #[tokio::test]
 async fn what_the_shared_store_denies_is_told_and_costs_nothing_here() {
     let memory = || MemoryStore::builder().clock(ManualClock::default()).build();
-    let shared = Limiter::new(memory());
-    let process = || Cooldown::shared(shared.clone(), Limiter::new(memory())).unwrap();
+    let shared = BatchLimiter::new(memory());
+    let process = || Cooldown::shared(shared.clone(), BatchLimiter::new(memory())).unwrap();
     let (here, elsewhere) = (process(), process());
     let turn = elsewhere.reserve(claim(1, "a")).await.unwrap();
     elsewhere.commit(turn).await;

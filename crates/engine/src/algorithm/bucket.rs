@@ -7,7 +7,7 @@
 
 use crate::{Cost, Timestamp};
 
-use super::{Meter, Taken};
+use super::{Meter, TakenAt};
 
 /// A bucket of `burst` tokens into which `rate` tokens flow back every window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +182,7 @@ impl Meter for Bucket {
         }
     }
 
-    fn give_back(&self, state: &mut State, cost: Cost, _: Taken, now: Timestamp) {
+    fn give_back(&self, state: &mut State, cost: Cost, _: TakenAt, now: Timestamp) {
         let debt = state.debt(now).saturating_sub(self.grains(cost.get()));
         *state = State::owing(debt, state.rate, now);
     }

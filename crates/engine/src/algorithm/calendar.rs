@@ -1,17 +1,27 @@
 //! One counter per day or month of a time zone: the window of quotas.
 
-use jiff::{ToSpan, Zoned, tz::TimeZone};
+#[cfg(not(feature = "calendar"))]
+mod no_zone;
+#[cfg(feature = "calendar")]
+mod zone;
 
 use crate::{Cost, Timestamp};
 
-use super::{Meter, Taken, fixed_window::State};
+use super::{Meter, TakenAt, fixed_window::State};
 
-/// At most `limit` in every calendar period.
+#[cfg(not(feature = "calendar"))]
+pub(crate) use no_zone::Zone;
+#[cfg(feature = "calendar")]
+pub(crate) use zone::Zone;
+
+/// At most `limit` units in every calendar period.
+///
+/// Without the feature `calendar` there is no value of this type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calendar {
     pub(crate) limit: u64,
     pub(crate) period: Period,
-    pub(crate) zone: TimeZone,
+    pub(crate) zone: Zone,
 }
 
 /// The length of a calendar window.
@@ -19,12 +29,12 @@ pub struct Calendar {
 pub enum Period {
     /// From one midnight to the next: 23, 24 or 25 hours.
     Day,
-    /// From one first of the month to the next.
+    /// From the first of a month to the first of the next.
     Month,
 }
 
 impl Calendar {
-    /// The most that is admitted in a period.
+    /// Units admitted in a period.
     pub const fn limit(&self) -> u64 {
         self.limit
     }
@@ -34,36 +44,16 @@ impl Calendar {
         self.period
     }
 
-    /// The first microsecond of the period that `now` is in, and the first after it.
+    /// First microsecond of the period that contains `now`, and first microsecond of the next one.
     ///
     /// Where a zone skips midnight, the day begins at the first instant after it.
     pub fn bounds(&self, now: Timestamp) -> (u64, u64) {
-        let micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
-        let instant = jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX);
-        let local = instant.to_zoned(self.zone.clone());
-        let first = match self.period {
-            Period::Day => local.date(),
-            Period::Month => local.date().first_of_month(),
-        };
-        let next = match self.period {
-            Period::Day => first.saturating_add(1.day()),
-            Period::Month => first.saturating_add(1.month()),
-        };
-        (self.midnight(first, now), self.midnight(next, now))
-    }
-
-    fn midnight(&self, date: jiff::civil::Date, now: Timestamp) -> u64 {
-        // Only the last representable day has no midnight after it.
-        date.to_zoned(self.zone.clone()).as_ref().map_or(now.as_micros() + 1, micros)
+        self.zone.bounds(self.period, now)
     }
 
     fn end(&self, state: &State, now: Timestamp) -> u64 {
         if now.as_micros() < state.end { state.end } else { self.bounds(now).1 }
     }
-}
-
-fn micros(zoned: &Zoned) -> u64 {
-    u64::try_from(zoned.timestamp().as_microsecond()).unwrap_or(0)
 }
 
 impl Meter for Calendar {
@@ -86,7 +76,7 @@ impl Meter for Calendar {
         state.count_at(now) + cost.get() <= self.limit
     }
 
-    fn give_back(&self, state: &mut State, cost: Cost, taken: Taken, now: Timestamp) {
+    fn give_back(&self, state: &mut State, cost: Cost, taken: TakenAt, now: Timestamp) {
         if now.as_micros() < state.end {
             let start = self.bounds(now).0;
             state.give_back(cost, taken, start, now);

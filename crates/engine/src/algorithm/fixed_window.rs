@@ -2,7 +2,7 @@
 
 use crate::{Cost, Timestamp};
 
-use super::{Meter, Taken};
+use super::{Meter, TakenAt};
 
 /// At most `limit` in every window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,10 +48,10 @@ impl State {
     }
 
     /// Gives units back, unless a later window has begun since they were `taken`.
-    pub(crate) fn give_back(&mut self, cost: Cost, taken: Taken, start: u64, now: Timestamp) {
+    pub(crate) fn give_back(&mut self, cost: Cost, taken: TakenAt, start: u64, now: Timestamp) {
         let here = match taken {
-            Taken::At(at) => at.as_micros() >= start,
-            Taken::Sometime => true,
+            TakenAt::Known(at) => at.as_micros() >= start,
+            TakenAt::Unknown => true,
         };
         if here {
             self.count = self.count_at(now).saturating_sub(cost.get());
@@ -79,7 +79,7 @@ impl Meter for FixedWindow {
         state.count_at(now) + cost.get() <= u64::from(self.limit)
     }
 
-    fn give_back(&self, state: &mut State, cost: Cost, taken: Taken, now: Timestamp) {
+    fn give_back(&self, state: &mut State, cost: Cost, taken: TakenAt, now: Timestamp) {
         state.give_back(cost, taken, state.end.saturating_sub(self.window), now);
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::{Cost, Timestamp};
 
-use super::{Meter, Taken};
+use super::{Meter, TakenAt};
 
 /// At most `limit` in any stretch of time as long as the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,12 +145,12 @@ impl Meter for SlidingWindow {
         self.total(state, now) + cost.get() <= u64::from(self.limit)
     }
 
-    fn give_back(&self, state: &mut State, cost: Cost, taken: Taken, now: Timestamp) {
+    fn give_back(&self, state: &mut State, cost: Cost, taken: TakenAt, now: Timestamp) {
         self.prune(state, now);
         match taken {
-            Taken::At(at) => state.remove(cost.get(), |entry| entry == at.as_micros()),
+            TakenAt::Known(at) => state.remove(cost.get(), |entry| entry == at.as_micros()),
             // The oldest leave first anyway: forgetting them admits nothing twice.
-            Taken::Sometime => state.remove(cost.get(), |_| true),
+            TakenAt::Unknown => state.remove(cost.get(), |_| true),
         }
     }
 

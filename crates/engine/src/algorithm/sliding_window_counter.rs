@@ -3,7 +3,7 @@
 
 use crate::{Cost, Timestamp};
 
-use super::{Meter, Taken};
+use super::{Meter, TakenAt};
 
 /// At most `limit` in the sliding window, as two aligned counters estimate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,18 +94,18 @@ impl Meter for SlidingWindowCounter {
         self.fits(&self.at(state, now), cost, now)
     }
 
-    fn give_back(&self, state: &mut State, cost: Cost, taken: Taken, now: Timestamp) {
+    fn give_back(&self, state: &mut State, cost: Cost, taken: TakenAt, now: Timestamp) {
         let mut seen = self.at(state, now);
         let cost = cost.get().min(u64::from(u32::MAX)) as u32;
         match taken {
-            Taken::At(at) if at.as_micros() >= seen.start => {
+            TakenAt::Known(at) if at.as_micros() >= seen.start => {
                 seen.current = seen.current.saturating_sub(cost);
             }
-            Taken::At(at) if at.as_micros() + self.window >= seen.start => {
+            TakenAt::Known(at) if at.as_micros() + self.window >= seen.start => {
                 seen.previous = seen.previous.saturating_sub(cost);
             }
-            Taken::At(_) => {}
-            Taken::Sometime => {
+            TakenAt::Known(_) => {}
+            TakenAt::Unknown => {
                 let from_current = cost.min(seen.current);
                 seen.current -= from_current;
                 seen.previous = seen.previous.saturating_sub(cost - from_current);

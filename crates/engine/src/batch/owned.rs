@@ -1,7 +1,7 @@
 //! A batch for what outlives a request.
 
 use super::{Batch, Check};
-use crate::{Cost, FailMode, Limit, OwnedKey, Space, Stake};
+use crate::{CheckMode, Cost, FailMode, KeySpace, Limit, OwnedKey};
 
 /// A [`Batch`] that owns its parts, for what outlives a request.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ struct OwnedCheck {
     limit: Limit,
     cost: Cost,
     fail_mode: FailMode,
-    stake: Stake,
+    mode: CheckMode,
 }
 
 impl Batch<'_> {
@@ -24,7 +24,7 @@ impl Batch<'_> {
             limit: check.limit.clone(),
             cost: check.cost,
             fail_mode: check.fail_mode,
-            stake: check.stake,
+            mode: check.mode,
         };
         OwnedBatch(self.0.iter().map(own).collect())
     }
@@ -32,19 +32,19 @@ impl Batch<'_> {
 
 impl OwnedBatch {
     /// The spaces that its keys are in, in order.
-    pub fn spaces(&self) -> Vec<Space<'_>> {
+    pub fn spaces(&self) -> Vec<KeySpace<'_>> {
         self.0.iter().map(|check| check.key.space()).collect()
     }
 
     /// The borrowed form; `spaces` are this batch's [`spaces`](Self::spaces).
-    pub fn as_batch<'a>(&'a self, spaces: &'a [Space<'a>]) -> Batch<'a> {
+    pub fn as_batch<'a>(&'a self, spaces: &'a [KeySpace<'a>]) -> Batch<'a> {
         // What was a batch is one: its costs and its keys need no second look.
         let checks = self.0.iter().zip(spaces).map(|(check, space)| Check {
             key: check.key.as_key(space),
             limit: &check.limit,
             cost: check.cost,
             fail_mode: check.fail_mode,
-            stake: check.stake,
+            mode: check.mode,
         });
         Batch(checks.collect())
     }
@@ -60,10 +60,13 @@ mod tests {
     #[test]
     fn an_owned_batch_asks_what_the_batch_asked() {
         let limit = Limit::token_bucket(5, Duration::from_secs(1)).unwrap();
-        let space = Space::new("a:", ":60");
+        let space = KeySpace::new("a:", ":60");
         let check = |name| Check::new(Key::new(name).unwrap(), &limit, Cost::new(2).unwrap());
         let plain = check("plain").unwrap();
-        let special = check("special").unwrap().or_else(FailMode::Closed).with_stake(Stake::Aside);
+        let special = check("special")
+            .unwrap()
+            .with_fail_mode(FailMode::Closed)
+            .with_mode(CheckMode::Optional);
         let special = Check { key: special.key.within(&space), ..special };
         let batch = Batch::new([plain, special]).unwrap();
         let owned = batch.to_owned();

@@ -1,4 +1,4 @@
-//! When something that keeps failing is left alone, and when it is tried again.
+//! The state of a circuit breaker.
 
 use std::{
     sync::atomic::{
@@ -10,65 +10,83 @@ use std::{
 
 use crate::{Clock, Timestamp};
 
-/// Counts failures in a row; after `tolerance` of them it is open, and admits one try in every
-/// `pause` until one succeeds.
+/// The state of a circuit breaker: closed, or open after too many consecutive failures. An open
+/// circuit admits one attempt in every retry interval, until one succeeds.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use headgate::{Circuit, ManualClock};
+///
+/// let clock = ManualClock::default();
+/// let circuit = Circuit::new(2, Duration::from_secs(1));
+/// circuit.record(true, &clock);
+/// circuit.record(true, &clock);
+/// assert!(circuit.is_open() && !circuit.admits(&clock));
+///
+/// clock.advance(Duration::from_secs(1));
+/// assert!(circuit.admits(&clock), "one attempt");
+/// assert!(!circuit.admits(&clock), "and no second one");
+/// circuit.record(false, &clock);
+/// assert!(!circuit.is_open());
+/// ```
 #[derive(Debug)]
 pub struct Circuit {
-    tolerance: u32,
-    pause: Duration,
+    failure_threshold: u32,
+    retry_interval: Duration,
     failures: AtomicU32,
-    /// When the next try is admitted while it is open, in microseconds.
+    /// Time of the next attempt while the circuit is open, in microseconds.
     try_again_at: AtomicU64,
 }
 
 impl Circuit {
-    /// Failures in a row after which a circuit opens, unless it is given another number.
-    pub const TOLERANCE: u32 = 5;
+    /// Default number of consecutive failures that opens a circuit.
+    pub const FAILURE_THRESHOLD: u32 = 5;
 
-    /// Time between tries of an open circuit, unless it is given another.
-    pub const PAUSE: Duration = Duration::from_millis(500);
+    /// Default time between attempts while a circuit is open.
+    pub const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
     /// A closed circuit.
-    pub const fn new(tolerance: u32, pause: Duration) -> Self {
+    pub const fn new(failure_threshold: u32, retry_interval: Duration) -> Self {
         let (failures, try_again_at) = (AtomicU32::new(0), AtomicU64::new(0));
-        Self { tolerance, pause, failures, try_again_at }
+        Self { failure_threshold, retry_interval, failures, try_again_at }
     }
 
-    /// Whether it failed too often in a row.
+    /// Whether the circuit is open.
     pub fn is_open(&self) -> bool {
-        self.failures.load(Relaxed) >= self.tolerance
+        self.failures.load(Relaxed) >= self.failure_threshold
     }
 
-    /// Whether a call may try now. Of many at an open circuit, one wins the right to.
+    /// Whether a call may be attempted now. Of many concurrent calls at an open circuit, one wins.
     pub fn admits(&self, clock: &impl Clock) -> bool {
         if !self.is_open() {
             return true;
         }
-        // Before the clock: a time that somebody else sets meanwhile is not later than a pause from now.
+        // Loaded before the clock is read, so that a concurrent update is at most one interval ahead.
         let due = self.try_again_at.load(Acquire);
         let now = clock.now();
         let next = self.next_try(now);
-        // A time further off than a pause was told by a clock that has been set back since.
+        // A time further ahead than one interval means that the clock was set back since.
         let is_due = now.as_micros() >= due || due > next;
         is_due && self.try_again_at.compare_exchange(due, next, AcqRel, Relaxed).is_ok()
     }
 
-    /// Takes note of a call that was tried.
+    /// Records the result of a call that was attempted.
     pub fn record(&self, failed: bool, clock: &impl Clock) {
         if !failed {
-            // A load before the store keeps the healthy path free of shared writes.
+            // Loading first keeps the healthy path free of shared writes.
             if self.failures.load(Relaxed) != 0 {
                 self.failures.store(0, Relaxed);
             }
             return;
         }
         let failures = self.failures.fetch_add(1, Relaxed).saturating_add(1);
-        if failures == self.tolerance {
+        if failures == self.failure_threshold {
             self.try_again_at.store(self.next_try(clock.now()), Release);
         }
     }
 
-    /// Admits the next try at once: there is a sign that it would succeed.
+    /// Admits the next attempt at once, because there are signs that it would succeed.
     pub fn allow_retry_now(&self) {
         if self.is_open() {
             self.try_again_at.store(0, Release);
@@ -76,6 +94,6 @@ impl Circuit {
     }
 
     fn next_try(&self, now: Timestamp) -> u64 {
-        (now + self.pause).as_micros()
+        (now + self.retry_interval).as_micros()
     }
 }

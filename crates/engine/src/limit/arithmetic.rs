@@ -1,21 +1,21 @@
 //! The [`Meter`] of a limit's algorithm, on a [`State`] of any kind.
 
-use super::{Limit, Rule};
+use super::{Limit, Parameters};
 use crate::{
     Cost, Outcome, State, Timestamp,
-    algorithm::{Meter, Taken},
-    state::Kind,
+    algorithm::{Meter, TakenAt},
+    state::OwnState,
 };
 
 /// Calls a generic function with the limit's meter, whichever it is.
 macro_rules! with_meter {
     ($limit:expr, |$meter:ident| $call:expr) => {
-        match $limit.rule() {
-            Rule::TokenBucket($meter) | Rule::LeakyBucket($meter) => $call,
-            Rule::SlidingWindow($meter) => $call,
-            Rule::SlidingWindowCounter($meter) => $call,
-            Rule::FixedWindow($meter) => $call,
-            Rule::Calendar($meter) => $call,
+        match $limit.parameters() {
+            Parameters::TokenBucket($meter) | Parameters::LeakyBucket($meter) => $call,
+            Parameters::SlidingWindow($meter) => $call,
+            Parameters::SlidingWindowCounter($meter) => $call,
+            Parameters::FixedWindow($meter) => $call,
+            Parameters::Calendar($meter) => $call,
         }
     };
 }
@@ -23,57 +23,63 @@ macro_rules! with_meter {
 impl Limit {
     /// Takes `cost` if it fits; otherwise takes nothing and says `false`.
     pub fn admit(&self, state: &mut State, cost: Cost, now: Timestamp) -> bool {
-        with_meter!(self, |meter| change(meter, state, |state| meter.admit(state, cost, now)))
+        with_meter!(self, |meter| with_state_mut(meter, state, |state| meter
+            .admit(state, cost, now)))
     }
 
     /// Whether [`admit`](Self::admit) would say yes.
     pub fn admits(&self, state: &State, cost: Cost, now: Timestamp) -> bool {
-        with_meter!(self, |meter| look(meter, state, |state| meter.admits(state, cost, now)))
+        with_meter!(self, |meter| with_state(meter, state, |state| meter.admits(state, cost, now)))
     }
 
     /// Goes on under this limit from `now`, if the state was left by another.
     pub fn adopt(&self, state: &mut State, now: Timestamp) {
-        with_meter!(self, |meter| change(meter, state, |state| meter.adopt(state, now)));
+        with_meter!(self, |meter| with_state_mut(meter, state, |state| meter.adopt(state, now)));
     }
 
     /// Returns up to `cost` units taken at `taken`.
-    pub fn give_back(&self, state: &mut State, cost: Cost, taken: Taken, now: Timestamp) {
+    pub fn give_back(&self, state: &mut State, cost: Cost, taken: TakenAt, now: Timestamp) {
         with_meter!(self, |meter| {
-            change(meter, state, |state| meter.give_back(state, cost, taken, now));
+            with_state_mut(meter, state, |state| meter.give_back(state, cost, taken, now));
         });
     }
 
     /// The answer that a subject's state after the decision gives.
     pub fn outcome(&self, state: &State, cost: Cost, now: Timestamp, allowed: bool) -> Outcome {
         with_meter!(self, |meter| {
-            look(meter, state, |state| Outcome::of(meter, state, cost, now, allowed))
+            with_state(meter, state, |state| Outcome::of(meter, state, cost, now, allowed))
         })
     }
 
     /// What is left now.
     pub fn remaining(&self, state: &State, now: Timestamp) -> u64 {
-        with_meter!(self, |meter| look(meter, state, |state| meter.remaining(state, now)))
+        with_meter!(self, |meter| with_state(meter, state, |state| meter.remaining(state, now)))
     }
 
     /// Microseconds until nothing is missing any more.
     pub fn reset_after(&self, state: &State, now: Timestamp) -> u64 {
-        with_meter!(self, |meter| look(meter, state, |state| meter.reset_after(state, now)))
+        with_meter!(self, |meter| with_state(meter, state, |state| meter.reset_after(state, now)))
     }
 
     /// Microseconds until `cost` is admitted if nothing else happens; 0 when it is now.
     pub fn retry_after(&self, state: &State, cost: Cost, now: Timestamp) -> u64 {
-        with_meter!(self, |meter| look(meter, state, |state| meter.retry_after(state, cost, now)))
+        with_meter!(self, |meter| with_state(meter, state, |state| meter
+            .retry_after(state, cost, now)))
     }
 }
 
-fn look<M: Meter<State: Kind>, T>(_: &M, state: &State, f: impl FnOnce(&M::State) -> T) -> T {
+fn with_state<M: Meter<State: OwnState>, T>(
+    _: &M,
+    state: &State,
+    f: impl FnOnce(&M::State) -> T,
+) -> T {
     match M::State::of(state) {
         Some(own) => f(own),
         None => f(&M::State::default()),
     }
 }
 
-fn change<M: Meter<State: Kind>, T>(
+fn with_state_mut<M: Meter<State: OwnState>, T>(
     _: &M,
     state: &mut State,
     f: impl FnOnce(&mut M::State) -> T,

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Limit, Rule};
+use super::{Limit, Parameters};
 use crate::{Decision, algorithm::Bucket};
 
 impl Limit {
@@ -17,9 +17,9 @@ impl Limit {
         if taken == 0 {
             return None;
         }
-        match self.rule() {
+        match self.parameters() {
             // Where a store's failure is answered for, a share of the limit may be in force.
-            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket)
+            Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket)
                 if decision.limit == self.capacity() =>
             {
                 let others = bucket.flow_back_time(taken - 1);

@@ -42,14 +42,14 @@ fn plan(denied_consumes: DeniedConsumes, limits: &[u32], hits: Hits) -> Plan {
     Plan::new(&request, limits.iter().map(matched).collect(), settings)
 }
 
-async fn statuses(plan: Plan, limiter: &Limiter) -> Vec<(bool, u64)> {
+async fn statuses(plan: Plan, limiter: &BatchLimiter) -> Vec<(bool, u64)> {
     let answers = plan.ask(limiter).await.unwrap();
     plan.verdict(&answers).statuses.iter().map(|it| (it.over_limit, it.remaining)).collect()
 }
 
 #[tokio::test]
 async fn a_charge_uses_up_what_is_left_although_others_take_some_of_it() {
-    let limiter = Limiter::new(ContendedStore::default());
+    let limiter = BatchLimiter::new(ContendedStore::default());
     let charge = plan(DeniedConsumes::All, &[1_000], Hits::Take(1_500));
     assert_eq!(statuses(charge, &limiter).await, [(true, 0)]);
     let peek = plan(DeniedConsumes::All, &[1_000], Hits::Peek);
@@ -59,7 +59,7 @@ async fn a_charge_uses_up_what_is_left_although_others_take_some_of_it() {
 #[tokio::test]
 async fn the_smaller_of_two_limits_for_one_counter_decides() {
     for limits in [[100, 1], [1, 100]] {
-        let limiter = Limiter::new(MemoryStore::default());
+        let limiter = BatchLimiter::new(MemoryStore::default());
         let twice = plan(DeniedConsumes::None, &limits, Hits::Take(1));
         let over_limit = statuses(twice, &limiter).await.iter().any(|(over, _)| *over);
         assert!(over_limit, "two of {limits:?}");

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use headgate::{Cost, Key, Limit, Outcome};
-use headgate_store_memory::{MemoryStore, Numbered};
+use headgate_store_memory::{MemoryStore, NumericKey};
 
 use super::{LimitCheck, Rejection};
 use crate::{AddressKey, Allowance, Ipv6Prefix, Reason};
@@ -38,7 +38,7 @@ pub(crate) enum FastResult {
 impl FastLimit<'_> {
     #[inline]
     pub(crate) fn acquire(&self, check: &AddressCheck<'_>) -> FastResult {
-        match self.memory.admit_numbered(check.numbered(), self.limit, Cost::ONE) {
+        match self.memory.admit_numeric(check.numeric_key(), self.limit, Cost::ONE) {
             Ok(None) => FastResult::Admitted,
             Ok(Some(outcome)) => FastResult::Denied(Box::new(check.rejection(outcome))),
             Err(_) => FastResult::Undecided,
@@ -50,12 +50,12 @@ impl FastLimit<'_> {
 
 impl<'a> AddressCheck<'a> {
     pub(super) fn acquire(&self, memory: &MemoryStore, limit: &Limit) -> Option<Outcome> {
-        memory.acquire_numbered(self.numbered(), limit, Cost::ONE).ok()
+        memory.acquire_numeric(self.numeric_key(), limit, Cost::ONE).ok()
     }
 
     /// The address as a number: the whole of an IPv4 address, the network of an IPv6 address.
     #[inline]
-    fn numbered(&self) -> Numbered {
+    fn numeric_key(&self) -> NumericKey {
         let number_of_v4 = |v4: Ipv4Addr| u64::from(v4.to_bits());
         let (space, number) = match self.address {
             IpAddr::V4(v4) => (self.space, number_of_v4(*v4)),
@@ -64,7 +64,7 @@ impl<'a> AddressCheck<'a> {
                 None => (!self.space, self.ipv6.network(*v6)),
             },
         };
-        Numbered { space, number }
+        NumericKey { space, number }
     }
 
     pub(super) fn text(&self) -> AddressKey {

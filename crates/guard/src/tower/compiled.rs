@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use headgate::{Key, Space};
+use headgate::{Key, KeySpace};
 use http::Request;
 
 use super::{Class, Policy, PolicyError, Routes, routes::CompiledRoutes};
@@ -141,19 +141,19 @@ impl CompiledClass {
     }
 
     /// The key of the address after authentication, and the space of the subject's key.
-    pub(super) fn keys_after_auth(&self, address: IpAddr) -> (AddressKey, Space<'_>) {
+    pub(super) fn keys_after_auth(&self, address: IpAddr) -> (AddressKey, KeySpace<'_>) {
         let by_address = self.by_address_after_auth.as_ref();
         let ipv6 = by_address.map_or_else(Ipv6Prefix::default, |counted| counted.ipv6);
         let prefix = by_address.map_or("", CountedAllowance::prefix);
         let by_subject = self.by_subject.as_ref().map_or("", CountedAllowance::prefix);
-        (AddressKey::grouped(prefix, address, ipv6), Space::new(by_subject, ""))
+        (AddressKey::grouped(prefix, address, ipv6), KeySpace::new(by_subject, ""))
     }
 
     /// The limits after authentication: by subject, if it is known, and by address.
     pub(super) fn checks_after_auth<'a>(
         &'a self,
         text: &'a AddressKey,
-        space: &'a Space<'a>,
+        space: &'a KeySpace<'a>,
         subject: Option<&'a str>,
     ) -> Result<LimitChecks<'a>, Rejection> {
         let mut checks = LimitChecks::new();

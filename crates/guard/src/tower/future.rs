@@ -97,7 +97,7 @@ impl<F, B, E> std::fmt::Debug for ResponseFuture<F, B, E> {
 
 impl AdmittedHeaders {
     pub(super) fn new(class: &CompiledClass, consulted: Consulted, decision: Decision) -> Self {
-        let allowance = class.allowance(consulted, decision.rule);
+        let allowance = class.allowance(consulted, decision.decided_by);
         let more = allowance.and_then(|it| it.limit()?.more_after(&decision));
         Self {
             class: class.name().into(),

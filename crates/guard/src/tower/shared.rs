@@ -6,7 +6,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use headgate::{Key, Space};
+use headgate::{Key, KeySpace};
 use http::Request;
 
 use super::{
@@ -154,7 +154,7 @@ impl Shared {
         let (Some(counted), Ok(key)) = (&class.by_key, Key::new(key.as_str())) else {
             return Some(Ok(None));
         };
-        let space = Space::new(counted.prefix(), "");
+        let space = KeySpace::new(counted.prefix(), "");
         let check = counted.check(key.within(&space), Reason::Key);
         self.decider.decide_now(&[check], policy.escalation())
     }
@@ -168,7 +168,7 @@ impl Shared {
         let (Some(counted), Ok(key)) = (&class.by_key, Key::new(key.as_str())) else {
             return Ok(None);
         };
-        let space = Space::new(counted.prefix(), "");
+        let space = KeySpace::new(counted.prefix(), "");
         let check = counted.check(key.within(&space), Reason::Key);
         self.decider.decide(&[check], policy.escalation()).await
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, net::IpAddr};
 
-use headgate::{Key, Space};
+use headgate::{Key, KeySpace};
 use smallvec::SmallVec;
 
 use super::{Inner, MessageKind, WebSocketGuard, WebSocketLimits};
@@ -24,7 +24,7 @@ pub struct WebSocketConnection {
 struct Keys<'a> {
     kind: MessageKind,
     address: AddressKey,
-    subject: Space<'a>,
+    subject: KeySpace<'a>,
 }
 
 // === impl WebSocketConnection ===
@@ -77,7 +77,7 @@ impl WebSocketConnection {
         Keys {
             kind,
             address: inner.decider.backend().address_key(&prefixes.address, self.address),
-            subject: Space::new(&prefixes.subject, ""),
+            subject: KeySpace::new(&prefixes.subject, ""),
         }
     }
 

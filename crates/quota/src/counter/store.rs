@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use headgate::{Batch, Check, Cost, Key, Limit, Outcome, Space, Store, StoreError, Verb};
+use headgate::{Batch, Check, Cost, Key, KeySpace, Limit, Outcome, Store, StoreError, Verb};
 
 use super::{CommittedUsage, QuotaCounter, RaiseOutcome};
 use crate::{ActivePolicy, PeriodSpan};
@@ -38,7 +38,7 @@ impl StoreCounter {
         amount: u64,
     ) -> Result<Outcome, StoreError> {
         let suffix = format!(":{}", span.name);
-        let space = Space::new(&self.prefix, &suffix);
+        let space = KeySpace::new(&self.prefix, &suffix);
         // Ids and amounts are valid, so that these errors cannot occur.
         let invalid = |error: &dyn ToString| StoreError::Corrupt(error.to_string());
         let key = Key::new(policy.policy().id.as_str()).map_err(|error| invalid(&error))?;

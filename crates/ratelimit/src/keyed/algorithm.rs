@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use headgate::{Algorithm, Space};
+use headgate::{Algorithm, KeySpace};
 use thiserror::Error;
 
 /// An algorithm for keys without rules.
@@ -65,15 +65,15 @@ impl KeyedAlgorithm {
     }
 
     /// Returns the key space: `rate_limiter:{algorithm}:{key}`.
-    pub(crate) const fn space(self) -> &'static Space<'static> {
+    pub(crate) const fn space(self) -> &'static KeySpace<'static> {
         match self {
-            Self::TokenBucket => &const { Space::new("rate_limiter:token_bucket:", "") },
-            Self::SlidingWindow => &const { Space::new("rate_limiter:sliding_window:", "") },
+            Self::TokenBucket => &const { KeySpace::new("rate_limiter:token_bucket:", "") },
+            Self::SlidingWindow => &const { KeySpace::new("rate_limiter:sliding_window:", "") },
             Self::SlidingWindowCounter => {
-                &const { Space::new("rate_limiter:sliding_window_counter:", "") }
+                &const { KeySpace::new("rate_limiter:sliding_window_counter:", "") }
             }
-            Self::FixedWindow => &const { Space::new("rate_limiter:fixed_window:", "") },
-            Self::LeakyBucket => &const { Space::new("rate_limiter:leaky_bucket:", "") },
+            Self::FixedWindow => &const { KeySpace::new("rate_limiter:fixed_window:", "") },
+            Self::LeakyBucket => &const { KeySpace::new("rate_limiter:leaky_bucket:", "") },
         }
     }
 }

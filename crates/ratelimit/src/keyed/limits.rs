@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use headgate::{FailMode, Limit, limit::Rule};
+use headgate::{FailMode, Limit, limit::Parameters};
 
 use super::{KeyedAlgorithm, PerAlgorithm};
 
@@ -83,8 +83,8 @@ impl KeyedLimit {
 
 impl From<Limit> for KeyedLimit {
     fn from(limit: Limit) -> Self {
-        let micros = match limit.rule() {
-            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => bucket.fill_time(),
+        let micros = match limit.parameters() {
+            Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => bucket.fill_time(),
             _ => limit.window().unwrap_or(Duration::ZERO).as_micros() as u64,
         };
         Self { limit, window_seconds: micros.div_ceil(1_000_000) }

@@ -3,7 +3,8 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use headgate::{
-    Batch, BatchError, Check, Cost, Decision, Key, Limiter, Outcome, Space, StoreError, Verb,
+    Batch, BatchError, BatchLimiter, Check, Cost, Decision, Key, KeySpace, Outcome, StoreError,
+    Verb,
 };
 use smallvec::SmallVec;
 use thiserror::Error;
@@ -14,7 +15,7 @@ use crate::{Catalog, CompiledRule, RuleId, Scope, Snapshot};
 #[derive(Clone, Debug)]
 pub struct CheckRateLimit {
     catalog: Arc<Catalog>,
-    limiter: Limiter,
+    limiter: BatchLimiter,
 }
 
 /// A check of one subject.
@@ -77,7 +78,7 @@ pub enum CheckError {
     },
     /// The cost exceeds the limit.
     #[error(transparent)]
-    Cost(#[from] headgate::CheckError),
+    Cost(#[from] headgate::InvalidCheck),
     /// The batch is too large.
     #[error(transparent)]
     Batch(#[from] BatchError),
@@ -93,7 +94,7 @@ type Stack<'s> = SmallVec<[&'s Arc<CompiledRule>; 2]>;
 
 impl CheckRateLimit {
     /// Creates the use case on the rules of `catalog`.
-    pub const fn new(catalog: Arc<Catalog>, limiter: Limiter) -> Self {
+    pub const fn new(catalog: Arc<Catalog>, limiter: BatchLimiter) -> Self {
         Self { catalog, limiter }
     }
 
@@ -137,14 +138,14 @@ impl CheckRateLimit {
         if let [rule] = stack[..] {
             return self.decide_by(rule, verb, question).await;
         }
-        let spaces: SmallVec<[Space<'_>; 2]> =
+        let spaces: SmallVec<[KeySpace<'_>; 2]> =
             stack.iter().map(|rule| rule.space(question.scope)).collect();
         let checks = stack.iter().zip(&spaces).map(|(rule, space)| {
             let check = Check::new(question.subject.within(space), rule.limit(), question.cost)?;
-            Ok(check.or_else(rule.fail_mode()))
+            Ok(check.with_fail_mode(rule.fail_mode()))
         });
         let checks = checks.collect::<Result<SmallVec<[_; 2]>, CheckError>>()?;
-        let outcomes = self.limiter.each(verb, &Batch::new(checks)?).await?;
+        let outcomes = self.limiter.apply(verb, &Batch::new(checks)?).await?;
         Ok(Verdict::of(&stack, &outcomes))
     }
 
@@ -157,7 +158,8 @@ impl CheckRateLimit {
     ) -> Result<Verdict, CheckError> {
         let space = rule.space(question.scope);
         let check = Check::new(question.subject.within(&space), rule.limit(), question.cost)?;
-        let outcomes = self.limiter.each(verb, &check.or_else(rule.fail_mode()).into()).await?;
+        let outcomes =
+            self.limiter.apply(verb, &check.with_fail_mode(rule.fail_mode()).into()).await?;
         Ok(Verdict { decision: outcomes[0].into(), rule: Arc::clone(rule), stack: Vec::new() })
     }
 
@@ -190,17 +192,8 @@ impl CheckRateLimit {
     fn exempt(&self, snapshot: &Snapshot, question: &Question<'_>) -> Result<Verdict, CheckError> {
         let rule = Arc::clone(question.representative(snapshot)?);
         let limit = rule.limit().capacity();
-        let decision = Decision {
-            allowed: true,
-            limit,
-            remaining: limit,
-            reset_after: Duration::ZERO,
-            retry_after: Duration::ZERO,
-            at: self.catalog.now(),
-            degraded: None,
-            rule: 0,
-        };
-        Ok(Verdict { decision, rule, stack: Vec::new() })
+        let outcome = Outcome::admission(limit, limit, Duration::ZERO, self.catalog.now());
+        Ok(Verdict { decision: outcome.into(), rule, stack: Vec::new() })
     }
 }
 
@@ -250,7 +243,7 @@ impl Question<'_> {
 impl Verdict {
     fn of(stack: &[&Arc<CompiledRule>], outcomes: &[Outcome]) -> Self {
         let decision = Decision::fold(outcomes);
-        let rule = Arc::clone(stack[decision.rule]);
+        let rule = Arc::clone(stack[decision.decided_by]);
         let stack = match stack {
             [_] => Vec::new(),
             several => {
@@ -267,12 +260,12 @@ impl Verdict {
 #[derive(Default)]
 struct SharedBatch<'a> {
     entries: Vec<SharedCheck<'a>>,
-    places: HashMap<(Space<'a>, &'a str), usize>,
+    places: HashMap<(KeySpace<'a>, &'a str), usize>,
 }
 
 struct SharedCheck<'a> {
     rule: &'a CompiledRule,
-    space: Space<'a>,
+    space: KeySpace<'a>,
     subject: Key<'a>,
     units: u64,
 }
@@ -291,7 +284,7 @@ impl<'a> SharedBatch<'a> {
         place
     }
 
-    async fn apply(&self, limiter: &Limiter, verb: Verb) -> Result<Vec<Outcome>, CheckError> {
+    async fn apply(&self, limiter: &BatchLimiter, verb: Verb) -> Result<Vec<Outcome>, CheckError> {
         if self.entries.is_empty() {
             return Ok(Vec::new());
         }
@@ -299,10 +292,10 @@ impl<'a> SharedBatch<'a> {
             // The sum may exceed the maximum cost.
             let cost = Cost::new(entry.units.min(Cost::MAX)).unwrap_or(Cost::ONE);
             let key = entry.subject.within(&entry.space);
-            Ok(Check::new(key, entry.rule.limit(), cost)?.or_else(entry.rule.fail_mode()))
+            Ok(Check::new(key, entry.rule.limit(), cost)?.with_fail_mode(entry.rule.fail_mode()))
         });
         let checks = checks.collect::<Result<Vec<_>, CheckError>>()?;
-        Ok(limiter.each(verb, &Batch::new(checks)?).await?.into_vec())
+        Ok(limiter.apply(verb, &Batch::new(checks)?).await?.into_vec())
     }
 }
 

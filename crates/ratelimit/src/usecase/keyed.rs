@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headgate::{Batch, BatchError, Check, Cost, Decision, Key, Limiter, StoreError, Verb};
+use headgate::{Batch, BatchError, BatchLimiter, Check, Cost, Decision, Key, StoreError, Verb};
 use thiserror::Error;
 
 use super::reset::{self, ResetReport};
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Clone)]
 pub struct LimitKeys {
     limits: Arc<KeyedLimits>,
-    limiter: Limiter,
+    limiter: BatchLimiter,
     audit: Arc<dyn AuditLog>,
 }
 
@@ -44,7 +44,7 @@ pub struct KeyedVerdict<'l> {
 pub enum KeyedError {
     /// The cost exceeds the limit.
     #[error(transparent)]
-    Permits(#[from] headgate::CheckError),
+    Permits(#[from] headgate::InvalidCheck),
     /// The batch is invalid.
     #[error(transparent)]
     Batch(#[from] BatchError),
@@ -55,7 +55,7 @@ pub enum KeyedError {
 
 impl LimitKeys {
     /// Creates the use case; resets are recorded in `audit`.
-    pub fn new(limits: Arc<KeyedLimits>, limiter: Limiter, audit: Arc<dyn AuditLog>) -> Self {
+    pub fn new(limits: Arc<KeyedLimits>, limiter: BatchLimiter, audit: Arc<dyn AuditLog>) -> Self {
         Self { limits, limiter, audit }
     }
 
@@ -85,8 +85,8 @@ impl LimitKeys {
         let KeyedQuestion { algorithm, key, permits } = *question;
         let limit = self.limits.of(algorithm, key.subject());
         let check = Check::new(key.within(algorithm.space()), limit.limit(), permits)?;
-        let batch = Batch::from(check.or_else(self.limits.fail_mode()));
-        let outcomes = self.limiter.each(verb, &batch).await?;
+        let batch = Batch::from(check.with_fail_mode(self.limits.fail_mode()));
+        let outcomes = self.limiter.apply(verb, &batch).await?;
         Ok(KeyedVerdict { decision: Decision::fold(&outcomes), limit })
     }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use headgate::{Batch, Check, Cost, Key, Limit, Limiter, Space, StoreError};
+use headgate::{Batch, BatchLimiter, Check, Cost, Key, KeySpace, Limit, StoreError};
 use thiserror::Error;
 
 use crate::{AuditEntry, AuditLog, Author, Catalog, RepositoryError, Scope};
@@ -11,7 +11,7 @@ use crate::{AuditEntry, AuditLog, Author, Catalog, RepositoryError, Scope};
 #[derive(Clone)]
 pub struct ResetLimit {
     catalog: Arc<Catalog>,
-    limiter: Limiter,
+    limiter: BatchLimiter,
     audit: Arc<dyn AuditLog>,
 }
 
@@ -58,7 +58,7 @@ const MAX_BATCH: usize = 100;
 
 impl ResetLimit {
     /// Creates the use case on the rules of `catalog`.
-    pub fn new(catalog: Arc<Catalog>, limiter: Limiter, audit: Arc<dyn AuditLog>) -> Self {
+    pub fn new(catalog: Arc<Catalog>, limiter: BatchLimiter, audit: Arc<dyn AuditLog>) -> Self {
         Self { catalog, limiter, audit }
     }
 
@@ -79,12 +79,12 @@ impl ResetLimit {
 
     async fn forget(&self, scope: Scope, subject: Key<'_>) -> Result<(), ResetFailure> {
         let suffixes = self.catalog.load().key_suffixes(scope, subject.subject());
-        let states: Vec<(Limit, Space<'_>)> = suffixes
+        let states: Vec<(Limit, KeySpace<'_>)> = suffixes
             .iter()
             .filter_map(|(window, algorithm, suffix)| {
                 let window = Duration::from_secs((*window).into());
                 let limit = Limit::new(*algorithm, 1, window).ok()?;
-                Some((limit, Space::new(scope.key_prefix(), suffix)))
+                Some((limit, KeySpace::new(scope.key_prefix(), suffix)))
             })
             .collect();
         for (i, some) in states.chunks(MAX_BATCH).enumerate() {

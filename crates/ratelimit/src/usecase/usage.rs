@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headgate::{Batch, Check, Cost, Key, KeyError, Limiter, Verb};
+use headgate::{Batch, BatchLimiter, Check, Cost, Key, KeyError, Verb};
 use thiserror::Error;
 
 use crate::{Catalog, CompiledRule, RuleId, Scope};
@@ -11,7 +11,7 @@ use crate::{Catalog, CompiledRule, RuleId, Scope};
 #[derive(Clone, Debug)]
 pub struct GetUsage {
     catalog: Arc<Catalog>,
-    limiter: Limiter,
+    limiter: BatchLimiter,
 }
 
 /// A rule and the usage of a subject.
@@ -50,7 +50,7 @@ pub enum UsageError {
 
 impl GetUsage {
     /// Creates the use case on the rules of `catalog`.
-    pub const fn new(catalog: Arc<Catalog>, limiter: Limiter) -> Self {
+    pub const fn new(catalog: Arc<Catalog>, limiter: BatchLimiter) -> Self {
         Self { catalog, limiter }
     }
 
@@ -81,7 +81,7 @@ impl GetUsage {
     ) -> Option<SubjectUsage> {
         let space = rule.space(scope);
         let check = Check::new(subject.within(&space), rule.limit(), Cost::ONE).ok()?;
-        let outcomes = self.limiter.each(Verb::Peek, &Batch::from(check)).await.ok()?;
+        let outcomes = self.limiter.apply(Verb::Peek, &Batch::from(check)).await.ok()?;
         let outcome = outcomes.first().filter(|outcome| outcome.degraded.is_none())?;
         let used = outcome.limit - outcome.remaining;
         let reset_at = (outcome.at + outcome.reset_after).as_secs_ceil();

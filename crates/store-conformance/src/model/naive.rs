@@ -2,7 +2,7 @@
 //! time, and what counts is added up anew for each question. Slow, and nothing shared with the
 //! engine's arithmetic, so that a mistake in the one is not a mistake in the other.
 
-use headgate::{Lease, LeaseId, Limit, Timestamp, Verb, limit::Rule};
+use headgate::{Lease, LeaseId, Limit, Timestamp, Verb, limit::Parameters};
 
 /// What one subject took.
 #[derive(Default)]
@@ -31,7 +31,9 @@ impl Naive {
         self.expire(limit, now);
         let allowed = self.permits(verb, limit, cost, now);
         if verb != Verb::Peek {
-            if let Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) = limit.rule() {
+            if let Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) =
+                limit.parameters()
+            {
                 self.rate = bucket.rate().into();
             }
             if allowed {
@@ -91,8 +93,8 @@ impl Naive {
     }
 
     fn take(&mut self, limit: &Limit, cost: u64, now: u64) {
-        match limit.rule() {
-            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => {
+        match limit.parameters() {
+            Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => {
                 self.debt += u128::from(cost) * u128::from(bucket.window());
             }
             _ => self.taken.push((now, cost)),
@@ -101,7 +103,9 @@ impl Naive {
 
     /// Forgets `cost` units: those taken at `at`, or those that the algorithm gives back first.
     fn give_back(&mut self, limit: &Limit, mut cost: u64, at: Option<u64>, now: u64) {
-        if let Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) = limit.rule() {
+        if let Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) =
+            limit.parameters()
+        {
             let grains = u128::from(cost) * u128::from(bucket.window());
             self.debt = self.debt.saturating_sub(grains);
             return;
@@ -109,11 +113,11 @@ impl Naive {
         let (from, current) = (counted_from(limit, now), window_start(limit, now));
         // A window's units are one number: which of them are given back makes no difference. The
         // log forgets the oldest, and two counters forget from the newer one first.
-        let logs = matches!(limit.rule(), Rule::SlidingWindow(_));
+        let logs = matches!(limit.parameters(), Parameters::SlidingWindow(_));
         let same_window = |unit: u64, at: u64| {
             if logs { unit == at } else { window_start(limit, unit) == window_start(limit, at) }
         };
-        let two = matches!(limit.rule(), Rule::SlidingWindowCounter(_));
+        let two = matches!(limit.parameters(), Parameters::SlidingWindowCounter(_));
         let passes: &[fn(u64, u64) -> bool] =
             if two { &[|unit, current| unit >= current, |_, _| true] } else { &[|_, _| true] };
         for pass in passes {
@@ -138,12 +142,12 @@ impl Naive {
             let counted = self.taken.iter().filter(|(at, _)| (from..to).contains(at));
             counted.map(|(_, count)| u128::from(*count)).sum()
         };
-        let left = match limit.rule() {
-            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => {
+        let left = match limit.parameters() {
+            Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => {
                 let window = u128::from(bucket.window());
                 (most * window).saturating_sub(self.debt) / window
             }
-            Rule::SlidingWindowCounter(counter) => {
+            Parameters::SlidingWindowCounter(counter) => {
                 let (start, window) = (window_start(limit, now), counter.window());
                 let covered = u128::from(window - (now - start));
                 let weight = between(start - window, start) * covered
@@ -158,19 +162,21 @@ impl Naive {
 
 /// The earliest time whose units still count at `now`.
 fn counted_from(limit: &Limit, now: u64) -> u64 {
-    match limit.rule() {
-        Rule::SlidingWindow(log) => (now + 1).saturating_sub(log.window()),
-        Rule::SlidingWindowCounter(counter) => window_start(limit, now) - counter.window(),
+    match limit.parameters() {
+        Parameters::SlidingWindow(log) => (now + 1).saturating_sub(log.window()),
+        Parameters::SlidingWindowCounter(counter) => window_start(limit, now) - counter.window(),
         _ => window_start(limit, now),
     }
 }
 
 /// The start of the aligned window that `at` is in; `at` itself where there are none.
 fn window_start(limit: &Limit, at: u64) -> u64 {
-    match limit.rule() {
-        Rule::FixedWindow(fixed) => at - at % fixed.window(),
-        Rule::SlidingWindowCounter(counter) => at - at % counter.window(),
-        Rule::Calendar(calendar) => calendar.bounds(Timestamp::from_micros(at)).0,
-        Rule::TokenBucket(_) | Rule::LeakyBucket(_) | Rule::SlidingWindow(_) => at,
+    match limit.parameters() {
+        Parameters::FixedWindow(fixed) => at - at % fixed.window(),
+        Parameters::SlidingWindowCounter(counter) => at - at % counter.window(),
+        Parameters::Calendar(calendar) => calendar.bounds(Timestamp::from_micros(at)).0,
+        Parameters::TokenBucket(_) | Parameters::LeakyBucket(_) | Parameters::SlidingWindow(_) => {
+            at
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! The model's promises, tried out: what it says about the future comes true.
 
 use headgate::{
-    Account, Algorithm, Check, Cost, Limit, Outcome, Space, Stake, Timestamp, Verb, limit::Rule,
+    Account, Algorithm, Check, CheckMode, Cost, KeySpace, Limit, Outcome, Timestamp, Verb,
+    limit::Parameters,
 };
 use proptest::prelude::*;
 
@@ -20,7 +21,7 @@ proptest! {
         let mut now = START;
         for step in &scenario.steps {
             now = now.plus(step.pause);
-            let checks = scenario.checks(step, &Space::EMPTY, &names);
+            let checks = scenario.checks(step, &KeySpace::EMPTY, &names);
             let outcomes = model.apply(step.verb, &checks, &vec![now; checks.len()]);
             for (check, outcome) in checks.iter().zip(outcomes) {
                 let account = &model.accounts[&check.key().to_string()];
@@ -39,9 +40,9 @@ proptest! {
         let mut now = START;
         for step in &scenario.steps {
             now = now.plus(step.pause);
-            for check in scenario.checks(step, &Space::EMPTY, &names) {
+            for check in scenario.checks(step, &KeySpace::EMPTY, &names) {
                 // One by one: what batches do together is another test's business.
-                let check = check.with_stake(Stake::Shared);
+                let check = check.with_mode(CheckMode::Required);
                 let subject: usize = check.key().to_string().parse().unwrap();
                 let (limit, cost) = (check.limit(), check.cost().get());
                 let expected = naive[subject].apply(step.verb, limit, cost, now);
@@ -157,13 +158,13 @@ fn within_the_limit(limit: &Limit, admitted: &[(u64, u64)]) -> Result<(), TestCa
         let mut sum = 0_u128;
         for (at, cost) in &admitted[i..] {
             sum += u128::from(*cost);
-            let allowed = match limit.rule() {
-                Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => {
+            let allowed = match limit.parameters() {
+                Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => {
                     let refilled = u128::from(at - from) * u128::from(bucket.rate());
                     most + refilled / u128::from(bucket.window())
                 }
-                rule => {
-                    let same = window_of(rule, *at) == window_of(rule, *from);
+                parameters => {
+                    let same = window_of(parameters, *at) == window_of(parameters, *from);
                     let slides = limit.algorithm() == Algorithm::SlidingWindow;
                     if same || slides && at - from < window(limit) { most } else { u128::MAX }
                 }
@@ -179,11 +180,13 @@ fn window(limit: &Limit) -> u64 {
 }
 
 /// The aligned window that a time is in; every time by itself where windows slide.
-fn window_of(rule: &Rule, at: u64) -> u64 {
-    match rule {
-        Rule::FixedWindow(w) => at / w.window(),
-        Rule::SlidingWindowCounter(w) => at / w.window(),
-        Rule::Calendar(c) => c.bounds(Timestamp::from_micros(at)).0,
-        Rule::SlidingWindow(_) | Rule::TokenBucket(_) | Rule::LeakyBucket(_) => at,
+fn window_of(parameters: &Parameters, at: u64) -> u64 {
+    match parameters {
+        Parameters::FixedWindow(w) => at / w.window(),
+        Parameters::SlidingWindowCounter(w) => at / w.window(),
+        Parameters::Calendar(c) => c.bounds(Timestamp::from_micros(at)).0,
+        Parameters::SlidingWindow(_) | Parameters::TokenBucket(_) | Parameters::LeakyBucket(_) => {
+            at
+        }
     }
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use headgate::{Algorithm, Batch, Check, Cost, Key, Limit, Space, Store, Verb, algorithm::Period};
+use headgate::{
+    Algorithm, Batch, Check, Cost, Key, KeySpace, Limit, Store, Verb, algorithm::Period,
+};
 
 use crate::fixture::next_scenario;
 
@@ -36,7 +38,7 @@ impl Shot {
         let limit = self.limit();
         let name = format!("{prefix}concurrency:{}", self.scenario);
         let key = Key::new("everybody").unwrap_or_else(|error| panic!("{error}"));
-        let space = Space::new(&name, "");
+        let space = KeySpace::new(&name, "");
         let check = Check::new(key.within(&space), &limit, Cost::ONE);
         let batch = Batch::from(check.unwrap_or_else(|error| panic!("{error}")));
         let calls = (0..self.calls).map(|_| store.apply(Verb::Acquire, &batch));

@@ -3,7 +3,7 @@
 use std::{rc::Rc, time::Duration};
 
 use futures_util::{FutureExt, future::LocalBoxFuture};
-use headgate::{Batch, Check, Cost, Key, Limit, Outcome, Space, StoreError, Timestamp, Verb};
+use headgate::{Batch, Check, Cost, Key, KeySpace, Limit, Outcome, StoreError, Timestamp, Verb};
 use proptest::{
     strategy::Strategy,
     test_runner::{Config, TestCaseError, TestCaseResult, TestRunner},
@@ -41,7 +41,7 @@ pub fn agrees_with_the_model(
 
 async fn play(fixture: &dyn Fixture, scenario: &Scenario, settable: bool) -> TestCaseResult {
     let prefix = format!("{}conformance:{}:", fixture.key_prefix(), next_scenario());
-    let space = Space::new(&prefix, "");
+    let space = KeySpace::new(&prefix, "");
     let names: Vec<String> = (0..scenario.subjects.len()).map(|i| i.to_string()).collect();
     let mut model = Model::default();
     let mut now = START;
@@ -117,7 +117,7 @@ pub(crate) fn limits_of_ten() -> Vec<Limit> {
 
 async fn ask(fixture: &dyn Fixture, verb: Verb, name: &str, limit: &Limit) -> Outcome {
     let prefix = format!("{}ten:{}:", fixture.key_prefix(), limit.algorithm());
-    let space = Space::new(&prefix, "");
+    let space = KeySpace::new(&prefix, "");
     let key = Key::new(name).unwrap_or_else(|error| panic!("{error}")).within(&space);
     let check = Check::new(key, limit, Cost::ONE).unwrap_or_else(|error| panic!("{error}"));
     let answer = fixture.store().apply(verb, &Batch::from(check)).await;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use headgate::{Algorithm, Batch, Check, Cost, Key, Lease, LeaseId, Limit, Outcome, Space, Verb};
+use headgate::{
+    Algorithm, Batch, Check, Cost, Key, KeySpace, Lease, LeaseId, Limit, Outcome, Verb,
+};
 
 use crate::{Fixture, fixture::next_scenario};
 
@@ -17,7 +19,7 @@ pub async fn refuses_one_reservation_too_many_until_another_ends(fixture: &dyn F
         let limit = Limit::new(algorithm, LIMIT, Duration::from_hours(24));
         let limit = limit.unwrap_or_else(|error| panic!("{error}"));
         let prefix = format!("{}crowd:{algorithm}:", fixture.key_prefix());
-        let (space, name) = (Space::new(&prefix, ""), next_scenario().to_string());
+        let (space, name) = (KeySpace::new(&prefix, ""), next_scenario().to_string());
         let ask_for = async |verb, cost| ask(fixture, verb, cost, &name, &space, &limit).await;
         let ask = async |verb| ask_for(verb, Cost::ONE).await;
         let reserve = |id: u64| Verb::Reserve { id: LeaseId::from(id), lease: LEASE };
@@ -54,7 +56,7 @@ async fn ask(
     verb: Verb,
     cost: Cost,
     name: &str,
-    space: &Space<'_>,
+    space: &KeySpace<'_>,
     limit: &Limit,
 ) -> Outcome {
     let key = Key::new(name).unwrap_or_else(|error| panic!("{error}")).within(space);

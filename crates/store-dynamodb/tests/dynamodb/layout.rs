@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use headgate::{
-    Algorithm, Batch, Check, Cost, Key, LeaseId, Limit, Space, Store, StoreError, Verb,
+    Algorithm, Batch, Check, Cost, Key, KeySpace, LeaseId, Limit, Store, StoreError, Verb,
     algorithm::Period,
 };
 use headgate_store_dynamodb::DynamoDbStore;
@@ -118,7 +118,7 @@ async fn what_does_not_fit_is_refused_and_says_so() {
     assert!(refused(&many, &cooldown()).await.contains("100 keys"));
 
     let (prefix, limit) = ("x".repeat(DynamoDbStore::MAX_KEY_BYTES), cooldown());
-    let space = Space::new(&prefix, "");
+    let space = KeySpace::new(&prefix, "");
     let key = Key::new("k").unwrap().within(&space);
     let batch = Batch::from(Check::new(key, &limit, Cost::ONE).unwrap());
     let error = scene.store.apply(Verb::Acquire, &batch).await.unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::{error::Error, time::Duration};
 
-use headgate::{Algorithm, Cost, Key, Limit, ManualClock, Timestamp, limit::Rule};
+use headgate::{Algorithm, Cost, Key, Limit, ManualClock, Timestamp, limit::Parameters};
 use headgate_store_memory::MemoryStore;
 
 pub(crate) const LIMIT: u64 = 100;
@@ -52,8 +52,10 @@ impl Run {
                 admitted.push(*at);
             }
         }
-        let burst = match limit.rule() {
-            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => Some(bucket.burst().into()),
+        let burst = match limit.parameters() {
+            Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => {
+                Some(bucket.burst().into())
+            }
             _ => None,
         };
         let burst = burst.filter(|burst| *burst != LIMIT);

@@ -1,6 +1,6 @@
 //! Which limits share a table.
 
-use headgate::{Limit, limit::Rule};
+use headgate::{Limit, limit::Parameters};
 
 /// Limits whose usage is encoded alike and lasts about as long. A limit by the hour never fills the
 /// cells of one by the second, which would keep those shut for an hour.
@@ -23,14 +23,14 @@ impl Group {
     pub(super) const COUNT: usize = 2 * (LASTS.len() + 1);
 
     pub(super) fn of(limit: &Limit) -> Self {
-        let (encoding, lasts) = match limit.rule() {
-            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => {
+        let (encoding, lasts) = match limit.parameters() {
+            Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => {
                 (Encoding::Level, bucket.fill_time())
             }
-            Rule::FixedWindow(window) => (Encoding::Level, window.window()),
-            Rule::Calendar(_) => (Encoding::Level, u64::MAX),
-            Rule::SlidingWindow(window) => (Encoding::Held, window.window()),
-            Rule::SlidingWindowCounter(window) => (Encoding::Held, window.window()),
+            Parameters::FixedWindow(window) => (Encoding::Level, window.window()),
+            Parameters::Calendar(_) => (Encoding::Level, u64::MAX),
+            Parameters::SlidingWindow(window) => (Encoding::Held, window.window()),
+            Parameters::SlidingWindowCounter(window) => (Encoding::Held, window.window()),
         };
         let scale = LASTS.iter().filter(|longest| lasts > **longest).count();
         Self(2 * scale + usize::from(encoding == Encoding::Held))

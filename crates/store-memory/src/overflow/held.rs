@@ -7,7 +7,7 @@
 use headgate::{
     Limit, State, Timestamp,
     algorithm::{sliding_window, sliding_window_counter},
-    limit::Rule,
+    limit::Parameters,
 };
 
 const LOAD_BITS: u32 = 22;
@@ -62,12 +62,12 @@ pub(super) fn decode(cell: u64, limit: &Limit, now: Timestamp) -> State {
         return State::Fresh;
     }
     let (now, window) = (now.as_micros(), window(limit));
-    match limit.rule() {
-        Rule::SlidingWindow(_) => {
+    match limit.parameters() {
+        Parameters::SlidingWindow(_) => {
             let at = until(cell).saturating_sub(window).min(now);
             State::Log([sliding_window::Entry { at, count }].into_iter().collect())
         }
-        Rule::SlidingWindowCounter(_) => {
+        Parameters::SlidingWindowCounter(_) => {
             let at = until(cell).saturating_sub(2 * window).min(now);
             let start = at - at % window;
             State::Counter(sliding_window_counter::State { start, previous: 0, current: count })
@@ -77,9 +77,9 @@ pub(super) fn decode(cell: u64, limit: &Limit, now: Timestamp) -> State {
 }
 
 fn window(limit: &Limit) -> u64 {
-    match limit.rule() {
-        Rule::SlidingWindow(window) => window.window(),
-        Rule::SlidingWindowCounter(window) => window.window(),
+    match limit.parameters() {
+        Parameters::SlidingWindow(window) => window.window(),
+        Parameters::SlidingWindowCounter(window) => window.window(),
         _ => 0,
     }
 }

@@ -12,7 +12,7 @@
 use headgate::{
     Limit, State, Timestamp,
     algorithm::{Bucket, bucket, fixed_window},
-    limit::Rule,
+    limit::Parameters,
 };
 
 const FRACTION_BITS: u32 = 12;
@@ -29,25 +29,29 @@ pub(super) fn lowest<const N: usize>(cells: [u64; N]) -> u64 {
 }
 
 pub(super) fn encode(state: &State, limit: &Limit) -> u64 {
-    match (state, limit.rule()) {
+    match (state, limit.parameters()) {
         (State::Bucket(state), _) => {
             let fraction =
                 (u64::from(state.fraction) << FRACTION_BITS).div_ceil(u64::from(state.rate).max(1));
             point(state.full_at).saturating_add(fraction)
         }
-        (State::Window(state), rule) => {
+        (State::Window(state), parameters) => {
             // The last microsecond of a window tells which one it is.
             let last = Timestamp::from_micros(state.end.saturating_sub(1));
-            Window::of(rule, last).map_or(0, |window| window.encode(state.count))
+            Window::of(parameters, last).map_or(0, |window| window.encode(state.count))
         }
         _ => 0,
     }
 }
 
 pub(super) fn decode(cell: u64, limit: &Limit, now: Timestamp) -> State {
-    match limit.rule() {
-        Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => decode_bucket(cell, bucket, now),
-        rule => Window::of(rule, now).map_or(State::Fresh, |window| window.decode(cell)),
+    match limit.parameters() {
+        Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => {
+            decode_bucket(cell, bucket, now)
+        }
+        parameters => {
+            Window::of(parameters, now).map_or(State::Fresh, |window| window.decode(cell))
+        }
     }
 }
 
@@ -67,14 +71,14 @@ const fn point(micros: u64) -> u64 {
 }
 
 impl Window {
-    fn of(rule: &Rule, now: Timestamp) -> Option<Self> {
-        match rule {
-            Rule::FixedWindow(window) => {
+    fn of(parameters: &Parameters, now: Timestamp) -> Option<Self> {
+        match parameters {
+            Parameters::FixedWindow(window) => {
                 let start = now.as_micros() - now.as_micros() % window.window();
                 let limit = u64::from(window.limit());
                 Some(Self { start, length: window.window(), limit })
             }
-            Rule::Calendar(calendar) => {
+            Parameters::Calendar(calendar) => {
                 let (start, end) = calendar.bounds(now);
                 let length = end.saturating_sub(start).max(1);
                 Some(Self { start, length, limit: calendar.limit() })

@@ -30,12 +30,12 @@ impl Newcomer {
         check: &Check<'_>,
         verb: Verb,
         now: Timestamp,
-        permitted: (bool, bool),
+        takes: bool,
     ) {
         if verb != Verb::Peek {
             overflow.count_decision();
         }
-        if check.stake().is_question() || !check.stake().takes(permitted.0, permitted.1) {
+        if !takes {
             return;
         }
         let Self { fingerprint, account, .. } = self;

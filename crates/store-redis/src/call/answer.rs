@@ -7,7 +7,7 @@ use headgate::{
         sliding_window::{self, Entry},
         sliding_window_counter,
     },
-    limit::Rule,
+    limit::Parameters,
 };
 use redis::Value;
 use std::time::Duration;
@@ -75,19 +75,19 @@ fn quick_outcome(
     let (limit, cost) = (check.limit(), check.cost());
     // A time: it is below zero where the check is refused.
     let (time, allowed) = (second.unsigned_abs(), second > 0);
-    let state = match limit.rule() {
-        Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => {
+    let state = match limit.parameters() {
+        Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => {
             bucket_state(bucket, first, 0, bucket.rate(), Timestamp::from_micros(time))?
         }
-        Rule::FixedWindow(_) | Rule::Calendar(_) => {
+        Parameters::FixedWindow(_) | Parameters::Calendar(_) => {
             State::Window(fixed_window::State { count: unsigned(first)?, end: time })
         }
-        Rule::SlidingWindowCounter(_) => State::Counter(sliding_window_counter::State {
+        Parameters::SlidingWindowCounter(_) => State::Counter(sliding_window_counter::State {
             start: time,
             previous: unsigned(first)?,
             current: unsigned(third.ok_or(Malformed)?)?,
         }),
-        Rule::SlidingWindow(_) => return Err(Malformed),
+        Parameters::SlidingWindow(_) => return Err(Malformed),
     };
     Ok(limit.outcome(&state, cost, now, allowed))
 }
@@ -103,14 +103,14 @@ pub(crate) fn other_periods_wanted(answer: &Value) -> Option<Timestamp> {
 
 fn outcome(verb: Verb, check: &Check<'_>, part: &Part<'_>) -> Result<Outcome, Malformed> {
     let (limit, cost) = (check.limit(), check.cost());
-    let state = match limit.rule() {
-        Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => part.bucket(bucket)?,
-        Rule::FixedWindow(_) | Rule::Calendar(_) => part.window()?,
-        Rule::SlidingWindowCounter(_) => part.counter()?,
-        Rule::SlidingWindow(log) if part.leases.is_empty() => {
+    let state = match limit.parameters() {
+        Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => part.bucket(bucket)?,
+        Parameters::FixedWindow(_) | Parameters::Calendar(_) => part.window()?,
+        Parameters::SlidingWindowCounter(_) => part.counter()?,
+        Parameters::SlidingWindow(log) if part.leases.is_empty() => {
             return part.log_summary(limit, *log);
         }
-        Rule::SlidingWindow(_) => part.log()?,
+        Parameters::SlidingWindow(_) => part.log()?,
     };
     let account = Account { state, leases: part.leases.clone() };
     Ok(account.outcome(limit, verb, cost, part.now, part.allowed))
@@ -175,15 +175,13 @@ impl<'v> Part<'v> {
             0 => Duration::ZERO,
             at => Duration::from_micros((at + log.window()).saturating_sub(self.now.as_micros())),
         };
-        Ok(Outcome {
-            allowed: self.allowed,
-            limit: limit.capacity(),
-            remaining: limit.capacity().saturating_sub(self.number(0)?),
-            reset_after: leaves(self.number(1)?),
-            retry_after: if self.allowed { Duration::ZERO } else { leaves(self.number(2)?) },
-            at: self.now,
-            degraded: None,
-        })
+        let remaining = limit.capacity().saturating_sub(self.number(0)?);
+        let reset_after = leaves(self.number(1)?);
+        if self.allowed {
+            return Ok(Outcome::admission(limit.capacity(), remaining, reset_after, self.now));
+        }
+        let retry_after = leaves(self.number(2)?);
+        Ok(Outcome::denial(limit.capacity(), remaining, reset_after, retry_after, self.now))
     }
 }
 

@@ -3,7 +3,9 @@
 use std::{rc::Rc, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use headgate::{Algorithm, Batch, Check, Cost, Key, Limit, Space, Stake, Store, StoreError, Verb};
+use headgate::{
+    Algorithm, Batch, Check, CheckMode, Cost, Key, KeySpace, Limit, Store, StoreError, Verb,
+};
 use headgate_store_conformance::suite;
 use headgate_store_redis::{RedisConfig, RedisStore};
 use headgate_testkit::{Redis, RedisCluster, require, wait_until};
@@ -137,13 +139,13 @@ fn what_was_taken_in_vain_comes_back_although_the_caller_hung_up() {
     let limit = Limit::fixed_window(1_000, Duration::from_hours(24 * 366)).unwrap();
     let once = Limit::cooldown(Duration::from_hours(24)).unwrap();
     // In one slot, so that whoever is counted has taken of what all share.
-    let space = Space::new("{all}", "");
+    let space = KeySpace::new("{all}", "");
     let [shared, counted] =
         ["shared", "counted"].map(|name| Key::new(name).unwrap().within(&space));
     let [shared, counted] =
         [shared, counted].map(|key| Check::new(key, &limit, Cost::ONE).unwrap());
     let own = Check::new(Key::new("own").unwrap(), &once, Cost::ONE).unwrap();
-    let batch = Batch::new([shared, counted.with_stake(Stake::Alone), own]).unwrap();
+    let batch = Batch::new([shared, counted.with_mode(CheckMode::Independent), own]).unwrap();
     let left =
         async |check| store.apply(Verb::Peek, &Batch::from(check)).await.unwrap()[0].remaining;
     runtime.block_on(async {
@@ -238,7 +240,7 @@ fn calls_follow_a_slot_that_moves() {
     let slot = from.cli(&["CLUSTER", "KEYSLOT", "bar"]);
     let [from_id, to_id] = [from, to].map(|node| node.cli(&["CLUSTER", "MYID"]));
     // Braces are the program's own, so that keys can be told to share a slot.
-    let space = Space::new("{bar}", "");
+    let space = KeySpace::new("{bar}", "");
     let acquire = async |names: &[&'static str]| {
         let key = |name| Key::new(name).unwrap().within(&space);
         let checks = names.iter().map(|name| Check::new(key(name), &limit, Cost::ONE).unwrap());

@@ -305,7 +305,7 @@ fn a_corrupt_value_is_answered_by_the_failure_policy() {
         let limit = per_minute(5);
         for mode in FailMode::ALL {
             let key = headgate::Key::new("k").unwrap();
-            let check = headgate::Check::new(key, &limit, Cost::ONE).unwrap().or_else(mode);
+            let check = headgate::Check::new(key, &limit, Cost::ONE).unwrap().with_fail_mode(mode);
             let outcome =
                 headgate::Store::apply(&store, Verb::Acquire, &check.into()).await.unwrap()[0];
             assert_eq!(outcome.degraded.and_then(headgate::Degraded::fail_mode), Some(mode));

@@ -125,7 +125,7 @@ fn every_failure_mode_answers_through_an_outage_and_redis_answers_after_it() {
     let limit = per_minute(4);
     let ask = async |name: &str, mode| {
         let check = Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap();
-        store.apply(Verb::Acquire, &Batch::from(check.or_else(mode))).await.unwrap()[0]
+        store.apply(Verb::Acquire, &Batch::from(check.with_fail_mode(mode))).await.unwrap()[0]
     };
     let by = |outcome: &Outcome| outcome.degraded.and_then(Degraded::fail_mode);
     runtime.block_on(async {

@@ -1,13 +1,13 @@
 //! Subjects that are numbers already, such as addresses.
 
-use headgate::{Check, CheckError, Clock, Cost, Key, Limit, Outcome, Verb, algorithm::Meter};
+use headgate::{Check, Clock, Cost, InvalidCheck, Key, Limit, Outcome, Verb, algorithm::Meter};
 
 use crate::{MemoryStore, fingerprint::Shape};
 
 /// A subject that is known by a number, which costs less to find than one with a key. It is never
 /// the same as one with a key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Numbered {
+pub struct NumericKey {
     /// Keeps the program's own kinds of subjects apart.
     pub space: u64,
     /// Which one of that kind.
@@ -27,24 +27,24 @@ impl<C: Clock> MemoryStore<C> {
     /// use std::time::Duration;
     ///
     /// use headgate::{Cost, Limit};
-    /// use headgate_store_memory::{MemoryStore, Numbered};
+    /// use headgate_store_memory::{MemoryStore, NumericKey};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// const USERS: u64 = 1;
     /// let store = MemoryStore::default();
     /// let limit = Limit::token_bucket(10, Duration::from_secs(60))?;
-    /// let user = Numbered { space: USERS, number: 42 };
-    /// assert_eq!(store.acquire_numbered(user, &limit, Cost::ONE)?.remaining, 9);
+    /// let user = NumericKey { space: USERS, number: 42 };
+    /// assert_eq!(store.acquire_numeric(user, &limit, Cost::ONE)?.remaining, 9);
     /// # Ok(())
     /// # }
     /// ```
     #[inline]
-    pub fn acquire_numbered(
+    pub fn acquire_numeric(
         &self,
-        subject: Numbered,
+        subject: NumericKey,
         limit: &Limit,
         cost: Cost,
-    ) -> Result<Outcome, CheckError> {
+    ) -> Result<Outcome, InvalidCheck> {
         if let Some((bucket, shape)) = Shape::of_bucket(limit)
             && cost.get() <= bucket.capacity()
         {
@@ -57,19 +57,19 @@ impl<C: Clock> MemoryStore<C> {
                 }
             }
         }
-        let outcome = self.acquire_numbered_slowly(subject, limit, cost)?;
+        let outcome = self.acquire_numeric_slowly(subject, limit, cost)?;
         Ok(outcome)
     }
 
-    /// Takes `cost` as [`acquire_numbered`](Self::acquire_numbered) does, and says no more than it
+    /// Takes `cost` as [`acquire_numeric`](Self::acquire_numeric) does, and says no more than it
     /// must: nothing of an admission, and of a denial how the subject stands.
     #[inline]
-    pub fn admit_numbered(
+    pub fn admit_numeric(
         &self,
-        subject: Numbered,
+        subject: NumericKey,
         limit: &Limit,
         cost: Cost,
-    ) -> Result<Option<Outcome>, CheckError> {
+    ) -> Result<Option<Outcome>, InvalidCheck> {
         let denied = |outcome: Outcome| Some(outcome).filter(|it| !it.allowed);
         if let Some((bucket, shape)) = Shape::of_bucket(limit)
             && cost.get() <= bucket.capacity()
@@ -84,17 +84,17 @@ impl<C: Clock> MemoryStore<C> {
                 }
             }
         }
-        self.acquire_numbered_slowly(subject, limit, cost).map(denied)
+        self.acquire_numeric_slowly(subject, limit, cost).map(denied)
     }
 
     /// The long way: other algorithms, no room, and what is wrong with a check.
     #[inline(never)]
-    fn acquire_numbered_slowly(
+    fn acquire_numeric_slowly(
         &self,
-        subject: Numbered,
+        subject: NumericKey,
         limit: &Limit,
         cost: Cost,
-    ) -> Result<Outcome, CheckError> {
+    ) -> Result<Outcome, InvalidCheck> {
         let check = Check::new(NO_KEY, limit, cost)?;
         let fingerprint = self.fingerprints.of_number(subject, Shape::of(limit));
         Ok(self.apply_to(Verb::Acquire, &[check], &[fingerprint])[0])
@@ -102,8 +102,8 @@ impl<C: Clock> MemoryStore<C> {
 }
 
 /// Says nothing of the number: it may be an address.
-impl std::fmt::Debug for Numbered {
+impl std::fmt::Debug for NumericKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Numbered").finish_non_exhaustive()
+        f.debug_struct("NumericKey").finish_non_exhaustive()
     }
 }

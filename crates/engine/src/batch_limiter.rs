@@ -11,12 +11,12 @@ use crate::{Batch, Decision, Lease, LeaseId, Outcomes, OwnedBatch, Store, StoreE
 /// ```
 /// use std::time::Duration;
 ///
-/// use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+/// use headgate::{Batch, Check, Cost, Key, Limit, BatchLimiter};
 /// use headgate_store_memory::MemoryStore;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let limiter = Limiter::new(MemoryStore::default());
+/// let limiter = BatchLimiter::new(MemoryStore::default());
 /// let limit = Limit::token_bucket(100, Duration::from_secs(60))?;
 ///
 /// let check = Check::new(Key::new("user:42")?, &limit, Cost::new(5)?)?;
@@ -26,7 +26,7 @@ use crate::{Batch, Decision, Lease, LeaseId, Outcomes, OwnedBatch, Store, StoreE
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Limiter {
+pub struct BatchLimiter {
     store: Arc<dyn Store>,
 }
 
@@ -40,6 +40,7 @@ pub struct Reservation {
 
 /// Why nothing was reserved.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ReserveError {
     /// The limits have no room.
     #[error("denied: retry in {:?}", .0.retry_after)]
@@ -52,7 +53,7 @@ pub enum ReserveError {
     Store(#[from] StoreError),
 }
 
-impl Limiter {
+impl BatchLimiter {
     /// Asks `store`.
     pub fn new(store: impl Store + 'static) -> Self {
         Self { store: Arc::new(store) }
@@ -62,11 +63,11 @@ impl Limiter {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+    /// # use headgate::{Batch, Check, Cost, Key, Limit, BatchLimiter};
     /// # use headgate_store_memory::MemoryStore;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let limiter = Limiter::new(MemoryStore::default());
+    /// # let limiter = BatchLimiter::new(MemoryStore::default());
     /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
     /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
     /// // With a limit of 2 a minute:
@@ -79,18 +80,18 @@ impl Limiter {
     /// # }
     /// ```
     pub async fn check(&self, batch: &Batch<'_>) -> Result<Decision, StoreError> {
-        self.apply(Verb::Acquire, batch).await
+        self.decide(Verb::Acquire, batch).await
     }
 
     /// Says what [`check`](Self::check) would, and takes nothing.
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+    /// # use headgate::{Batch, Check, Cost, Key, Limit, BatchLimiter};
     /// # use headgate_store_memory::MemoryStore;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let limiter = Limiter::new(MemoryStore::default());
+    /// # let limiter = BatchLimiter::new(MemoryStore::default());
     /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
     /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
     /// assert_eq!(limiter.peek(&batch).await?.remaining, 2);
@@ -99,7 +100,7 @@ impl Limiter {
     /// # }
     /// ```
     pub async fn peek(&self, batch: &Batch<'_>) -> Result<Decision, StoreError> {
-        self.apply(Verb::Peek, batch).await
+        self.decide(Verb::Peek, batch).await
     }
 
     /// Takes the batch if every limit has room, and gives it back after `lease`
@@ -110,11 +111,11 @@ impl Limiter {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+    /// # use headgate::{Batch, Check, Cost, Key, Limit, BatchLimiter};
     /// # use headgate_store_memory::MemoryStore;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let limiter = Limiter::new(MemoryStore::default());
+    /// # let limiter = BatchLimiter::new(MemoryStore::default());
     /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
     /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
     /// let (reservation, decision) = limiter.reserve(&batch, Duration::from_secs(30)).await?;
@@ -133,7 +134,7 @@ impl Limiter {
             return Err(ReserveError::Lease(lease));
         }
         let id = LeaseId::random();
-        let decision = self.apply(Verb::Reserve { id, lease }, batch).await?;
+        let decision = self.decide(Verb::Reserve { id, lease }, batch).await?;
         if !decision.allowed {
             return Err(ReserveError::Denied(decision));
         }
@@ -151,11 +152,11 @@ impl Limiter {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+    /// # use headgate::{Batch, Check, Cost, Key, Limit, BatchLimiter};
     /// # use headgate_store_memory::MemoryStore;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let limiter = Limiter::new(MemoryStore::default());
+    /// # let limiter = BatchLimiter::new(MemoryStore::default());
     /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
     /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
     /// let (reservation, _) = limiter.reserve(&batch, Duration::from_secs(30)).await?;
@@ -173,11 +174,11 @@ impl Limiter {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+    /// # use headgate::{Batch, Check, Cost, Key, Limit, BatchLimiter};
     /// # use headgate_store_memory::MemoryStore;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let limiter = Limiter::new(MemoryStore::default());
+    /// # let limiter = BatchLimiter::new(MemoryStore::default());
     /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
     /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
     /// limiter.check(&batch).await?;
@@ -186,18 +187,18 @@ impl Limiter {
     /// # }
     /// ```
     pub async fn refund(&self, batch: &Batch<'_>) -> Result<Decision, StoreError> {
-        self.apply(Verb::Refund, batch).await
+        self.decide(Verb::Refund, batch).await
     }
 
     /// Forgets everything the batch's subjects took.
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+    /// # use headgate::{Batch, Check, Cost, Key, Limit, BatchLimiter};
     /// # use headgate_store_memory::MemoryStore;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let limiter = Limiter::new(MemoryStore::default());
+    /// # let limiter = BatchLimiter::new(MemoryStore::default());
     /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
     /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
     /// limiter.check(&batch).await?;
@@ -208,41 +209,41 @@ impl Limiter {
     /// # }
     /// ```
     pub async fn reset(&self, batch: &Batch<'_>) -> Result<Decision, StoreError> {
-        self.apply(Verb::Reset, batch).await
+        self.decide(Verb::Reset, batch).await
     }
 
     /// Does `verb` and gives each limit's own answer, for callers who decide several things at once.
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use headgate::{Batch, Check, Cost, Key, Limit, Limiter};
+    /// # use headgate::{Batch, Check, Cost, Key, Limit, BatchLimiter};
     /// # use headgate_store_memory::MemoryStore;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let limiter = Limiter::new(MemoryStore::default());
+    /// # let limiter = BatchLimiter::new(MemoryStore::default());
     /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
     /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
-    /// let outcomes = limiter.each(headgate::Verb::Acquire, &batch).await?;
+    /// let outcomes = limiter.apply(headgate::Verb::Acquire, &batch).await?;
     /// assert_eq!((outcomes.len(), outcomes[0].remaining), (1, 1));
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn each(&self, verb: Verb, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
+    pub async fn apply(&self, verb: Verb, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
         self.store.apply(verb, batch).await
     }
 
     async fn settle(&self, verb: Verb, reservation: &Reservation) -> Result<bool, StoreError> {
         let spaces = reservation.held.spaces();
-        Ok(self.apply(verb, &reservation.held.as_batch(&spaces)).await?.allowed)
+        Ok(self.decide(verb, &reservation.held.as_batch(&spaces)).await?.allowed)
     }
 
-    async fn apply(&self, verb: Verb, batch: &Batch<'_>) -> Result<Decision, StoreError> {
-        Ok(Decision::fold(&self.each(verb, batch).await?))
+    async fn decide(&self, verb: Verb, batch: &Batch<'_>) -> Result<Decision, StoreError> {
+        Ok(Decision::fold(&self.apply(verb, batch).await?))
     }
 }
 
-impl std::fmt::Debug for Limiter {
+impl std::fmt::Debug for BatchLimiter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Limiter").finish_non_exhaustive()
+        f.debug_struct("BatchLimiter").finish_non_exhaustive()
     }
 }

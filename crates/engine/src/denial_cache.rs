@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{Batch, Check, Cost, Key, Limit, Outcome, Verb, limit::Rule};
+use crate::{Batch, Check, Cost, Key, Limit, Outcome, Verb, limit::Parameters};
 
 use self::table::{Entry, Table};
 
@@ -26,7 +26,7 @@ use self::table::{Entry, Table};
 ///
 /// Times are microseconds of [`Clock::steady`](crate::Clock::steady): the store's wait counts from
 /// when its answer arrived, and setting the machine's clock does not change it.
-pub struct Denials {
+pub struct DenialCache {
     secret: RandomState,
     table: Table,
     /// When the last of them ends; nothing is looked up after that.
@@ -35,6 +35,7 @@ pub struct Denials {
 
 /// A denial that still holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Denial {
     /// How long until the same cost may be admitted.
     pub retry_after: Duration,
@@ -42,7 +43,7 @@ pub struct Denial {
     pub reset_after: Duration,
 }
 
-impl Denials {
+impl DenialCache {
     /// How many are remembered at most.
     pub const CAPACITY: usize = Table::SLOTS;
 
@@ -134,29 +135,31 @@ impl Denials {
         let mut hasher = self.secret.build_hasher();
         limit.algorithm().hash(&mut hasher);
         (limit.capacity(), limit.window()).hash(&mut hasher);
-        match limit.rule() {
-            Rule::TokenBucket(bucket) | Rule::LeakyBucket(bucket) => {
+        match limit.parameters() {
+            Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => {
                 bucket.rate().hash(&mut hasher);
             }
-            Rule::Calendar(calendar) => {
+            Parameters::Calendar(calendar) => {
                 calendar.period().hash(&mut hasher);
-                calendar.zone.iana_name().hash(&mut hasher);
+                calendar.zone.name().hash(&mut hasher);
             }
-            Rule::SlidingWindow(_) | Rule::SlidingWindowCounter(_) | Rule::FixedWindow(_) => {}
+            Parameters::SlidingWindow(_)
+            | Parameters::SlidingWindowCounter(_)
+            | Parameters::FixedWindow(_) => {}
         }
         hasher.finish()
     }
 }
 
-impl Default for Denials {
+impl Default for DenialCache {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Denials {
+impl fmt::Debug for DenialCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Denials").finish_non_exhaustive()
+        f.debug_struct("DenialCache").finish_non_exhaustive()
     }
 }
 

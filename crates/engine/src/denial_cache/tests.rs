@@ -3,7 +3,7 @@ use std::mem::size_of;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{LeaseId, Space, Timestamp};
+use crate::{KeySpace, LeaseId, Timestamp};
 
 const SECOND: u64 = 1_000_000;
 
@@ -28,17 +28,17 @@ fn answer(at: u64, wait: u64) -> Outcome {
     }
 }
 
-fn learn(denials: &Denials, verb: Verb, check: Check<'_>, outcome: Outcome, now: u64) {
+fn learn(denials: &DenialCache, verb: Verb, check: Check<'_>, outcome: Outcome, now: u64) {
     denials.learn(verb, &check.into(), &[outcome], now);
 }
 
-fn wait(denials: &Denials, check: &Check<'_>, now: u64) -> Option<u64> {
+fn wait(denials: &DenialCache, check: &Check<'_>, now: u64) -> Option<u64> {
     denials.find(check, now).map(|denial| denial.retry_after.as_secs())
 }
 
 #[test]
 fn a_denial_holds_until_its_time_is_up() {
-    let (denials, limit) = (Denials::new(), limit());
+    let (denials, limit) = (DenialCache::new(), limit());
     let one = check("u", &limit, 1);
     // The store's clock is far behind: only how long to wait counts.
     learn(&denials, Verb::Acquire, one, answer(7, 30), 100 * SECOND);
@@ -53,7 +53,7 @@ fn a_denial_holds_until_its_time_is_up() {
 
 #[test]
 fn a_denial_says_nothing_about_a_smaller_cost_and_all_about_a_larger_one() {
-    let (denials, limit) = (Denials::new(), limit());
+    let (denials, limit) = (DenialCache::new(), limit());
     let cost = |cost| check("u", &limit, cost);
     let denied = Outcome { remaining: 3, ..answer(1, 40) };
     learn(&denials, Verb::Acquire, cost(5), denied, 0);
@@ -70,7 +70,7 @@ fn a_denial_says_nothing_about_a_smaller_cost_and_all_about_a_larger_one() {
 
 #[test]
 fn a_denial_is_about_the_limit_that_gave_it() {
-    let (denials, limit) = (Denials::new(), limit());
+    let (denials, limit) = (DenialCache::new(), limit());
     learn(&denials, Verb::Acquire, check("u", &limit, 1), answer(1, 30), 0);
     let window = Duration::from_secs(60);
     let others = [
@@ -89,7 +89,7 @@ fn a_denial_is_about_the_limit_that_gave_it() {
 #[test]
 fn calendars_are_told_apart_by_period_and_zone() {
     use crate::algorithm::Period::{Day, Month};
-    let denials = Denials::new();
+    let denials = DenialCache::new();
     let limit = |period, zone| Limit::calendar(10, period, zone).unwrap();
     learn(&denials, Verb::Acquire, check("u", &limit(Day, "UTC"), 1), answer(1, 30), 0);
     assert_eq!(wait(&denials, &check("u", &limit(Day, "UTC"), 1), 0), Some(30));
@@ -99,7 +99,7 @@ fn calendars_are_told_apart_by_period_and_zone() {
 
 #[test]
 fn a_later_admission_ends_a_denial_and_one_that_was_overtaken_does_not() {
-    let (denials, limit) = (Denials::new(), limit());
+    let (denials, limit) = (DenialCache::new(), limit());
     let cost = |cost| check("u", &limit, cost);
     learn(&denials, Verb::Acquire, cost(2), answer(100, 30), 0);
     learn(&denials, Verb::Acquire, cost(2), answer(99, 0), 0);
@@ -123,8 +123,8 @@ fn a_later_admission_ends_a_denial_and_one_that_was_overtaken_does_not() {
 
 #[test]
 fn what_is_given_back_ends_a_denial_however_the_key_is_divided() {
-    let (denials, limit) = (Denials::new(), limit());
-    let (whole, space) = (check("user:u:60", &limit, 1), Space::new("user:", ":60"));
+    let (denials, limit) = (DenialCache::new(), limit());
+    let (whole, space) = (check("user:u:60", &limit, 1), KeySpace::new("user:", ":60"));
     // A reset does not know the limit's number.
     let unit = Limit::token_bucket(1, Duration::from_secs(60)).unwrap();
     let parts = Check::new(Key::new("u").unwrap().within(&space), &unit, Cost::ONE).unwrap();
@@ -140,7 +140,7 @@ fn what_is_given_back_ends_a_denial_however_the_key_is_divided() {
 
 #[test]
 fn only_what_the_store_denied_for_lack_of_room_is_remembered() {
-    let (denials, limit) = (Denials::new(), limit());
+    let (denials, limit) = (DenialCache::new(), limit());
     let one = check("u", &limit, 1);
     let reserve = Verb::Reserve { id: LeaseId::from(1), lease: Duration::from_secs(1) };
     // Too many reservations are pending: there is room for the cost.
@@ -160,18 +160,18 @@ fn only_what_the_store_denied_for_lack_of_room_is_remembered() {
 
 #[test]
 fn a_flood_of_denials_stays_in_bounds_and_keeps_those_that_end_last() {
-    assert!(size_of::<Entry>() * Denials::CAPACITY <= 3 << 20, "3 MiB");
-    let (denials, limit) = (Denials::new(), limit());
+    assert!(size_of::<Entry>() * DenialCache::CAPACITY <= 3 << 20, "3 MiB");
+    let (denials, limit) = (DenialCache::new(), limit());
     let victim = check("victim", &limit, 1);
     learn(&denials, Verb::Acquire, victim, answer(1, 3_600), 0);
-    let names: Vec<String> = (0..4 * Denials::CAPACITY).map(|i| i.to_string()).collect();
+    let names: Vec<String> = (0..4 * DenialCache::CAPACITY).map(|i| i.to_string()).collect();
     for name in &names {
         learn(&denials, Verb::Acquire, check(name, &limit, 1), answer(1, 60), 0);
     }
     assert_eq!(wait(&denials, &victim, 0), Some(3_600));
     let held = names.iter().filter(|name| wait(&denials, &check(name, &limit, 1), 0).is_some());
     let held = held.count();
-    assert!(held <= Denials::CAPACITY && held > Denials::CAPACITY * 9 / 10, "{held}");
+    assert!(held <= DenialCache::CAPACITY && held > DenialCache::CAPACITY * 9 / 10, "{held}");
 
     // One that ends later than any of them takes the place of one.
     let late = check("late", &limit, 1);
@@ -191,7 +191,7 @@ proptest! {
     fn what_is_found_is_what_was_denied(
         steps in prop::collection::vec((0_u64..4, 1_u64..4, 1_u64..30, 0_u64..5), 1..40),
     ) {
-        let (denials, limit) = (Denials::new(), limit());
+        let (denials, limit) = (DenialCache::new(), limit());
         let names = ["a", "b", "c", "d"];
         let mut held: Vec<(u64, u64, u64)> = Vec::new();
         let mut now = 0;
