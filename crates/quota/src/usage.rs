@@ -47,7 +47,12 @@ pub struct PeriodUsage {
 // === impl QuotaUsage ===
 
 impl QuotaUsage {
-    /// Creates the usage of a policy in `span`, where `limit` is its current limit or an earlier one.
+    /// Seconds from [`retrieved_at`](Self::retrieved_at) until the period ends, rounded up; at least 1.
+    pub fn seconds_until_reset(&self) -> u64 {
+        self.span.end.since(self.retrieved_at).div_ceil(1_000_000).max(1)
+    }
+
+    /// How `used` of `limit` stand in `span`, where `limit` is the policy's or was once.
     pub fn new(
         policy: &QuotaPolicy,
         span: PeriodSpan,

@@ -3,16 +3,16 @@
 //! | module | what it owns |
 //! |---|---|
 //! | [`session`] | browsers that have signed in |
-//! | [`hitters`] | who is limited most, in a bounded memory |
+//! | [`top_denied`] | the subjects denied most often, in bounded memory |
 //! | [`pulse`] | what was decided in each of the last seconds, and how store and database are |
 //! | [`preview`] | what a limit would admit, by the engine itself |
 //!
 //! What browsers are answered is in `rest::console`, and the pages are in `assets`.
 
-pub(crate) mod hitters;
 pub(crate) mod preview;
 pub(crate) mod pulse;
 pub(crate) mod session;
+pub(crate) mod top_denied;
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use headgate::{Clock, Timestamp};
 use headgate_auth::oidc::{Oidc, RedirectOrigins};
 use ring::digest::{SHA256, digest};
 
-use self::{hitters::Hitters, pulse::Pulse, session::Sessions};
-use crate::config::Config;
+use self::{pulse::Pulse, session::Sessions};
+use crate::config::{AppConfig, Config};
 
-pub(crate) use self::hitters::Limited;
+pub(crate) use self::top_denied::{Limited, TopDenied};
 
 /// Path that the issuer redirects browsers to.
 pub(crate) const OIDC_CALLBACK: &str = "/console/oidc/callback";
@@ -31,14 +31,17 @@ pub(crate) const OIDC_CALLBACK: &str = "/console/oidc/callback";
 /// What a browser needs beside the API.
 pub(crate) struct Console {
     pub(crate) sessions: Sessions,
-    pub(crate) hitters: Hitters,
+    pub(crate) top_denied: Arc<TopDenied>,
     pub(crate) pulse: Pulse,
     /// Sign-in at the issuer, if it is configured.
     pub(crate) oidc: Option<Oidc>,
+    /// The server's name and environment.
+    pub(crate) app: AppConfig,
     /// When the server started.
     pub(crate) started_at: Timestamp,
     /// Names the configuration: another one has another name.
     pub(crate) config_version: String,
+    clock: Arc<dyn Clock>,
 }
 
 impl Console {
@@ -46,12 +49,18 @@ impl Console {
         let started_at = clock.now();
         Self {
             sessions: Sessions::new(&config.console, Arc::clone(clock)),
-            hitters: Hitters::new(started_at),
+            top_denied: Arc::new(TopDenied::new(started_at)),
             pulse: Pulse::default(),
             oidc: oidc(config, clock),
+            app: config.app.clone(),
+            clock: Arc::clone(clock),
             started_at,
             config_version: version(config),
         }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 }
 

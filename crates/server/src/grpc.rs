@@ -2,41 +2,41 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `surface` | what happens around every call: its id, its time limit, its log line, its numbers |
-//! | `methods` | what can be called, and by what name it is counted |
-//! | `service` | the rate-limit service: authenticate, act |
-//! | `quotas` | the quota service |
+//! | `surface` | what happens around every call: its id, its time limit, its log line, its metrics |
+//! | `methods` | all methods, and their names in metrics |
+//! | `rate_limit_service`, `quota_service` | the services: authenticate, act |
 //! | `envoy` | the service that Envoy's rate limit filters call |
-//! | `caller` | who calls |
+//! | `caller` | authorization of a call |
+//! | `call_metrics` | metrics of calls |
 //! | `check`, `rules`, `usage`, `reset` | from messages to the use cases and back |
-//! | `error` | every error, and how it travels |
+//! | `error` | every error, and its status |
 //! | `health`, `reflection` | the standard services |
-//! | `deadline` | how long a caller waits |
-//! | `dialect` | gRPC, or gRPC-Web for callers without HTTP/2 |
-//! | `proto` | what the `.proto` files became |
+//! | `deadline` | the `grpc-timeout` header |
+//! | `protocol` | gRPC, and gRPC-Web for callers without HTTP/2 |
+//! | `wire` | values that several messages share |
+//! | `proto` | code generated from the `.proto` files |
 
+mod call_metrics;
 mod caller;
 mod check;
 mod deadline;
-mod dialect;
 mod envoy;
 mod error;
 mod health;
 mod methods;
-mod number;
 mod proto;
-mod quotas;
+mod protocol;
+mod quota_service;
+mod rate_limit_service;
 mod reflection;
 mod reset;
 mod rules;
-mod service;
-mod subject;
 mod surface;
-mod time;
 mod usage;
+mod wire;
 
 pub(crate) use self::{
+    call_metrics::CallMetrics,
     envoy::EnvoySurface,
-    methods::{METHODS, Method},
-    surface::Grpc,
+    surface::{Around, Grpc, UseCases},
 };

@@ -2,41 +2,45 @@
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`app`] | wires everything: configuration, store, limiter, router |
-//! | `area` | which part of the house a request is about |
-//! | `console` | what a browser needs beside the API: sessions, who is limited, what happened a moment ago |
-//! | [`config`] | the sections of the configuration, and what contradicts another; `headgate-config` reads them |
-//! | [`telemetry`] | where log lines and spans go |
-//! | `rest` | the HTTP surface: its router is the table of contents |
+//! | [`app`] | composition: configuration, stores, database, use cases, listeners |
+//! | `rest` | the HTTP surface: its route table is the table of contents |
 //! | `grpc` | the gRPC surface |
-//! | `services`, `quotas`, `resets` | what every surface is made of |
-//! | `events` | tells others what happened to quotas: Kafka, webhooks |
-//! | `scheduler`, `cron` | closes quota periods, and when |
-//! | `refresher` | keeps the rules and policies in force those that the database holds |
-//! | `stores` | who keeps the counters, and who answers when that fails |
-//! | `metrics` | what is counted |
-//! | `masked` | keys as the log shows them |
+//! | `rate_limits`, `quotas` | the use cases that both surfaces serve, metered |
+//! | `access` | authorization of both surfaces |
+//! | `operations` | health, readiness and metrics of the running server |
+//! | `console` | state of the browser console: sessions, most denied subjects, decisions per second |
+//! | `events` | delivery of quota events to Kafka and webhooks |
+//! | `scheduler`, `cron` | closing of quota periods, and when |
+//! | `refresher` | reloads rules and policies from the database |
+//! | `stores` | the store of counters, and the failure policy around it |
+//! | [`config`] | the sections of the configuration, and their conflicts; `headgate-config` reads them |
+//! | [`telemetry`] | logs and traces |
+//! | `metrics` | the metrics registry; each area registers its own |
+//! | `error_codes` | namespaces of error codes |
+//! | `request_id`, `in_time` | ids and deadlines of requests |
+//! | `completion` | work that continues when its caller disconnects |
+//! | `masked` | keys as logs show them |
 //! | `workers` | the threads that connections live on |
 
+mod access;
 pub mod app;
-mod area;
-mod clients;
+mod completion;
 pub mod config;
 mod console;
 mod cron;
+mod error_codes;
 mod events;
 mod grpc;
 mod in_time;
 mod masked;
 mod metrics;
+mod operations;
 mod quotas;
-mod reason;
+mod rate_limits;
 mod refresher;
 mod request_id;
-mod resets;
 mod rest;
 mod scheduler;
-mod services;
 mod stores;
 pub mod telemetry;
 mod workers;

@@ -1,6 +1,7 @@
-//! Quotas as every surface serves them: REST and gRPC are two voices of this.
+//! The use cases of quotas as REST and gRPC serve them: metered, with one list of errors.
 
 mod commits;
+mod metrics;
 mod reconciler;
 mod refusal;
 mod skew;
@@ -9,37 +10,36 @@ use std::sync::Arc;
 
 use headgate_persistence::{LedgerClock, QuotaDatabase};
 use headgate_quota::{
-    Committer, Listed, Page, PeriodUsage, PolicyCatalog, QuotaId, QuotaUsage, Quotas, StoreCounter,
+    Author, Committer, Listed, Page, PeriodUsage, PolicyCatalog, QuotaId, QuotaUsage, Quotas,
+    StoreCounter,
     usecase::{
-        Housekeeping, IncrementUsage, Incremented, ManagePolicies, ReadUsage, ResetUsage,
-        UsageCheck,
+        Housekeeping, IncrementUsage, Incremented, ManagePolicies, ReadUsage, ResetDone,
+        ResetError, ResetUsage, UsageCheck,
     },
 };
 
 use self::commits::CommitMonitor;
 use crate::{
+    completion::run_to_completion,
     config::Config,
     events::Bell,
-    metrics::QuotaNumbers,
     stores::{Counters, Probe},
     telemetry::Span,
 };
 
 pub(crate) use self::{
-    reconciler::Reconciler,
-    refusal::{QuotaRefusal, seconds_until},
-    skew::Skew,
+    metrics::QuotaMetrics, reconciler::Reconciler, refusal::QuotaRefusal, skew::Skew,
 };
 
 /// The use cases of quotas, and what they need.
 pub(crate) struct QuotaServices {
     pub(crate) catalog: Arc<PolicyCatalog>,
     pub(crate) policies: ManagePolicies,
-    pub(crate) reset: ResetUsage,
+    reset: ResetUsage,
     usage: ReadUsage,
     increment: IncrementUsage,
     probe: Probe,
-    numbers: QuotaNumbers,
+    metrics: QuotaMetrics,
     /// The database's time.
     pub(crate) clock: Arc<LedgerClock>,
 }
@@ -57,7 +57,7 @@ impl QuotaServices {
         kept: &QuotaDatabase,
         bell: Bell,
         counters: Counters,
-        numbers: QuotaNumbers,
+        metrics: QuotaMetrics,
     ) -> (Self, QuotaTasks) {
         let Counters { store, shared, probe } = counters;
         let (kept, clock) = (Arc::new(kept.clone()), Arc::clone(kept.clock()));
@@ -66,11 +66,11 @@ impl QuotaServices {
         let quotas = Quotas::new(kept.clone(), kept, Arc::new(counter), clock.clone());
         let capacity = config.quota.queue_capacity.get() as usize;
         let (increment, committer) = IncrementUsage::new(&quotas, capacity);
-        let monitor = CommitMonitor { numbers: numbers.clone(), bell };
+        let monitor = CommitMonitor { metrics: metrics.clone(), bell };
         let committer = committer.with_observer(Arc::new(monitor));
         let every = config.quota.reconcile_interval();
         let house = Housekeeping::new(&quotas);
-        let reconciler = Reconciler::new(house, numbers.clone(), every);
+        let reconciler = Reconciler::new(house, metrics.clone(), every);
         let services = Self {
             catalog: Arc::clone(quotas.catalog()),
             policies: ManagePolicies::new(&quotas),
@@ -78,7 +78,7 @@ impl QuotaServices {
             usage: ReadUsage::new(&quotas),
             increment,
             probe,
-            numbers,
+            metrics,
             clock,
         };
         (services, QuotaTasks { committer, reconciler })
@@ -92,7 +92,7 @@ impl QuotaServices {
         request_id: Option<&str>,
     ) -> Result<Incremented, QuotaRefusal> {
         let done = self.increment.increment(id, amount, request_id).await;
-        self.numbers.incremented(&done);
+        self.metrics.incremented(&done);
         match done {
             Ok(done) => {
                 Span::admitted(done.allowed);
@@ -103,6 +103,18 @@ impl QuotaServices {
             }
             Err(error) => Err(self.told(error).await),
         }
+    }
+
+    /// Resets the usage of the current period. The ledger records it in the same transaction; the counter
+    /// follows even if the caller disconnects.
+    pub(crate) async fn reset(
+        &self,
+        id: &QuotaId,
+        reason: &str,
+        author: Author,
+    ) -> Result<ResetDone, ResetError> {
+        let (reset, id, reason) = (self.reset.clone(), id.clone(), reason.to_owned());
+        run_to_completion(async move { reset.reset(&id, &reason, author).await }).await
     }
 
     /// How much is used.
@@ -137,10 +149,10 @@ impl QuotaServices {
         Ok(self.usage.history(id, page).await?)
     }
 
-    /// Notes what is only known when somebody asks for it.
+    /// Updates the gauges that are only read when metrics are scraped.
     pub(crate) fn measure(&self) {
-        self.numbers.stand(self.catalog.len(), self.increment.waiting());
-        self.numbers.skewed(self.clock.skew());
+        self.metrics.set_sizes(self.catalog.len(), self.increment.waiting());
+        self.metrics.skewed(self.clock.skew());
     }
 
     /// The difference between this machine's clock and the database's, if it is too large.
@@ -148,7 +160,7 @@ impl QuotaServices {
         Skew::of(&self.clock)
     }
 
-    /// A ledger that is missing is one thing; where the counters are missing too, nobody can decide.
+    /// Tells an outage of the ledger from one of ledger and counters, when no decision is possible.
     async fn told(&self, error: impl Into<QuotaRefusal>) -> QuotaRefusal {
         match error.into() {
             QuotaRefusal::NoDatabase(cause) => match self.probe.ask().await {

@@ -37,7 +37,7 @@ impl RequestId {
     }
 
     /// A new id: `req_` and 32 hexadecimal digits.
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static IDS: LazyLock<Ids> = LazyLock::new(Ids::new);
         let id = IDS.next();
         Self(HeaderValue::from_bytes(&id).unwrap_or(HeaderValue::from_static("req_")))

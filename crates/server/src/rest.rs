@@ -3,7 +3,7 @@
 mod actuator;
 mod audit;
 mod caller;
-pub(crate) mod check;
+mod check;
 mod client;
 mod console;
 mod docs;
@@ -11,22 +11,29 @@ mod documents;
 mod error;
 mod events;
 mod explain;
+mod fast_path;
 mod field;
 mod health;
 mod json;
+mod json_body;
 mod keyed;
 mod limit_headers;
 mod metrics;
 pub(crate) mod openapi;
 mod page;
+mod path;
 mod query;
 mod quotas;
+mod request_metrics;
 mod reset;
 mod root;
 mod routes;
 mod rules;
+mod schemas;
+mod session_cookie;
+mod state;
 mod surface;
-mod text;
+mod text_buffer;
 mod time;
 mod usage;
 
@@ -34,15 +41,36 @@ use std::sync::Arc;
 
 use axum::routing::{delete, get, post};
 
-use self::routes::Routes;
+use self::{error::ErrorFormat, routes::Routes};
 
-pub(crate) use self::surface::Surface;
+pub(crate) use self::{
+    client::Clients,
+    keyed::KeyedApi,
+    request_metrics::RequestMetrics,
+    state::UseCases,
+    surface::{Around, Surface},
+};
 
-/// Which handler answers what; metrics are where the operator wants them, if at all, and so is the
-/// console.
+/// The route table. Checks are answered by [`fast_path`], which calls the same handlers.
 fn routes(metrics_path: Option<&str>, console: bool) -> Routes {
-    let document = Arc::new(openapi::Document::new(metrics_path));
-    let routes = Routes::default()
+    let routes = rate_limits()
+        .merge(keys().errors(ErrorFormat::Keyed))
+        .merge(quotas().errors(ErrorFormat::Quota))
+        // Unknown paths there are answered with codes of quotas, too.
+        .unknown_below(quotas::PATH, ErrorFormat::Quota)
+        .unknown_below(events::PATH, ErrorFormat::Quota)
+        .merge(services())
+        .merge(health(metrics_path))
+        .merge(docs(metrics_path));
+    if console {
+        console::routes(routes).route("/", get(root::console))
+    } else {
+        routes.route("/", get(root::docs))
+    }
+}
+
+fn rate_limits() -> Routes {
+    Routes::default()
         .route(check::PATH, post(check::check))
         .route("/api/v1/ratelimit/check/batch", post(check::check_batch))
         .route("/api/v1/ratelimit/rules", get(rules::list).post(rules::create).put(rules::apply))
@@ -54,39 +82,60 @@ fn routes(metrics_path: Option<&str>, console: bool) -> Routes {
         .route("/api/v1/ratelimit/explain", get(explain::explain))
         .route("/api/v1/ratelimit/reset", post(reset::reset))
         .route("/api/v1/ratelimit/audit", get(audit::audit))
-        .route(events::PATH, get(events::list))
-        .route(events::stream::PATH, get(events::stream::follow))
-        .route(documents::PATH, get(documents::list))
-        .route("/api/v1/services/{service}", get(documents::get).put(documents::put))
-        .route("/api/v1/services/{service}/changes", get(documents::changes::changes))
+}
+
+fn keys() -> Routes {
+    Routes::default()
         .route(keyed::check::PATH, get(keyed::check::by_get).post(keyed::check::by_post))
         .route(keyed::remaining::PATH, get(keyed::remaining::remaining))
         .route(keyed::reset::PATH, delete(keyed::reset::reset))
+}
+
+fn quotas() -> Routes {
+    Routes::default()
         .route(quotas::PATH, get(quotas::list).post(quotas::create))
         .route("/api/v1/quotas/{id}", get(quotas::get).put(quotas::update).delete(quotas::delete))
         .route("/api/v1/quotas/{id}/check", post(quotas::check::check))
         .route("/api/v1/quotas/{id}/usage", get(quotas::usage::usage))
-        .route(quotas::increment::PATH, post(quotas::increment::increment))
+        .slow_route(
+            quotas::increment::PATH,
+            post(quotas::increment::increment),
+            quotas::increment::unconfirmed,
+        )
         .route("/api/v1/quotas/{id}/usage/reset", post(quotas::reset::reset))
         .route("/api/v1/quotas/{id}/history", get(quotas::history::history))
-        .route("/api-docs/openapi.json", get(move || async move { document.show() }))
-        .route("/api-docs", get(docs::page))
-        .route("/api-docs/", get(docs::page))
-        .route("/api-docs/docs.js", get(docs::script))
-        .route("/api-docs/docs.css", get(docs::style))
+        .route(events::PATH, get(events::list))
+        .route(events::stream::PATH, get(events::stream::follow))
+}
+
+fn services() -> Routes {
+    Routes::default()
+        .route(documents::PATH, get(documents::list))
+        .route("/api/v1/services/{service}", get(documents::get).put(documents::put))
+        .route("/api/v1/services/{service}/changes", get(documents::changes::changes))
+}
+
+/// Health and metrics, which are where the operator wants them, if at all.
+fn health(metrics_path: Option<&str>) -> Routes {
+    let routes = Routes::default()
         .route("/healthz", get(health::live))
         .route("/readyz", get(health::ready))
         .route(actuator::HEALTH, get(actuator::health))
         .route(actuator::INFO, get(actuator::info));
-    let routes = if console {
-        console::routes(routes).route("/", get(root::console))
-    } else {
-        routes.route("/", get(root::docs))
-    };
     match metrics_path {
         Some(path) => routes
             .route(path, get(metrics::render))
             .route(actuator::PROMETHEUS, get(actuator::prometheus)),
         None => routes,
     }
+}
+
+fn docs(metrics_path: Option<&str>) -> Routes {
+    let document = Arc::new(openapi::Document::new(metrics_path));
+    Routes::default()
+        .route("/api-docs/openapi.json", get(move || async move { document.show() }))
+        .route("/api-docs", get(docs::page))
+        .route("/api-docs/", get(docs::page))
+        .route("/api-docs/docs.js", get(docs::script))
+        .route("/api-docs/docs.css", get(docs::style))
 }

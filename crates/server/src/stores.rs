@@ -1,4 +1,8 @@
-//! Who keeps the counters, and who answers when that fails.
+//! The store of counters, and the failure policy around it.
+
+mod memory_metrics;
+mod metrics;
+mod redis_metrics;
 
 use std::{fmt, sync::Arc};
 
@@ -9,32 +13,25 @@ use headgate::{
 use headgate_config::Problem;
 use headgate_store_memory::MemoryStore;
 use headgate_store_redis::{NewcomerBound, RedisStore};
-use prometheus::Histogram;
+use prometheus::{IntGauge, Registry};
 use thiserror::Error;
 
-use crate::{config::Config, metrics};
+use self::{memory_metrics::MemoryCollector, redis_metrics::RedisCollector};
+use crate::config::Config;
 
 /// The stores of one server.
 pub(crate) struct Stores {
-    /// Asks the store, and answers in its place when it fails.
+    /// The store behind the failure policy.
     pub(crate) limiter: BatchLimiter,
-    /// Asks the store itself.
+    /// The store without the failure policy.
     pub(crate) probe: Probe,
-    /// This process's own memory.
-    pub(crate) memory: Arc<MemoryStore>,
     /// Which store decides.
     pub(crate) kind: StoreKind,
     /// Where quotas are counted.
     pub(crate) counters: Counters,
-    /// How long calls took that left the process.
-    pub(crate) durations: Histogram,
-    /// Redis, where it is used.
-    pub(crate) redis: Option<Arc<RedisStore>>,
-    /// The bound on new subjects in Redis, where there is one.
-    pub(crate) newcomers: Option<Arc<NewcomerBound>>,
 }
 
-/// Why there are no stores.
+/// A store that cannot be opened.
 #[derive(Debug, Error)]
 pub(crate) enum OpenError {
     #[error("{0}")]
@@ -43,12 +40,13 @@ pub(crate) enum OpenError {
     Metrics(#[from] prometheus::Error),
 }
 
-/// Where quotas are counted: in the same store, whose failures nobody answers for.
+/// Where quotas are counted: in the same store, without the failure policy.
+#[derive(Clone)]
 pub(crate) struct Counters {
     pub(crate) store: Arc<dyn Store>,
     /// Whether other processes count there too.
     pub(crate) shared: bool,
-    /// Asks the store itself.
+    /// The store without the failure policy.
     pub(crate) probe: Probe,
 }
 
@@ -61,15 +59,16 @@ pub enum StoreKind {
     Redis,
 }
 
-/// Finds out whether the store answers.
+/// Checks whether the store answers.
 #[derive(Clone)]
 pub(crate) struct Probe {
     store: BatchLimiter,
     limit: Limit,
     redis: Option<Arc<RedisStore>>,
+    up: IntGauge,
 }
 
-/// Why the store does not answer.
+/// The error of a store that does not answer.
 #[derive(Clone, Debug, Error)]
 pub(crate) enum ProbeError {
     #[error(transparent)]
@@ -78,10 +77,10 @@ pub(crate) enum ProbeError {
     Store(#[from] StoreError),
 }
 
-/// Where the server's own subjects are.
+/// The key space of the server's own subjects.
 const OWN: KeySpace<'static> = KeySpace::new("headgate:", "");
 
-/// A subject that nobody has: looking at it changes nothing.
+/// A subject that is never charged: a peek changes nothing.
 const PROBED: Key<'static> = match Key::new("probe") {
     Ok(key) => key.within(&OWN),
     Err(_) => panic!("not a key"),
@@ -96,47 +95,72 @@ impl Stores {
         config: &Config,
         limit: &Limit,
         clock: Arc<dyn Clock>,
+        registry: &Registry,
     ) -> Result<Self, OpenError> {
         let memory = MemoryStore::builder()
             .capacity(config.memory.capacity.get() as usize)
             .overflow_bytes(config.memory.overflow_bytes.get() as usize);
         let memory = Arc::new(memory.build());
-        let Some(target) = config.redis.target().map_err(OpenError::Config)? else {
-            let probe = Probe::new(Arc::clone(&memory), limit);
-            return Ok(Self {
-                limiter: BatchLimiter::new(Arc::clone(&memory)),
-                counters: Counters::new(Arc::clone(&memory) as _, false, &probe),
-                probe,
-                memory,
-                kind: StoreKind::Memory,
-                durations: metrics::store_durations(StoreKind::Memory)?,
-                redis: None,
-                newcomers: None,
-            });
-        };
-        let durations = metrics::store_durations(StoreKind::Redis)?;
-        let redis = Arc::new(RedisStore::connect(target));
-        // The store has breakers of its own, one for each server: this one only keeps the time.
-        let observed = |store: Arc<dyn Store>| {
+        let capacity = config.memory.capacity.get();
+        registry.register(Box::new(MemoryCollector::new(Arc::clone(&memory), capacity)?))?;
+        match config.redis.target().map_err(OpenError::Config)? {
+            None => Self::in_memory(memory, limit, registry),
+            Some(target) => {
+                let redis = Arc::new(RedisStore::connect(target));
+                Self::on_redis(redis, memory, config, limit, clock, registry)
+            }
+        }
+    }
+
+    fn in_memory(
+        memory: Arc<MemoryStore>,
+        limit: &Limit,
+        registry: &Registry,
+    ) -> Result<Self, OpenError> {
+        let kind = StoreKind::Memory;
+        // Dashboards find the series of both stores, whichever is used.
+        metrics::durations(registry, kind)?;
+        registry.register(Box::new(RedisCollector::new(None, None)?))?;
+        let probe = Probe::new(Arc::clone(&memory), limit, metrics::up(registry, kind)?);
+        Ok(Self {
+            limiter: BatchLimiter::new(Arc::clone(&memory)),
+            counters: Counters::new(memory, false, &probe),
+            probe,
+            kind,
+        })
+    }
+
+    fn on_redis(
+        redis: Arc<RedisStore>,
+        memory: Arc<MemoryStore>,
+        config: &Config,
+        limit: &Limit,
+        clock: Arc<dyn Clock>,
+        registry: &Registry,
+    ) -> Result<Self, OpenError> {
+        let kind = StoreKind::Redis;
+        let durations = metrics::durations(registry, kind)?;
+        // The store has a circuit breaker for each server: this one only measures durations.
+        let timed = |store: Arc<dyn Store>| {
             let durations = durations.clone();
             let breaker = Breaker::new(store, Arc::clone(&clock));
             Arc::new(breaker.observe_latency(move |took| durations.observe(took.as_secs_f64())))
         };
-        let direct = observed(Arc::clone(&redis) as _);
+        let direct = timed(Arc::clone(&redis) as _);
         let newcomers = config
             .redis
             .new_subjects_per_second()
             .map(|rate| Arc::new(NewcomerBound::new(Arc::clone(&redis), rate, Arc::clone(&clock))));
-        let bounded = newcomers.clone().map(|bound| observed(bound as _));
-        let mut probe = Probe::new(Arc::clone(&direct), limit);
-        probe.redis = Some(Arc::clone(&redis));
+        let bounded = newcomers.clone().map(|bound| timed(bound as _));
+        let collector = RedisCollector::new(Some(Arc::clone(&redis)), newcomers)?;
+        registry.register(Box::new(collector))?;
+        let mut probe = Probe::new(Arc::clone(&direct), limit, metrics::up(registry, kind)?);
+        probe.redis = Some(redis);
         let counters = Counters::new(Arc::clone(&direct) as _, true, &probe);
         let replicas = config.ratelimit.replicas();
         let primary = bounded.unwrap_or(direct);
-        let policy = FailurePolicy::new(primary, Arc::clone(&memory), replicas, clock);
-        let limiter = BatchLimiter::new(policy);
-        let (kind, redis) = (StoreKind::Redis, Some(redis));
-        Ok(Self { limiter, probe, memory, kind, counters, durations, redis, newcomers })
+        let limiter = BatchLimiter::new(FailurePolicy::new(primary, memory, replicas, clock));
+        Ok(Self { limiter, probe, kind, counters })
     }
 }
 
@@ -169,11 +193,11 @@ impl fmt::Display for StoreKind {
 // === impl Probe ===
 
 impl Probe {
-    fn new(store: impl Store + 'static, limit: &Limit) -> Self {
-        Self { store: BatchLimiter::new(store), limit: limit.clone(), redis: None }
+    fn new(store: impl Store + 'static, limit: &Limit, up: IntGauge) -> Self {
+        Self { store: BatchLimiter::new(store), limit: limit.clone(), redis: None, up }
     }
 
-    /// What of the store is away, in a sentence: of a cluster, which slots.
+    /// What of the store is down, in a sentence: of a cluster, which slots.
     pub(crate) fn outage(&self) -> Option<String> {
         self.redis.as_ref().and_then(|redis| redis.status().outage())
     }
@@ -183,8 +207,15 @@ impl Probe {
         self.redis.as_ref().and_then(|redis| redis.status().eviction())
     }
 
-    /// Asks the store something that changes nothing.
+    /// Checks that the store answers, and updates `headgate_store_up`.
     pub(crate) async fn ask(&self) -> Result<(), ProbeError> {
+        let answer = self.peek().await;
+        self.up.set(i64::from(answer.is_ok()));
+        answer
+    }
+
+    /// Asks the store something that changes nothing.
+    async fn peek(&self) -> Result<(), ProbeError> {
         let check = Check::new(PROBED, &self.limit, Cost::ONE)?;
         self.store.peek(&Batch::from(check)).await?;
         Ok(())

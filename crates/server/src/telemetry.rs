@@ -1,5 +1,4 @@
-//! What the server tells those who operate it: log lines, to standard error as text or JSON, and
-//! a span of every request, to a collector.
+//! Logs, to standard error as text or JSON, and traces, to a collector.
 
 mod collector;
 mod span;
@@ -24,13 +23,13 @@ pub(crate) use self::{
     tracer::Tracer,
 };
 
-/// Why nothing is logged.
+/// Logging that cannot be started.
 #[derive(Debug, Error)]
 pub enum TelemetryError {
     /// `RUST_LOG` is not a filter.
     #[error("RUST_LOG does not parse: {0}")]
     Filter(#[from] tracing_subscriber::filter::ParseError),
-    /// Somebody else in this process logs already.
+    /// Logging was started before.
     #[error("cannot start logging: {0}")]
     Taken(#[from] tracing_subscriber::util::TryInitError),
 }

@@ -25,7 +25,7 @@ struct Worker {
 }
 
 impl Workers {
-    /// Starts so many.
+    /// Starts `count` threads.
     pub(crate) fn start(count: usize) -> io::Result<Self> {
         let workers = (0..count.max(1)).map(Worker::start).collect::<io::Result<_>>()?;
         Ok(Self { workers, next: AtomicUsize::new(0) })

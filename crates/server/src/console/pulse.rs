@@ -1,4 +1,4 @@
-//! What was decided in each of the last seconds. One task looks once a second, however many watch.
+//! Decisions in each of the last seconds. One task samples once a second, however many watch.
 
 use std::{
     collections::VecDeque,
@@ -9,28 +9,29 @@ use std::{
 use headgate::Timestamp;
 use tokio::time::{self, MissedTickBehavior};
 
-use crate::{metrics::Totals, services::Services};
+use super::Console;
+use crate::{metrics::Totals, stores::Probe};
 
-/// How often it looks.
+/// Time between two samples.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
 
-/// How many beats are kept: five minutes.
+/// Beats that are kept: five minutes.
 const KEPT: usize = 300;
 
-/// After how many beats the store is asked whether it is there.
+/// Beats between two probes of the store.
 const PROBE_EVERY: u64 = 3;
 
-/// The last beats, and how those are on whom the server depends.
+/// The last beats, and the last error of the store.
 #[derive(Default)]
 pub(crate) struct Pulse {
     beats: Mutex<VecDeque<Beat>>,
     store_error: RwLock<Option<String>>,
 }
 
-/// What was decided in about a second.
+/// The decisions of about a second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beat {
-    /// Its place: later ones have larger places.
+    /// Sequence number.
     pub(crate) seq: u64,
     /// When it ended.
     pub(crate) at: Timestamp,
@@ -61,28 +62,44 @@ impl Pulse {
         beats.push_back(beat);
     }
 
-    async fn probe(&self, services: &Services) {
-        let answer = services.probe.ask().await;
-        services.metrics.store_is(answer.is_ok());
-        let error = answer.err().map(|error| error.to_string());
+    async fn probe(&self, store: &Probe) {
+        let error = store.ask().await.err().map(|error| error.to_string());
         *self.store_error.write().unwrap_or_else(PoisonError::into_inner) = error;
     }
 }
 
-/// Looks once a second, for ever.
-pub(crate) async fn run(services: Arc<Services>) {
-    let pulse = &services.console.pulse;
-    let (mut before, mut began) = (services.metrics.totals(), services.clock.now());
-    let mut ticks = time::interval(EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    for seq in 1.. {
-        if seq % PROBE_EVERY == 1 {
-            pulse.probe(&services).await;
+/// The task that samples.
+pub(crate) struct Sampler {
+    console: Arc<Console>,
+    store: Probe,
+    /// All decisions so far.
+    totals: Box<dyn Fn() -> Totals + Send + Sync>,
+}
+
+impl Sampler {
+    pub(crate) fn new(
+        console: Arc<Console>,
+        store: Probe,
+        totals: impl Fn() -> Totals + Send + Sync + 'static,
+    ) -> Self {
+        Self { console, store, totals: Box::new(totals) }
+    }
+
+    /// Samples once a second for as long as it is polled.
+    pub(crate) async fn run(self) {
+        let Self { console, store, totals } = self;
+        let (mut before, mut began) = (totals(), console.now());
+        let mut ticks = time::interval(EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        for seq in 1.. {
+            if seq % PROBE_EVERY == 1 {
+                console.pulse.probe(&store).await;
+            }
+            ticks.tick().await;
+            let (after, at) = (totals(), console.now());
+            let micros = at.since(began).max(1);
+            console.pulse.keep(Beat { seq, at, micros, totals: after.since(&before) });
+            (before, began) = (after, at);
         }
-        ticks.tick().await;
-        let (after, at) = (services.metrics.totals(), services.clock.now());
-        let micros = at.since(began).max(1);
-        pulse.keep(Beat { seq, at, micros, totals: after.since(&before) });
-        (before, began) = (after, at);
     }
 }

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_ends_when_nobody_uses_it_and_in_any_case() {
+    fn a_session_ends_when_idle_and_after_its_lifetime() {
         let (sessions, clock) = sessions();
         let (secret, _) = sessions.open(Actor::anonymous(), None).unwrap();
         for _ in 0..15 {
@@ -141,7 +141,7 @@ mod tests {
 
         let (secret, _) = sessions.open(Actor::anonymous(), None).unwrap();
         clock.advance(HOUR);
-        assert!(sessions.find(&secret).is_none(), "nobody was there for an hour");
+        assert!(sessions.find(&secret).is_none(), "idle for an hour");
     }
 
     #[test]

@@ -1,22 +1,22 @@
-//! Who calls: the token they bring and the name of their call.
+//! Authorization of a call.
 
 use headgate_auth::Action;
 use headgate_ratelimit::Author;
 use tonic::{Request, metadata::MetadataValue};
 
 use super::error::CallError;
-use crate::services::Services;
+use crate::access::Access;
 
-/// Whoever calls, if they may do `action`.
+/// The caller, if permitted to do `action`.
 pub(super) async fn may<T: Sync>(
-    services: &Services,
+    access: &Access,
     request: &Request<T>,
     action: Action,
 ) -> Result<Author, CallError> {
     let metadata = request.metadata();
     let token = metadata.get("authorization").map(MetadataValue::as_encoded_bytes);
-    let actor = services.auth.authorize(token, action).await?;
-    // The surface has put it there, whoever made it up.
+    let actor = access.auth.authorize(token, action).await?;
+    // The surface has put it there, whether the caller sent one or not.
     let request_id = metadata.get("x-request-id").and_then(|id| id.to_str().ok());
-    Ok(services.author(actor, request_id.unwrap_or_default()))
+    Ok(access.author(actor, request_id.unwrap_or_default()))
 }

@@ -2,30 +2,31 @@
 
 use headgate::{Cost, Decision};
 use headgate_ratelimit::{
-    Scope, Window,
+    Catalog, Scope, Window,
     usecase::{CheckError, Question, Verdict, check::RuleSelection},
 };
 
 use super::{
     error::{CallError, Violation},
-    number::number,
     proto::{CheckRateLimitRequest, CheckRateLimitResponse},
-    rules, subject,
+    rules,
+    wire::{self, number},
 };
-use crate::{reason::Reason, services::Services};
+use crate::rate_limits::{MeteredChecks, Reason};
 
 pub(super) async fn check(
-    services: &Services,
+    checks: &MeteredChecks,
+    catalog: &Catalog,
     wire: &CheckRateLimitRequest,
 ) -> Result<CheckRateLimitResponse, CallError> {
-    let question = question(services, wire)?;
-    let verdict = services.decide(&question, wire.dry_run).await?;
+    let question = question(catalog, wire)?;
+    let verdict = checks.decide(&question, wire.dry_run).await?;
     Ok(answer(&question, &verdict))
 }
 
 /// The question, or everything that is wrong with it.
 fn question<'a>(
-    services: &Services,
+    catalog: &Catalog,
     wire: &'a CheckRateLimitRequest,
 ) -> Result<Question<'a>, CallError> {
     let rule = match wire.rule_id.as_str() {
@@ -33,10 +34,10 @@ fn question<'a>(
         name => Ok(name),
     };
     let (subject, cost, window) =
-        (subject::required("subject", &wire.subject), cost(wire.cost), window(&wire.window));
+        (wire::subject("subject", &wire.subject), cost(wire.cost), window(&wire.window));
     match (rule, subject, cost, window) {
         (Ok(rule), Ok(subject), Ok(cost), Ok(window)) => {
-            let (scope, selection) = selection(services, rule, window)?;
+            let (scope, selection) = selection(catalog, rule, window)?;
             Ok(Question { scope, subject, selection, cost })
         }
         (rule, subject, cost, window) => {
@@ -46,9 +47,9 @@ fn question<'a>(
     }
 }
 
-/// Returns the rules to consult: those that match in a scope, or one by its id.
+/// Which rules are asked: those that match in a scope, or one by its id.
 fn selection(
-    services: &Services,
+    catalog: &Catalog,
     rule: &str,
     window: Option<u64>,
 ) -> Result<(Scope, RuleSelection), CallError> {
@@ -56,7 +57,7 @@ fn selection(
         return Ok((scope, window.map_or(RuleSelection::Matching, RuleSelection::Window)));
     }
     let id = rules::id(rule)?;
-    let snapshot = services.catalog.load();
+    let snapshot = catalog.load();
     let no_such_rule = || CallError::NoSuchRule(id.to_string());
     let spec = &snapshot.rule(id).and_then(|rule| rule.rule()).ok_or_else(no_such_rule)?.spec;
     let its = spec.window_seconds;

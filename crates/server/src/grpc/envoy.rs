@@ -17,24 +17,23 @@ use super::{
         RateLimitRequest, RateLimitResponse, rate_limit_service_server::RateLimitService,
     },
 };
-use crate::services::Services;
+use crate::access::Access;
 
-/// The use case, and how it is exposed to Envoy.
+/// How Envoy is answered.
+#[derive(Clone)]
 pub(crate) struct EnvoySurface {
-    pub(crate) limits: EnvoyLimits,
+    pub(crate) limits: Arc<EnvoyLimits>,
     pub(crate) requires_token: bool,
     pub(crate) headers: ResponseHeaders,
     /// Whether responses carry metadata.
     pub(crate) dynamic_metadata: bool,
 }
 
-/// The gRPC service.
-pub(super) struct EnvoyHandlers(Arc<Services>);
-
-impl EnvoyHandlers {
-    pub(super) const fn new(services: Arc<Services>) -> Self {
-        Self(services)
-    }
+/// The handler of Envoy's requests.
+pub(super) struct EnvoyHandlers {
+    /// `None` unless it is switched on.
+    pub(super) envoy: Option<EnvoySurface>,
+    pub(super) access: Arc<Access>,
 }
 
 #[tonic::async_trait]
@@ -43,11 +42,11 @@ impl RateLimitService for EnvoyHandlers {
         &self,
         request: Request<RateLimitRequest>,
     ) -> Result<Response<RateLimitResponse>, Status> {
-        let Some(envoy) = &self.0.envoy else {
+        let Some(envoy) = &self.envoy else {
             return Err(CallError::NoSuchMethod.into());
         };
         if envoy.requires_token {
-            caller::may(&self.0, &request, Action::LimitRequests).await?;
+            caller::may(&self.access, &request, Action::LimitRequests).await?;
         }
         let question = wire::request(request.get_ref())?;
         let verdict = envoy.limits.decide(&question).await.map_err(CallError::from)?;

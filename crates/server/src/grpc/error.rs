@@ -1,5 +1,5 @@
-//! Every error of this surface, and how it travels: a status, the code that REST gives in
-//! `google.rpc.ErrorInfo`, and all fields that do not fit in `google.rpc.BadRequest`.
+//! Every error of this surface and its status, with REST's code in `google.rpc.ErrorInfo` and all
+//! invalid fields in `google.rpc.BadRequest`.
 //!
 //! Handlers return a [`CallError`]. As a [`Status`] it carries itself along as its source, so
 //! that `surface`, which knows the call's id, can log what the caller is not told.
@@ -14,14 +14,14 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, QuotaViolation, StatusExt as _};
 
 use crate::{
-    area::{Area, code},
-    quotas::{QuotaRefusal, seconds_until},
+    error_codes::{Namespace, code},
+    quotas::QuotaRefusal,
 };
 
 /// The largest message that a call may send.
 pub(super) const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 
-/// Why a call was not answered. The words are the caller's; causes are the log's.
+/// The error of a call. Messages are for the caller; causes are for the log.
 #[derive(Clone, Debug, Error)]
 pub(super) enum CallError {
     #[error("validation failed")]
@@ -64,7 +64,7 @@ pub(super) enum CallError {
     Internal(String),
 }
 
-/// A field that does not fit.
+/// An invalid field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Violation {
     field: &'static str,
@@ -74,12 +74,12 @@ pub(super) struct Violation {
 // === impl CallError ===
 
 impl CallError {
-    /// One field that does not fit.
+    /// One invalid field.
     pub(super) fn field(field: &'static str, message: impl Into<String>) -> Self {
         Self::Invalid(vec![Violation::new(field, message)])
     }
 
-    /// A store that could not do what nobody else can do for it.
+    /// A store failure without a fallback.
     pub(super) fn store(cause: &StoreError) -> Self {
         if cause.is_temporary() {
             Self::NoStore(cause.to_string())
@@ -122,26 +122,26 @@ impl CallError {
     }
 
     /// The code that REST gives.
-    pub(super) const fn code(&self, area: Area) -> &'static str {
+    pub(super) const fn code(&self, namespace: Namespace) -> &'static str {
         match self {
-            Self::Invalid(_) | Self::Unreadable(_) => code!(area, "VALIDATION_ERROR"),
+            Self::Invalid(_) | Self::Unreadable(_) => code!(namespace, "VALIDATION_ERROR"),
             Self::Auth(error) => error.code(),
             Self::NoSuchRule(_) => "SYS_RATELIMIT_RULE_NOT_FOUND",
             Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
             Self::TooManyRules(_) => "SYS_RATELIMIT_TOO_MANY_RULES",
             Self::Quota(refusal) => refusal.code(),
-            Self::NoSuchMethod | Self::NoSuchService => code!(area, "NOT_FOUND"),
-            Self::Uncompressed(_) => code!(area, "UNSUPPORTED_MEDIA_TYPE"),
-            Self::TooLarge => code!(area, "BODY_TOO_LARGE"),
-            Self::TimedOut => code!(area, "TIMEOUT"),
-            Self::NoDatabase(_) => code!(area, "DATABASE_UNAVAILABLE"),
-            Self::NoStore(_) | Self::ResetUnconfirmed(_) => code!(area, "STORE_UNAVAILABLE"),
-            Self::NotConfigured => code!(area, "NOT_CONFIGURED"),
-            Self::Internal(_) => code!(area, "INTERNAL_ERROR"),
+            Self::NoSuchMethod | Self::NoSuchService => code!(namespace, "NOT_FOUND"),
+            Self::Uncompressed(_) => code!(namespace, "UNSUPPORTED_MEDIA_TYPE"),
+            Self::TooLarge => code!(namespace, "BODY_TOO_LARGE"),
+            Self::TimedOut => code!(namespace, "TIMEOUT"),
+            Self::NoDatabase(_) => code!(namespace, "DATABASE_UNAVAILABLE"),
+            Self::NoStore(_) | Self::ResetUnconfirmed(_) => code!(namespace, "STORE_UNAVAILABLE"),
+            Self::NotConfigured => code!(namespace, "NOT_CONFIGURED"),
+            Self::Internal(_) => code!(namespace, "INTERNAL_ERROR"),
         }
     }
 
-    /// What failed inside, if something did.
+    /// The internal cause, for the log.
     pub(super) fn cause(&self) -> Option<&str> {
         match self {
             Self::NoDatabase(cause)
@@ -153,10 +153,10 @@ impl CallError {
         }
     }
 
-    /// The status that tells the caller, in the words of `area`.
-    pub(super) fn into_status(self, area: Area) -> Status {
-        let code = self.code(area);
-        let mut details = ErrorDetails::with_error_info(code, domain(area), HashMap::new());
+    /// The status that the caller gets, with codes of `namespace`.
+    pub(super) fn into_status(self, namespace: Namespace) -> Status {
+        let code = self.code(namespace);
+        let mut details = ErrorDetails::with_error_info(code, domain(namespace), HashMap::new());
         match &self {
             Self::Invalid(violations) => {
                 let violations = violations.iter().map(FieldViolation::from).collect::<Vec<_>>();
@@ -165,8 +165,7 @@ impl CallError {
             Self::Quota(QuotaRefusal::Exceeded(usage)) => {
                 let violation = QuotaViolation::new(usage.quota_id.as_str(), self.to_string());
                 details.set_quota_failure(vec![violation]);
-                let wait = seconds_until(usage.span.end, usage.retrieved_at);
-                details.set_retry_info(Some(Duration::from_secs(wait)));
+                details.set_retry_info(Some(Duration::from_secs(usage.seconds_until_reset())));
             }
             _ => {}
         }
@@ -177,10 +176,10 @@ impl CallError {
 }
 
 /// Who gives the reasons in `ErrorInfo`.
-const fn domain(area: Area) -> &'static str {
-    match area {
-        Area::RateLimit => "ratelimit.system.k1s0",
-        Area::Quota => "quota.system.k1s0",
+const fn domain(namespace: Namespace) -> &'static str {
+    match namespace {
+        Namespace::RateLimit => "ratelimit.system.k1s0",
+        Namespace::Quota => "quota.system.k1s0",
     }
 }
 
@@ -201,9 +200,9 @@ const fn quota_status(refusal: &QuotaRefusal) -> Code {
 }
 
 impl From<CallError> for Status {
-    /// The surface, which knows the area, says it again in the area's words.
+    /// The surface, which knows the namespace, renders it again.
     fn from(error: CallError) -> Self {
-        error.into_status(Area::RateLimit)
+        error.into_status(Namespace::RateLimit)
     }
 }
 

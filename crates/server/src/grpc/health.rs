@@ -1,5 +1,5 @@
-//! `grpc.health.v1.Health`: the process answers, from its first configuration until it drains. It asks nobody, for the
-//! same reason as `/healthz`: restarting the process would bring no store back.
+//! `grpc.health.v1.Health`: serving from the first configuration until the server drains. It
+//! depends on no store, as `/healthz`: a restart would not repair one.
 
 use std::pin::Pin;
 

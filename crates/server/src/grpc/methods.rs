@@ -1,13 +1,13 @@
 //! What can be called. The names are labels of metrics and words of log lines, so that nothing a
 //! caller makes up gets there.
 
-use crate::area::Area;
+use crate::error_codes::Namespace;
 
 /// Something that can be called.
 #[derive(Debug)]
-pub(crate) struct Method {
-    pub(crate) service: &'static str,
-    pub(crate) name: &'static str,
+pub(super) struct Method {
+    pub(super) service: &'static str,
+    pub(super) name: &'static str,
     path: &'static str,
 }
 
@@ -18,7 +18,7 @@ macro_rules! methods {
 }
 
 /// Everything that can be called; what is called most comes first.
-pub(crate) static METHODS: [Method; 23] = methods! {
+pub(super) static METHODS: [Method; 23] = methods! {
     "k1s0.system.ratelimit.v1.RateLimitService" {
         "CheckRateLimit" "CreateRule" "GetRule" "GetUsage" "ResetLimit" "ListRules" "UpdateRule" "DeleteRule"
     }
@@ -33,9 +33,13 @@ pub(crate) static METHODS: [Method; 23] = methods! {
 };
 
 impl Method {
-    /// Which part of the house it is about.
-    pub(crate) fn area(&self) -> Area {
-        if self.service.starts_with("k1s0.system.quota.") { Area::Quota } else { Area::RateLimit }
+    /// The namespace of its error codes.
+    pub(super) fn namespace(&self) -> Namespace {
+        if self.service.starts_with("k1s0.system.quota.") {
+            Namespace::Quota
+        } else {
+            Namespace::RateLimit
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use headgate_ratelimit::{Scope, UnknownScope, usecase::ResetError};
 use super::{
     error::{CallError, Violation},
     proto::ResetLimitRequest,
-    subject,
+    wire,
 };
 
 const MAX_REASON_CHARS: usize = 1000;
@@ -22,7 +22,7 @@ impl<'a> TryFrom<&'a ResetLimitRequest> for Reset<'a> {
     type Error = CallError;
 
     fn try_from(wire: &'a ResetLimitRequest) -> Result<Self, CallError> {
-        let subject = subject::required("identifier", &wire.identifier);
+        let subject = wire::subject("identifier", &wire.identifier);
         match (scope(&wire.scope), subject, reason(&wire.reason)) {
             (Ok(scope), Ok(subject), Ok(reason)) => Ok(Self { scope, subject, reason }),
             (scope, subject, reason) => {

@@ -7,11 +7,10 @@ use headgate_ratelimit::{
 
 use super::{
     error::{CallError, Violation},
-    number::number,
     proto::{
         self, CreateRuleRequest, ListRulesRequest, ListRulesResponse, Pagination, UpdateRuleRequest,
     },
-    time::time,
+    wire::{number, time},
 };
 
 /// The id that a call names. What is no id is no rule's.

@@ -9,6 +9,7 @@ use std::{
 };
 
 use axum::http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
+use headgate::Clock;
 use headgate_serve::RequestBody;
 use http_body_util::Full;
 use tokio::sync::watch;
@@ -18,37 +19,57 @@ use tower_service::Service;
 use tracing::{debug, error, field::display, info};
 
 use super::{
-    METHODS, Method, deadline,
-    dialect::Dialect,
-    envoy::EnvoyHandlers,
+    call_metrics::{CallMetrics, Handled},
+    deadline,
+    envoy::{EnvoyHandlers, EnvoySurface},
     error::{CallError, MAX_MESSAGE_BYTES},
     health::Health,
-    methods,
+    methods::{self, METHODS, Method},
     proto::{
         envoy::service::ratelimit::v3::rate_limit_service_server::RateLimitServiceServer as EnvoyServer,
         quota::quota_service_server::QuotaServiceServer,
         rate_limit_service_server::RateLimitServiceServer,
     },
-    quotas::QuotaHandlers,
+    protocol::Protocol,
+    quota_service::QuotaHandlers,
+    rate_limit_service::RateLimitHandlers,
     reflection,
-    service::Handlers,
 };
 use crate::{
-    area::Area,
+    access::Access,
+    error_codes::Namespace,
     in_time::in_time,
-    metrics::Handled,
+    metrics::Stopwatch,
+    quotas::QuotaServices,
+    rate_limits::{MeteredChecks, RuleAdmin},
     request_id::{self, RequestId},
-    services::Services,
-    telemetry::{Span, within},
+    telemetry::{Span, Tracer, within},
 };
 
 /// Answers gRPC calls.
 pub(crate) struct Grpc {
     /// Who answers a method, in the order of all methods.
     answerers: [Answerer; METHODS.len()],
-    services: Arc<Services>,
-    request_timeout: Duration,
+    around: Around,
     draining: watch::Sender<bool>,
+}
+
+/// What handlers need.
+pub(crate) struct UseCases {
+    pub(crate) checks: Arc<MeteredChecks>,
+    pub(crate) rules: Arc<RuleAdmin>,
+    pub(crate) quotas: Arc<QuotaServices>,
+    pub(crate) envoy: Option<EnvoySurface>,
+    pub(crate) access: Arc<Access>,
+}
+
+/// What happens around every call.
+pub(crate) struct Around {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) tracer: Option<Tracer>,
+    pub(crate) metrics: CallMetrics,
+    /// Maximum duration of a call.
+    pub(crate) request_timeout: Duration,
 }
 
 type Answerer = Arc<dyn Fn(Request<RequestBody>) -> Answering + Send + Sync>;
@@ -58,23 +79,23 @@ type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>>
 // === impl Grpc ===
 
 impl Grpc {
-    /// What can be called where `services` are. A call that takes longer than `request_timeout` is ended.
-    pub(crate) fn new(services: Arc<Services>, request_timeout: Duration) -> Self {
-        let (draining, told) = watch::channel(false);
-        let handlers = Handlers::new(Arc::clone(&services));
+    pub(crate) fn new(use_cases: UseCases, around: Around) -> Self {
+        let UseCases { checks, rules, quotas, envoy, access } = use_cases;
+        let (draining, drained) = watch::channel(false);
+        let starting = envoy.as_ref().map(|envoy| envoy.limits.watch_starting());
+        // Without Envoy there is no first configuration to wait for.
+        let starting = starting.unwrap_or_else(|| watch::channel(false).1);
+        let handlers = RateLimitHandlers { checks, rules, access: Arc::clone(&access) };
         let rate_limit = answerer(
             RateLimitServiceServer::new(handlers).max_decoding_message_size(MAX_MESSAGE_BYTES),
         );
-        let quotas = QuotaHandlers::new(Arc::clone(&services));
+        let quotas = QuotaHandlers { quotas, access: Arc::clone(&access) };
         let quotas =
             answerer(QuotaServiceServer::new(quotas).max_decoding_message_size(MAX_MESSAGE_BYTES));
-        let envoy = EnvoyServer::new(EnvoyHandlers::new(Arc::clone(&services)));
+        let envoy = EnvoyServer::new(EnvoyHandlers { envoy, access });
         let envoy = answerer(envoy.max_decoding_message_size(MAX_MESSAGE_BYTES));
-        let starting = services.envoy.as_ref().map(|envoy| envoy.limits.watch_starting());
-        // Where nothing is waited for, nothing is ever told.
-        let starting = starting.unwrap_or_else(|| watch::channel(false).1);
         let health = answerer(
-            HealthServer::new(Health::new(told, starting))
+            HealthServer::new(Health::new(drained, starting))
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
         );
         let v1 =
@@ -88,57 +109,59 @@ impl Grpc {
                 "grpc.health.v1.Health" => &health,
                 "grpc.reflection.v1.ServerReflection" => &v1,
                 "grpc.reflection.v1alpha.ServerReflection" => &v1alpha,
-                _ if method.area() == Area::Quota => &quotas,
+                _ if method.namespace() == Namespace::Quota => &quotas,
                 _ => &rate_limit,
             })
         });
-        Self { answerers, services, request_timeout, draining }
+        Self { answerers, around, draining }
     }
 
-    /// From now on the server says that it is going away. Whoever watches its health is told, and let go.
+    /// Makes the health service report that the server is draining, which ends its watches.
     pub(crate) fn drain(&self) {
         self.draining.send_replace(true);
     }
 
     pub(crate) async fn answer(&self, mut request: Request<RequestBody>) -> Response<Body> {
-        let started = self.services.clock.steady();
+        let stopwatch = Stopwatch::start(&*self.around.clock);
         let id = RequestId::of(request.headers());
-        let Some(dialect) = Dialect::of(&request) else {
+        let Some(protocol) = Protocol::of(&request) else {
             return with_id(not_grpc(), id);
         };
         let method = methods::find(request.uri().path());
-        // Handlers find the id there, whoever made it up.
+        // Handlers read the id there, whether the caller sent one or not.
         request.headers_mut().insert(request_id::HEADER, id.clone().into_header());
         let called = method.map(|place| &METHODS[place]);
-        let tracer = self.services.tracer.as_ref();
-        let span = tracer.map(|tracer| tracer.call(request.headers(), called, &id));
+        let span = self.around.tracer.as_ref().map(|tracer| {
+            let called = called.map(|method| (method.service, method.name));
+            tracer.call(request.headers(), called, &id)
+        });
 
         let mut response = match method {
             None => Status::from(CallError::NoSuchMethod).into_http(),
             Some(place) => within(span.as_ref(), self.call(place, request)).await,
         };
 
-        let took = self.services.since(started);
+        let took = stopwatch.elapsed();
         let refusal = response.extensions_mut().remove::<Status>();
         let refusal = refusal.map(|status| CallError::of(&status));
-        let area = called.map_or(Area::RateLimit, Method::area);
-        log((area, &id), span.as_ref(), method, refusal.as_ref(), took);
+        let namespace = called.map_or(Namespace::RateLimit, Method::namespace);
+        log((namespace, &id), span.as_ref(), method, refusal.as_ref(), took);
         if let Some(span) = span {
             span.answered_call(refusal.as_ref().map_or(Code::Ok, CallError::status));
         }
         let refused = refusal.as_ref().map(|refusal| code_name(refusal.status()));
-        self.services.metrics.calls.handled(&Handled { method, refused, took });
+        self.around.metrics.handled(&Handled { method, refused, took });
         if let Some(refusal) = refusal {
-            response = refusal.into_status(area).into_http();
+            response = refusal.into_status(namespace).into_http();
         }
-        dialect.said(with_id(response, id))
+        protocol.encode(with_id(response, id))
     }
 
     /// Lets the method at `place` answer, for as long as the caller and the server wait.
     async fn call(&self, place: usize, request: Request<RequestBody>) -> Response<Body> {
         let patience = deadline::of(request.headers());
-        let patience =
-            patience.map_or(self.request_timeout, |asked| asked.min(self.request_timeout));
+        let patience = patience
+            .map_or(self.around.request_timeout, |asked| asked.min(self.around.request_timeout));
         match in_time(patience, (self.answerers[place])(request)).await {
             Ok(Ok(response)) => response,
             Err(_) => Status::from(CallError::TimedOut).into_http(),
@@ -190,7 +213,7 @@ fn with_id(mut response: Response<Body>, id: RequestId) -> Response<Body> {
 
 /// The method's own name stands for the path: what callers put there may name people.
 fn log(
-    (area, id): (Area, &RequestId),
+    (namespace, id): (Namespace, &RequestId),
     span: Option<&Span>,
     method: Option<usize>,
     refusal: Option<&CallError>,
@@ -203,7 +226,7 @@ fn log(
         debug!(request_id, trace_id, method, took_us, "Answered {request_id}");
         return;
     };
-    let (status, code) = (code_name(refusal.status()), refusal.code(area));
+    let (status, code) = (code_name(refusal.status()), refusal.code(namespace));
     if let Some(cause) = refusal.cause() {
         error!(request_id, trace_id, method, status, code, took_us, cause, "Failed {request_id}");
     } else {

@@ -2,7 +2,7 @@
 
 use headgate_ratelimit::usecase::{Usage, UsageError};
 
-use super::{error::CallError, number::number, proto::GetUsageResponse};
+use super::{error::CallError, proto::GetUsageResponse, wire::number};
 
 /// A rule, and how a subject stands under it.
 pub(super) fn shown(usage: &Usage) -> Result<GetUsageResponse, CallError> {

@@ -7,7 +7,7 @@ use prometheus::{
     proto::MetricFamily,
 };
 
-/// Asks the connections how many they are, when somebody wants to know.
+/// Collects the state of the connections when metrics are scraped.
 pub(super) struct ConnectionsCollector {
     connections: Arc<Connections>,
     open: IntGauge,
@@ -24,7 +24,7 @@ impl ConnectionsCollector {
         Ok(Self { connections, open, buffered })
     }
 
-    /// The connections count this themselves; counters made for the occasion carry it.
+    /// The connections count this themselves; counters made for the scrape carry their values.
     fn counted(&self) -> Option<(IntCounterVec, IntCounter)> {
         let opts = Opts::new(
             "headgate_connections_ended_total",

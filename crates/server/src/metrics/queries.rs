@@ -3,10 +3,10 @@ use std::time::Duration;
 use headgate_persistence::{Query, QueryObserver, SchemaVersion};
 use prometheus::{Error, HistogramOpts, HistogramVec, IntGauge, Registry};
 
-use super::{registered, requests::BUCKETS};
+use super::{REQUEST_BUCKETS, registered};
 
-/// What the database does: how long it takes, by what it was asked, whether it takes writes, and which
-/// version its tables have. As many series as there are kinds of statements.
+/// Metrics of the database: duration by kind of statement, whether it takes writes, and its schema
+/// version.
 #[derive(Clone)]
 pub(crate) struct Queries {
     duration: HistogramVec,
@@ -16,13 +16,13 @@ pub(crate) struct Queries {
 }
 
 impl Queries {
-    pub(super) fn new(registry: &Registry) -> Result<Self, Error> {
+    pub(crate) fn new(registry: &Registry) -> Result<Self, Error> {
         let duration = HistogramOpts::new(
             "db_query_duration_seconds",
             "Time the database took for a statement, failed ones included, by what it does and the table.",
         );
         let labels = ["query_name", "table"];
-        let duration = HistogramVec::new(duration.buckets(BUCKETS.into()), &labels)?;
+        let duration = HistogramVec::new(duration.buckets(REQUEST_BUCKETS.into()), &labels)?;
         let gauge = |name: &str, help: &str| registered(registry, IntGauge::new(name, help)?);
         let writable = gauge(
             "headgate_database_writable",

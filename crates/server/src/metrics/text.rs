@@ -1,4 +1,4 @@
-//! The metrics as text, for several who ask at the same time.
+//! The cache of the metrics text for scrapers that read at the same time.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -8,20 +8,20 @@ use std::{
 use axum::body::Bytes;
 use tokio::time::Instant;
 
-/// How old a text may be that is shared.
+/// Maximum age of a shared text.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// The text that was written last.
+/// The last text.
 ///
-/// It is the largest answer that needs no token. While somebody has not read it yet, those who ask
-/// within a second get the same bytes, so that many slow readers cost one text. Whoever reads what
-/// they asked for always gets a new one.
+/// It is the largest response that needs no token. While one reader is still receiving it, requests
+/// within a second get the same bytes, so that many slow readers cost one text. A reader that finishes
+/// before it asks again always gets a new one.
 #[derive(Default)]
-pub(crate) struct MetricsText(Mutex<Option<(Bytes, Instant)>>);
+pub(super) struct MetricsText(Mutex<Option<(Bytes, Instant)>>);
 
 impl MetricsText {
-    /// The text that another reader has not taken yet, if it is recent.
-    pub(crate) fn shared(&self) -> Option<Bytes> {
+    /// The last text, if it is recent and another reader is still receiving it.
+    pub(super) fn shared(&self) -> Option<Bytes> {
         let mut last = self.last();
         let (text, written_at) = last.as_ref()?;
         if text.is_unique() || written_at.elapsed() >= MAX_AGE {
@@ -31,8 +31,8 @@ impl MetricsText {
         Some(text.clone())
     }
 
-    /// Shares a text with those who ask next.
-    pub(crate) fn share(&self, text: String) -> Bytes {
+    /// Caches a new text.
+    pub(super) fn share(&self, text: String) -> Bytes {
         let text = Bytes::from(text);
         *self.last() = Some((text.clone(), Instant::now()));
         text
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_text_is_shared_while_somebody_reads_it_and_for_a_second() {
+    async fn shares_a_text_for_a_second_while_it_is_being_read() {
         let texts = MetricsText::default();
         assert_eq!(texts.shared(), None);
         let first = texts.share("one 1\n".to_owned());
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_asks_after_it_was_read_gets_a_new_one() {
+    async fn renders_a_new_text_after_the_last_was_read() {
         let texts = MetricsText::default();
         drop(texts.share("one 1\n".to_owned()));
         assert_eq!(texts.shared(), None);

@@ -1,6 +1,6 @@
 use prometheus::{Histogram, core::Metric};
 
-use super::checks::BUCKETS;
+use super::DECISION_BUCKETS as BUCKETS;
 
 /// All decisions since the server started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -8,12 +8,12 @@ pub(crate) struct Totals {
     pub(crate) allowed: u64,
     pub(crate) denied: u64,
     pub(crate) degraded: u64,
-    /// How many took at most as long as each bucket says; the last one has all.
+    /// Decisions within each bucket's bound; the last counts all.
     within: [u64; BUCKETS.len() + 1],
 }
 
 impl Totals {
-    pub(super) fn observe(&mut self, duration: &Histogram) {
+    pub(crate) fn observe(&mut self, duration: &Histogram) {
         let metric = duration.metric();
         let histogram = metric.get_histogram();
         for (within, bucket) in self.within.iter_mut().zip(histogram.get_bucket()) {
@@ -22,7 +22,7 @@ impl Totals {
         self.within[BUCKETS.len()] += histogram.get_sample_count();
     }
 
-    /// What was decided since `earlier`.
+    /// The decisions since `earlier`.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         let mut within = self.within;
         for (now, then) in within.iter_mut().zip(earlier.within) {
@@ -36,8 +36,8 @@ impl Totals {
         }
     }
 
-    /// How long this part of the decisions took at most, in microseconds; between the buckets'
-    /// bounds it is a guess. `None` where nothing was decided.
+    /// The duration quantile in microseconds, interpolated between the bounds of its bucket; `None`
+    /// without decisions.
     pub(crate) fn quantile(&self, part: f64) -> Option<f64> {
         let all = self.within[BUCKETS.len()];
         if all == 0 {

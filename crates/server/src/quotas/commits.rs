@@ -2,18 +2,19 @@
 
 use headgate_quota::{Commit, CommitObserver};
 
-use crate::{events::Bell, metrics::QuotaNumbers};
+use super::QuotaMetrics;
+use crate::events::Bell;
 
 /// Counts commits, and wakes the publishers of events when one may have recorded an event.
 pub(super) struct CommitMonitor {
-    pub(super) numbers: QuotaNumbers,
+    pub(super) metrics: QuotaMetrics,
     pub(super) bell: Bell,
 }
 
 impl CommitObserver for CommitMonitor {
     fn committed(&self, commit: &Commit<'_>) {
         let Commit { increments, results, elapsed } = commit;
-        self.numbers.committed(increments.len(), *elapsed, results.is_some());
+        self.metrics.committed(increments.len(), *elapsed, results.is_some());
         if commit.may_have_events() {
             self.bell.ring();
         }

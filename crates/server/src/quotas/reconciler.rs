@@ -1,4 +1,4 @@
-//! Keeps the counters what the ledger says.
+//! Reconciles the counters with the ledger.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use headgate_quota::usecase::Housekeeping;
 use tokio::time;
 use tracing::{info, warn};
 
-use crate::metrics::QuotaNumbers;
+use super::QuotaMetrics;
 
-/// Compares counters with the ledger every now and then, and puts them right.
+/// Periodically compares the counters with the ledger, and corrects them.
 pub(crate) struct Reconciler {
     house: Housekeeping,
-    numbers: QuotaNumbers,
+    metrics: QuotaMetrics,
     every: Duration,
-    /// Whether the last attempt failed, so that an outage is told once.
+    /// Whether the last attempt failed: an outage is logged once.
     failing: bool,
 }
 
@@ -21,8 +21,8 @@ pub(crate) struct Reconciler {
 const ROUNDS: u32 = 6;
 
 impl Reconciler {
-    pub(crate) const fn new(house: Housekeeping, numbers: QuotaNumbers, every: Duration) -> Self {
-        Self { house, numbers, every, failing: false }
+    pub(crate) const fn new(house: Housekeeping, metrics: QuotaMetrics, every: Duration) -> Self {
+        Self { house, metrics, every, failing: false }
     }
 
     /// Goes on for as long as it is polled.
@@ -36,16 +36,16 @@ impl Reconciler {
     async fn reconcile(&mut self) {
         match self.house.reconcile(self.every * ROUNDS).await {
             Ok(drift) => {
-                self.numbers.drifted(drift);
+                self.metrics.drifted(drift);
                 let (missing, behind, ahead) = (drift.missing, drift.behind, drift.ahead);
                 if missing + behind + ahead > 0 {
-                    info!(missing, behind, ahead, "Quota counters were put right");
+                    info!(missing, behind, ahead, "corrected quota counters");
                 }
                 self.failing = false;
             }
             Err(error) => {
                 if !self.failing {
-                    warn!(%error, "Cannot compare the quota counters with the ledger");
+                    warn!(%error, "failed to compare the quota counters with the ledger");
                 }
                 self.failing = true;
             }

@@ -1,13 +1,12 @@
-//! Why callers do not get what they asked of a quota: the same for every surface.
+//! Errors of quotas, the same for every surface.
 
-use headgate::Timestamp;
 use headgate_quota::{
     FieldError, QuotaUsage, RepositoryError,
     usecase::{IncrementError, ManageError, ReadError, ResetError},
 };
 use thiserror::Error;
 
-/// Why callers do not get what they asked for. The words are the caller's; causes are the log's.
+/// The error of a quota request. Messages are for the caller; causes are for the log.
 #[derive(Clone, Debug, Error)]
 pub(crate) enum QuotaRefusal {
     #[error("validation failed")]
@@ -64,7 +63,7 @@ impl QuotaRefusal {
         }
     }
 
-    /// What failed inside, if something did.
+    /// The internal cause, for the log.
     pub(crate) fn cause(&self) -> Option<&str> {
         match self {
             Self::ClockSkew(cause)
@@ -75,11 +74,6 @@ impl QuotaRefusal {
             _ => None,
         }
     }
-}
-
-/// How many seconds it is from `now` until `then`, rounded up: at least 1.
-pub(crate) fn seconds_until(then: Timestamp, now: Timestamp) -> u64 {
-    then.since(now).div_ceil(1_000_000).max(1)
 }
 
 impl From<RepositoryError> for QuotaRefusal {

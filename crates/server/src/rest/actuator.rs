@@ -10,10 +10,12 @@ use utoipa::ToSchema;
 
 use super::{
     error::{ApiError, Envelope},
-    health, json, metrics,
-    openapi::Late,
+    json,
+    keyed::KeyedApi,
+    metrics,
+    schemas::Late,
 };
-use crate::{services::Services, stores::StoreKind};
+use crate::{operations::Operations, stores::StoreKind};
 
 pub(super) const HEALTH: &str = "/actuator/health";
 pub(super) const INFO: &str = "/actuator/info";
@@ -67,7 +69,7 @@ struct Details {
     /// How, where a caller does not say.
     default_algorithm: &'static str,
     /// Who decides while the store cannot.
-    #[schema(value_type = super::openapi::FailMode)]
+    #[schema(value_type = super::schemas::FailMode)]
     fail_mode: &'static str,
 }
 
@@ -88,15 +90,18 @@ struct App<'a> {
 
 /// Whether keys can be limited. It is 200 while anybody decides: a server that is taken out of service could not even apply the failure policy.
 #[utoipa::path(get, path = "/actuator/health", tag = "health", operation_id = "actuator_health", responses((status = 200, description = "They can", body = Health), Late))]
-pub(super) async fn health(State(services): State<Arc<Services>>) -> Response {
-    let up = health::ask_store(&services).await.is_ok();
+pub(super) async fn health(
+    State(operations): State<Arc<Operations>>,
+    State(keyed): State<Arc<KeyedApi>>,
+) -> Response {
+    let up = operations.probe.ask().await.is_ok();
     let status = if up { "UP" } else { "DEGRADED" };
-    let redis = (services.store == StoreKind::Redis)
+    let redis = (operations.store == StoreKind::Redis)
         .then_some(Redis { status: if up { "UP" } else { "DOWN" } });
-    let fail_mode: FailMode = services.keyed.limits().fail_mode();
+    let fail_mode: FailMode = keyed.limits.limits().fail_mode();
     let details = Details {
-        store: services.store.name(),
-        default_algorithm: services.default_algorithm.name(),
+        store: operations.store.name(),
+        default_algorithm: keyed.default_algorithm.name(),
         fail_mode: fail_mode.name(),
     };
     let rate_limiter = RateLimiter { status, details };
@@ -105,9 +110,9 @@ pub(super) async fn health(State(services): State<Arc<Services>>) -> Response {
 
 /// What is running.
 #[utoipa::path(get, path = "/actuator/info", tag = "health", operation_id = "actuator_info", responses((status = 200, description = "Its name and version", body = Info<'_>)))]
-pub(super) async fn info(State(services): State<Arc<Services>>) -> Response {
-    let about = &services.about;
-    json::respond(&Info { app: App { name: &about.name, version: &about.version } })
+pub(super) async fn info(State(operations): State<Arc<Operations>>) -> Response {
+    let app = &operations.app;
+    json::respond(&Info { app: App { name: &app.name, version: &app.version } })
 }
 
 /// Everything that is counted, as Prometheus reads it: the same as at the configured path.
@@ -122,6 +127,6 @@ pub(super) async fn info(State(services): State<Arc<Services>>) -> Response {
         Late,
     ),
 )]
-pub(super) async fn prometheus(services: State<Arc<Services>>) -> Result<Response, ApiError> {
-    metrics::render(services).await
+pub(super) async fn prometheus(operations: State<Arc<Operations>>) -> Result<Response, ApiError> {
+    metrics::render(operations).await
 }

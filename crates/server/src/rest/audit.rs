@@ -14,12 +14,12 @@ use super::{
     caller::Caller,
     error::ApiError,
     json,
-    openapi::{AuditAction, Failing, Invalid, Protected},
     page::WirePagination,
     query::{PAGE, Query, Reader},
+    schemas::{AuditAction, Failing, Invalid, Protected},
     time,
 };
-use crate::services::Services;
+use crate::rate_limits::RuleAdmin;
 
 /// One page of the audit log.
 #[derive(Serialize, ToSchema)]
@@ -80,14 +80,14 @@ struct Said<'a> {
         ("target" = Option<String>, Query, description = "Only changes of this rule's or quota's id or `scope:identifier`"),
         ("since" = Option<String>, Query, format = DateTime, description = "Only changes not before this time (RFC 3339)"),
         ("until" = Option<String>, Query, format = DateTime, description = "Only changes before this time (RFC 3339)"),
-        ("page" = Option<u32>, Query, minimum = 1, description = "Which page; 1 unless said"),
-        ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "How many a page has; 20 unless said"),
+        ("page" = Option<u32>, Query, minimum = 1, description = "Page number; default 1"),
+        ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items per page; default 20"),
     ),
     security(("token" = [])),
     responses((status = 200, description = "One page of them", body = WireAudit<'_>), Invalid, Protected, Failing),
 )]
 pub(super) async fn audit(
-    State(services): State<Arc<Services>>,
+    State(admin): State<Arc<RuleAdmin>>,
     caller: Caller,
     query: Query,
 ) -> Result<Response, ApiError> {
@@ -104,7 +104,7 @@ pub(super) async fn audit(
     let page = reader.page();
     reader.finish()?;
 
-    let listed = services.audit.entries(&filter, page).await?;
+    let listed = admin.audit.entries(&filter, page).await?;
     let pagination = WirePagination::from(&listed);
     let entries = listed.items.iter().map(WireEntry::from).collect();
     Ok(json::respond(&WireAudit { entries, pagination }))

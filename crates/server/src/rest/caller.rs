@@ -1,38 +1,39 @@
-//! Who asks: the token or the cookie they bring, and the name of their request.
+//! The caller of a request: a token or a session cookie, and the request's id.
 
 use std::{convert::Infallible, sync::Arc};
 
 use axum::{
-    extract::FromRequestParts,
+    extract::{FromRef, FromRequestParts},
     http::{HeaderValue, header::AUTHORIZATION, request::Parts},
 };
 use headgate_auth::{Action, Actor, AuthError};
 use headgate_ratelimit::Author;
 
-use super::{console, error::ApiError};
-use crate::{request_id::RequestId, services::Services};
+use super::{error::ApiError, session_cookie};
+use crate::{access::Access, console::Console, request_id::RequestId};
 
-/// Somebody who asks for something that not everybody may have.
+/// The caller of a request that needs authorization.
 pub(super) struct Caller {
-    services: Arc<Services>,
+    access: Arc<Access>,
+    console: Arc<Console>,
     authorization: Option<HeaderValue>,
-    /// The session that a browser's cookie names, where there is no token.
+    /// The session secret of a browser, where there is no token.
     cookie: Option<Result<String, AuthError>>,
     request_id: RequestId,
 }
 
 impl Caller {
-    /// Whoever it is, if they may do `action`.
+    /// The author of a change, if the caller may do `action`.
     pub(super) async fn may(&self, action: Action) -> Result<Author, ApiError> {
         let actor = self.actor(action).await?;
-        Ok(self.services.author(actor, self.request_id.as_str()))
+        Ok(self.access.author(actor, self.request_id.as_str()))
     }
 
-    /// The same, with the role.
+    /// The caller with the role, if it may do `action`.
     pub(super) async fn actor(&self, action: Action) -> Result<Actor, ApiError> {
-        let auth = &self.services.auth;
+        let auth = &self.access.auth;
         if let (Some(cookie), false) = (&self.cookie, auth.is_off()) {
-            let session = self.services.console.sessions.find(cookie.as_deref().map_err(|e| *e)?);
+            let session = self.console.sessions.find(cookie.as_deref().map_err(|e| *e)?);
             return Ok(session.ok_or(AuthError::NoSession)?.actor.permitted(action)?);
         }
         let token = self.authorization.as_ref().map(HeaderValue::as_bytes);
@@ -40,21 +41,24 @@ impl Caller {
     }
 }
 
-impl FromRequestParts<Arc<Services>> for Caller {
+impl<S> FromRequestParts<S> for Caller
+where
+    Arc<Access>: FromRef<S>,
+    Arc<Console>: FromRef<S>,
+    S: Send + Sync,
+{
     type Rejection = Infallible;
 
-    async fn from_request_parts(
-        parts: &mut Parts,
-        services: &Arc<Services>,
-    ) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
         let request_id = parts.extensions.get().cloned();
         let authorization = parts.headers.get(AUTHORIZATION).cloned();
         let cookie = match authorization {
-            None => console::presented(&parts.headers),
+            None => session_cookie::presented(&parts.headers),
             Some(_) => None,
         };
         Ok(Self {
-            services: Arc::clone(services),
+            access: FromRef::from_ref(state),
+            console: FromRef::from_ref(state),
             authorization,
             cookie,
             request_id: request_id.unwrap_or_else(|| RequestId::of(&parts.headers)),

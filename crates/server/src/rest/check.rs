@@ -12,10 +12,10 @@ use headgate_ratelimit::usecase::CheckError;
 use self::answer::Answer;
 use super::{
     error::{ApiError, Detail},
-    json::JsonBody,
-    openapi::{Failing, WithBody},
+    json_body::JsonBody,
+    schemas::{Failing, WithBody},
 };
-use crate::services::Services;
+use crate::rate_limits::MeteredChecks;
 
 pub(super) use self::{
     answer::WireAnswer,
@@ -24,12 +24,12 @@ pub(super) use self::{
 };
 
 /// Where [`check`] answers.
-pub(crate) const PATH: &str = "/api/v1/ratelimit/check";
+pub(super) const PATH: &str = "/api/v1/ratelimit/check";
 
 /// Decides whether a subject may go on, and takes what it asks for if it may.
 #[utoipa::path(
     post,
-    path = "/api/v1/ratelimit/check",
+    path = PATH,
     tag = "checks",
     request_body = WireQuestion<'_>,
     responses(
@@ -51,13 +51,13 @@ pub(crate) const PATH: &str = "/api/v1/ratelimit/check";
     ),
 )]
 pub(super) async fn check(
-    State(services): State<Arc<Services>>,
+    State(checks): State<Arc<MeteredChecks>>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let wire: WireQuestion<'_> = body.parse()?;
     let (question, dry_run) = wire.validate()?;
 
-    let verdict = services.decide(&question, dry_run).await?;
+    let verdict = checks.decide(&question, dry_run).await?;
     Ok(Answer::new(&question, &verdict).into())
 }
 

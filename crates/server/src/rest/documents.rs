@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use headgate_auth::Action;
-use headgate_service_config::{ConfigError, ConfigUpdate, Invalid, ServiceConfig};
+use headgate_service_config::{
+    ConfigError, ConfigUpdate, Invalid, ServiceConfig, ServiceConfigRepository,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -19,11 +21,11 @@ use self::{
 use super::{
     caller::Caller,
     error::{ApiError, Detail},
-    json::{self, JsonBody},
-    openapi::{DocumentChanged, Failing, NoSuchService, Protected, WithBody},
-    rules::Named,
+    json,
+    json_body::JsonBody,
+    path::PathParam,
+    schemas::{DocumentChanged, Failing, NoSuchService, Protected, WithBody},
 };
-use crate::services::Services;
 
 pub(super) const PATH: &str = "/api/v1/services";
 
@@ -42,18 +44,18 @@ pub(super) struct WireDocuments {
 /// Lists all services with their documents, and their instances.
 #[utoipa::path(
     get,
-    path = "/api/v1/services",
+    path = PATH,
     tag = "services",
     operation_id = "list_services",
     security(("token" = [])),
     responses((status = 200, description = "Services that registered a kind of document, have one, or run", body = WireDocuments), Protected, Failing),
 )]
 pub(super) async fn list(
-    State(services): State<Arc<Services>>,
+    State(documents): State<Arc<dyn ServiceConfigRepository>>,
     caller: Caller,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadServices).await?;
-    let catalog = Catalog::load(&*services.documents).await?;
+    let catalog = Catalog::load(&*documents).await?;
     let names = catalog.names();
     Ok(json::respond(&WireDocuments {
         services: names.into_iter().map(|name| WireDocument::of(name, &catalog)).collect(),
@@ -72,12 +74,12 @@ pub(super) async fn list(
     responses((status = 200, description = "The document; its version is 0 if there is none", body = WireDocument), NoSuchService, Protected, Failing),
 )]
 pub(super) async fn get(
-    State(services): State<Arc<Services>>,
+    State(documents): State<Arc<dyn ServiceConfigRepository>>,
     caller: Caller,
-    Named(name): Named,
+    PathParam(name): PathParam,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadServices).await?;
-    let catalog = Catalog::load(&*services.documents).await?;
+    let catalog = Catalog::load(&*documents).await?;
     catalog.find(&name)?;
     Ok(json::respond(&WireDocument::of(&name, &catalog)))
 }
@@ -97,20 +99,20 @@ pub(super) async fn get(
     responses((status = 200, description = "The document", body = WireDocument), NoSuchService, DocumentChanged, WithBody, Protected, Failing),
 )]
 pub(super) async fn put(
-    State(services): State<Arc<Services>>,
+    State(documents): State<Arc<dyn ServiceConfigRepository>>,
     caller: Caller,
-    Named(name): Named,
+    PathParam(name): PathParam,
     body: JsonBody<MAX_BYTES>,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::WriteServices).await?;
     let wire: WirePut<'_> = body.parse()?;
     let (config, expected_version) = wire.read()?;
-    let catalog = Catalog::load(&*services.documents).await?;
+    let catalog = Catalog::load(&*documents).await?;
     catalog.find(&name)?;
     catalog.validate(&name, &config).map_err(invalid)?;
     let registered = catalog.is_registered(&name);
     let update = ConfigUpdate { service: name, config, expected_version };
-    let stored: ServiceConfig = services.documents.put(&update, &author).await?;
+    let stored: ServiceConfig = documents.put(&update, &author).await?;
     Ok(json::respond(&WireDocument::new(&stored.service, Some(&stored), registered)))
 }
 

@@ -1,10 +1,15 @@
-//! Every error of this surface, and the one envelope they travel in:
-//! `{"error":{"code","message","request_id","details"?}}`. What is about quotas always has `details`.
+//! Every error of this surface, and the body that it is answered with:
+//! `{"error":{"code","message","request_id","details"?}}`. What is about quotas always has `details`;
+//! limits by key have a body of their own (`keyed`).
 //!
-//! Handlers return an [`ApiError`]. It becomes a response without a body that carries the
-//! error along; `surface`, which knows the request's id, writes the envelope.
+//! Handlers return an [`ApiError`], which renders itself. The request's id and the route's
+//! [`ErrorFormat`] come from a task-local that `surface` sets around the router; without it, an error
+//! has a new id and the default format.
 
 mod detail;
+mod format;
+mod keyed;
+mod quotas;
 mod rules;
 
 use std::borrow::Cow;
@@ -19,66 +24,70 @@ use headgate_auth::AuthError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{json, keyed::Refusal, quotas};
+use super::json;
 use crate::{
-    area::{Area, code},
+    error_codes::{Namespace, code},
     events::NoPlace,
     quotas::QuotaRefusal,
     request_id::RequestId,
 };
 
-pub(super) use self::detail::Detail;
+pub(super) use self::{
+    detail::Detail,
+    format::{ErrorFormat, scope},
+    keyed::{Envelope as KeyedEnvelope, KeyedRefusal, NO_STORE},
+};
 
-/// Why a request was not answered.
+/// The error of a request.
 #[derive(Clone, Debug)]
 pub(super) enum ApiError {
-    /// Fields do not fit.
+    /// Invalid fields.
     Invalid(Vec<Detail>),
-    /// The body is not what was asked for; says in what way.
+    /// An invalid body; says why.
     BadBody(String),
-    /// The body is something else than JSON.
+    /// A body that is not JSON.
     NotJson,
-    /// The body has more than this many bytes.
+    /// A body of more than this many bytes.
     TooLarge(usize),
-    /// The body did not arrive.
+    /// A body that did not arrive completely.
     Interrupted,
-    /// There is nothing at this path.
+    /// Unknown path.
     NoSuchRoute(String),
-    /// There is something at this path, but not for this method.
+    /// A method that the path does not support.
     NoSuchMethod(Method),
-    /// The caller is not known, or may not do that.
+    /// The caller is unknown or not permitted.
     Auth(AuthError),
-    /// The rule is not named.
+    /// No rule id.
     NoRuleId,
-    /// There is no rule with this id.
+    /// Unknown rule id.
     NoSuchRule(String),
-    /// There is such a rule already; says which.
+    /// The rule exists already; says which.
     RuleExists(String),
-    /// Somebody else changed the rule since the caller saw it; says which.
+    /// The rule changed since the caller read it; says which.
     RuleChanged(String),
-    /// Somebody else changed rules since the caller saw them; says which.
+    /// Rules changed since the caller read them; says which.
     RulesChanged(String),
-    /// There are as many rules as may be; says how many.
+    /// Too many rules; says how many.
     TooManyRules(String),
-    /// There is no service of this name that has a document.
+    /// Unknown service.
     NoSuchService(String),
-    /// The document of a service is another than expected; says which.
+    /// The document has another version than expected; says which.
     DocumentChanged(String),
-    /// A question about a key makes no sense.
-    Keyed(Refusal),
+    /// An invalid request about a key.
+    Keyed(KeyedRefusal),
     /// Too many event streams are open.
     TooManyStreams(NoPlace),
-    /// A quota refuses, or nobody can say whether it would.
+    /// A quota is exceeded, or its usage is unknown.
     Quota(QuotaRefusal),
     /// The request took too long.
     TimedOut,
-    /// The database cannot be reached; the log says why.
+    /// The database is unavailable; the log says why.
     NoDatabase(String),
-    /// The store cannot be reached; the log says why.
+    /// The store is unavailable; the log says why.
     NoStore(String),
-    /// The store did not say whether it reset a counter; the log says why.
+    /// The outcome of a reset is unknown; the log says why.
     ResetUnconfirmed(String),
-    /// Something of ours failed; the log says what.
+    /// An internal error; the log says what.
     Internal(String),
 }
 
@@ -100,7 +109,7 @@ struct Inside<'a> {
     message: Cow<'static, str>,
     /// As in the `X-Request-Id` header and in the log.
     request_id: &'a str,
-    /// Every field that does not fit; where there is none, empty for quotas and left out elsewhere.
+    /// All invalid fields; without any, empty for quotas and left out elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<Detail>, required = false)]
     details: Option<&'a [Detail]>,
@@ -152,13 +161,15 @@ impl ApiError {
         }
     }
 
-    /// The code that it has in `area`.
-    pub(super) const fn code(&self, area: Area) -> &'static str {
+    /// Its code in `namespace`.
+    pub(super) const fn code(&self, namespace: Namespace) -> &'static str {
         match self {
-            Self::Invalid(_) | Self::BadBody(_) | Self::NoRuleId => code!(area, "VALIDATION_ERROR"),
-            Self::Interrupted => code!(area, "ERROR"),
-            Self::NotJson => code!(area, "UNSUPPORTED_MEDIA_TYPE"),
-            Self::TooLarge(_) => code!(area, "BODY_TOO_LARGE"),
+            Self::Invalid(_) | Self::BadBody(_) | Self::NoRuleId => {
+                code!(namespace, "VALIDATION_ERROR")
+            }
+            Self::Interrupted => code!(namespace, "ERROR"),
+            Self::NotJson => code!(namespace, "UNSUPPORTED_MEDIA_TYPE"),
+            Self::TooLarge(_) => code!(namespace, "BODY_TOO_LARGE"),
             Self::Auth(error) => error.code(),
             Self::Keyed(refusal) => refusal.code(),
             Self::Quota(refusal) => refusal.code(),
@@ -169,17 +180,17 @@ impl ApiError {
             Self::TooManyRules(_) => "SYS_RATELIMIT_TOO_MANY_RULES",
             Self::NoSuchService(_) => "SYS_SERVICE_NOT_FOUND",
             Self::DocumentChanged(_) => "SYS_SERVICE_VERSION_MISMATCH",
-            Self::NoDatabase(_) => code!(area, "DATABASE_UNAVAILABLE"),
-            Self::NoStore(_) | Self::ResetUnconfirmed(_) => code!(area, "STORE_UNAVAILABLE"),
-            Self::NoSuchRoute(_) => code!(area, "NOT_FOUND"),
-            Self::NoSuchMethod(_) => code!(area, "METHOD_NOT_ALLOWED"),
-            Self::TimedOut => code!(area, "TIMEOUT"),
-            Self::TooManyStreams(_) => code!(area, "TOO_MANY_STREAMS"),
-            Self::Internal(_) => code!(area, "INTERNAL_ERROR"),
+            Self::NoDatabase(_) => code!(namespace, "DATABASE_UNAVAILABLE"),
+            Self::NoStore(_) | Self::ResetUnconfirmed(_) => code!(namespace, "STORE_UNAVAILABLE"),
+            Self::NoSuchRoute(_) => code!(namespace, "NOT_FOUND"),
+            Self::NoSuchMethod(_) => code!(namespace, "METHOD_NOT_ALLOWED"),
+            Self::TimedOut => code!(namespace, "TIMEOUT"),
+            Self::TooManyStreams(_) => code!(namespace, "TOO_MANY_STREAMS"),
+            Self::Internal(_) => code!(namespace, "INTERNAL_ERROR"),
         }
     }
 
-    /// What the caller is told. What failed inside is the log's business.
+    /// The message for the caller. Internal causes are for the log.
     pub(super) fn message(&self) -> Cow<'static, str> {
         match self {
             Self::Invalid(_) => "validation failed".into(),
@@ -221,7 +232,7 @@ impl ApiError {
         }
     }
 
-    /// The fields that do not fit, if that is what is wrong.
+    /// The invalid fields, if that is what is wrong.
     pub(super) fn into_details(self) -> Vec<Detail> {
         match self {
             Self::Invalid(details) => details,
@@ -237,7 +248,7 @@ impl ApiError {
         }
     }
 
-    /// A store that could not do what nobody else can do for it.
+    /// A store failure without a fallback.
     pub(super) fn store(cause: &StoreError) -> Self {
         if cause.is_temporary() {
             Self::NoStore(cause.to_string())
@@ -246,7 +257,7 @@ impl ApiError {
         }
     }
 
-    /// What failed inside, if something did.
+    /// The internal cause, for the log.
     pub(super) fn cause(&self) -> Option<&str> {
         match self {
             Self::NoDatabase(cause)
@@ -258,14 +269,41 @@ impl ApiError {
         }
     }
 
-    /// The body that tells the caller.
-    pub(super) fn envelope(&self, area: Area, id: &RequestId) -> Vec<u8> {
+    /// The response to the request with this id.
+    pub(super) fn respond(self, format: ErrorFormat, id: &RequestId) -> Response {
+        let body = match format {
+            ErrorFormat::Keyed => keyed::envelope(&self),
+            ErrorFormat::RateLimit | ErrorFormat::Quota => self.envelope(format.namespace(), id),
+        };
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, json::CONTENT_TYPE);
+        if format == ErrorFormat::Keyed {
+            headers.insert(header::CACHE_CONTROL, keyed::NO_STORE);
+        }
+        if matches!(self, Self::TooLarge(_) | Self::TimedOut) {
+            // The rest of the body is not read, so nothing can follow it.
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        if self.status() == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Self::Quota(refusal) = &self {
+            quotas::write_headers(headers, refusal);
+        }
+        // For the log, which has the cause.
+        response.extensions_mut().insert(self);
+        response
+    }
+
+    fn envelope(&self, namespace: Namespace, id: &RequestId) -> Vec<u8> {
         let details = self.details();
         let error = Inside {
-            code: self.code(area),
+            code: self.code(namespace),
             message: self.message(),
             request_id: id.as_str(),
-            details: Some(&*details).filter(|it| area == Area::Quota || !it.is_empty()),
+            details: Some(&*details).filter(|it| namespace == Namespace::Quota || !it.is_empty()),
         };
         json::to_vec(&Envelope { error })
     }
@@ -273,27 +311,68 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = self.status();
-        response.headers_mut().insert(header::CONTENT_TYPE, json::CONTENT_TYPE);
-        if matches!(self, Self::TooLarge(_) | Self::TimedOut) {
-            // The rest of the body is not read, so nothing can follow it.
-            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
-        if self.status() == StatusCode::UNAUTHORIZED {
-            let scheme = HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
-        }
-        if let Self::Quota(refusal) = &self {
-            quotas::write_headers(response.headers_mut(), refusal);
-        }
-        response.extensions_mut().insert(self);
-        response
+        let (format, id) = format::current();
+        self.respond(format, &id)
     }
 }
 
 impl From<AuthError> for ApiError {
     fn from(error: AuthError) -> Self {
         Self::Auth(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{Router, extract::Request, routing::get};
+    use http_body_util::BodyExt as _;
+    use serde_json::{Value, json};
+    use tower_service::Service as _;
+
+    use super::*;
+
+    async fn failing() -> ApiError {
+        ApiError::NoSuchRule("r1".to_owned())
+    }
+
+    async fn body(response: Response) -> (u16, Value) {
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+
+    #[tokio::test]
+    async fn renders_itself_in_a_plain_axum_router() {
+        let mut router: Router = Router::new().route("/", get(failing));
+        let response = router.call(Request::new(Body::empty())).await.unwrap();
+        let (status, body) = body(response).await;
+        let id = body["error"]["request_id"].as_str().unwrap();
+        assert!(id.starts_with("req_"), "{id}");
+        let expected = json!({
+            "code": "SYS_RATELIMIT_RULE_NOT_FOUND",
+            "message": "rule not found: r1",
+            "request_id": id,
+        });
+        assert_eq!((status, &body["error"]), (404, &expected));
+    }
+
+    #[tokio::test]
+    async fn uses_the_id_and_the_format_of_the_request() {
+        let id = RequestId::new();
+        let timed_out = |format| {
+            let id = id.clone();
+            scope(format, id, async { ApiError::TimedOut.into_response() })
+        };
+        let (status, quota) = body(timed_out(ErrorFormat::Quota).await).await;
+        let expected = json!({"error": {
+            "code": "SYS_QUOTA_TIMEOUT",
+            "message": "the request took too long",
+            "request_id": id.as_str(),
+            "details": [],
+        }});
+        assert_eq!((status, quota), (408, expected));
+        let response = timed_out(ErrorFormat::Keyed).await;
+        assert_eq!(response.headers()[header::CACHE_CONTROL], "no-store");
+        assert_eq!(body(response).await.1["error"], "TIMEOUT");
     }
 }

@@ -4,8 +4,6 @@ mod delivery;
 mod described;
 pub(super) mod stream;
 
-use std::sync::Arc;
-
 use axum::{extract::State, response::Response};
 use headgate_auth::Action;
 use headgate_quota::{EventKind, LoggedEvent, QuotaEvent, QuotaId, RepositoryError};
@@ -16,10 +14,10 @@ use super::{
     caller::Caller,
     error::ApiError,
     json,
-    openapi::{Failing, Invalid, Protected},
     query::{Query, Reader},
+    schemas::{Failing, Invalid, Protected},
 };
-use crate::{events::Events, services::Services};
+use crate::events::Events;
 
 use self::delivery::WireEvent;
 
@@ -27,7 +25,7 @@ pub(super) use self::described::EventDescription;
 
 pub(super) const PATH: &str = "/api/v1/events";
 
-/// Some events, the oldest first unless said.
+/// Some events, oldest first by default.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Events)]
 pub(super) struct WireEvents {
@@ -55,18 +53,18 @@ const DEFAULT_LIMIT: u32 = 50;
 /// How many events are looked at for one answer, if most are not wanted.
 const MAX_PAGES: usize = 10;
 
-/// Lists events, the oldest first unless said.
+/// Lists events, oldest first by default.
 #[utoipa::path(
     get,
-    path = "/api/v1/events",
+    path = PATH,
     tag = "events",
     operation_id = "list_events",
     params(
-        ("after" = Option<i64>, Query, minimum = 0, description = "Only events after this place: the `next` of an earlier answer. The oldest that are kept unless said"),
-        ("order" = Option<String>, Query, description = "`oldest` (unless said) or `newest` first"),
+        ("after" = Option<i64>, Query, minimum = 0, description = "Only events after this place: the `next` of an earlier answer. Default: from the oldest that is kept"),
+        ("order" = Option<String>, Query, description = "`oldest` (default) or `newest` first"),
         ("before" = Option<i64>, Query, minimum = 0, description = "With `order=newest`: only events before this place, the `next` of an earlier answer"),
         ("deliveries" = Option<bool>, Query, description = "Says of each event who has it already"),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "At most so many; 50 unless said"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most events returned; default 50"),
         ("quota_id" = Option<String>, Query, description = "Only events of this policy"),
         ("event_type" = Option<String>, Query, description = "Only `QUOTA_EXCEEDED` or `QUOTA_THRESHOLD_REACHED`"),
     ),
@@ -74,7 +72,7 @@ const MAX_PAGES: usize = 10;
     responses((status = 200, description = "Some of them; with a filter there may be fewer than `limit` though more follow", body = WireEvents), Invalid, Protected, Failing),
 )]
 pub(super) async fn list(
-    State(services): State<Arc<Services>>,
+    State(events): State<Events>,
     caller: Caller,
     query: Query,
 ) -> Result<Response, ApiError> {
@@ -92,9 +90,9 @@ pub(super) async fn list(
         .unwrap_or(false);
     reader.finish()?;
 
-    let (found, next) = wanted.find(&services.events, limit).await.map_err(|error| away(&error))?;
+    let (found, next) = wanted.find(&events, limit).await.map_err(|error| away(&error))?;
     let events = if with_deliveries {
-        let listed = delivery::with_deliveries(&services.events, found).await;
+        let listed = delivery::with_deliveries(&events, found).await;
         listed.map_err(|error| away(&error))?
     } else {
         delivery::alone(found)

@@ -13,17 +13,17 @@ use super::{
     check::{scope, subject},
     error::ApiError,
     json,
-    openapi::{self, Failing, Invalid, Protected},
     query::Query,
+    schemas::{self, Failing, Invalid, Protected},
     usage::WireStanding,
 };
-use crate::services::Services;
+use crate::rate_limits::RuleAdmin;
 
 /// Every rule that matches a subject, the closest first.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Explanation)]
 pub(super) struct WireExplanation<'a> {
-    #[schema(value_type = openapi::Scope)]
+    #[schema(value_type = schemas::Scope)]
     scope: &'static str,
     identifier: &'a str,
     /// Which set of rules was looked at.
@@ -45,13 +45,13 @@ pub(super) struct WireExplained {
     identifier_pattern: Option<String>,
     limit: u64,
     window_seconds: u32,
-    #[schema(value_type = openapi::Algorithm)]
+    #[schema(value_type = schemas::Algorithm)]
     algorithm: &'static str,
-    #[schema(value_type = openapi::FailMode)]
+    #[schema(value_type = schemas::FailMode)]
     fail_mode: &'static str,
     enabled: bool,
     #[serde(rename = "match")]
-    #[schema(value_type = openapi::Match)]
+    #[schema(value_type = schemas::Match)]
     level: &'static str,
     /// Whether it decides.
     applies: bool,
@@ -66,21 +66,21 @@ pub(super) struct WireExplained {
     path = "/api/v1/ratelimit/explain",
     tag = "subjects",
     params(
-        ("scope" = openapi::Scope, Query, description = "What kind of subject"),
+        ("scope" = schemas::Scope, Query, description = "What kind of subject"),
         ("identifier" = String, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", description = "Which one"),
     ),
     security(("token" = [])),
     responses((status = 200, description = "The rules", body = WireExplanation<'_>), Invalid, Protected, Failing),
 )]
 pub(super) async fn explain(
-    State(services): State<Arc<Services>>,
+    State(admin): State<Arc<RuleAdmin>>,
     caller: Caller,
     query: Query,
 ) -> Result<Response, ApiError> {
     caller.may(Action::Explain).await?;
     let reader = query.reader(&[&["scope", "identifier"]]);
-    let asked = (scope(reader.text("scope")), subject(reader.text("identifier")));
-    let (scope, subject) = match asked {
+    let fields = (scope(reader.text("scope")), subject(reader.text("identifier")));
+    let (scope, subject) = match fields {
         (Ok(scope), Ok(subject)) => (scope, subject),
         (scope, subject) => {
             let mut wrong =
@@ -91,7 +91,7 @@ pub(super) async fn explain(
     };
     reader.finish()?;
 
-    let explanation = services.explain.explain(scope, subject).await;
+    let explanation = admin.explain.explain(scope, subject).await;
     Ok(json::respond(&WireExplanation {
         scope: scope.name(),
         identifier: subject.subject(),

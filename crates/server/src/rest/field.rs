@@ -32,7 +32,7 @@ impl Field<'_> {
         }
     }
 
-    /// The truth value in the field called `name`: false unless said.
+    /// The truth value in the field called `name`: default false.
     pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
         match self {
             Self::Missing | Self::Null => Ok(false),

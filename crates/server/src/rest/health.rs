@@ -9,17 +9,17 @@ use utoipa::ToSchema;
 
 use super::{
     json,
-    openapi::{Condition, Late},
+    schemas::{Condition, Late},
 };
-use crate::{services::Services, stores::ProbeError};
+use crate::operations::Operations;
 
-/// Whether the process answers.
+/// Liveness.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Liveness {
     status: &'static str,
 }
 
-/// Whether the server can decide.
+/// Readiness.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Readiness {
     #[schema(value_type = Condition)]
@@ -27,19 +27,19 @@ pub(super) struct Readiness {
     checks: Checks,
 }
 
-/// What it needs: `ok`, or `error:` and what is wrong.
+/// Dependencies: `ok`, or `error:` and what is wrong.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ReadinessChecks)]
 pub(super) struct Checks {
     store: String,
     database: String,
-    /// What is to be said of the version of the database's tables, if anything is.
+    /// A warning about the version of the database's tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<String>,
     /// Whether the last configuration of Envoy's domains is in force, where Envoy is answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     envoy: Option<String>,
-    /// What may lift limits although everything answers: `warning:` and why.
+    /// A risk to limits although everything answers: `warning:` and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     eviction: Option<String>,
     /// By how much this machine's clock differs from the database's, where that is more than 5 seconds.
@@ -47,7 +47,7 @@ pub(super) struct Checks {
     clock: Option<String>,
 }
 
-/// The process answers. It asks nobody: restarting it would bring no store back.
+/// The process is alive. It depends on no store: a restart would not repair one.
 #[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, description = "It does", body = Liveness)))]
 pub(super) async fn live() -> Response {
     json::respond(&Liveness { status: "ok" })
@@ -60,35 +60,32 @@ pub(super) async fn live() -> Response {
 /// A server that stops is not ready: balancers go elsewhere while it still answers. Nor is one that waits for the first
 /// configuration from a management server.
 #[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "It can", body = Readiness), (status = 503, description = "It stops, or waits for its first configuration", body = Readiness), Late))]
-pub(super) async fn ready(State(services): State<Arc<Services>>) -> Response {
-    let store = ask_store(&services).await.err().map(|error| error.to_string());
-    // Which server it is, and why, says more than that one does not answer; a part that is away may not be the one
-    // that was asked.
-    let store = services.probe.outage().or(store);
-    let rules = services.catalog.freshness().error.map(|error| error.to_string());
-    let policies = services.quotas.catalog.freshness().error.map(|error| error.to_string());
-    let database = rules.or(policies).or_else(|| unwritable(&services.database));
-    let envoy = services.envoy.as_ref().map(|envoy| envoy.limits.degraded_reason());
+pub(super) async fn ready(State(operations): State<Arc<Operations>>) -> Response {
+    let store = operations.probe.ask().await.err().map(|error| error.to_string());
+    // Which server is down, and why, says more than a failed probe, which may have asked another part.
+    let store = operations.probe.outage().or(store);
+    let database = operations.read_error().or_else(|| unwritable(&operations.database));
+    let envoy = operations.envoy.as_ref().map(|envoy| envoy.degraded_reason());
     let envoy_is_ok = envoy.as_ref().is_none_or(Option::is_none);
-    let is_starting = services.envoy.as_ref().is_some_and(|envoy| envoy.limits.is_starting());
-    let clock = services.quotas.skew().map(|skew| format!("error: {skew}"));
+    let is_starting = operations.envoy.as_ref().is_some_and(|envoy| envoy.is_starting());
+    let clock = operations.quotas.skew().map(|skew| format!("error: {skew}"));
     let is_ready = store.is_none() && database.is_none() && envoy_is_ok && clock.is_none();
-    let status = match (services.is_stopping(), is_starting, is_ready) {
+    let status = match (operations.is_stopping(), is_starting, is_ready) {
         (true, _, _) => "stopping",
         (false, true, _) => "starting",
         (false, false, true) => "ready",
         (false, false, false) => "degraded",
     };
-    let told = |error: Option<String>| {
+    let status_of = |error: Option<String>| {
         error.map_or_else(|| "ok".to_owned(), |error| format!("error: {error}"))
     };
-    let envoy = envoy.map(|trouble| told(trouble.map(|trouble| trouble.to_string())));
-    let schema = newer_schema(&services.database);
-    let eviction = services.probe.eviction().map(|risk| format!("warning: {risk}"));
-    let (store, database) = (told(store), told(database));
+    let envoy = envoy.map(|trouble| status_of(trouble.map(|trouble| trouble.to_string())));
+    let schema = newer_schema(&operations.database);
+    let eviction = operations.probe.eviction().map(|risk| format!("warning: {risk}"));
+    let (store, database) = (status_of(store), status_of(database));
     let checks = Checks { store, database, schema, envoy, eviction, clock };
     let mut response = json::respond(&Readiness { status, checks });
-    if services.is_stopping() || is_starting {
+    if operations.is_stopping() || is_starting {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }
     response
@@ -104,11 +101,4 @@ fn newer_schema(database: &Database) -> Option<String> {
     let version = database.schema_version().filter(|version| version.is_newer())?;
     let SchemaVersion { applied, known } = version;
     Some(format!("warning: version {applied} is newer than version {known} of this server"))
-}
-
-/// Asks the store, and notes whether it answered.
-pub(super) async fn ask_store(services: &Services) -> Result<(), ProbeError> {
-    let answer = services.probe.ask().await;
-    services.metrics.store_is(answer.is_ok());
-    answer
 }

@@ -5,21 +5,22 @@
 
 mod answer;
 pub(super) mod check;
-mod described;
-mod error;
+pub(super) mod described;
 mod parameters;
 pub(super) mod remaining;
 pub(super) mod reset;
 
-use axum::http::HeaderValue;
+use headgate_ratelimit::KeyedAlgorithm;
 
-pub(super) use self::{
-    answer::{WireDecision, WireRemaining},
-    error::{Envelope, Refusal, envelope},
-};
+use super::client::Clients;
+use crate::rate_limits::MeteredKeys;
 
-/// What all paths of this surface begin with.
-pub(super) const PREFIX: &str = "/api/v1/rate-limit/";
+pub(super) use self::answer::{WireDecision, WireRemaining};
 
-/// Answers are about this moment, and a check that is repeated takes again.
-pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+/// What the handlers below need.
+pub(crate) struct KeyedApi {
+    pub(crate) limits: MeteredKeys,
+    /// The algorithm of requests that name none.
+    pub(crate) default_algorithm: KeyedAlgorithm,
+    pub(crate) clients: Clients,
+}

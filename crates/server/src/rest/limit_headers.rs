@@ -13,8 +13,7 @@ use headgate_quota::QuotaUsage;
 use headgate_ratelimit::usecase::{KeyedQuestion, KeyedVerdict, Verdict};
 
 use self::policy::Policy;
-use super::text::{Push, Text};
-use crate::quotas::seconds_until;
+use super::text_buffer::{Push, TextBuffer};
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -26,7 +25,7 @@ const IETF_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 pub(super) const HEADERS: usize = 10;
 
 /// Room for a name of usual length, two numbers and their names.
-type Item = Text<128>;
+type Item = TextBuffer<128>;
 
 /// Writes how the subject stands after `verdict`.
 pub(super) fn write(headers: &mut HeaderMap, verdict: &Verdict) {
@@ -67,7 +66,7 @@ pub(super) fn write_quota(headers: &mut HeaderMap, usage: &QuotaUsage) {
     headers.insert(REMAINING, HeaderValue::from(*remaining));
     headers.insert(RESET, HeaderValue::from(span.end.as_secs_ceil()));
     let window = span.end.since(span.start) / 1_000_000;
-    let left = seconds_until(span.end, usage.retrieved_at);
+    let left = usage.seconds_until_reset();
     let fields = [
         (IETF_POLICY, format!("\"{quota_id}\";q={limit};w={window}")),
         (IETF, format!("\"{quota_id}\";r={remaining};t={left}")),

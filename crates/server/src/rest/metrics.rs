@@ -8,14 +8,12 @@ use axum::{
     http::{HeaderValue, header},
     response::Response,
 };
-use tracing::debug;
 
 use super::{
     error::{ApiError, Envelope},
-    health,
-    openapi::Late,
+    schemas::Late,
 };
-use crate::services::Services;
+use crate::operations::Operations;
 
 const CONTENT_TYPE: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -32,21 +30,12 @@ const CONTENT_TYPE: HeaderValue =
         Late,
     ),
 )]
-pub(super) async fn render(State(services): State<Arc<Services>>) -> Result<Response, ApiError> {
-    let text = match services.metrics_text.shared() {
-        Some(text) => text,
-        None => services.metrics_text.share(write(&services).await?),
-    };
+pub(super) async fn render(
+    State(operations): State<Arc<Operations>>,
+) -> Result<Response, ApiError> {
+    let text = operations.metrics_text().await;
+    let text = text.map_err(|error| ApiError::Internal(error.to_string()))?;
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(header::CONTENT_TYPE, CONTENT_TYPE);
     Ok(response)
-}
-
-async fn write(services: &Services) -> Result<String, ApiError> {
-    // Whether the store is up is only known by asking it.
-    if let Err(error) = health::ask_store(services).await {
-        debug!(%error, "The store does not answer");
-    }
-    services.quotas.measure();
-    services.metrics.render().map_err(|error| ApiError::Internal(error.to_string()))
 }

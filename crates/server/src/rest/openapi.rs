@@ -1,10 +1,8 @@
-//! The HTTP surface, described for programs: generated from the handlers and their types.
+//! The `OpenAPI` description, generated from the handlers and their types.
 
 mod common;
-mod refusals;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use std::sync::OnceLock;
 
@@ -17,24 +15,12 @@ use utoipa::OpenApi;
 
 use self::common::{RequestIds, Token};
 use super::{
-    actuator, audit, check, documents, events, explain, health, json, keyed, metrics, quotas,
-    reset, rules, usage,
+    actuator, audit, check, documents, error, events, explain, health, json, keyed, metrics,
+    quotas, reset, rules, usage,
 };
 
-pub(super) use self::{
-    refusals::{
-        Changed, Conflict, Crowded, DocumentChanged, Exceeded, Failing, Invalid, Late,
-        ListConflict, NoSuchQuota, NoSuchRule, NoSuchService, Protected, QuotaExists,
-        RequestIdReused, Undecided, WithBody,
-    },
-    words::{
-        Algorithm, AuditAction, Condition, Degraded, FailMode, Match, Period, Scope, SubjectType,
-        Window,
-    },
-};
-
-/// The description as it is served. It is made when somebody asks for it: making it takes megabytes, which
-/// a server that is never asked does not need.
+/// The description as it is served. It is rendered on the first request, since it takes megabytes that
+/// most servers never need.
 pub(super) struct Document {
     metrics_path: Option<String>,
     text: OnceLock<Bytes>,
@@ -110,7 +96,7 @@ const METRICS: &str = "/metrics";
     components(schemas(
         keyed::WireDecision<'_>,
         keyed::WireRemaining<'_>,
-        keyed::Envelope<'_>,
+        error::KeyedEnvelope<'_>,
     )),
     modifiers(&Token, &RequestIds),
 )]

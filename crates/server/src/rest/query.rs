@@ -41,7 +41,7 @@ impl Query {
         reader
     }
 
-    /// Reads parameters that somebody else chose the names of.
+    /// Reads parameters of another program; unknown ones are ignored.
     pub(super) fn lenient_reader(&self) -> Reader<'_> {
         let parameters = form_urlencoded::parse(self.0.as_bytes()).collect();
         Reader { parameters, wrong: Vec::new() }

@@ -3,7 +3,6 @@
 pub(super) mod check;
 pub(super) mod history;
 pub(super) mod increment;
-mod refusal;
 pub(super) mod reset;
 pub(super) mod usage;
 mod wire;
@@ -24,16 +23,14 @@ use self::wire::{WirePolicy, WirePolicyDraft};
 use super::{
     caller::Caller,
     error::ApiError,
-    events,
-    json::{self, JsonBody},
-    openapi::{self, Failing, Invalid, NoSuchQuota, Protected, QuotaExists, WithBody},
+    json,
+    json_body::JsonBody,
     page::WirePagination,
+    path::PathParam,
     query::{PAGE, Query},
-    rules::Named,
+    schemas::{self, Failing, Invalid, NoSuchQuota, Protected, QuotaExists, WithBody},
 };
-use crate::{area::Area, quotas::QuotaRefusal, services::Services};
-
-pub(super) use self::refusal::{details, status, write_headers};
+use crate::quotas::{QuotaRefusal, QuotaServices};
 
 /// What all paths of this surface begin with.
 pub(super) const PATH: &str = "/api/v1/quotas";
@@ -49,21 +46,21 @@ pub(super) struct WirePolicies {
 /// Lists quota policies, the newest first.
 #[utoipa::path(
     get,
-    path = "/api/v1/quotas",
+    path = PATH,
     tag = "quotas",
     operation_id = "list_quotas",
     params(
-        ("subject_type" = Option<openapi::SubjectType>, Query, description = "Only policies about this kind of subject"),
+        ("subject_type" = Option<schemas::SubjectType>, Query, description = "Only policies about this kind of subject"),
         ("subject_id" = Option<String>, Query, description = "Only policies about the subject with this id"),
         ("enabled_only" = Option<bool>, Query, description = "Only policies that are enabled"),
-        ("page" = Option<u32>, Query, minimum = 1, description = "Which page; 1 unless said"),
-        ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "How many a page has; 20 unless said"),
+        ("page" = Option<u32>, Query, minimum = 1, description = "Page number; default 1"),
+        ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items per page; default 20"),
     ),
     security(("token" = [])),
     responses((status = 200, description = "One page of them", body = WirePolicies), Invalid, Protected, Failing),
 )]
 pub(super) async fn list(
-    State(services): State<Arc<Services>>,
+    State(quotas): State<Arc<QuotaServices>>,
     caller: Caller,
     query: Query,
 ) -> Result<Response, ApiError> {
@@ -80,7 +77,7 @@ pub(super) async fn list(
     let page = reader.page();
     reader.finish()?;
 
-    let listed = services.quotas.policies.list(&filter, page).await.map_err(QuotaRefusal::from)?;
+    let listed = quotas.policies.list(&filter, page).await.map_err(QuotaRefusal::from)?;
     let pagination = WirePagination::from(&listed);
     let quotas = listed.items.iter().map(WirePolicy::from).collect();
     Ok(json::respond(&WirePolicies { quotas, pagination }))
@@ -89,7 +86,7 @@ pub(super) async fn list(
 /// Makes a quota policy.
 #[utoipa::path(
     post,
-    path = "/api/v1/quotas",
+    path = PATH,
     tag = "quotas",
     operation_id = "create_quota",
     request_body = WirePolicyDraft<'_>,
@@ -97,13 +94,13 @@ pub(super) async fn list(
     responses((status = 201, description = "The policy", body = WirePolicy), QuotaExists, WithBody, Protected, Failing),
 )]
 pub(super) async fn create(
-    State(services): State<Arc<Services>>,
+    State(quotas): State<Arc<QuotaServices>>,
     caller: Caller,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::WriteQuotas).await?;
     let draft: WirePolicyDraft<'_> = body.parse()?;
-    let made = services.quotas.policies.create(draft.into(), &author).await;
+    let made = quotas.policies.create(draft.into(), &author).await;
     let mut response = json::respond(&WirePolicy::from(&made.map_err(QuotaRefusal::from)?));
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
@@ -120,12 +117,12 @@ pub(super) async fn create(
     responses((status = 200, description = "The policy", body = WirePolicy), NoSuchQuota, Protected, Failing),
 )]
 pub(super) async fn get(
-    State(services): State<Arc<Services>>,
+    State(quotas): State<Arc<QuotaServices>>,
     caller: Caller,
-    Named(id): Named,
+    PathParam(id): PathParam,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadQuotas).await?;
-    let policy = services.quotas.policies.get(&quota_id(&id)?).await.map_err(QuotaRefusal::from)?;
+    let policy = quotas.policies.get(&quota_id(&id)?).await.map_err(QuotaRefusal::from)?;
     Ok(json::respond(&WirePolicy::from(&policy)))
 }
 
@@ -141,15 +138,15 @@ pub(super) async fn get(
     responses((status = 200, description = "The policy", body = WirePolicy), NoSuchQuota, QuotaExists, WithBody, Protected, Failing),
 )]
 pub(super) async fn update(
-    State(services): State<Arc<Services>>,
+    State(quotas): State<Arc<QuotaServices>>,
     caller: Caller,
-    Named(id): Named,
+    PathParam(id): PathParam,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::WriteQuotas).await?;
     let id = quota_id(&id)?;
     let draft: WirePolicyDraft<'_> = body.parse()?;
-    let policy = services.quotas.policies.replace(&id, &draft.into(), &author).await;
+    let policy = quotas.policies.replace(&id, &draft.into(), &author).await;
     Ok(json::respond(&WirePolicy::from(&policy.map_err(QuotaRefusal::from)?)))
 }
 
@@ -164,22 +161,13 @@ pub(super) async fn update(
     responses((status = 204, description = "It is gone"), NoSuchQuota, Protected, Failing),
 )]
 pub(super) async fn delete(
-    State(services): State<Arc<Services>>,
+    State(quotas): State<Arc<QuotaServices>>,
     caller: Caller,
-    Named(id): Named,
+    PathParam(id): PathParam,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::DeleteQuotas).await?;
-    services.quotas.policies.delete(&quota_id(&id)?, &author).await.map_err(QuotaRefusal::from)?;
+    quotas.policies.delete(&quota_id(&id)?, &author).await.map_err(QuotaRefusal::from)?;
     Ok(StatusCode::NO_CONTENT.into_response())
-}
-
-/// Which part of the house a path is about.
-pub(super) fn area(path: &str) -> Area {
-    let is_at = |prefix| match path.strip_prefix(prefix) {
-        Some(rest) => rest.is_empty() || rest.starts_with('/'),
-        None => false,
-    };
-    if is_at(PATH) || is_at(events::PATH) { Area::Quota } else { Area::RateLimit }
 }
 
 /// The id in a path. What is no id is no policy's.

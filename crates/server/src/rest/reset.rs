@@ -14,10 +14,11 @@ use super::{
     check::{scope, subject, text},
     error::{ApiError, Detail},
     field::Field,
-    json::{self, JsonBody, WireObject},
-    openapi::{self, Failing, Protected, WithBody},
+    json,
+    json_body::{JsonBody, WireObject},
+    schemas::{self, Failing, Protected, WithBody},
 };
-use crate::services::Services;
+use crate::rate_limits::RuleAdmin;
 
 const MAX_REASON_CHARS: usize = 1000;
 
@@ -28,7 +29,7 @@ const MAX_REASON_CHARS: usize = 1000;
 pub(super) struct WireReset<'a> {
     /// What kind of subject.
     #[serde(borrow, default)]
-    #[schema(value_type = openapi::Scope, required = true)]
+    #[schema(value_type = schemas::Scope, required = true)]
     scope: Field<'a>,
     /// Which one.
     #[serde(borrow, default)]
@@ -58,14 +59,14 @@ pub(super) struct WireDone {
     responses((status = 200, description = "It was reset", body = WireDone), WithBody, Protected, Failing),
 )]
 pub(super) async fn reset(
-    State(services): State<Arc<Services>>,
+    State(admin): State<Arc<RuleAdmin>>,
     caller: Caller,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::ResetCounters).await?;
     let wire: WireReset<'_> = body.parse()?;
     let (scope, subject, reason) = wire.read().map_err(ApiError::Invalid)?;
-    services.reset_subject(scope, subject, reason, author).await?;
+    admin.reset(scope, subject, reason, author).await?;
     let message = format!("rate limit counter reset for {scope}:{}", subject.subject());
     Ok(json::respond(&WireDone { success: true, message }))
 }

@@ -1,61 +1,163 @@
-//! Which handler answers a path, and by what name the path is counted.
-
-use std::sync::Arc;
+//! The route table: the handler of a path, its name in metrics and logs, and the errors it answers with.
 
 use axum::{Router, routing::MethodRouter};
 use hyper_util::service::TowerToHyperService;
 
-use super::error;
-use crate::services::Services;
+use super::{
+    error::{self, ApiError, ErrorFormat},
+    state::RestState,
+};
 
-/// Routes and their names.
+/// Routes that share an error format.
 #[derive(Default)]
 pub(super) struct Routes {
-    router: Router<Arc<Services>>,
-    paths: Vec<String>,
+    router: Router<RestState>,
+    entries: Vec<Route>,
+    /// Prefixes whose unknown paths have a format of their own.
+    prefixes: Vec<(&'static str, ErrorFormat)>,
 }
 
-/// The names of paths. Axum tells a path's name only to what it has wrapped around every
-/// handler, at the price of several allocations a request; asking here costs none.
-#[derive(Default)]
-pub(super) struct Templates(matchit::Router<String>);
+/// A route, as metrics, logs and errors know it.
+#[derive(Clone, Debug)]
+pub(super) struct Route {
+    /// The template of its path.
+    pub(super) template: String,
+    pub(super) errors: ErrorFormat,
+    /// The error of a request that takes too long.
+    pub(super) on_timeout: fn() -> ApiError,
+}
+
+/// Finds the route of a path. Axum tells a path's template only to layers around every handler, which
+/// costs several allocations a request; a lookup here costs none.
+pub(super) struct RouteTable {
+    by_path: matchit::Router<Route>,
+    unknown: Route,
+    /// Unknown paths below these prefixes.
+    unknown_below: Vec<(&'static str, Route)>,
+}
+
+// === impl Routes ===
 
 impl Routes {
     /// Answers paths like `template`.
-    pub(super) fn route(self, template: &str, methods: MethodRouter<Arc<Services>>) -> Self {
-        let Self { router, mut paths } = self;
-        let router = router.route(template, methods);
-        paths.push(template.to_owned());
-        Self { router, paths }
+    pub(super) fn route(self, template: &str, methods: MethodRouter<RestState>) -> Self {
+        self.slow_route(template, methods, || ApiError::TimedOut)
     }
 
-    /// The paths that are answered.
+    /// Answers paths like `template`; a request that takes too long gets another error than usual.
+    pub(super) fn slow_route(
+        self,
+        template: &str,
+        methods: MethodRouter<RestState>,
+        on_timeout: fn() -> ApiError,
+    ) -> Self {
+        let Self { router, mut entries, prefixes } = self;
+        let errors = ErrorFormat::default();
+        entries.push(Route { template: template.to_owned(), errors, on_timeout });
+        Self { router: router.route(template, methods), entries, prefixes }
+    }
+
+    /// Gives the routes so far this error format.
+    pub(super) fn errors(mut self, format: ErrorFormat) -> Self {
+        for route in &mut self.entries {
+            route.errors = format;
+        }
+        self
+    }
+
+    /// Gives unknown paths at and below `prefix` this error format.
+    pub(super) fn unknown_below(mut self, prefix: &'static str, format: ErrorFormat) -> Self {
+        self.prefixes.push((prefix, format));
+        self
+    }
+
+    /// Adds the routes of `other`.
+    pub(super) fn merge(self, other: Self) -> Self {
+        Self {
+            router: self.router.merge(other.router),
+            entries: [self.entries, other.entries].concat(),
+            prefixes: [self.prefixes, other.prefixes].concat(),
+        }
+    }
+
+    /// The templates of all paths.
     #[cfg(test)]
     pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
-        self.paths.iter().map(String::as_str)
+        self.entries.iter().map(|route| route.template.as_str())
     }
 
-    pub(super) fn with(self, services: Arc<Services>) -> (TowerToHyperService<Router>, Templates) {
+    pub(super) fn with(self, state: RestState) -> (TowerToHyperService<Router>, RouteTable) {
         let router = self
             .router
             .fallback(error::no_such_route)
             .method_not_allowed_fallback(error::no_such_method)
-            .with_state(services);
-        let mut templates = Templates::default();
-        for path in self.paths {
-            // Axum keeps its templates in the same way, and has panicked if this one is wrong.
-            let _ = templates.0.insert(path.clone(), path);
+            .with_state(state);
+        let mut by_path = matchit::Router::new();
+        for route in self.entries {
+            // Axum matches paths in the same way, and has panicked if this template is invalid.
+            let _ = by_path.insert(route.template.clone(), route);
         }
-        (TowerToHyperService::new(router), templates)
+        let below = self.prefixes.into_iter();
+        let table = RouteTable {
+            by_path,
+            unknown: Route::unknown(ErrorFormat::default()),
+            unknown_below: below.map(|(at, format)| (at, Route::unknown(format))).collect(),
+        };
+        (TowerToHyperService::new(router), table)
     }
 }
 
-impl Templates {
-    /// The path of requests for which there is no route.
+// === impl Route ===
+
+impl Route {
+    /// The name of unknown paths in metrics and logs.
     pub(super) const UNMATCHED: &str = "unmatched";
 
-    /// What `path` is called.
-    pub(super) fn of(&self, path: &str) -> &str {
-        self.0.at(path).map_or(Self::UNMATCHED, |found| found.value)
+    fn unknown(errors: ErrorFormat) -> Self {
+        Self { template: Self::UNMATCHED.to_owned(), errors, on_timeout: || ApiError::TimedOut }
+    }
+
+    /// The template, unless the path is unknown.
+    pub(super) fn known(&self) -> Option<&str> {
+        Some(self.template.as_str()).filter(|template| *template != Self::UNMATCHED)
+    }
+}
+
+// === impl RouteTable ===
+
+impl RouteTable {
+    /// The route of `path`.
+    pub(super) fn find(&self, path: &str) -> &Route {
+        match self.by_path.at(path) {
+            Ok(found) => found.value,
+            Err(_) => self.unknown(path),
+        }
+    }
+
+    fn unknown(&self, path: &str) -> &Route {
+        let is_below = |prefix: &str| match path.strip_prefix(prefix) {
+            Some(rest) => rest.is_empty() || rest.starts_with('/'),
+            None => false,
+        };
+        let below = self.unknown_below.iter().find(|(prefix, _)| is_below(prefix));
+        below.map_or(&self.unknown, |(_, route)| route)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rest;
+
+    /// A client that is told of a timeout would send the increment again as new, and be charged twice.
+    #[test]
+    fn a_late_increment_is_unconfirmed() {
+        let routes = rest::routes(None, false);
+        let status = |template: &str| {
+            let route = routes.entries.iter().find(|route| route.template == template).unwrap();
+            (route.on_timeout)().status().as_u16()
+        };
+        assert_eq!(status("/api/v1/quotas/{id}/usage/increment"), 503);
+        assert_eq!(status("/api/v1/quotas/{id}/usage"), 408);
+        assert_eq!(status("/api/v1/ratelimit/check"), 408);
     }
 }

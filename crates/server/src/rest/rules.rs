@@ -4,11 +4,11 @@ pub(super) mod apply;
 mod seen;
 mod wire;
 
-use std::{convert::Infallible, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
-    extract::{FromRequestParts, Path, State},
-    http::{HeaderMap, StatusCode, request::Parts},
+    extract::State,
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
 use headgate_auth::Action;
@@ -19,12 +19,14 @@ use utoipa::ToSchema;
 use super::{
     caller::Caller,
     error::ApiError,
-    json::{self, JsonBody},
-    openapi::{self, Changed, Conflict, Failing, Invalid, NoSuchRule, Protected, WithBody},
+    json,
+    json_body::JsonBody,
     page::WirePagination,
+    path::PathParam,
     query::{PAGE, Query},
+    schemas::{self, Changed, Conflict, Failing, Invalid, NoSuchRule, Protected, WithBody},
 };
-use crate::services::Services;
+use crate::rate_limits::RuleAdmin;
 
 pub(super) use self::{
     apply::apply,
@@ -41,9 +43,6 @@ pub(super) struct WireRules {
     revision: i64,
 }
 
-/// What a path names, by whatever stands there.
-pub(super) struct Named(pub(super) String);
-
 const MAX_SEARCH_CHARS: usize = 255;
 
 /// Lists rules, the newest first.
@@ -53,17 +52,17 @@ const MAX_SEARCH_CHARS: usize = 255;
     tag = "rules",
     operation_id = "list_rules",
     params(
-        ("scope" = Option<openapi::Scope>, Query, description = "Only rules of this scope"),
+        ("scope" = Option<schemas::Scope>, Query, description = "Only rules of this scope"),
         ("enabled_only" = Option<bool>, Query, description = "Only rules that are enabled"),
         ("search" = Option<String>, Query, max_length = 255, description = "Only rules whose name or pattern contains this, whatever its case"),
-        ("page" = Option<u32>, Query, minimum = 1, description = "Which page; 1 unless said"),
-        ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "How many a page has; 20 unless said"),
+        ("page" = Option<u32>, Query, minimum = 1, description = "Page number; default 1"),
+        ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items per page; default 20"),
     ),
     security(("token" = [])),
     responses((status = 200, description = "One page of them", body = WireRules), Invalid, Protected, Failing),
 )]
 pub(super) async fn list(
-    State(services): State<Arc<Services>>,
+    State(admin): State<Arc<RuleAdmin>>,
     caller: Caller,
     query: Query,
 ) -> Result<Response, ApiError> {
@@ -82,7 +81,7 @@ pub(super) async fn list(
     let page = reader.page();
     reader.finish()?;
 
-    let (revision, listed) = services.rules.list(&filter, page).await?;
+    let (revision, listed) = admin.rules.list(&filter, page).await?;
     let pagination = WirePagination::from(&listed);
     let rules = listed.items.iter().map(WireRule::from).collect();
     Ok(json::respond(&WireRules { rules, pagination, revision: revision.0 }))
@@ -99,13 +98,13 @@ pub(super) async fn list(
     responses((status = 201, description = "The rule", body = WireRule), Conflict, WithBody, Protected, Failing),
 )]
 pub(super) async fn create(
-    State(services): State<Arc<Services>>,
+    State(admin): State<Arc<RuleAdmin>>,
     caller: Caller,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::WriteRules).await?;
     let draft: WireDraft<'_> = body.parse()?;
-    let rule = services.rules.create(draft.into(), &author).await?;
+    let rule = admin.rules.create(draft.into(), &author).await?;
     let mut response = json::respond(&WireRule::from(&rule));
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
@@ -122,12 +121,12 @@ pub(super) async fn create(
     responses((status = 200, description = "The rule", body = WireRule), NoSuchRule, Protected, Failing),
 )]
 pub(super) async fn get(
-    State(services): State<Arc<Services>>,
+    State(admin): State<Arc<RuleAdmin>>,
     caller: Caller,
-    Named(id): Named,
+    PathParam(id): PathParam,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadRules).await?;
-    let rule = services.rules.get(rule_id(&id)?).await?;
+    let rule = admin.rules.get(rule_id(&id)?).await?;
     Ok(seen::tagged(&rule))
 }
 
@@ -146,9 +145,9 @@ pub(super) async fn get(
     responses((status = 200, description = "The rule", body = WireRule), NoSuchRule, Conflict, Changed, WithBody, Protected, Failing),
 )]
 pub(super) async fn update(
-    State(services): State<Arc<Services>>,
+    State(admin): State<Arc<RuleAdmin>>,
     caller: Caller,
-    Named(id): Named,
+    PathParam(id): PathParam,
     headers: HeaderMap,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
@@ -156,8 +155,8 @@ pub(super) async fn update(
     let id = rule_id(&id)?;
     let draft: WireDraft<'_> = body.parse()?;
     let rule = match seen::of(&headers)? {
-        None => services.rules.update(id, draft.into(), &author).await?,
-        Some(seen) => services.rules.update_if_unchanged(id, draft.into(), seen, &author).await?,
+        None => admin.rules.update(id, draft.into(), &author).await?,
+        Some(seen) => admin.rules.update_if_unchanged(id, draft.into(), seen, &author).await?,
     };
     Ok(seen::tagged(&rule))
 }
@@ -173,12 +172,12 @@ pub(super) async fn update(
     responses((status = 204, description = "It is gone"), NoSuchRule, Protected, Failing),
 )]
 pub(super) async fn delete(
-    State(services): State<Arc<Services>>,
+    State(admin): State<Arc<RuleAdmin>>,
     caller: Caller,
-    Named(id): Named,
+    PathParam(id): PathParam,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::DeleteRules).await?;
-    services.rules.delete(rule_id(&id)?, &author).await?;
+    admin.rules.delete(rule_id(&id)?, &author).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -186,14 +185,4 @@ pub(super) async fn delete(
 pub(super) fn rule_id(text: &str) -> Result<RuleId, ApiError> {
     const MAX_CHARS: usize = 64;
     text.parse().map_err(|_| ApiError::NoSuchRule(text.chars().take(MAX_CHARS).collect()))
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Named {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
-        // What is not even text is no rule's id either, and as such it is told.
-        let text = Path::<String>::from_request_parts(parts, state).await;
-        Ok(Self(text.map_or_else(|_| parts.uri.path().to_owned(), |Path(text)| text)))
-    }
 }

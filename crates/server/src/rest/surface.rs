@@ -1,55 +1,63 @@
-//! What happens around every request: its id, its time limit, its log line, its numbers.
+//! What happens around every request: its id, its time limit, its log line, its metrics.
 
 use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    body::Body,
-    extract::State,
-    http::{
-        Method, Request,
-        header::{CACHE_CONTROL, CONTENT_LENGTH},
-        request::Parts,
-    },
-    response::{IntoResponse, Response},
+    http::{Method, Request},
+    response::Response,
 };
-use headgate_guard::{Held, HeldBody, UnreadBody};
+use headgate::Clock;
+use headgate_guard::{Held, HeldBody};
 use headgate_serve::RequestBody;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
-use tokio::time::error::Elapsed;
 use tracing::{Level, debug, enabled, error, field::display, info};
 
 use super::{
-    check, client::Peer, error::ApiError, json::JsonBody, keyed, quotas, routes::Templates,
+    client::Peer,
+    error::{self, ApiError, ErrorFormat},
+    fast_path::{FastPath, FastRoute, InboundBody, Outcome},
+    request_metrics::{Answered, RequestMetrics},
+    routes::{Route, RouteTable},
+    state::UseCases,
 };
 use crate::{
-    area::Area,
     in_time::in_time,
-    metrics::Answered,
-    quotas::QuotaRefusal,
+    metrics::Stopwatch,
     request_id::{self, RequestId},
-    services::Services,
-    telemetry::{Span, within},
+    telemetry::{Span, Tracer, within},
 };
 
 /// Answers HTTP requests.
 pub(crate) struct Surface {
     router: TowerToHyperService<Router>,
-    templates: Templates,
-    services: Arc<Services>,
-    request_timeout: Duration,
+    pub(super) table: RouteTable,
+    fast_path: FastPath,
+    around: Around,
+}
+
+/// What happens around every request.
+pub(crate) struct Around {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) tracer: Option<Tracer>,
+    pub(crate) metrics: RequestMetrics,
+    /// Maximum duration of a request.
+    pub(crate) request_timeout: Duration,
 }
 
 impl Surface {
     pub(crate) fn new(
-        services: Arc<Services>,
+        use_cases: UseCases,
+        around: Around,
         metrics_path: Option<&str>,
         console: bool,
-        request_timeout: Duration,
     ) -> Self {
-        let (router, templates) = super::routes(metrics_path, console).with(Arc::clone(&services));
-        Self { router, templates, services, request_timeout }
+        let use_cases = Arc::new(use_cases);
+        let state = Arc::clone(&use_cases).into();
+        let (router, table) = super::routes(metrics_path, console).with(state);
+        let fast_path = FastPath::new(&use_cases, &table);
+        Self { router, table, fast_path, around }
     }
 
     /// Answers a request that came from `peer`.
@@ -58,133 +66,85 @@ impl Surface {
         request: Request<RequestBody>,
         peer: SocketAddr,
     ) -> Response {
-        let started = self.services.clock.steady();
+        let stopwatch = Stopwatch::start(&*self.around.clock);
         let id = RequestId::of(request.headers());
         let method = bounded(request.method());
-        let is_check = request.method() == Method::POST && request.uri().path() == check::PATH;
-        let path = if is_check { check::PATH } else { self.templates.of(request.uri().path()) };
-        let is_keyed = !is_check && path.starts_with(keyed::PREFIX);
-        let area = quotas::area(request.uri().path());
-        let span = self.services.tracer.as_ref().map(|tracer| {
-            let route = (path != Templates::UNMATCHED).then_some(path);
-            tracer.http(request.headers(), method, route, &id)
-        });
+        let fast = FastRoute::of(request.method(), request.uri().path());
+        let route = match fast {
+            Some(fast) => self.fast_path.route(fast),
+            None => self.table.find(request.uri().path()),
+        };
+        let span = self
+            .around
+            .tracer
+            .as_ref()
+            .map(|tracer| tracer.http(request.headers(), method, route.known(), &id));
 
         let (answered, unread) = {
-            // Where they stand they stay: the future of a check is large, and would be moved with
-            // every request.
-            let answering = pin!(self.dispatch(request, peer, &id, path));
+            // Pinned in place: the future of a check is large, and would be moved with every request.
+            let answering = pin!(self.dispatch(fast, request, peer, &id, route));
             within(span.as_ref(), answering).await
         };
-        let mut response = answered.unwrap_or_else(|_| late(path).into_response());
+        let late = |_| (route.on_timeout)().respond(route.errors, &id);
+        let mut response = answered.unwrap_or_else(late);
 
-        let took = self.services.since(started);
-        log((area, &id), span.as_ref(), method, path, &response, took);
+        let took = stopwatch.elapsed();
+        log(route, &id, span.as_ref(), method, &response, took);
         let status = response.status();
         if let Some(span) = span {
             span.answered_http(status);
         }
-        let answered = Answered { method, path, status: status.as_str(), took };
-        self.services.metrics.requests.answered(&answered);
-        if let Some(error) = response.extensions_mut().remove::<ApiError>() {
-            // Axum has noted the length of the body that was not there.
-            response.headers_mut().remove(CONTENT_LENGTH);
-            let body = if is_keyed { keyed::envelope(&error) } else { error.envelope(area, &id) };
-            *response.body_mut() = Body::from(body);
-        }
-        if is_keyed {
-            response.headers_mut().insert(CACHE_CONTROL, keyed::NO_STORE);
-        }
+        let answered = Answered { method, path: &route.template, status: status.as_str(), took };
+        self.around.metrics.answered(&answered);
         response.headers_mut().insert(request_id::HEADER, id.into_header());
         if let Some(unread) = unread {
             unread.drain().await.write(response.headers_mut());
         }
         response
     }
-}
 
-impl Surface {
-    /// Answers a request in time, or not; gives back what of its body was not read.
-    async fn dispatch(
+    /// Answers a request within the time limit, by the fast path or by the router.
+    pub(super) async fn dispatch<B: InboundBody>(
         &self,
-        request: Request<RequestBody>,
+        fast: Option<FastRoute>,
+        request: Request<B>,
         peer: SocketAddr,
         id: &RequestId,
-        path: &str,
-    ) -> (Result<Response, Elapsed>, Option<UnreadBody<RequestBody>>) {
-        let patience = self.request_timeout;
-        let (is_get, is_post) = (request.method() == Method::GET, request.method() == Method::POST);
-        if is_post && path == check::PATH {
-            let mut request = request.map(HeldBody::owned);
-            let answered = in_time(patience, pin!(self.check(&mut request))).await;
-            let (head, body) = request.into_parts();
-            (answered, body.unread(&head))
-        } else if (is_get || is_post) && path == keyed::check::PATH {
-            let (head, body) = request.into_parts();
-            let answered = in_time(patience, pin!(self.check_key(&head, peer))).await;
-            (answered, UnreadBody::new(head.version, &head.headers, body))
-        } else {
-            let (request, held) = Held::hold(request);
-            let answered = in_time(patience, Box::pin(self.route(request, peer, id))).await;
-            (answered, held.and_then(Held::unread))
+        route: &Route,
+    ) -> Outcome<B> {
+        let timeout = self.around.request_timeout;
+        if let Some(fast) = fast {
+            return self.fast_path.answer(fast, request, peer, id, timeout).await;
         }
+        let (request, held) = Held::hold(request);
+        let routed = Box::pin(self.route(request, peer, id, route.errors));
+        let answered = in_time(timeout, routed).await;
+        (answered, held.and_then(Held::unread))
     }
 
-    async fn route(
+    async fn route<B: InboundBody>(
         &self,
-        mut request: Request<HeldBody<RequestBody>>,
+        mut request: Request<HeldBody<B>>,
         peer: SocketAddr,
         id: &RequestId,
+        errors: ErrorFormat,
     ) -> Response {
         request.extensions_mut().insert(Peer(peer));
-        // Who changes something has the request's name written down.
+        // The author of a change is recorded with the request's id.
         request.extensions_mut().insert(id.clone());
-        match self.router.call(request).await {
+        match error::scope(errors, id.clone(), self.router.call(request)).await {
             Ok(response) => response,
             Err(never) => match never {},
         }
     }
-
-    /// Almost every request is this one, so it does not ask the router where it belongs.
-    async fn check(&self, request: &mut Request<HeldBody<RequestBody>>) -> Response {
-        match self.decide(request).await {
-            Ok(response) => response,
-            Err(error) => error.into_response(),
-        }
-    }
-
-    async fn decide(
-        &self,
-        request: &mut Request<HeldBody<RequestBody>>,
-    ) -> Result<Response, ApiError> {
-        <JsonBody>::announced(request)?;
-        let body = JsonBody::read(request.body_mut()).await?;
-        check::check(State(Arc::clone(&self.services)), body).await
-    }
-
-    /// Those who limit by keys ask only this, as often.
-    async fn check_key(&self, head: &Parts, peer: SocketAddr) -> Response {
-        let answer = keyed::check::check(&self.services, head, Some(Peer(peer))).await;
-        answer.into_response()
-    }
 }
 
-/// What a request is told that took too long. An increment may be on its way into the ledger: a
-/// client that hears of a time-out would send it again, and be charged twice.
-fn late(path: &str) -> ApiError {
-    if path == quotas::increment::PATH {
-        QuotaRefusal::Unconfirmed("the request took too long".to_owned()).into()
-    } else {
-        ApiError::TimedOut
-    }
-}
-
-/// The route's template stands for the path: what callers put there may name people.
+/// Logs an answered request. The route's template stands for the path, which may name people.
 fn log(
-    (area, id): (Area, &RequestId),
+    route: &Route,
+    id: &RequestId,
     span: Option<&Span>,
     method: &str,
-    path: &str,
     response: &Response,
     took: Duration,
 ) {
@@ -192,7 +152,7 @@ fn log(
     if refusal.is_none() && !enabled!(Level::DEBUG) {
         return;
     }
-    let trace_id = span.map(Span::trace_id).map(display);
+    let (path, trace_id) = (&*route.template, span.map(Span::trace_id).map(display));
     let (request_id, status) = (id.as_str(), response.status().as_u16());
     let took_us = took.as_micros() as u64;
     match refusal {
@@ -200,7 +160,7 @@ fn log(
             debug!(request_id, trace_id, method, path, status, took_us, "Answered {request_id}");
         }
         Some(refusal) => {
-            let code = refusal.code(area);
+            let code = refusal.code(route.errors.namespace());
             if let Some(cause) = refusal.cause() {
                 error!(
                     request_id,
@@ -227,17 +187,5 @@ fn bounded(method: &Method) -> &'static str {
         Method::DELETE => "DELETE",
         Method::OPTIONS => "OPTIONS",
         _ => "other",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_late_increment_is_not_told_that_it_may_be_sent_again_as_new() {
-        let told = |path| late(path).into_response().status().as_u16();
-        assert_eq!(told(quotas::increment::PATH), 503);
-        assert_eq!(told(check::PATH), 408);
     }
 }

@@ -12,11 +12,11 @@ use super::{
     caller::Caller,
     error::{ApiError, Detail},
     json,
-    openapi::{self, Failing, Invalid, NoSuchRule, Protected},
     query::Query,
     rules::rule_id,
+    schemas::{self, Failing, Invalid, NoSuchRule, Protected},
 };
-use crate::services::Services;
+use crate::rate_limits::RuleAdmin;
 
 /// How much of a rule's allowance is used.
 #[derive(Serialize, ToSchema)]
@@ -28,7 +28,7 @@ pub(super) struct WireUsage {
     #[schema(format = "uint32")]
     limit: u32,
     window_seconds: u32,
-    #[schema(value_type = openapi::Algorithm)]
+    #[schema(value_type = schemas::Algorithm)]
     algorithm: &'static str,
     enabled: bool,
     #[serde(flatten)]
@@ -63,7 +63,7 @@ pub(super) struct WireStanding {
     responses((status = 200, description = "The usage", body = WireUsage), NoSuchRule, Invalid, Protected, Failing),
 )]
 pub(super) async fn usage(
-    State(services): State<Arc<Services>>,
+    State(admin): State<Arc<RuleAdmin>>,
     caller: Caller,
     query: Query,
 ) -> Result<Response, ApiError> {
@@ -71,7 +71,7 @@ pub(super) async fn usage(
     let reader = query.reader(&[&["rule_id", "identifier"]]);
     reader.finish()?;
     let id = reader.text("rule_id").ok_or(ApiError::NoRuleId)?;
-    let usage = services.usage.of(rule_id(id)?, reader.text("identifier")).await?;
+    let usage = admin.usage.of(rule_id(id)?, reader.text("identifier")).await?;
     Ok(json::respond(&WireUsage::try_from(&usage)?))
 }
 

@@ -1,4 +1,4 @@
-//! Who takes spans. Sending them is nobody's duty: a collector that is away is left alone.
+//! Export of spans. It is best effort: while a collector is down, spans are dropped.
 
 use std::{sync::Mutex, time::Duration};
 

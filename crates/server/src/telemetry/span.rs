@@ -1,4 +1,4 @@
-//! What is known about one request, for whoever follows it across services.
+//! The trace span of a request.
 
 use axum::http::StatusCode;
 use futures_util::future::Either;

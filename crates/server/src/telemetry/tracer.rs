@@ -1,4 +1,4 @@
-//! Follows requests across services: opens a span for each and sends it away in the background.
+//! Tracing: opens a span for each request and exports it in the background.
 
 use std::time::Duration;
 
@@ -21,7 +21,6 @@ use tracing::warn;
 use super::{Span, collector::Collector};
 use crate::{
     config::{AppConfig, Config},
-    grpc::Method,
     request_id::RequestId,
 };
 
@@ -99,20 +98,20 @@ impl Tracer {
         self.open(headers, name, attributes, id)
     }
 
-    /// The span of a gRPC call of `method`, if there is such a one.
+    /// The span of a gRPC call of a method, given as its service and name; `None` for unknown methods.
     pub(crate) fn call(
         &self,
         headers: &HeaderMap,
-        method: Option<&'static Method>,
+        method: Option<(&'static str, &'static str)>,
         id: &RequestId,
     ) -> Span {
         let system = KeyValue::new("rpc.system", "grpc");
-        let Some(Method { service, name, .. }) = method else {
+        let Some((service, name)) = method else {
             let other = KeyValue::new("rpc.method", "_OTHER");
             return self.open(headers, "_OTHER".to_owned(), vec![system, other], id);
         };
         let (of, called) =
-            (KeyValue::new("rpc.service", *service), KeyValue::new("rpc.method", *name));
+            (KeyValue::new("rpc.service", service), KeyValue::new("rpc.method", name));
         self.open(headers, format!("{service}/{name}"), vec![system, of, called], id)
     }
 

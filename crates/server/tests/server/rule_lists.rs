@@ -34,7 +34,7 @@ async fn every_bad_rule_of_a_list_is_told_at_once() {
     let told = server.admin("PUT", RULES, &list(&many)).await.details();
     assert_eq!(told.len(), 100);
     assert_eq!(told[98].0, "rules[98].limit");
-    let rest = ("rules".to_owned(), "201 more fields of rules do not fit".to_owned());
+    let rest = ("rules".to_owned(), "201 more fields of rules are invalid".to_owned());
     assert_eq!(told[99], rest);
 }
 

@@ -10,10 +10,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    reason::Reason,
+    rate_limits::Reason,
     rest::{
         json, limit_headers,
-        text::{Push, Text},
+        text_buffer::{Push, TextBuffer},
     },
 };
 
@@ -55,7 +55,7 @@ impl<'a> WireAnswer<'a> {
     /// The same as its serialization where there is no reason. Almost every answer is this one: a
     /// serializer would take longer for it than the decision did.
     fn numbers(&self) -> Bytes {
-        let mut text = Text::<160>::new();
+        let mut text = TextBuffer::<160>::new();
         text.push_text(r#"{"allowed":"#);
         text.push_text(if self.allowed { "true" } else { "false" });
         for (field, number) in [

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use headgate_ratelimit::usecase::{Question, Verdict};
+use headgate_ratelimit::usecase::Question;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{answer::WireAnswer, question::WireQuestion};
 use crate::{
+    rate_limits::MeteredChecks,
     rest::{
         error::{ApiError, Detail},
         field::Field,
-        json::{self, JsonBody, WireObject},
-        openapi::{Failing, WithBody},
+        json,
+        json_body::{JsonBody, WireObject},
+        schemas::{Failing, WithBody},
     },
-    services::Services,
-    telemetry::Span,
 };
 
 const MAX_CHECKS: usize = 100;
@@ -55,35 +55,14 @@ pub(in crate::rest) struct WireAnswers<'a> {
     responses((status = 200, description = "The decisions", body = WireAnswers<'_>), WithBody, Failing),
 )]
 pub(in crate::rest) async fn check_batch(
-    State(services): State<Arc<Services>>,
+    State(checks): State<Arc<MeteredChecks>>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let wire: WireBatch<'_> = body.parse()?;
     let (questions, dry_run) = wire.validate()?;
 
-    let started = services.clock.steady();
-    let verdicts = if dry_run {
-        services.check.peek_all(&questions).await?
-    } else {
-        services.check.check_all(&questions).await?
-    };
+    let verdicts = checks.decide_all(&questions, dry_run).await?;
     let allowed = verdicts.iter().all(|verdict| verdict.decision.allowed);
-    if !dry_run {
-        // Those who had room took nothing if another had none: nobody was admitted.
-        let decided = |verdict: &&Verdict| allowed || !verdict.decision.allowed;
-        for verdict in verdicts.iter().filter(decided) {
-            services.metrics.checks.decided(&verdict.decision, services.since(started));
-        }
-        for (question, verdict) in questions.iter().zip(&verdicts) {
-            services.note(question, verdict);
-        }
-    }
-    for (question, verdict) in questions.iter().zip(&verdicts) {
-        services.warn_degraded(question, verdict);
-    }
-    if services.tracer.is_some() {
-        Span::decided(&verdicts.iter().map(|verdict| &verdict.decision).collect::<Vec<_>>());
-    }
     let results = questions.iter().zip(&verdicts);
     let results = results.map(|(question, verdict)| WireAnswer::new(question, verdict)).collect();
     Ok(json::respond(&WireAnswers { allowed, results }))

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::rest::{
     error::{ApiError, Detail},
     field::Field,
-    json::WireObject,
+    json_body::WireObject,
 };
 
 /// Whether a subject may go on.
@@ -21,7 +21,7 @@ use crate::rest::{
 pub(in crate::rest) struct WireQuestion<'a> {
     /// What kind of subject.
     #[serde(borrow, default)]
-    #[schema(value_type = super::super::openapi::Scope, required = true)]
+    #[schema(value_type = super::super::schemas::Scope, required = true)]
     scope: Field<'a>,
     /// Which one: 1 to 512 bytes without control characters and braces.
     #[serde(borrow, default)]
@@ -29,9 +29,9 @@ pub(in crate::rest) struct WireQuestion<'a> {
     identifier: Field<'a>,
     /// Asks only the rule with this window.
     #[serde(borrow, default)]
-    #[schema(value_type = Option<crate::rest::openapi::Window>, example = "60s")]
+    #[schema(value_type = Option<crate::rest::schemas::Window>, example = "60s")]
     window: Field<'a>,
-    /// How many units it takes; 1 unless said.
+    /// Units to take; default 1.
     #[serde(borrow, default)]
     #[schema(value_type = Option<u64>, minimum = 1)]
     cost: Field<'a>,

@@ -16,22 +16,24 @@ use headgate_auth::{
 };
 use tracing::{info, warn};
 
-use super::{cookie, session};
+use super::session;
 use crate::{
+    access::Access,
+    console::Console,
     rest::{
         error::{self, ApiError},
         query::Query,
+        session_cookie as cookie,
     },
-    services::Services,
 };
 
 const FAILED: &str = "/console?sign_in=failed";
 
 pub(super) async fn begin(
-    State(services): State<Arc<Services>>,
+    State(console): State<Arc<Console>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let Some(oidc) = &services.console.oidc else {
+    let Some(oidc) = &console.oidc else {
         return Err(missing().await);
     };
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -49,11 +51,12 @@ pub(super) async fn begin(
 }
 
 pub(super) async fn finish(
-    State(services): State<Arc<Services>>,
+    State(access): State<Arc<Access>>,
+    State(console): State<Arc<Console>>,
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response, ApiError> {
-    let Some(oidc) = &services.console.oidc else {
+    let Some(oidc) = &console.oidc else {
         return Err(missing().await);
     };
     let reader = query.lenient_reader();
@@ -74,10 +77,10 @@ pub(super) async fn finish(
             return Ok(redirect(FAILED, [forget]));
         }
     };
-    match sign_in(&services, &tokens).await {
+    match sign_in(&access, &tokens).await {
         Ok((actor, until)) => {
-            let (secret, session) = session::open(&services, actor, until)?;
-            let age = Duration::from_micros(session.ends_at.since(services.clock.now()));
+            let (secret, session) = session::open(&console, actor, until)?;
+            let age = Duration::from_micros(session.ends_at.since(console.now()));
             let kept = cookie::set(secure, &secret, age);
             Ok(redirect("/console", [forget, kept]))
         }
@@ -90,12 +93,12 @@ pub(super) async fn finish(
 
 /// Returns the actor of the tokens: roles can be in either of them.
 async fn sign_in(
-    services: &Services,
+    access: &Access,
     tokens: &OidcTokens,
 ) -> Result<(Actor, Option<headgate::Timestamp>), AuthError> {
-    let first = services.auth.sign_in(tokens.access_token.as_bytes()).await;
+    let first = access.auth.sign_in(tokens.access_token.as_bytes()).await;
     match (first, &tokens.id_token) {
-        (Err(_), Some(id_token)) => services.auth.sign_in(id_token.as_bytes()).await,
+        (Err(_), Some(id_token)) => access.auth.sign_in(id_token.as_bytes()).await,
         (first, _) => first,
     }
 }

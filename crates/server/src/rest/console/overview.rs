@@ -7,13 +7,13 @@ use headgate_auth::Action;
 use serde::Serialize;
 
 use crate::{
-    console::{hitters::Hitter, pulse::Beat},
+    console::{Console, pulse::Beat, top_denied::DeniedSubject},
     masked::Masked,
+    operations::Operations,
     rest::{caller::Caller, error::ApiError, json, query::Query, time},
-    services::Services,
 };
 
-/// How many of those who are limited most are shown.
+/// Number of denied subjects shown.
 const MOST: usize = 10;
 
 /// How the server is doing.
@@ -28,7 +28,7 @@ struct WireOverview<'a> {
     rules: WireSnapshot,
     quotas: WireSnapshot,
     /// Who was limited in the last minutes.
-    limited: Vec<WireHitter>,
+    limited: Vec<WireDenied>,
     /// Whether identifiers are hidden from this role.
     masked: bool,
 }
@@ -75,7 +75,7 @@ struct WireSnapshot {
 }
 
 #[derive(Serialize)]
-struct WireHitter {
+struct WireDenied {
     scope: &'static str,
     identifier: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,7 +86,8 @@ struct WireHitter {
 }
 
 pub(super) async fn overview(
-    State(services): State<Arc<Services>>,
+    State(console): State<Arc<Console>>,
+    State(operations): State<Arc<Operations>>,
     caller: Caller,
     query: Query,
 ) -> Result<Response, ApiError> {
@@ -95,43 +96,40 @@ pub(super) async fn overview(
     let after = reader.parsed("after", || "after must be the seq of a beat".to_owned());
     reader.finish()?;
     let masked = !actor.may(Action::SeeSubjects);
-    Ok(json::respond(&WireOverview::of(&services, after.unwrap_or(0), masked)))
+    Ok(json::respond(&WireOverview::of(&console, &operations, after.unwrap_or(0), masked)))
 }
 
 // === impl WireOverview ===
 
 impl<'a> WireOverview<'a> {
-    fn of(services: &'a Services, after: u64, masked: bool) -> Self {
-        let (console, now) = (&services.console, services.clock.now());
-        let (rules, policies) = (services.catalog.freshness(), services.quotas.catalog.freshness());
-        let database = rules.error.map(|error| error.to_string());
-        let database = database.or_else(|| policies.error.map(|error| error.to_string()));
-        let snapshot = services.catalog.load();
-        let limited = console.hitters.top(MOST, now);
+    fn of(console: &'a Console, operations: &'a Operations, after: u64, masked: bool) -> Self {
+        let (now, policies) = (console.now(), &operations.quotas.catalog);
+        let snapshot = operations.rules.load();
+        let limited = console.top_denied.top(MOST, now);
         Self {
             now: time::text(now),
             beats: console.pulse.after(after).iter().map(WireBeat::from).collect(),
             server: WireServer {
-                name: &services.about.name,
+                name: &operations.app.name,
                 version: env!("CARGO_PKG_VERSION"),
-                environment: &services.about.environment,
+                environment: &operations.app.environment,
                 started_at: time::text(console.started_at),
                 config_version: &console.config_version,
-                store: services.store.name(),
+                store: operations.store.name(),
             },
             store: console.pulse.store_error().into(),
-            database: database.into(),
+            database: operations.read_error().into(),
             rules: WireSnapshot {
                 revision: snapshot.revision().0,
                 count: snapshot.len(),
-                confirmed_at: rules.confirmed_at.map(time::text),
+                confirmed_at: operations.rules.freshness().confirmed_at.map(time::text),
             },
             quotas: WireSnapshot {
-                revision: services.quotas.catalog.revision().0,
-                count: services.quotas.catalog.len(),
-                confirmed_at: policies.confirmed_at.map(time::text),
+                revision: policies.revision().0,
+                count: policies.len(),
+                confirmed_at: policies.freshness().confirmed_at.map(time::text),
             },
-            limited: limited.into_iter().map(|hitter| WireHitter::of(hitter, masked)).collect(),
+            limited: limited.into_iter().map(|denied| WireDenied::of(denied, masked)).collect(),
             masked,
         }
     }
@@ -160,11 +158,11 @@ impl From<&Beat> for WireBeat {
     }
 }
 
-// === impl WireHitter ===
+// === impl WireDenied ===
 
-impl WireHitter {
-    fn of(hitter: Hitter, masked: bool) -> Self {
-        let Hitter { scope, identifier, rule_id, rule_name, denied, last_at, .. } = hitter;
+impl WireDenied {
+    fn of(denied: DeniedSubject, masked: bool) -> Self {
+        let DeniedSubject { scope, identifier, rule_id, rule_name, denied, last_at, .. } = denied;
         let identifier = if masked { Masked(&identifier).to_string() } else { identifier };
         Self { scope, identifier, rule_id, rule_name, denied, last_at: time::text(last_at) }
     }

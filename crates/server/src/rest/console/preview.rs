@@ -1,21 +1,15 @@
 //! `POST /console/preview`: what a rule would admit, before anybody saves it.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use axum::{extract::State, response::Response};
+use axum::response::Response;
 use headgate_auth::Action;
 use headgate_ratelimit::{Draft, usecase::ManageError};
 use serde::Serialize;
 
 use crate::{
     console::preview::{Point, Preview},
-    rest::{
-        caller::Caller,
-        error::ApiError,
-        json::{self, JsonBody},
-        rules::WireDraft,
-    },
-    services::Services,
+    rest::{caller::Caller, error::ApiError, json, json_body::JsonBody, rules::WireDraft},
 };
 
 /// What would be admitted over two windows: points of milliseconds, units asked for, units admitted.
@@ -28,11 +22,7 @@ struct WirePreview {
     steady: Vec<(u64, u64, u64)>,
 }
 
-pub(super) async fn preview(
-    State(_): State<Arc<Services>>,
-    caller: Caller,
-    body: JsonBody,
-) -> Result<Response, ApiError> {
+pub(super) async fn preview(caller: Caller, body: JsonBody) -> Result<Response, ApiError> {
     caller.may(Action::ReadRules).await?;
     let draft: WireDraft<'_> = body.parse()?;
     let spec = Draft::from(draft).validate(None).map_err(ManageError::Invalid)?;

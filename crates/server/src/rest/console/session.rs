@@ -1,4 +1,4 @@
-//! `/console/session`: signing in and out, and what whoever is signed in may do.
+//! `/console/session`: signing in and out, and permissions of the session.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,20 +11,20 @@ use headgate::Timestamp;
 use headgate_auth::{Action, Actor, AuthError, Role};
 use serde::{Deserialize, Serialize};
 
-use super::{cookie, is_ours};
 use crate::{
-    console::session::Session,
+    access::Access,
+    console::{Console, session::Session},
     rest::{
         check::text,
         error::{ApiError, Detail},
         field::Field,
-        json::{self, JsonBody, WireObject},
-        time,
+        json,
+        json_body::{JsonBody, WireObject},
+        session_cookie as cookie, time,
     },
-    services::Services,
 };
 
-/// Who wants to sign in.
+/// A sign-in.
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
 pub(super) struct WireSignIn<'a> {
@@ -38,11 +38,11 @@ impl<'a> WireObject<'a> for WireSignIn<'a> {
     }
 }
 
-/// Who is signed in, and what they may do.
+/// The session and its permissions.
 #[derive(Serialize)]
 struct WireSession<'a> {
     signed_in: bool,
-    /// Whether there is a session that can be ended; not where everybody may do everything.
+    /// Whether there is a session that can be ended; not while authentication is off.
     can_sign_out: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     actor: Option<&'a str>,
@@ -60,27 +60,29 @@ struct WireSession<'a> {
 }
 
 pub(super) async fn show(
-    State(services): State<Arc<Services>>,
+    State(access): State<Arc<Access>>,
+    State(console): State<Arc<Console>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    if services.auth.is_off() {
+    if access.auth.is_off() {
         let anonymous = Actor::anonymous();
-        return Ok(told(&services, Some(&anonymous), None));
+        return Ok(told(&console, Some(&anonymous), None));
     }
-    let Some(secret) = cookie::read(&headers).filter(|_| is_ours(&headers)) else {
-        return Ok(told(&services, None, None));
+    let Some(secret) = cookie::read(&headers).filter(|_| cookie::is_ours(&headers)) else {
+        return Ok(told(&console, None, None));
     };
-    let session = services.console.sessions.find(&secret);
+    let session = console.sessions.find(&secret);
     let actor = session.as_ref().map(|session| &session.actor);
-    Ok(told(&services, actor, session.as_ref().map(|session| session.ends_at)))
+    Ok(told(&console, actor, session.as_ref().map(|session| session.ends_at)))
 }
 
 pub(super) async fn sign_in(
-    State(services): State<Arc<Services>>,
+    State(access): State<Arc<Access>>,
+    State(console): State<Arc<Console>>,
     headers: HeaderMap,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    if !is_ours(&headers) {
+    if !cookie::is_ours(&headers) {
         return Err(AuthError::CrossSite.into());
     }
     let wire: WireSignIn<'_> = body.parse()?;
@@ -89,13 +91,13 @@ pub(super) async fn sign_in(
         let missing = Detail::new("token", "required", "token is required".to_owned());
         return Err(ApiError::Invalid(vec![missing]));
     };
-    let (actor, until) = services.auth.sign_in(token.as_bytes()).await?;
+    let (actor, until) = access.auth.sign_in(token.as_bytes()).await?;
     if let Some(earlier) = cookie::read(&headers) {
-        services.console.sessions.close(&earlier);
+        console.sessions.close(&earlier);
     }
-    let (secret, session) = open(&services, actor, until)?;
-    let mut response = told(&services, Some(&session.actor), Some(session.ends_at));
-    let age = Duration::from_micros(session.ends_at.since(services.clock.now()));
+    let (secret, session) = open(&console, actor, until)?;
+    let mut response = told(&console, Some(&session.actor), Some(session.ends_at));
+    let age = Duration::from_micros(session.ends_at.since(console.now()));
     response
         .headers_mut()
         .insert(SET_COOKIE, cookie::set(cookie::is_secure(&headers), &secret, age));
@@ -103,14 +105,14 @@ pub(super) async fn sign_in(
 }
 
 pub(super) async fn sign_out(
-    State(services): State<Arc<Services>>,
+    State(console): State<Arc<Console>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    if !is_ours(&headers) {
+    if !cookie::is_ours(&headers) {
         return Err(AuthError::CrossSite.into());
     }
     if let Some(secret) = cookie::read(&headers) {
-        services.console.sessions.close(&secret);
+        console.sessions.close(&secret);
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
     response.headers_mut().insert(SET_COOKIE, cookie::clear(cookie::is_secure(&headers)));
@@ -118,15 +120,15 @@ pub(super) async fn sign_out(
 }
 
 pub(super) fn open(
-    services: &Services,
+    console: &Console,
     actor: Actor,
     until: Option<Timestamp>,
 ) -> Result<(String, Session), ApiError> {
-    let opened = services.console.sessions.open(actor, until);
+    let opened = console.sessions.open(actor, until);
     opened.map_err(|_| ApiError::Internal("the system gives no random bytes".to_owned()))
 }
 
-fn told(services: &Services, actor: Option<&Actor>, ends_at: Option<Timestamp>) -> Response {
+fn told(console: &Console, actor: Option<&Actor>, ends_at: Option<Timestamp>) -> Response {
     let permitted = |action: &Action| actor.is_some_and(|actor| actor.may(*action));
     json::respond(&WireSession {
         signed_in: actor.is_some(),
@@ -135,9 +137,9 @@ fn told(services: &Services, actor: Option<&Actor>, ends_at: Option<Timestamp>) 
         role: actor.and_then(|actor| actor.role).map(Role::name),
         can: Action::ALL.iter().filter(|action| permitted(action)).map(|it| it.name()).collect(),
         ends_at: ends_at.map(time::text),
-        server: &services.about.name,
-        environment: &services.about.environment,
+        server: &console.app.name,
+        environment: &console.app.environment,
         version: env!("CARGO_PKG_VERSION"),
-        oidc: services.console.oidc.is_some(),
+        oidc: console.oidc.is_some(),
     })
 }

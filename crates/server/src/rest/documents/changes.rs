@@ -5,22 +5,19 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use headgate::Timestamp;
 use headgate_auth::Action;
-use headgate_service_config::{AuditFilter, ConfigChange};
+use headgate_service_config::{AuditFilter, ConfigChange, ServiceConfigRepository};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::catalog::Catalog;
-use crate::{
-    rest::{
-        caller::Caller,
-        error::ApiError,
-        json,
-        openapi::{Failing, NoSuchService, Protected},
-        rules::Named,
-        time,
-    },
-    services::Services,
+use crate::rest::{
+    caller::Caller,
+    error::ApiError,
+    json,
+    path::PathParam,
+    schemas::{Failing, NoSuchService, Protected},
+    time,
 };
 
 /// Most changes in a list.
@@ -60,15 +57,15 @@ pub(in crate::rest) struct WireChange {
     responses((status = 200, description = "At most 50 of them", body = WireChanges), NoSuchService, Protected, Failing),
 )]
 pub(in crate::rest) async fn changes(
-    State(services): State<Arc<Services>>,
+    State(documents): State<Arc<dyn ServiceConfigRepository>>,
     caller: Caller,
-    Named(name): Named,
+    PathParam(name): PathParam,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadServices).await?;
-    Catalog::load(&*services.documents).await?.find(&name)?;
+    Catalog::load(&*documents).await?.find(&name)?;
     let target = ConfigChange::target(&name);
     let filter = AuditFilter { target: Some(target), limit: Some(MOST), ..AuditFilter::default() };
-    let changes = services.documents.changes(&filter).await?;
+    let changes = documents.changes(&filter).await?;
     let changes = changes.into_iter().map(WireChange::from).collect();
     Ok(json::respond(&WireChanges { changes }))
 }

@@ -11,7 +11,7 @@ use super::catalog::Catalog;
 use crate::rest::{
     error::{ApiError, Detail},
     field::Field,
-    json::WireObject,
+    json_body::WireObject,
     time,
 };
 

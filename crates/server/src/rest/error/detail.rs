@@ -4,7 +4,7 @@ use headgate_ratelimit::FieldError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A field that does not fit.
+/// An invalid field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(in crate::rest) struct Detail {
     #[schema(value_type = String)]
@@ -19,7 +19,7 @@ impl Detail {
         Self { field: field.into(), reason, message }
     }
 
-    /// A field whose name was not known when this was written.
+    /// A field whose name is only known at run time.
     pub(in crate::rest) fn at(field: String, reason: &'static str, message: String) -> Self {
         Self { field: field.into(), reason, message }
     }

@@ -1,10 +1,10 @@
-//! What whoever writes rules is told.
+//! Errors of managing rules.
 
 use headgate_ratelimit::{FieldError, RepositoryError, usecase::ManageError};
 
 use super::{ApiError, Detail};
 
-/// The most fields of a list that are told at once.
+/// Most invalid fields of a list in one response.
 const MAX_DETAILS: usize = 100;
 
 impl From<RepositoryError> for ApiError {
@@ -37,14 +37,14 @@ impl From<ManageError> for ApiError {
     }
 }
 
-/// Every field with its place in the list; of very many, those at its beginning.
+/// The invalid fields with their places in the list; the first ones if there are too many.
 fn of_list(errors: Vec<(usize, FieldError)>) -> Vec<Detail> {
     let all = errors.len();
     let told = if all > MAX_DETAILS { MAX_DETAILS - 1 } else { all };
     let within = |(index, error)| Detail::from(error).within("rules", index);
     let mut details: Vec<Detail> = errors.into_iter().take(told).map(within).collect();
     if told < all {
-        let message = format!("{} more fields of rules do not fit", all - told);
+        let message = format!("{} more fields of rules are invalid", all - told);
         details.push(Detail::new("rules", "more", message));
     }
     details

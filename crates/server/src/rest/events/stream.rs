@@ -19,15 +19,15 @@ use tracing::debug;
 
 use super::{EventDescription, WANTED, Wanted, no_cursor};
 use crate::{
+    access::Access,
     events::{Events, Place, Stopping},
     rest::{
         caller::Caller,
         error::ApiError,
         json,
-        openapi::{Crowded, Failing, Invalid, Protected},
         query::Query,
+        schemas::{Crowded, Failing, Invalid, Protected},
     },
-    services::Services,
 };
 
 pub(in crate::rest) const PATH: &str = "/api/v1/events/stream";
@@ -38,7 +38,7 @@ const LAST_EVENT_ID: &str = "last-event-id";
 /// How many events are written at a time.
 const AT_A_TIME: u32 = 100;
 
-/// How often the log is asked where nobody says that there is something new.
+/// Poll interval of the log without notifications.
 const POLL: Duration = Duration::from_secs(1);
 
 /// How long nothing is sent: both ends see that the other is there.
@@ -48,7 +48,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// every few seconds.
 const STALLED: Duration = Duration::from_secs(60);
 
-/// How long a stream lasts: whoever comes back shows who they are again.
+/// Longest stream: clients that reconnect are authenticated again.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 /// Tells a client how long to wait before it comes back, in milliseconds.
@@ -85,7 +85,7 @@ enum Quiet {
     operation_id = "follow_events",
     params(
         ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that was got: go on after it"),
-        ("after" = Option<i64>, Query, minimum = 0, description = "The same, for clients that cannot send the header. The oldest events that are kept unless said"),
+        ("after" = Option<i64>, Query, minimum = 0, description = "The same, for clients that cannot send the header. Default: from the oldest that is kept"),
         ("quota_id" = Option<String>, Query, description = "Only events of this policy"),
         ("event_type" = Option<String>, Query, description = "Only `QUOTA_EXCEEDED` or `QUOTA_THRESHOLD_REACHED`"),
     ),
@@ -99,7 +99,8 @@ enum Quiet {
     ),
 )]
 pub(in crate::rest) async fn follow(
-    State(services): State<Arc<Services>>,
+    State(events): State<Events>,
+    State(access): State<Arc<Access>>,
     caller: Caller,
     headers: HeaderMap,
     query: Query,
@@ -115,9 +116,9 @@ pub(in crate::rest) async fn follow(
         }
     }
     reader.finish()?;
-    let who = (!services.auth.is_off()).then_some(&*actor.name);
-    let place = services.events.streams().take(who).map_err(ApiError::TooManyStreams)?;
-    Ok(respond(Following::new(&services.events, wanted, place).start()))
+    let who = (!access.auth.is_off()).then_some(&*actor.name);
+    let place = events.streams().take(who).map_err(ApiError::TooManyStreams)?;
+    Ok(respond(Following::new(&events, wanted, place).start()))
 }
 
 fn respond(texts: mpsc::Receiver<String>) -> Response {
@@ -233,7 +234,7 @@ impl Following {
             () = self.stopping.told() => Quiet::Ended,
             () = time::sleep_until(self.ends_at) => Quiet::Ended,
             () = time::sleep_until(self.beat_at) => Quiet::Heartbeat,
-            // Whoever could ring is gone only when we are.
+            // The sender lives as long as the server.
             _ = self.news.changed() => Quiet::Look,
             () = time::sleep(POLL) => Quiet::Look,
         }

@@ -1,7 +1,7 @@
-//! From a decision to what the caller reads.
+//! Responses.
 
 use axum::{
-    http::{HeaderName, HeaderValue, StatusCode},
+    http::{HeaderName, HeaderValue, StatusCode, header::CACHE_CONTROL},
     response::Response,
 };
 use headgate::{Decision, Degraded, FailMode};
@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::described;
-use crate::rest::{json, limit_headers};
+use crate::rest::{error::NO_STORE, json, limit_headers};
 
 const DEGRADED: HeaderName = HeaderName::from_static("x-ratelimit-degraded");
 
@@ -35,7 +35,7 @@ pub(in crate::rest) struct WireDecision<'a> {
     message: &'static str,
     /// Who decided in the place of the store; left out when the store did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = crate::rest::openapi::Degraded, required = false)]
+    #[schema(nullable = false, value_type = crate::rest::schemas::Degraded, required = false)]
     degraded: Option<&'static str>,
 }
 
@@ -52,11 +52,11 @@ pub(in crate::rest) struct WireRemaining<'a> {
     algorithm: &'static str,
     /// Who answered in the place of the store; left out when the store did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = crate::rest::openapi::Degraded, required = false)]
+    #[schema(nullable = false, value_type = crate::rest::schemas::Degraded, required = false)]
     degraded: Option<&'static str>,
 }
 
-/// The answer to a check.
+/// The response to a check.
 pub(super) fn decided(question: &KeyedQuestion<'_>, verdict: &KeyedVerdict<'_>) -> Response {
     let decision = &verdict.decision;
     let mut response = json::respond(&WireDecision {
@@ -77,7 +77,7 @@ pub(super) fn decided(question: &KeyedQuestion<'_>, verdict: &KeyedVerdict<'_>) 
     response
 }
 
-/// The answer to somebody who only looks.
+/// The response to a peek.
 pub(super) fn remaining(question: &KeyedQuestion<'_>, verdict: &KeyedVerdict<'_>) -> Response {
     let mut response = json::respond(&WireRemaining {
         key: question.key.subject(),
@@ -103,6 +103,7 @@ fn write_headers(
     verdict: &KeyedVerdict<'_>,
 ) {
     response.headers_mut().reserve(limit_headers::HEADERS);
+    response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
     limit_headers::write_keyed(response.headers_mut(), question, verdict);
     if let Some(degraded) = verdict.decision.degraded {
         response.headers_mut().insert(DEGRADED, HeaderValue::from_static(degraded.name()));

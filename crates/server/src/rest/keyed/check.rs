@@ -9,14 +9,11 @@ use axum::{
 };
 
 use super::{
-    answer, described,
+    KeyedApi, answer, described,
     described::{Decided, Refused},
     parameters::Parameters,
 };
-use crate::{
-    rest::{client::Peer, error::ApiError},
-    services::Services,
-};
+use crate::rest::{client::Peer, error::ApiError};
 
 /// Where these answer.
 pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/check";
@@ -24,56 +21,56 @@ pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/check";
 /// Decides whether a key may go on, and takes what it asks for if it may. Prefer `POST`: what fetches ahead or tries again by itself does so with `GET`.
 #[utoipa::path(
     get,
-    path = "/api/v1/rate-limit/check",
+    path = PATH,
     tag = "keys",
     operation_id = "check_key",
     params(
         ("algorithm" = inline(Option<described::Algorithm>), Query, description = "How it is counted; without it, as configured"),
         ("key" = Option<String>, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user:123", description = "Who it is; without it, the client's address"),
-        ("permits" = Option<u64>, Query, minimum = 1, description = "How much it takes, at most the whole allowance; 1 unless said"),
+        ("permits" = Option<u64>, Query, minimum = 1, description = "Permits to take, at most the whole allowance; default 1"),
     ),
     responses(Decided, Refused),
 )]
 pub(in crate::rest) async fn by_get(
-    State(services): State<Arc<Services>>,
+    State(keyed): State<Arc<KeyedApi>>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (head, _) = request.into_parts();
-    check(&services, &head, Peer::of(&head)).await
+    check(&keyed, &head, Peer::of(&head)).await
 }
 
 /// Decides whether a key may go on, and takes what it asks for if it may. The parameters are in the query; a body is not looked at.
 #[utoipa::path(
     post,
-    path = "/api/v1/rate-limit/check",
+    path = PATH,
     tag = "keys",
     operation_id = "check_key_by_post",
     params(
         ("algorithm" = inline(Option<described::Algorithm>), Query, description = "How it is counted; without it, as configured"),
         ("key" = Option<String>, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user:123", description = "Who it is; without it, the client's address"),
-        ("permits" = Option<u64>, Query, minimum = 1, description = "How much it takes, at most the whole allowance; 1 unless said"),
+        ("permits" = Option<u64>, Query, minimum = 1, description = "Permits to take, at most the whole allowance; default 1"),
     ),
     responses(Decided, Refused),
 )]
 pub(in crate::rest) async fn by_post(
-    State(services): State<Arc<Services>>,
+    State(keyed): State<Arc<KeyedApi>>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (head, _) = request.into_parts();
-    check(&services, &head, Peer::of(&head)).await
+    check(&keyed, &head, Peer::of(&head)).await
 }
 
 /// Answers a request that came from `peer`.
 pub(in crate::rest) async fn check(
-    services: &Services,
+    keyed: &KeyedApi,
     head: &Parts,
     peer: Option<Peer>,
 ) -> Result<Response, ApiError> {
     let parameters =
-        Parameters::read(head, &Parameters::OF_CHECK)?.or_client(head, peer, &services.clients);
-    let limits = services.keyed.limits();
-    let question = parameters.question(services.default_algorithm, limits)?;
+        Parameters::read(head, &Parameters::OF_CHECK)?.or_client(head, peer, &keyed.clients);
+    let limits = keyed.limits.limits();
+    let question = parameters.question(keyed.default_algorithm, limits)?;
 
-    let verdict = services.decide_key(&question).await?;
+    let verdict = keyed.limits.check(&question).await?;
     Ok(answer::decided(&question, &verdict))
 }

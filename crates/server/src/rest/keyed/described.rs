@@ -1,17 +1,15 @@
-//! What this surface answers, described for programs.
+//! Responses as the API's description has them.
 
 use utoipa::{IntoResponses, ToSchema};
 
-use super::{
-    answer::{WireDecision, WireRemaining},
-    error::Envelope,
-};
+use super::answer::{WireDecision, WireRemaining};
+use crate::rest::error::KeyedEnvelope as Envelope;
 
 /// How a key's units are counted; names are read in either case.
 #[derive(ToSchema)]
 #[schema(as = RateLimitAlgorithm, rename_all = "SCREAMING_SNAKE_CASE")]
 #[expect(dead_code, reason = "only described")]
-pub(super) enum Algorithm {
+pub(in crate::rest) enum Algorithm {
     TokenBucket,
     SlidingWindow,
     SlidingWindowCounter,
@@ -19,7 +17,7 @@ pub(super) enum Algorithm {
     LeakyBucket,
 }
 
-/// What a check is answered with.
+/// Responses to a check.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]
 pub(super) enum Decided {
@@ -52,7 +50,7 @@ pub(super) enum Decided {
     Denied(WireDecision<'static>),
 }
 
-/// What somebody who only looks is answered with.
+/// Responses to a peek.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]
 pub(super) enum Looked {
@@ -84,12 +82,12 @@ pub(super) enum Refused {
     /// Something of the server's own failed; its log says what.
     #[response(status = 500)]
     Failed(Envelope<'static>),
-    /// The store does not answer; nothing was changed, unless `message` says that nobody knows.
+    /// The store does not answer; nothing was changed, unless `message` says that it is unknown.
     #[response(status = 503)]
     Unavailable(Envelope<'static>),
 }
 
-/// What whoever resets may be told, too.
+/// Further errors of a reset.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]
 pub(super) enum Protected {

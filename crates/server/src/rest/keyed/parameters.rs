@@ -1,4 +1,4 @@
-//! From what a caller sent to a question that makes sense.
+//! Parameters of a request, validated.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,10 @@ use headgate::{Cost, Key, KeyError};
 use headgate_guard::AddressKey;
 use headgate_ratelimit::{KeyedAlgorithm, KeyedLimits, usecase::KeyedQuestion};
 
-use super::Refusal;
-use crate::{clients::Clients, rest::client::Peer};
+use crate::rest::{
+    client::{Clients, Peer},
+    error::KeyedRefusal,
+};
 
 /// The parameters of a request, and whom it is about.
 pub(super) struct Parameters<'q> {
@@ -24,14 +26,14 @@ enum Subject<'q> {
 }
 
 impl<'q> Parameters<'q> {
-    /// What a check says.
+    /// Parameters of a check.
     pub(super) const OF_CHECK: [&'static str; 3] = ["algorithm", "key", "permits"];
-    /// What names somebody's counters.
+    /// Parameters that identify counters.
     pub(super) const OF_SUBJECT: [&'static str; 2] = ["algorithm", "key"];
 
     /// Reads the `known` parameters of the query. A parameter that stands twice could mean either; one that is misspelt would be
     /// answered as if it had been left out.
-    pub(super) fn read(head: &'q Parts, known: &[&str]) -> Result<Self, Refusal> {
+    pub(super) fn read(head: &'q Parts, known: &[&str]) -> Result<Self, KeyedRefusal> {
         let [mut algorithm, mut key, mut permits] = [None, None, None];
         let mut unknown = Vec::new();
         let query = head.uri.query().unwrap_or_default();
@@ -46,7 +48,7 @@ impl<'q> Parameters<'q> {
                 }
             };
             if place.replace(value).is_some() {
-                return Err(Refusal::Parameter(format!("{name} is given twice")));
+                return Err(KeyedRefusal::Parameter(format!("{name} is given twice")));
             }
         }
         if !unknown.is_empty() {
@@ -56,16 +58,19 @@ impl<'q> Parameters<'q> {
         Ok(Self { algorithm, key: key.map(Subject::Given), permits })
     }
 
-    /// The key that was given, or else the address of whoever sent the request.
+    /// The key that was given, or else the client's address.
     pub(super) fn or_client(self, head: &Parts, peer: Option<Peer>, clients: &Clients) -> Self {
         let client = || peer.map(|peer| Subject::Client(clients.key(peer.0.ip(), &head.headers)));
         Self { key: self.key.or_else(client), ..self }
     }
 
     /// Who is asked about, under which algorithm.
-    pub(super) fn subject(&self, default: KeyedAlgorithm) -> Result<KeyedQuestion<'_>, Refusal> {
+    pub(super) fn subject(
+        &self,
+        default: KeyedAlgorithm,
+    ) -> Result<KeyedQuestion<'_>, KeyedRefusal> {
         let key = self.key.as_ref().map(Subject::text).ok_or_else(|| {
-            Refusal::Parameter("key is missing: say whose counters are meant".to_owned())
+            KeyedRefusal::Parameter("key is missing: say whose counters are meant".to_owned())
         })?;
         let algorithm = self.algorithm.unwrap_or(default);
         Ok(KeyedQuestion { algorithm, key: checked(key)?, permits: Cost::ONE })
@@ -76,7 +81,7 @@ impl<'q> Parameters<'q> {
         &self,
         default: KeyedAlgorithm,
         limits: &KeyedLimits,
-    ) -> Result<KeyedQuestion<'_>, Refusal> {
+    ) -> Result<KeyedQuestion<'_>, KeyedRefusal> {
         let subject = self.subject(default)?;
         let Some(permits) = &self.permits else {
             return Ok(subject);
@@ -96,7 +101,7 @@ impl Subject<'_> {
 }
 
 #[cold]
-fn refuse(unknown: &[Cow<'_, str>], known: &[&str]) -> Refusal {
+fn refuse(unknown: &[Cow<'_, str>], known: &[&str]) -> KeyedRefusal {
     const LISTED: usize = 20;
     const SHOWN_CHARS: usize = 64;
     let shown = |name: &Cow<'_, str>| {
@@ -105,11 +110,11 @@ fn refuse(unknown: &[Cow<'_, str>], known: &[&str]) -> Refusal {
     };
     let names: Vec<String> = unknown.iter().take(LISTED).map(shown).collect();
     let (names, known) = (names.join(", "), known.join(", "));
-    Refusal::Parameter(format!("unknown parameter {names}; known here: {known}"))
+    KeyedRefusal::Parameter(format!("unknown parameter {names}; known here: {known}"))
 }
 
-/// The key, if it is one that can name a state.
-fn checked(key: &str) -> Result<Key<'_>, Refusal> {
+/// Validates a key.
+fn checked(key: &str) -> Result<Key<'_>, KeyedRefusal> {
     let checked = if key.trim().is_empty() {
         Err(KeyError::Empty)
     } else if key.contains(char::REPLACEMENT_CHARACTER) {
@@ -118,22 +123,22 @@ fn checked(key: &str) -> Result<Key<'_>, Refusal> {
     } else {
         Key::new(key)
     };
-    checked.map_err(|error| Refusal::Argument(error.to_string()))
+    checked.map_err(|error| KeyedRefusal::Argument(error.to_string()))
 }
 
-/// So many permits, of which there can be `most`.
-fn number(text: &str, most: u64) -> Result<Cost, Refusal> {
+/// Parses a number of permits from 1 to `most`.
+fn number(text: &str, most: u64) -> Result<Cost, KeyedRefusal> {
     const SHOWN_CHARS: usize = 24;
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     let shown: String = text.chars().take(SHOWN_CHARS).collect();
     if !is_whole {
         let message = format!("permits must be a whole number, got {shown:?}");
-        return Err(Refusal::Parameter(message));
+        return Err(KeyedRefusal::Parameter(message));
     }
     let permits = text.parse().ok().filter(|permits| *permits <= most);
     permits.and_then(|permits| Cost::new(permits).ok()).ok_or_else(|| {
-        Refusal::Argument(format!("permits must be from 1 to {most} here, got {shown}"))
+        KeyedRefusal::Argument(format!("permits must be from 1 to {most} here, got {shown}"))
     })
 }
 
@@ -142,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permits_are_from_one_to_the_most_there_can_be() {
+    fn permits_are_from_one_to_the_capacity() {
         let code = |text| number(text, 100).map_err(|refusal| refusal.code());
         assert_eq!(code("1").map(Cost::get), Ok(1));
         assert_eq!(code("0100").map(Cost::get), Ok(100));
@@ -155,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_text_without_what_has_a_meaning_elsewhere() {
+    fn keys_have_no_control_characters_and_braces() {
         for key in ["user:123", "ip:10.0.0.1", "a b", "ユーザー", &"x".repeat(512)] {
             assert!(checked(key).is_ok(), "{key}");
         }

@@ -8,14 +8,11 @@ use axum::{
 };
 
 use super::{
-    answer, described,
+    KeyedApi, answer, described,
     described::{Looked, Refused},
     parameters::Parameters,
 };
-use crate::{
-    rest::{client::Peer, error::ApiError},
-    services::Services,
-};
+use crate::rest::{client::Peer, error::ApiError};
 
 /// Where this answers.
 pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/remaining";
@@ -23,7 +20,7 @@ pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/remaining";
 /// Says how much a key has left, and takes nothing.
 #[utoipa::path(
     get,
-    path = "/api/v1/rate-limit/remaining",
+    path = PATH,
     tag = "keys",
     operation_id = "remaining_of_key",
     params(
@@ -33,14 +30,14 @@ pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/remaining";
     responses(Looked, Refused),
 )]
 pub(in crate::rest) async fn remaining(
-    State(services): State<Arc<Services>>,
+    State(keyed): State<Arc<KeyedApi>>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (head, _) = request.into_parts();
     let parameters = Parameters::read(&head, &Parameters::OF_SUBJECT)?;
-    let parameters = parameters.or_client(&head, Peer::of(&head), &services.clients);
-    let question = parameters.subject(services.default_algorithm)?;
+    let parameters = parameters.or_client(&head, Peer::of(&head), &keyed.clients);
+    let question = parameters.subject(keyed.default_algorithm)?;
 
-    let verdict = services.peek_key(&question).await?;
+    let verdict = keyed.limits.peek(&question).await?;
     Ok(answer::remaining(&question, &verdict))
 }

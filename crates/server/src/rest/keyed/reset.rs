@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     extract::{Request, State},
+    http::header::CACHE_CONTROL,
     response::Response,
 };
 use headgate_auth::Action;
@@ -11,13 +12,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    described,
+    KeyedApi, described,
     described::{Protected, Refused},
     parameters::Parameters,
 };
-use crate::{
-    rest::{caller::Caller, error::ApiError, json},
-    services::Services,
+use crate::rest::{
+    caller::Caller,
+    error::{ApiError, NO_STORE},
+    json,
 };
 
 /// Where this answers.
@@ -36,7 +38,7 @@ struct WireReset<'a> {
 /// Gives a key its whole allowance back, under one algorithm or under all.
 #[utoipa::path(
     delete,
-    path = "/api/v1/rate-limit/reset",
+    path = PATH,
     tag = "keys",
     operation_id = "reset_key",
     params(
@@ -47,15 +49,17 @@ struct WireReset<'a> {
     responses((status = 200, description = "It was reset", body = WireReset<'_>), Protected, Refused),
 )]
 pub(in crate::rest) async fn reset(
-    State(services): State<Arc<Services>>,
+    State(keyed): State<Arc<KeyedApi>>,
     caller: Caller,
     request: Request,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::ResetCounters).await?;
     let (head, _) = request.into_parts();
     let parameters = Parameters::read(&head, &Parameters::OF_SUBJECT)?;
-    let key = parameters.subject(services.default_algorithm)?.key;
+    let key = parameters.subject(keyed.default_algorithm)?.key;
 
-    services.reset_key(parameters.algorithm, key, author).await?;
-    Ok(json::respond(&WireReset { status: "reset", key: key.subject() }))
+    keyed.limits.reset(parameters.algorithm, key, author).await?;
+    let mut response = json::respond(&WireReset { status: "reset", key: key.subject() });
+    response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
+    Ok(response)
 }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt::Write as _, sync::Arc};
 use headgate::{Decision, Limit, Outcome, decision::ceil_secs};
 use headgate_ratelimit::{CompiledRule, KeyedAlgorithm, keyed::KeyedLimit};
 
-use crate::rest::text::Push;
+use crate::rest::text_buffer::Push;
 
 /// A limit, and what it is called.
 pub(super) struct Policy<'a> {

@@ -1,6 +1,11 @@
 use std::{collections::BTreeSet, env, fs};
 
+use headgate_quota::{QuotaPeriod, SubjectType};
+use headgate_ratelimit::{KeyedAlgorithm, Level, Scope};
+use utoipa::PartialSchema;
+
 use super::*;
+use crate::rest::schemas::enums;
 
 /// Pages for people are no part of the interface for programs.
 const PAGES: [&str; 5] =
@@ -15,6 +20,41 @@ fn every_path_is_described() {
         let described: BTreeSet<_> = document.paths.paths.keys().map(String::as_str).collect();
         assert_eq!(described, answered);
     }
+}
+
+/// The values that the schema of `T` lists.
+fn values<T: PartialSchema>() -> BTreeSet<String> {
+    let schema = serde_json::to_value(T::schema()).expect("a schema");
+    let values = schema["enum"].as_array().expect("an enumeration");
+    values.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect()
+}
+
+fn names<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
+    names.into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn described_values_are_those_of_the_types() {
+    let mut algorithms = names(headgate::Algorithm::ALL.map(headgate::Algorithm::name));
+    // Only quotas count by the calendar.
+    algorithms.remove(headgate::Algorithm::Calendar.name());
+    assert_eq!(values::<enums::Algorithm>(), algorithms);
+    let keyed_algorithms = KeyedAlgorithm::ALL.map(KeyedAlgorithm::name);
+    let keyed_algorithms = names(keyed_algorithms).iter().map(|name| name.to_uppercase()).collect();
+    assert_eq!(values::<keyed::described::Algorithm>(), keyed_algorithms);
+    assert_eq!(values::<enums::Scope>(), names(Scope::ALL.map(Scope::name)));
+    assert_eq!(
+        values::<enums::FailMode>(),
+        names(headgate::FailMode::ALL.map(headgate::FailMode::name))
+    );
+    assert_eq!(
+        values::<enums::Degraded>(),
+        names(headgate::Source::ALL.map(headgate::Source::name))
+    );
+    let levels = [Level::Exact, Level::Prefix, Level::Any, Level::Default];
+    assert_eq!(values::<enums::Match>(), names(levels.map(Level::name)));
+    assert_eq!(values::<enums::SubjectType>(), names(SubjectType::ALL.map(SubjectType::name)));
+    assert_eq!(values::<enums::Period>(), names(QuotaPeriod::ALL.map(QuotaPeriod::name)));
 }
 
 #[test]

@@ -10,16 +10,17 @@ use utoipa::ToSchema;
 
 use super::{increment, quota_id, wire::WireQuotaUsage};
 use crate::{
+    quotas::QuotaServices,
     rest::{
         caller::Caller,
         error::{ApiError, Detail},
         field::Field,
-        json::{self, JsonBody, WireObject},
+        json,
+        json_body::{JsonBody, WireObject},
         limit_headers,
-        openapi::{Failing, NoSuchQuota, Protected, Undecided, WithBody},
-        rules::Named,
+        path::PathParam,
+        schemas::{Failing, NoSuchQuota, Protected, Undecided, WithBody},
     },
-    services::Services,
 };
 
 /// How much would be used.
@@ -27,7 +28,7 @@ use crate::{
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = QuotaQuestion)]
 pub(in crate::rest) struct WireQuestion<'a> {
-    /// 1 unless said.
+    /// Default 1.
     #[serde(borrow, default)]
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 9_007_199_254_740_992i64, example = 1)]
     amount: Field<'a>,
@@ -54,9 +55,9 @@ pub(in crate::rest) struct WireChecked {
     responses((status = 200, description = "Whether it would", body = WireChecked), NoSuchQuota, WithBody, Protected, Undecided, Failing),
 )]
 pub(in crate::rest) async fn check(
-    State(services): State<Arc<Services>>,
+    State(quotas): State<Arc<QuotaServices>>,
     caller: Caller,
-    Named(id): Named,
+    PathParam(id): PathParam,
     body: Option<JsonBody>,
 ) -> Result<Response, ApiError> {
     caller.may(Action::UseQuotas).await?;
@@ -64,7 +65,7 @@ pub(in crate::rest) async fn check(
     let question: WireQuestion<'_> =
         body.as_ref().map(JsonBody::parse).transpose()?.unwrap_or_default();
     let amount = question.amount().map_err(|wrong| ApiError::Invalid(vec![wrong]))?;
-    let UsageCheck { allowed, usage } = services.quotas.check(&id, amount).await?;
+    let UsageCheck { allowed, usage } = quotas.check(&id, amount).await?;
     let mut response = json::respond(&WireChecked { usage: (&usage).into(), allowed });
     limit_headers::write_quota(response.headers_mut(), &usage);
     Ok(response)

@@ -11,17 +11,17 @@ use utoipa::ToSchema;
 
 use super::quota_id;
 use crate::{
+    quotas::QuotaServices,
     rest::{
         caller::Caller,
         error::ApiError,
         json,
-        openapi::{Failing, Invalid, NoSuchQuota, Protected},
         page::WirePagination,
+        path::PathParam,
         query::{PAGE, Query},
-        rules::Named,
+        schemas::{Failing, Invalid, NoSuchQuota, Protected},
         time,
     },
-    services::Services,
 };
 
 /// One page of the periods in which a quota was used.
@@ -69,16 +69,16 @@ pub(in crate::rest) struct WirePeriod {
     operation_id = "list_quota_history",
     params(
         ("id" = String, Path, description = "The policy's id"),
-        ("page" = Option<u32>, Query, minimum = 1, description = "Which page; 1 unless said"),
-        ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "How many a page has; 20 unless said"),
+        ("page" = Option<u32>, Query, minimum = 1, description = "Page number; default 1"),
+        ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items per page; default 20"),
     ),
     security(("token" = [])),
     responses((status = 200, description = "One page of them", body = WireHistory), NoSuchQuota, Invalid, Protected, Failing),
 )]
 pub(in crate::rest) async fn history(
-    State(services): State<Arc<Services>>,
+    State(quotas): State<Arc<QuotaServices>>,
     caller: Caller,
-    Named(id): Named,
+    PathParam(id): PathParam,
     query: Query,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadQuotas).await?;
@@ -86,7 +86,7 @@ pub(in crate::rest) async fn history(
     let mut reader = query.reader(&[&PAGE]);
     let page = reader.page();
     reader.finish()?;
-    let listed = services.quotas.history(&id, page).await?;
+    let listed = quotas.history(&id, page).await?;
     let pagination = WirePagination::from(&listed);
     let history = listed.items.iter().map(WirePeriod::from).collect();
     Ok(json::respond(&WireHistory { quota_id: id.to_string(), history, pagination }))

@@ -14,18 +14,19 @@ use utoipa::ToSchema;
 
 use super::quota_id;
 use crate::{
+    quotas::{QuotaRefusal, QuotaServices},
     rest::{
         caller::Caller,
         error::{ApiError, Detail},
         field::Field,
-        json::{self, JsonBody, WireObject},
+        json,
+        json_body::{JsonBody, WireObject},
         limit_headers,
-        openapi::{
+        path::PathParam,
+        schemas::{
             Exceeded, Failing, NoSuchQuota, Protected, RequestIdReused, Undecided, WithBody,
         },
-        rules::Named,
     },
-    services::Services,
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -72,7 +73,7 @@ pub(in crate::rest) struct WireIncremented {
 /// again.
 #[utoipa::path(
     post,
-    path = "/api/v1/quotas/{id}/usage/increment",
+    path = PATH,
     tag = "quotas",
     operation_id = "increment_quota_usage",
     params(
@@ -87,9 +88,9 @@ pub(in crate::rest) struct WireIncremented {
     ),
 )]
 pub(in crate::rest) async fn increment(
-    State(services): State<Arc<Services>>,
+    State(quotas): State<Arc<QuotaServices>>,
     caller: Caller,
-    Named(id): Named,
+    PathParam(id): PathParam,
     headers: HeaderMap,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
@@ -103,8 +104,14 @@ pub(in crate::rest) async fn increment(
             return Err(ApiError::Invalid(wrong.into_iter().flatten().collect()));
         }
     };
-    let done = services.quotas.increment(&id, amount, request_id.as_deref()).await?;
+    let done = quotas.increment(&id, amount, request_id.as_deref()).await?;
     Ok(respond(&done))
+}
+
+/// The error of an increment that takes too long. It may be on its way into the ledger: a client that is
+/// told of a timeout would send it again as new, and be charged twice.
+pub(in crate::rest) fn unconfirmed() -> ApiError {
+    QuotaRefusal::Unconfirmed("the request took too long".to_owned()).into()
 }
 
 impl<'a> WireObject<'a> for WireIncrement<'a> {

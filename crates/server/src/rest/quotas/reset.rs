@@ -10,18 +10,18 @@ use utoipa::ToSchema;
 
 use super::quota_id;
 use crate::{
-    quotas::QuotaRefusal,
+    quotas::{QuotaRefusal, QuotaServices},
     rest::{
         caller::Caller,
         check::text,
         error::{ApiError, Detail},
         field::Field,
-        json::{self, JsonBody, WireObject},
-        openapi::{Failing, NoSuchQuota, Protected, WithBody},
-        rules::Named,
+        json,
+        json_body::{JsonBody, WireObject},
+        path::PathParam,
+        schemas::{Failing, NoSuchQuota, Protected, WithBody},
         time,
     },
-    services::Services,
 };
 
 /// Why usage is to be forgotten.
@@ -63,16 +63,16 @@ pub(in crate::rest) struct WireQuotaResetDone {
     responses((status = 200, description = "It was reset", body = WireQuotaResetDone), NoSuchQuota, WithBody, Protected, Failing),
 )]
 pub(in crate::rest) async fn reset(
-    State(services): State<Arc<Services>>,
+    State(quotas): State<Arc<QuotaServices>>,
     caller: Caller,
-    Named(id): Named,
+    PathParam(id): PathParam,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::ResetQuotas).await?;
     let id = quota_id(&id)?;
     let wire: WireQuotaReset<'_> = body.parse()?;
     let reason = wire.reason().map_err(|wrong| ApiError::Invalid(vec![wrong]))?;
-    let done = services.reset_quota(&id, reason, author).await;
+    let done = quotas.reset(&id, reason, author).await;
     let done = done.map_err(QuotaRefusal::from)?;
     Ok(json::respond(&WireQuotaResetDone {
         quota_id: done.quota_id.to_string(),

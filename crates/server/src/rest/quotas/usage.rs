@@ -7,14 +7,14 @@ use headgate_auth::Action;
 
 use super::{quota_id, wire::WireQuotaUsage};
 use crate::{
+    quotas::QuotaServices,
     rest::{
         caller::Caller,
         error::ApiError,
         json,
-        openapi::{Failing, NoSuchQuota, Protected, Undecided},
-        rules::Named,
+        path::PathParam,
+        schemas::{Failing, NoSuchQuota, Protected, Undecided},
     },
-    services::Services,
 };
 
 /// Shows how much of a quota is used in the period that it is now.
@@ -28,11 +28,11 @@ use crate::{
     responses((status = 200, description = "The usage", body = WireQuotaUsage), NoSuchQuota, Protected, Undecided, Failing),
 )]
 pub(in crate::rest) async fn usage(
-    State(services): State<Arc<Services>>,
+    State(quotas): State<Arc<QuotaServices>>,
     caller: Caller,
-    Named(id): Named,
+    PathParam(id): PathParam,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadQuotas).await?;
-    let usage = services.quotas.usage(&quota_id(&id)?).await?;
+    let usage = quotas.usage(&quota_id(&id)?).await?;
     Ok(json::respond(&WireQuotaUsage::from(&usage)))
 }

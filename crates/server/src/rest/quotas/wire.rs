@@ -5,7 +5,7 @@ use headgate_quota::{Draft, QuotaPolicy, QuotaUsage};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::rest::{error::Detail, field::Field, json::WireObject, openapi, time};
+use crate::rest::{error::Detail, field::Field, json_body::WireObject, schemas, time};
 
 /// What a quota policy is to say. Optional fields that an update leaves out stay as they are; null takes them back.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -18,7 +18,7 @@ pub(in crate::rest) struct WirePolicyDraft<'a> {
     name: Field<'a>,
     /// What kind of subject it is about.
     #[serde(borrow, default)]
-    #[schema(value_type = openapi::SubjectType, required = true)]
+    #[schema(value_type = schemas::SubjectType, required = true)]
     subject_type: Field<'a>,
     /// Which one.
     #[serde(borrow, default)]
@@ -30,17 +30,17 @@ pub(in crate::rest) struct WirePolicyDraft<'a> {
     limit: Field<'a>,
     /// How long a period is.
     #[serde(borrow, default)]
-    #[schema(value_type = openapi::Period, required = true)]
+    #[schema(value_type = schemas::Period, required = true)]
     period: Field<'a>,
-    /// By the calendar of which zone, as an IANA name; UTC unless said.
+    /// By the calendar of which zone, as an IANA name; default UTC.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 64, example = "Asia/Tokyo")]
     time_zone: Field<'a>,
-    /// A disabled policy admits everything and counts nothing; true unless said.
+    /// A disabled policy admits everything and counts nothing; default true.
     #[serde(borrow, default)]
     #[schema(value_type = Option<bool>)]
     enabled: Field<'a>,
-    /// From which percentage on an alert is raised; none unless said.
+    /// From which percentage on an alert is raised; default none.
     #[serde(borrow, default)]
     #[schema(value_type = Option<u8>, minimum = 0, maximum = 100, example = 80)]
     alert_threshold_percent: Field<'a>,
@@ -52,11 +52,11 @@ pub(in crate::rest) struct WirePolicyDraft<'a> {
 pub(in crate::rest) struct WirePolicy {
     id: String,
     name: String,
-    #[schema(value_type = openapi::SubjectType)]
+    #[schema(value_type = schemas::SubjectType)]
     subject_type: &'static str,
     subject_id: String,
     limit: u64,
-    #[schema(value_type = openapi::Period)]
+    #[schema(value_type = schemas::Period)]
     period: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -78,10 +78,10 @@ pub(in crate::rest) struct WirePolicy {
 #[schema(as = QuotaUsage)]
 pub(in crate::rest) struct WireQuotaUsage {
     quota_id: String,
-    #[schema(value_type = openapi::SubjectType)]
+    #[schema(value_type = schemas::SubjectType)]
     subject_type: &'static str,
     subject_id: String,
-    #[schema(value_type = openapi::Period)]
+    #[schema(value_type = schemas::Period)]
     period: &'static str,
     limit: u64,
     used: u64,

@@ -18,14 +18,15 @@ use super::{
     wire::{WireDraft, WireSpec},
 };
 use crate::{
+    rate_limits::RuleAdmin,
     rest::{
         caller::Caller,
         error::{ApiError, Detail},
         field::Field,
-        json::{self, JsonBody, MAX_LIST_BYTES, WireObject},
-        openapi::{Failing, ListConflict, Protected, WithBody},
+        json,
+        json_body::{JsonBody, MAX_LIST_BYTES, WireObject},
+        schemas::{Failing, ListConflict, Protected, WithBody},
     },
-    services::Services,
 };
 
 /// Shorter lists need no turn.
@@ -97,19 +98,19 @@ pub(in crate::rest) struct WireUpdate {
     responses((status = 200, description = "What changed", body = WirePlan), ListConflict, WithBody, Protected, Failing),
 )]
 pub(in crate::rest) async fn apply(
-    State(services): State<Arc<Services>>,
+    State(admin): State<Arc<RuleAdmin>>,
     caller: Caller,
     request: Request,
 ) -> Result<Response, ApiError> {
-    // A long list is only taken from somebody who may write it.
+    // Authorize before reading a long list.
     let author = caller.may(Action::WriteRules).await?;
     JsonBody::<MAX_LIST_BYTES>::announced(&request)?;
-    let _turn = turn(&services, request.body().size_hint().upper()).await?;
+    let _turn = turn(&admin, request.body().size_hint().upper()).await?;
     let body = JsonBody::<MAX_LIST_BYTES>::read(request.into_body()).await?;
-    let max = services.rules.max_rules();
+    let max = admin.rules.max_rules();
     let (Manner { prune, dry_run, seen }, drafts) =
         beside(move || body.parse::<WireList<'_>>()?.into_drafts(max)).await??;
-    let plan = services.rules.plan(drafts, prune).await?;
+    let plan = admin.rules.plan(drafts, prune).await?;
     let plan = match seen {
         Some(seen) => plan.for_revision(seen)?,
         None => plan,
@@ -118,24 +119,24 @@ pub(in crate::rest) async fn apply(
         caller.may(Action::DeleteRules).await?;
     }
     if !dry_run {
-        services.rules.apply(&plan, &author).await?;
+        admin.rules.apply(&plan, &author).await?;
     }
     beside(move || json::respond(&WirePlan::new(&plan, !dry_run))).await
 }
 
 /// Waits until no other long list is in memory.
 async fn turn(
-    services: &Services,
+    admin: &RuleAdmin,
     bytes: Option<u64>,
 ) -> Result<Option<SemaphorePermit<'_>>, ApiError> {
     if bytes.is_some_and(|bytes| bytes <= SHORT_LIST_BYTES) {
         return Ok(None);
     }
-    let turn = services.rule_lists.acquire().await;
+    let turn = admin.long_lists.acquire().await;
     turn.map(Some).map_err(|error| ApiError::Internal(error.to_string()))
 }
 
-/// Does what takes long for a long list where no check waits for it.
+/// Runs slow work on a blocking thread, where no check waits for it.
 async fn beside<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {

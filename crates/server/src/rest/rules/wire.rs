@@ -5,7 +5,7 @@ use headgate_ratelimit::{Draft, RateLimitRule, RuleSpec};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::rest::{error::Detail, field::Field, json::WireObject, openapi, time};
+use crate::rest::{error::Detail, field::Field, json_body::WireObject, schemas, time};
 
 /// What a rule is to say. Optional fields that an update leaves out stay as they are; null takes them back.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -18,7 +18,7 @@ pub(in crate::rest) struct WireDraft<'a> {
     name: Field<'a>,
     /// What kind of subject it is about.
     #[serde(borrow, default)]
-    #[schema(value_type = openapi::Scope, required = true)]
+    #[schema(value_type = schemas::Scope, required = true)]
     scope: Field<'a>,
     /// Which ones: an identifier, `prefix*`, or `*` for all.
     #[serde(borrow, default)]
@@ -32,19 +32,19 @@ pub(in crate::rest) struct WireDraft<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = u32, required = true, minimum = 1, maximum = 31_622_400, example = 60)]
     window_seconds: Field<'a>,
-    /// How that is counted; `token_bucket` unless said.
+    /// How that is counted; default `token_bucket`.
     #[serde(borrow, default)]
-    #[schema(value_type = Option<openapi::Algorithm>)]
+    #[schema(value_type = Option<schemas::Algorithm>)]
     algorithm: Field<'a>,
     /// How many units at once, where that is not the limit; for buckets only.
     #[serde(borrow, default)]
     #[schema(value_type = Option<u32>, format = "uint32", minimum = 1, maximum = 4_294_967_295i64)]
     burst: Field<'a>,
-    /// Who decides while the store cannot; the server's default unless said.
+    /// Who decides while the store cannot; the server's default otherwise.
     #[serde(borrow, default)]
-    #[schema(value_type = Option<openapi::FailMode>)]
+    #[schema(value_type = Option<schemas::FailMode>)]
     fail_mode: Field<'a>,
-    /// A disabled rule admits everything and counts nothing; true unless said.
+    /// A disabled rule admits everything and counts nothing; default true.
     #[serde(borrow, default)]
     #[schema(value_type = Option<bool>)]
     enabled: Field<'a>,
@@ -73,19 +73,19 @@ pub(in crate::rest) struct WireSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     name: Option<String>,
-    #[schema(value_type = openapi::Scope)]
+    #[schema(value_type = schemas::Scope)]
     scope: &'static str,
     identifier_pattern: String,
     #[schema(format = "uint32")]
     limit: u32,
     window_seconds: u32,
-    #[schema(value_type = openapi::Algorithm)]
+    #[schema(value_type = schemas::Algorithm)]
     algorithm: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uint32")]
     burst: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = openapi::FailMode, required = false)]
+    #[schema(value_type = schemas::FailMode, required = false)]
     fail_mode: Option<&'static str>,
     enabled: bool,
 }

@@ -65,7 +65,7 @@ async fn silence_is_broken_every_fifteen_seconds_and_lasts_an_hour() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_does_not_read_loses_their_place() {
+async fn a_client_that_does_not_read_is_disconnected() {
     let events = Events::new(Arc::new(Quietly));
     let free = events.streams().free();
     let place = events.streams().take(None).unwrap();
@@ -77,7 +77,7 @@ async fn whoever_does_not_read_loses_their_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_goes_away_leaves_their_place_at_once() {
+async fn a_client_that_disconnects_frees_its_place() {
     let events = Events::new(Arc::new(Quietly));
     let free = events.streams().free();
     let mut stream = Box::pin(follow(&events));

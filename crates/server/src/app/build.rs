@@ -1,0 +1,342 @@
+//! Building the server from its configuration, from the inside out: stores and database, use cases,
+//! surfaces.
+
+use std::{
+    io,
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use headgate::{Clock, SystemClock};
+use headgate_auth::{Auth, AuthMode};
+use headgate_envoy::{Configurator, EnvoyLimits, EnvoyMetrics};
+use headgate_persistence::{Database, QuotaDatabase};
+use headgate_quota::QuotaLedger;
+use headgate_ratelimit::{
+    Catalog,
+    usecase::{CheckRateLimit, GetUsage, LimitKeys, ManageRules, ResetLimit},
+};
+use headgate_serve::Connections;
+
+use super::{AdminToken, App, BuildError, Tasks};
+use crate::{
+    access::Access,
+    config::Config,
+    console::{Console, pulse::Sampler},
+    events::{EventTasks, Events},
+    grpc::{self, CallMetrics, EnvoySurface, Grpc},
+    metrics::{EventNumbers, Metrics, Queries, Totals},
+    operations::Operations,
+    quotas::{QuotaMetrics, QuotaServices, QuotaTasks},
+    rate_limits::{
+        CheckMetrics, KeyMetrics, MeteredChecks, MeteredKeys, RuleAdmin, RulesCollector,
+    },
+    refresher::Refresher,
+    rest::{self, Clients, KeyedApi, RequestMetrics, Surface},
+    stores::Stores,
+    telemetry::Tracer,
+    workers::Workers,
+};
+
+/// What everything else is built on.
+struct Foundation {
+    clock: Arc<dyn Clock>,
+    metrics: Metrics,
+    tracer: Option<Tracer>,
+    stores: Stores,
+    catalog: Arc<Catalog>,
+    database: Arc<Database>,
+}
+
+/// Quotas, and the events that come of them.
+struct QuotaParts {
+    services: Arc<QuotaServices>,
+    tasks: QuotaTasks,
+    events: Events,
+    event_tasks: EventTasks,
+}
+
+/// Answers for Envoy, where it is switched on.
+struct EnvoyParts {
+    surface: Option<EnvoySurface>,
+    configurator: Option<Configurator>,
+    metrics: EnvoyMetrics,
+}
+
+/// The use cases of both surfaces.
+struct UseCases {
+    checks: Arc<MeteredChecks>,
+    keyed: Arc<KeyedApi>,
+    rules: Arc<RuleAdmin>,
+    access: Arc<Access>,
+    console: Arc<Console>,
+}
+
+impl App {
+    /// Builds the server that `config` describes, with the rules that the database has. A database or
+    /// store that does not answer yet is retried while requests are served. It must be called within a
+    /// tokio runtime.
+    pub async fn build(config: &Config) -> Result<Self, BuildError> {
+        let workers = Workers::start(config.server.workers()).map_err(BuildError::Workers)?;
+        let base = Foundation::open(config, &workers)?;
+        let connections = Connections::new(config.server.bounds());
+        base.metrics.watch(Arc::clone(&connections))?;
+        let quotas = QuotaParts::new(config, &base)?;
+        let envoy = EnvoyParts::new(config, &base)?;
+        let admin = admin_token(config).map_err(BuildError::AdminToken)?;
+        let use_cases = UseCases::new(config, &base, admin.as_ref())?;
+        let every = config.ratelimit.refresh_interval();
+        let mut refresher = Refresher::new(
+            Arc::clone(&base.catalog),
+            Arc::clone(&quotas.services.catalog),
+            Arc::clone(&base.database),
+            Arc::clone(&quotas.services.clock),
+            every,
+        );
+        refresher.refresh().await;
+        let sampler = use_cases.sampler(&base, &envoy);
+        let grpc = grpc_surface(config, &base, &use_cases, &quotas, envoy.surface.clone())?;
+        let (tracer, around) = (base.tracer.clone(), base.around_rest(config)?);
+        let operations = Arc::new(base.operations(config, &quotas, envoy.surface.as_ref()));
+        let surface = rest_surface(config, use_cases, &quotas, &operations, around);
+        Ok(Self {
+            surface: Arc::new(surface),
+            grpc: Arc::new(grpc),
+            operations,
+            tasks: Tasks {
+                refresher,
+                sampler,
+                events: quotas.event_tasks,
+                quotas: quotas.tasks,
+                envoy: envoy.configurator,
+            },
+            events: quotas.events,
+            workers,
+            new_admin_token: admin.filter(AdminToken::created),
+            connections,
+            timeouts: config.server.timeouts(),
+            shutdown_delay: config.server.shutdown_delay(),
+            tracer,
+        })
+    }
+}
+
+// === impl Foundation ===
+
+impl Foundation {
+    fn open(config: &Config, workers: &Workers) -> Result<Self, BuildError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let defaults = config.ratelimit.defaults()?;
+        let metrics = Metrics::new(&config.app)?;
+        let registry = metrics.registry();
+        let stores = {
+            let _on_a_worker = workers.enter();
+            Stores::open(config, &defaults.limit, Arc::clone(&clock), registry)?
+        };
+        let catalog = Arc::new(Catalog::new(defaults, Arc::clone(&clock))?);
+        registry.register(Box::new(RulesCollector::new(Arc::clone(&catalog))?))?;
+        let target = config.database.target(&config.server.data_dir).map_err(BuildError::Config)?;
+        let target = target.max_rules(config.ratelimit.max_rules.get());
+        let queries = Arc::new(Queries::new(registry)?);
+        let database = Arc::new(Database::open_observed(&target, queries));
+        let tracer = Tracer::start(config)?;
+        Ok(Self { clock, metrics, tracer, stores, catalog, database })
+    }
+
+    fn around_rest(&self, config: &Config) -> Result<rest::Around, BuildError> {
+        Ok(rest::Around {
+            clock: Arc::clone(&self.clock),
+            tracer: self.tracer.clone(),
+            metrics: RequestMetrics::new(self.metrics.registry())?,
+            request_timeout: config.server.request_timeout(),
+        })
+    }
+
+    /// The state that is reported; whatever registers metrics has done so.
+    fn operations(
+        self,
+        config: &Config,
+        quotas: &QuotaParts,
+        envoy: Option<&EnvoySurface>,
+    ) -> Operations {
+        Operations {
+            app: config.app.clone(),
+            store: self.stores.kind,
+            probe: self.stores.probe,
+            rules: self.catalog,
+            quotas: Arc::clone(&quotas.services),
+            database: self.database,
+            envoy: envoy.map(|envoy| Arc::clone(&envoy.limits)),
+            metrics: self.metrics,
+            stopping: AtomicBool::new(false),
+        }
+    }
+}
+
+// === impl QuotaParts ===
+
+impl QuotaParts {
+    fn new(config: &Config, base: &Foundation) -> Result<Self, BuildError> {
+        let registry = base.metrics.registry();
+        let kept: QuotaDatabase = base.database.quotas_on(Arc::clone(&base.clock));
+        let events = Events::new(Arc::new(kept.clone()));
+        let ledger: Arc<dyn QuotaLedger> = Arc::new(kept.clone());
+        // Periods and events go by the database's clock.
+        let periods: Arc<dyn Clock> = kept.clock().clone();
+        let numbers = EventNumbers::new(registry, &config.kafka)?;
+        let event_tasks = events
+            .tasks(config, &numbers, &ledger, base.database.clone(), &periods)
+            .map_err(BuildError::Config)?;
+        let metrics = QuotaMetrics::new(registry)?;
+        let counters = base.stores.counters.clone();
+        let (services, tasks) =
+            QuotaServices::new(config, &kept, events.bell().clone(), counters, metrics);
+        Ok(Self { services: Arc::new(services), tasks, events, event_tasks })
+    }
+}
+
+// === impl EnvoyParts ===
+
+impl EnvoyParts {
+    fn new(config: &Config, base: &Foundation) -> Result<Self, BuildError> {
+        let envoy = &config.envoy;
+        let metrics = EnvoyMetrics::new(base.metrics.registry())?;
+        let Some((catalog, configurator)) = Configurator::start(envoy, &metrics)? else {
+            return Ok(Self { surface: None, configurator: None, metrics });
+        };
+        let settings = envoy.settings(config.ratelimit.fail_mode());
+        let limiter = base.stores.limiter.clone();
+        let surface = EnvoySurface {
+            limits: Arc::new(EnvoyLimits::new(catalog, limiter, settings, metrics.clone())),
+            requires_token: envoy.requires_token(),
+            headers: envoy.response_headers,
+            dynamic_metadata: envoy.dynamic_metadata,
+        };
+        Ok(Self { surface: Some(surface), configurator: Some(configurator), metrics })
+    }
+}
+
+// === impl UseCases ===
+
+impl UseCases {
+    fn new(
+        config: &Config,
+        base: &Foundation,
+        admin: Option<&AdminToken>,
+    ) -> Result<Self, BuildError> {
+        let auth = Auth::new(&config.auth, admin, Arc::clone(&base.clock));
+        let auth = auth.map_err(BuildError::Config)?;
+        let console = Arc::new(Console::new(config, &base.clock));
+        Ok(Self {
+            checks: Arc::new(checks(base, &console)?),
+            keyed: Arc::new(keyed(config, base, &console)?),
+            rules: Arc::new(rules(base)),
+            access: Arc::new(Access::new(auth, Arc::clone(&base.clock))),
+            console,
+        })
+    }
+
+    /// The task that samples all decisions: by rules, by keys, and for Envoy.
+    fn sampler(&self, base: &Foundation, envoy: &EnvoyParts) -> Sampler {
+        let (checks, keyed) = (Arc::clone(&self.checks), Arc::clone(&self.keyed));
+        let envoy = envoy.metrics.clone();
+        Sampler::new(Arc::clone(&self.console), base.stores.probe.clone(), move || {
+            let mut totals = Totals::default();
+            checks.metrics().add_to(&mut totals);
+            keyed.limits.metrics().add_to(&mut totals);
+            let envoy = envoy.totals();
+            totals.allowed += envoy.allowed;
+            totals.denied += envoy.denied;
+            totals.degraded += envoy.degraded;
+            totals
+        })
+    }
+}
+
+fn checks(base: &Foundation, console: &Console) -> Result<MeteredChecks, BuildError> {
+    Ok(MeteredChecks::new(
+        CheckRateLimit::new(Arc::clone(&base.catalog), base.stores.limiter.clone()),
+        CheckMetrics::new(base.metrics.registry())?,
+        Arc::clone(&console.top_denied),
+        Arc::clone(&base.clock),
+        base.tracer.is_some(),
+    ))
+}
+
+fn keyed(config: &Config, base: &Foundation, console: &Console) -> Result<KeyedApi, BuildError> {
+    let limits = Arc::new(config.rate_limiter.limits().map_err(BuildError::Config)?);
+    let limits = MeteredKeys::new(
+        LimitKeys::new(limits, base.stores.limiter.clone(), base.database.clone()),
+        KeyMetrics::new(base.metrics.registry(), &config.app.name)?,
+        Arc::clone(&console.top_denied),
+        Arc::clone(&base.clock),
+        base.tracer.is_some(),
+    );
+    let clients = Clients { proxies: config.server.proxies(), ipv6: config.server.ipv6_prefix() };
+    Ok(KeyedApi { limits, default_algorithm: config.rate_limiter.algorithm.get(), clients })
+}
+
+fn rules(base: &Foundation) -> RuleAdmin {
+    let (catalog, limiter) = (&base.catalog, &base.stores.limiter);
+    RuleAdmin::new(
+        Arc::clone(catalog),
+        ManageRules::new(Arc::clone(catalog), base.database.clone()),
+        GetUsage::new(Arc::clone(catalog), limiter.clone()),
+        ResetLimit::new(Arc::clone(catalog), limiter.clone(), base.database.clone()),
+        base.database.clone(),
+    )
+}
+
+fn grpc_surface(
+    config: &Config,
+    base: &Foundation,
+    use_cases: &UseCases,
+    quotas: &QuotaParts,
+    envoy: Option<EnvoySurface>,
+) -> Result<Grpc, BuildError> {
+    let around = grpc::Around {
+        clock: Arc::clone(&base.clock),
+        tracer: base.tracer.clone(),
+        metrics: CallMetrics::new(base.metrics.registry())?,
+        request_timeout: config.server.request_timeout(),
+    };
+    let use_cases = grpc::UseCases {
+        checks: Arc::clone(&use_cases.checks),
+        rules: Arc::clone(&use_cases.rules),
+        quotas: Arc::clone(&quotas.services),
+        envoy,
+        access: Arc::clone(&use_cases.access),
+    };
+    Ok(Grpc::new(use_cases, around))
+}
+
+fn rest_surface(
+    config: &Config,
+    use_cases: UseCases,
+    quotas: &QuotaParts,
+    operations: &Arc<Operations>,
+    around: rest::Around,
+) -> Surface {
+    let metrics = &config.observability.metrics;
+    let metrics_path = metrics.enabled.then_some(metrics.path.as_str());
+    let UseCases { checks, keyed, rules, access, console } = use_cases;
+    let use_cases = rest::UseCases {
+        checks,
+        keyed,
+        rules,
+        quotas: Arc::clone(&quotas.services),
+        events: quotas.events.clone(),
+        documents: Arc::new(operations.database.service_configs()),
+        access,
+        console,
+        operations: Arc::clone(operations),
+    };
+    Surface::new(use_cases, around, metrics_path, config.console.enabled)
+}
+
+/// The token that permits everything, where no authentication is configured.
+fn admin_token(config: &Config) -> io::Result<Option<AdminToken>> {
+    if config.auth.mode == Some(AuthMode::Off) || config.auth.authenticates() {
+        return Ok(None);
+    }
+    AdminToken::open_or_create(&config.server.data_dir).map(Some)
+}

@@ -1,0 +1,99 @@
+//! Running the server until it is told to stop.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use headgate_serve::{Drain, Server};
+use tokio::{
+    net::TcpListener,
+    sync::watch,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tracing::{info, warn};
+
+use super::{App, Listeners, Tasks};
+
+/// Time limit of a delivery under way when the server stops.
+const LAST_DELIVERY: Duration = Duration::from_secs(5);
+
+impl App {
+    /// Serves on `listeners` until `shutdown` is ready, then drains: reports that it is not ready,
+    /// continues for the configured delay, and finishes the requests in flight.
+    pub async fn serve(self, listeners: Listeners, shutdown: impl Future<Output = ()>) -> Drain {
+        let (background, deliveries) = self.tasks.spawn();
+        let (stop, stopped) = watch::channel(());
+        let surface = self.surface;
+        let answer = move |request, peer| Arc::clone(&surface).answer(request, peer);
+        let grpc = Arc::clone(&self.grpc);
+        let call = move |request, _| {
+            let grpc = Arc::clone(&grpc);
+            async move { grpc.answer(request).await }
+        };
+        let (timeouts, workers) = (self.timeouts, &self.workers);
+        let server = |listener: TcpListener| Server {
+            listener,
+            runtime: || workers.next().clone(),
+            admit: |_| Some(()),
+            connections: Arc::clone(&self.connections),
+            timeouts,
+        };
+        let rest = server(listeners.rest).serve(answer, closed(stopped.clone()));
+        let grpc = server(listeners.grpc).serve(call, closed(stopped));
+        let stopping = async {
+            shutdown.await;
+            // Load balancers learn of it first, and go elsewhere while requests are still served.
+            self.operations.stop();
+            self.grpc.drain();
+            info!(delay = ?self.shutdown_delay, "stopping");
+            sleep(self.shutdown_delay).await;
+            self.events.stop();
+            drop(stop);
+        };
+        let (rest, grpc, ()) = tokio::join!(rest, grpc, stopping);
+        let drain = rest.and(grpc);
+        finish(deliveries).await;
+        if let Some(tracer) = &self.tracer {
+            tracer.finish().await;
+        }
+        drop(background);
+        log(drain);
+        drain
+    }
+}
+
+impl Tasks {
+    /// Starts the tasks: those that end with the server, and the deliveries of events, which are
+    /// waited for.
+    fn spawn(self) -> (JoinSet<()>, JoinSet<()>) {
+        let (mut background, mut deliveries) = (JoinSet::new(), JoinSet::new());
+        background.spawn(self.refresher.run());
+        background.spawn(self.sampler.run());
+        background.spawn(self.quotas.committer.run());
+        background.spawn(self.quotas.reconciler.run());
+        if let Some(configurator) = self.envoy {
+            background.spawn(configurator.run());
+        }
+        self.events.spawn(&mut deliveries);
+        (background, deliveries)
+    }
+}
+
+/// Completes when the sender is dropped: nothing is ever sent.
+async fn closed(mut stopped: watch::Receiver<()>) {
+    let _ = stopped.changed().await;
+}
+
+async fn finish(deliveries: JoinSet<()>) {
+    if timeout(LAST_DELIVERY, deliveries.join_all()).await.is_err() {
+        warn!("Stopped: an event was on its way, and may be delivered again");
+    }
+}
+
+fn log(drain: Drain) {
+    match drain {
+        Drain::Complete => info!("Stopped: every request was answered"),
+        Drain::CutOff(connections) => {
+            warn!(connections, "Stopped: time ran out on {connections} connections");
+        }
+    }
+}

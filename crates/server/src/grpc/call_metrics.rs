@@ -1,0 +1,72 @@
+use std::time::Duration;
+
+use prometheus::{
+    Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
+};
+
+use super::methods::{METHODS, Method};
+use crate::metrics::{REQUEST_BUCKETS, registered};
+
+/// Metrics of gRPC calls.
+pub(crate) struct CallMetrics {
+    handled: IntCounterVec,
+    /// In the order of [`METHODS`]; unknown methods share the last.
+    methods: Vec<Series>,
+}
+
+/// The series of one method, looked up once: a lookup by labels would cost every call.
+struct Series {
+    service: &'static str,
+    name: &'static str,
+    ok: IntCounter,
+    duration: Histogram,
+}
+
+/// An answered call.
+pub(super) struct Handled {
+    /// The method's index in [`METHODS`].
+    pub(super) method: Option<usize>,
+    /// The name of the status; `None` for OK.
+    pub(super) refused: Option<&'static str>,
+    pub(super) took: Duration,
+}
+
+impl CallMetrics {
+    const UNMATCHED: &str = "unmatched";
+
+    pub(crate) fn new(registry: &Registry) -> Result<Self, Error> {
+        let handled = Opts::new(
+            "grpc_server_handled_total",
+            "gRPC calls that were answered, by service, method and status.",
+        );
+        let labels = ["grpc_service", "grpc_method", "grpc_code"];
+        let handled = registered(registry, IntCounterVec::new(handled, &labels)?)?;
+        let duration = HistogramOpts::new(
+            "grpc_server_handling_seconds",
+            "Time a gRPC call took, by service and method.",
+        );
+        let duration = HistogramVec::new(duration.buckets(REQUEST_BUCKETS.into()), &labels[..2])?;
+        let duration = registered(registry, duration)?;
+        let series = |service, name| Series {
+            service,
+            name,
+            ok: handled.with_label_values(&[service, name, "OK"]),
+            duration: duration.with_label_values(&[service, name]),
+        };
+        let known = METHODS.iter().map(|Method { service, name, .. }| series(service, name));
+        let methods = known.chain([series(Self::UNMATCHED, Self::UNMATCHED)]).collect();
+        Ok(Self { handled, methods })
+    }
+
+    pub(super) fn handled(&self, call: &Handled) {
+        let last = self.methods.len() - 1;
+        let series = &self.methods[call.method.unwrap_or(last)];
+        match call.refused {
+            None => series.ok.inc(),
+            Some(code) => {
+                self.handled.with_label_values(&[series.service, series.name, code]).inc();
+            }
+        }
+        series.duration.observe(call.took.as_secs_f64());
+    }
+}

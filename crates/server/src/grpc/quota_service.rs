@@ -1,0 +1,164 @@
+//! `QuotaService`: every handler authenticates, then acts.
+
+mod messages;
+
+use std::sync::Arc;
+
+use headgate_auth::Action;
+use headgate_quota::Author;
+use tonic::{Request, Response, Status};
+
+use super::{
+    caller,
+    error::CallError,
+    proto::quota::{
+        CheckQuotaRequest, CheckQuotaResponse, CreateQuotaPolicyRequest, CreateQuotaPolicyResponse,
+        DeleteQuotaPolicyRequest, DeleteQuotaPolicyResponse, GetQuotaHistoryRequest,
+        GetQuotaHistoryResponse, GetQuotaPolicyRequest, GetQuotaPolicyResponse,
+        GetQuotaUsageRequest, GetQuotaUsageResponse, IncrementQuotaUsageRequest,
+        IncrementQuotaUsageResponse, ListQuotaPoliciesRequest, ListQuotaPoliciesResponse,
+        ResetQuotaUsageRequest, ResetQuotaUsageResponse, UpdateQuotaPolicyRequest,
+        UpdateQuotaPolicyResponse, quota_service_server::QuotaService,
+    },
+    wire::time,
+};
+use crate::{
+    access::Access,
+    quotas::{QuotaRefusal, QuotaServices},
+};
+
+/// The handlers of quotas.
+pub(super) struct QuotaHandlers {
+    pub(super) quotas: Arc<QuotaServices>,
+    pub(super) access: Arc<Access>,
+}
+
+type Answer<T> = Result<Response<T>, Status>;
+
+impl QuotaHandlers {
+    async fn caller<T: Sync>(
+        &self,
+        request: &Request<T>,
+        action: Action,
+    ) -> Result<Author, CallError> {
+        caller::may(&self.access, request, action).await
+    }
+}
+
+/// What went wrong, in this surface's words.
+fn told(error: impl Into<QuotaRefusal>) -> CallError {
+    error.into().into()
+}
+
+#[tonic::async_trait]
+impl QuotaService for QuotaHandlers {
+    async fn create_quota_policy(
+        &self,
+        request: Request<CreateQuotaPolicyRequest>,
+    ) -> Answer<CreateQuotaPolicyResponse> {
+        let author = self.caller(&request, Action::WriteQuotas).await?;
+        let draft = messages::new_draft(request.into_inner());
+        let policy = self.quotas.policies.create(draft, &author).await.map_err(told)?;
+        Ok(Response::new(CreateQuotaPolicyResponse { policy: Some((&policy).into()) }))
+    }
+
+    async fn get_quota_policy(
+        &self,
+        request: Request<GetQuotaPolicyRequest>,
+    ) -> Answer<GetQuotaPolicyResponse> {
+        self.caller(&request, Action::ReadQuotas).await?;
+        let id = messages::id("id", &request.get_ref().id)?;
+        let policy = self.quotas.policies.get(&id).await.map_err(told)?;
+        Ok(Response::new(GetQuotaPolicyResponse { policy: Some((&policy).into()) }))
+    }
+
+    async fn list_quota_policies(
+        &self,
+        request: Request<ListQuotaPoliciesRequest>,
+    ) -> Answer<ListQuotaPoliciesResponse> {
+        self.caller(&request, Action::ReadQuotas).await?;
+        let (filter, page) = messages::listing(request.get_ref())?;
+        let listed = self.quotas.policies.list(&filter, page).await.map_err(told)?;
+        Ok(Response::new((&listed).into()))
+    }
+
+    async fn update_quota_policy(
+        &self,
+        request: Request<UpdateQuotaPolicyRequest>,
+    ) -> Answer<UpdateQuotaPolicyResponse> {
+        let author = self.caller(&request, Action::WriteQuotas).await?;
+        let id = messages::id("id", &request.get_ref().id)?;
+        let draft = messages::changed_draft(request.into_inner());
+        let policy = self.quotas.policies.amend(&id, &draft, &author).await.map_err(told)?;
+        Ok(Response::new(UpdateQuotaPolicyResponse { policy: Some((&policy).into()) }))
+    }
+
+    async fn delete_quota_policy(
+        &self,
+        request: Request<DeleteQuotaPolicyRequest>,
+    ) -> Answer<DeleteQuotaPolicyResponse> {
+        let author = self.caller(&request, Action::DeleteQuotas).await?;
+        let id = messages::id("id", &request.get_ref().id)?;
+        self.quotas.policies.delete(&id, &author).await.map_err(told)?;
+        Ok(Response::new(DeleteQuotaPolicyResponse { id: id.to_string(), deleted: true }))
+    }
+
+    async fn get_quota_usage(
+        &self,
+        request: Request<GetQuotaUsageRequest>,
+    ) -> Answer<GetQuotaUsageResponse> {
+        self.caller(&request, Action::ReadQuotas).await?;
+        let id = messages::id("quota_id", &request.get_ref().quota_id)?;
+        let usage = self.quotas.usage(&id).await.map_err(told)?;
+        Ok(Response::new(GetQuotaUsageResponse { usage: Some((&usage).into()) }))
+    }
+
+    async fn increment_quota_usage(
+        &self,
+        request: Request<IncrementQuotaUsageRequest>,
+    ) -> Answer<IncrementQuotaUsageResponse> {
+        self.caller(&request, Action::UseQuotas).await?;
+        let wire = request.get_ref();
+        let id = messages::id("quota_id", &wire.quota_id)?;
+        let done = self.quotas.increment(&id, wire.amount, wire.request_id.as_deref()).await;
+        Ok(Response::new((&done.map_err(told)?).into()))
+    }
+
+    async fn check_quota(&self, request: Request<CheckQuotaRequest>) -> Answer<CheckQuotaResponse> {
+        self.caller(&request, Action::UseQuotas).await?;
+        let wire = request.get_ref();
+        let id = messages::id("quota_id", &wire.quota_id)?;
+        let amount = Some(wire.amount).filter(|amount| *amount > 0);
+        let checked = self.quotas.check(&id, amount).await.map_err(told)?;
+        let usage = Some((&checked.usage).into());
+        Ok(Response::new(CheckQuotaResponse { allowed: checked.allowed, usage }))
+    }
+
+    async fn reset_quota_usage(
+        &self,
+        request: Request<ResetQuotaUsageRequest>,
+    ) -> Answer<ResetQuotaUsageResponse> {
+        let author = self.caller(&request, Action::ResetQuotas).await?;
+        let wire = request.get_ref();
+        let id = messages::id("quota_id", &wire.quota_id)?;
+        let done = self.quotas.reset(&id, &wire.reason, author).await.map_err(told)?;
+        Ok(Response::new(ResetQuotaUsageResponse {
+            quota_id: done.quota_id.to_string(),
+            used: 0,
+            reset_at: Some(time(done.reset_at)),
+            reset_by: done.reset_by,
+        }))
+    }
+
+    async fn get_quota_history(
+        &self,
+        request: Request<GetQuotaHistoryRequest>,
+    ) -> Answer<GetQuotaHistoryResponse> {
+        self.caller(&request, Action::ReadQuotas).await?;
+        let wire = request.get_ref();
+        let id = messages::id("quota_id", &wire.quota_id)?;
+        let page = messages::page(wire.page, wire.page_size).map_err(CallError::Invalid)?;
+        let listed = self.quotas.history(&id, page).await.map_err(told)?;
+        Ok(Response::new(messages::history(&id, &listed)))
+    }
+}

@@ -1,0 +1,107 @@
+//! `RateLimitService`: every handler authenticates, then acts.
+
+use std::sync::Arc;
+
+use headgate_auth::Action;
+use headgate_ratelimit::Author;
+use tonic::{Request, Response, Status};
+
+use super::{
+    caller, check,
+    error::CallError,
+    proto::{
+        CheckRateLimitRequest, CheckRateLimitResponse, CreateRuleRequest, CreateRuleResponse,
+        DeleteRuleRequest, DeleteRuleResponse, GetRuleRequest, GetRuleResponse, GetUsageRequest,
+        GetUsageResponse, ListRulesRequest, ListRulesResponse, ResetLimitRequest,
+        ResetLimitResponse, UpdateRuleRequest, UpdateRuleResponse,
+        rate_limit_service_server::RateLimitService,
+    },
+    reset::Reset,
+    rules, usage,
+};
+use crate::{
+    access::Access,
+    rate_limits::{MeteredChecks, RuleAdmin},
+};
+
+/// The handlers of rate limits.
+pub(super) struct RateLimitHandlers {
+    pub(super) checks: Arc<MeteredChecks>,
+    pub(super) rules: Arc<RuleAdmin>,
+    pub(super) access: Arc<Access>,
+}
+
+type Answer<T> = Result<Response<T>, Status>;
+
+impl RateLimitHandlers {
+    async fn caller<T: Sync>(
+        &self,
+        request: &Request<T>,
+        action: Action,
+    ) -> Result<Author, CallError> {
+        caller::may(&self.access, request, action).await
+    }
+}
+
+#[tonic::async_trait]
+impl RateLimitService for RateLimitHandlers {
+    async fn check_rate_limit(
+        &self,
+        request: Request<CheckRateLimitRequest>,
+    ) -> Answer<CheckRateLimitResponse> {
+        Ok(Response::new(check::check(&self.checks, &self.rules.catalog, request.get_ref()).await?))
+    }
+
+    async fn create_rule(&self, request: Request<CreateRuleRequest>) -> Answer<CreateRuleResponse> {
+        let author = self.caller(&request, Action::WriteRules).await?;
+        let draft = rules::new_draft(request.into_inner())?;
+        let rule = self.rules.rules.create(draft, &author).await.map_err(CallError::from)?;
+        Ok(Response::new(CreateRuleResponse { rule: Some((&rule).into()) }))
+    }
+
+    async fn get_rule(&self, request: Request<GetRuleRequest>) -> Answer<GetRuleResponse> {
+        self.caller(&request, Action::ReadRules).await?;
+        let id = rules::id(&request.get_ref().rule_id)?;
+        let rule = self.rules.rules.get(id).await.map_err(CallError::from)?;
+        Ok(Response::new(GetRuleResponse { rule: Some((&rule).into()) }))
+    }
+
+    async fn get_usage(&self, request: Request<GetUsageRequest>) -> Answer<GetUsageResponse> {
+        self.caller(&request, Action::ReadUsage).await?;
+        let wire = request.get_ref();
+        let identifier = Some(wire.identifier.as_str()).filter(|text| !text.is_empty());
+        let usage = self.rules.usage.of(rules::id(&wire.rule_id)?, identifier).await;
+        let usage = usage.map_err(CallError::from)?;
+        Ok(Response::new(usage::shown(&usage)?))
+    }
+
+    async fn reset_limit(&self, request: Request<ResetLimitRequest>) -> Answer<ResetLimitResponse> {
+        let author = self.caller(&request, Action::ResetCounters).await?;
+        let Reset { scope, subject, reason } = Reset::try_from(request.get_ref())?;
+        let reset = self.rules.reset(scope, subject, reason, author).await;
+        reset.map_err(CallError::from)?;
+        Ok(Response::new(ResetLimitResponse { success: true }))
+    }
+
+    async fn list_rules(&self, request: Request<ListRulesRequest>) -> Answer<ListRulesResponse> {
+        self.caller(&request, Action::ReadRules).await?;
+        let (filter, page) = rules::listing(request.get_ref())?;
+        let (_, listed) = self.rules.rules.list(&filter, page).await.map_err(CallError::from)?;
+        Ok(Response::new((&listed).into()))
+    }
+
+    async fn update_rule(&self, request: Request<UpdateRuleRequest>) -> Answer<UpdateRuleResponse> {
+        let author = self.caller(&request, Action::WriteRules).await?;
+        let id = rules::id(&request.get_ref().rule_id)?;
+        let draft = rules::changed_draft(request.into_inner())?;
+        let rule = self.rules.rules.update(id, draft, &author).await.map_err(CallError::from)?;
+        Ok(Response::new(UpdateRuleResponse { rule: Some((&rule).into()) }))
+    }
+
+    async fn delete_rule(&self, request: Request<DeleteRuleRequest>) -> Answer<DeleteRuleResponse> {
+        let author = self.caller(&request, Action::DeleteRules).await?;
+        let id = rules::id(&request.get_ref().rule_id)?;
+        self.rules.rules.delete(id, &author).await.map_err(CallError::from)?;
+        Ok(Response::new(DeleteRuleResponse { success: true }))
+    }
+}

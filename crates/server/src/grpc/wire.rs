@@ -1,0 +1,31 @@
+//! Values that several messages share.
+
+use headgate::{Key, Timestamp};
+
+use super::error::Violation;
+
+/// A count. None of ours is beyond the range of the wire.
+pub(super) fn number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A point in time.
+pub(super) fn time(time: Timestamp) -> prost_types::Timestamp {
+    let micros = time.as_micros();
+    prost_types::Timestamp {
+        seconds: number(micros / 1_000_000),
+        nanos: (micros % 1_000_000 * 1000) as i32,
+    }
+}
+
+/// The subject in a required field.
+pub(super) fn subject<'a>(field: &'static str, text: &'a str) -> Result<Key<'a>, Violation> {
+    if text.is_empty() {
+        return Err(Violation::new(field, format!("{field} is required")));
+    }
+    Key::new(text).map_err(|error| {
+        let error = error.to_string();
+        // The engine speaks of keys; callers know this one by the field.
+        Violation::new(field, format!("{field}{}", error.strip_prefix("key").unwrap_or(&error)))
+    })
+}

@@ -1,0 +1,64 @@
+//! The state of a running server, as health checks, `/metrics` and the console's overview report it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use axum::body::Bytes;
+use headgate_envoy::EnvoyLimits;
+use headgate_persistence::Database;
+use headgate_ratelimit::Catalog;
+use tracing::debug;
+
+use crate::{
+    config::AppConfig,
+    metrics::Metrics,
+    quotas::QuotaServices,
+    stores::{Probe, StoreKind},
+};
+
+/// The parts of a server whose state is reported.
+pub(crate) struct Operations {
+    pub(crate) app: AppConfig,
+    pub(crate) store: StoreKind,
+    pub(crate) probe: Probe,
+    pub(crate) rules: Arc<Catalog>,
+    pub(crate) quotas: Arc<QuotaServices>,
+    pub(crate) database: Arc<Database>,
+    /// `None` unless Envoy is answered.
+    pub(crate) envoy: Option<Arc<EnvoyLimits>>,
+    pub(crate) metrics: Metrics,
+    pub(crate) stopping: AtomicBool,
+}
+
+impl Operations {
+    /// Makes the server report that it is not ready, before it stops.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Relaxed);
+    }
+
+    /// Whether the server is stopping.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Relaxed)
+    }
+
+    /// The error of the last attempt to read rules or quota policies, if it failed.
+    pub(crate) fn read_error(&self) -> Option<String> {
+        let rules = self.rules.freshness().error.map(|error| error.to_string());
+        rules.or_else(|| self.quotas.catalog.freshness().error.map(|error| error.to_string()))
+    }
+
+    /// All metrics in Prometheus' text format, at most a second old.
+    pub(crate) async fn metrics_text(&self) -> Result<Bytes, prometheus::Error> {
+        if let Some(text) = self.metrics.recent_text() {
+            return Ok(text);
+        }
+        // Gauges that are only known by asking.
+        if let Err(error) = self.probe.ask().await {
+            debug!(%error, "The store does not answer");
+        }
+        self.quotas.measure();
+        self.metrics.render()
+    }
+}

@@ -1,0 +1,22 @@
+//! The use cases of rate limits as REST and gRPC serve them: metered, logged and traced.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | `checks` | [`MeteredChecks`]: checks by rules |
+//! | `keys` | [`MeteredKeys`]: checks by key, without rules |
+//! | `rules` | [`RuleAdmin`]: managing rules, usage, explanations, resets, the audit log |
+//! | `reason` | [`Reason`]: the `reason` of a decision |
+//! | `check_metrics`, `key_metrics`, `rule_metrics` | the metrics of these |
+
+mod check_metrics;
+mod checks;
+mod key_metrics;
+mod keys;
+mod reason;
+mod rule_metrics;
+mod rules;
+
+pub(crate) use self::{
+    check_metrics::CheckMetrics, checks::MeteredChecks, key_metrics::KeyMetrics, keys::MeteredKeys,
+    reason::Reason, rule_metrics::RulesCollector, rules::RuleAdmin,
+};

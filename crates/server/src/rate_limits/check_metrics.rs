@@ -1,0 +1,61 @@
+use std::time::Duration;
+
+use headgate::{Decision, Degraded, Source};
+use headgate_resilience::{ByCause, REASON};
+use prometheus::{Error, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry};
+
+use crate::metrics::{DECISION_BUCKETS, Totals, registered};
+
+/// Metrics of checks by rules. Each series is looked up once, when the server starts.
+pub(crate) struct CheckMetrics {
+    allowed: IntCounter,
+    denied: IntCounter,
+    /// In the order of [`Source::ALL`].
+    degraded: [ByCause; Source::ALL.len()],
+    duration: Histogram,
+}
+
+impl CheckMetrics {
+    pub(crate) fn new(registry: &Registry) -> Result<Self, Error> {
+        let decisions =
+            Opts::new("headgate_decisions_total", "Checks that were decided, by outcome.");
+        let decisions = registered(registry, IntCounterVec::new(decisions, &["outcome"])?)?;
+        let degraded = Opts::new(
+            "headgate_degraded_decisions_total",
+            "Checks that the failure policy decided because the store could not, by mode and reason.",
+        );
+        let degraded = registered(registry, IntCounterVec::new(degraded, &["mode", REASON])?)?;
+        let duration =
+            HistogramOpts::new("headgate_check_duration_seconds", "Time a decision took.")
+                .buckets(DECISION_BUCKETS.into());
+        Ok(Self {
+            allowed: decisions.with_label_values(&["allowed"]),
+            denied: decisions.with_label_values(&["denied"]),
+            degraded: Source::ALL.map(|source| ByCause::new(&degraded, &[source.name()])),
+            duration: registered(registry, Histogram::with_opts(duration)?)?,
+        })
+    }
+
+    pub(crate) fn add_to(&self, totals: &mut Totals) {
+        totals.allowed += self.allowed.get();
+        totals.denied += self.denied.get();
+        totals.degraded += self.degraded.iter().map(ByCause::total).sum::<u64>();
+        totals.observe(&self.duration);
+    }
+
+    pub(super) fn decided(&self, decision: &Decision, took: Duration) {
+        let outcome = if decision.allowed { &self.allowed } else { &self.denied };
+        outcome.inc();
+        if let Some(degraded) = decision.degraded {
+            self.degraded(degraded);
+        }
+        self.duration.observe(took.as_secs_f64());
+    }
+
+    fn degraded(&self, degraded: Degraded) {
+        let known = Source::ALL.into_iter().zip(&self.degraded);
+        for (_, counters) in known.filter(|(source, _)| *source == degraded.source) {
+            counters.count(degraded.cause);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Checks by rules.
+
+use std::sync::Arc;
+
+use headgate::Clock;
+use headgate_ratelimit::usecase::{CheckError, CheckRateLimit, Question, Verdict};
+use headgate_resilience::OutageLog;
+use tracing::warn;
+
+use super::CheckMetrics;
+use crate::{
+    console::{Limited, TopDenied},
+    masked::Masked,
+    metrics::Stopwatch,
+    telemetry::Span,
+};
+
+/// [`CheckRateLimit`] with metrics, trace attributes, the list of the most denied subjects, and a
+/// warning while the store cannot decide.
+pub(crate) struct MeteredChecks {
+    check: CheckRateLimit,
+    metrics: CheckMetrics,
+    top_denied: Arc<TopDenied>,
+    clock: Arc<dyn Clock>,
+    /// Whether requests have spans.
+    traced: bool,
+    outages: OutageLog,
+}
+
+impl MeteredChecks {
+    pub(crate) const fn new(
+        check: CheckRateLimit,
+        metrics: CheckMetrics,
+        top_denied: Arc<TopDenied>,
+        clock: Arc<dyn Clock>,
+        traced: bool,
+    ) -> Self {
+        Self { check, metrics, top_denied, clock, traced, outages: OutageLog::new() }
+    }
+
+    pub(crate) const fn metrics(&self) -> &CheckMetrics {
+        &self.metrics
+    }
+
+    /// Decides one question; a dry run reports the decision and takes nothing.
+    pub(crate) async fn decide(
+        &self,
+        question: &Question<'_>,
+        dry_run: bool,
+    ) -> Result<Verdict, CheckError> {
+        let verdict = if dry_run {
+            self.check.peek(question).await?
+        } else {
+            let stopwatch = Stopwatch::start(&*self.clock);
+            let verdict = self.check.check(question).await?;
+            self.metrics.decided(&verdict.decision, stopwatch.elapsed());
+            self.note_denial(question, &verdict);
+            verdict
+        };
+        self.warn_if_degraded(question, &verdict);
+        if self.traced {
+            Span::decided(&[&verdict.decision]);
+        }
+        Ok(verdict)
+    }
+
+    /// Decides several questions together: all are admitted, or nothing is taken for any.
+    pub(crate) async fn decide_all(
+        &self,
+        questions: &[Question<'_>],
+        dry_run: bool,
+    ) -> Result<Vec<Verdict>, CheckError> {
+        let verdicts = if dry_run {
+            self.check.peek_all(questions).await?
+        } else {
+            let stopwatch = Stopwatch::start(&*self.clock);
+            let verdicts = self.check.check_all(questions).await?;
+            self.count(&verdicts, &stopwatch);
+            for (question, verdict) in questions.iter().zip(&verdicts) {
+                self.note_denial(question, verdict);
+            }
+            verdicts
+        };
+        for (question, verdict) in questions.iter().zip(&verdicts) {
+            self.warn_if_degraded(question, verdict);
+        }
+        if self.traced {
+            Span::decided(&verdicts.iter().map(|verdict| &verdict.decision).collect::<Vec<_>>());
+        }
+        Ok(verdicts)
+    }
+
+    fn count(&self, verdicts: &[Verdict], stopwatch: &Stopwatch<'_>) {
+        let all_allowed = verdicts.iter().all(|verdict| verdict.decision.allowed);
+        // When one check is denied, the others take nothing: they were not admitted either.
+        let decided = |verdict: &&Verdict| all_allowed || !verdict.decision.allowed;
+        for verdict in verdicts.iter().filter(decided) {
+            self.metrics.decided(&verdict.decision, stopwatch.elapsed());
+        }
+    }
+
+    fn note_denial(&self, question: &Question<'_>, verdict: &Verdict) {
+        let Verdict { decision, rule, .. } = verdict;
+        if !decision.allowed {
+            let limited = Limited::by_rule(question.scope, question.subject.subject(), rule);
+            self.top_denied.note(limited, decision.at);
+        }
+    }
+
+    /// Warns of a decision that the store did not make, at most every few seconds.
+    fn warn_if_degraded(&self, question: &Question<'_>, verdict: &Verdict) {
+        let Some(mode) = verdict.decision.degraded else {
+            return;
+        };
+        if let Some(answers) = self.outages.count(self.clock.now()) {
+            let (scope, identifier) = (question.scope, Masked(question.subject.subject()));
+            let rule = verdict.rule.id();
+            let rule = rule.map_or_else(|| "default".to_owned(), |id| id.to_string());
+            warn!(
+                %scope, %identifier, rule, %mode, reason = mode.cause.name(), answers,
+                "The store cannot decide checks: fail mode {mode} answers"
+            );
+        }
+    }
+}

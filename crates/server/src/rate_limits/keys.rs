@@ -1,0 +1,119 @@
+//! Checks by key.
+
+use std::sync::Arc;
+
+use headgate::{Clock, Key};
+use headgate_ratelimit::{
+    Author, KeyedAlgorithm, KeyedLimits,
+    usecase::{KeyedError, KeyedQuestion, KeyedVerdict, LimitKeys, ResetError},
+};
+use headgate_resilience::OutageLog;
+use tracing::{debug, warn};
+
+use super::{KeyMetrics, rules::log_unsettled};
+use crate::{
+    completion::run_to_completion,
+    console::{Limited, TopDenied},
+    masked::Masked,
+    metrics::Stopwatch,
+    telemetry::Span,
+};
+
+/// [`LimitKeys`] with metrics, trace attributes, the list of the most denied subjects, and a warning
+/// while the store cannot decide.
+pub(crate) struct MeteredKeys {
+    keys: LimitKeys,
+    metrics: KeyMetrics,
+    top_denied: Arc<TopDenied>,
+    clock: Arc<dyn Clock>,
+    /// Whether requests have spans.
+    traced: bool,
+    outages: OutageLog,
+}
+
+impl MeteredKeys {
+    pub(crate) const fn new(
+        keys: LimitKeys,
+        metrics: KeyMetrics,
+        top_denied: Arc<TopDenied>,
+        clock: Arc<dyn Clock>,
+        traced: bool,
+    ) -> Self {
+        Self { keys, metrics, top_denied, clock, traced, outages: OutageLog::new() }
+    }
+
+    pub(crate) const fn metrics(&self) -> &KeyMetrics {
+        &self.metrics
+    }
+
+    /// The configured limits.
+    pub(crate) fn limits(&self) -> &KeyedLimits {
+        self.keys.limits()
+    }
+
+    /// Decides whether a key may take what it asks for, and takes it.
+    pub(crate) async fn check(
+        &self,
+        question: &KeyedQuestion<'_>,
+    ) -> Result<KeyedVerdict<'_>, KeyedError> {
+        let stopwatch = Stopwatch::start(&*self.clock);
+        let verdict = self.keys.check(question).await?;
+        let (algorithm, decision) = (question.algorithm, &verdict.decision);
+        self.metrics.decided(algorithm, decision, stopwatch.elapsed());
+        if self.traced {
+            Span::decided(&[decision]);
+        }
+        if !decision.allowed {
+            let limited = Limited::by_key(question.key.subject(), algorithm);
+            self.top_denied.note(limited, decision.at);
+        }
+        let (key, remaining) = (Masked(question.key.subject()), decision.remaining);
+        match decision.degraded {
+            Some(_) => self.warn_if_degraded(question, &verdict),
+            None if decision.allowed => debug!(%algorithm, %key, remaining, "Request allowed"),
+            None => debug!(%algorithm, %key, remaining, "Rate limit exceeded"),
+        }
+        Ok(verdict)
+    }
+
+    /// Reports what a key has left, and takes nothing.
+    pub(crate) async fn peek(
+        &self,
+        question: &KeyedQuestion<'_>,
+    ) -> Result<KeyedVerdict<'_>, KeyedError> {
+        let verdict = self.keys.peek(question).await?;
+        self.warn_if_degraded(question, &verdict);
+        Ok(verdict)
+    }
+
+    /// Restores the whole allowance of a key, under one algorithm or under all.
+    pub(crate) async fn reset(
+        &self,
+        algorithm: Option<KeyedAlgorithm>,
+        key: Key<'_>,
+        author: Author,
+    ) -> Result<(), ResetError> {
+        let (keys, key) = (self.keys.clone(), key.to_owned());
+        run_to_completion(async move {
+            let request_id = author.request_id.clone();
+            let space = key.space();
+            let report = keys.reset(algorithm, key.as_key(&space), author).await;
+            log_unsettled(&request_id, &report);
+            report.outcome
+        })
+        .await
+    }
+
+    fn warn_if_degraded(&self, question: &KeyedQuestion<'_>, verdict: &KeyedVerdict<'_>) {
+        let Some(mode) = verdict.decision.degraded else {
+            return;
+        };
+        if let Some(answers) = self.outages.count(self.clock.now()) {
+            let (algorithm, key) = (question.algorithm, Masked(question.key.subject()));
+            warn!(
+                %algorithm, %key, %mode, reason = mode.cause.name(), answers,
+                "The store cannot decide about keys: fail mode {mode} answers"
+            );
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The `reason` of a decision, in the words that REST and gRPC share.
+
+use std::fmt;
+
+use headgate::{Decision, FailMode};
+use headgate_ratelimit::Scope;
+use serde::{Serialize, Serializer};
+
+/// Why a request was denied, or admitted without being counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reason<'a> {
+    None,
+    Exceeded(Scope, &'a str),
+    FailOpen,
+    FailClosed,
+}
+
+impl<'a> Reason<'a> {
+    /// The reason of a `decision` about a subject.
+    pub(crate) const fn of(decision: &Decision, scope: Scope, subject: &'a str) -> Self {
+        let mode = match decision.degraded {
+            Some(degraded) => degraded.fail_mode(),
+            // The limit was exceeded, as the store said.
+            None => None,
+        };
+        match (mode, decision.allowed) {
+            (Some(FailMode::Open | FailMode::Capped), true) => Self::FailOpen,
+            (Some(FailMode::Closed), false) => Self::FailClosed,
+            (_, true) => Self::None,
+            (_, false) => Self::Exceeded(scope, subject),
+        }
+    }
+}
+
+impl fmt::Display for Reason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => Ok(()),
+            Self::Exceeded(scope, subject) => {
+                write!(f, "rate limit exceeded for {scope}:{subject}")
+            }
+            Self::FailOpen => f.write_str("redis unavailable, fail-open"),
+            Self::FailClosed => f.write_str("redis unavailable, fail-closed"),
+        }
+    }
+}
+
+impl Serialize for Reason<'_> {
+    /// Straight into the body, without a string in between.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

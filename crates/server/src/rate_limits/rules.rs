@@ -1,0 +1,77 @@
+//! Managing rules, and what else is done with them beside checking.
+
+use std::sync::Arc;
+
+use headgate::Key;
+use headgate_ratelimit::{
+    AuditLog, Author, Catalog, Scope,
+    usecase::{Explain, GetUsage, ManageRules, ResetError, ResetLimit, ResetReport},
+};
+use tokio::sync::Semaphore;
+use tracing::error;
+
+use crate::completion::run_to_completion;
+
+/// The use cases of rules other than checks.
+pub(crate) struct RuleAdmin {
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) rules: ManageRules,
+    pub(crate) usage: GetUsage,
+    pub(crate) explain: Explain,
+    pub(crate) audit: Arc<dyn AuditLog>,
+    /// Admits one long list of rules at a time, since each needs much memory.
+    pub(crate) long_lists: Semaphore,
+    reset: ResetLimit,
+}
+
+impl RuleAdmin {
+    pub(crate) fn new(
+        catalog: Arc<Catalog>,
+        rules: ManageRules,
+        usage: GetUsage,
+        reset: ResetLimit,
+        audit: Arc<dyn AuditLog>,
+    ) -> Self {
+        Self {
+            explain: Explain::new(Arc::clone(&catalog), usage.clone()),
+            catalog,
+            rules,
+            usage,
+            audit,
+            long_lists: Semaphore::new(1),
+            reset,
+        }
+    }
+
+    /// Restores the whole allowance of a subject.
+    pub(crate) async fn reset(
+        &self,
+        scope: Scope,
+        subject: Key<'_>,
+        reason: Option<String>,
+        author: Author,
+    ) -> Result<(), ResetError> {
+        let (reset, subject) = (self.reset.clone(), subject.to_owned());
+        run_to_completion(async move {
+            let request_id = author.request_id.clone();
+            let space = subject.space();
+            let report = reset.reset(scope, subject.as_key(&space), reason, author).await;
+            log_unsettled(&request_id, &report);
+            report.outcome
+        })
+        .await
+    }
+}
+
+/// Logs the outcome of a reset that the audit log could not record.
+pub(super) fn log_unsettled(request_id: &str, report: &ResetReport) {
+    if let Some(cause) = &report.unsettled {
+        let outcome = if report.outcome.is_ok() { "done" } else { "not done" };
+        error!(
+            request_id,
+            outcome,
+            %cause,
+            "A reset is in the audit log with an unknown outcome, which was: {outcome}"
+        );
+    }
+}

@@ -1,0 +1,61 @@
+//! Statuses, details and headers of quota errors.
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header::RETRY_AFTER};
+
+use super::{ApiError, Detail};
+use crate::{
+    quotas::QuotaRefusal,
+    rest::{limit_headers, time},
+};
+
+pub(super) const fn status(refusal: &QuotaRefusal) -> StatusCode {
+    match refusal {
+        QuotaRefusal::Invalid(_) => StatusCode::BAD_REQUEST,
+        QuotaRefusal::NotFound(_) => StatusCode::NOT_FOUND,
+        QuotaRefusal::Exists(_) | QuotaRefusal::Changed(_) | QuotaRefusal::RequestIdReused(_) => {
+            StatusCode::CONFLICT
+        }
+        QuotaRefusal::Exceeded(_) => StatusCode::TOO_MANY_REQUESTS,
+        QuotaRefusal::Overloaded
+        | QuotaRefusal::ClockSkew(_)
+        | QuotaRefusal::NoDatabase(_)
+        | QuotaRefusal::Unconfirmed(_) => StatusCode::SERVICE_UNAVAILABLE,
+        QuotaRefusal::Undecided(_) => StatusCode::BAD_GATEWAY,
+        QuotaRefusal::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// The details beside the message.
+pub(super) fn details(refusal: &QuotaRefusal) -> Vec<Detail> {
+    match refusal {
+        QuotaRefusal::Exceeded(usage) => vec![
+            Detail::new("quota_id", "exceeded", usage.quota_id.to_string()),
+            Detail::new("reset_at", "retry_after", time::text(usage.span.end)),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// Says how a quota stands that is exceeded, and when it is worth asking again.
+pub(super) fn write_headers(headers: &mut HeaderMap, refusal: &QuotaRefusal) {
+    let seconds = match refusal {
+        QuotaRefusal::Exceeded(usage) => {
+            limit_headers::write_quota(headers, usage);
+            usage.seconds_until_reset()
+        }
+        QuotaRefusal::Overloaded => 1,
+        _ => return,
+    };
+    headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+}
+
+impl From<QuotaRefusal> for ApiError {
+    fn from(refusal: QuotaRefusal) -> Self {
+        match refusal {
+            QuotaRefusal::Invalid(errors) => {
+                Self::Invalid(errors.into_iter().map(Detail::from).collect())
+            }
+            other => Self::Quota(other),
+        }
+    }
+}

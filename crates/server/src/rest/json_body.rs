@@ -1,0 +1,165 @@
+//! JSON bodies of requests.
+
+mod unknown;
+
+use std::pin::pin;
+
+use axum::{
+    BoxError,
+    body::{Bytes, HttpBody},
+    extract::{FromRequest, OptionalFromRequest, Request},
+    http::{HeaderMap, header},
+};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::Deserialize;
+
+use super::{
+    error::{ApiError, Detail},
+    json,
+};
+
+/// The most any request needs, with room to spare.
+pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
+
+/// The most that a list of rules needs: 640 bytes each for 100,000 of them.
+pub(super) const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
+
+/// An object that a body can hold. It refuses unknown fields: one that is misspelt would otherwise be
+/// answered as if it had been left out.
+pub(super) trait WireObject<'a>: Deserialize<'a> {
+    /// Everything else that is wrong with an object that had unknown fields.
+    fn problems(self) -> Vec<Detail>;
+}
+
+/// A body that was sent as JSON; [`parse`](Self::parse) sees whether it is.
+pub(super) struct JsonBody<const MAX_BYTES: usize = MAX_BODY_BYTES>(Bytes);
+
+impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
+    /// The object in the body, which it may borrow from.
+    pub(super) fn parse<'a, T: WireObject<'a>>(&'a self) -> Result<T, ApiError> {
+        let wrong = |message: String| Err(ApiError::BadBody(message));
+        match self.0.trim_ascii_start().first() {
+            None => return wrong("the body is empty; expected a JSON object".to_owned()),
+            // Serde would read a list as an object whose keys were left out.
+            Some(byte) if *byte != b'{' => {
+                return wrong("the body must be a JSON object".to_owned());
+            }
+            Some(_) => {}
+        }
+        // As a text at once: otherwise each string in it is looked through by itself.
+        let Ok(text) = str::from_utf8(&self.0) else {
+            return wrong("the body is not valid JSON: it is not UTF-8".to_owned());
+        };
+        match serde_json::from_str(text) {
+            Ok(object) => Ok(object),
+            Err(error) if error.is_data() => Err(unfit::<T>(text, &error)),
+            Err(error) => wrong(format!("the body is not valid JSON: {error}")),
+        }
+    }
+}
+
+/// What is wrong with JSON that is not a `T`: all fields, or what the parser stopped at.
+#[cold]
+fn unfit<'a, T: WireObject<'a>>(text: &'a str, error: &serde_json::Error) -> ApiError {
+    let (object, mut wrong) = unknown::parse::<T>(text);
+    if wrong.is_empty() {
+        return ApiError::BadBody(format!("the body does not fit: {error}"));
+    }
+    wrong.extend(object.map(T::problems).unwrap_or_default());
+    ApiError::Invalid(wrong)
+}
+
+impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
+    /// Whether what the head of `request` announces is taken in.
+    pub(super) fn announced<B: HttpBody>(request: &Request<B>) -> Result<(), ApiError> {
+        if !is_json(request.headers()) {
+            return Err(ApiError::NotJson);
+        }
+        if request.body().size_hint().lower() > MAX_BYTES as u64 {
+            return Err(ApiError::TooLarge(MAX_BYTES));
+        }
+        Ok(())
+    }
+
+    /// Takes in a body that was announced.
+    pub(super) async fn read<B>(body: B) -> Result<Self, ApiError>
+    where
+        B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
+    {
+        let mut body = pin!(Limited::new(body, MAX_BYTES));
+        let first = Self::part(&mut body).await?.unwrap_or_default();
+        if body.is_end_stream() {
+            return Ok(Self(first));
+        }
+        let Some(second) = Self::part(&mut body).await? else {
+            // Most bodies come in one part, which is taken as it is.
+            return Ok(Self(first));
+        };
+        let mut whole = [first, second].concat();
+        while let Some(part) = Self::part(&mut body).await? {
+            whole.extend_from_slice(&part);
+        }
+        Ok(Self(whole.into()))
+    }
+
+    /// The next part of a body, if there is one.
+    async fn part<B>(body: &mut B) -> Result<Option<Bytes>, ApiError>
+    where
+        B: HttpBody<Data = Bytes, Error = BoxError> + Unpin,
+    {
+        while let Some(frame) = body.frame().await {
+            // What is no data is of no interest.
+            if let Ok(part) = frame.map_err(|error| Self::broken(&error))?.into_data() {
+                return Ok(Some(part));
+            }
+        }
+        Ok(None)
+    }
+
+    fn broken(error: &BoxError) -> ApiError {
+        if error.is::<LengthLimitError>() {
+            ApiError::TooLarge(MAX_BYTES)
+        } else {
+            ApiError::Interrupted
+        }
+    }
+}
+
+impl<S: Sync, const MAX_BYTES: usize> FromRequest<S> for JsonBody<MAX_BYTES> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        Self::announced(&request)?;
+        Self::read(request.into_body()).await
+    }
+}
+
+impl<S: Sync, const MAX_BYTES: usize> OptionalFromRequest<S> for JsonBody<MAX_BYTES> {
+    type Rejection = ApiError;
+
+    /// A body without anything in it is none, whatever it is sent as.
+    async fn from_request(request: Request, _: &S) -> Result<Option<Self>, ApiError> {
+        let unnamed = !request.headers().contains_key(header::CONTENT_TYPE);
+        if !unnamed {
+            Self::announced(&request)?;
+        }
+        let body = Self::read(request.into_body()).await?;
+        match body.0.trim_ascii().is_empty() {
+            true => Ok(None),
+            false if unnamed => Err(ApiError::NotJson),
+            false => Ok(Some(body)),
+        }
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else {
+        return false;
+    };
+    // Nearly everybody writes it so.
+    if value == json::CONTENT_TYPE {
+        return true;
+    }
+    let essence = value.to_str().ok().and_then(|value| value.split(';').next()).unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case("application/json")
+}

@@ -1,0 +1,120 @@
+//! The values of enumerated fields. A test compares them with the types they describe.
+
+use utoipa::ToSchema;
+
+/// What kind of subject.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Scope {
+    Service,
+    User,
+    Endpoint,
+}
+
+/// How units are counted.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Algorithm {
+    TokenBucket,
+    LeakyBucket,
+    FixedWindow,
+    SlidingWindow,
+    SlidingWindowCounter,
+}
+
+/// Who decides while the store cannot.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum FailMode {
+    Capped,
+    Open,
+    Closed,
+    Local,
+}
+
+/// What decided in the place of the store: a fail mode, or a denial that the store gave earlier.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Degraded {
+    Capped,
+    Open,
+    Closed,
+    Local,
+    Remembered,
+}
+
+/// A stretch of time: `60s`, `1m`, `1h`, or seconds.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Window {
+    Text(String),
+    Seconds(u64),
+}
+
+/// How a rule's pattern fits a subject.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Match {
+    Exact,
+    Prefix,
+    Any,
+    Default,
+}
+
+/// What was changed.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum AuditAction {
+    #[schema(rename = "rule.create")]
+    RuleCreate,
+    #[schema(rename = "rule.update")]
+    RuleUpdate,
+    #[schema(rename = "rule.delete")]
+    RuleDelete,
+    #[schema(rename = "counter.reset")]
+    CounterReset,
+    #[schema(rename = "quota.create")]
+    QuotaCreate,
+    #[schema(rename = "quota.update")]
+    QuotaUpdate,
+    #[schema(rename = "quota.delete")]
+    QuotaDelete,
+    #[schema(rename = "quota.reset")]
+    QuotaReset,
+}
+
+/// Whom a quota is about.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum SubjectType {
+    Tenant,
+    User,
+    ApiKey,
+}
+
+/// How long a quota lasts: a day or a month of its time zone.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Period {
+    Daily,
+    Monthly,
+}
+
+/// Whether all that a server needs is there.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Condition {
+    Starting,
+    Ready,
+    Degraded,
+    Stopping,
+}

@@ -1,0 +1,173 @@
+//! Error responses.
+
+use utoipa::IntoResponses;
+
+use crate::rest::error::Envelope;
+
+/// Errors of requests with parameters.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Invalid {
+    /// Invalid fields; `details` lists them.
+    #[response(status = 400)]
+    Invalid(Envelope<'static>),
+}
+
+/// Errors of requests with a body.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum WithBody {
+    /// Invalid fields; `details` lists them.
+    #[response(status = 400)]
+    Invalid(Envelope<'static>),
+    /// The body is too large.
+    #[response(status = 413)]
+    TooLarge(Envelope<'static>),
+    /// The body is not sent as JSON.
+    #[response(status = 415)]
+    NotJson(Envelope<'static>),
+}
+
+/// Errors of requests that need a token.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Protected {
+    /// There is no token, or it is not valid.
+    #[response(status = 401)]
+    Unknown(Envelope<'static>),
+    /// The token's role may not do that.
+    #[response(status = 403)]
+    Forbidden(Envelope<'static>),
+}
+
+/// Errors of requests that wait for a dependency.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Late {
+    /// The request took too long.
+    #[response(status = 408)]
+    TimedOut(Envelope<'static>),
+}
+
+/// Errors of requests that need the database or the store.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Failing {
+    /// The request took too long.
+    #[response(status = 408)]
+    TimedOut(Envelope<'static>),
+    /// Something of the server's own failed; its log says what.
+    #[response(status = 500)]
+    Failed(Envelope<'static>),
+    /// The database or the store does not answer; nothing was changed, unless `message` says that it is unknown.
+    #[response(status = 503)]
+    Unavailable(Envelope<'static>),
+}
+
+/// Errors of requests for one rule.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum NoSuchRule {
+    /// There is no such rule.
+    #[response(status = 404)]
+    NoSuchRule(Envelope<'static>),
+}
+
+/// Errors of writing a rule.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Conflict {
+    /// There is a rule with this scope, pattern and window already, or there are as many rules as may be.
+    #[response(status = 409)]
+    Exists(Envelope<'static>),
+}
+
+/// Errors of writing a list of rules.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum ListConflict {
+    /// The rules were changed since they had this `revision`, or while this was under way: look again what would change. Or there would be more rules than may be.
+    #[response(status = 409)]
+    Changed(Envelope<'static>),
+}
+
+/// Errors of a conditional change of a rule.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Changed {
+    /// The rule changed since it had the tag of `If-Match`.
+    #[response(status = 412)]
+    Changed(Envelope<'static>),
+}
+
+/// Errors of requests for one service.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum NoSuchService {
+    /// No service of this name has a document.
+    #[response(status = 404)]
+    NoSuchService(Envelope<'static>),
+}
+
+/// Errors of changing a document.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum DocumentChanged {
+    /// The document has another version than `expected_version`.
+    #[response(status = 409)]
+    Changed(Envelope<'static>),
+}
+
+/// Errors of requests for one quota.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum NoSuchQuota {
+    /// There is no such quota policy.
+    #[response(status = 404)]
+    NoSuchQuota(Envelope<'static>),
+}
+
+/// Errors of writing a quota.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum QuotaExists {
+    /// There is a policy for this subject and period already, or this one changed meanwhile.
+    #[response(status = 409)]
+    Exists(Envelope<'static>),
+}
+
+/// Errors of repeated increments.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum RequestIdReused {
+    /// Another amount was used under this `request_id` in this period.
+    #[response(status = 409)]
+    Reused(Envelope<'static>),
+}
+
+/// Errors of using a quota.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Exceeded {
+    /// So much is not left: nothing was used. `Retry-After` says when the period ends.
+    #[response(status = 429)]
+    Exceeded(Envelope<'static>),
+}
+
+/// Errors of following events.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Crowded {
+    /// This caller has 16 streams open already.
+    #[response(status = 429)]
+    Crowded(Envelope<'static>),
+}
+
+/// Errors of requests that need counters or ledger.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Undecided {
+    /// Neither the counters nor the ledger can be reached; nothing was used.
+    #[response(status = 502)]
+    Undecided(Envelope<'static>),
+}

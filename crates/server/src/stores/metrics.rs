@@ -1,0 +1,21 @@
+use prometheus::{Error, Histogram, HistogramOpts, IntGauge, Opts, Registry};
+
+use super::StoreKind;
+use crate::metrics::{DECISION_BUCKETS, registered};
+
+/// Duration of calls to a store in another process. A batch is one call, and what an open circuit
+/// breaker answers is none. The memory store is not timed: a decision is little else.
+pub(super) fn durations(registry: &Registry, store: StoreKind) -> Result<Histogram, Error> {
+    let duration = HistogramOpts::new(
+        "headgate_store_duration_seconds",
+        "Time a call to a store in another process took, failed ones included.",
+    );
+    let duration = duration.const_label("store", store.name());
+    registered(registry, Histogram::with_opts(duration.buckets(DECISION_BUCKETS.into()))?)
+}
+
+/// Whether the last probe of the store succeeded.
+pub(super) fn up(registry: &Registry, store: StoreKind) -> Result<IntGauge, Error> {
+    let opts = Opts::new("headgate_store_up", "Whether the store answers: 1 or 0.");
+    registered(registry, IntGauge::with_opts(opts.const_label("store", store.name()))?)
+}
