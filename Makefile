@@ -1,6 +1,7 @@
 .POSIX:
 .PHONY: help run test bench check docs package fmt deps mutants
 
+APPS = --manifest-path apps/Cargo.toml
 BENCH = --manifest-path bench/Cargo.toml
 
 help: ## Show this list
@@ -11,7 +12,9 @@ run: ## Build the server and serve on this machine, with nothing else installed
 
 test: deps ## Install what the tests need and run them all
 	@log=$$(mktemp) && trap 'rm -f "$$log"' EXIT && status=0; \
-	HEADGATE_SKIP_LOG="$$log" cargo test --workspace --features kafka --locked --no-fail-fast || status=$$?; \
+	export HEADGATE_SKIP_LOG="$$log"; \
+	cargo test --workspace --features kafka --locked --no-fail-fast || status=$$?; \
+	cargo test $(APPS) --workspace --locked --no-fail-fast || status=$$?; \
 	if [ -s "$$log" ]; then echo 'skipped:'; sort -u "$$log" | sed 's/^/  /'; else echo 'no test was skipped'; fi; \
 	exit $$status
 
@@ -23,11 +26,14 @@ mutants: ## Change the engine one expression at a time, and expect a test to fai
 
 check: deps ## Check format, lints, docs, licences and advisories
 	cargo fmt --all --check
+	cargo fmt --all $(APPS) --check
 	cargo fmt $(BENCH) --check
 	cargo clippy --workspace --features kafka --all-targets --locked -- -D warnings
-	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target} cargo clippy $(BENCH) --all-targets --locked -- -D warnings
+	cargo clippy $(APPS) --workspace --all-targets --locked -- -D warnings
+	cargo clippy $(BENCH) --all-targets --locked -- -D warnings
 	scripts/plots --check
 	scripts/docs
+	RUSTDOCFLAGS='-D warnings' cargo doc $(APPS) --workspace --no-deps --locked
 	scripts/deny
 	scripts/package --no-verify --quiet
 
@@ -39,6 +45,7 @@ package: ## Package the library crates, and build each from its package alone
 
 fmt: ## Format all code
 	cargo fmt --all
+	cargo fmt --all $(APPS)
 	cargo fmt $(BENCH)
 
 deps: ## Install what the tests start and the build needs, if it is missing

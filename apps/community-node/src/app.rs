@@ -27,7 +27,7 @@ use crate::{
     http::Service,
     metrics::Metrics,
     relay::{Relay, Timing},
-    serve::{self, Room},
+    serve::{self, ConnectionLimit},
 };
 
 /// A node that is ready to listen.
@@ -161,18 +161,18 @@ impl App {
             time::sleep(node.config.shutdown_delay).await;
             stop.send_replace(true);
         };
-        serve::serve(listener, routes, room(&self.node), stopping).await;
+        serve::serve(listener, routes, connection_limit(&self.node), stopping).await;
         gossip.stop().await;
         Ok(())
     }
 }
 
 async fn serve_metrics(listener: TcpListener, routes: Router, node: Arc<Node>) {
-    serve::serve(listener, routes, room(&node), node.stopped()).await;
+    serve::serve(listener, routes, connection_limit(&node), node.stopped()).await;
 }
 
-fn room(node: &Node) -> Room {
-    Room::new(node.config.proxies.clone(), node.config.ipv6)
+fn connection_limit(node: &Node) -> ConnectionLimit {
+    ConnectionLimit::new(node.config.proxies.clone(), node.config.ipv6)
 }
 
 /// Where the guards of all entrances count.

@@ -1,86 +1,79 @@
-//! What the environment says.
+//! Configuration by environment variables.
 
 mod peers;
-mod secret;
-mod variables;
 
 use std::{net::SocketAddr, num::NonZeroU32, time::Duration};
 
-use headgate_guard::{Cidr, ForwardedBy, Ipv6Prefix, TrustedProxies};
+use headgate_app_common::{Environment, Secret, VariableError, program::Variable};
+use headgate_guard::{Ipv6Prefix, TrustedProxies};
 use headgate_persistence::DatabaseConfig;
 use headgate_service_config::Reloader;
-use thiserror::Error;
 use uuid::Uuid;
 
-use self::variables::Variables;
-pub use self::{peers::IrohSecret, secret::Secret};
+pub use self::peers::IrohSecret;
 use crate::gossip::Peer;
 
-/// How the node runs.
+/// Configuration of the node.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// `CN_LISTEN`: where it listens for HTTP and WebSocket.
+    /// `CN_LISTEN`: address for HTTP and WebSocket.
     pub listen: SocketAddr,
-    /// `CN_METRICS_LISTEN`: where it answers `/metrics` and nowhere else; where it listens for HTTP if
-    /// nothing is said.
+    /// `CN_METRICS_LISTEN`: the only address that serves `/metrics`; that of `CN_LISTEN` if `None`.
     pub metrics_listen: Option<SocketAddr>,
-    /// `CN_SHUTDOWN_DELAY_SECONDS`: how long everything is served after a signal to stop.
+    /// `CN_SHUTDOWN_DELAY_SECONDS`: how long requests are still accepted after a signal to stop.
     pub shutdown_delay: Duration,
-    /// `CN_DATABASE_URL` or `CN_DATABASE_URL_FILE`: where documents and quotas are kept.
+    /// `CN_DATABASE_URL` or `CN_DATABASE_URL_FILE`: database of documents and quotas.
     pub database: DatabaseConfig,
-    /// The URL of it, for an entrance that keeps something of its own; it may hold a password.
+    /// URL of the database, which may hold a password.
     pub database_url: Secret,
-    /// `CN_TRUSTED_PROXIES` and `CN_FORWARDED_BY`: whose word about a client's address is believed, and
-    /// in which header.
+    /// `CN_TRUSTED_PROXIES` and `CN_FORWARDED_BY`: proxies whose header with the client's address is
+    /// trusted, and the header.
     pub proxies: TrustedProxies,
-    /// `CN_IPV6_PREFIX`: how many bits of an IPv6 address make a client.
+    /// `CN_IPV6_PREFIX`: bits of an IPv6 address that identify a client.
     pub ipv6: Ipv6Prefix,
-    /// `CN_BACKEND` and `CN_REDIS_URL`: who counts.
+    /// `CN_BACKEND` and `CN_REDIS_URL`: where limits are counted.
     pub backend: Backend,
-    /// `CN_IROH_BIND`: where it gossips; nowhere if nothing is said.
+    /// `CN_IROH_BIND`: address for gossip; no gossip if `None`.
     pub iroh_bind: Option<SocketAddr>,
-    /// `CN_IROH_SECRET` or `CN_IROH_SECRET_FILE`: what makes its id, as 64 hexadecimal digits; another one at each start if nothing is said.
+    /// `CN_IROH_SECRET` or `CN_IROH_SECRET_FILE`: key of the node's id among peers, as 64 hexadecimal
+    /// digits; a new one at each start if `None`.
     pub iroh_secret: Option<IrohSecret>,
-    /// `CN_GOSSIP_TOPICS`: which topics it gossips about.
+    /// `CN_GOSSIP_TOPICS`: topics that the node gossips about.
     pub topics: Vec<String>,
-    /// `CN_GOSSIP_PEERS`: whom it gossips with at first, such as `id@192.0.2.1:11204`.
+    /// `CN_GOSSIP_PEERS`: first peers, such as `id@192.0.2.1:11204`.
     pub peers: Vec<Peer>,
-    /// `CN_PUBLIC_URL`: what clients call it, such as `wss://node.example/relay`.
+    /// `CN_PUBLIC_URL`: URL of the relay for clients, such as `wss://node.example/relay`.
     pub public_url: Option<String>,
-    /// `CN_ADMIN_PASSWORD` or `CN_ADMIN_PASSWORD_FILE`: what opens the admin API; without it that is closed.
+    /// `CN_ADMIN_PASSWORD` or `CN_ADMIN_PASSWORD_FILE`: password of the admin API, which is closed
+    /// without it.
     pub admin_password: Option<Secret>,
-    /// `CN_TOKEN_SECRET` or `CN_TOKEN_SECRET_FILE`: what signs tokens; nodes with the same one believe each
-    /// other's. Another one at each start if nothing is said.
+    /// `CN_TOKEN_SECRET` or `CN_TOKEN_SECRET_FILE`: signs tokens; nodes with the same secret accept
+    /// each other's. A new one at each start if `None`.
     pub token_secret: Option<Secret>,
-    /// `CN_REPLICAS`: how many nodes share Redis, and its limits while it is away.
+    /// `CN_REPLICAS`: number of nodes that share Redis, and its limits while it is unavailable.
     pub replicas: NonZeroU32,
-    /// `CN_INSTANCE`: what the process is called where others see it.
+    /// `CN_INSTANCE`: name of the process in reports.
     pub instance: String,
-    /// `CN_MAX_QUOTAS`: how many daily quotas are kept before newcomers share one.
+    /// `CN_MAX_QUOTAS`: most daily quotas, beyond which new keys share one.
     pub max_quotas: usize,
-    /// `CN_CONFIG_POLL_SECONDS`: how often documents are read again, even if nobody tells of a change.
+    /// `CN_CONFIG_POLL_SECONDS`: interval at which documents are read again, even without a
+    /// notification.
     pub poll: Duration,
 }
 
-/// Who counts.
+/// Where limits are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// This process.
+    /// In memory of this process.
     InMemory,
-    /// Redis at this URL, for all processes.
+    /// In Redis at this URL, shared by all processes.
     Redis(Secret),
 }
 
-/// A variable that is set wrong.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{variable}: {problem}")]
-pub struct ConfigError {
-    variable: String,
-    problem: String,
-}
-
-const LISTEN: &str = "CN_LISTEN";
-const METRICS_LISTEN: &str = "CN_METRICS_LISTEN";
+/// The variable of [`Config::listen`].
+pub const LISTEN: &str = "CN_LISTEN";
+/// The variable of [`Config::metrics_listen`].
+pub const METRICS_LISTEN: &str = "CN_METRICS_LISTEN";
 const SHUTDOWN_DELAY: &str = "CN_SHUTDOWN_DELAY_SECONDS";
 const DATABASE_URL: &str = "CN_DATABASE_URL";
 const DATABASE_URL_FILE: &str = "CN_DATABASE_URL_FILE";
@@ -105,150 +98,107 @@ const MAX_QUOTAS: &str = "CN_MAX_QUOTAS";
 const INSTANCE: &str = "CN_INSTANCE";
 const POLL_SECONDS: &str = "CN_CONFIG_POLL_SECONDS";
 
-/// Every variable that begins as ours do.
-const OURS: [&str; 25] = [
-    LISTEN,
-    METRICS_LISTEN,
-    SHUTDOWN_DELAY,
-    DATABASE_URL,
-    DATABASE_URL_FILE,
-    TRUSTED_PROXIES,
-    FORWARDED_BY,
-    IPV6_PREFIX,
-    BACKEND,
-    REDIS_URL,
-    REDIS_URL_FILE,
-    IROH_BIND,
-    IROH_SECRET,
-    IROH_SECRET_FILE,
-    GOSSIP_TOPICS,
-    GOSSIP_PEERS,
-    PUBLIC_URL,
-    ADMIN_PASSWORD,
-    ADMIN_PASSWORD_FILE,
-    TOKEN_SECRET,
-    TOKEN_SECRET_FILE,
-    REPLICAS,
-    MAX_QUOTAS,
-    INSTANCE,
-    POLL_SECONDS,
+/// All variables, with their help.
+pub const VARIABLES: [Variable; 25] = [
+    (LISTEN, "Address for HTTP and WebSocket [default: 127.0.0.1:8090]"),
+    (METRICS_LISTEN, "Address for /metrics, which is then served nowhere else"),
+    (SHUTDOWN_DELAY, "Seconds to serve after a signal to stop, 0 to 3600 [default: 0]"),
+    (DATABASE_URL, "sqlite:// or postgresql:// [default: sqlite://data/community-node.db]"),
+    (DATABASE_URL_FILE, "File with that URL"),
+    (TRUSTED_PROXIES, "Addresses and ranges of trusted proxies, comma-separated"),
+    (
+        FORWARDED_BY,
+        "Header of trusted proxies: first_present, x_forwarded_for, forwarded, x_real_ip",
+    ),
+    (IPV6_PREFIX, "Bits of an IPv6 address that identify a client, 48 to 64 [default: 64]"),
+    (BACKEND, "Where limits are counted: inmem or redis [default: inmem]"),
+    (REDIS_URL, "URL of Redis"),
+    (REDIS_URL_FILE, "File with that URL"),
+    (IROH_BIND, "Address for gossip; no gossip without it"),
+    (IROH_SECRET, "Key of the node's id among peers, 64 hexadecimal digits"),
+    (IROH_SECRET_FILE, "File with that key"),
+    (GOSSIP_TOPICS, "Topics to gossip about, comma-separated"),
+    (GOSSIP_PEERS, "First peers, such as id@192.0.2.1:11204, comma-separated"),
+    (PUBLIC_URL, "URL of the relay for clients, such as wss://node.example/relay"),
+    (ADMIN_PASSWORD, "Password of the admin API, which is closed without it"),
+    (ADMIN_PASSWORD_FILE, "File with that password"),
+    (TOKEN_SECRET, "Secret that signs tokens; a new one at each start without it"),
+    (TOKEN_SECRET_FILE, "File with that secret"),
+    (REPLICAS, "Number of nodes that share Redis [default: 1]"),
+    (MAX_QUOTAS, "Most daily quotas [default: 100000]"),
+    (INSTANCE, "Name of the process in reports [default: a random one]"),
+    (POLL_SECONDS, "Seconds between reads of documents, 1 to 3600 [default: 30]"),
 ];
 
-/// Where everything is kept if nothing is said.
 const DEFAULT_DATABASE: &str = "sqlite://data/community-node.db";
 
-/// How many quotas are kept if nothing is said: every node holds them in memory.
+/// Every node holds the quotas in memory.
 const DEFAULT_MAX_QUOTAS: usize = 100_000;
 
 // === impl Config ===
 
 impl Config {
-    /// Reads the environment, of which `variables` are all. Without any: memory and a file, on this
-    /// machine alone.
+    /// Reads `variables`, the whole environment. Without any, the node runs on this machine alone,
+    /// with limits in memory and the rest in a file.
     pub fn load(
         variables: impl IntoIterator<Item = (String, String)>,
-    ) -> Result<Self, ConfigError> {
-        let variables = Variables::new(variables, "CN_", &OURS)?;
-        let listen = variables.parse(LISTEN, "an address and a port, such as 127.0.0.1:8090")?;
-        let url = variables.written_or_in_file(DATABASE_URL, DATABASE_URL_FILE)?;
+    ) -> Result<Self, VariableError> {
+        let environment = Environment::new(variables, "CN_", &VARIABLES)?;
+        let address = |name, example| {
+            environment.parse(name, &format!("an address and a port, such as {example}"))
+        };
+        let listen = address(LISTEN, "127.0.0.1:8090")?;
+        let url = environment.value_or_file(DATABASE_URL, DATABASE_URL_FILE)?;
         let url = url.unwrap_or_else(|| DEFAULT_DATABASE.to_owned());
         let database = DatabaseConfig::from_url(&url);
-        let instance = variables.get(INSTANCE).map(str::to_owned);
-        let replicas = variables.parse(REPLICAS, "a number of nodes, at least 1")?;
+        let instance = environment.get(INSTANCE).map(str::to_owned);
+        let replicas = environment.parse(REPLICAS, "a number of nodes, at least 1")?;
         Ok(Self {
             listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8090))),
-            metrics_listen: variables
-                .parse(METRICS_LISTEN, "an address and a port, such as 127.0.0.1:9090")?,
-            shutdown_delay: shutdown_delay(&variables)?,
+            metrics_listen: address(METRICS_LISTEN, "127.0.0.1:9090")?,
+            shutdown_delay: environment.seconds(SHUTDOWN_DELAY, 0..=3_600, Duration::ZERO)?,
             database: database
-                .map_err(|error| ConfigError::new(DATABASE_URL, error.to_string()))?,
+                .map_err(|error| VariableError::new(DATABASE_URL, error.to_string()))?,
             database_url: Secret::new(url),
-            proxies: proxies(&variables)?,
-            ipv6: variables.parse(IPV6_PREFIX, Ipv6Prefix::EXPECTED)?.unwrap_or_default(),
-            backend: backend(&variables)?,
-            iroh_bind: variables
-                .parse(IROH_BIND, "an address and a port, such as 0.0.0.0:11204")?,
-            iroh_secret: peers::secret(&variables)?,
-            topics: peers::topics(&variables)?,
-            peers: peers::peers(&variables)?,
-            public_url: variables.get(PUBLIC_URL).map(str::to_owned),
-            admin_password: strong(&variables, ADMIN_PASSWORD, ADMIN_PASSWORD_FILE)?,
-            token_secret: strong(&variables, TOKEN_SECRET, TOKEN_SECRET_FILE)?,
+            proxies: environment.proxies(TRUSTED_PROXIES, FORWARDED_BY)?,
+            ipv6: environment.parse(IPV6_PREFIX, Ipv6Prefix::EXPECTED)?.unwrap_or_default(),
+            backend: backend(&environment)?,
+            iroh_bind: address(IROH_BIND, "0.0.0.0:11204")?,
+            iroh_secret: peers::secret(&environment)?,
+            topics: peers::topics(&environment)?,
+            peers: peers::peers(&environment)?,
+            public_url: environment.get(PUBLIC_URL).map(str::to_owned),
+            admin_password: environment.secret(ADMIN_PASSWORD, ADMIN_PASSWORD_FILE)?,
+            token_secret: environment.secret(TOKEN_SECRET, TOKEN_SECRET_FILE)?,
             replicas: replicas.unwrap_or(NonZeroU32::MIN),
             instance: instance.unwrap_or_else(|| format!("node-{}", Uuid::new_v4().simple())),
-            max_quotas: max_quotas(&variables)?,
-            poll: poll(&variables)?,
+            max_quotas: max_quotas(&environment)?,
+            poll: environment.seconds(POLL_SECONDS, 1..=3_600, Reloader::POLL)?,
         })
     }
 }
 
-fn proxies(variables: &Variables) -> Result<TrustedProxies, ConfigError> {
-    let ranges = variables.get(TRUSTED_PROXIES).unwrap_or_default().split(',').map(str::trim);
-    let ranges = ranges.filter(|range| !range.is_empty()).map(str::parse::<Cidr>);
-    let proxies: TrustedProxies = ranges
-        .collect::<Result<_, _>>()
-        .map_err(|error| ConfigError::new(TRUSTED_PROXIES, error.to_string()))?;
-    let header: Option<ForwardedBy> = variables.parse(FORWARDED_BY, ForwardedBy::EXPECTED)?;
-    Ok(proxies.forwarded_by(header.unwrap_or_default()))
-}
-
-fn backend(variables: &Variables) -> Result<Backend, ConfigError> {
-    let url = variables.written_or_in_file(REDIS_URL, REDIS_URL_FILE)?;
-    match (variables.get(BACKEND), url) {
+fn backend(environment: &Environment) -> Result<Backend, VariableError> {
+    let url = environment.value_or_file(REDIS_URL, REDIS_URL_FILE)?;
+    match (environment.get(BACKEND), url) {
         (None | Some("inmem"), None) => Ok(Backend::InMemory),
         (Some("redis"), Some(url)) => Ok(Backend::Redis(Secret::new(url))),
         (Some("redis"), None) => {
-            Err(ConfigError::new(REDIS_URL, "is missing: expected redis://host:port"))
+            Err(VariableError::new(REDIS_URL, "is missing: expected redis://host:port"))
         }
         (None | Some("inmem"), Some(_)) => {
-            Err(ConfigError::new(BACKEND, "expected redis, since CN_REDIS_URL is set"))
+            Err(VariableError::expected(BACKEND, "redis, since CN_REDIS_URL is set"))
         }
-        (Some(_), _) => Err(ConfigError::new(BACKEND, "expected inmem or redis")),
+        (Some(_), _) => Err(VariableError::expected(BACKEND, "inmem or redis")),
     }
 }
 
-/// A secret that cannot be guessed.
-fn strong(variables: &Variables, name: &str, file: &str) -> Result<Option<Secret>, ConfigError> {
-    let secret = variables.written_or_in_file(name, file)?;
-    if secret.as_ref().is_some_and(|secret| secret.len() < Secret::MIN_BYTES) {
-        let problem = "expected at least 16 bytes, such as `openssl rand -hex 32` makes";
-        return Err(ConfigError::new(name, problem));
-    }
-    Ok(secret.map(Secret::new))
-}
-
-fn max_quotas(variables: &Variables) -> Result<usize, ConfigError> {
+fn max_quotas(environment: &Environment) -> Result<usize, VariableError> {
     let expected = "a number of quotas, 1 to 10000000";
-    match variables.parse(MAX_QUOTAS, expected)? {
+    match environment.parse(MAX_QUOTAS, expected)? {
         None => Ok(DEFAULT_MAX_QUOTAS),
         Some(max @ 1..=10_000_000) => Ok(max),
-        Some(_) => Err(ConfigError::new(MAX_QUOTAS, format!("expected {expected}"))),
-    }
-}
-
-fn shutdown_delay(variables: &Variables) -> Result<Duration, ConfigError> {
-    let expected = "seconds, 0 to 3600";
-    match variables.parse::<u64>(SHUTDOWN_DELAY, expected)? {
-        None => Ok(Duration::ZERO),
-        Some(seconds @ 0..=3600) => Ok(Duration::from_secs(seconds)),
-        Some(_) => Err(ConfigError::new(SHUTDOWN_DELAY, format!("expected {expected}"))),
-    }
-}
-
-fn poll(variables: &Variables) -> Result<Duration, ConfigError> {
-    let expected = "seconds, 1 to 3600";
-    match variables.parse::<u64>(POLL_SECONDS, expected)? {
-        None => Ok(Reloader::POLL),
-        Some(seconds @ 1..=3600) => Ok(Duration::from_secs(seconds)),
-        Some(_) => Err(ConfigError::new(POLL_SECONDS, format!("expected {expected}"))),
-    }
-}
-
-// === impl ConfigError ===
-
-impl ConfigError {
-    fn new(variable: &str, problem: impl Into<String>) -> Self {
-        Self { variable: variable.to_owned(), problem: problem.into() }
+        Some(_) => Err(VariableError::expected(MAX_QUOTAS, expected)),
     }
 }
 

@@ -38,7 +38,12 @@ pub use self::peer::{Peer, PeerError};
 use self::{door::Door, ingest::Ingest, topics::Topics};
 use crate::{Node, relay::Relay};
 
-/// The largest message, which is also the largest event that peers hear of.
+/// Log filter of a program that gossips: the libraries below log the ids and addresses of peers, which
+/// do not belong in a log.
+pub const LOG_FILTER: &str = "info,iroh=off,iroh_dns=off,iroh_gossip=off,iroh_relay=off,\
+    netwatch=off,noq=off,noq_proto=off,noq_udp=off";
+
+/// Most bytes of a message, and of an event that is sent to peers.
 const MAX_MESSAGE_BYTES: usize = 65_536;
 
 /// The gossip of a running node.

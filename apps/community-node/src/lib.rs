@@ -15,7 +15,6 @@
 //! | `serve` | connections, accepted within bounds |
 //! | [`metrics`] | what is counted |
 //! | [`config`] | what the environment says |
-//! | [`log_filter`] | what is logged |
 
 pub mod app;
 pub mod config;
@@ -23,7 +22,6 @@ pub mod denylist;
 pub mod documents;
 pub mod gossip;
 pub mod http;
-pub mod log_filter;
 pub mod metrics;
 pub mod node;
 pub mod quota;

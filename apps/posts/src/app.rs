@@ -10,8 +10,11 @@ use std::{
     time::Duration,
 };
 
+use axum::response::{IntoResponse as _, Response};
 use headgate::{Clock, LimitError, StoreError};
+use headgate_app_common::HttpServer;
 use headgate_guard::TrustedProxies;
+use headgate_serve::{Bounds, Timeouts};
 use headgate_store_dynamodb::DynamoDbStore;
 use thiserror::Error;
 use tokio::{net::TcpListener, time};
@@ -22,7 +25,7 @@ use crate::{
     identifier::Identifiers,
     posts::{DynamoDbPosts, PostRepository, RepositoryError, SqlitePosts},
     publish::Publisher,
-    rest, serve, stores,
+    rest, stores,
 };
 
 /// The service.
@@ -46,6 +49,21 @@ pub enum BuildError {
     /// Posts cannot be kept.
     #[error("cannot keep posts: {0}")]
     Posts(#[from] RepositoryError),
+}
+
+const HTTP: HttpServer = HttpServer {
+    bounds: Bounds { max_connections: 10_000, max_buffered_bytes: 64 * 1024 * 1024 },
+    timeouts: Timeouts {
+        idle: Duration::from_secs(75),
+        grace: Duration::from_secs(1),
+        drain: Duration::from_secs(30),
+    },
+    request_timeout: Duration::from_secs(30),
+    timed_out,
+};
+
+fn timed_out() -> Response {
+    rest::error::ApiError::TIMEOUT.into_response()
 }
 
 impl App {
@@ -83,7 +101,7 @@ impl App {
             stopping.store(true, Relaxed);
             time::sleep(delay).await;
         };
-        serve::serve(listener, rest::router(self), stop).await;
+        HTTP.serve(listener, rest::router(self), |_| Some(()), stop).await;
         Ok(())
     }
 

@@ -1,54 +1,51 @@
-//! What the environment says.
+//! Configuration by environment variables.
 
 mod dynamodb;
-mod secret;
-mod variables;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use headgate_guard::{Cidr, ForwardedBy, Ipv6Prefix, TrustedProxies};
+use headgate_app_common::{Environment, Secret, VariableError, program::Variable};
+use headgate_guard::{Ipv6Prefix, TrustedProxies};
 use headgate_store_dynamodb::DynamoDbConfig;
-use thiserror::Error;
 
-use self::variables::Variables;
-pub use self::{dynamodb::Tables, secret::Secret};
+pub use self::dynamodb::Tables;
 
-/// How the service runs.
+/// Configuration of the service.
 #[derive(Debug)]
 pub struct Config {
-    /// `POSTS_LISTEN`: where it listens.
+    /// `POSTS_LISTEN`: address to listen on.
     pub listen: SocketAddr,
-    /// `POSTS_SHUTDOWN_DELAY_SECONDS`: how long everything is served after a signal to stop.
+    /// `POSTS_SHUTDOWN_DELAY_SECONDS`: how long requests are still accepted after a signal to stop.
     pub shutdown_delay: Duration,
-    /// `POSTS_STORE`: who keeps cooldowns.
+    /// `POSTS_STORE`: store of cooldowns.
     pub store: StoreKind,
-    /// `POSTS_DATABASE`: who keeps posts.
+    /// `POSTS_DATABASE`: database of posts.
     pub database: Database,
-    /// `POSTS_TRUSTED_PROXIES` and `POSTS_FORWARDED_BY`: whose word about a client's address is believed, and
-    /// in which header.
+    /// `POSTS_TRUSTED_PROXIES` and `POSTS_FORWARDED_BY`: proxies whose header with the client's
+    /// address is trusted, and the header.
     pub proxies: TrustedProxies,
-    /// `POSTS_IPV6_PREFIX`: how many bits of an IPv6 address make an author.
+    /// `POSTS_IPV6_PREFIX`: bits of an IPv6 address that identify an author.
     pub ipv6: Ipv6Prefix,
-    /// `POSTS_HMAC_SECRET` or `POSTS_HMAC_SECRET_FILE`: what keys the hashes.
+    /// `POSTS_HMAC_SECRET` or `POSTS_HMAC_SECRET_FILE`: key of the hashes in identifiers.
     pub secret: Option<Secret>,
-    /// `POSTS_CREATE_TABLES`: whether tables in DynamoDB are made at the start.
+    /// `POSTS_CREATE_TABLES`: whether DynamoDB tables are created at the start.
     pub create_tables: bool,
-    /// `DYNAMODB_TABLE_PREFIX`: what tables in DynamoDB are called.
+    /// `DYNAMODB_TABLE_PREFIX`: names of the DynamoDB tables.
     pub tables: Tables,
     /// `DYNAMODB_ENDPOINT`, `DYNAMODB_TIMEOUT_MS`, `AWS_REGION` and credentials.
     pub dynamodb: DynamoDbConfig,
 }
 
-/// Who keeps cooldowns.
+/// Store of cooldowns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreKind {
-    /// This process.
+    /// Memory of this process.
     Memory,
-    /// DynamoDB, for all processes.
+    /// DynamoDB, shared by all processes.
     DynamoDb,
 }
 
-/// Who keeps posts.
+/// Database of posts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Database {
     /// A SQLite file.
@@ -57,15 +54,8 @@ pub enum Database {
     DynamoDb,
 }
 
-/// A variable that is set wrong.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{variable}: {problem}")]
-pub struct ConfigError {
-    variable: String,
-    problem: String,
-}
-
-const LISTEN: &str = "POSTS_LISTEN";
+/// The variable of [`Config::listen`].
+pub const LISTEN: &str = "POSTS_LISTEN";
 const SHUTDOWN_DELAY: &str = "POSTS_SHUTDOWN_DELAY_SECONDS";
 const STORE: &str = "POSTS_STORE";
 const DATABASE: &str = "POSTS_DATABASE";
@@ -73,82 +63,67 @@ const TRUSTED_PROXIES: &str = "POSTS_TRUSTED_PROXIES";
 const FORWARDED_BY: &str = "POSTS_FORWARDED_BY";
 const IPV6_PREFIX: &str = "POSTS_IPV6_PREFIX";
 const CREATE_TABLES: &str = "POSTS_CREATE_TABLES";
+const HMAC_SECRET: &str = "POSTS_HMAC_SECRET";
+const HMAC_SECRET_FILE: &str = "POSTS_HMAC_SECRET_FILE";
 const DYNAMODB: &str = "dynamodb";
 
-/// Every variable that begins as ours do.
-const OURS: [&str; 10] = [
-    LISTEN,
-    SHUTDOWN_DELAY,
-    STORE,
-    DATABASE,
-    TRUSTED_PROXIES,
-    FORWARDED_BY,
-    IPV6_PREFIX,
-    CREATE_TABLES,
-    Secret::VARIABLE,
-    Secret::FILE_VARIABLE,
+/// All variables, with their help.
+pub const VARIABLES: [Variable; 17] = [
+    (LISTEN, "Address to listen on [default: 127.0.0.1:3000]"),
+    (SHUTDOWN_DELAY, "Seconds to serve after a signal to stop, 0 to 3600 [default: 0]"),
+    (STORE, "Store of cooldowns: memory or dynamodb [default: memory]"),
+    (DATABASE, "Database of posts: path of a SQLite file, or dynamodb [default: data/posts.db]"),
+    (TRUSTED_PROXIES, "Addresses and ranges of trusted proxies, comma-separated"),
+    (
+        FORWARDED_BY,
+        "Header of trusted proxies: first_present, x_forwarded_for, forwarded, x_real_ip",
+    ),
+    (IPV6_PREFIX, "Bits of an IPv6 address that identify an author, 48 to 64 [default: 64]"),
+    (CREATE_TABLES, "Whether to create DynamoDB tables at the start [default: false]"),
+    (HMAC_SECRET, "Key of the hashes in identifiers, at least 16 bytes"),
+    (HMAC_SECRET_FILE, "File with that key"),
+    (dynamodb::PREFIX, "Prefix of DynamoDB table names [default: aruaruarena]"),
+    (dynamodb::ENDPOINT, "URL of DynamoDB, if it is not Amazon's"),
+    (dynamodb::TIMEOUT, "Timeout of DynamoDB in milliseconds, 1 to 60000 [default: 500]"),
+    (dynamodb::REGION, "AWS region [default: ap-northeast-1]"),
+    (dynamodb::KEY, "AWS credentials: access key id"),
+    (dynamodb::KEY_SECRET, "AWS credentials: secret access key"),
+    (dynamodb::SESSION, "AWS credentials: session token"),
 ];
 
 // === impl Config ===
 
 impl Config {
-    /// Reads the environment, of which `variables` are all. Without any: memory and a file, on this machine alone.
+    /// Reads `variables`, the whole environment. Without any, the service runs on this machine alone,
+    /// with cooldowns in memory and posts in a file.
     pub fn load(
         variables: impl IntoIterator<Item = (String, String)>,
-    ) -> Result<Self, ConfigError> {
-        let variables = Variables::new(variables, "POSTS_", &OURS)?;
-        let listen = variables.parse(LISTEN, "an address and a port, such as 127.0.0.1:3000")?;
-        let listen = listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 3000)));
-        let store = match variables.get(STORE) {
+    ) -> Result<Self, VariableError> {
+        let environment = Environment::new(variables, "POSTS_", &VARIABLES)?;
+        let listen = environment.parse(LISTEN, "an address and a port, such as 127.0.0.1:3000")?;
+        let store = match environment.get(STORE) {
             None | Some("memory") => StoreKind::Memory,
             Some(DYNAMODB) => StoreKind::DynamoDb,
-            Some(_) => return Err(ConfigError::new(STORE, "expected memory or dynamodb")),
+            Some(_) => return Err(VariableError::expected(STORE, "memory or dynamodb")),
         };
-        let database = match (variables.get(DATABASE), store) {
+        let database = match (environment.get(DATABASE), store) {
             (Some(DYNAMODB), _) | (None, StoreKind::DynamoDb) => Database::DynamoDb,
             (None, StoreKind::Memory) => Database::Sqlite("data/posts.db".into()),
             (Some(path), _) => Database::Sqlite(path.into()),
         };
-        let tables = Tables::load(&variables)?;
+        let tables = Tables::load(&environment)?;
         Ok(Self {
-            listen,
-            shutdown_delay: shutdown_delay(&variables)?,
+            listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 3000))),
+            shutdown_delay: environment.seconds(SHUTDOWN_DELAY, 0..=3_600, Duration::ZERO)?,
             store,
             database,
-            proxies: proxies(&variables)?,
-            ipv6: variables.parse(IPV6_PREFIX, Ipv6Prefix::EXPECTED)?.unwrap_or_default(),
-            secret: Secret::load(&variables)?,
-            create_tables: variables.parse(CREATE_TABLES, "true or false")?.unwrap_or_default(),
-            dynamodb: dynamodb::load(&variables, &tables)?,
+            proxies: environment.proxies(TRUSTED_PROXIES, FORWARDED_BY)?,
+            ipv6: environment.parse(IPV6_PREFIX, Ipv6Prefix::EXPECTED)?.unwrap_or_default(),
+            secret: environment.secret(HMAC_SECRET, HMAC_SECRET_FILE)?,
+            create_tables: environment.parse(CREATE_TABLES, "true or false")?.unwrap_or_default(),
+            dynamodb: dynamodb::load(&environment, &tables)?,
             tables,
         })
-    }
-}
-
-fn shutdown_delay(variables: &Variables) -> Result<Duration, ConfigError> {
-    let expected = "seconds, 0 to 3600";
-    match variables.parse::<u64>(SHUTDOWN_DELAY, expected)? {
-        None => Ok(Duration::ZERO),
-        Some(seconds @ 0..=3600) => Ok(Duration::from_secs(seconds)),
-        Some(_) => Err(ConfigError::new(SHUTDOWN_DELAY, format!("expected {expected}"))),
-    }
-}
-
-fn proxies(variables: &Variables) -> Result<TrustedProxies, ConfigError> {
-    let ranges = variables.get(TRUSTED_PROXIES).unwrap_or_default().split(',').map(str::trim);
-    let ranges = ranges.filter(|range| !range.is_empty()).map(str::parse::<Cidr>);
-    let proxies: TrustedProxies = ranges
-        .collect::<Result<_, _>>()
-        .map_err(|error| ConfigError::new(TRUSTED_PROXIES, error.to_string()))?;
-    let header: Option<ForwardedBy> = variables.parse(FORWARDED_BY, ForwardedBy::EXPECTED)?;
-    Ok(proxies.forwarded_by(header.unwrap_or_default()))
-}
-
-// === impl ConfigError ===
-
-impl ConfigError {
-    fn new(variable: &str, problem: impl Into<String>) -> Self {
-        Self { variable: variable.to_owned(), problem: problem.into() }
     }
 }
 

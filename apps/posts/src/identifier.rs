@@ -5,10 +5,11 @@ use std::{
     net::IpAddr,
 };
 
+use headgate_app_common::Secret;
 use headgate_guard::{AddressKey, Ipv6Prefix};
 use ring::{digest, hmac};
 
-use crate::{config::Secret, duplicates};
+use crate::duplicates;
 
 /// The name under which a limit is kept: what is limited, and a hash of whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl fmt::Display for Identifier {
 impl Identifiers {
     /// Identifiers that only those who have `secret` can make, of IPv6 networks of this length.
     pub fn new(secret: Option<&Secret>, ipv6: Ipv6Prefix) -> Self {
-        let key = |secret: &Secret| hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+        let key = |secret: &Secret| hmac::Key::new(hmac::HMAC_SHA256, secret.reveal().as_bytes());
         Self { secret: secret.map(key), ipv6 }
     }
 
@@ -131,7 +132,7 @@ mod tests {
     #[test]
     fn a_secret_makes_other_names_of_the_same_form() {
         let keyed = |secret: &str| {
-            let secret: Secret = secret.parse().unwrap();
+            let secret = Secret::new(secret.to_owned());
             Identifiers::new(Some(&secret), Ipv6Prefix::default())
                 .address([10, 0, 0, 1].into())
                 .to_string()

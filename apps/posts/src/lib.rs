@@ -11,7 +11,7 @@
 //! | [`post`] | what a post says, and when it is one |
 //! | [`posts`] | who keeps posts: SQLite or DynamoDB |
 //! | [`stores`] | who keeps cooldowns: this process or DynamoDB |
-//! | [`rest`], `serve` | the API, and the connections it is asked on |
+//! | [`rest`] | the API |
 //! | [`config`], [`app`] | what the environment says, and how it all fits together |
 
 pub mod app;
@@ -24,7 +24,6 @@ pub mod post;
 pub mod posts;
 pub mod publish;
 pub mod rest;
-mod serve;
 pub mod stores;
 
 pub use app::App;

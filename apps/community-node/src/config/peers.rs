@@ -1,14 +1,14 @@
 use std::fmt;
 
-use super::{
-    ConfigError, GOSSIP_PEERS, GOSSIP_TOPICS, IROH_SECRET, IROH_SECRET_FILE, variables::Variables,
-};
+use headgate_app_common::{Environment, VariableError};
+
+use super::{GOSSIP_PEERS, GOSSIP_TOPICS, IROH_SECRET, IROH_SECRET_FILE};
 use crate::gossip::Peer;
 
-/// The longest name of a topic, in bytes.
+/// Most bytes of a topic's name.
 const MAX_TOPIC_BYTES: usize = 256;
 
-/// What makes the node's id among its peers. It is never shown.
+/// Key of the node's id among its peers, which is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IrohSecret([u8; 32]);
 
@@ -37,21 +37,21 @@ impl fmt::Debug for IrohSecret {
     }
 }
 
-pub(super) fn secret(variables: &Variables) -> Result<Option<IrohSecret>, ConfigError> {
-    let Some(text) = variables.written_or_in_file(IROH_SECRET, IROH_SECRET_FILE)? else {
+pub(super) fn secret(environment: &Environment) -> Result<Option<IrohSecret>, VariableError> {
+    let Some(text) = environment.value_or_file(IROH_SECRET, IROH_SECRET_FILE)? else {
         return Ok(None);
     };
-    let problem = "expected 64 hexadecimal digits, such as `openssl rand -hex 32` makes";
-    let secret = IrohSecret::read(&text).ok_or_else(|| ConfigError::new(IROH_SECRET, problem))?;
+    let problem = "expected 64 hexadecimal digits, such as from `openssl rand -hex 32`";
+    let secret = IrohSecret::read(&text).ok_or_else(|| VariableError::new(IROH_SECRET, problem))?;
     Ok(Some(secret))
 }
 
-pub(super) fn topics(variables: &Variables) -> Result<Vec<String>, ConfigError> {
+pub(super) fn topics(environment: &Environment) -> Result<Vec<String>, VariableError> {
     let mut topics: Vec<String> = Vec::new();
-    for topic in listed(variables, GOSSIP_TOPICS) {
+    for topic in environment.list(GOSSIP_TOPICS) {
         if topic.len() > MAX_TOPIC_BYTES {
             let problem = format!("expected topics of at most {MAX_TOPIC_BYTES} bytes");
-            return Err(ConfigError::new(GOSSIP_TOPICS, problem));
+            return Err(VariableError::new(GOSSIP_TOPICS, problem));
         }
         if !topics.iter().any(|known| known == topic) {
             topics.push(topic.to_owned());
@@ -60,16 +60,11 @@ pub(super) fn topics(variables: &Variables) -> Result<Vec<String>, ConfigError> 
     Ok(topics)
 }
 
-pub(super) fn peers(variables: &Variables) -> Result<Vec<Peer>, ConfigError> {
-    let peers = listed(variables, GOSSIP_PEERS).map(str::parse::<Peer>);
+pub(super) fn peers(environment: &Environment) -> Result<Vec<Peer>, VariableError> {
+    let peers = environment.list(GOSSIP_PEERS).map(str::parse::<Peer>);
     peers
         .collect::<Result<_, _>>()
-        .map_err(|error| ConfigError::new(GOSSIP_PEERS, error.to_string()))
-}
-
-fn listed<'v>(variables: &'v Variables, name: &str) -> impl Iterator<Item = &'v str> {
-    let list = variables.get(name).unwrap_or_default().split(',').map(str::trim);
-    list.filter(|item| !item.is_empty())
+        .map_err(|error| VariableError::new(GOSSIP_PEERS, error.to_string()))
 }
 
 #[cfg(test)]

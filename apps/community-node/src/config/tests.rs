@@ -1,11 +1,11 @@
 use super::*;
 
-fn load(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+fn load(variables: &[(&str, &str)]) -> Result<Config, VariableError> {
     Config::load(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
 }
 
 #[test]
-fn without_variables_it_runs_on_this_machine_alone() {
+fn without_variables_it_needs_nothing_but_this_machine() {
     let config = load(&[("PATH", "/bin"), ("CN_BACKEND", "")]).unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:8090");
     assert_eq!(config.backend, Backend::InMemory);
@@ -15,7 +15,7 @@ fn without_variables_it_runs_on_this_machine_alone() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_what_to_do() {
+fn an_invalid_variable_is_reported_with_what_is_expected() {
     let cases = [
         ("CN_LISTEN", "8090", "expected an address and a port"),
         ("CN_DATABASE_URL", "mysql://x", "begins with postgresql://"),
@@ -35,7 +35,7 @@ fn what_is_wrong_is_named_with_what_to_do() {
         ("CN_GOSSIP_PEERS", "192.0.2.1:1", "\"192.0.2.1:1\" names no peer: expected its id"),
         ("CN_MAX_QUOTAS", "0", "expected a number of quotas, 1 to 10000000"),
         ("CN_CONFIG_POLL_SECONDS", "0", "expected seconds, 1 to 3600"),
-        ("CN_LISTNE", "x", "there is no such variable, but CN_LISTEN"),
+        ("CN_LISTNE", "x", "unknown variable; known variables: CN_LISTEN"),
     ];
     for (variable, value, expected) in cases {
         let problem = load(&[(variable, value)]).expect_err(variable).to_string();
@@ -47,7 +47,7 @@ fn what_is_wrong_is_named_with_what_to_do() {
 }
 
 #[test]
-fn topics_are_listed_each_once() {
+fn duplicate_topics_are_dropped() {
     let config = load(&[("CN_GOSSIP_TOPICS", " rust, wasm,rust ,")]).unwrap();
     assert_eq!(config.topics, ["rust", "wasm"]);
     assert!(config.peers.is_empty());

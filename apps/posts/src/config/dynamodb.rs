@@ -1,14 +1,11 @@
-//! Where DynamoDB is.
+//! DynamoDB: tables, endpoint and credentials.
 
 use std::time::Duration;
 
-use headgate_store_dynamodb::{
-    ConfigError as PlaceError, DynamoDbConfig, aws_sdk_dynamodb::config::Credentials,
-};
+use headgate_app_common::{Environment, VariableError};
+use headgate_store_dynamodb::{ConfigError, DynamoDbConfig, aws_sdk_dynamodb::config::Credentials};
 
-use super::{ConfigError, variables::Variables};
-
-/// What tables are called.
+/// Names of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tables {
     /// Cooldowns.
@@ -17,54 +14,65 @@ pub struct Tables {
     pub posts: String,
 }
 
-const PREFIX: &str = "DYNAMODB_TABLE_PREFIX";
-const ENDPOINT: &str = "DYNAMODB_ENDPOINT";
-const TIMEOUT: &str = "DYNAMODB_TIMEOUT_MS";
-const REGION: &str = "AWS_REGION";
-const KEY: &str = "AWS_ACCESS_KEY_ID";
-const KEY_SECRET: &str = "AWS_SECRET_ACCESS_KEY";
-const SESSION: &str = "AWS_SESSION_TOKEN";
+pub(super) const PREFIX: &str = "DYNAMODB_TABLE_PREFIX";
+pub(super) const ENDPOINT: &str = "DYNAMODB_ENDPOINT";
+pub(super) const TIMEOUT: &str = "DYNAMODB_TIMEOUT_MS";
+pub(super) const REGION: &str = "AWS_REGION";
+pub(super) const KEY: &str = "AWS_ACCESS_KEY_ID";
+pub(super) const KEY_SECRET: &str = "AWS_SECRET_ACCESS_KEY";
+pub(super) const SESSION: &str = "AWS_SESSION_TOKEN";
 
 impl Tables {
-    pub(super) fn load(variables: &Variables) -> Result<Self, ConfigError> {
-        let prefix = variables.get(PREFIX).unwrap_or("aruaruarena");
+    pub(super) fn load(environment: &Environment) -> Result<Self, VariableError> {
+        let prefix = environment.get(PREFIX).unwrap_or("aruaruarena");
         if prefix.len() > 200 {
-            return Err(ConfigError::new(PREFIX, "expected at most 200 characters"));
+            return Err(VariableError::new(PREFIX, "expected at most 200 characters"));
         }
         Ok(Self { rate_limits: format!("{prefix}-rate-limits"), posts: format!("{prefix}-posts") })
     }
 }
 
-/// The place of the table of cooldowns. What is kept elsewhere never asks there.
-pub(super) fn load(variables: &Variables, tables: &Tables) -> Result<DynamoDbConfig, ConfigError> {
-    let region = variables.get(REGION).unwrap_or("ap-northeast-1");
-    let credentials = credentials(variables)?;
-    let place = DynamoDbConfig::new(region, &tables.rate_limits, credentials);
-    let place = place.map_err(|error| match error {
-        PlaceError::Table(_) => ConfigError::new(PREFIX, error.to_string()),
-        _ => ConfigError::new(REGION, error.to_string()),
+/// Connection settings of the table of cooldowns, which are unused if both are elsewhere.
+pub(super) fn load(
+    environment: &Environment,
+    tables: &Tables,
+) -> Result<DynamoDbConfig, VariableError> {
+    let region = environment.get(REGION).unwrap_or("ap-northeast-1");
+    let credentials = credentials(environment)?;
+    let config = DynamoDbConfig::new(region, &tables.rate_limits, credentials);
+    let config = config.map_err(|error| match error {
+        ConfigError::Table(_) => VariableError::new(PREFIX, error.to_string()),
+        _ => VariableError::new(REGION, error.to_string()),
     })?;
-    let timeout = variables.parse::<u32>(TIMEOUT, "milliseconds, 1 to 60000")?.unwrap_or(500);
+    let timeout = environment.parse::<u32>(TIMEOUT, "milliseconds, 1 to 60000")?.unwrap_or(500);
     if !(1..=60_000).contains(&timeout) {
-        return Err(ConfigError::new(TIMEOUT, "expected milliseconds, 1 to 60000"));
+        return Err(VariableError::new(TIMEOUT, "expected milliseconds, 1 to 60000"));
     }
-    let place = place.timeout(Duration::from_millis(timeout.into()));
-    match variables.get(ENDPOINT) {
-        None => Ok(place),
+    let config = config.timeout(Duration::from_millis(timeout.into()));
+    match environment.get(ENDPOINT) {
+        None => Ok(config),
         Some(url) => {
-            place.endpoint(url).map_err(|error| ConfigError::new(ENDPOINT, error.to_string()))
+            config.endpoint(url).map_err(|error| VariableError::new(ENDPOINT, error.to_string()))
         }
     }
 }
 
-/// The environment's credentials. Without any, those that a DynamoDB on this machine takes: Amazon's does not.
-fn credentials(variables: &Variables) -> Result<Credentials, ConfigError> {
-    let session = variables.get(SESSION).map(str::to_owned);
-    let (id, secret) = match (variables.get(KEY), variables.get(KEY_SECRET)) {
+/// Credentials from the environment. Without any, placeholders that DynamoDB Local accepts and AWS
+/// does not.
+fn credentials(environment: &Environment) -> Result<Credentials, VariableError> {
+    let session = environment.get(SESSION).map(str::to_owned);
+    let (id, secret) = match (environment.get(KEY), environment.get(KEY_SECRET)) {
         (Some(id), Some(secret)) => (id, secret),
         (None, None) => ("local", "local"),
-        (Some(_), None) => return Err(ConfigError::new(KEY_SECRET, "is missing beside its id")),
-        (None, Some(_)) => return Err(ConfigError::new(KEY, "is missing beside its secret")),
+        (Some(_), None) => {
+            return Err(VariableError::new(
+                KEY_SECRET,
+                "is missing; it belongs to AWS_ACCESS_KEY_ID",
+            ));
+        }
+        (None, Some(_)) => {
+            return Err(VariableError::new(KEY, "is missing; it belongs to AWS_SECRET_ACCESS_KEY"));
+        }
     };
     Ok(Credentials::new(id, secret, session, None, "environment"))
 }

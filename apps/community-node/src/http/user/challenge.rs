@@ -8,10 +8,10 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use headgate_app_common::Secret;
 use nostr::key::PublicKey;
 
 use super::signed::{Signer, draw};
-use crate::config::Secret;
 
 /// Asks for signatures, and accepts each once.
 pub(super) struct Challenges {

@@ -3,12 +3,11 @@
 use std::io;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use headgate_app_common::Secret;
 use ring::{
     hmac,
     rand::{SecureRandom, SystemRandom},
 };
-
-use crate::config::Secret;
 
 /// Signs bytes, and knows its own again.
 pub(super) struct Signer(hmac::Key);

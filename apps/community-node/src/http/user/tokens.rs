@@ -2,10 +2,10 @@
 
 use std::io;
 
+use headgate_app_common::Secret;
 use nostr::key::PublicKey;
 
 use super::{challenge::Challenges, signed::Signer};
-use crate::config::Secret;
 
 /// Makes tokens, and knows whose they are.
 pub(crate) struct Tokens {

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use headgate_community_node::log_filter::LOG_FILTER;
+use headgate_community_node::gossip::LOG_FILTER;
 use nostr_sdk::{JsonUtil as _, Keys};
 use serde_json::json;
 use tracing_subscriber::fmt::MakeWriter;

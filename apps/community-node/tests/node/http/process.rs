@@ -85,3 +85,27 @@ async fn a_hangup_ends_nothing_and_everything_is_served_while_it_stops() {
     let log = String::from_utf8(output.stderr).unwrap();
     assert!(log.contains("SIGHUP does not reload"), "{log}");
 }
+
+#[tokio::test]
+async fn help_and_version_are_printed_and_unknown_arguments_refused() {
+    let output = async |argument: &str| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_headgate-community-node"));
+        program.arg(argument).kill_on_drop(true).output().await.unwrap()
+    };
+    let help = output("--help").await;
+    assert!(help.status.success(), "{help:?}");
+    let text = String::from_utf8(help.stdout).unwrap();
+    assert!(
+        text.contains("Usage: headgate-community-node") && text.contains("CN_LISTEN "),
+        "{text}"
+    );
+    let version = output("--version").await;
+    assert_eq!(
+        version.stdout,
+        concat!("headgate-community-node ", env!("CARGO_PKG_VERSION"), "\n").as_bytes()
+    );
+    let refused = output("--port").await;
+    assert_eq!(refused.status.code(), Some(1));
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert!(text.contains("unexpected argument '--port'"), "{text}");
+}

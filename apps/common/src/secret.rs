@@ -1,14 +1,17 @@
+//! A value that is never shown.
+
 use std::fmt;
 
-/// What only the node and its operator know. It is never shown.
+/// A secret of the operator, which is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Shorter passwords can be guessed.
-    pub(super) const MIN_BYTES: usize = 16;
+    /// Fewest bytes of a secret that cannot be guessed.
+    pub const MIN_BYTES: usize = 16;
 
-    pub(super) fn new(text: String) -> Self {
+    /// Hides `text`.
+    pub fn new(text: String) -> Self {
         Self(text)
     }
 

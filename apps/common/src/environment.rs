@@ -1,0 +1,190 @@
+//! Environment variables, the only configuration of an application.
+
+use std::{collections::BTreeMap, fs, ops::RangeInclusive, str::FromStr, time::Duration};
+
+use headgate_guard::{Cidr, ForwardedBy, TrustedProxies};
+use thiserror::Error;
+
+use crate::{program::Variable, secret::Secret};
+
+/// Environment variables. An empty one counts as unset.
+pub struct Environment(BTreeMap<String, String>);
+
+/// An invalid variable.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{variable}: {problem}")]
+pub struct VariableError {
+    variable: String,
+    problem: String,
+}
+
+// === impl Environment ===
+
+impl Environment {
+    /// Takes all of `variables`.
+    ///
+    /// # Errors
+    ///
+    /// A variable begins with `prefix` and is not one of `known`.
+    pub fn new(
+        variables: impl IntoIterator<Item = (String, String)>,
+        prefix: &str,
+        known: &[Variable],
+    ) -> Result<Self, VariableError> {
+        let variables: BTreeMap<_, _> = variables.into_iter().collect();
+        let is_known = |name: &str| known.iter().any(|(known, _)| *known == name);
+        let mut ours = variables.keys().filter(|name| name.starts_with(prefix));
+        match ours.find(|name| !is_known(name)) {
+            None => Ok(Self(variables)),
+            Some(name) => {
+                let known: Vec<&str> = known.iter().map(|(known, _)| *known).collect();
+                let problem = format!("unknown variable; known variables: {}", known.join(", "));
+                Err(VariableError::new(name, problem))
+            }
+        }
+    }
+
+    /// Value of a variable.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Parsed value of a variable, of which `expected` is the description.
+    pub fn parse<T: FromStr>(
+        &self,
+        name: &str,
+        expected: &str,
+    ) -> Result<Option<T>, VariableError> {
+        let invalid = |_| VariableError::expected(name, expected);
+        self.get(name).map(str::parse).transpose().map_err(invalid)
+    }
+
+    /// Comma-separated items of a variable.
+    pub fn list<'e>(&'e self, name: &str) -> impl Iterator<Item = &'e str> {
+        let items = self.get(name).unwrap_or_default().split(',').map(str::trim);
+        items.filter(|item| !item.is_empty())
+    }
+
+    /// Value of a variable in seconds.
+    pub fn seconds(
+        &self,
+        name: &str,
+        range: RangeInclusive<u64>,
+        default: Duration,
+    ) -> Result<Duration, VariableError> {
+        let expected = format!("seconds, {} to {}", range.start(), range.end());
+        match self.parse(name, &expected)? {
+            None => Ok(default),
+            Some(seconds) if range.contains(&seconds) => Ok(Duration::from_secs(seconds)),
+            Some(_) => Err(VariableError::expected(name, &expected)),
+        }
+    }
+
+    /// Value of the variable `name`, or content of the file that the variable `file` names.
+    pub fn value_or_file(&self, name: &str, file: &str) -> Result<Option<String>, VariableError> {
+        match (self.get(name), self.get(file)) {
+            (None, None) => Ok(None),
+            (Some(value), None) => Ok(Some(value.to_owned())),
+            (None, Some(path)) => match fs::read_to_string(path) {
+                Ok(value) => Ok(Some(value.trim().to_owned())),
+                Err(error) => Err(VariableError::new(file, error.to_string())),
+            },
+            (Some(_), Some(_)) => {
+                Err(VariableError::new(file, format!("{name} is set, too; set one of them")))
+            }
+        }
+    }
+
+    /// A secret of at least [`Secret::MIN_BYTES`], from a variable or a file.
+    pub fn secret(&self, name: &str, file: &str) -> Result<Option<Secret>, VariableError> {
+        let secret = self.value_or_file(name, file)?;
+        if secret.as_ref().is_some_and(|secret| secret.len() < Secret::MIN_BYTES) {
+            let variable = if self.get(name).is_some() { name } else { file };
+            let expected = "at least 16 bytes, such as from `openssl rand -hex 32`";
+            return Err(VariableError::expected(variable, expected));
+        }
+        Ok(secret.map(Secret::new))
+    }
+
+    /// Trusted proxies, and the header in which they forward a client's address.
+    pub fn proxies(&self, ranges: &str, header: &str) -> Result<TrustedProxies, VariableError> {
+        let proxies: TrustedProxies = self
+            .list(ranges)
+            .map(str::parse::<Cidr>)
+            .collect::<Result<_, _>>()
+            .map_err(|error| VariableError::new(ranges, error.to_string()))?;
+        let header: Option<ForwardedBy> = self.parse(header, ForwardedBy::EXPECTED)?;
+        Ok(proxies.forwarded_by(header.unwrap_or_default()))
+    }
+}
+
+// === impl VariableError ===
+
+impl VariableError {
+    /// What is wrong with a variable.
+    pub fn new(variable: &str, problem: impl Into<String>) -> Self {
+        Self { variable: variable.to_owned(), problem: problem.into() }
+    }
+
+    /// A value that is not as `expected`.
+    pub fn expected(variable: &str, expected: &str) -> Self {
+        Self::new(variable, format!("expected {expected}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(variables: &[(&str, &str)]) -> Result<Environment, VariableError> {
+        let variables =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let known = [("APP_A", "A."), ("APP_KEY", "Key."), ("APP_KEY_FILE", "File.")];
+        Environment::new(variables, "APP_", &known)
+    }
+
+    #[test]
+    fn an_unknown_variable_is_an_error_only_with_the_prefix() {
+        assert_eq!(environment(&[("PATH", "/bin")]).unwrap().get("APP_A"), None);
+        let error = environment(&[("APP_B", "1")]).err().unwrap();
+        let expected = "APP_B: unknown variable; known variables: APP_A, APP_KEY, APP_KEY_FILE";
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn an_empty_variable_counts_as_unset() {
+        let environment = environment(&[("APP_A", "")]).unwrap();
+        assert_eq!(environment.parse::<u8>("APP_A", "a number"), Ok(None));
+        assert_eq!(environment.seconds("APP_A", 1..=9, Duration::ZERO), Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn seconds_are_bounded() {
+        for (value, valid) in [("1", true), ("9", true), ("0", false), ("10", false), ("x", false)]
+        {
+            let environment = environment(&[("APP_A", value)]).unwrap();
+            let seconds = environment.seconds("APP_A", 1..=9, Duration::ZERO);
+            assert_eq!(seconds.is_ok(), valid, "{seconds:?}");
+        }
+    }
+
+    #[test]
+    fn a_secret_comes_from_a_variable_or_a_file_and_is_not_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        fs::write(&path, "0123456789abcdef\n").unwrap();
+        let path = path.to_str().unwrap();
+        let secret = |variables: &[(&str, &str)]| {
+            environment(variables).unwrap().secret("APP_KEY", "APP_KEY_FILE")
+        };
+        let from_file = secret(&[("APP_KEY_FILE", path)]).unwrap().unwrap();
+        assert_eq!(from_file.reveal(), "0123456789abcdef");
+        assert_eq!(format!("{from_file:?}"), "***");
+        assert_eq!(secret(&[("APP_KEY", "0123456789abcdef")]), Ok(Some(from_file)));
+        let both = secret(&[("APP_KEY", "0123456789abcdef"), ("APP_KEY_FILE", path)]);
+        assert!(both.unwrap_err().to_string().contains("set one of them"));
+        let short = secret(&[("APP_KEY", "hunter2")]).unwrap_err().to_string();
+        assert!(short.starts_with("APP_KEY: expected at least 16 bytes"), "{short}");
+        assert!(!short.contains("hunter2"));
+    }
+}

@@ -1,0 +1,18 @@
+//! What the applications share: environment variables, the command line, and serving.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`environment`] | [`Environment`]: the variables that configure an application |
+//! | [`secret`] | [`Secret`]: a value that is never shown |
+//! | [`program`] | [`Program`]: command line, logging, signals, exit code |
+//! | [`http`] | [`HttpServer`]: connections within bounds, requests within a time |
+
+pub mod environment;
+pub mod http;
+pub mod program;
+pub mod secret;
+
+pub use environment::{Environment, VariableError};
+pub use http::HttpServer;
+pub use program::Program;
+pub use secret::Secret;
