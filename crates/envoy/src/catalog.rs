@@ -73,12 +73,7 @@ impl EnvoyCatalog {
         if before > 0 && domains.is_empty() {
             warn!(before, "new Envoy configuration has no domains; nothing is limited any more");
         }
-        info!(
-            domains = domains.len(),
-            rules = rules.len(),
-            "loaded Envoy configuration with {} domains",
-            domains.len()
-        );
+        info!(domains = domains.len(), rules = rules.len(), "loaded Envoy configuration");
         self.refused.store(None);
         self.domains.store(Some(Arc::new(domains)));
         self.finish_starting();

@@ -213,10 +213,10 @@ fn sighup_reloads_envoy_files_and_does_not_stop_the_server() {
         ("HEADGATE__ENVOY__CONFIG_DIR", folder.path().to_str().unwrap()),
         ("HEADGATE__ENVOY__RELOAD_INTERVAL_SECONDS", "3600"),
     ]);
-    assert!(server.log().contains("loaded Envoy configuration with 1 domains"), "{}", server.log());
+    assert!(server.log().contains("loaded Envoy configuration domains=1"), "{}", server.log());
     std::fs::write(file("two"), "domain: two\ndescriptors: []\n").unwrap();
     server.send("-HUP");
-    let logged = || server.log().contains("loaded Envoy configuration with 2 domains");
+    let logged = || server.log().contains("loaded Envoy configuration domains=2");
     assert!(wait_until(LIMIT, logged), "{}", server.log());
     assert!(server.log().contains("SIGHUP does not reload the configuration"), "{}", server.log());
     let address = server.url().trim_start_matches("http://").parse().unwrap();
