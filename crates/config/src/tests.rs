@@ -1,3 +1,4 @@
+mod document;
 mod null;
 mod secret;
 mod yaml;

@@ -116,3 +116,49 @@ pub(crate) fn all_or_problems<T, C: FromIterator<T>>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(files: &[SourceFile]) -> String {
+        compile_all(files, &CompiledFiles::new()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn mistakes_of_all_files_are_reported_together() {
+        let files = [
+            SourceFile::new("a.yaml", "domain: a\ndescriptors: [{key: k, kee: k}, {value: v}]"),
+            SourceFile::new("b.yaml", "domain: [\n"),
+            SourceFile::new("c.yaml", "domain: c"),
+            SourceFile::new("d.yaml", "descriptors: []"),
+        ];
+        let error = error(&files);
+        let lines: Vec<&str> = error.lines().map(str::trim).collect();
+        assert_eq!(lines.len(), 5, "{error}");
+        assert_eq!(lines[0], "invalid configuration:");
+        assert!(lines[1].starts_with("descriptors[0].kee (a.yaml:2): unknown key"), "{error}");
+        assert_eq!(lines[2], "descriptors[1].key (a.yaml:2): missing");
+        assert!(lines[3].starts_with("b.yaml:"), "{error}");
+        assert_eq!(lines[4], "domain (d.yaml:1): missing");
+    }
+
+    #[test]
+    fn every_duplicate_domain_is_reported() {
+        let file = |name: &str| SourceFile::new(name, "domain: same");
+        let error = error(&[file("a.yaml"), file("b.yaml"), file("c.yaml")]);
+        for name in ["b.yaml", "c.yaml"] {
+            let expected = format!("{name}: duplicate domain \"same\", also in a.yaml");
+            assert!(error.contains(&expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_problems_is_bounded() {
+        let entries = "  - {key: k}\n".repeat(MAX_PROBLEMS + 8);
+        let error =
+            error(&[SourceFile::new("a.yaml", &format!("domain: a\ndescriptors:\n{entries}"))]);
+        assert_eq!(error.lines().count(), 1 + MAX_PROBLEMS + 1, "{error}");
+        assert!(error.ends_with("not listed: 7 more problems"), "{error}");
+    }
+}
