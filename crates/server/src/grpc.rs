@@ -1,14 +1,15 @@
-//! The gRPC surface: `k1s0.system.ratelimit.v1`, `k1s0.system.quota.v1`, health and reflection, on a listener of their own.
+//! The gRPC surface, on a listener of its own: `k1s0.system.ratelimit.v1`, `k1s0.system.quota.v1`,
+//! Envoy's `envoy.service.ratelimit.v3`, health and reflection.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | `surface` | what happens around every call: its id, its time limit, its log line, its metrics |
+//! | `surface` | what every call has: id, timeout, log line, metrics |
 //! | `methods` | all methods, and their names in metrics |
 //! | `rate_limit_service`, `quota_service` | the services: authenticate, act |
-//! | `envoy` | the service that Envoy's rate limit filters call |
+//! | `envoy` | the service for Envoy's rate limit filters |
 //! | `caller` | authorization of a call |
 //! | `call_metrics` | metrics of calls |
-//! | `check`, `rules`, `usage`, `reset` | from messages to the use cases and back |
+//! | `check`, `rules`, `usage`, `reset` | conversion between messages and use cases |
 //! | `error` | every error, and its status |
 //! | `health`, `reflection` | the standard services |
 //! | `deadline` | the `grpc-timeout` header |

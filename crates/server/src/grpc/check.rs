@@ -1,4 +1,4 @@
-//! `CheckRateLimit`: may this subject go on?
+//! `CheckRateLimit`: decides whether a subject may proceed.
 
 use headgate::{Cost, Decision};
 use headgate_ratelimit::{
@@ -24,7 +24,7 @@ pub(super) async fn check(
     Ok(answer(&question, &verdict))
 }
 
-/// The question, or everything that is wrong with it.
+/// Returns the question, or everything that is invalid in it.
 fn question<'a>(
     catalog: &Catalog,
     wire: &'a CheckRateLimitRequest,
@@ -47,7 +47,7 @@ fn question<'a>(
     }
 }
 
-/// Which rules are asked: those that match in a scope, or one by its id.
+/// Returns the rules to check: those that match in a scope, or one by its id.
 fn selection(
     catalog: &Catalog,
     rule: &str,
@@ -81,7 +81,7 @@ fn cost(units: i64) -> Result<Cost, Violation> {
     Cost::new(units).map_err(|error| Violation::new("cost", error.to_string()))
 }
 
-/// A window chooses among the rules; it never opens a bucket of its own.
+/// A window selects rules; it never creates a counter of its own.
 fn window(text: &str) -> Result<Option<u64>, Violation> {
     if text.is_empty() {
         return Ok(None);
@@ -106,7 +106,7 @@ fn answer(question: &Question<'_>, verdict: &Verdict) -> CheckRateLimitResponse 
     }
 }
 
-/// Nothing in almost every answer: then nothing is allocated.
+/// Empty in almost every response, and then not allocated.
 fn reason(question: &Question<'_>, decision: &Decision) -> String {
     match Reason::of(decision, question.scope, question.subject.subject()) {
         Reason::None => String::new(),
@@ -114,7 +114,7 @@ fn reason(question: &Question<'_>, decision: &Decision) -> String {
     }
 }
 
-/// Rounded up, at least 1 on a denial.
+/// Milliseconds, rounded up, at least 1 for a denial.
 fn retry_after_ms(decision: &Decision) -> i64 {
     if decision.allowed {
         return 0;

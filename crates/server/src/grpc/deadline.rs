@@ -1,4 +1,4 @@
-//! How long a caller waits: the `grpc-timeout` of a call.
+//! The caller's timeout: the `grpc-timeout` header.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderName};
 
 const HEADER: HeaderName = HeaderName::from_static("grpc-timeout");
 
-/// How long the caller waits, if it says so: up to eight digits and a unit.
+/// Returns the caller's timeout, if it is valid: up to eight digits and a unit.
 pub(super) fn of(headers: &HeaderMap) -> Option<Duration> {
     parse(headers.get(HEADER)?.to_str().ok()?)
 }
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_deadline() {
+    fn other_texts_are_not_a_deadline() {
         for text in ["", "S", "1", "1s", "-1S", "+1S", "1.5S", "100000000S", "1 S", "１S", "é"] {
             assert_eq!(parse(text), None, "{text}");
         }

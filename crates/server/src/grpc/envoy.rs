@@ -31,7 +31,7 @@ pub(crate) struct EnvoySurface {
 
 /// The handler of Envoy's requests.
 pub(super) struct EnvoyHandlers {
-    /// `None` unless it is switched on.
+    /// `None` if it is disabled.
     pub(super) envoy: Option<EnvoySurface>,
     pub(super) access: Arc<Access>,
 }

@@ -2,7 +2,7 @@
 //! invalid fields in `google.rpc.BadRequest`.
 //!
 //! Handlers return a [`CallError`]. As a [`Status`] it carries itself along as its source, so
-//! that `surface`, which knows the call's id, can log what the caller is not told.
+//! that `surface`, which knows the call's id, can log the cause, which the caller does not get.
 
 use std::{collections::HashMap, error::Error as _, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     quotas::QuotaRefusal,
 };
 
-/// The largest message that a call may send.
+/// Maximum size of a request message.
 pub(super) const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 
 /// The error of a call. Messages are for the caller; causes are for the log.
@@ -88,8 +88,8 @@ impl CallError {
         }
     }
 
-    /// What `status` says: one of ours, or that the message could not be read, which is all that
-    /// happens before a handler has it.
+    /// Returns the error that `status` carries, or else why the message could not be read: nothing
+    /// else happens before a handler is called.
     pub(super) fn of(status: &Status) -> Self {
         let ours = status.source().and_then(|source| source.downcast_ref::<Self>());
         match (ours, status.code()) {
@@ -121,7 +121,7 @@ impl CallError {
         }
     }
 
-    /// The code that REST gives.
+    /// The code, the same as in REST.
     pub(super) const fn code(&self, namespace: Namespace) -> &'static str {
         match self {
             Self::Invalid(_) | Self::Unreadable(_) => code!(namespace, "VALIDATION_ERROR"),
@@ -175,7 +175,7 @@ impl CallError {
     }
 }
 
-/// Who gives the reasons in `ErrorInfo`.
+/// The domain of `ErrorInfo`.
 const fn domain(namespace: Namespace) -> &'static str {
     match namespace {
         Namespace::RateLimit => "ratelimit.system.k1s0",
@@ -227,7 +227,7 @@ impl From<RepositoryError> for CallError {
             RepositoryError::TooManyWindows { .. } => Self::field("window_secs", error.to_string()),
             RepositoryError::TooManyRules { .. } => Self::TooManyRules(error.to_string()),
             RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
-            // Only lists of rules are written as they were seen, and those are REST's alone.
+            // Only lists of rules are written with a revision, and only REST has them.
             RepositoryError::RulesChanged { .. } | RepositoryError::Corrupt(_) => {
                 Self::Internal(error.to_string())
             }
@@ -242,7 +242,7 @@ impl From<ManageError> for CallError {
             ManageError::Invalid(errors) => {
                 Self::Invalid(errors.into_iter().map(Violation::from).collect())
             }
-            // Lists of rules are REST's alone.
+            // Only REST has lists of rules.
             ManageError::InvalidAt(_) | ManageError::Duplicate(..) => {
                 Self::Internal(error.to_string())
             }

@@ -19,14 +19,14 @@ use super::{
     },
 };
 
-/// What envoyproxy/ratelimit calls itself: its users' health checks may name it.
+/// Service name that envoyproxy/ratelimit reports: health checks written for it may use it.
 const ENVOYPROXY: &str = "ratelimit";
 
-/// Answers for the process.
+/// The health of the process.
 #[derive(Clone)]
 pub(super) struct Health {
     draining: watch::Receiver<bool>,
-    /// Whether the first configuration is waited for.
+    /// Whether readiness waits for the first configuration.
     starting: watch::Receiver<bool>,
 }
 
@@ -55,7 +55,7 @@ impl Health {
         }
     }
 
-    /// The phase after `phase`, as soon as it begins; none comes after draining.
+    /// Waits for the phase after `phase`; `None` after draining.
     async fn after(&mut self, phase: Phase) -> Option<Phase> {
         let Self { draining, starting } = self;
         let drained = draining.wait_for(|draining| *draining);
@@ -76,7 +76,7 @@ impl From<Phase> for ServingStatus {
     }
 }
 
-/// Whether there is a service of this name; the empty name is the whole server's.
+/// Whether there is a service of this name; the empty name is the server itself.
 fn is_known(service: &str) -> bool {
     matches!(service, "" | RATE_LIMITS | QUOTAS | ENVOY | ENVOYPROXY)
 }
@@ -99,7 +99,8 @@ impl health_server::Health for Health {
         Ok(Response::new(said(self.now().into())))
     }
 
-    /// Says how it is now, and again when that changes. When the process drains the stream ends: draining waits for it.
+    /// Sends the current status, and every change. The stream ends when the server drains, which
+    /// waits for open streams.
     async fn watch(
         &self,
         request: Request<HealthCheckRequest>,

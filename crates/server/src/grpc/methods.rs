@@ -1,9 +1,8 @@
-//! What can be called. The names are labels of metrics and words of log lines, so that nothing a
-//! caller makes up gets there.
+//! All methods. Metrics and log lines use these names, never the path that a caller sent.
 
 use crate::error_codes::Namespace;
 
-/// Something that can be called.
+/// A method of a service.
 #[derive(Debug)]
 pub(super) struct Method {
     pub(super) service: &'static str,
@@ -17,7 +16,7 @@ macro_rules! methods {
     };
 }
 
-/// Everything that can be called; what is called most comes first.
+/// All methods, the most frequently called first.
 pub(super) static METHODS: [Method; 23] = methods! {
     "k1s0.system.ratelimit.v1.RateLimitService" {
         "CheckRateLimit" "CreateRule" "GetRule" "GetUsage" "ResetLimit" "ListRules" "UpdateRule" "DeleteRule"
@@ -43,7 +42,7 @@ impl Method {
     }
 }
 
-/// The place of the method at `path`.
+/// Returns the index of the method at `path`.
 pub(super) fn find(path: &str) -> Option<usize> {
     METHODS.iter().position(|method| method.path == path)
 }

@@ -1,11 +1,6 @@
-//! What the `.proto` files became.
+//! Generated from the `.proto` files.
 
-#![allow(
-    clippy::pedantic,
-    missing_docs,
-    unreachable_pub,
-    reason = "made by a program, to a style of its own"
-)]
+#![allow(clippy::pedantic, missing_docs, unreachable_pub, reason = "generated code")]
 
 tonic::include_proto!("k1s0.system.ratelimit.v1");
 
@@ -14,7 +9,7 @@ pub(super) mod quota {
     tonic::include_proto!("k1s0.system.quota.v1");
 }
 
-/// What Envoy says, in modules as deep as its packages.
+/// Envoy's messages, in modules that mirror its packages.
 pub(super) mod envoy {
     pub mod config {
         pub mod core {
@@ -46,5 +41,5 @@ pub(super) mod envoy {
     }
 }
 
-/// The files themselves, as reflection shows them.
+/// The files themselves, for reflection.
 pub(super) const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

@@ -1,7 +1,7 @@
 //! gRPC, and gRPC-Web for browsers and gateways without HTTP/2.
 //!
-//! The messages are the same. gRPC ends with HTTP trailers; gRPC-Web, which cannot count on them, with one more
-//! frame that holds them as text.
+//! The messages are the same. gRPC ends with HTTP trailers; gRPC-Web, which cannot rely on them, with
+//! another frame that contains them as text.
 
 use axum::http::{
     HeaderMap, HeaderValue, Method, Request, Response, Version, header::CONTENT_TYPE,
@@ -13,9 +13,9 @@ use tonic::body::Body;
 /// The protocol of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
-    /// gRPC proper, over HTTP/2.
+    /// gRPC over HTTP/2.
     Grpc,
-    /// gRPC-Web in binary, over any HTTP.
+    /// Binary gRPC-Web over any version of HTTP.
     Web,
 }
 
@@ -61,7 +61,7 @@ fn web(response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// The trailers as the last frame: a mark, a length, and a line for each.
+/// Encodes trailers as the last frame: a flag, a length, and a line for each.
 fn frame_of(trailers: &HeaderMap) -> Bytes {
     let mut lines = Vec::new();
     for (name, value) in trailers {

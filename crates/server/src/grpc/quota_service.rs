@@ -45,7 +45,7 @@ impl QuotaHandlers {
     }
 }
 
-/// What went wrong, in this surface's words.
+/// Converts the error of a use case.
 fn told(error: impl Into<QuotaRefusal>) -> CallError {
     error.into().into()
 }

@@ -1,4 +1,4 @@
-//! What the server says about itself: `grpc.reflection`, in both of its versions.
+//! `grpc.reflection`, in both of its versions.
 
 use tonic_reflection::server::{
     Builder, Error,

@@ -1,4 +1,4 @@
-//! `ResetLimit`: gives a subject its whole allowance back.
+//! `ResetLimit`: resets the counters of a subject.
 
 use headgate::Key;
 use headgate_ratelimit::{Scope, UnknownScope, usecase::ResetError};
@@ -11,7 +11,7 @@ use super::{
 
 const MAX_REASON_CHARS: usize = 1000;
 
-/// Whose allowance, and why.
+/// The subject to reset, and the reason.
 pub(super) struct Reset<'a> {
     pub(super) scope: Scope,
     pub(super) subject: Key<'a>,

@@ -1,4 +1,4 @@
-//! Rules as messages.
+//! Converts rules to and from messages.
 
 use headgate::FailMode;
 use headgate_ratelimit::{
@@ -13,7 +13,7 @@ use super::{
     wire::{number, time},
 };
 
-/// The id that a call names. What is no id is no rule's.
+/// Parses a rule's id; an invalid id is an unknown rule.
 pub(super) fn id(text: &str) -> Result<RuleId, CallError> {
     const MAX_CHARS: usize = 64;
     if text.is_empty() {
@@ -22,7 +22,7 @@ pub(super) fn id(text: &str) -> Result<RuleId, CallError> {
     text.parse().map_err(|_| CallError::NoSuchRule(text.chars().take(MAX_CHARS).collect()))
 }
 
-/// Which rules are listed, and which part of them; or everything that is wrong with that.
+/// Returns the filter and the page of a list, or everything that is invalid in them.
 pub(super) fn listing(wire: &ListRulesRequest) -> Result<(RuleFilter, Page), CallError> {
     let scope = match wire.scope.as_str() {
         "" => Ok(None),
@@ -37,7 +37,7 @@ pub(super) fn listing(wire: &ListRulesRequest) -> Result<(RuleFilter, Page), Cal
         PageError::Number => Violation::new("page", error.to_string()),
         PageError::Size => Violation::new("page_size", error.to_string()),
     };
-    // Each number is tried beside a good one, so that both can be wrong.
+    // Each number is validated beside a valid one, so that both are reported.
     let number = Page::new(page, Page::DEFAULT.size()).map_err(page_error);
     let size = Page::new(Page::DEFAULT.number(), size).map_err(page_error);
     match (scope, number, size) {
@@ -53,7 +53,7 @@ pub(super) fn listing(wire: &ListRulesRequest) -> Result<(RuleFilter, Page), Cal
     }
 }
 
-/// What a new rule is to say.
+/// Returns the draft of a new rule.
 pub(super) fn new_draft(wire: CreateRuleRequest) -> Result<Draft, CallError> {
     let draft = Draft {
         name: or_missing(wire.name),
@@ -68,7 +68,7 @@ pub(super) fn new_draft(wire: CreateRuleRequest) -> Result<Draft, CallError> {
     with_key(draft, &wire.key)
 }
 
-/// What a rule is to say from now on.
+/// Returns the draft of a changed rule.
 pub(super) fn changed_draft(wire: UpdateRuleRequest) -> Result<Draft, CallError> {
     let draft = Draft {
         name: wire.name.map_or(Input::Missing, or_null),
@@ -87,7 +87,7 @@ pub(super) fn changed_draft(wire: UpdateRuleRequest) -> Result<Draft, CallError>
     with_key(draft, &wire.key)
 }
 
-/// The draft with what `key` says; or that it says nothing, and what else is wrong.
+/// Adds scope and pattern from `key` to a draft; if `key` is invalid, returns everything that is.
 fn with_key(mut draft: Draft, key: &str) -> Result<Draft, CallError> {
     if let Some((scope, pattern)) = key.split_once(':') {
         draft.scope = scope.to_owned().into();

@@ -1,4 +1,4 @@
-//! What happens around every call: its id, its time limit, its log line, its numbers.
+//! What every call has: id, timeout, log line, metrics.
 
 use std::{
     convert::Infallible,
@@ -48,7 +48,7 @@ use crate::{
 
 /// Answers gRPC calls.
 pub(crate) struct Grpc {
-    /// Who answers a method, in the order of all methods.
+    /// One for each method, in the order of [`METHODS`].
     answerers: [Answerer; METHODS.len()],
     around: Around,
     draining: watch::Sender<bool>,
@@ -157,7 +157,7 @@ impl Grpc {
         protocol.encode(with_id(response, id))
     }
 
-    /// Lets the method at `place` answer, for as long as the caller and the server wait.
+    /// Calls the method at `place`, within the timeouts of the caller and of the server.
     async fn call(&self, place: usize, request: Request<RequestBody>) -> Response<Body> {
         let patience = deadline::of(request.headers());
         let patience = patience
@@ -185,20 +185,21 @@ where
     Arc::new(move |request| service.clone().call(request))
 }
 
-/// An answerer that is made for its first call: descriptions are large, and most servers are never asked.
+/// An answerer that is created on its first call: descriptions are large, and most servers never
+/// need them.
 fn lazy(make: fn() -> Result<Answerer, tonic_reflection::server::Error>) -> Answerer {
     let answerer = OnceLock::new();
     Arc::new(move |request| match answerer.get_or_init(make) {
         Ok(answer) => answer(request),
         Err(error) => {
-            let failed = CallError::Internal(format!("cannot describe the services: {error}"));
+            let failed = CallError::Internal(format!("failed to build reflection: {error}"));
             Box::pin(async { Ok(Status::from(failed).into_http()) })
         }
     })
 }
 
 fn not_grpc() -> Response<Body> {
-    let words = "this port speaks gRPC over HTTP/2, and gRPC-Web in binary\n";
+    let words = "this port serves gRPC over HTTP/2, and binary gRPC-Web\n";
     let mut response = Response::new(Body::new(Full::from(words)));
     *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
     let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -211,7 +212,7 @@ fn with_id(mut response: Response<Body>, id: RequestId) -> Response<Body> {
     response
 }
 
-/// The method's own name stands for the path: what callers put there may name people.
+/// Logs the name of the method, never the path: that may contain personal data.
 fn log(
     (namespace, id): (Namespace, &RequestId),
     span: Option<&Span>,
@@ -234,7 +235,7 @@ fn log(
     }
 }
 
-/// The status as metrics of this name call it everywhere.
+/// The usual name of the status in gRPC metrics.
 const fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",

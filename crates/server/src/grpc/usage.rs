@@ -1,12 +1,12 @@
-//! `GetUsage`: how much of a rule's allowance is used.
+//! `GetUsage`: how much of a rule's limit is used.
 
 use headgate_ratelimit::usecase::{Usage, UsageError};
 
 use super::{error::CallError, proto::GetUsageResponse, wire::number};
 
-/// A rule, and how a subject stands under it.
+/// Returns a rule, and its usage by a subject.
 pub(super) fn shown(usage: &Usage) -> Result<GetUsageResponse, CallError> {
-    // Usage is of rules that were written.
+    // Only stored rules have usage; the default rule has none.
     let rule = usage.rule.rule().ok_or_else(|| CallError::NoSuchRule("default".to_owned()))?;
     Ok(GetUsageResponse {
         rule_id: rule.id.to_string(),

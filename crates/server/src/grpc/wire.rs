@@ -4,7 +4,7 @@ use headgate::{Key, Timestamp};
 
 use super::error::Violation;
 
-/// A count. None of ours is beyond the range of the wire.
+/// Converts a count, and saturates: no count of ours is as large.
 pub(super) fn number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -25,7 +25,7 @@ pub(super) fn subject<'a>(field: &'static str, text: &'a str) -> Result<Key<'a>,
     }
     Key::new(text).map_err(|error| {
         let error = error.to_string();
-        // The engine speaks of keys; callers know this one by the field.
+        // The engine's message starts with "key"; callers know the field by its own name.
         Violation::new(field, format!("{field}{}", error.strip_prefix("key").unwrap_or(&error)))
     })
 }

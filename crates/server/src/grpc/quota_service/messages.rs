@@ -1,4 +1,4 @@
-//! Quotas as messages.
+//! Converts quotas to and from messages.
 
 use headgate_quota::{
     Draft, Input, Listed, Page, PageError, PeriodUsage, PolicyFilter, QuotaId, QuotaPolicy,
@@ -14,7 +14,7 @@ use crate::{
     quotas::QuotaRefusal,
 };
 
-/// The id that a call names. What is no id is no policy's.
+/// Parses a policy's id; an invalid id is an unknown policy.
 pub(super) fn id(field: &'static str, text: &str) -> Result<QuotaId, CallError> {
     if text.is_empty() {
         return Err(CallError::field(field, format!("{field} is required")));
@@ -23,7 +23,7 @@ pub(super) fn id(field: &'static str, text: &str) -> Result<QuotaId, CallError> 
     text.parse().map_err(|_| QuotaRefusal::NotFound(shown()).into())
 }
 
-/// Which part of a list is wanted, or everything that is wrong with that.
+/// Returns the requested page, or everything that is invalid in it.
 pub(super) fn page(number: u32, size: u32) -> Result<Page, Vec<Violation>> {
     let or_default = |number, default| if number == 0 { default } else { number };
     let number = or_default(number, Page::DEFAULT.number());
@@ -35,7 +35,7 @@ pub(super) fn page(number: u32, size: u32) -> Result<Page, Vec<Violation>> {
     Page::new(number, size).map_err(|error| vec![Violation::new(name(&error), error.to_string())])
 }
 
-/// Which policies are listed, and which part of them; or everything that is wrong with that.
+/// Returns the filter and the page of a list, or everything that is invalid in them.
 pub(super) fn listing(
     wire: &proto::ListQuotaPoliciesRequest,
 ) -> Result<(PolicyFilter, Page), CallError> {
@@ -58,7 +58,7 @@ pub(super) fn listing(
     }
 }
 
-/// What a new policy is to say.
+/// Returns the draft of a new policy.
 pub(super) fn new_draft(wire: proto::CreateQuotaPolicyRequest) -> Draft {
     Draft {
         name: or_missing(wire.name),
@@ -72,7 +72,7 @@ pub(super) fn new_draft(wire: proto::CreateQuotaPolicyRequest) -> Draft {
     }
 }
 
-/// What a policy is to say from now on, as far as something was sent.
+/// Returns the draft of a changed policy, with the fields that were sent.
 pub(super) fn changed_draft(wire: proto::UpdateQuotaPolicyRequest) -> Draft {
     Draft {
         name: wire.name.map_or(Input::Missing, Input::Given),
@@ -83,7 +83,7 @@ pub(super) fn changed_draft(wire: proto::UpdateQuotaPolicyRequest) -> Draft {
     }
 }
 
-/// One page of the periods in which a policy was used.
+/// Returns a page of the periods in which a policy was used.
 pub(super) fn history(
     id: &QuotaId,
     listed: &Listed<PeriodUsage>,

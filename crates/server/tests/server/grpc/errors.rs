@@ -73,7 +73,7 @@ async fn what_is_no_grpc_is_told_what_to_speak() {
         let request = request.header("content-type", content_type);
         let reply = raw::send(server.grpc_address, request, b"").await;
         assert_eq!(reply.status, 415, "{content_type}");
-        assert_eq!(reply.body, "this port speaks gRPC over HTTP/2, and gRPC-Web in binary\n");
+        assert_eq!(reply.body, "this port serves gRPC over HTTP/2, and binary gRPC-Web\n");
     }
     for content_type in ["application/grpc+proto", "application/grpc;charset=utf-8"] {
         let request = hyper::Request::post(format!("http://test{CHECK}"));
