@@ -19,7 +19,7 @@ use headgate_ratelimit::{
 use headgate_store_memory::MemoryStore;
 use tokio::time::Instant;
 
-/// Starts the example again, so that memory is measured in a process that did nothing else.
+/// Starts the example again, so that memory is measured in a fresh process.
 const MEASURE: &str = "--measure";
 
 const CHANGES: usize = 300;
@@ -50,7 +50,7 @@ fn main() {
     }
 }
 
-/// Writes so many rules in one list: a tenth have prefixes.
+/// Writes rules in one batch; a tenth have prefixes.
 async fn fill(file: &Path, count: usize) {
     let database = Database::open(&DatabaseConfig::file(file).max_rules(u64::MAX));
     database.migrate().await.unwrap();
@@ -89,7 +89,7 @@ async fn measure(file: &Path, count: usize) {
     );
 }
 
-/// How long the next snapshot takes.
+/// Measures compiling the next snapshot.
 fn snapshots(catalog: &Catalog, defaults: &Defaults) -> Vec<Duration> {
     let snapshot = catalog.load();
     let some = snapshot.counted().find_map(|rule| rule.rule()).unwrap();
@@ -104,7 +104,7 @@ fn snapshots(catalog: &Catalog, defaults: &Defaults) -> Vec<Duration> {
     (0..CHANGES).map(once).collect()
 }
 
-/// How long a change takes until it is committed and in force.
+/// Measures a change until it is committed and active.
 async fn changes(catalog: &Arc<Catalog>, database: Arc<Database>) -> [Vec<Duration>; 3] {
     let rules = ManageRules::new(Arc::clone(catalog), database);
     let mut took: [Vec<Duration>; 3] = Default::default();
@@ -124,14 +124,14 @@ async fn changes(catalog: &Arc<Catalog>, database: Arc<Database>) -> [Vec<Durati
     took
 }
 
-/// How long a check of somebody who has a rule takes, in memory.
+/// Measures a check of a subject with a rule, in memory.
 async fn checks(catalog: Arc<Catalog>, count: usize) -> u128 {
     let store = Arc::new(MemoryStore::builder().build());
     let check = CheckRateLimit::new(catalog, BatchLimiter::new(store));
     let names: Vec<String> = (0..count).map(|i| pattern(i).replace('*', "7")).collect();
     let began = Instant::now();
     for i in 0..CHECKS {
-        // A step that has no divisor in common with the number of rules comes to all of them.
+        // A step that is coprime to the number of rules visits all of them.
         let name = &names[i * 7_919 % count];
         let subject = Key::new(name).unwrap();
         let selection = RuleSelection::Matching;

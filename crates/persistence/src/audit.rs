@@ -1,4 +1,4 @@
-//! The record of who changed what.
+//! The audit log.
 
 use async_trait::async_trait;
 use headgate::Timestamp;
@@ -24,21 +24,21 @@ const RECORD_WITH_ID: &str = "
 
 const SETTLE: &str = "UPDATE audit_log SET after_state = $2 WHERE id = $1";
 
-/// How many entries are deleted in one transaction.
-const SOME: u32 = 5_000;
+/// Maximum number of rows per transaction.
+const BATCH: u32 = 5_000;
 
-const FORGET: &str = "
+const DELETE_OLD: &str = "
     DELETE FROM audit_log WHERE id IN (
         SELECT id FROM audit_log WHERE occurred_at < $1 ORDER BY occurred_at LIMIT $2)
     RETURNING 1";
 
-/// The same of the changes of service documents.
-const FORGET_DOCUMENTS: &str = "
+/// Deletes old entries about service documents.
+const DELETE_OLD_DOCUMENTS: &str = "
     DELETE FROM audit_logs WHERE audit_id IN (
         SELECT audit_id FROM audit_logs WHERE created_at < $1 ORDER BY created_at LIMIT $2)
     RETURNING 1";
 
-/// Entries of one author; the rest of each travels as JSON. They keep their order.
+/// Inserts entries of one author in order; the other columns are bound as JSON.
 const RECORD_ALL: (&str, &str) = (
     "INSERT INTO audit_log
         (occurred_at, actor, request_id, action, target, before_state, after_state, reason)
@@ -62,8 +62,8 @@ const RECORD_ONCE: &str = "
         WHERE actor = $2 AND request_id = $3 AND action = $4 AND target = $5
             AND reason IS NOT DISTINCT FROM $8)";
 
-/// Until the transaction ends, nobody else adds an entry of this actor once. SQLite has one writer.
-const TAKE_TURNS: &str =
+/// Serializes [`Database::record_once`] for one actor. SQLite has one writer at a time.
+const LOCK_ACTOR: &str =
     "SELECT pg_advisory_xact_lock(hashtextextended('headgate.audit_once.' || $1, 0))";
 
 const COUNT: &str = "
@@ -84,7 +84,7 @@ const LIST: &str = "
 impl AuditLog for Database {
     async fn record(&self, entry: &AuditEntry) -> Result<i64, RepositoryError> {
         let mut session = self.writing().await?;
-        let row = session.row(written(RECORD_WITH_ID, entry)).await?;
+        let row = session.row(bound(RECORD_WITH_ID, entry)).await?;
         let row = row.ok_or(Outage::Sql(sqlx::Error::RowNotFound))?;
         let id = row.get("id").map_err(Outage::Sql)?;
         session.commit().await?;
@@ -98,7 +98,8 @@ impl AuditLog for Database {
     }
 
     async fn prune(&self, before: Timestamp) -> Result<u64, RepositoryError> {
-        Ok(self.forget(FORGET, before).await? + self.forget(FORGET_DOCUMENTS, before).await?)
+        Ok(self.delete_old(DELETE_OLD, before).await?
+            + self.delete_old(DELETE_OLD_DOCUMENTS, before).await?)
     }
 
     async fn entries(
@@ -118,38 +119,42 @@ impl AuditLog for Database {
 }
 
 impl Database {
-    /// Deletes what is older, some rows in each transaction, so that no writer waits long.
-    async fn forget(&self, sql: &'static str, before: Timestamp) -> Result<u64, RepositoryError> {
+    /// Deletes old rows in batches, so that no lock is held for long.
+    async fn delete_old(
+        &self,
+        sql: &'static str,
+        before: Timestamp,
+    ) -> Result<u64, RepositoryError> {
         let mut total = 0;
         loop {
             let mut session = self.writing().await?;
-            let forget = Statement::new(sql).bind(before).bind(SOME);
-            let rows = session.rows(forget).await?.len();
+            let delete = Statement::new(sql).bind(before).bind(BATCH);
+            let rows = session.rows(delete).await?.len();
             session.commit().await?;
             total += rows as u64;
-            if rows < SOME as usize {
+            if rows < BATCH as usize {
                 return Ok(total);
             }
         }
     }
 
-    /// Adds an entry, unless the same actor said the same of the same in the same request before.
+    /// Adds an entry, unless one with the same actor, request, action, target and reason exists.
     pub async fn record_once(&self, entry: &AuditEntry) -> Result<(), RepositoryError> {
         let mut session = self.writing().await?;
         if let Session::Postgres(_) = session {
-            session.execute(Statement::new(TAKE_TURNS).bind(&*entry.author.actor)).await?;
+            session.execute(Statement::new(LOCK_ACTOR).bind(&*entry.author.actor)).await?;
         }
-        session.execute(written(RECORD_ONCE, entry)).await?;
+        session.execute(bound(RECORD_ONCE, entry)).await?;
         Ok(session.commit().await?)
     }
 }
 
-/// Adds an entry in the transaction of what it tells.
+/// Adds an entry in the transaction of its change.
 pub(crate) async fn add(session: &mut Session, entry: &AuditEntry) -> Result<(), Outage> {
-    session.execute(written(RECORD, entry)).await
+    session.execute(bound(RECORD, entry)).await
 }
 
-/// Adds entries of one author in the transaction of what they tell, in one statement.
+/// Adds entries of one author in the transaction of their changes, with one statement.
 pub(crate) async fn add_all(
     session: &mut Session,
     author: &Author,
@@ -173,7 +178,7 @@ pub(crate) async fn add_all(
     session.execute(record).await
 }
 
-fn written(sql: &'static str, entry: &AuditEntry) -> Statement {
+fn bound(sql: &'static str, entry: &AuditEntry) -> Statement {
     Statement::new(sql)
         .bind(Moment::shown(entry.author.at))
         .bind(&*entry.author.actor)

@@ -1,15 +1,15 @@
-//! Where the database is, and how patient to be with it.
+//! Connection options.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
 use sqlx::postgres::PgConnectOptions;
 use thiserror::Error;
 
-/// Where the database is, and how patient to be with it.
+/// Connection options of a database.
 #[derive(Clone)]
 pub struct DatabaseConfig {
-    pub(crate) place: Place,
-    /// Whether the URL says with which password.
+    pub(crate) location: Location,
+    /// Whether the URL contains a password.
     has_password: bool,
     pub(crate) max_connections: u32,
     pub(crate) min_connections: u32,
@@ -20,53 +20,55 @@ pub struct DatabaseConfig {
 }
 
 #[derive(Clone)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     Postgres(Box<PgConnectOptions>),
     File(PathBuf),
     Memory,
 }
 
-/// Where a PostgreSQL database is, in parts.
+/// Connection options of a PostgreSQL database, in parts.
 #[derive(Clone, Copy)]
 pub struct PostgresParts<'p> {
-    /// A name, an address, or the folder of a Unix socket.
+    /// Host name, address, or folder of a Unix socket.
     pub host: &'p str,
-    /// The server's port.
+    /// Port.
     pub port: u16,
-    /// The database.
+    /// Name of the database.
     pub name: &'p str,
-    /// Who logs in.
+    /// User.
     pub user: &'p str,
-    /// With which password, if one is asked for.
+    /// Password, if the server requires one.
     pub password: Option<&'p str>,
     /// `disable`, `allow`, `prefer`, `require`, `verify-ca` or `verify-full`.
     pub ssl_mode: &'p str,
 }
 
-/// Why there is no such database. No message repeats what was given: it may hold a password.
+/// Invalid connection options. Messages do not repeat the input, which may contain a password.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum ConfigError {
-    /// A URL of something else.
-    #[error("a database URL begins with postgresql://, postgres:// or sqlite://")]
+    /// Unknown scheme.
+    #[error("a database URL must begin with postgresql://, postgres:// or sqlite://")]
     Scheme,
-    /// The URL does not parse.
+    /// Invalid PostgreSQL URL.
     #[error(
-        "a PostgreSQL URL reads postgresql://[user[:password]@]host[:port]/name[?sslmode=mode]; \
-         other characters than letters and digits in a password are written as %XX"
+        "a PostgreSQL URL must have the form postgresql://[user[:password]@]host[:port]/name[?sslmode=mode]; \
+         percent-encode special characters in a password"
     )]
     Postgres,
-    /// SQLite is one file, and has no options.
-    #[error("a SQLite URL reads sqlite://path, sqlite:///path from the root, or sqlite::memory:")]
+    /// Invalid SQLite URL.
+    #[error(
+        "a SQLite URL must have the form sqlite://path, sqlite:///path from the root, or sqlite::memory:"
+    )]
     Sqlite,
-    /// No mode has this name.
+    /// Unknown SSL mode.
     #[error("ssl_mode must be one of: disable, allow, prefer, require, verify-ca, verify-full")]
     SslMode,
-    /// Names that need quotes everywhere are no good names.
+    /// Invalid schema name.
     #[error("schema must be a lower-case name of up to 63 letters, digits and underscores")]
     Schema,
 }
 
-/// What a URL's query may say. Others are refused, since the driver would log them.
+/// Allowed query parameters. Others are rejected, because the driver would log them.
 const PARAMETERS: [&str; 16] = [
     "application_name",
     "dbname",
@@ -89,30 +91,30 @@ const PARAMETERS: [&str; 16] = [
 // === impl DatabaseConfig ===
 
 impl DatabaseConfig {
-    /// The schema of what no area owns, unless another is named.
+    /// Default schema of shared tables.
     pub const DEFAULT_SCHEMA: &'static str = "headgate";
 
-    /// The most rules, unless another number is named.
+    /// Default maximum number of rules.
     pub const DEFAULT_MAX_RULES: u64 = 200_000;
 
-    /// The database at `url`: `postgresql://`, `postgres://`, `sqlite://path`, or for tests
+    /// Parses a URL: `postgresql://`, `postgres://`, `sqlite://path`, or for tests
     /// `sqlite::memory:`.
     pub fn from_url(url: &str) -> Result<Self, ConfigError> {
-        let place = match url.split_once(':') {
-            Some(("postgres" | "postgresql", _)) => postgres_place(url)?,
-            Some(("sqlite", ":memory:")) => Place::Memory,
-            Some(("sqlite", path)) => sqlite_place(path)?,
+        let location = match url.split_once(':') {
+            Some(("postgres" | "postgresql", _)) => postgres_location(url)?,
+            Some(("sqlite", ":memory:")) => Location::Memory,
+            Some(("sqlite", path)) => sqlite_location(path)?,
             _ => return Err(ConfigError::Scheme),
         };
-        Ok(Self { has_password: names_password(url), ..Self::new(place) })
+        Ok(Self { has_password: has_password(url), ..Self::new(location) })
     }
 
-    /// The SQLite database in this file.
+    /// Returns the options of a SQLite file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self::new(Place::File(path.into()))
+        Self::new(Location::File(path.into()))
     }
 
-    /// The PostgreSQL database with these parts.
+    /// Returns the options of a PostgreSQL database with these parts.
     pub fn from_parts(parts: &PostgresParts<'_>) -> Result<Self, ConfigError> {
         let ssl_mode = parts.ssl_mode.parse().map_err(|_| ConfigError::SslMode)?;
         let options = PgConnectOptions::new_without_pgpass()
@@ -128,12 +130,12 @@ impl DatabaseConfig {
             Some(password) => options.password(password),
             None => options,
         };
-        Ok(Self::new(Place::Postgres(Box::new(options))))
+        Ok(Self::new(Location::Postgres(Box::new(options))))
     }
 
-    fn new(place: Place) -> Self {
+    fn new(location: Location) -> Self {
         Self {
-            place,
+            location,
             has_password: false,
             max_connections: 10,
             min_connections: 0,
@@ -144,57 +146,55 @@ impl DatabaseConfig {
         }
     }
 
-    /// The same database, with this password if its URL has none; an empty one is none, and a
-    /// file asks for none.
+    /// Sets the password if the URL has none. An empty password is ignored, as is any for SQLite.
     #[must_use]
     pub fn password_if_missing(self, password: &str) -> Self {
         if self.has_password || password.is_empty() {
             return self;
         }
-        let place = match self.place {
-            Place::Postgres(options) => Place::Postgres(Box::new(options.password(password))),
+        let location = match self.location {
+            Location::Postgres(options) => Location::Postgres(Box::new(options.password(password))),
             other => other,
         };
-        Self { place, ..self }
+        Self { location, ..self }
     }
 
-    /// The most connections at a time, 10 unless said; at least 1. Up to three more listen.
+    /// Sets the maximum number of connections, by default 10; at least 1. Up to three more listen.
     #[must_use]
     pub fn max_connections(self, max_connections: u32) -> Self {
         Self { max_connections: max_connections.max(1), ..self }
     }
 
-    /// How many connections are kept open when nobody needs them, none unless said.
-    /// SQLite keeps none.
+    /// Sets the number of idle connections that are kept open, by default 0. SQLite keeps none.
     #[must_use]
     pub fn min_connections(self, min_connections: u32) -> Self {
         Self { min_connections, ..self }
     }
 
-    /// How long to wait for a connection, 5 s unless said.
+    /// Sets the timeout for a connection, by default 5 s.
     #[must_use]
     pub fn connect_timeout(self, connect_timeout: Duration) -> Self {
         Self { connect_timeout, ..self }
     }
 
-    /// When a connection is replaced by a new one, after 30 minutes unless said.
+    /// Sets the maximum age of a connection, by default 30 minutes.
     #[must_use]
     pub fn max_lifetime(self, max_lifetime: Duration) -> Self {
         Self { max_lifetime, ..self }
     }
 
-    /// The most rules that may be written, 200,000 unless said.
+    /// Sets the maximum number of rules, by default 200,000.
     #[must_use]
     pub fn max_rules(self, max_rules: u64) -> Self {
         Self { max_rules, ..self }
     }
 
-    /// Schema in which a new PostgreSQL database keeps what no area owns, by default `headgate`. A
-    /// database that has it elsewhere goes on with that. SQLite has no schemas.
+    /// Sets the schema of shared tables in a new PostgreSQL database, by default `headgate`. A database
+    /// that has them in another schema keeps them there. SQLite has no schemas.
     pub fn schema(self, schema: &str) -> Result<Self, ConfigError> {
         let begins = schema.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        // PostgreSQL keeps names that begin so to itself.
+        // PostgreSQL reserves names with this prefix.
         if !begins || schema.starts_with("pg_") || schema.len() > 63 || !schema.chars().all(plain) {
             return Err(ConfigError::Schema);
         }
@@ -202,7 +202,7 @@ impl DatabaseConfig {
     }
 }
 
-fn postgres_place(url: &str) -> Result<Place, ConfigError> {
+fn postgres_location(url: &str) -> Result<Location, ConfigError> {
     let (address, query) = url.split_once('?').unwrap_or((url, ""));
     let known = |pair: &str| {
         let key = pair.split('=').next().unwrap_or_default();
@@ -213,12 +213,12 @@ fn postgres_place(url: &str) -> Result<Place, ConfigError> {
         return Err(ConfigError::Postgres);
     }
     let options = url.parse().map_err(|_| ConfigError::Postgres)?;
-    Ok(Place::Postgres(Box::new(options)))
+    Ok(Location::Postgres(Box::new(options)))
 }
 
-/// Whether a PostgreSQL URL holds a password. The driver does not tell, and may have one from the
-/// environment.
-fn names_password(url: &str) -> bool {
+/// Whether a PostgreSQL URL contains a password. The driver does not expose it, and may have one from
+/// the environment.
+fn has_password(url: &str) -> bool {
     let (address, query) = url.split_once('?').unwrap_or((url, ""));
     let authority = address.split_once("://").map_or("", |(_, rest)| rest);
     let authority = authority.split('/').next().unwrap_or_default();
@@ -228,26 +228,26 @@ fn names_password(url: &str) -> bool {
     in_login || pairs.any(|(key, value)| key == "password" && !value.is_empty())
 }
 
-fn sqlite_place(path: &str) -> Result<Place, ConfigError> {
+fn sqlite_location(path: &str) -> Result<Location, ConfigError> {
     match path.strip_prefix("//").unwrap_or(path) {
-        ":memory:" => Ok(Place::Memory),
+        ":memory:" => Ok(Location::Memory),
         path if path.is_empty() || path.ends_with('/') || path.contains('?') => {
             Err(ConfigError::Sqlite)
         }
-        path => Ok(Place::File(path.into())),
+        path => Ok(Location::File(path.into())),
     }
 }
 
 impl fmt::Debug for DatabaseConfig {
-    /// Says nothing of the login.
+    /// Leaves out the credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = match &self.place {
-            Place::Postgres(_) => "postgresql",
-            Place::File(_) => "sqlite",
-            Place::Memory => "memory",
+        let location = match &self.location {
+            Location::Postgres(_) => "postgresql",
+            Location::File(_) => "sqlite",
+            Location::Memory => "memory",
         };
         f.debug_struct("DatabaseConfig")
-            .field("place", &place)
+            .field("location", &location)
             .field("max_connections", &self.max_connections)
             .field("min_connections", &self.min_connections)
             .field("connect_timeout", &self.connect_timeout)

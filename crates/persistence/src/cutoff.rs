@@ -21,7 +21,7 @@ impl Cutoff {
         *self.lock() = Some(Instant::now());
     }
 
-    /// Returns whether a connection that was opened so long ago may still be used.
+    /// Returns whether a connection of this age may still be used.
     pub(crate) fn admits(&self, age: Duration) -> bool {
         self.lock().is_none_or(|cutoff| age < cutoff.elapsed())
     }

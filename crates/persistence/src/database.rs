@@ -1,4 +1,4 @@
-//! The database: opened without waiting, migrated, asked whether it is there.
+//! The database and its connections.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -6,20 +6,20 @@ use headgate_ratelimit::RepositoryError;
 use sqlx::{PgPool, SqlitePool};
 
 use crate::{
-    config::{DatabaseConfig, Place},
+    config::{DatabaseConfig, Location},
     cutoff::Cutoff,
     migrations::{self, SchemaVersion},
     outage::Outage,
     postgres,
     query::QueryObserver,
-    rules::KnownTotal,
+    rules::CachedTotal,
     session::{Session, Watched},
     sqlite::{self, DatabaseFile},
     statement::Statement,
     watch::{Observer, Watch},
 };
 
-/// Keeps rules and the audit log. Clones share its connections.
+/// A PostgreSQL or SQLite database. Clones share its connections.
 #[derive(Clone)]
 pub struct Database(Arc<Inner>);
 
@@ -27,11 +27,11 @@ struct Inner {
     pool: Pool,
     connect_timeout: Duration,
     watch: Watch,
-    rules: KnownTotal,
+    rules: CachedTotal,
     max_rules: u64,
 }
 
-/// The connections to either database.
+/// The connections.
 pub(crate) enum Pool {
     Postgres { pool: PgPool, listening: PgPool, schema: String },
     Sqlite { pool: SqlitePool, file: Option<DatabaseFile> },
@@ -40,12 +40,12 @@ pub(crate) enum Pool {
 /// What a transaction is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// It sees one moment of the database.
+    /// Sees a consistent snapshot.
     Read,
     Write,
 }
 
-/// Changes nothing that anybody reads, and yet writes: SQLite skips an update without a difference.
+/// Writes a row that is never read. It must change, because SQLite skips updates without a difference.
 const PROBE: &str = "
     INSERT INTO revisions (name, revision) VALUES ('write_probe', 1)
     ON CONFLICT (name) DO UPDATE SET revision = revisions.revision + 1";
@@ -53,8 +53,7 @@ const PROBE: &str = "
 // === impl Database ===
 
 impl Database {
-    /// The database that `config` names. It connects when it is needed, so that this neither
-    /// waits nor fails.
+    /// Opens a database. It connects lazily, so that this neither waits nor fails.
     ///
     /// # Panics
     ///
@@ -63,7 +62,7 @@ impl Database {
         Self::connect(config, None)
     }
 
-    /// The same, and `observer` is told how long each statement takes.
+    /// Opens a database whose statements `observer` measures.
     ///
     /// # Panics
     ///
@@ -74,29 +73,29 @@ impl Database {
 
     fn connect(config: &DatabaseConfig, observer: Observer) -> Self {
         let cutoff = Cutoff::default();
-        let pool = match &config.place {
-            Place::Postgres(options) => Pool::Postgres {
+        let pool = match &config.location {
+            Location::Postgres(options) => Pool::Postgres {
                 pool: postgres::open(options, config, &cutoff),
                 listening: postgres::open_listening(options, config),
                 schema: config.schema.clone(),
             },
-            Place::File(path) => Pool::Sqlite {
+            Location::File(path) => Pool::Sqlite {
                 pool: sqlite::open(path, config, &cutoff),
                 file: Some(DatabaseFile::new(path)),
             },
-            Place::Memory => Pool::Sqlite { pool: sqlite::open_in_memory(config), file: None },
+            Location::Memory => Pool::Sqlite { pool: sqlite::open_in_memory(config), file: None },
         };
         Self(Arc::new(Inner {
             pool,
             connect_timeout: config.connect_timeout,
             watch: Watch::new(observer, cutoff),
-            rules: KnownTotal::default(),
+            rules: CachedTotal::default(),
             max_rules: config.max_rules,
         }))
     }
 
-    /// Makes what is missing of schemas and tables. Must have succeeded once before anything is
-    /// read; replicas may do it at the same time.
+    /// Creates and updates schemas and tables. Must succeed once before anything else; replicas may
+    /// run it concurrently.
     ///
     /// # Errors
     ///
@@ -124,27 +123,27 @@ impl Database {
         self.0.watch.schema_version()
     }
 
-    /// Asks whether the database answers.
+    /// Checks that the database responds.
     pub async fn ping(&self) -> Result<(), RepositoryError> {
         let mut session = self.reading().await?;
         session.execute(Statement::new("SELECT 1")).await?;
         Ok(session.commit().await?)
     }
 
-    /// Returns why the last write failed, if it did for a reason that is not its own: a full disk, a
-    /// read-only file system, a database that is away. The next write that succeeds clears it.
+    /// Returns the error of the last write, if the database cannot write: a full disk, a read-only file
+    /// system, an outage. The next successful write clears it.
     pub fn write_error(&self) -> Option<String> {
         self.0.watch.writes.error()
     }
 
-    /// Writes without changing anything, to find out whether writes succeed again.
+    /// Writes a probe row, to find out whether writes succeed again.
     pub async fn probe_writes(&self) -> Result<(), RepositoryError> {
         let mut session = self.writing().await?;
         session.execute(Statement::new(PROBE)).await?;
         Ok(session.commit().await?)
     }
 
-    /// Waits for what is under way and closes all connections; nothing is answered any more.
+    /// Waits for transactions in flight and closes all connections.
     pub async fn close(&self) {
         match self.pool() {
             Pool::Postgres { pool, listening, .. } => {
@@ -155,18 +154,18 @@ impl Database {
         }
     }
 
-    /// A transaction that sees one moment of the database.
+    /// Begins a transaction that reads a consistent snapshot.
     pub(crate) async fn reading(&self) -> Result<Session, Outage> {
         self.begin(Purpose::Read).await
     }
 
-    /// A transaction that writes.
+    /// Begins a transaction that writes.
     pub(crate) async fn writing(&self) -> Result<Session, Outage> {
         self.begin(Purpose::Write).await
     }
 
-    /// What is known of the number of rules, and how many there may be.
-    pub(crate) fn rule_bound(&self) -> (&KnownTotal, u64) {
+    /// Returns the cached number of rules and its maximum.
+    pub(crate) fn rule_bound(&self) -> (&CachedTotal, u64) {
         (&self.0.rules, self.0.max_rules)
     }
 
@@ -193,7 +192,7 @@ impl Database {
         })
     }
 
-    /// The pool only says that it waited too long.
+    /// Adds the timeout to an error of the pool, which does not have it.
     fn explained(&self, outage: Outage) -> Outage {
         match outage {
             Outage::Sql(sqlx::Error::PoolTimedOut) => Outage::NoConnection(self.0.connect_timeout),
@@ -218,14 +217,14 @@ impl Purpose {
     const fn on_sqlite(self) -> &'static str {
         match self {
             Self::Read => "BEGIN",
-            // A SQLite transaction that begins to read cannot always go on to write.
+            // A SQLite transaction that has read cannot always upgrade to a write lock.
             Self::Write => "BEGIN IMMEDIATE",
         }
     }
 }
 
 impl fmt::Debug for Database {
-    /// Says nothing of the login.
+    /// Leaves out the credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.pool() {
             Pool::Postgres { .. } => "postgresql",

@@ -1,4 +1,4 @@
-//! The denylist: kept, changed and written down in one transaction.
+//! The denylist. Each change and its audit entry are one transaction.
 
 use headgate::Timestamp;
 use headgate_ratelimit::Author;
@@ -10,13 +10,13 @@ use crate::{
     statement::Statement,
 };
 
-/// Keeps the denylist on a [`Database`].
+/// Stores the denylist on a [`Database`].
 #[derive(Clone, Debug)]
 pub struct DenylistDatabase(Database);
 
 const REVISION: &str = "SELECT revision FROM revisions WHERE name = 'denylist'";
 
-/// Writers wait here for each other.
+/// Serializes writers.
 const NEXT_REVISION: &str =
     "UPDATE revisions SET revision = revision + 1 WHERE name = 'denylist' RETURNING revision";
 
@@ -37,10 +37,10 @@ const PUT: &str = "
 
 const REMOVE: &str = "DELETE FROM denylist WHERE subject = $1";
 
-const FORGET: &str = "DELETE FROM denylist WHERE expires_at <= $1";
+const DELETE_EXPIRED: &str = "DELETE FROM denylist WHERE expires_at <= $1";
 
 impl Database {
-    /// The denylist that it keeps.
+    /// Returns the storage of the denylist.
     pub fn denylist(&self) -> DenylistDatabase {
         DenylistDatabase(self.clone())
     }
@@ -49,7 +49,7 @@ impl Database {
 // === impl DenylistDatabase ===
 
 impl DenylistDatabase {
-    /// The revision of the list, which is cheap to ask for often.
+    /// Returns the revision of the list; cheap enough to poll.
     pub async fn revision(&self) -> Result<i64, ConfigError> {
         let mut session = self.0.reading().await?;
         let revision = read_revision(&mut session).await?;
@@ -57,7 +57,7 @@ impl DenylistDatabase {
         Ok(revision)
     }
 
-    /// The whole list.
+    /// Returns the whole list.
     pub async fn load(&self) -> Result<Denylist, ConfigError> {
         let mut session = self.0.reading().await?;
         let revision = read_revision(&mut session).await?;
@@ -67,7 +67,7 @@ impl DenylistDatabase {
         Ok(Denylist { revision, entries: entries? })
     }
 
-    /// Puts an entry in place of the one of the same subject. Entries that have ended make room.
+    /// Adds an entry, or replaces the one of the same subject. Expired entries are deleted first.
     ///
     /// # Errors
     ///
@@ -114,14 +114,14 @@ async fn put(
     Ok(after)
 }
 
-/// Waits for its turn, and gives the entry that is there.
+/// Waits for other writers, and returns the current entry.
 async fn begin_put(
     session: &mut Session,
     subject: &str,
     now: Timestamp,
 ) -> Result<Option<DenyEntry>, ConfigError> {
     session.row(Statement::new(NEXT_REVISION)).await?;
-    session.execute(Statement::new(FORGET).bind(now)).await?;
+    session.execute(Statement::new(DELETE_EXPIRED).bind(now)).await?;
     find(session, subject).await
 }
 
@@ -143,7 +143,9 @@ async fn write(
 
 async fn read_revision(session: &mut Session) -> Result<i64, ConfigError> {
     let row = session.row(Statement::new(REVISION)).await?;
-    let row = row.ok_or_else(|| ConfigError::Corrupt("there is no revision".to_owned()))?;
+    let row = row.ok_or_else(|| {
+        ConfigError::Corrupt("the revision of the denylist is missing".to_owned())
+    })?;
     row.get("revision").map_err(|error| corrupt(&error))
 }
 

@@ -1,26 +1,26 @@
 //! Headgate's database: rules, quotas, service documents and audit logs on PostgreSQL and SQLite.
 //!
-//! One set of SQL serves both. What differs is how values travel (`value`, `moment`), how tables
-//! are made (`migrations`), and who can be heard (`listener`).
+//! Both share most of the SQL. They differ in encodings of values (`value`, `moment`), in migrations
+//! and in notifications (`listener`), which only PostgreSQL has.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | `config` | [`DatabaseConfig`]: where the database is, and how patient to be with it |
-//! | `database` | [`Database`]: opened without waiting, migrated, asked whether it is there |
+//! | `config` | [`DatabaseConfig`]: connection options |
+//! | `database` | [`Database`]: connections, migrations, transactions |
 //! | `rules`, `audit` | [`RateLimitRuleRepository`] and [`AuditLog`] on a [`Database`] |
-//! | `quotas` | [`QuotaDatabase`]: policies, the ledger and the outbox of quotas |
-//! | `service_configs` | [`ServiceConfigDatabase`]: service documents, their audit log, and who runs on what |
-//! | `session` | a transaction on either database, every statement bounded in time |
-//! | `statement`, `value`, `moment`, `row` | what goes to the database and what comes back |
-//! | `watch`, `writes`, `cutoff` | what answers teach: whether writes succeed, which connections are retired |
-//! | `query` | [`QueryObserver`]: who is told how long statements take |
-//! | `postgres`, `listener`, `sqlite` | how each is connected to, and how PostgreSQL tells of changes |
-//! | `migrations` | the tables, versioned; the SQL is in `migrations/` |
-//! | `outage` | why the database does not answer, without what it was given to log in |
+//! | `quotas` | [`QuotaDatabase`]: policies, ledger and outbox of quotas |
+//! | `service_configs` | [`ServiceConfigDatabase`]: service documents, their audit log, states of instances |
+//! | `session` | transactions; every statement has a timeout |
+//! | `statement`, `value`, `moment`, `row` | parameters and results of statements |
+//! | `watch`, `writes`, `cutoff` | health: whether writes succeed, which connections are retired |
+//! | `query` | [`QueryObserver`]: durations of statements |
+//! | `postgres`, `listener`, `sqlite` | connections, and notifications of PostgreSQL |
+//! | `migrations` | versioned tables; the SQL is in `migrations/` |
+//! | `outage` | errors, without credentials |
 //!
-//! On PostgreSQL, rules live in the schema `ratelimit`, quotas in `quota` and service documents in
-//! `cn_admin`. Everything else is in one schema, which servers on one database share: the one that
-//! the first of them was configured with, `headgate` by default. SQLite has no schemas.
+//! On PostgreSQL, rules are in the schema `ratelimit`, quotas in `quota` and service documents in
+//! `cn_admin`. Shared tables are in the schema that the first server was configured with, by default
+//! `headgate`; all servers on one database use it. SQLite has no schemas.
 //!
 //! [`RateLimitRuleRepository`]: headgate_ratelimit::RateLimitRuleRepository
 //! [`AuditLog`]: headgate_ratelimit::AuditLog

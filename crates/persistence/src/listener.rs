@@ -1,4 +1,4 @@
-//! Hears from PostgreSQL that rules, quotas or service documents changed.
+//! Notifications of PostgreSQL about changes.
 
 use std::time::Duration;
 
@@ -6,59 +6,61 @@ use headgate_service_config::repository::PayloadHandler;
 use sqlx::{PgPool, postgres::PgListener};
 use tokio::{sync::Notify, time::timeout};
 
-use crate::{outage::Outage, session::answered};
+use crate::{outage::Outage, session::with_timeout};
 
-/// Where whoever writes rules tells of it.
+/// Channel of changes of rules.
 pub(crate) const RULES: &str = "headgate_rate_limit_rules";
 
-/// Where whoever writes quota policies tells of it.
+/// Channel of changes of quota policies.
 pub(crate) const QUOTAS: &str = "headgate_quota_policies";
 
-/// Tells of it, once the transaction is committed.
+/// Notifies when the transaction is committed.
 pub(crate) const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 
-/// After so much silence we ask whether anybody is there: a server that is gone without a word
-/// would never be missed.
-const SILENCE: Duration = Duration::from_secs(10);
+/// Interval without notifications after which the connection is checked: a server that disappears
+/// without closing it would not be noticed.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Who is told of a change.
+/// The receiver of notifications.
 #[derive(Clone, Copy)]
-pub(crate) enum Heard<'h> {
-    /// Somebody who wants to know that there was one.
+pub(crate) enum Subscriber<'h> {
+    /// Receives the fact of a change.
     Change(&'h Notify),
-    /// Somebody who wants to know what was said of it.
+    /// Receives the payload of the notification.
     Payload(&'h PayloadHandler<'h>),
 }
 
-impl Heard<'_> {
-    fn tell(self, payload: &str) {
+impl Subscriber<'_> {
+    fn notify(self, payload: &str) {
         match self {
             Self::Change(changed) => changed.notify_one(),
-            Self::Payload(heard) => heard(payload),
+            Self::Payload(handler) => handler(payload),
         }
     }
 }
 
-/// Tells `heard` once it listens and then after every change; says why it stopped.
-pub(crate) async fn listen(pool: &PgPool, channel: &str, heard: Heard<'_>) -> Outage {
-    match hear(pool, channel, heard).await {
-        Ok(()) => Outage::NotHeard,
+/// Notifies `subscriber` once it listens and after every change; returns why it stopped.
+pub(crate) async fn listen(pool: &PgPool, channel: &str, subscriber: Subscriber<'_>) -> Outage {
+    match receive(pool, channel, subscriber).await {
+        Ok(()) => Outage::ListenerLost,
         Err(outage) => outage,
     }
 }
 
-async fn hear(pool: &PgPool, channel: &str, heard: Heard<'_>) -> Result<(), Outage> {
+async fn receive(pool: &PgPool, channel: &str, subscriber: Subscriber<'_>) -> Result<(), Outage> {
     let mut listener = PgListener::connect_with(pool).await?;
-    // Whoever asks again also learns what it missed: a new connection would hide that.
+    // The caller must reconnect, because it has to read what it missed.
     listener.eager_reconnect(false);
-    answered(listener.listen(channel)).await?;
-    heard.tell("");
+    with_timeout(listener.listen(channel)).await?;
+    subscriber.notify("");
     loop {
-        match timeout(SILENCE, listener.try_recv()).await {
-            Ok(Ok(Some(notification))) => heard.tell(notification.payload()),
+        match timeout(PING_INTERVAL, listener.try_recv()).await {
+            Ok(Ok(Some(notification))) => subscriber.notify(notification.payload()),
             Ok(Ok(None)) => return Ok(()),
             Ok(Err(error)) => return Err(error.into()),
-            Err(_) => answered(sqlx::query("SELECT 1").execute(&mut listener)).await.map(drop)?,
+            Err(_) => {
+                with_timeout(sqlx::query("SELECT 1").execute(&mut listener)).await.map(drop)?;
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The tables, versioned. A migration that was released is never changed.
+//! Migrations of the tables. A released migration is never changed.
 
 pub(crate) mod home;
 mod version;
@@ -20,13 +20,13 @@ use crate::{
     sqlite,
 };
 
-/// How long to wait for another replica's migrations, and how long ours may take.
+/// Timeout for migrations, including those of another replica that runs them first.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Where applied migrations are written down.
+/// Table of applied migrations.
 const TABLE: &str = "headgate_migrations";
 
-/// Each with its version, its name, and its SQL for either database.
+/// Version, name, and SQL for PostgreSQL and SQLite.
 const MIGRATIONS: [(i64, &str, &str, &str); 7] = [
     (
         1,
@@ -72,10 +72,10 @@ const MIGRATIONS: [(i64, &str, &str, &str); 7] = [
     ),
 ];
 
-/// Brings PostgreSQL's tables up to date; replicas that start together do it one by one.
+/// Migrates PostgreSQL. Replicas that start together take turns.
 ///
-/// What no area owns is in `preferred`, unless the database has it in another schema already; then
-/// `cutoff` retires the connections that do not know yet.
+/// Shared tables are in the schema `preferred`, unless the database already has them in another. Then
+/// `cutoff` retires the connections that were opened before that was known.
 pub(crate) async fn run_on_postgres(
     pool: &PgPool,
     preferred: &str,
@@ -83,22 +83,25 @@ pub(crate) async fn run_on_postgres(
 ) -> Result<SchemaVersion, Outage> {
     let migrator = migrator(|(.., postgres, _)| postgres);
     within(async {
-        // Not the pool's any more: whatever happens, the lock goes with the connection.
+        // Detached from the pool: the lock is released with the connection in any case.
         let mut connection = pool.acquire().await?.detach();
         let settings = AssertSqlSafe(format!("SET statement_timeout = {}", TIMEOUT.as_millis()));
         sqlx::raw_sql(settings).execute(&mut connection).await?;
         connection.lock().await?;
-        // Another server may have made it since this connection was opened.
+        // Another server may have created it since this connection was opened.
         let home = home::find(&mut connection, preferred).await?;
         let schemas = [&*home, RATELIMIT_SCHEMA, QUOTA_SCHEMA, CN_ADMIN_SCHEMA];
         create_schemas(&mut connection, &schemas).await?;
         home::enter(&mut connection, &home).await?;
         let version = SchemaVersion::read(&mut connection).await?;
         migrator.run_direct(None, &mut connection, false).await?;
-        // What is done is done, however the connection ends.
+        // The migrations are committed even if this fails.
         connection.close().await.ok();
         if home != preferred {
-            info!("Using the schema {home}, where this database has its audit log");
+            info!(
+                schema = home,
+                "using the schema {home}, in which this database has its audit log"
+            );
             cutoff.renew();
         }
         Ok(version.migrated())
@@ -106,7 +109,7 @@ pub(crate) async fn run_on_postgres(
     .await
 }
 
-/// Brings the tables of a SQLite file up to date; processes that start together take turns.
+/// Migrates a SQLite file. Processes that start together take turns.
 pub(crate) async fn run_on_sqlite_file(pool: &SqlitePool) -> Result<SchemaVersion, Outage> {
     within(async {
         let mut connection = pool.acquire().await?;
@@ -116,7 +119,7 @@ pub(crate) async fn run_on_sqlite_file(pool: &SqlitePool) -> Result<SchemaVersio
     run_on_sqlite(pool).await
 }
 
-/// Brings SQLite's tables up to date, all or nothing, while no other process writes.
+/// Migrates SQLite in one transaction.
 pub(crate) async fn run_on_sqlite(pool: &SqlitePool) -> Result<SchemaVersion, Outage> {
     let migrator = migrator(|(.., sqlite)| sqlite);
     within(async {
@@ -137,13 +140,13 @@ fn migrator(sql: impl Fn((i64, &str, &'static str, &'static str)) -> &'static st
     };
     let mut migrator = Migrator::with_migrations(MIGRATIONS.map(migration).into());
     migrator.dangerous_set_table_name(TABLE);
-    // We lock by ourselves. While replicas are replaced by newer ones, an older one can start:
-    // it finds migrations that it does not know, as many as `SchemaVersion` tolerates.
+    // We take our own lock. During an upgrade an older replica may start and find migrations that it
+    // does not know, as many as `SchemaVersion` tolerates.
     migrator.set_locking(false).set_ignore_missing(true);
     migrator
 }
 
-/// `CREATE SCHEMA IF NOT EXISTS` asks for a right that is not needed when the schema is there.
+/// Checks first, because `CREATE SCHEMA IF NOT EXISTS` needs a privilege even if the schema exists.
 async fn create_schemas(
     connection: &mut PgConnection,
     schemas: &[&str],
@@ -152,7 +155,7 @@ async fn create_schemas(
         let exists = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)";
         let exists = sqlx::query_scalar(exists).bind(schema).fetch_one(&mut *connection);
         if !exists.await? {
-            info!("Creating the schema {schema}");
+            info!(schema, "creating the schema {schema}");
             connection.create_schema_if_not_exists(&format!("\"{schema}\"")).await?;
         }
     }
@@ -160,5 +163,5 @@ async fn create_schemas(
 }
 
 async fn within<T>(migration: impl Future<Output = Result<T, Outage>>) -> Result<T, Outage> {
-    timeout(TIMEOUT, migration).await.map_err(|_| Outage::NoAnswer(TIMEOUT))?
+    timeout(TIMEOUT, migration).await.map_err(|_| Outage::NoResponse(TIMEOUT))?
 }

@@ -1,4 +1,4 @@
-//! A time as both databases keep it: to the microsecond.
+//! Times with microseconds, as both databases store them.
 
 use headgate::Timestamp;
 use sqlx::{
@@ -9,21 +9,21 @@ use sqlx::{
     sqlite::{SqliteArgumentsBuffer, SqliteTypeInfo, SqliteValueRef},
 };
 
-/// A time as both databases keep it: `timestamptz`, and microseconds since the Unix epoch.
+/// A time, stored as `timestamptz` or as microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment(pub(crate) Timestamp);
 
 /// The Unix epoch is this many microseconds before PostgreSQL's, the year 2000.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
-/// The end of the year 9999, in microseconds: what both databases can keep and people can read.
+/// The end of the year 9999 in microseconds, the latest time that is stored.
 const LATEST: i64 = 253_402_300_799_999_999;
 
 /// `timestamptz`.
 const TIMESTAMPTZ: PgTypeInfo = PgTypeInfo::with_oid(Oid(1184));
 
 impl Moment {
-    /// `time` to the millisecond, as it is shown: what was written is what is read back.
+    /// Truncates `time` to milliseconds, as APIs show it, so that responses equal later reads.
     pub(crate) fn shown(time: Timestamp) -> Timestamp {
         Timestamp::from_micros(Self(time).micros().cast_unsigned() / 1_000 * 1_000)
     }

@@ -1,4 +1,4 @@
-//! Why the database does not answer.
+//! Errors of the database.
 
 use std::{io, time::Duration};
 
@@ -11,43 +11,43 @@ use thiserror::Error;
 
 use crate::migrations::SchemaVersion;
 
-/// Why the database does not answer. No message tells how we log in.
+/// An error of the database. Messages contain no credentials.
 #[derive(Debug, Error)]
 pub(crate) enum Outage {
-    /// It is away, or all connections are in use.
+    /// The database is unreachable, or all connections are in use.
     #[error("no connection within {} s", .0.as_secs_f32())]
     NoConnection(Duration),
-    /// It took a statement and says nothing.
-    #[error("no answer within {} s", .0.as_secs_f32())]
-    NoAnswer(Duration),
-    /// It refused, or the connection broke.
+    /// A statement got no response.
+    #[error("no response within {} s", .0.as_secs_f32())]
+    NoResponse(Duration),
+    /// The database returned an error, or the connection failed.
     #[error(transparent)]
     Sql(#[from] sqlx::Error),
-    /// The tables are not as they must be.
+    /// A migration failed.
     #[error(transparent)]
     Migration(#[from] MigrateError),
-    /// A newer program has changed the tables too much.
+    /// The tables are too new for this program.
     #[error(
-        "the database's tables are of version {}, this program knows version {} and works with one \
-         version more: use a newer program",
+        "the database has schema version {}, but this program knows version {} and tolerates one \
+         version more; use a newer program",
         .0.applied, .0.known
     )]
     TooNew(SchemaVersion),
-    /// SQLite's file cannot be made.
+    /// The SQLite file cannot be created.
     #[error("cannot create the database file: {0}")]
     File(#[from] io::Error),
-    /// SQLite would go on with a file that nobody can find any more.
+    /// The SQLite file was deleted or replaced, which SQLite does not notice.
     #[error(
-        "the database file was deleted or replaced while the server runs: \
+        "the database file was deleted or replaced while the server is running; \
          put the same file back, or restart the server"
     )]
     FileReplaced,
-    /// Changes cannot be heard any more.
+    /// Notifications cannot be received any more.
     #[error("the connection that listens for changes was lost")]
-    NotHeard,
+    ListenerLost,
 }
 
-/// `SQLITE_CONSTRAINT_UNIQUE`: it names no constraint, and a primary key has a code of its own.
+/// `SQLITE_CONSTRAINT_UNIQUE`. SQLite does not name the constraint; primary keys have another code.
 const SQLITE_UNIQUE: &str = "2067";
 
 /// Primary result codes of SQLite.
@@ -62,20 +62,20 @@ const POSTGRES_READ_ONLY: &str = "25006";
 // === impl Outage ===
 
 impl Outage {
-    /// Whether it is none at all, but something like another that `identity` asks to differ.
-    pub(crate) fn is_twin(&self, identity: &str) -> bool {
+    /// Whether a row violates the unique constraint of this name.
+    pub(crate) fn is_duplicate(&self, unique_constraint: &str) -> bool {
         let Self::Sql(sqlx::Error::Database(error)) = self else {
             return false;
         };
         match error.constraint() {
-            Some(constraint) => constraint == identity,
+            Some(constraint) => constraint == unique_constraint,
             None => error.code().is_some_and(|code| code == SQLITE_UNIQUE),
         }
     }
 
-    /// Returns whether the database is well and refused what it was asked: a constraint, a
-    /// conflict with another transaction, a value that cannot be read.
-    pub(crate) fn is_refusal(&self) -> bool {
+    /// Whether the database is healthy and rejected a statement: a constraint, a conflict with another
+    /// transaction, an invalid value.
+    pub(crate) fn is_rejection(&self) -> bool {
         match self {
             Self::Sql(sqlx::Error::Database(error)) => {
                 error.kind() != ErrorKind::Other
@@ -92,10 +92,9 @@ impl Outage {
         }
     }
 
-    /// Returns whether connections that are open now may never be able to write again: SQLite
-    /// opens a file read-only where it can do no better, and a standby never becomes a primary for
-    /// those who are connected to it.
-    pub(crate) fn condemns_connections(&self) -> bool {
+    /// Whether open connections may never be able to write again: SQLite falls back to opening a file
+    /// read-only, and a connection to a standby stays read-only after a failover.
+    pub(crate) fn requires_new_connections(&self) -> bool {
         let Self::Sql(sqlx::Error::Database(error)) = self else {
             return false;
         };
@@ -106,7 +105,7 @@ impl Outage {
     }
 }
 
-/// Returns whether another connection holds SQLite's lock.
+/// Whether another connection holds SQLite's lock.
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(error) = error else {
         return false;
@@ -114,12 +113,12 @@ pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     matches!(primary_code(&**error), Some(SQLITE_BUSY | SQLITE_LOCKED))
 }
 
-/// PostgreSQL's code of an error, which is the only one with five characters.
+/// Returns the SQLSTATE of PostgreSQL, the only code with five characters.
 fn sqlstate(error: &dyn DatabaseError) -> Option<String> {
     error.code().filter(|code| code.len() == 5).map(Into::into)
 }
 
-/// SQLite's code of an error, without what extends it.
+/// Returns SQLite's primary result code.
 fn primary_code(error: &dyn DatabaseError) -> Option<i32> {
     let code = error.code().filter(|code| code.len() < 5)?;
     code.parse::<i32>().ok().map(|code| code & 0xff)

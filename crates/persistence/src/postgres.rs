@@ -1,4 +1,4 @@
-//! How PostgreSQL is connected to.
+//! Connections to PostgreSQL.
 
 use std::time::Duration;
 
@@ -14,22 +14,22 @@ use crate::{
     cutoff::Cutoff,
     migrations::home,
     outage::Outage,
-    session::{STATEMENT_TIMEOUT, answered},
+    session::{STATEMENT_TIMEOUT, with_timeout},
 };
 
-/// The schema of the rules.
+/// Schema of rules.
 pub(crate) const RATELIMIT_SCHEMA: &str = "ratelimit";
 
-/// The schema of the quotas.
+/// Schema of quotas.
 pub(crate) const QUOTA_SCHEMA: &str = "quota";
 
-/// The schema of service documents.
+/// Schema of service documents.
 pub(crate) const CN_ADMIN_SCHEMA: &str = "cn_admin";
 
-/// How long a connection may take to show that it works.
+/// Timeout of the check whether a connection works.
 const PING_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A pool that connects when somebody needs it.
+/// Creates a pool that connects lazily.
 pub(crate) fn open(options: &PgConnectOptions, config: &DatabaseConfig, cutoff: &Cutoff) -> PgPool {
     let cutoff = cutoff.clone();
     options_of_pool(config)
@@ -39,15 +39,15 @@ pub(crate) fn open(options: &PgConnectOptions, config: &DatabaseConfig, cutoff: 
         .test_before_acquire(false)
         .before_acquire(move |connection, PoolConnectionMetadata { age, .. }| {
             let is_admitted = cutoff.admits(age);
-            Box::pin(async move { Ok(is_admitted && still_works(connection).await?) })
+            Box::pin(async move { Ok(is_admitted && is_alive(connection).await?) })
         })
-        .after_release(|connection, _| Box::pin(still_works(connection)))
+        .after_release(|connection, _| Box::pin(is_alive(connection)))
         .connect_lazy_with(named(options))
 }
 
-/// Begins a transaction with `statement`. The driver forgets a `BEGIN` that is given up while it is
-/// under way, and the connection would carry that transaction into its next use: so the statement
-/// goes on when the caller does not wait any more.
+/// Begins a transaction with `statement`. If a `BEGIN` in flight is dropped, the driver loses track of
+/// it, and the connection would carry that transaction into its next use. So it runs in a task of its
+/// own, which continues if the caller is dropped.
 pub(crate) async fn begin(
     pool: &PgPool,
     statement: &'static str,
@@ -55,8 +55,9 @@ pub(crate) async fn begin(
 ) -> Result<Transaction<'static, Postgres>, Outage> {
     let (connection, cutoff) = (pool.acquire().await?, cutoff.clone());
     let begin = tokio::spawn(async move {
-        let begun = answered(Transaction::begin(connection, Some(statement.into_sql_str()))).await;
-        if let Err(Outage::NoAnswer(_)) = begun {
+        let begun =
+            with_timeout(Transaction::begin(connection, Some(statement.into_sql_str()))).await;
+        if let Err(Outage::NoResponse(_)) = begun {
             cutoff.renew();
         }
         begun
@@ -64,7 +65,7 @@ pub(crate) async fn begin(
     begin.await.unwrap_or(Err(Outage::Sql(sqlx::Error::WorkerCrashed)))
 }
 
-/// A pool of the connections that listen, one each for rules, quotas and service documents, for as long as they last.
+/// Creates a pool for listeners: one connection each for rules, quotas and service documents.
 pub(crate) fn open_listening(options: &PgConnectOptions, config: &DatabaseConfig) -> PgPool {
     options_of_pool(config)
         .max_connections(3)
@@ -87,8 +88,7 @@ fn options_of_pool(config: &DatabaseConfig) -> PgPoolOptions {
     )
 }
 
-/// What every connection is told first: a transaction that we lost sight of must not hold its locks
-/// for long.
+/// The settings of every connection: an abandoned transaction must not hold its locks for long.
 fn settings() -> String {
     let timeout = STATEMENT_TIMEOUT.as_millis();
     format!(
@@ -104,9 +104,9 @@ fn named(options: &PgConnectOptions) -> PgConnectOptions {
     }
 }
 
-/// Asked when a connection leaves the pool and when it comes back. The driver asks too, but without
-/// a limit: a connection whose server went silent would keep its place until TCP gives up.
-async fn still_works(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+/// Checks a connection when it leaves the pool and when it returns. The driver's own check has no
+/// timeout: a connection whose server went silent would occupy the pool until TCP gives up.
+async fn is_alive(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     match timeout(PING_TIMEOUT, connection.ping()).await {
         Ok(pong) => pong.map(|()| !connection.is_in_transaction()),
         Err(_) => Err(sqlx::Error::PoolTimedOut),

@@ -1,31 +1,31 @@
-//! What can be counted of a statement: what it does and to which table, never its values.
+//! Statements as metrics count them: verb and table, never values.
 
 use std::time::Duration;
 
 use crate::migrations::SchemaVersion;
 
-/// A statement as it is counted.
+/// Verb and table of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Query {
-    /// `select`, `insert`, `update`, `delete` or `commit`; `other` where it is none of them.
+    /// `select`, `insert`, `update`, `delete`, `commit` or `other`.
     pub name: &'static str,
-    /// The table that it is about, the first where there are several; empty where there is none.
+    /// The first table of the statement; empty if there is none.
     pub table: &'static str,
 }
 
-/// Is told of every statement that a database has answered, or failed to.
+/// Observes statements and the health of a database.
 pub trait QueryObserver: Send + Sync {
-    /// The statement took so long.
+    /// Called after each statement, successful or not.
     fn answered(&self, query: Query, took: Duration);
 
-    /// The last write succeeded, or failed for a reason that is not its own.
+    /// Called when a write succeeds, or fails because the database cannot write.
     fn writable(&self, _is_writable: bool) {}
 
-    /// The tables have this version.
+    /// Called after migrations.
     fn migrated(&self, _version: SchemaVersion) {}
 }
 
-/// Every table that there is.
+/// All tables.
 const TABLES: [&str; 16] = [
     "audit_log",
     "audit_logs",
@@ -50,7 +50,7 @@ const VERBS: [&str; 4] = ["select", "insert", "update", "delete"];
 // === impl Query ===
 
 impl Query {
-    /// The end of a transaction that is to be kept.
+    /// The commit of a transaction.
     pub(crate) const COMMIT: Self = Self { name: "commit", table: "" };
 
     pub(crate) fn of(sql: &str) -> Self {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_is_known_by_its_verb_and_its_first_table() {
+    fn statements_are_named_by_verb_and_first_table() {
         for (sql, name, table) in [
             ("SELECT revision FROM revisions WHERE name = 'quota_policies'", "select", "revisions"),
             ("\n    INSERT INTO audit_log (actor) VALUES ($1)", "insert", "audit_log"),
@@ -88,12 +88,12 @@ mod tests {
     }
 
     #[test]
-    fn every_table_that_is_made_is_known() {
+    fn tables_of_all_migrations_are_listed() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/sqlite");
         let mut made: Vec<String> = Vec::new();
         for file in std::fs::read_dir(folder).unwrap() {
             let sql = std::fs::read_to_string(file.unwrap().path()).unwrap();
-            // A table that is made to take another's place is renamed in the same file.
+            // A table that replaces another is renamed in the same file.
             let tables = sql.split("CREATE TABLE ").skip(1);
             let tables = tables.map(|rest| rest.split([' ', '(']).next().unwrap());
             let stays = |table: &&str| !sql.contains(&format!("ALTER TABLE {table} RENAME TO"));

@@ -1,4 +1,4 @@
-//! Quotas: policies, the ledger, and the outbox.
+//! Quotas: policies, ledger and outbox.
 
 mod clock;
 mod commit;
@@ -17,12 +17,11 @@ use std::sync::Arc;
 use headgate::{Clock, SystemClock};
 use headgate_quota::RepositoryError;
 
-use self::clock::Began;
+use self::clock::BeginTime;
 pub use self::clock::LedgerClock;
 use crate::{Database, database::Pool, outage::Outage, session::Session};
 
-/// Keeps quotas on a [`Database`]: policies, what is used of them, and what is told of that. Clones
-/// share its clock.
+/// Stores policies, usage and events of quotas on a [`Database`]. Clones share its clock.
 #[derive(Clone, Debug)]
 pub struct QuotaDatabase {
     database: Database,
@@ -30,19 +29,19 @@ pub struct QuotaDatabase {
 }
 
 impl Database {
-    /// The quotas that it keeps.
+    /// Returns the storage of quotas.
     pub fn quotas(&self) -> QuotaDatabase {
         self.quotas_on(Arc::new(SystemClock::new()))
     }
 
-    /// The quotas that it keeps, on a machine with this clock. PostgreSQL has a clock of its own, which
-    /// decides; SQLite goes by the machine's.
+    /// Returns the storage of quotas on a machine with this clock. PostgreSQL's own clock decides the
+    /// period; with SQLite, the machine's does.
     pub fn quotas_on(&self, machine: Arc<dyn Clock>) -> QuotaDatabase {
         let own = matches!(self.pool(), Pool::Sqlite { .. });
         QuotaDatabase { database: self.clone(), clock: Arc::new(LedgerClock::new(machine, own)) }
     }
 
-    /// The quotas that it keeps, with `clock` in the place of the database's: for tests that move the
+    /// Returns the storage of quotas with `clock` in place of the database's, for tests that move the
     /// time.
     pub fn quotas_at(&self, clock: Arc<dyn Clock>) -> QuotaDatabase {
         QuotaDatabase { database: self.clone(), clock: Arc::new(LedgerClock::new(clock, true)) }
@@ -50,40 +49,40 @@ impl Database {
 }
 
 impl QuotaDatabase {
-    /// The clock that decides in which period something is counted.
+    /// Returns the clock that decides the period.
     pub const fn clock(&self) -> &Arc<LedgerClock> {
         &self.clock
     }
 
-    /// A transaction that reads, and when it began.
-    async fn reading(&self) -> Result<(Session, Began), Outage> {
-        let asked = self.clock.steady();
-        Ok((self.database.reading().await?, Began { asked, answered: self.clock.steady() }))
+    /// Begins a read transaction, and returns when it began.
+    async fn reading(&self) -> Result<(Session, BeginTime), Outage> {
+        let earliest = self.clock.steady();
+        Ok((self.database.reading().await?, BeginTime { earliest, latest: self.clock.steady() }))
     }
 
-    /// A transaction that writes, and when it began.
-    async fn writing(&self) -> Result<(Session, Began), Outage> {
-        let asked = self.clock.steady();
-        Ok((self.database.writing().await?, Began { asked, answered: self.clock.steady() }))
+    /// Begins a write transaction, and returns when it began.
+    async fn writing(&self) -> Result<(Session, BeginTime), Outage> {
+        let earliest = self.clock.steady();
+        Ok((self.database.writing().await?, BeginTime { earliest, latest: self.clock.steady() }))
     }
 }
 
-/// Makes it all so. Whoever is not answered here does not know whether it is.
+/// Commits. If this fails, the transaction may have been committed.
 async fn commit(session: Session) -> Result<(), RepositoryError> {
     session.commit().await.map_err(RepositoryError::unconfirmed)
 }
 
-/// A row that makes no sense.
+/// Converts an error of an invalid row.
 fn corrupt(what: impl std::fmt::Display) -> impl FnOnce(sqlx::Error) -> RepositoryError {
     move |error| RepositoryError::Corrupt(format!("{what}: {error}"))
 }
 
-/// A number that is never negative.
+/// Converts a number that is never negative.
 fn unsigned(number: i64) -> u64 {
     number.try_into().unwrap_or_default()
 }
 
-/// As JSON, in which many rows travel as one value.
+/// Serializes rows to JSON, so that many can be bound as one value.
 fn to_json(rows: &[impl serde::Serialize]) -> Result<String, Outage> {
     serde_json::to_string(rows).map_err(|error| Outage::Sql(sqlx::Error::Encode(error.into())))
 }

@@ -1,4 +1,4 @@
-//! One row that came back.
+//! Rows of results.
 
 use headgate::Timestamp;
 use sqlx::{
@@ -9,13 +9,13 @@ use uuid::Uuid;
 
 use crate::moment::Moment;
 
-/// One row that came back.
+/// A row of a result.
 pub(crate) enum Row {
     Postgres(PgRow),
     Sqlite(SqliteRow),
 }
 
-/// What both databases can give.
+/// A type that both databases can decode.
 pub(crate) trait Readable:
     for<'r> Decode<'r, Postgres> + Type<Postgres> + for<'r> Decode<'r, Sqlite> + Type<Sqlite>
 {
@@ -29,7 +29,7 @@ impl<T> Readable for T where
 // === impl Row ===
 
 impl Row {
-    /// What stands in `column`.
+    /// Returns the value of `column`.
     pub(crate) fn get<T: Readable>(&self, column: &str) -> Result<T, sqlx::Error> {
         match self {
             Self::Postgres(row) => row.try_get(column),
@@ -37,19 +37,19 @@ impl Row {
         }
     }
 
-    /// The id that stands in `column`.
+    /// Returns the id in `column`.
     pub(crate) fn id(&self, column: &str) -> Result<Uuid, sqlx::Error> {
         match self {
             Self::Postgres(row) => row.try_get(column),
             Self::Sqlite(row) => {
                 let text: &str = row.try_get(column)?;
-                let bad = |error: uuid::Error| sqlx::Error::Decode(BoxDynError::from(error));
-                Uuid::try_parse(text).map_err(bad)
+                let invalid = |error: uuid::Error| sqlx::Error::Decode(BoxDynError::from(error));
+                Uuid::try_parse(text).map_err(invalid)
             }
         }
     }
 
-    /// The time that stands in `column`.
+    /// Returns the time in `column`.
     pub(crate) fn time(&self, column: &str) -> Result<Timestamp, sqlx::Error> {
         self.get::<Moment>(column).map(|moment| moment.0)
     }

@@ -1,9 +1,9 @@
-//! The rules, read and written.
+//! Rules.
 
 mod batch;
 mod delta;
+mod pending;
 mod record;
-mod steps;
 mod total;
 mod write;
 
@@ -14,23 +14,22 @@ use headgate_ratelimit::{
 };
 use tokio::sync::Notify;
 
-pub(crate) use self::total::KnownTotal;
+pub(crate) use self::total::CachedTotal;
 use self::write::Writer;
 use crate::{
     Database,
     database::Pool,
-    listener::{self, Heard},
+    listener::{self, Subscriber},
     outage::Outage,
     row::Row,
     session::Session,
     statement::Statement,
 };
 
-/// How many rules one statement reads or writes: each takes a bounded time and memory, however
-/// many rules there are.
+/// Maximum number of rules per statement, which bounds its time and memory.
 const CHUNK: usize = 1_000;
 
-/// Selects those rules, with all that [`record::read`] reads.
+/// Selects the columns of rules that [`record::read`] needs.
 macro_rules! rules {
     ($which:literal) => {
         concat!(
@@ -43,8 +42,8 @@ macro_rules! rules {
 
 const REVISION: &str = "SELECT revision FROM revisions WHERE name = 'rate_limit_rules'";
 
-/// Some of the rules after a place. SQLite goes through its table in the order in which it keeps
-/// it: by their random ids, each row would be on another page.
+/// The next rules after a position. SQLite reads in the order of its table: in the order of random
+/// ids, each row would be on another page.
 const AFTER: (&str, &str) = (
     rules!("WHERE id > $2 ORDER BY id LIMIT $1"),
     rules!("WHERE rowid > $2 ORDER BY rowid LIMIT $1"),
@@ -69,7 +68,7 @@ const COUNT: &str = "
     AND ($3 IS NULL OR lower(coalesce(name, '')) LIKE $3 ESCAPE '!'
         OR lower(identifier_pattern) LIKE $3 ESCAPE '!')";
 
-/// One page of all rules. What comes before it is passed over in the index alone.
+/// A page of all rules. Earlier pages are skipped in the index alone.
 const PAGE: &str = rules!(
     "WHERE id IN (
         SELECT id FROM rate_limit_rules ORDER BY created_at DESC, id LIMIT $1 OFFSET $2)
@@ -89,19 +88,19 @@ impl RateLimitRuleRepository for Database {
         self.rule_bound().1
     }
 
-    /// One row that is no rule fails it all: whoever holds rules keeps those that it has, since a
-    /// limit that silently disappears is worse than one that is late.
+    /// Fails on an invalid row: the catalog then keeps its rules, because a limit that silently
+    /// disappears is worse than one that is late.
     async fn load(&self) -> Result<(Revision, Vec<RateLimitRule>), RepositoryError> {
         let mut session = self.reading().await?;
         let revision = read_revision(session.row(Statement::new(REVISION)).await?)?;
         let rules = read_all(&mut session).await?;
         session.commit().await?;
-        self.rule_bound().0.note(revision, rules.len() as u64);
+        self.rule_bound().0.set(revision, rules.len() as u64);
         Ok((revision, rules))
     }
 
-    /// One row that is no rule fails it all, as in [`load`](Self::load): what it was before stays
-    /// in force, with everything that came after it, until the row is repaired.
+    /// Fails on an invalid row, as [`load`](Self::load) does: the catalog keeps its rules until the row
+    /// is repaired.
     async fn changes(&self, since: Revision) -> Result<Option<RuleDelta>, RepositoryError> {
         let mut session = self.reading().await?;
         let now = read_revision(session.row(Statement::new(REVISION)).await?)?;
@@ -151,18 +150,20 @@ impl RateLimitRuleRepository for Database {
     async fn write_if_unchanged(
         &self,
         changes: &[RuleChange],
-        seen: Revision,
+        expected: Revision,
         author: &Author,
     ) -> Result<Vec<RateLimitRule>, RepositoryError> {
         let writer =
-            Writer::begin(self.writing().await?, Some(seen), author, self.rule_bound()).await?;
+            Writer::begin(self.writing().await?, Some(expected), author, self.rule_bound()).await?;
         writer.write(changes).await
     }
 
     async fn listen(&self, changed: &Notify) -> RepositoryError {
         match self.pool() {
             Pool::Postgres { listening, .. } => {
-                listener::listen(listening, listener::RULES, Heard::Change(changed)).await.into()
+                listener::listen(listening, listener::RULES, Subscriber::Change(changed))
+                    .await
+                    .into()
             }
             Pool::Sqlite { .. } => std::future::pending().await,
         }
@@ -182,7 +183,7 @@ fn filtered(sql: &'static str, filter: &RuleFilter) -> Statement {
         .bind(search.as_deref())
 }
 
-/// What `LIKE` takes for a text that contains this one. SQLite knows the case of ASCII alone.
+/// Returns a `LIKE` pattern for texts that contain this one. SQLite ignores the case of ASCII only.
 fn containing(text: &str) -> String {
     let mut pattern = String::from("%");
     for char in text.to_lowercase().chars() {
@@ -194,7 +195,7 @@ fn containing(text: &str) -> String {
     pattern + "%"
 }
 
-/// Every rule, a bounded number at a time.
+/// Reads all rules in chunks.
 async fn read_all(session: &mut Session) -> Result<Vec<RateLimitRule>, RepositoryError> {
     let mut rules: Vec<RateLimitRule> = Vec::new();
     loop {
@@ -212,7 +213,7 @@ async fn read_all(session: &mut Session) -> Result<Vec<RateLimitRule>, Repositor
     }
 }
 
-/// The statement that reads on after a rule.
+/// Returns the statement that continues after a rule.
 async fn after(session: &mut Session, last: RuleId) -> Result<Statement, RepositoryError> {
     let after = Statement::either(AFTER.0, AFTER.1).bind(CHUNK as u64);
     if let Session::Postgres(_) = session {
@@ -223,7 +224,7 @@ async fn after(session: &mut Session, last: RuleId) -> Result<Statement, Reposit
     Ok(after.bind(row.get::<i64>("place").map_err(Outage::Sql)?))
 }
 
-/// Those of these rules that there are.
+/// Returns the rules with these ids that exist.
 async fn find_all(
     session: &mut Session,
     ids: &[RuleId],

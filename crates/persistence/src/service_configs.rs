@@ -1,4 +1,4 @@
-//! Service documents: kept, changed under their versions, and told of.
+//! Service documents.
 
 mod changes;
 mod kinds;
@@ -18,11 +18,11 @@ pub(crate) use self::changes::Change;
 use crate::{
     Database,
     database::Pool,
-    listener::{self, Heard},
+    listener::{self, Subscriber},
     statement::Statement,
 };
 
-/// Keeps service documents on a [`Database`].
+/// Stores service documents on a [`Database`].
 #[derive(Clone, Debug)]
 pub struct ServiceConfigDatabase(Database);
 
@@ -43,7 +43,7 @@ const CHANGES: &str = "
     ORDER BY audit_id DESC LIMIT $4";
 
 impl Database {
-    /// The service documents that it keeps.
+    /// Returns the storage of service documents.
     pub fn service_configs(&self) -> ServiceConfigDatabase {
         ServiceConfigDatabase(self.clone())
     }
@@ -108,7 +108,9 @@ impl ServiceConfigRepository for ServiceConfigDatabase {
     async fn listen(&self, handler: &PayloadHandler<'_>) -> ConfigError {
         match self.0.pool() {
             Pool::Postgres { listening, .. } => {
-                listener::listen(listening, payload::CHANNEL, Heard::Payload(handler)).await.into()
+                listener::listen(listening, payload::CHANNEL, Subscriber::Payload(handler))
+                    .await
+                    .into()
             }
             Pool::Sqlite { .. } => std::future::pending().await,
         }

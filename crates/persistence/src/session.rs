@@ -1,4 +1,4 @@
-//! A transaction on either database, every statement bounded in time.
+//! Transactions on either database. Every statement has a timeout.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use tokio::time::{Instant, timeout};
 
 use crate::{outage::Outage, query::Query, row::Row, statement::Statement, watch::Watch};
 
-/// How long the database may work on a statement before it gives up by itself.
+/// Timeout that the database enforces on a statement.
 pub(crate) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long we wait for an answer: longer, so that a database which is there says what is wrong.
-pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(6);
+/// Timeout for a response: longer, so that a healthy database can report its own.
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// A transaction. Unless committed, nothing of it happened.
+/// A transaction, which is rolled back unless committed.
 pub(crate) enum Session {
     Postgres(Watched<Transaction<'static, Postgres>>),
     Sqlite(Watched<Transaction<'static, Sqlite>>),
 }
 
-/// A transaction whose answers are watched.
+/// A transaction whose results are observed.
 pub(crate) struct Watched<T> {
     transaction: T,
     watch: Watch,
@@ -29,10 +29,10 @@ pub(crate) struct Watched<T> {
 // === impl Session ===
 
 impl Session {
-    /// Runs a statement and gives its rows.
+    /// Runs a statement and returns its rows.
     pub(crate) async fn rows(&mut self, statement: Statement) -> Result<Vec<Row>, Outage> {
         let (sql, began) = (statement.sql(), Instant::now());
-        let answer = answered(async {
+        let answer = with_timeout(async {
             match self {
                 Self::Postgres(session) => {
                     let connection = &mut *session.transaction;
@@ -52,27 +52,27 @@ impl Session {
         answer.inspect_err(|outage| watch.failed(outage, is_writing))
     }
 
-    /// Runs a statement and gives its first row.
+    /// Runs a statement and returns its first row.
     pub(crate) async fn row(&mut self, statement: Statement) -> Result<Option<Row>, Outage> {
         Ok(self.rows(statement).await?.into_iter().next())
     }
 
-    /// Runs a statement that counts: its `total`.
+    /// Runs a statement and returns its column `total`.
     pub(crate) async fn count(&mut self, statement: Statement) -> Result<u64, Outage> {
         let row = self.row(statement).await?.ok_or(sqlx::Error::RowNotFound)?;
         Ok(row.get::<i64>("total")?.try_into().unwrap_or_default())
     }
 
-    /// Runs a statement that gives nothing.
+    /// Runs a statement without result.
     pub(crate) async fn execute(&mut self, statement: Statement) -> Result<(), Outage> {
         self.rows(statement).await.map(drop)
     }
 
-    /// Makes it all so.
+    /// Commits.
     pub(crate) async fn commit(self) -> Result<(), Outage> {
         let (watch, is_writing) = self.watch();
         let (watch, began) = (watch.clone(), Instant::now());
-        let answer = answered(async {
+        let answer = with_timeout(async {
             match self {
                 Self::Postgres(session) => session.transaction.commit().await,
                 Self::Sqlite(session) => session.transaction.commit().await,
@@ -104,10 +104,10 @@ impl<T> Watched<T> {
     }
 }
 
-/// What the database answers, if it does.
-pub(crate) async fn answered<T>(
+/// Waits for a response of the database, with a timeout.
+pub(crate) async fn with_timeout<T>(
     answer: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, Outage> {
-    let answer = timeout(ANSWER_TIMEOUT, answer).await;
-    answer.map_err(|_| Outage::NoAnswer(ANSWER_TIMEOUT))?.map_err(Outage::Sql)
+    let answer = timeout(RESPONSE_TIMEOUT, answer).await;
+    answer.map_err(|_| Outage::NoResponse(RESPONSE_TIMEOUT))?.map_err(Outage::Sql)
 }

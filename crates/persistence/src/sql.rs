@@ -1,9 +1,9 @@
-//! Pieces of SQL that several statements share.
+//! Shared fragments of SQL.
 
-/// A time as PostgreSQL keeps it, from a column of microseconds.
+/// Converts a column of microseconds to PostgreSQL's `timestamptz`.
 ///
-/// Days and the rest of the day apart: an interval is multiplied as a floating-point number, which
-/// does not hold all microseconds of the far future.
+/// Days and the rest of the day are converted separately: intervals are multiplied in floating point,
+/// which does not have enough precision for the far future.
 macro_rules! time {
     ($column:literal) => {
         concat!(

@@ -1,4 +1,4 @@
-//! How SQLite is connected to.
+//! Connections to SQLite.
 
 mod file;
 
@@ -16,24 +16,24 @@ use crate::{
     config::DatabaseConfig,
     cutoff::Cutoff,
     outage::{Outage, is_busy},
-    session::{STATEMENT_TIMEOUT, answered},
+    session::{STATEMENT_TIMEOUT, with_timeout},
 };
 
-/// Pause before a lock that another process holds is asked for again.
+/// Pause before a retry while another process holds the lock.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
-/// A pool that opens the file at `path` when it is needed. [`DatabaseFile::create`] makes the file,
-/// and [`switch_to_wal`] its journal.
+/// Creates a pool that opens the file at `path` lazily. [`DatabaseFile::create`] creates the file, and
+/// [`switch_to_wal`] sets its journal mode.
 pub(crate) fn open(path: &Path, config: &DatabaseConfig, cutoff: &Cutoff) -> SqlitePool {
     let options = SqliteConnectOptions::new().filename(path);
     healthy(SqlitePoolOptions::new(), cutoff)
         .acquire_timeout(config.connect_timeout)
         .max_connections(config.max_connections)
         .max_lifetime(config.max_lifetime)
-        .connect_lazy_with(usual(options))
+        .connect_lazy_with(with_defaults(options))
 }
 
-/// A database that lives as long as its only connection.
+/// Creates a database in memory, which lasts as long as its only connection.
 pub(crate) fn open_in_memory(config: &DatabaseConfig) -> SqlitePool {
     let options = SqliteConnectOptions::new().in_memory(true);
     SqlitePoolOptions::new()
@@ -41,12 +41,11 @@ pub(crate) fn open_in_memory(config: &DatabaseConfig) -> SqlitePool {
         .max_connections(1)
         .max_lifetime(None)
         .idle_timeout(None)
-        .connect_lazy_with(usual(options))
+        .connect_lazy_with(with_defaults(options))
 }
 
-/// Keeps broken connections out of the pool. On a full disk SQLite rolls a transaction back by
-/// itself; the driver's own rollback then fails, and it takes the connection to be in a
-/// transaction for ever.
+/// Keeps broken connections out of the pool. On a full disk SQLite rolls back a transaction by itself;
+/// the driver's rollback then fails, and it believes the connection to be in a transaction for ever.
 fn healthy(options: SqlitePoolOptions, cutoff: &Cutoff) -> SqlitePoolOptions {
     let cutoff = cutoff.clone();
     options
@@ -56,14 +55,14 @@ fn healthy(options: SqlitePoolOptions, cutoff: &Cutoff) -> SqlitePoolOptions {
         })
         .after_release(|connection, _| {
             Box::pin(async move {
-                // A rollback may still be under way: the ping comes after it.
+                // A rollback may be in flight: the ping waits for it.
                 connection.ping().await?;
                 Ok(!connection.is_in_transaction())
             })
         })
 }
 
-/// Begins a transaction with `statement` on the file that is still in its place.
+/// Begins a transaction with `statement`, after checking that the file was not replaced.
 pub(crate) async fn begin(
     pool: &SqlitePool,
     file: Option<&DatabaseFile>,
@@ -71,12 +70,12 @@ pub(crate) async fn begin(
 ) -> Result<Transaction<'static, Sqlite>, Outage> {
     file.map_or(Ok(()), DatabaseFile::check)?;
     let connection = pool.acquire().await?;
-    answered(Transaction::begin(connection, Some(statement.into_sql_str()))).await
+    with_timeout(Transaction::begin(connection, Some(statement.into_sql_str()))).await
 }
 
-/// Makes writers and readers stop waiting for each other. The file remembers it, so that only the
-/// migration asks: for this lock SQLite may give up at once, whatever the busy time-out says.
-/// The caller bounds how long it may take.
+/// Switches to WAL, in which readers and writers do not block each other. The mode is stored in the
+/// file, so that only migrations set it. SQLite may ignore the busy timeout for this lock, which is
+/// why it is retried here; the caller sets a timeout.
 pub(crate) async fn switch_to_wal(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     loop {
         let switch = sqlx::raw_sql("PRAGMA journal_mode = WAL").execute(&mut *connection);
@@ -87,7 +86,7 @@ pub(crate) async fn switch_to_wal(connection: &mut SqliteConnection) -> Result<(
     }
 }
 
-/// Begins to write once no other process does. The caller bounds how long it may take.
+/// Begins a write transaction once no other process has one. The caller sets a timeout.
 pub(crate) async fn begin_in_turn(
     pool: &SqlitePool,
 ) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
@@ -99,6 +98,6 @@ pub(crate) async fn begin_in_turn(
     }
 }
 
-fn usual(options: SqliteConnectOptions) -> SqliteConnectOptions {
+fn with_defaults(options: SqliteConnectOptions) -> SqliteConnectOptions {
     options.busy_timeout(STATEMENT_TIMEOUT).foreign_keys(true)
 }

@@ -1,10 +1,10 @@
-//! One statement in words that both databases understand.
+//! Statements with parameters, for both databases.
 
 use sqlx::{Postgres, Sqlite, postgres::PgArguments, query::Query, sqlite::SqliteArguments};
 
 use crate::value::Value;
 
-/// One statement in words that both databases understand, with `$1` for its first value.
+/// A statement for both databases, with `$1` for its first parameter.
 #[derive(Debug)]
 pub(crate) struct Statement {
     on_postgres: &'static str,
@@ -19,18 +19,18 @@ impl Statement {
         Self::either(sql, sql)
     }
 
-    /// One statement that the databases do not say in the same words.
+    /// Creates a statement with different SQL for each database.
     pub(crate) fn either(on_postgres: &'static str, on_sqlite: &'static str) -> Self {
         Self { on_postgres, on_sqlite, values: Vec::new() }
     }
 
-    /// Gives the next value.
+    /// Binds the next parameter.
     pub(crate) fn bind(mut self, value: impl Into<Value>) -> Self {
         self.values.push(value.into());
         self
     }
 
-    /// Its words, whose verb and tables are the same on either.
+    /// Returns the SQL; verb and tables are the same for both databases.
     pub(crate) const fn sql(&self) -> &'static str {
         self.on_postgres
     }
@@ -52,7 +52,7 @@ impl Statement {
             Value::Text(text) => query.bind(text),
             Value::Number(number) => query.bind(number),
             Value::Flag(flag) => query.bind(flag),
-            // People read it: the driver would keep its bytes.
+            // Stored as text, so that it is readable; the driver would store bytes.
             Value::Id(id) => query.bind(id.to_string()),
             Value::Time(time) => query.bind(time),
         })

@@ -1,4 +1,4 @@
-//! What can be bound to a statement.
+//! Parameters of statements.
 
 use headgate::Timestamp;
 use headgate_quota::QuotaId;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::moment::Moment;
 
-/// What can be bound to a statement.
+/// A parameter of a statement.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Text(Option<String>),
@@ -27,7 +27,7 @@ impl From<&str> for Value {
 
 impl From<Option<&str>> for Value {
     fn from(text: Option<&str>) -> Self {
-        // PostgreSQL keeps every character but this one.
+        // PostgreSQL cannot store this character.
         Self::Text(text.map(|text| text.replace('\0', "\u{FFFD}")))
     }
 }

@@ -1,4 +1,4 @@
-//! What is learned from each answer of the database.
+//! Observes the results of statements.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -13,10 +13,10 @@ use crate::{
     writes::Writes,
 };
 
-/// Receives how long statements take, if anybody wants to know.
+/// Observer of durations, if there is one.
 pub(crate) type Observer = Option<Arc<dyn QueryObserver>>;
 
-/// Learns from each answer of the database.
+/// Tracks the health of the database by the results of statements.
 #[derive(Clone)]
 pub(crate) struct Watch {
     observer: Observer,
@@ -32,7 +32,7 @@ impl Watch {
         Self { observer, writes: Writes::default(), cutoff, schema: Arc::default() }
     }
 
-    /// Notes which version the tables have.
+    /// Records the version of the tables.
     pub(crate) fn migrated(&self, version: SchemaVersion) {
         let version = *self.schema.get_or_init(|| version);
         if let Some(observer) = &self.observer {
@@ -44,14 +44,14 @@ impl Watch {
         self.schema.get().copied()
     }
 
-    /// Tells how long a statement took.
+    /// Records the duration of a statement.
     pub(crate) fn took(&self, query: Query, took: Duration) {
         if let Some(observer) = &self.observer {
             observer.answered(query, took);
         }
     }
 
-    /// Notes that a write was committed.
+    /// Records a committed write.
     pub(crate) fn written(&self) {
         self.writes.succeeded();
         if let Some(observer) = &self.observer {
@@ -59,13 +59,12 @@ impl Watch {
         }
     }
 
-    /// Notes a failure of a transaction. What the database refused for good reason says nothing of
-    /// its health.
+    /// Records a failed transaction. Rejections do not concern the health of the database.
     pub(crate) fn failed(&self, outage: &Outage, was_writing: bool) {
-        if outage.is_refusal() {
+        if outage.is_rejection() {
             return;
         }
-        if outage.condemns_connections() {
+        if outage.requires_new_connections() {
             self.cutoff.renew();
         }
         if was_writing {

@@ -1,25 +1,25 @@
-//! Whether the database takes writes.
+//! Whether the database can write.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Why the last write failed, if it did. Clones share it.
+/// The error of the last write, if it failed. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Writes(Arc<Mutex<Option<String>>>);
 
 // === impl Writes ===
 
 impl Writes {
-    /// Notes that a write failed.
+    /// Records a failed write.
     pub(crate) fn failed(&self, error: String) {
         *self.lock() = Some(error);
     }
 
-    /// Notes that a write succeeded.
+    /// Records a successful write.
     pub(crate) fn succeeded(&self) {
         *self.lock() = None;
     }
 
-    /// Returns why the last write failed, if it did.
+    /// Returns the error of the last write, if it failed.
     pub(crate) fn error(&self) -> Option<String> {
         self.lock().clone()
     }

@@ -1,12 +1,12 @@
 use super::*;
 
 fn postgres(config: &DatabaseConfig) -> &PgConnectOptions {
-    let Place::Postgres(options) = &config.place else { panic!("{config:?}") };
+    let Location::Postgres(options) = &config.location else { panic!("{config:?}") };
     options
 }
 
 #[test]
-fn a_url_and_its_parts_name_the_same_database() {
+fn url_and_parts_give_the_same_options() {
     let url = "postgresql://me:s%40fe@db.example:5433/limits?sslmode=require";
     let by_url = DatabaseConfig::from_url(url).unwrap();
     let by_parts = DatabaseConfig::from_parts(&PostgresParts {
@@ -18,13 +18,13 @@ fn a_url_and_its_parts_name_the_same_database() {
         ssl_mode: "require",
     })
     .unwrap();
-    // The driver's own words, which have everything in them.
+    // The driver's debug output contains all options.
     assert_eq!(format!("{:?}", postgres(&by_url)), format!("{:?}", postgres(&by_parts)));
     assert_eq!(postgres(&by_url).get_database(), Some("limits"));
 }
 
 #[test]
-fn a_password_beside_the_url_completes_one_that_has_none() {
+fn a_separate_password_is_used_if_the_url_has_none() {
     let words = |url: &str, password: &str| {
         let config = DatabaseConfig::from_url(url).unwrap().password_if_missing(password);
         format!("{:?}", postgres(&config))
@@ -48,21 +48,23 @@ fn a_password_beside_the_url_completes_one_that_has_none() {
 }
 
 #[test]
-fn a_sqlite_url_names_a_file_from_here_or_from_the_root() {
+fn sqlite_urls_have_relative_or_absolute_paths() {
     for (url, path) in [
         ("sqlite://data/headgate.db", "data/headgate.db"),
         ("sqlite:data/headgate.db", "data/headgate.db"),
         ("sqlite:///var/lib/headgate.db", "/var/lib/headgate.db"),
     ] {
-        let Place::File(file) = DatabaseConfig::from_url(url).unwrap().place else { panic!() };
+        let Location::File(file) = DatabaseConfig::from_url(url).unwrap().location else {
+            panic!()
+        };
         assert_eq!(file, PathBuf::from(path));
     }
     let memory = DatabaseConfig::from_url("sqlite::memory:").unwrap();
-    assert!(matches!(memory.place, Place::Memory));
+    assert!(matches!(memory.location, Location::Memory));
 }
 
 #[test]
-fn what_is_no_database_is_refused_without_repeating_it() {
+fn errors_do_not_repeat_the_url() {
     for (url, expected) in [
         ("", ConfigError::Scheme),
         ("mysql://user:hunter2@host/db", ConfigError::Scheme),
@@ -83,7 +85,7 @@ fn what_is_no_database_is_refused_without_repeating_it() {
 }
 
 #[test]
-fn a_mode_or_a_schema_of_another_name_is_refused() {
+fn rejects_unknown_ssl_modes_and_invalid_schemas() {
     let parts = PostgresParts {
         host: "/run/postgresql",
         port: 5432,
@@ -102,7 +104,7 @@ fn a_mode_or_a_schema_of_another_name_is_refused() {
 }
 
 #[test]
-fn debugging_a_configuration_shows_no_password() {
+fn debug_output_has_no_password() {
     let config = DatabaseConfig::from_url("postgres://me:hunter2@host/db").unwrap();
     assert!(!format!("{config:?}").contains("hunter2"));
 }

@@ -1,12 +1,12 @@
-//! The schema of what no area owns: revisions, the audit log, and which migrations were applied.
+//! The schema of shared tables: revisions, audit log and applied migrations.
 
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::TABLE;
 use crate::postgres::{CN_ADMIN_SCHEMA, QUOTA_SCHEMA, RATELIMIT_SCHEMA};
 
-/// Schemas that hold both the list of migrations and what the first of them makes: the list alone
-/// is left behind where a migration failed. The preferred one comes first.
+/// Schemas with both the table of migrations and a table that the first migration creates: the former
+/// alone is left over from a failed migration. The preferred one comes first.
 const FOUND: &str = "
     SELECT CAST(n.nspname AS text) FROM pg_class AS m
     JOIN pg_class AS r ON r.relnamespace = m.relnamespace AND r.relname = 'revisions'
@@ -14,9 +14,9 @@ const FOUND: &str = "
     WHERE m.relname = $1 AND m.relkind = 'r' AND r.relkind = 'r'
     ORDER BY n.nspname <> $2, n.nspname LIMIT 1";
 
-/// Finds the schema in this database. Rules and quotas have schemas of their own, so that all
-/// servers on one database share them; they must also share what belongs to them, whichever schema
-/// each server is configured with. `preferred` is the answer in a database that has none.
+/// Finds the schema in this database. All servers on one database share rules and quotas, so that they
+/// must also share these tables, whichever schema each server is configured with. Returns `preferred`
+/// for a new database.
 pub(crate) async fn find(
     connection: &mut PgConnection,
     preferred: &str,
@@ -26,8 +26,8 @@ pub(crate) async fn find(
     Ok(found.unwrap_or_else(|| preferred.to_owned()))
 }
 
-/// Lets statements name tables alone, as on SQLite; what is created without a schema is created in
-/// `home`.
+/// Sets the search path, so that statements need no schema, as with SQLite. New tables without a
+/// schema are created in `home`.
 pub(crate) async fn enter(connection: &mut PgConnection, home: &str) -> Result<(), sqlx::Error> {
     let home = home.replace('"', "\"\"");
     let path = format!(

@@ -1,11 +1,11 @@
-//! Which version the tables have, and which this program knows.
+//! The version of the tables.
 
 use sqlx::migrate::Migrate;
 
 use super::{MIGRATIONS, TABLE};
 use crate::outage::Outage;
 
-/// Version of a database's tables beside the newest that this program knows.
+/// The version of a database's tables, and the newest that this program knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchemaVersion {
     /// Last migration that was applied to the database.
@@ -17,8 +17,8 @@ pub struct SchemaVersion {
 // === impl SchemaVersion ===
 
 impl SchemaVersion {
-    /// How many versions newer than this program's the tables may be. A migration leaves what the
-    /// version before it uses as it was, so that servers can be replaced one by one.
+    /// Number of versions by which the tables may be newer than this program. A migration keeps what
+    /// the version before it uses, which allows rolling upgrades.
     pub const TOLERATED: i64 = 1;
 
     /// Returns whether a newer program has changed the tables.
@@ -26,7 +26,7 @@ impl SchemaVersion {
         self.applied > self.known
     }
 
-    /// Reads the version, and refuses one that this program must not touch.
+    /// Reads the version; fails if it is too new for this program.
     pub(super) async fn read(connection: &mut impl Migrate) -> Result<Self, Outage> {
         connection.ensure_migrations_table(TABLE).await?;
         let applied = connection.list_applied_migrations(TABLE).await?;
@@ -38,7 +38,7 @@ impl SchemaVersion {
         Ok(version)
     }
 
-    /// The version once everything that this program knows is applied.
+    /// Returns the version after all known migrations.
     pub(super) fn migrated(self) -> Self {
         Self { applied: self.applied.max(self.known), ..self }
     }

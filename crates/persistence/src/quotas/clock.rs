@@ -1,4 +1,4 @@
-//! The database's time, which decides in which period something is counted.
+//! The database's time, which decides the period.
 
 use std::sync::{
     Arc,
@@ -13,24 +13,24 @@ use crate::row::Row;
 
 /// Shows the database's time, as last measured.
 ///
-/// From one measurement to the next it goes by the machine's steady counter: setting the machine's clock
-/// changes nothing. Until the first measurement it shows the machine's time.
+/// Between measurements it advances with the machine's monotonic clock, so that setting the machine's
+/// wall clock changes nothing. Until the first measurement it shows the machine's time.
 pub struct LedgerClock {
     machine: Arc<dyn Clock>,
-    /// Whether the machine's clock is the database's, which then needs no measurement.
+    /// Whether the database uses the machine's clock, which then needs no measurement.
     own: bool,
-    /// The database's microseconds less those of the steady counter.
+    /// Microseconds of the database's clock minus those of the monotonic clock.
     offset: AtomicI64,
 }
 
-/// When a transaction began, by the steady counter: between these two.
+/// Bounds of the time at which a transaction began, by the monotonic clock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Began {
-    pub(super) asked: u64,
-    pub(super) answered: u64,
+pub(super) struct BeginTime {
+    pub(super) earliest: u64,
+    pub(super) latest: u64,
 }
 
-/// No measurement yet.
+/// Value of `offset` before the first measurement.
 const UNMEASURED: i64 = i64::MIN;
 
 // === impl LedgerClock ===
@@ -49,25 +49,25 @@ impl LedgerClock {
         }
     }
 
-    /// Reads the database's time from `row`, whose column `now` says when its transaction began: PostgreSQL's
-    /// `now()`.
-    pub(super) fn read(&self, row: &Row, began: Began) -> Result<Timestamp, RepositoryError> {
+    /// Reads the database's time from the column `now` of `row`: the time at which its transaction
+    /// began, PostgreSQL's `now()`.
+    pub(super) fn read(&self, row: &Row, began: BeginTime) -> Result<Timestamp, RepositoryError> {
         if self.own {
             return Ok(self.machine.now());
         }
         let at = row.time("now").map_err(corrupt("the database's time"))?;
-        self.measured(at, began);
+        self.measure(at, began);
         Ok(at)
     }
 
-    /// Notes that the database's clock showed `at` when a transaction began. An offset that agrees
-    /// with this stays: a slow answer proves little.
-    fn measured(&self, at: Timestamp, Began { asked, answered }: Began) {
+    /// Updates the offset: the database's clock showed `at` when a transaction began. An offset within
+    /// the bounds is kept, because a slow response is inaccurate.
+    fn measure(&self, at: Timestamp, BeginTime { earliest, latest }: BeginTime) {
         let offset = |steady: u64| at.as_micros().wrapping_sub(steady).cast_signed();
-        let (least, most) = (offset(answered.max(asked)), offset(asked));
+        let (min, max) = (offset(latest.max(earliest)), offset(earliest));
         let known = match self.offset.load(Relaxed) {
-            UNMEASURED => least.midpoint(most),
-            known => known.clamp(least, most),
+            UNMEASURED => min.midpoint(max),
+            known => known.clamp(min, max),
         };
         self.offset.store(known, Relaxed);
     }
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine whose clock can be set while its counter goes on.
+    /// A machine whose wall clock can be set while its monotonic clock runs.
     #[derive(Default)]
     struct Machine {
         wall: AtomicU64,
@@ -121,8 +121,8 @@ mod tests {
         (Arc::clone(&machine), LedgerClock::new(machine, false))
     }
 
-    fn began(asked: u64, answered: u64) -> Began {
-        Began { asked, answered }
+    fn began(earliest: u64, latest: u64) -> BeginTime {
+        BeginTime { earliest, latest }
     }
 
     fn at(micros: u64) -> Timestamp {
@@ -130,10 +130,10 @@ mod tests {
     }
 
     #[test]
-    fn setting_the_machines_clock_changes_nothing_once_it_is_measured() {
+    fn setting_the_machines_clock_changes_nothing_after_a_measurement() {
         let (machine, clock) = clock();
         assert_eq!((clock.now(), clock.skew()), (at(5_000), 0));
-        clock.measured(at(1_000_000), began(10, 20));
+        clock.measure(at(1_000_000), began(10, 20));
         machine.counter.store(15, Relaxed);
         assert_eq!(clock.now(), at(1_000_000));
         machine.counter.store(115, Relaxed);
@@ -144,18 +144,18 @@ mod tests {
     }
 
     #[test]
-    fn a_measurement_moves_it_only_as_far_as_it_proves() {
+    fn a_measurement_moves_the_offset_only_into_its_bounds() {
         let (machine, clock) = clock();
-        clock.measured(at(1_000), began(0, 0));
-        // The answer took long, and agrees.
-        clock.measured(at(1_300), began(100, 900));
+        clock.measure(at(1_000), began(0, 0));
+        // The response was slow, and the offset is within its bounds.
+        clock.measure(at(1_300), began(100, 900));
         assert_eq!(clock.now(), at(1_000));
-        // The counter stood still for a while.
-        clock.measured(at(5_000), began(1_000, 1_200));
+        // The monotonic clock stood still for a while.
+        clock.measure(at(5_000), began(1_000, 1_200));
         machine.counter.store(1_200, Relaxed);
         assert_eq!(clock.now(), at(5_000));
         // The database's clock was set back.
-        clock.measured(at(2_000), began(1_300, 1_400));
+        clock.measure(at(2_000), began(1_300, 1_400));
         machine.counter.store(1_300, Relaxed);
         assert_eq!(clock.now(), at(2_000));
     }

@@ -1,4 +1,4 @@
-//! Many increments in one transaction, and in as many statements however many they are.
+//! Commits a batch of increments in one transaction, with a fixed number of statements.
 
 mod read;
 mod sql;
@@ -14,15 +14,17 @@ use headgate_quota::{
 
 use self::{
     read::{balance, charge, terms},
-    wire::{Charged, Place, Standing, Told, asked, charged, standing, told},
+    wire::{
+        ChargeRow, EventRow, PeriodRow, UsageRow, charge_key, charge_row, event_row, usage_row,
+    },
 };
 use super::{
-    clock::{Began, LedgerClock},
+    clock::{BeginTime, LedgerClock},
     commit, to_json,
 };
 use crate::{moment::Moment, row::Row, session::Session, statement::Statement};
 
-/// Increments on their way into the ledger.
+/// A batch of increments and its transaction.
 pub(super) struct Batch<'a> {
     session: Session,
     increments: &'a [Increment],
@@ -30,11 +32,11 @@ pub(super) struct Batch<'a> {
     book: Book,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 pub(super) enum Decided {
-    /// It is committed.
+    /// The batch is committed.
     Committed(Vec<IncrementResult>),
-    /// Nothing was done, since these increments are not of the present period.
+    /// Nothing was done, because the marked increments are not of the current period.
     OutOfPeriod(Vec<bool>),
 }
 
@@ -47,26 +49,26 @@ impl<'a> Batch<'a> {
         Self { session, increments, now, book: Book::default() }
     }
 
-    /// Reads, decides, writes, commits; or does nothing, if an increment is not of the present period.
-    pub(super) async fn decide_present(
+    /// Reads, decides, writes and commits; does nothing if an increment is not of the current period.
+    pub(super) async fn decide_if_current(
         mut self,
         clock: &LedgerClock,
-        began: Began,
+        began: BeginTime,
     ) -> Result<Decided, RepositoryError> {
         let terms = self.read_balances().await?;
-        // Without a policy nothing is taken, whenever it is.
+        // Without a policy nothing is charged, so that the period does not matter.
         if let Some(row) = terms.first() {
             let now = clock.read(row, began)?;
             let is_out = |increment: &Increment| !increment.span.is_current(now);
-            let which: Vec<bool> = self.increments.iter().map(is_out).collect();
-            if which.contains(&true) {
-                return Ok(Decided::OutOfPeriod(which));
+            let out_of_period: Vec<bool> = self.increments.iter().map(is_out).collect();
+            if out_of_period.contains(&true) {
+                return Ok(Decided::OutOfPeriod(out_of_period));
             }
         }
         self.decide_read().await.map(Decided::Committed)
     }
 
-    /// Reads, decides, writes, commits, whichever period it is.
+    /// Reads, decides, writes and commits without checking the period.
     pub(super) async fn decide(mut self) -> Result<Vec<IncrementResult>, RepositoryError> {
         self.read_balances().await?;
         self.decide_read().await
@@ -74,23 +76,22 @@ impl<'a> Batch<'a> {
 
     async fn decide_read(mut self) -> Result<Vec<IncrementResult>, RepositoryError> {
         self.read_charges().await?;
-        let entries = self.increments.iter().map(|increment| self.book.decide(increment));
-        let entries: Vec<IncrementResult> = entries.collect();
+        let results = self.increments.iter().map(|increment| self.book.decide(increment));
+        let results: Vec<IncrementResult> = results.collect();
         self.write_balances().await?;
         self.write_charges().await?;
         self.write_events().await?;
         commit(self.session).await?;
-        Ok(entries)
+        Ok(results)
     }
 
-    /// Locks the rows in one order, whoever does it, so that nobody waits in a circle; and reads
-    /// the policies after that, since they may have changed while others held the locks. Returns the
-    /// rows of the policies.
+    /// Locks the usage rows in a fixed order, which prevents deadlocks, and then reads the policies,
+    /// which may have changed while others held the locks. Returns the rows of the policies.
     async fn read_balances(&mut self) -> Result<Vec<Row>, RepositoryError> {
-        let places = to_json(&self.places())?;
+        let periods = to_json(&self.periods())?;
         let ensure = Statement::either(sql::ENSURE.0, sql::ENSURE.1);
-        self.session.execute(ensure.bind(&*places).bind(self.now)).await?;
-        let lock = Statement::either(sql::LOCK.0, sql::LOCK.1).bind(&*places);
+        self.session.execute(ensure.bind(&*periods).bind(self.now)).await?;
+        let lock = Statement::either(sql::LOCK.0, sql::LOCK.1).bind(&*periods);
         let rows = self.session.rows(lock).await?;
         let policies = self.read_policies().await?;
         let terms: HashMap<QuotaId, Terms> =
@@ -99,7 +100,7 @@ impl<'a> Batch<'a> {
             let (account, balance) = balance(row, &terms)?;
             self.book.add_balance(account, balance);
         }
-        // A disabled policy has no row to lock, and needs none.
+        // A disabled policy needs no row.
         let locked: BTreeSet<Account> = self.book.accounts().cloned().collect();
         for increment in self.increments {
             let account = Account::of(increment);
@@ -113,11 +114,11 @@ impl<'a> Batch<'a> {
         Ok(policies)
     }
 
-    /// The periods that the increments are about, in order.
-    fn places(&self) -> Vec<Place<'a>> {
-        let places = self.increments.iter().map(Place::of);
-        let places: BTreeMap<_, _> = places.map(|place| (place.key(), place)).collect();
-        places.into_values().collect()
+    /// Returns the periods of the increments, sorted and without duplicates.
+    fn periods(&self) -> Vec<PeriodRow<'a>> {
+        let periods = self.increments.iter().map(PeriodRow::of);
+        let periods: BTreeMap<_, _> = periods.map(|period| (period.key(), period)).collect();
+        periods.into_values().collect()
     }
 
     async fn read_policies(&mut self) -> Result<Vec<Row>, RepositoryError> {
@@ -128,12 +129,12 @@ impl<'a> Batch<'a> {
     }
 
     async fn read_charges(&mut self) -> Result<(), RepositoryError> {
-        let asked: Vec<Charged<'_>> = self.increments.iter().filter_map(asked).collect();
-        if asked.is_empty() {
+        let keys: Vec<ChargeRow<'_>> = self.increments.iter().filter_map(charge_key).collect();
+        if keys.is_empty() {
             return Ok(());
         }
-        let statement = Statement::either(sql::CHARGED.0, sql::CHARGED.1);
-        let rows = self.session.rows(statement.bind(&*to_json(&asked)?)).await?;
+        let statement = Statement::either(sql::SELECT_CHARGES.0, sql::SELECT_CHARGES.1);
+        let rows = self.session.rows(statement.bind(&*to_json(&keys)?)).await?;
         for row in &rows {
             let (account, request_id, charge) = charge(row)?;
             self.book.add_charge(account, request_id, charge);
@@ -142,36 +143,38 @@ impl<'a> Batch<'a> {
     }
 
     async fn write_balances(&mut self) -> Result<(), RepositoryError> {
-        let mut changed: Vec<Standing<'_>> = self.book.changed().map(standing).collect();
+        let mut changed: Vec<UsageRow<'_>> = self.book.changed().map(usage_row).collect();
         if changed.is_empty() {
             return Ok(());
         }
-        changed.sort_by_key(|standing| (standing.policy_id, standing.period_name));
-        let statement = Statement::either(sql::STAND.0, sql::STAND.1);
+        changed.sort_by_key(|row| (row.policy_id, row.period_name));
+        let statement = Statement::either(sql::UPDATE_USAGES.0, sql::UPDATE_USAGES.1);
         let statement = statement.bind(&*to_json(&changed)?).bind(self.now);
         Ok(self.session.execute(statement).await?)
     }
 
     async fn write_charges(&mut self) -> Result<(), RepositoryError> {
-        let charges: Vec<Charged<'_>> = self.book.new_charges().map(charged).collect();
+        let charges: Vec<ChargeRow<'_>> = self.book.new_charges().map(charge_row).collect();
         if charges.is_empty() {
             return Ok(());
         }
-        let statement = Statement::either(sql::CHARGE.0, sql::CHARGE.1);
+        let statement = Statement::either(sql::INSERT_CHARGES.0, sql::INSERT_CHARGES.1);
         let statement = statement.bind(&*to_json(&charges)?).bind(self.now);
         Ok(self.session.execute(statement).await?)
     }
 
     async fn write_events(&mut self) -> Result<(), RepositoryError> {
-        let told: Vec<Told<'_>> = self.book.events().iter().enumerate().map(told).collect();
-        if told.is_empty() {
+        let events: Vec<EventRow<'_>> =
+            self.book.events().iter().enumerate().map(event_row).collect();
+        if events.is_empty() {
             return Ok(());
         }
         if let Session::Postgres(_) = self.session {
-            // Readers go on from the last place they saw: places must come in their order.
-            self.session.execute(Statement::new(sql::TAKE_TURNS)).await?;
+            // Positions must be in the order of commits, because readers continue after the last.
+            self.session.execute(Statement::new(sql::LOCK_EVENTS)).await?;
         }
-        let statement = Statement::either(sql::TELL.0, sql::TELL.1).bind(&*to_json(&told)?);
+        let insert = Statement::either(sql::INSERT_EVENTS.0, sql::INSERT_EVENTS.1);
+        let statement = insert.bind(&*to_json(&events)?);
         Ok(self.session.execute(statement).await?)
     }
 }

@@ -1,15 +1,15 @@
-//! Which policies were deleted by which revision, so that replicas need not read all others.
+//! Deleted policies by revision, so that replicas need not load all policies after a deletion.
 
 use headgate_quota::{QuotaId, RepositoryError, Revision};
 
 use super::to_json;
 use crate::{outage::Outage, session::Session, statement::Statement};
 
-/// How many revisions are remembered. Whoever is further behind finds that the number of policies
-/// does not fit, and reads all of them.
+/// Number of revisions whose deletions are kept. A replica that is further behind has another number
+/// of policies than the database, and loads all of them.
 const REVISIONS: i64 = 1_000;
 
-/// The most deletions that are read one by one: beyond that, reading all policies is as quick.
+/// Maximum number of deletions that are read: beyond it, loading all policies is as fast.
 const MAX_READ: u32 = 50_000;
 
 const WRITE: (&str, &str) = (
@@ -18,13 +18,13 @@ const WRITE: (&str, &str) = (
     "INSERT INTO quota_policy_deletions (revision, policy_id) SELECT $2, value FROM json_each($1)",
 );
 
-const FORGET: &str = "DELETE FROM quota_policy_deletions WHERE revision <= $1";
+const DELETE_OLD: &str = "DELETE FROM quota_policy_deletions WHERE revision <= $1";
 
 const READ: &str = "
     SELECT policy_id FROM quota_policy_deletions WHERE revision > $1
     ORDER BY revision LIMIT $2";
 
-/// Writes down which policies `revision` deletes, and forgets what is too long ago.
+/// Records the policies that `revision` deletes, and removes old records.
 pub(super) async fn write(
     session: &mut Session,
     revision: Revision,
@@ -32,10 +32,10 @@ pub(super) async fn write(
 ) -> Result<(), Outage> {
     let statement = Statement::either(WRITE.0, WRITE.1).bind(&*to_json(policies)?);
     session.execute(statement.bind(revision.0)).await?;
-    session.execute(Statement::new(FORGET).bind(revision.0 - REVISIONS)).await
+    session.execute(Statement::new(DELETE_OLD).bind(revision.0 - REVISIONS)).await
 }
 
-/// Reads which policies were deleted after the revision `since`.
+/// Returns the policies that were deleted after the revision `since`.
 pub(super) async fn read(
     session: &mut Session,
     since: Revision,
@@ -43,8 +43,8 @@ pub(super) async fn read(
     let rows = session.rows(Statement::new(READ).bind(since.0).bind(MAX_READ)).await?;
     let id = |row: &crate::row::Row| {
         let text: String = row.get("policy_id").map_err(Outage::Sql)?;
-        let odd = |_| RepositoryError::Corrupt(format!("a deleted policy's id: {text}"));
-        text.parse().map_err(odd)
+        let invalid = |_| RepositoryError::Corrupt(format!("a deleted policy's id: {text}"));
+        text.parse().map_err(invalid)
     };
     rows.iter().map(id).collect()
 }

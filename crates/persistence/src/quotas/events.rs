@@ -1,4 +1,4 @@
-//! The outbox: what was told, and who has it.
+//! The outbox: events and their deliveries.
 
 use async_trait::async_trait;
 use headgate::Timestamp;
@@ -9,7 +9,7 @@ use headgate_quota::{
 use super::{QuotaDatabase, commit, corrupt, leadership, to_json, unsigned};
 use crate::{moment::Moment, row::Row, statement::Statement};
 
-/// Selects those events, with all that [`read`] reads.
+/// Selects the columns of events that [`read`] needs.
 macro_rules! events {
     ($which:literal) => {
         concat!(
@@ -31,7 +31,7 @@ const DELIVERIES: (&str, &str) = (
 
 const AFTER: &str = events!("WHERE seq > $1 ORDER BY seq LIMIT $2");
 
-/// Those that the sink `$1` does not have.
+/// Condition for events that are not delivered to the sink `$1`.
 macro_rules! undelivered {
     () => {
         "e.seq > coalesce((SELECT delivered_through FROM quota_sinks WHERE sink = $1), 0)
@@ -48,7 +48,8 @@ const BACKLOG: &str = concat!(
     undelivered!()
 );
 
-/// Places are given in the order of commits: before the last one nothing new appears.
+/// The position through which all events are delivered. Positions are in the order of commits, so that
+/// no new event appears before the last one.
 const THROUGH: &str = concat!(
     "SELECT coalesce(
         (SELECT min(e.seq) - 1 FROM quota_events e WHERE ",
@@ -65,7 +66,7 @@ const ADVANCE: (&str, &str) = (
         SET delivered_through = max(quota_sinks.delivered_through, $2)",
 );
 
-/// Events that were forgotten meanwhile need no note.
+/// Records deliveries; events that were deleted in the meantime are skipped.
 const DELIVERED: (&str, &str) = (
     "INSERT INTO quota_deliveries (sink, event_id, delivered_at)
     SELECT $2, e.event_id, $3 FROM jsonb_array_elements_text(CAST($1 AS jsonb)) AS k(event_id)
@@ -159,20 +160,21 @@ impl QuotaDatabase {
 
 fn read(row: &Row) -> Result<LoggedEvent, RepositoryError> {
     let event_id: String = row.get("event_id").map_err(corrupt("an event"))?;
-    let odd = |why: &dyn std::fmt::Display| RepositoryError::Corrupt(format!("{event_id}: {why}"));
-    let text = |column| row.get::<String>(column).map_err(|error| odd(&error));
-    let number = |column| row.get::<i64>(column).map_err(|error| odd(&error));
-    let time = |column| row.time(column).map_err(|error| odd(&error));
+    let invalid =
+        |why: &dyn std::fmt::Display| RepositoryError::Corrupt(format!("{event_id}: {why}"));
+    let text = |column| row.get::<String>(column).map_err(|error| invalid(&error));
+    let number = |column| row.get::<i64>(column).map_err(|error| invalid(&error));
+    let time = |column| row.time(column).map_err(|error| invalid(&error));
     let threshold = row.get::<Option<i64>>("alert_threshold_percent");
-    let threshold = threshold.map_err(|error| odd(&error))?;
+    let threshold = threshold.map_err(|error| invalid(&error))?;
     let event = QuotaEvent {
-        kind: text("kind")?.parse().map_err(|error| odd(&error))?,
-        quota_id: text("policy_id")?.parse().map_err(|error| odd(&error))?,
+        kind: text("kind")?.parse().map_err(|error| invalid(&error))?,
+        quota_id: text("policy_id")?.parse().map_err(|error| invalid(&error))?,
         subject: Subject {
-            kind: text("subject_type")?.parse().map_err(|error| odd(&error))?,
+            kind: text("subject_type")?.parse().map_err(|error| invalid(&error))?,
             id: text("subject_id")?,
         },
-        period: text("period")?.parse().map_err(|error| odd(&error))?,
+        period: text("period")?.parse().map_err(|error| invalid(&error))?,
         limit: unsigned(number("quota_limit")?),
         used: unsigned(number("used")?),
         alert_threshold_percent: threshold.and_then(|percent| percent.try_into().ok()),

@@ -1,4 +1,4 @@
-//! Who does what only one process does: whoever holds a lock that goes with its connection.
+//! Leader election: the leader holds an advisory lock, which is released with its connection.
 
 use async_trait::async_trait;
 use headgate_quota::{Leadership, RepositoryError};
@@ -9,56 +9,56 @@ use crate::{
     Database,
     database::Pool,
     outage::Outage,
-    session::{ANSWER_TIMEOUT, answered},
+    session::{RESPONSE_TIMEOUT, with_timeout},
 };
 
-/// Nobody waits: who does not get it asks again.
+/// Does not wait for the lock.
 const LOCK: &str = "SELECT pg_try_advisory_lock(hashtextextended('headgate.lead.' || $1, 0))";
 
-/// A SQLite file is one machine's, and its tasks can do no harm twice.
-struct Alone;
+/// With SQLite, every process leads: the file is on one machine, and tasks may run twice.
+struct AlwaysLeader;
 
-/// A connection that holds the lock, and no other does.
-struct Locked(PgConnection);
+/// The connection that holds the lock.
+struct LockHolder(PgConnection);
 
-/// The right to do `task`, unless another process has it.
+/// Returns the leadership for `task`, unless another process has it.
 pub(super) async fn lead(
     database: &Database,
     task: &str,
 ) -> Result<Option<Box<dyn Leadership>>, RepositoryError> {
     match database.pool() {
-        Pool::Sqlite { .. } => Ok(Some(Box::new(Alone))),
+        Pool::Sqlite { .. } => Ok(Some(Box::new(AlwaysLeader))),
         Pool::Postgres { pool, .. } => Ok(lock(pool, task).await?),
     }
 }
 
 async fn lock(pool: &PgPool, task: &str) -> Result<Option<Box<dyn Leadership>>, Outage> {
-    let mut connection = answered(pool.acquire()).await?;
+    let mut connection = with_timeout(pool.acquire()).await?;
     let locked = sqlx::query_scalar(LOCK).bind(task).fetch_one(&mut *connection);
-    match answered(locked).await {
+    match with_timeout(locked).await {
         Ok(true) => {}
         Ok(false) => return Ok(None),
         Err(outage) => {
-            // It may hold the lock without anybody knowing: it must not live on in the pool.
+            // The connection may hold the lock: it must not return to the pool.
             connection.close_on_drop();
             return Err(outage);
         }
     }
-    // Not the pool's any more: the lock is given up with the connection.
-    Ok(Some(Box::new(Locked(connection.detach()))))
+    // Detached from the pool: dropping the connection releases the lock.
+    Ok(Some(Box::new(LockHolder(connection.detach()))))
 }
 
 #[async_trait]
-impl Leadership for Alone {
+impl Leadership for AlwaysLeader {
     async fn holds(&mut self) -> bool {
         true
     }
 }
 
 #[async_trait]
-impl Leadership for Locked {
+impl Leadership for LockHolder {
     async fn holds(&mut self) -> bool {
         let ping = sqlx::query("SELECT 1").execute(&mut self.0);
-        timeout(ANSWER_TIMEOUT, ping).await.is_ok_and(|answer| answer.is_ok())
+        timeout(RESPONSE_TIMEOUT, ping).await.is_ok_and(|answer| answer.is_ok())
     }
 }

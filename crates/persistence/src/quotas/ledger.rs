@@ -1,4 +1,4 @@
-//! The ledger: what was used, period by period.
+//! The ledger: usage by period.
 
 use async_trait::async_trait;
 use headgate::{Clock as _, Timestamp};
@@ -18,7 +18,7 @@ use crate::{
     audit, moment::Moment, outage::Outage, row::Row, session::Session, statement::Statement,
 };
 
-/// Selects those usages, with all that [`record::usage`] reads.
+/// Selects the columns of usages that [`record::usage`] needs.
 macro_rules! usages {
     ($which:literal) => {
         concat!(
@@ -38,7 +38,7 @@ const COUNT: &str = "SELECT count(*) AS total FROM quota_usages WHERE policy_id 
 const HISTORY: &str =
     usages!("WHERE policy_id = $1 ORDER BY period_start DESC, period_name DESC LIMIT $2 OFFSET $3");
 
-const TOUCHED: &str = usages!(
+const CHANGED: &str = usages!(
     "WHERE closed_at IS NULL AND updated_at >= $1 ORDER BY updated_at DESC, policy_id LIMIT $2"
 );
 
@@ -48,24 +48,24 @@ const RESET: &str = "
 const NOW: (&str, &str) = ("SELECT now() AS now", "SELECT 1");
 
 impl QuotaDatabase {
-    /// Commits the increments of the present period, where a server's clock put some into others.
-    async fn commit_the_rest(
+    /// Commits the increments of the current period, if a server's clock put others elsewhere.
+    async fn commit_current(
         &self,
         increments: &[Increment],
         out_of_period: &[bool],
     ) -> Result<Vec<IncrementResult>, RepositoryError> {
         let all = increments.iter().zip(out_of_period);
         let rest: Vec<_> = all.filter(|(_, out)| !**out).map(|(one, _)| one.clone()).collect();
-        let entries = if rest.is_empty() {
+        let results = if rest.is_empty() {
             Vec::new()
         } else {
             Batch::new(self.database.writing().await?, &rest).decide().await?
         };
-        let mut entries = entries.into_iter();
-        let not_taken =
+        let mut results = results.into_iter();
+        let not_charged =
             IncrementResult { outcome: IncrementOutcome::OutOfPeriod, used: 0, limit: 0 };
-        let entry = |out: &bool| if *out { None } else { entries.next() };
-        Ok(out_of_period.iter().map(entry).map(|entry| entry.unwrap_or(not_taken)).collect())
+        let mut result = |out: &bool| if *out { None } else { results.next() };
+        Ok(out_of_period.iter().map(|out| result(out).unwrap_or(not_charged)).collect())
     }
 }
 
@@ -79,9 +79,9 @@ impl QuotaLedger for QuotaDatabase {
             return Ok(Vec::new());
         }
         let (session, began) = self.writing().await?;
-        match Batch::new(session, increments).decide_present(&self.clock, began).await? {
-            Decided::Committed(entries) => Ok(entries),
-            Decided::OutOfPeriod(which) => self.commit_the_rest(increments, &which).await,
+        match Batch::new(session, increments).decide_if_current(&self.clock, began).await? {
+            Decided::Committed(results) => Ok(results),
+            Decided::OutOfPeriod(which) => self.commit_current(increments, &which).await,
         }
     }
 
@@ -127,7 +127,7 @@ impl QuotaLedger for QuotaDatabase {
         let before = row.as_ref().map(record::usage).transpose()?.map_or(0, |usage| usage.used);
         let zero = Statement::new(RESET).bind(policy).bind(period);
         session.execute(zero.bind(Moment::shown(reset.author.at))).await?;
-        write_down(&mut session, reset, &name, before).await?;
+        record_reset(&mut session, reset, &name, before).await?;
         commit(session).await?;
         Ok(before)
     }
@@ -138,13 +138,13 @@ impl QuotaLedger for QuotaDatabase {
         max: u32,
     ) -> Result<Vec<ChangedPeriod>, RepositoryError> {
         let mut session = self.database.reading().await?;
-        let rows = session.rows(Statement::new(TOUCHED).bind(since).bind(max)).await?;
+        let rows = session.rows(Statement::new(CHANGED).bind(since).bind(max)).await?;
         session.commit().await?;
         rows.iter().map(changed_period).collect()
     }
 
     async fn close_periods(&self, now: Timestamp) -> Result<u64, RepositoryError> {
-        // Whoever is told the time by a clock that was not measured yet closes nothing too early.
+        // Measure the database's clock first: an unmeasured one might close periods too early.
         let (session, _) = self.revised().await?;
         session.commit().await?;
         prune::close(&self.database, now.min(self.clock.now())).await
@@ -155,7 +155,7 @@ impl QuotaLedger for QuotaDatabase {
     }
 }
 
-async fn write_down(
+async fn record_reset(
     session: &mut Session,
     reset: &Reset,
     name: &str,
@@ -164,7 +164,7 @@ async fn write_down(
     let state =
         |used: u64| json!({ "name": name, "period": reset.span.name, "used": used }).to_string();
     let entry = AuditEntry {
-        // The record gives it another.
+        // The audit log assigns the id.
         id: 0,
         author: reset.author.clone(),
         action: "quota.reset".to_owned(),

@@ -1,4 +1,4 @@
-//! The policies, read and written.
+//! Policies.
 
 use async_trait::async_trait;
 use headgate::Timestamp;
@@ -11,14 +11,14 @@ use tokio::sync::Notify;
 use super::{QuotaDatabase, deletions, record, unused, write::Writer};
 use crate::{
     database::Pool,
-    listener::{self, Heard},
+    listener::{self, Subscriber},
     outage::Outage,
     row::Row,
     session::Session,
     statement::Statement,
 };
 
-/// Selects those policies, with all that [`record::policy`] reads.
+/// Selects the columns of policies that [`record::policy`] needs.
 macro_rules! policies {
     ($which:literal) => {
         concat!(
@@ -29,13 +29,13 @@ macro_rules! policies {
     };
 }
 
-/// The time is read with it, so that it costs no question of its own.
+/// Reads the time, too, so that measuring the clock needs no statement of its own.
 const REVISION: (&str, &str) = (
     "SELECT revision, now() AS now FROM revisions WHERE name = 'quota_policies'",
     "SELECT revision FROM revisions WHERE name = 'quota_policies'",
 );
 
-/// How many policies one statement reads: each takes a bounded time and memory.
+/// Maximum number of policies per statement, which bounds its time and memory.
 const CHUNK: usize = 2_000;
 
 const FIRST: &str = policies!("ORDER BY id LIMIT $1");
@@ -67,7 +67,7 @@ impl QuotaPolicyRepository for QuotaDatabase {
         Ok(revision)
     }
 
-    /// One row that is no policy fails it all: whoever holds policies keeps those that it has.
+    /// Fails on an invalid row: the catalog then keeps its policies.
     async fn load(&self) -> Result<(Revision, Vec<QuotaPolicy>), RepositoryError> {
         let (mut session, revision) = self.revised().await?;
         let mut policies: Vec<QuotaPolicy> = Vec::new();
@@ -139,7 +139,9 @@ impl QuotaPolicyRepository for QuotaDatabase {
     async fn listen(&self, changed: &Notify) -> RepositoryError {
         match self.database.pool() {
             Pool::Postgres { listening, .. } => {
-                listener::listen(listening, listener::QUOTAS, Heard::Change(changed)).await.into()
+                listener::listen(listening, listener::QUOTAS, Subscriber::Change(changed))
+                    .await
+                    .into()
             }
             Pool::Sqlite { .. } => std::future::pending().await,
         }
@@ -147,7 +149,7 @@ impl QuotaPolicyRepository for QuotaDatabase {
 }
 
 impl QuotaDatabase {
-    /// A transaction that reads, and the revision that it sees. The clock is measured by it.
+    /// Begins a read transaction and returns the revision it sees. Measures the clock.
     pub(super) async fn revised(&self) -> Result<(Session, Revision), RepositoryError> {
         let (mut session, began) = self.reading().await?;
         let row = session.row(Statement::either(REVISION.0, REVISION.1)).await?;
@@ -158,7 +160,7 @@ impl QuotaDatabase {
     }
 }
 
-/// The policy with this id, in a transaction that goes on.
+/// Returns the policy with this id.
 pub(super) async fn find(
     session: &mut Session,
     id: &QuotaId,

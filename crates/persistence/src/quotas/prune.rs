@@ -1,5 +1,4 @@
-//! Periods that are over are closed, and what is old enough is forgotten: some rows at a time,
-//! so that nobody waits long.
+//! Closes periods that have ended and deletes old data, in batches so that no lock is held for long.
 
 use headgate::Timestamp;
 use headgate_quota::{Pruned, RepositoryError, Retention};
@@ -7,10 +6,10 @@ use headgate_quota::{Pruned, RepositoryError, Retention};
 use super::{commit, to_json};
 use crate::{Database, statement::Statement};
 
-/// How many rows are changed in one transaction.
-pub(super) const SOME: u32 = 5_000;
+/// Maximum number of rows per transaction.
+pub(super) const BATCH: u32 = 5_000;
 
-/// Rows that somebody is counting in are closed the next time.
+/// Skips locked rows, which are closed the next time.
 const CLOSE: (&str, &str) = (
     "UPDATE quota_usages SET closed_at = $1 WHERE (policy_id, period_name) IN (
         SELECT policy_id, period_name FROM quota_usages
@@ -22,21 +21,21 @@ const CLOSE: (&str, &str) = (
     RETURNING 1",
 );
 
-const FORGET_REQUEST_IDS: &str = "
+const DELETE_REQUEST_IDS: &str = "
     DELETE FROM quota_increments WHERE (policy_id, period_name, request_id) IN (
         SELECT i.policy_id, i.period_name, i.request_id FROM quota_increments i
         JOIN quota_usages u ON u.policy_id = i.policy_id AND u.period_name = i.period_name
         WHERE u.closed_at IS NOT NULL AND u.period_end < $1 LIMIT $2)
     RETURNING 1";
 
-const FORGET_PERIODS: &str = "
+const DELETE_PERIODS: &str = "
     DELETE FROM quota_usages WHERE (policy_id, period_name) IN (
         SELECT policy_id, period_name FROM quota_usages
         WHERE closed_at IS NOT NULL AND period_end < $1 LIMIT $2)
     RETURNING 1";
 
-/// An event that one of the sinks does not have stays, however old it is.
-const FORGET_EVENTS: (&str, &str) = (
+/// Keeps events that are not delivered to all sinks, however old they are.
+const DELETE_EVENTS: (&str, &str) = (
     "DELETE FROM quota_events WHERE seq IN (
         SELECT e.seq FROM quota_events e WHERE e.occurred_at < $1 AND NOT EXISTS (
             SELECT FROM jsonb_array_elements_text(CAST($3 AS jsonb)) AS s(sink)
@@ -53,24 +52,24 @@ const FORGET_EVENTS: (&str, &str) = (
     RETURNING 1",
 );
 
-/// Closes the periods that are over.
+/// Closes periods that have ended.
 pub(super) async fn close(database: &Database, now: Timestamp) -> Result<u64, RepositoryError> {
-    all(database, || Statement::either(CLOSE.0, CLOSE.1).bind(now).bind(SOME)).await
+    all(database, || Statement::either(CLOSE.0, CLOSE.1).bind(now).bind(BATCH)).await
 }
 
-/// Forgets what is old enough.
+/// Deletes old data.
 pub(super) async fn prune(
     database: &Database,
     retention: &Retention,
 ) -> Result<Pruned, RepositoryError> {
-    // Without its period a request id would never be found again.
+    // Request ids are found by their period, so that they must be deleted first.
     let request_ids_before = retention.request_ids_before.max(retention.periods_before);
     let sinks = to_json(&retention.sinks)?;
-    let request_ids = || Statement::new(FORGET_REQUEST_IDS).bind(request_ids_before).bind(SOME);
-    let periods = || Statement::new(FORGET_PERIODS).bind(retention.periods_before).bind(SOME);
+    let request_ids = || Statement::new(DELETE_REQUEST_IDS).bind(request_ids_before).bind(BATCH);
+    let periods = || Statement::new(DELETE_PERIODS).bind(retention.periods_before).bind(BATCH);
     let events = || {
-        let events = Statement::either(FORGET_EVENTS.0, FORGET_EVENTS.1);
-        events.bind(retention.events_before).bind(SOME).bind(&*sinks)
+        let events = Statement::either(DELETE_EVENTS.0, DELETE_EVENTS.1);
+        events.bind(retention.events_before).bind(BATCH).bind(&*sinks)
     };
     Ok(Pruned {
         request_ids: all(database, request_ids).await?,
@@ -79,7 +78,7 @@ pub(super) async fn prune(
     })
 }
 
-/// Does it until nothing is left to do.
+/// Repeats a statement until it affects no more rows.
 pub(super) async fn all(
     database: &Database,
     statement: impl Fn() -> Statement,
@@ -90,7 +89,7 @@ pub(super) async fn all(
         let rows = session.rows(statement()).await?.len();
         commit(session).await?;
         total += rows as u64;
-        if rows < SOME as usize {
+        if rows < BATCH as usize {
             return Ok(total);
         }
     }

@@ -1,4 +1,4 @@
-//! A policy as a row, and as an object in the audit log.
+//! Policies as rows, and as JSON in the audit log.
 
 use headgate_quota::{
     Draft, FieldError, Input, PeriodSpan, PeriodUsage, QuotaPolicy, QuotaSpec, RepositoryError,
@@ -8,15 +8,15 @@ use serde_json::json;
 use super::{corrupt, unsigned};
 use crate::{moment::Moment, row::Row, statement::Statement};
 
-/// Reads a policy, which may have been changed by hand.
+/// Reads a policy and validates it, since rows may have been edited by hand.
 pub(super) fn policy(row: &Row) -> Result<QuotaPolicy, RepositoryError> {
     let id: String = row.get("id").map_err(corrupt("a policy"))?;
-    let odd = |why: String| RepositoryError::Corrupt(format!("{id}: {why}"));
-    let draft = draft(row).map_err(|error| odd(error.to_string()))?;
-    let spec = draft.validate(None).map_err(|errors| odd(summary(&errors)))?;
-    let time = |column| row.time(column).map_err(|error| odd(error.to_string()));
+    let invalid = |why: String| RepositoryError::Corrupt(format!("{id}: {why}"));
+    let draft = draft(row).map_err(|error| invalid(error.to_string()))?;
+    let spec = draft.validate(None).map_err(|errors| invalid(summary(&errors)))?;
+    let time = |column| row.time(column).map_err(|error| invalid(error.to_string()));
     let (created_at, updated_at) = (time("created_at")?, time("updated_at")?);
-    let id = id.parse().map_err(|error| odd(format!("{error}")))?;
+    let id = id.parse().map_err(|error| invalid(format!("{error}")))?;
     Ok(QuotaPolicy { id, spec, created_at, updated_at })
 }
 
@@ -43,7 +43,7 @@ fn summary(errors: &[FieldError]) -> String {
     messages.join("; ")
 }
 
-/// Gives `statement` what `policy` says, from `$1` on in the order of the table.
+/// Binds the columns of a policy, from `$1` on in the order of the table.
 pub(super) fn bind(statement: Statement, policy: &QuotaPolicy) -> Statement {
     let spec = &policy.spec;
     statement
@@ -60,7 +60,7 @@ pub(super) fn bind(statement: Statement, policy: &QuotaPolicy) -> Statement {
         .bind(policy.updated_at)
 }
 
-/// What a policy says, as a JSON object.
+/// Converts a policy to JSON.
 pub(super) fn to_json(spec: &QuotaSpec) -> String {
     json!({
         "name": spec.name,
@@ -75,7 +75,7 @@ pub(super) fn to_json(spec: &QuotaSpec) -> String {
     .to_string()
 }
 
-/// Reads how much was used in a period.
+/// Reads the usage of a period.
 pub(super) fn usage(row: &Row) -> Result<PeriodUsage, RepositoryError> {
     let read = || {
         let span = PeriodSpan {

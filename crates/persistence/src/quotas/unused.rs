@@ -1,16 +1,16 @@
-//! Policies that a program made by itself and nobody uses any more: many are deleted at a time, so
-//! that others hear of it once for them all, and never so many rows that others wait long.
+//! Deletes unused policies that a program created by itself, in batches: one notification per batch,
+//! and no lock is held for long.
 
 use headgate_quota::{RepositoryError, Unused};
 
 use super::{
     commit, deletions,
-    prune::{self, SOME},
-    write::{next_revision, tell},
+    prune::{self, BATCH},
+    write::{next_revision, notify},
 };
 use crate::{Database, outage::Outage, statement::Statement};
 
-/// Selects from policies `p` that nobody uses.
+/// Restricts a statement to unused policies `p`.
 macro_rules! of_unused {
     ($before:literal, $and:literal, $gone:literal) => {
         concat!(
@@ -26,8 +26,8 @@ macro_rules! of_unused {
     };
 }
 
-/// Nobody counts in closed periods any more, so nobody is waited for.
-const FORGET_REQUEST_IDS: &str = of_unused!(
+/// Closed periods have no concurrent increments, so that this waits for no lock.
+const DELETE_REQUEST_IDS: &str = of_unused!(
     "DELETE FROM quota_increments WHERE (policy_id, period_name, request_id) IN (
         SELECT i.policy_id, i.period_name, i.request_id FROM quota_policies p
         JOIN quota_usages u ON u.policy_id = p.id
@@ -36,8 +36,8 @@ const FORGET_REQUEST_IDS: &str = of_unused!(
     "1"
 );
 
-/// Without its period a request id would never be found again.
-const FORGET_PERIODS: &str = of_unused!(
+/// Request ids are found by their period, so that they must be deleted first.
+const DELETE_PERIODS: &str = of_unused!(
     "DELETE FROM quota_usages WHERE (policy_id, period_name) IN (
         SELECT u.policy_id, u.period_name FROM quota_policies p
         JOIN quota_usages u ON u.policy_id = p.id",
@@ -47,52 +47,52 @@ const FORGET_PERIODS: &str = of_unused!(
     "1"
 );
 
-/// Without its policy a closed period would stay for as long as those that somebody looks at.
-const DELETE: &str = of_unused!(
+/// Closed periods are found by their policy, so that they must be deleted first.
+const DELETE_POLICIES: &str = of_unused!(
     "DELETE FROM quota_policies WHERE id IN (SELECT p.id FROM quota_policies p",
     "NOT EXISTS (
         SELECT 1 FROM quota_usages u WHERE u.policy_id = p.id AND u.closed_at IS NOT NULL)",
     "id"
 );
 
-/// Deletes them all. What another replica has in hand is left to it, or to the next time.
+/// Deletes all unused policies.
 pub(super) async fn delete(
     database: &Database,
     unused: &Unused<'_>,
 ) -> Result<u64, RepositoryError> {
-    prune::all(database, || about(FORGET_REQUEST_IDS, unused)).await?;
-    prune::all(database, || about(FORGET_PERIODS, unused)).await?;
+    prune::all(database, || about(DELETE_REQUEST_IDS, unused)).await?;
+    prune::all(database, || about(DELETE_PERIODS, unused)).await?;
     let mut total = 0;
     loop {
-        let deleted = some(database, unused).await?;
+        let deleted = delete_batch(database, unused).await?;
         total += deleted as u64;
-        if deleted < SOME as usize {
+        if deleted < BATCH as usize {
             return Ok(total);
         }
     }
 }
 
-async fn some(database: &Database, unused: &Unused<'_>) -> Result<usize, RepositoryError> {
+async fn delete_batch(database: &Database, unused: &Unused<'_>) -> Result<usize, RepositoryError> {
     let mut session = database.writing().await?;
     let revision = next_revision(&mut session).await?;
-    let rows = session.rows(about(DELETE, unused)).await?;
+    let rows = session.rows(about(DELETE_POLICIES, unused)).await?;
     let deleted: Result<Vec<String>, sqlx::Error> = rows.iter().map(|row| row.get("id")).collect();
     let deleted = deleted.map_err(Outage::Sql)?;
-    // Without a change there is no other revision.
+    // Without a change, the next revision is not committed.
     if !deleted.is_empty() {
         deletions::write(&mut session, revision, &deleted).await?;
-        tell(&mut session).await?;
+        notify(&mut session).await?;
         commit(session).await?;
     }
     Ok(deleted.len())
 }
 
-/// A statement about some of the policies that nobody uses.
+/// Binds the selection of unused policies.
 fn about(sql: &'static str, unused: &Unused<'_>) -> Statement {
     Statement::new(sql)
         .bind(unused.name)
         .bind(unused.subject_type.name())
         .bind(unused.period.name())
         .bind(unused.before)
-        .bind(SOME)
+        .bind(BATCH)
 }

@@ -1,4 +1,4 @@
-//! A change of the policies: it is made, recorded and followed by a revision, or nothing is.
+//! Changes of policies: change, audit entry and revision in one transaction.
 
 use headgate::Timestamp;
 use headgate_quota::{
@@ -15,7 +15,7 @@ use crate::{
     audit, listener, moment::Moment, outage::Outage, session::Session, statement::Statement,
 };
 
-/// Writers wait here for each other: revisions follow each other as the sets of policies do.
+/// Serializes writers: revisions are in the order of commits.
 const NEXT_REVISION: &str = "
     UPDATE revisions SET revision = revision + 1 WHERE name = 'quota_policies'
     RETURNING revision";
@@ -33,13 +33,13 @@ const UPDATE: &str = "
 
 const DELETE: &str = "DELETE FROM quota_policies WHERE id = $1";
 
-/// The constraint that asks for policies to differ.
+/// The unique constraint on subject and period.
 const IDENTITY: &str = "quota_policies_identity";
 
-/// Makes a change in one transaction.
+/// Applies a change in one transaction.
 pub(super) struct Writer<'a> {
     session: Session,
-    /// Who is recorded, if anybody is.
+    /// Author of the audit entry, if one is written.
     author: Option<&'a Author>,
     now: Timestamp,
     revision: Revision,
@@ -48,7 +48,7 @@ pub(super) struct Writer<'a> {
 // === impl Writer ===
 
 impl<'a> Writer<'a> {
-    /// Waits for its turn.
+    /// Waits for other writers.
     pub(super) async fn begin(
         mut session: Session,
         at: Timestamp,
@@ -59,7 +59,7 @@ impl<'a> Writer<'a> {
         Ok(Self { session, author, now, revision })
     }
 
-    /// Makes the change and gives the policy as it is then.
+    /// Applies the change and returns the policy.
     pub(super) async fn write(
         mut self,
         change: &PolicyChange,
@@ -69,7 +69,7 @@ impl<'a> Writer<'a> {
             PolicyChange::Update { id, from, to } => self.update(id, from, to).await?,
             PolicyChange::Delete(id) => self.delete(id).await?,
         };
-        tell(&mut self.session).await?;
+        notify(&mut self.session).await?;
         commit(self.session).await?;
         Ok(policy)
     }
@@ -92,7 +92,7 @@ impl<'a> Writer<'a> {
         if before.spec != *from {
             return Err(RepositoryError::Changed(id.clone()));
         }
-        // Another replica's clock may be ahead.
+        // The clock of another replica may be ahead.
         let updated_at = self.now.max(before.updated_at);
         let policy = QuotaPolicy { spec: to.clone(), updated_at, ..before };
         self.put(UPDATE, &policy).await?;
@@ -120,11 +120,9 @@ impl<'a> Writer<'a> {
     ) -> Result<(), RepositoryError> {
         let statement = record::bind(Statement::new(sql), policy).bind(self.revision.0);
         let put = self.session.execute(statement).await;
-        put.map_err(
-            |outage| {
-                if outage.is_twin(IDENTITY) { exists(&policy.spec) } else { outage.into() }
-            },
-        )
+        put.map_err(|outage| {
+            if outage.is_duplicate(IDENTITY) { exists(&policy.spec) } else { outage.into() }
+        })
     }
 
     async fn record(
@@ -136,7 +134,7 @@ impl<'a> Writer<'a> {
     ) -> Result<(), Outage> {
         let Some(author) = self.author else { return Ok(()) };
         let entry = AuditEntry {
-            // The record gives it another.
+            // The audit log assigns the id.
             id: 0,
             author: author.clone(),
             action: action.to_owned(),
@@ -149,13 +147,13 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Waits for the turn to write.
+/// Waits for other writers, and returns the next revision.
 pub(super) async fn next_revision(session: &mut Session) -> Result<Revision, RepositoryError> {
     read_revision(session.row(Statement::new(NEXT_REVISION)).await?)
 }
 
-/// Tells others of the change, once it is committed.
-pub(super) async fn tell(session: &mut Session) -> Result<(), Outage> {
+/// Notifies other servers when the transaction is committed.
+pub(super) async fn notify(session: &mut Session) -> Result<(), Outage> {
     let Session::Postgres(_) = session else { return Ok(()) };
     session.execute(Statement::new(listener::NOTIFY).bind(listener::QUOTAS).bind("")).await
 }

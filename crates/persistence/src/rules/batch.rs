@@ -1,15 +1,15 @@
-//! The statements that write rules, each for PostgreSQL and for SQLite: as many for one rule as for
-//! a thousand. Rows travel as a JSON array.
+//! The statements that write rules, for PostgreSQL and SQLite. Rows are bound as a JSON array, so that
+//! a thousand rules need as many statements as one.
 
 use headgate_ratelimit::{RuleId, RuleSpec};
 use serde::Serialize;
 
 use crate::{sql::time, statement::Statement};
 
-/// One statement in the words of PostgreSQL, and in those of SQLite.
-pub(super) type Words = (&'static str, &'static str);
+/// A statement for PostgreSQL and for SQLite.
+pub(super) type Sql = (&'static str, &'static str);
 
-/// Whom rules are about, and their windows.
+/// Scope, pattern and window of a rule.
 #[derive(Serialize)]
 pub(super) struct Identity {
     scope: &'static str,
@@ -17,7 +17,7 @@ pub(super) struct Identity {
     window_secs: u32,
 }
 
-/// A rule's row as PostgreSQL reads it.
+/// Rows of rules from JSON, for PostgreSQL.
 macro_rules! recordset {
     () => {
         "FROM jsonb_to_recordset(CAST($1 AS jsonb)) AS k(id uuid, name text, scope text,
@@ -26,14 +26,14 @@ macro_rules! recordset {
     };
 }
 
-/// The ids of a JSON array, as PostgreSQL keeps them.
+/// Ids from a JSON array, for PostgreSQL.
 macro_rules! uuids {
     () => {
         "(SELECT CAST(value AS uuid) FROM jsonb_array_elements_text(CAST($1 AS jsonb)))"
     };
 }
 
-pub(super) const CREATE: Words = (
+pub(super) const CREATE: Sql = (
     concat!(
         "INSERT INTO rate_limit_rules (id, name, scope, identifier_pattern, limit_count,
             window_secs, algorithm, burst, fail_mode, enabled, created_at, updated_at)
@@ -53,7 +53,7 @@ pub(super) const CREATE: Words = (
     FROM json_each($1)",
 );
 
-pub(super) const UPDATE: Words = (
+pub(super) const UPDATE: Sql = (
     concat!(
         "UPDATE rate_limit_rules AS r SET name = k.name, scope = k.scope,
             identifier_pattern = k.identifier_pattern, limit_count = k.limit_count,
@@ -72,8 +72,8 @@ pub(super) const UPDATE: Words = (
     FROM json_each($1) WHERE r.id = value->>'id'",
 );
 
-/// No rule has a pattern with a brace.
-pub(super) const PARK: Words = (
+/// Gives rules temporary patterns that no rule can have: patterns contain no braces.
+pub(super) const PARK: Sql = (
     concat!(
         "UPDATE rate_limit_rules SET identifier_pattern = '{' || CAST(id AS TEXT) WHERE id IN ",
         uuids!()
@@ -82,13 +82,13 @@ pub(super) const PARK: Words = (
     WHERE id IN (SELECT value FROM json_each($1))",
 );
 
-pub(super) const DELETE: Words = (
+pub(super) const DELETE: Sql = (
     concat!("DELETE FROM rate_limit_rules WHERE id IN ", uuids!()),
     "DELETE FROM rate_limit_rules WHERE id IN (SELECT value FROM json_each($1))",
 );
 
-/// Those of the rules to come that are there already.
-pub(super) const TWINS: Words = (
+/// Selects an existing rule with one of these identities.
+pub(super) const DUPLICATES: Sql = (
     "SELECT r.scope, r.identifier_pattern, r.window_secs
     FROM jsonb_to_recordset(CAST($1 AS jsonb))
         AS k(scope text, identifier_pattern text, window_secs bigint)
@@ -103,8 +103,8 @@ pub(super) const TWINS: Words = (
     LIMIT 1",
 );
 
-/// Whoever of these has more windows than `$2`.
-pub(super) const CROWDED: Words = (
+/// Selects one of these scopes and patterns with more than `$2` windows.
+pub(super) const TOO_MANY_WINDOWS: Sql = (
     "SELECT r.scope, r.identifier_pattern
     FROM (SELECT DISTINCT scope, identifier_pattern FROM jsonb_to_recordset(CAST($1 AS jsonb))
         AS j(scope text, identifier_pattern text)) AS k
@@ -119,20 +119,20 @@ pub(super) const CROWDED: Words = (
     GROUP BY r.scope, r.identifier_pattern HAVING count(*) > $2 LIMIT 1",
 );
 
-pub(super) const LIST_CHANGES: Words = (
+pub(super) const LIST_CHANGES: Sql = (
     "INSERT INTO rate_limit_rule_changes (revision, rule_id)
     SELECT $2, CAST(value AS uuid) FROM jsonb_array_elements_text(CAST($1 AS jsonb))",
     "INSERT INTO rate_limit_rule_changes (revision, rule_id) SELECT $2, value FROM json_each($1)",
 );
 
-/// The statement, with `rows` as its first value.
-pub(super) fn statement((on_postgres, on_sqlite): Words, rows: &impl Serialize) -> Statement {
-    // Our own rows have text keys and go to memory: neither can fail.
+/// Returns the statement with `rows` as its first parameter.
+pub(super) fn statement((on_postgres, on_sqlite): Sql, rows: &impl Serialize) -> Statement {
+    // Cannot fail: the rows have string keys and are written to memory.
     let rows = serde_json::to_string(rows).unwrap_or_default();
     Statement::either(on_postgres, on_sqlite).bind(&*rows)
 }
 
-/// Ids as both databases read them.
+/// Formats ids for both databases.
 pub(super) fn ids(ids: &[RuleId]) -> Vec<String> {
     ids.iter().map(RuleId::to_string).collect()
 }

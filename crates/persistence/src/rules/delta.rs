@@ -1,29 +1,29 @@
-//! What changed between two revisions: written down by whoever writes, and read by replicas.
+//! Changes between two revisions, recorded by writers and read by replicas.
 
 use headgate_ratelimit::{RepositoryError, Revision, RuleDelta, RuleId};
 
 use super::{CHUNK, batch, record};
 use crate::{outage::Outage, row::Row, session::Session, statement::Statement};
 
-/// The most rules of one revision that are written down. A list that changes more than that is
-/// read as a whole by replicas.
+/// Maximum number of rules of one revision that are recorded. After larger changes, replicas load all
+/// rules.
 const MAX_LISTED: usize = 10_000;
 
-/// How many revisions are remembered, whatever they changed.
+/// Number of revisions that are kept.
 const REVISIONS: i64 = 1_000;
 
-/// How many changed rules are remembered, at most, after a change of more than [`FEW`].
+/// Maximum number of changed rules that are kept after a change of more than [`FEW`].
 const RULES: i64 = 50_000;
 
-/// Changes of so few rules are only forgotten by their number.
+/// Changes of at most this many rules do not trigger the limit of [`RULES`].
 const FEW: usize = 100;
 
-/// How many revisions are remembered of those after `$1`.
-const REMEMBERED: &str = "
+/// Counts the recorded revisions between `$1` and `$2`.
+const RECORDED: &str = "
     SELECT count(DISTINCT revision) AS total FROM rate_limit_rule_changes
     WHERE revision > $1 AND revision <= $2";
 
-/// Selects changed rules with what they say now, by their ids; those that are gone say nothing.
+/// Selects changed rules by id with their current columns, which are null for deleted rules.
 macro_rules! changed {
     ($further:literal) => {
         concat!(
@@ -45,15 +45,15 @@ const FIRST: &str = changed!("");
 
 const FURTHER: &str = changed!(" AND rule_id > $3");
 
-const FORGET_REVISIONS: &str = "DELETE FROM rate_limit_rule_changes WHERE revision <= $1";
+const DELETE_REVISIONS: &str = "DELETE FROM rate_limit_rule_changes WHERE revision <= $1";
 
-const FORGET_RULES: &str = "
+const DELETE_RULES: &str = "
     DELETE FROM rate_limit_rule_changes WHERE revision <= (
         SELECT revision FROM rate_limit_rule_changes ORDER BY revision DESC LIMIT 1 OFFSET $1)";
 
-/// Reads what changed after `since` and until `now`, the revision that `session` sees; `None` if
-/// one of the revisions between them was forgotten, or was never written down: by a server of an
-/// older version, or by hand.
+/// Returns the changes after `since` until `now`, the revision that `session` sees; `None` if a
+/// revision in between is not recorded any more, or never was: a server of an older version or an
+/// operator wrote it.
 pub(super) async fn read(
     session: &mut Session,
     since: Revision,
@@ -63,9 +63,9 @@ pub(super) async fn read(
     if since == now {
         return Ok(Some(delta));
     }
-    let remembered = Statement::new(REMEMBERED).bind(since.0).bind(now.0);
-    // After a restore the database may be older than what is known of it.
-    if since > now || session.count(remembered).await? != since.0.abs_diff(now.0) {
+    let recorded = Statement::new(RECORDED).bind(since.0).bind(now.0);
+    // After a restore, the database may be older than the caller's rules.
+    if since > now || session.count(recorded).await? != since.0.abs_diff(now.0) {
         return Ok(None);
     }
     let mut last: Option<RuleId> = None;
@@ -94,7 +94,7 @@ fn add(delta: &mut RuleDelta, row: &Row) -> Result<RuleId, RepositoryError> {
     Ok(id)
 }
 
-/// Writes down which rules `revision` changes, and forgets what is too long ago.
+/// Records the rules that `revision` changes, and deletes old records.
 pub(super) async fn write(
     session: &mut Session,
     revision: Revision,
@@ -106,10 +106,10 @@ pub(super) async fn write(
             session.execute(statement.bind(revision.0)).await?;
         }
     }
-    let forgotten = Statement::new(FORGET_REVISIONS).bind(revision.0 - REVISIONS);
-    session.execute(forgotten).await?;
+    let delete = Statement::new(DELETE_REVISIONS).bind(revision.0 - REVISIONS);
+    session.execute(delete).await?;
     if rules.len() > FEW {
-        session.execute(Statement::new(FORGET_RULES).bind(RULES)).await?;
+        session.execute(Statement::new(DELETE_RULES).bind(RULES)).await?;
     }
     Ok(())
 }

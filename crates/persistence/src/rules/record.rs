@@ -1,4 +1,4 @@
-//! A rule as a row, and as an object in the audit log.
+//! Rules as rows, and as JSON in the audit log.
 
 use headgate::FailMode;
 use headgate_ratelimit::{
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::row::Row;
 
-/// Reads a row, which may have been changed by hand.
+/// Reads a rule and validates it, since rows may have been edited by hand.
 pub(super) fn read(row: &Row) -> Result<RateLimitRule, RepositoryError> {
     let id = row.id("id").map_err(|error| RepositoryError::Corrupt(error.to_string()))?;
     let corrupt = |why: String| RepositoryError::Corrupt(format!("{id}: {why}"));
@@ -43,7 +43,7 @@ fn summary(errors: &[FieldError]) -> String {
     messages.join("; ")
 }
 
-/// A rule's row as it travels to the database.
+/// A rule as it is sent to the database.
 #[derive(Serialize)]
 pub(super) struct WireRule<'a> {
     id: String,
@@ -80,7 +80,7 @@ impl<'a> From<&'a RateLimitRule> for WireRule<'a> {
     }
 }
 
-/// What a rule says, as a JSON object.
+/// Converts a rule to JSON.
 pub(super) fn to_json(spec: &RuleSpec) -> String {
     json!({
         "name": spec.name,

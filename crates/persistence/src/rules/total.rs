@@ -1,4 +1,4 @@
-//! The number of rules, without counting them each time.
+//! The cached number of rules.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,34 +8,34 @@ use crate::{session::Session, statement::Statement};
 
 const COUNT: &str = "SELECT count(*) AS total FROM rate_limit_rules";
 
-/// The number of rules that there were at a revision.
+/// The number of rules at a revision.
 #[derive(Debug, Default)]
-pub(crate) struct KnownTotal(Mutex<Option<(Revision, u64)>>);
+pub(crate) struct CachedTotal(Mutex<Option<(Revision, u64)>>);
 
-impl KnownTotal {
-    /// Notes how many rules there are at a revision.
-    pub(super) fn note(&self, revision: Revision, total: u64) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = Some((revision, total));
+impl CachedTotal {
+    /// Sets the number of rules at a revision.
+    pub(super) fn set(&self, revision: Revision, total: u64) {
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *cached = Some((revision, total));
     }
 
-    /// The number of rules at a revision, if it is known.
-    pub(super) fn known(&self, revision: Revision) -> Option<u64> {
-        let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.filter(|(known, _)| *known == revision).map(|(_, total)| total)
+    /// Returns the number of rules at a revision, if it is cached.
+    pub(super) fn get(&self, revision: Revision) -> Option<u64> {
+        let cached = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.filter(|(cached, _)| *cached == revision).map(|(_, total)| total)
     }
 
-    /// The number of rules at the revision that `session` sees; counted if it is not known.
+    /// Returns the number of rules at the revision that `session` sees; counts them if it is not cached.
     pub(super) async fn at(
         &self,
         revision: Revision,
         session: &mut Session,
     ) -> Result<u64, RepositoryError> {
-        if let Some(total) = self.known(revision) {
+        if let Some(total) = self.get(revision) {
             return Ok(total);
         }
         let total = session.count(Statement::new(COUNT)).await?;
-        self.note(revision, total);
+        self.set(revision, total);
         Ok(total)
     }
 }

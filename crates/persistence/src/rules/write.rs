@@ -1,4 +1,4 @@
-//! Changes of the rules: all of one call are made, recorded and followed by a revision, or none.
+//! Changes of rules: changes, audit entries and revision in one transaction.
 
 use headgate::Timestamp;
 use headgate_ratelimit::{
@@ -7,89 +7,92 @@ use headgate_ratelimit::{
 
 use super::{
     CHUNK,
-    batch::{self, Identity, Words},
-    delta, find_all, read_revision,
+    batch::{self, Identity, Sql},
+    delta, find_all,
+    pending::{AppliedChange, PendingChanges},
+    read_revision,
     record::{self, WireRule},
-    steps::{Step, Steps},
-    total::KnownTotal,
+    total::CachedTotal,
 };
 use crate::{
     audit, listener, moment::Moment, outage::Outage, session::Session, statement::Statement,
 };
 
-/// Writers wait here for each other: revisions follow each other as the sets of rules do.
+/// Serializes writers: revisions are in the order of commits.
 const NEXT_REVISION: &str = "
     UPDATE revisions SET revision = revision + 1 WHERE name = 'rate_limit_rules'
     RETURNING revision";
 
-/// The constraint that asks for rules to differ.
+/// The unique constraint on scope, pattern and window.
 const IDENTITY: &str = "rate_limit_rules_identity";
 
-/// Makes changes in one transaction.
+/// Applies changes in one transaction.
 pub(super) struct Writer<'a> {
     session: Session,
     author: &'a Author,
     now: Timestamp,
-    /// The revision that the changes make.
+    /// The revision after the changes.
     revision: Revision,
-    total: &'a KnownTotal,
+    total: &'a CachedTotal,
     max_rules: u64,
 }
 
 // === impl Writer ===
 
 impl<'a> Writer<'a> {
-    /// Waits for its turn; by then the rules must be those of `seen`, if somebody has seen them.
+    /// Waits for other writers; then the rules must be of the revision `expected`, if given.
     pub(super) async fn begin(
         mut session: Session,
-        seen: Option<Revision>,
+        expected: Option<Revision>,
         author: &'a Author,
-        (total, max_rules): (&'a KnownTotal, u64),
+        (total, max_rules): (&'a CachedTotal, u64),
     ) -> Result<Self, RepositoryError> {
         let revision = read_revision(session.row(Statement::new(NEXT_REVISION)).await?)?;
-        let now = Revision(revision.0 - 1);
-        if let Some(seen) = seen.filter(|seen| *seen != now) {
-            return Err(RepositoryError::RulesChanged { expected: seen, actual: now });
+        let actual = Revision(revision.0 - 1);
+        if let Some(expected) = expected.filter(|expected| *expected != actual) {
+            return Err(RepositoryError::RulesChanged { expected, actual });
         }
         let now = Moment::shown(author.at);
         Ok(Self { session, author, now, revision, total, max_rules })
     }
 
-    /// Makes the changes in their order and gives the rules as they are then.
+    /// Applies the changes in order and returns the rules.
     pub(super) async fn write(
         mut self,
         changes: &[RuleChange],
     ) -> Result<Vec<RateLimitRule>, RepositoryError> {
         let present = find_all(&mut self.session, &named(changes)).await?;
-        let mut steps = Steps::new(present, self.now);
+        let mut pending = PendingChanges::new(present, self.now);
         let mut rules = Vec::with_capacity(changes.len());
         for change in changes {
-            rules.push(steps.take(change)?);
+            rules.push(pending.apply(change)?);
         }
-        let total = self.room(&steps).await?;
-        self.make(&steps, changes.len()).await?;
-        self.record(steps.taken()).await?;
-        delta::write(&mut self.session, self.revision, &steps.touched()).await?;
+        let total = self.check_total(&pending).await?;
+        self.write_rules(&pending, changes.len()).await?;
+        self.record(pending.applied()).await?;
+        delta::write(&mut self.session, self.revision, &pending.changed_ids()).await?;
         if let Session::Postgres(_) = self.session {
             let notify = Statement::new(listener::NOTIFY).bind(listener::RULES).bind("");
             self.session.execute(notify).await?;
         }
         self.session.commit().await?;
         if let Some(total) = total {
-            self.total.note(self.revision, total);
+            self.total.set(self.revision, total);
         }
         Ok(rules)
     }
 
-    /// Refuses rules beyond the most that may be; gives the number that there will be, if it is
-    /// known.
-    async fn room(&mut self, steps: &Steps) -> Result<Option<u64>, RepositoryError> {
-        let (created, deleted) = (steps.created().len() as u64, steps.deleted().len() as u64);
+    /// Rejects rules beyond the maximum; returns the new number of rules, if it is known.
+    async fn check_total(
+        &mut self,
+        pending: &PendingChanges,
+    ) -> Result<Option<u64>, RepositoryError> {
+        let (created, deleted) = (pending.created().len() as u64, pending.deleted().len() as u64);
         let before = Revision(self.revision.0 - 1);
         let present = if created > deleted {
             Some(self.total.at(before, &mut self.session).await?)
         } else {
-            self.total.known(before)
+            self.total.get(before)
         };
         let total = present.map(|present| (present + created).saturating_sub(deleted));
         if created > deleted && total > Some(self.max_rules) {
@@ -98,85 +101,91 @@ impl<'a> Writer<'a> {
         Ok(total)
     }
 
-    /// Makes what comes of all steps.
-    async fn make(&mut self, steps: &Steps, changes: usize) -> Result<(), RepositoryError> {
-        for gone in steps.deleted().chunks(CHUNK) {
-            self.session.execute(batch::statement(batch::DELETE, &batch::ids(gone))).await?;
+    /// Writes the result of all changes.
+    async fn write_rules(
+        &mut self,
+        pending: &PendingChanges,
+        changes: usize,
+    ) -> Result<(), RepositoryError> {
+        for deleted in pending.deleted().chunks(CHUNK) {
+            self.session.execute(batch::statement(batch::DELETE, &batch::ids(deleted))).await?;
         }
-        let updated = steps.updated();
+        let updated = pending.updated();
         if changes > 1 {
-            // Out of each other's way, so that two can swap what they are about: databases compare
-            // rules after every statement.
+            // Two rules may swap patterns, but databases check the unique constraint after every
+            // statement: give them temporary patterns first.
             for parked in updated.chunks(CHUNK) {
                 let ids: Vec<RuleId> = parked.iter().map(|rule| rule.id).collect();
                 self.session.execute(batch::statement(batch::PARK, &batch::ids(&ids))).await?;
             }
         }
-        if let Some(twin) = steps.twin() {
-            return Err(exists(twin));
+        if let Some(duplicate) = pending.duplicate() {
+            return Err(exists(duplicate));
         }
-        self.refuse_twins(&steps.arriving()).await?;
+        self.reject_duplicates(&pending.new_identities()).await?;
         self.put(batch::UPDATE, &updated).await?;
-        self.put(batch::CREATE, steps.created()).await?;
-        self.refuse_crowds(&steps.growing()).await
+        self.put(batch::CREATE, pending.created()).await?;
+        self.check_windows(&pending.new_subjects()).await
     }
 
-    /// Refuses rules that are there already. Nobody else writes meanwhile.
-    async fn refuse_twins(&mut self, arriving: &[&RuleSpec]) -> Result<(), RepositoryError> {
-        for chunk in arriving.chunks(CHUNK) {
+    /// Rejects rules that exist already. Writers are serialized, so that none is added in between.
+    async fn reject_duplicates(&mut self, specs: &[&RuleSpec]) -> Result<(), RepositoryError> {
+        for chunk in specs.chunks(CHUNK) {
             let identities: Vec<Identity> =
                 chunk.iter().map(|spec| Identity::from(*spec)).collect();
-            let twin = self.session.row(batch::statement(batch::TWINS, &identities)).await?;
-            let Some(twin) = twin else { continue };
-            let pattern: String = twin.get("identifier_pattern").map_err(Outage::Sql)?;
-            let window: i64 = twin.get("window_secs").map_err(Outage::Sql)?;
-            let is_twin = |spec: &&&RuleSpec| {
+            let found = self.session.row(batch::statement(batch::DUPLICATES, &identities)).await?;
+            let Some(row) = found else { continue };
+            let pattern: String = row.get("identifier_pattern").map_err(Outage::Sql)?;
+            let window: i64 = row.get("window_secs").map_err(Outage::Sql)?;
+            let is_duplicate = |spec: &&&RuleSpec| {
                 spec.identifier_pattern.to_string() == pattern
                     && i64::from(spec.window_seconds) == window
             };
-            return Err(exists(chunk.iter().find(is_twin).unwrap_or(&chunk[0])));
+            return Err(exists(chunk.iter().find(is_duplicate).unwrap_or(&chunk[0])));
         }
         Ok(())
     }
 
-    /// Looks at the rules as they are to be. Who was crowded before there was a bound may stay so.
-    async fn refuse_crowds(&mut self, arriving: &[&RuleSpec]) -> Result<(), RepositoryError> {
-        let most = RateLimitRule::MAX_WINDOWS as i64;
-        for chunk in arriving.chunks(CHUNK) {
+    /// Rejects rules beyond the maximum number of windows. Patterns that exceeded it before it was
+    /// enforced may keep their rules.
+    async fn check_windows(&mut self, specs: &[&RuleSpec]) -> Result<(), RepositoryError> {
+        let max = RateLimitRule::MAX_WINDOWS as i64;
+        for chunk in specs.chunks(CHUNK) {
             let identities: Vec<Identity> =
                 chunk.iter().map(|spec| Identity::from(*spec)).collect();
-            let crowded = batch::statement(batch::CROWDED, &identities).bind(most);
-            let Some(crowd) = self.session.row(crowded).await? else { continue };
-            let pattern: String = crowd.get("identifier_pattern").map_err(Outage::Sql)?;
-            let is_crowd = |spec: &&&RuleSpec| spec.identifier_pattern.to_string() == pattern;
-            let (scope, pattern, _) = chunk.iter().find(is_crowd).unwrap_or(&chunk[0]).identity();
+            let select = batch::statement(batch::TOO_MANY_WINDOWS, &identities).bind(max);
+            let Some(row) = self.session.row(select).await? else { continue };
+            let pattern: String = row.get("identifier_pattern").map_err(Outage::Sql)?;
+            let has_pattern = |spec: &&&RuleSpec| spec.identifier_pattern.to_string() == pattern;
+            let (scope, pattern, _) =
+                chunk.iter().find(has_pattern).unwrap_or(&chunk[0]).identity();
             return Err(RepositoryError::TooManyWindows { scope, pattern: pattern.clone() });
         }
         Ok(())
     }
 
-    async fn put(&mut self, words: Words, rules: &[RateLimitRule]) -> Result<(), RepositoryError> {
+    async fn put(&mut self, sql: Sql, rules: &[RateLimitRule]) -> Result<(), RepositoryError> {
         for chunk in rules.chunks(CHUNK) {
             let rows: Vec<WireRule<'_>> = chunk.iter().map(WireRule::from).collect();
-            let put = self.session.execute(batch::statement(words, &rows)).await;
-            // Somebody with a console does not wait for us.
+            let put = self.session.execute(batch::statement(sql, &rows)).await;
+            // Direct writes to the database are not serialized with ours.
             put.map_err(|outage| {
-                if outage.is_twin(IDENTITY) { exists(&chunk[0].spec) } else { outage.into() }
+                if outage.is_duplicate(IDENTITY) { exists(&chunk[0].spec) } else { outage.into() }
             })?;
         }
         Ok(())
     }
 
-    async fn record(&mut self, steps: &[Step]) -> Result<(), Outage> {
-        for chunk in steps.chunks(CHUNK) {
-            let entry = |step: &Step| AuditEntry {
-                // The record gives it another.
+    async fn record(&mut self, changes: &[AppliedChange]) -> Result<(), Outage> {
+        for chunk in changes.chunks(CHUNK) {
+            let entry = |change: &AppliedChange| AuditEntry {
+                // The audit log assigns the id.
                 id: 0,
                 author: self.author.clone(),
-                action: step.action().to_owned(),
-                target: step.id.to_string(),
-                before: step.before.as_ref().map(record::to_json),
-                after: step.after.as_ref().map(record::to_json),
+                action: change.action().to_owned(),
+                target: change.id.to_string(),
+                before: change.before.as_ref().map(record::to_json),
+                after: change.after.as_ref().map(record::to_json),
                 reason: None,
             };
             let entries: Vec<AuditEntry> = chunk.iter().map(entry).collect();
@@ -186,7 +195,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The rules that changes are about, if they must be there.
+/// Returns the existing rules that changes name.
 fn named(changes: &[RuleChange]) -> Vec<RuleId> {
     let id = |change: &RuleChange| match change {
         RuleChange::Create(_) => None,

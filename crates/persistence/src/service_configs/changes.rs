@@ -1,4 +1,4 @@
-//! The audit log: what cannot be written down does not happen.
+//! The audit log of service documents.
 
 use headgate_ratelimit::Author;
 use headgate_service_config::ConfigError;
@@ -16,7 +16,7 @@ const RECORD_ON_SQLITE: &str = "
         (actor_admin_user_id, action, target, diff_json, request_id, created_at)
     VALUES ($1, $2, $3, $4, $5, $6)";
 
-/// One entry of the audit log.
+/// An entry of the audit log.
 pub(crate) struct Change<'a> {
     pub(crate) action: &'static str,
     pub(crate) target: String,
@@ -26,7 +26,7 @@ pub(crate) struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Writes it down in the transaction that makes the change.
+    /// Records the entry in the transaction of the change.
     pub(crate) async fn record(self, session: &mut Session) -> Result<(), ConfigError> {
         let entry = Statement::either(RECORD, RECORD_ON_SQLITE)
             .bind(&*self.author.actor)

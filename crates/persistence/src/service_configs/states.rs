@@ -1,4 +1,4 @@
-//! Who runs on what.
+//! The document versions that service instances run.
 
 use headgate::Timestamp;
 use headgate_service_config::{ConfigError, ServiceState, repository::MAX_STATES};
@@ -12,7 +12,7 @@ const REPORT: &str = "
     ON CONFLICT (service, instance) DO UPDATE
     SET version = excluded.version, source = excluded.source, seen_at = excluded.seen_at";
 
-const FORGET: &str = "DELETE FROM service_states WHERE seen_at < $1";
+const DELETE_OLD: &str = "DELETE FROM service_states WHERE seen_at < $1";
 
 const ALL: &str = "
     SELECT service, instance, version, source, seen_at FROM service_states
@@ -23,7 +23,7 @@ pub(super) async fn report(
     states: &[ServiceState],
     forget_before: Timestamp,
 ) -> Result<(), ConfigError> {
-    session.execute(Statement::new(FORGET).bind(forget_before)).await?;
+    session.execute(Statement::new(DELETE_OLD).bind(forget_before)).await?;
     for state in states {
         let report = Statement::new(REPORT)
             .bind(&*state.service)

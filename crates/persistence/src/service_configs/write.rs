@@ -1,4 +1,4 @@
-//! A new document: kept, written down and told of in one transaction.
+//! Changes of documents: change, audit entry and notification in one transaction.
 
 use headgate_ratelimit::Author;
 use headgate_service_config::{ConfigChange, ConfigError, ConfigUpdate, ServiceConfig, payload};
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{changes::Change, record};
 use crate::{listener, moment::Moment, session::Session, statement::Statement};
 
-/// The document as it is, for this transaction alone. SQLite has one writer at a time.
-const HELD: &str = "
+/// Selects and locks a document. SQLite has one writer at a time.
+const LOCK: &str = "
     SELECT service, version, CAST(config_json AS TEXT) AS config_json, updated_at, updated_by
     FROM service_configs WHERE service = $1 FOR UPDATE";
 
@@ -36,7 +36,7 @@ const UPDATE_ON_SQLITE: &str = "
     WHERE service = $1 AND ($5 IS NULL OR version = $5)
     RETURNING version";
 
-/// Keeps a document, if the version that it replaces is there.
+/// Stores a document, on condition that the version it replaces is the current one.
 pub(super) async fn put(
     mut session: Session,
     update: &ConfigUpdate,
@@ -50,18 +50,18 @@ pub(super) async fn put(
         updated_at: Moment::shown(author.at),
         updated_by: author.actor.clone(),
     };
-    // What cannot be written down does not happen: the session is not committed.
+    // If the audit entry fails, nothing is committed.
     record(&mut session, before.as_ref(), &config, author).await?;
     if let Session::Postgres(_) = session {
-        let told = payload::payload(&config.service, version);
-        let notify = Statement::new(listener::NOTIFY).bind(payload::CHANNEL).bind(&*told);
+        let payload_text = payload::payload(&config.service, version);
+        let notify = Statement::new(listener::NOTIFY).bind(payload::CHANNEL).bind(&*payload_text);
         session.execute(notify).await?;
     }
     session.commit().await?;
     Ok(config)
 }
 
-/// The document as it was, and the version of the one that is there now.
+/// Replaces the document; returns the old one and the new version.
 async fn replace(
     session: &mut Session,
     update: &ConfigUpdate,
@@ -69,7 +69,7 @@ async fn replace(
 ) -> Result<(Option<ServiceConfig>, i64), ConfigError> {
     let expected = update.expected_version;
     loop {
-        let before = held(session, &update.service).await?;
+        let before = lock(session, &update.service).await?;
         let current = before.as_ref().map(|before| before.version);
         if expected.is_some_and(|expected| expected != current.unwrap_or_default()) {
             return Err(ConfigError::VersionMismatch { current });
@@ -91,12 +91,12 @@ async fn replace(
             let version = row.get("version");
             return Ok((before, version.map_err(|error| ConfigError::Corrupt(error.to_string()))?));
         }
-        // Somebody else made it, or changed it, in between: look again.
+        // Another writer created or changed it in between: read it again.
     }
 }
 
-async fn held(session: &mut Session, service: &str) -> Result<Option<ServiceConfig>, ConfigError> {
-    let row = session.row(Statement::either(HELD, super::ONE).bind(service)).await?;
+async fn lock(session: &mut Session, service: &str) -> Result<Option<ServiceConfig>, ConfigError> {
+    let row = session.row(Statement::either(LOCK, super::ONE).bind(service)).await?;
     row.as_ref().map(record::config).transpose()
 }
 

@@ -8,9 +8,9 @@ use std::{
 
 use crate::outage::Outage;
 
-/// File of a database, told apart from another that took its place.
+/// The file of a database, distinguished from one that replaced it.
 ///
-/// SQLite goes on with a file that was deleted: what it writes there is gone with the process.
+/// SQLite keeps writing to a deleted file, whose contents are lost with the process.
 #[derive(Debug)]
 pub(crate) struct DatabaseFile {
     path: PathBuf,
@@ -18,7 +18,7 @@ pub(crate) struct DatabaseFile {
     used: Mutex<Option<FileId>>,
 }
 
-/// Device and inode, which belong to no other file while a connection holds them open.
+/// Device and inode, which no other file has while a connection holds it open.
 type FileId = (u64, u64);
 
 // === impl DatabaseFile ===
@@ -28,9 +28,9 @@ impl DatabaseFile {
         Self { path: path.to_owned(), used: Mutex::new(None) }
     }
 
-    /// Creates the file and its folder if they are missing, readable by us alone: the driver would
-    /// use whatever mode it has. What is there keeps its mode. A file that was used and is missing
-    /// now is not made again: an empty database would silently lift every limit.
+    /// Creates the file and its folder if they are missing, readable by the owner only, which the driver
+    /// would not ensure. Existing ones keep their mode. A file that disappears later is not created
+    /// again: an empty database would silently lift every limit.
     pub(crate) fn create(&self) -> Result<(), Outage> {
         let mut used = self.lock();
         if used.is_none() {
@@ -41,7 +41,7 @@ impl DatabaseFile {
         self.check()
     }
 
-    /// Checks that the path still leads to the file that connections have open.
+    /// Checks that the path still refers to the file that connections have open.
     pub(crate) fn check(&self) -> Result<(), Outage> {
         match *self.lock() {
             Some(used) if identity(&self.path).ok() != Some(used) => Err(Outage::FileReplaced),
@@ -75,7 +75,7 @@ fn identity(path: &Path) -> io::Result<FileId> {
     fs::metadata(path).map(|file| (file.dev(), file.ino()))
 }
 
-/// Elsewhere a file that is open cannot be deleted.
+/// On other systems an open file cannot be deleted.
 #[cfg(not(unix))]
 fn identity(path: &Path) -> io::Result<FileId> {
     fs::metadata(path).map(|_| (0, 0))

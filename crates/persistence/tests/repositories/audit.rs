@@ -1,4 +1,4 @@
-//! The record of changes.
+//! The audit log.
 
 use headgate_ratelimit::{AuditEntry, AuditFilter, AuditLog, Author, Page, RuleChange};
 use headgate_service_config::{ConfigUpdate, ServiceConfigRepository};
@@ -6,23 +6,23 @@ use headgate_service_config::{ConfigUpdate, ServiceConfigRepository};
 use crate::support::{Home, at, author, create, everything, on_both, spec, try_write};
 
 on_both!(
-    every_change_is_recorded_with_what_it_changed,
-    entries_are_filtered_and_paged_the_newest_first,
-    what_is_not_written_here_can_be_recorded_too,
-    an_outcome_is_told_once_it_is_known,
-    more_old_entries_than_one_batch_are_deleted_and_no_others,
+    changes_are_recorded_with_before_and_after,
+    entries_are_filtered_and_paged_newest_first,
+    resets_can_be_recorded,
+    settling_updates_the_outcome,
+    pruning_deletes_old_entries_in_batches,
 );
 
-async fn every_change_is_recorded_with_what_it_changed(home: &Home) {
+async fn changes_are_recorded_with_before_and_after(home: &Home) {
     let database = home.migrated().await;
     let rule = create(&database, spec("u1", 60), 1).await;
     try_write(&database, RuleChange::Update(rule.id, spec("u2", 60)), 2).await.unwrap();
     try_write(&database, RuleChange::Delete(rule.id), 3).await.unwrap();
 
     let (.., audit) = everything(&database).await;
-    let told: Vec<_> = audit.iter().rev().map(|e| (&*e.action, &e.author)).collect();
+    let recorded: Vec<_> = audit.iter().rev().map(|e| (&*e.action, &e.author)).collect();
     let [one, two, three] = [author(1), author(2), author(3)];
-    assert_eq!(told, [("rule.create", &one), ("rule.update", &two), ("rule.delete", &three)]);
+    assert_eq!(recorded, [("rule.create", &one), ("rule.update", &two), ("rule.delete", &three)]);
     assert!(audit.iter().all(|entry| entry.target == rule.id.to_string()));
     assert!(audit.is_sorted_by(|later, earlier| later.id > earlier.id));
 
@@ -39,7 +39,7 @@ async fn every_change_is_recorded_with_what_it_changed(home: &Home) {
     assert!(updated.after.unwrap().contains("\"u2\""));
 }
 
-async fn entries_are_filtered_and_paged_the_newest_first(home: &Home) {
+async fn entries_are_filtered_and_paged_newest_first(home: &Home) {
     let database = home.migrated().await;
     for number in 0..6_u64 {
         let actor = if number % 2 == 0 { "ada" } else { "bob" };
@@ -72,7 +72,7 @@ async fn entries_are_filtered_and_paged_the_newest_first(home: &Home) {
     assert_eq!((on_it, page.total, page.has_next()), (vec!["r1", "r0"], 6, false));
 }
 
-async fn what_is_not_written_here_can_be_recorded_too(home: &Home) {
+async fn resets_can_be_recorded(home: &Home) {
     let database = home.migrated().await;
     let mut entry = reset("ada", 7);
     entry.before = Some("{\"used\":5}".to_owned());
@@ -84,13 +84,13 @@ async fn what_is_not_written_here_can_be_recorded_too(home: &Home) {
 
     let (.., audit) = everything(&database).await;
     assert_eq!(audit[1], AuditEntry { id: audit[1].id, ..entry });
-    // No database keeps this character: it is replaced, and found again all the same.
+    // Databases cannot store this character: it is replaced, and filters still find it.
     assert_eq!(audit[0].reason.as_deref(), Some("\u{FFFD}"));
     let filter = AuditFilter { actor: Some("a\0b".to_owned()), ..AuditFilter::default() };
     assert_eq!(database.entries(&filter, Page::DEFAULT).await.unwrap().total, 1);
 }
 
-async fn an_outcome_is_told_once_it_is_known(home: &Home) {
+async fn settling_updates_the_outcome(home: &Home) {
     let database = home.migrated().await;
     let begun = AuditEntry { after: Some("{}".to_owned()), ..reset("ada", 1) };
     let [first, second] =
@@ -98,11 +98,11 @@ async fn an_outcome_is_told_once_it_is_known(home: &Home) {
     database.settle(first, None).await.unwrap();
     database.settle(second, Some("{\"outcome\":\"not_done\"}")).await.unwrap();
     let (.., audit) = everything(&database).await;
-    let told: Vec<_> = audit.iter().map(|entry| (entry.id, entry.after.as_deref())).collect();
-    assert_eq!(told, [(second, Some("{\"outcome\":\"not_done\"}")), (first, None)]);
+    let recorded: Vec<_> = audit.iter().map(|entry| (entry.id, entry.after.as_deref())).collect();
+    assert_eq!(recorded, [(second, Some("{\"outcome\":\"not_done\"}")), (first, None)]);
 }
 
-async fn more_old_entries_than_one_batch_are_deleted_and_no_others(home: &Home) {
+async fn pruning_deletes_old_entries_in_batches(home: &Home) {
     let database = home.migrated().await;
     database.record(&reset("ada", 0)).await.unwrap();
     let (numbers, columns) = match home {
@@ -141,7 +141,7 @@ async fn more_old_entries_than_one_batch_are_deleted_and_no_others(home: &Home) 
     );
 }
 
-/// A counter was reset by `actor` at so many milliseconds.
+/// The entry of a reset by `actor`.
 fn reset(actor: &str, millis: u64) -> AuditEntry {
     let request_id = format!("r{millis}");
     AuditEntry {

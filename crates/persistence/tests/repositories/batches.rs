@@ -1,18 +1,18 @@
-//! Several changes at once.
+//! Batches of changes.
 
 use headgate_ratelimit::{RateLimitRuleRepository, RepositoryError, RuleChange, RuleId};
 
 use crate::support::{Home, author, create, everything, on_both, spec};
 
 on_both!(
-    a_batch_that_fails_at_its_end_changes_nothing,
-    a_rule_can_be_replaced_by_one_like_it,
-    two_rules_can_swap_what_they_are_about,
-    two_new_rules_in_a_batch_must_differ,
+    a_failed_batch_changes_nothing,
+    a_batch_can_delete_and_recreate_a_rule,
+    two_rules_can_swap_patterns,
+    duplicates_within_a_batch_are_rejected,
     a_rule_can_change_twice_in_a_batch,
 );
 
-async fn a_batch_that_fails_at_its_end_changes_nothing(home: &Home) {
+async fn a_failed_batch_changes_nothing(home: &Home) {
     let database = home.migrated().await;
     let rule = create(&database, spec("u1", 60), 0).await;
     let gone = create(&database, spec("u2", 60), 0).await;
@@ -33,11 +33,11 @@ async fn a_batch_that_fails_at_its_end_changes_nothing(home: &Home) {
     let written = database.write(&good, &author(1)).await.unwrap();
     let patterns = written.iter().map(|rule| rule.spec.identifier_pattern.to_string());
     assert_eq!(patterns.collect::<Vec<_>>(), ["u4", "u5", "u2"]);
-    // One write, whatever it did.
+    // One write is one revision.
     assert_eq!(everything(&database).await.0, before.0 + 1);
 }
 
-async fn a_rule_can_be_replaced_by_one_like_it(home: &Home) {
+async fn a_batch_can_delete_and_recreate_a_rule(home: &Home) {
     let database = home.migrated().await;
     let rule = create(&database, spec("u1", 60), 0).await;
     let changes = [RuleChange::Delete(rule.id), RuleChange::Create(spec("u1", 60))];
@@ -47,7 +47,7 @@ async fn a_rule_can_be_replaced_by_one_like_it(home: &Home) {
     assert_eq!(database.load().await.unwrap().1, written[1..]);
 }
 
-async fn two_rules_can_swap_what_they_are_about(home: &Home) {
+async fn two_rules_can_swap_patterns(home: &Home) {
     let database = home.migrated().await;
     let one = create(&database, spec("u1", 60), 0).await;
     let two = create(&database, spec("u2", 30), 0).await;
@@ -62,10 +62,10 @@ async fn two_rules_can_swap_what_they_are_about(home: &Home) {
     assert!(audit[1].before.as_ref().unwrap().contains("\"identifier_pattern\":\"u1\""));
 }
 
-async fn two_new_rules_in_a_batch_must_differ(home: &Home) {
+async fn duplicates_within_a_batch_are_rejected(home: &Home) {
     let database = home.migrated().await;
-    let twins = [RuleChange::Create(spec("u1", 60)), RuleChange::Create(spec("u1", 60))];
-    let error = database.write(&twins, &author(0)).await.unwrap_err();
+    let duplicates = [RuleChange::Create(spec("u1", 60)), RuleChange::Create(spec("u1", 60))];
+    let error = database.write(&duplicates, &author(0)).await.unwrap_err();
     assert!(matches!(error, RepositoryError::Exists { window_seconds: 60, .. }), "{error}");
     assert!(everything(&database).await.1.is_empty());
 }

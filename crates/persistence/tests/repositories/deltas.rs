@@ -1,4 +1,4 @@
-//! What changed since a revision: that is read, and nothing else.
+//! Changes since a revision.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -12,14 +12,14 @@ use headgate_ratelimit::{
 use crate::support::{Home, author, create, on_both, revision, spec, try_write};
 
 on_both!(
-    what_changed_is_read_and_nothing_else,
+    changes_lists_only_changed_rules,
     a_change_beside_2_000_rules_is_one_row,
-    a_long_list_is_read_in_parts,
-    a_list_that_is_too_long_to_remember_is_read_as_a_whole,
-    a_revision_that_was_not_written_down_is_noticed,
-    only_the_latest_revisions_are_remembered,
-    a_changed_row_that_is_no_rule_keeps_the_last_good_rules,
-    replicas_that_take_every_change_have_what_one_has_that_reads_all,
+    long_lists_of_changes_are_read_in_chunks,
+    very_large_changes_are_not_recorded,
+    missing_revisions_are_detected,
+    old_revisions_are_deleted,
+    an_invalid_row_keeps_the_last_valid_rules,
+    applying_changes_equals_loading_all_rules,
 );
 
 fn catalog() -> Catalog {
@@ -35,19 +35,19 @@ async fn changes(database: &Database, since: Revision) -> Option<RuleDelta> {
     database.changes(since).await.unwrap()
 }
 
-/// The limit in force for a user.
+/// The current limit of a user.
 fn limit(catalog: &Catalog, identifier: &str) -> u64 {
     catalog.load().matching(Scope::User, identifier).rules[0].limit().capacity()
 }
 
-/// Rules for `from` and so on.
+/// Creates `count` rules from `u{from}` on.
 async fn fill(database: &Database, from: usize, count: usize) {
     let create = |i| RuleChange::Create(spec(&format!("u{i}"), 60));
     let creations: Vec<RuleChange> = (from..from + count).map(create).collect();
     database.write(&creations, &author(0)).await.unwrap();
 }
 
-async fn what_changed_is_read_and_nothing_else(home: &Home) {
+async fn changes_lists_only_changed_rules(home: &Home) {
     let database = home.migrated().await;
     fill(&database, 0, 20).await;
     let (since, rules) = database.load().await.unwrap();
@@ -59,7 +59,7 @@ async fn what_changed_is_read_and_nothing_else(home: &Home) {
     let new = create(&database, spec("new", 60), 1).await;
     let update = RuleChange::Update(rules[0].id, spec("changed", 60));
     let changed = try_write(&database, update, 2).await.unwrap();
-    // A rule that changes twice is read once, as it is by then; one that came and went is gone.
+    // A rule that changes twice is listed once; one that was created and deleted is deleted.
     let update = RuleChange::Update(new.id, spec("newer", 60));
     let new = try_write(&database, update, 3).await.unwrap();
     let short = create(&database, spec("short", 60), 4).await;
@@ -75,7 +75,7 @@ async fn what_changed_is_read_and_nothing_else(home: &Home) {
     assert_eq!(by_id(delta.changed), by_id(vec![new.clone(), changed]));
     let deleted: BTreeSet<RuleId> = delta.deleted.into_iter().collect();
     assert_eq!(deleted, [rules[1].id, short.id].into());
-    // Whoever is further needs less.
+    // A newer revision needs fewer changes.
     let last = changes(&database, Revision(delta.revision.0 - 1)).await.unwrap();
     assert_eq!((last.changed.len(), last.deleted.len()), (0, 2));
 }
@@ -100,7 +100,7 @@ async fn a_change_beside_2_000_rules_is_one_row(home: &Home) {
     assert_eq!((catalog.load().len(), limit(&catalog, "new")), (2_000, 100));
 }
 
-async fn a_long_list_is_read_in_parts(home: &Home) {
+async fn long_lists_of_changes_are_read_in_chunks(home: &Home) {
     let database = home.migrated().await;
     create(&database, spec("first", 60), 0).await;
     let since = revision(&database).await;
@@ -117,7 +117,7 @@ async fn a_long_list_is_read_in_parts(home: &Home) {
     assert_eq!(changes(&database, delta.revision).await.unwrap().deleted.len(), 2_500);
 }
 
-async fn a_list_that_is_too_long_to_remember_is_read_as_a_whole(home: &Home) {
+async fn very_large_changes_are_not_recorded(home: &Home) {
     let database = home.migrated().await;
     let catalog = catalog();
     catalog.refresh(&database).await.unwrap();
@@ -127,13 +127,13 @@ async fn a_list_that_is_too_long_to_remember_is_read_as_a_whole(home: &Home) {
     assert_eq!(catalog.refresh(&database).await.unwrap(), Refreshed::Changes(1));
 }
 
-async fn a_revision_that_was_not_written_down_is_noticed(home: &Home) {
+async fn missing_revisions_are_detected(home: &Home) {
     let database = home.migrated().await;
     let catalog = catalog();
     create(&database, spec("u1", 60), 0).await;
     catalog.refresh(&database).await.unwrap();
     let since = revision(&database).await;
-    // As a server of an older version writes, and between two that are written down.
+    // As a server of an older version writes: between two recorded revisions.
     create(&database, spec("u2", 60), 0).await;
     let mut console = home.console().await;
     console
@@ -152,7 +152,7 @@ async fn a_revision_that_was_not_written_down_is_noticed(home: &Home) {
     assert_eq!(catalog.refresh(&database).await.unwrap(), Refreshed::All(3));
 }
 
-async fn only_the_latest_revisions_are_remembered(home: &Home) {
+async fn old_revisions_are_deleted(home: &Home) {
     let database = home.migrated().await;
     let mut console = home.console().await;
     console.run("UPDATE revisions SET revision = 5000 WHERE name = 'rate_limit_rules'").await;
@@ -163,11 +163,11 @@ async fn only_the_latest_revisions_are_remembered(home: &Home) {
     }
     create(&database, spec("u1", 60), 0).await;
     let left = "DELETE FROM rate_limit_rule_changes WHERE revision <";
-    assert_eq!(console.run(&format!("{left} 4002")).await, 0, "4001 and before are forgotten");
+    assert_eq!(console.run(&format!("{left} 4002")).await, 0, "4001 and before are deleted");
     assert_eq!(console.run(&format!("{left} 5002")).await, 2);
 }
 
-async fn a_changed_row_that_is_no_rule_keeps_the_last_good_rules(home: &Home) {
+async fn an_invalid_row_keeps_the_last_valid_rules(home: &Home) {
     let database = home.migrated().await;
     let (one, two) = (spec("one", 60), spec("two", 60));
     let rule = create(&database, one.clone(), 0).await;
@@ -194,7 +194,7 @@ async fn a_changed_row_that_is_no_rule_keeps_the_last_good_rules(home: &Home) {
     assert_eq!((limit(&catalog, "one"), limit(&catalog, "two")), (8, 7));
 }
 
-async fn replicas_that_take_every_change_have_what_one_has_that_reads_all(home: &Home) {
+async fn applying_changes_equals_loading_all_rules(home: &Home) {
     let replicas = [home.migrated().await, home.open()];
     let catalogs = [catalog(), catalog()];
     for (replica, catalog) in replicas.iter().zip(&catalogs) {
@@ -211,9 +211,9 @@ async fn replicas_that_take_every_change_have_what_one_has_that_reads_all(home: 
             RuleChange::Update(victim.id, spec(&format!("changed{round}"), 1 + round as i64))
         };
         try_write(database, change, round as u64).await.unwrap();
-        // Each is behind by as much as the other is ahead.
-        let told = catalogs[round % 2].refresh(database).await.unwrap();
-        assert!(matches!(told, Refreshed::Changes(_)), "{told:?}");
+        // The two catalogs take turns in being behind.
+        let refreshed = catalogs[round % 2].refresh(database).await.unwrap();
+        assert!(matches!(refreshed, Refreshed::Changes(_)), "{refreshed:?}");
     }
     let fresh = catalog();
     fresh.refresh(&replicas[0]).await.unwrap();

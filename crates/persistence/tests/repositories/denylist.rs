@@ -1,4 +1,4 @@
-//! The denylist: entries, revisions, the audit log, and writers at the same time.
+//! The denylist: entries, revisions, audit log and concurrent writers.
 
 use headgate_persistence::DenylistDatabase;
 use headgate_service_config::{AuditFilter, DenyEntry, DenyUpdate, ServiceConfigRepository as _};
@@ -7,10 +7,10 @@ use tokio::task::JoinSet;
 use crate::support::{Home, at, author, on_both};
 
 on_both!(
-    entries_are_kept_by_subject_and_every_change_has_a_revision,
-    those_that_have_ended_go_with_the_next_change,
-    of_writers_at_the_same_time_none_is_lost,
-    what_cannot_be_written_down_does_not_happen,
+    entries_are_unique_by_subject_and_changes_increase_the_revision,
+    expired_entries_are_deleted_with_the_next_change,
+    concurrent_writes_are_all_kept,
+    a_change_fails_if_the_audit_log_cannot_be_written,
 );
 
 fn update(subject: &str, expires: Option<u64>) -> DenyUpdate {
@@ -23,7 +23,7 @@ async fn subjects(list: &DenylistDatabase) -> Vec<String> {
     entries.into_iter().map(|entry| entry.subject).collect()
 }
 
-async fn entries_are_kept_by_subject_and_every_change_has_a_revision(home: &Home) {
+async fn entries_are_unique_by_subject_and_changes_increase_the_revision(home: &Home) {
     let list = home.migrated().await.denylist();
     assert_eq!((list.revision().await.unwrap(), subjects(&list).await.len()), (0, 0));
     let first = list.put(&update("b", None), &author(0)).await.unwrap();
@@ -36,10 +36,10 @@ async fn entries_are_kept_by_subject_and_every_change_has_a_revision(home: &Home
     assert!(list.remove("a", &author(6)).await.unwrap());
     assert!(!list.remove("a", &author(6)).await.unwrap());
     assert_eq!(subjects(&list).await, ["b"]);
-    assert_eq!(list.revision().await.unwrap(), 4, "nothing was changed by the last one");
+    assert_eq!(list.revision().await.unwrap(), 4, "the last call changed nothing");
 }
 
-async fn those_that_have_ended_go_with_the_next_change(home: &Home) {
+async fn expired_entries_are_deleted_with_the_next_change(home: &Home) {
     let list = home.migrated().await.denylist();
     list.put(&update("a", Some(10)), &author(0)).await.unwrap();
     list.put(&update("b", None), &author(9)).await.unwrap();
@@ -48,7 +48,7 @@ async fn those_that_have_ended_go_with_the_next_change(home: &Home) {
     assert_eq!(subjects(&list).await, ["b", "c"]);
 }
 
-async fn of_writers_at_the_same_time_none_is_lost(home: &Home) {
+async fn concurrent_writes_are_all_kept(home: &Home) {
     let database = home.migrated().await;
     let mut writers = JoinSet::new();
     for n in 0..8 {
@@ -64,7 +64,7 @@ async fn of_writers_at_the_same_time_none_is_lost(home: &Home) {
     assert_eq!(database.service_configs().changes(&filter).await.unwrap().len(), 8);
 }
 
-async fn what_cannot_be_written_down_does_not_happen(home: &Home) {
+async fn a_change_fails_if_the_audit_log_cannot_be_written(home: &Home) {
     let list = home.migrated().await.denylist();
     list.put(&update("a", None), &author(0)).await.unwrap();
     let mut console = home.console().await;

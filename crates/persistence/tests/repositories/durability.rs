@@ -1,4 +1,4 @@
-//! What was written stays.
+//! Durability and outages.
 
 use headgate::Timestamp;
 use headgate_ratelimit::{Author, RateLimitRuleRepository, RepositoryError, RuleChange};
@@ -6,13 +6,13 @@ use headgate_ratelimit::{Author, RateLimitRuleRepository, RepositoryError, RuleC
 use crate::support::{Home, at, author, create, everything, on_both, spec};
 
 on_both!(
-    rules_and_record_survive_a_restart,
-    times_are_kept_to_the_millisecond,
-    a_closed_database_says_so,
+    rules_and_audit_log_survive_a_restart,
+    times_are_stored_with_milliseconds,
+    a_closed_database_is_an_outage,
     a_missing_table_is_an_outage,
 );
 
-async fn rules_and_record_survive_a_restart(home: &Home) {
+async fn rules_and_audit_log_survive_a_restart(home: &Home) {
     let database = home.migrated().await;
     create(&database, spec("u1", 60), 0).await;
     let before = everything(&database).await;
@@ -23,7 +23,7 @@ async fn rules_and_record_survive_a_restart(home: &Home) {
     database.ping().await.unwrap();
 }
 
-async fn times_are_kept_to_the_millisecond(home: &Home) {
+async fn times_are_stored_with_milliseconds(home: &Home) {
     let database = home.migrated().await;
     let written = Author { at: at(3).plus(999), ..author(0) };
     let changes = [RuleChange::Create(spec("u1", 60))];
@@ -32,7 +32,7 @@ async fn times_are_kept_to_the_millisecond(home: &Home) {
     let (_, rules, audit) = everything(&database).await;
     assert_eq!((&*rules, audit[0].author.at), (&[rule][..], at(3)));
 
-    // Nobody's clock shows this; it must not break anything either.
+    // Extreme times must not break anything.
     for time in [0, u64::MAX] {
         let written = Author { at: Timestamp::from_micros(time), ..author(0) };
         let changes = [RuleChange::Create(spec("u2", 60 + i64::from(time == 0)))];
@@ -41,7 +41,7 @@ async fn times_are_kept_to_the_millisecond(home: &Home) {
     }
 }
 
-async fn a_closed_database_says_so(home: &Home) {
+async fn a_closed_database_is_an_outage(home: &Home) {
     let database = home.migrated().await;
     database.close().await;
     let error = database.ping().await.unwrap_err();

@@ -1,4 +1,4 @@
-//! A disk without room: what was acknowledged stays, reads go on, and writes succeed again once there is room.
+//! A full disk: acknowledged writes are kept, reads work, and writes succeed again once there is room.
 
 use headgate_persistence::{Database, DatabaseConfig};
 use headgate_ratelimit::{
@@ -7,18 +7,18 @@ use headgate_ratelimit::{
 use headgate_testkit::{Postgres, SmallDisk, require};
 use tokio::task::JoinSet;
 
-use crate::support::{PATIENCE, create, everything, run, spec, try_write};
+use crate::support::{TIMEOUT, create, everything, run, spec, try_write};
 
 /// More rules than fit on any of these disks.
 const TOO_MANY: usize = 20_000;
 
 fn open(url: &str) -> Database {
     let config = DatabaseConfig::from_url(url).unwrap();
-    Database::open(&config.max_connections(4).connect_timeout(PATIENCE))
+    Database::open(&config.max_connections(4).connect_timeout(TIMEOUT))
 }
 
-/// Creates rules until one is refused; gives those that were acknowledged.
-async fn write_until_refused(database: &Database) -> (Vec<RuleId>, RepositoryError) {
+/// Creates rules until a write fails; returns the acknowledged ones.
+async fn write_until_failure(database: &Database) -> (Vec<RuleId>, RepositoryError) {
     let mut acknowledged = Vec::new();
     for number in 0..TOO_MANY {
         let change = RuleChange::Create(spec(&format!("full{number}"), 60));
@@ -30,7 +30,7 @@ async fn write_until_refused(database: &Database) -> (Vec<RuleId>, RepositoryErr
     panic!("the disk has room for {TOO_MANY} rules");
 }
 
-/// Breaks as many connections as there are.
+/// Breaks all connections of the pool.
 async fn write_all_at_once(database: &Database) {
     let mut writes = JoinSet::new();
     for number in 0..8 {
@@ -43,7 +43,7 @@ async fn write_all_at_once(database: &Database) {
 async fn recovers_once_there_is_room(database: &Database, disk: &SmallDisk) {
     let first = create(database, spec("u1", 60), 0).await;
     disk.fill();
-    let (mut acknowledged, error) = write_until_refused(database).await;
+    let (mut acknowledged, error) = write_until_failure(database).await;
     assert!(matches!(error, RepositoryError::Unavailable(_)), "{error}");
     assert!(database.write_error().is_some(), "{error}");
     write_all_at_once(database).await;
@@ -57,7 +57,7 @@ async fn recovers_once_there_is_room(database: &Database, disk: &SmallDisk) {
     assert_eq!(database.write_error(), None);
     let (rules, audit) = rules_and_records(database).await;
     assert!(acknowledged.iter().all(|id| rules.contains(id)), "nothing acknowledged is lost");
-    assert_eq!(rules.len(), audit, "each rule has its record, and no record is without its rule");
+    assert_eq!(rules.len(), audit, "each rule has its audit entry, and the other way round");
 }
 
 /// All rules, and the number of audit entries.
@@ -100,14 +100,14 @@ fn postgres_recovers_once_there_is_room() {
 }
 
 #[test]
-fn a_probe_finds_out_that_writes_succeed_again() {
+fn a_probe_detects_that_writes_succeed_again() {
     let disk = require!(SmallDisk::mount(1024));
     run(async {
         let database = open(&format!("sqlite://{}/headgate.db", disk.path().display()));
         database.migrate().await.unwrap();
         let before = everything(&database).await;
         disk.fill();
-        // Whatever little room there is in the journal is used up.
+        // Use up the room that is left in the journal.
         let mut refused = false;
         for _ in 0..TOO_MANY {
             refused = database.probe_writes().await.is_err();
@@ -124,9 +124,9 @@ fn a_probe_finds_out_that_writes_succeed_again() {
     });
 }
 
-/// A refused rule is no failure of the database.
+/// A rejected rule is no failure of the database.
 #[test]
-fn a_refusal_says_nothing_of_writes() {
+fn a_rejected_rule_is_no_write_error() {
     run(async {
         let database = open("sqlite::memory:");
         database.migrate().await.unwrap();

@@ -1,4 +1,4 @@
-//! Databases that servers with other settings, or of other versions, made.
+//! Databases that servers with other settings or of other versions created.
 
 use futures_util::future::join_all;
 use headgate_persistence::{Database, DatabaseConfig, SchemaVersion};
@@ -6,25 +6,25 @@ use headgate_quota::{Draft, PolicyChange, QuotaPolicyRepository};
 use headgate_ratelimit::{AuditFilter, AuditLog, Page, RateLimitRuleRepository, RepositoryError};
 use headgate_testkit::require;
 
-use crate::support::{Console, Home, PATIENCE, author, create, on_both, run, spec};
+use crate::support::{Console, Home, TIMEOUT, author, create, on_both, run, spec};
 
-on_both!(a_newer_version_is_tolerated_and_no_more);
+on_both!(one_newer_schema_version_is_tolerated);
 
-/// The tables as they were when servers first disagreed about where to note their migrations.
+/// The migrations of the first release in which the schema was configurable.
 const FIRST_MIGRATIONS: [(i64, &str, &str); 3] = [
     (1, "rules", include_str!("../../migrations/postgres/0001_rules.sql")),
     (2, "quotas", include_str!("../../migrations/postgres/0002_quotas.sql")),
     (3, "service_configs", include_str!("../../migrations/postgres/0003_service_configs.sql")),
 ];
 
-const NOTED: &str = "CREATE TABLE headgate_migrations (
+const MIGRATIONS_TABLE: &str = "CREATE TABLE headgate_migrations (
     version BIGINT PRIMARY KEY, description TEXT NOT NULL,
     installed_on TIMESTAMPTZ NOT NULL DEFAULT now(), success BOOLEAN NOT NULL,
     checksum BYTEA NOT NULL, execution_time BIGINT NOT NULL);";
 
 fn configured(home: &Home, schema: &str) -> Database {
     let config = DatabaseConfig::from_url(&home.url()).unwrap().schema(schema).unwrap();
-    Database::open(&config.max_connections(4).connect_timeout(PATIENCE))
+    Database::open(&config.max_connections(4).connect_timeout(TIMEOUT))
 }
 
 async fn console(home: &Home) -> Console {
@@ -33,13 +33,15 @@ async fn console(home: &Home) -> Console {
     console
 }
 
-/// Makes the database that an earlier server with this schema made.
-async fn made_with(home: &Home, schema: &str) {
+/// Creates a database as an earlier server with this schema did.
+async fn create_with(home: &Home, schema: &str) {
     let mut console = console(home).await;
     for name in ["ratelimit", "quota", "cn_admin", schema] {
         console.run(&format!("CREATE SCHEMA IF NOT EXISTS {name}")).await;
     }
-    console.run(&format!("SET search_path = {schema}, ratelimit, quota, cn_admin; {NOTED}")).await;
+    console
+        .run(&format!("SET search_path = {schema}, ratelimit, quota, cn_admin; {MIGRATIONS_TABLE}"))
+        .await;
     for (version, name, sql) in FIRST_MIGRATIONS {
         console.run(sql).await;
         let noted = format!(
@@ -50,7 +52,7 @@ async fn made_with(home: &Home, schema: &str) {
     }
 }
 
-/// Whether the two share their rules, their quotas, their revisions and their audit log.
+/// Asserts that both share rules, quotas, revisions and audit log.
 async fn assert_shared(one: &Database, other: &Database, name: &str) {
     let before = other.load().await.unwrap().0;
     let rule = create(one, spec(name, 60), 0).await;
@@ -96,7 +98,7 @@ fn servers_with_different_schemas_can_start_together() {
     run(async {
         let schemas = ["quota", "headgate", "others", "quota", "headgate", "others"];
         let databases = schemas.map(|schema| configured(&home, schema));
-        // Each has connections from before there was anything.
+        // Each has connections from before the schemas existed.
         join_all(databases.iter().map(Database::ping)).await;
         for migrated in join_all(databases.iter().map(Database::migrate)).await {
             migrated.unwrap();
@@ -108,16 +110,16 @@ fn servers_with_different_schemas_can_start_together() {
 }
 
 #[test]
-fn a_database_of_either_layout_is_taken_as_it_is() {
+fn existing_databases_keep_their_schema() {
     for made in ["headgate", "quota"] {
         let home = require!(Home::postgres());
         run(async {
-            made_with(&home, made).await;
-            // Where another server had tried, and failed, it left an empty list of migrations.
+            create_with(&home, made).await;
+            // A server whose migration failed left an empty table of migrations.
             let left = if made == "quota" { "headgate" } else { "quota" };
             let mut console = console(&home).await;
             let left = format!("CREATE SCHEMA IF NOT EXISTS {left}; SET search_path = {left}");
-            console.run(&format!("{left}; {NOTED}")).await;
+            console.run(&format!("{left}; {MIGRATIONS_TABLE}")).await;
 
             let databases = ["headgate", "quota"].map(|schema| configured(&home, schema));
             for database in &databases {
@@ -131,7 +133,7 @@ fn a_database_of_either_layout_is_taken_as_it_is() {
     }
 }
 
-async fn a_newer_version_is_tolerated_and_no_more(home: &Home) {
+async fn one_newer_schema_version_is_tolerated(home: &Home) {
     let database = home.open();
     let SchemaVersion { applied, known } = database.migrate().await.unwrap();
     assert_eq!(applied, known);
@@ -162,6 +164,6 @@ async fn a_newer_version_is_tolerated_and_no_more(home: &Home) {
     let refused = too_new.migrate().await.unwrap_err();
     assert!(matches!(refused, RepositoryError::Unavailable(_)), "{refused}");
     assert!(refused.to_string().contains("use a newer program"), "{refused}");
-    // One that runs already goes on: it is about to be replaced.
+    // A running server continues, because it is about to be replaced.
     assert_eq!(database.load().await.unwrap().1.len(), 2);
 }

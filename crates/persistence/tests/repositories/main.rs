@@ -1,20 +1,20 @@
-//! Repositories keep their contract on PostgreSQL and SQLite, also while the database fails.
+//! Contracts of the repositories on PostgreSQL and SQLite, including outages.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod audit;
 mod batches;
-mod crowds;
+mod concurrency;
 mod deltas;
 mod denylist;
 mod durability;
-mod full;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod layouts;
+mod max_rules;
+mod max_windows;
 mod postgres;
 mod quotas;
-mod rivals;
 mod rules;
 mod service_configs;
 mod silence;

@@ -1,4 +1,4 @@
-//! What only PostgreSQL does: it tells of changes, goes away, and asks who we are.
+//! PostgreSQL only: notifications, outages and authentication.
 
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
@@ -10,24 +10,24 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::support::{Home, PATIENCE, create, everything, run, spec};
+use crate::support::{Home, TIMEOUT, create, everything, run, spec};
 
 fn open(url: &str, connect_timeout: Duration) -> Database {
     let config = DatabaseConfig::from_url(url).unwrap();
     Database::open(&config.min_connections(1).connect_timeout(connect_timeout))
 }
 
-/// Listens in a task; gives what it wakes once it has begun, and how it ended.
+/// Listens in a task; returns its notifier once it has begun, and its handle.
 async fn listening(database: &Database) -> (Arc<Notify>, tokio::task::JoinHandle<RepositoryError>) {
     let changed = Arc::new(Notify::new());
     let (replica, woken) = (database.clone(), Arc::clone(&changed));
     let listening = tokio::spawn(async move { replica.listen(&woken).await });
-    timeout(PATIENCE, changed.notified()).await.expect("it never began to listen");
+    timeout(TIMEOUT, changed.notified()).await.expect("it never began to listen");
     (changed, listening)
 }
 
 #[test]
-fn a_write_is_heard_by_other_replicas() {
+fn writes_notify_other_replicas() {
     let home = require!(Home::postgres());
     run(async {
         let [writer, replica] = [home.migrated().await, home.open()];
@@ -37,32 +37,32 @@ fn a_write_is_heard_by_other_replicas() {
             let heard = timeout(Duration::from_secs(1), changed.notified()).await;
             heard.expect("nothing was heard within a second");
         }
-        // Closing is not held up by whoever listens.
-        timeout(PATIENCE, replica.close()).await.unwrap();
-        timeout(PATIENCE, listening).await.unwrap().unwrap();
+        // Listeners do not block closing.
+        timeout(TIMEOUT, replica.close()).await.unwrap();
+        timeout(TIMEOUT, listening).await.unwrap().unwrap();
     });
 }
 
 #[test]
-fn whoever_listens_learns_that_the_server_is_gone() {
+fn listeners_detect_a_stopped_server() {
     let server = require!(Postgres::start());
     run(async {
-        let database = open(&server.url(), PATIENCE);
+        let database = open(&server.url(), TIMEOUT);
         database.migrate().await.unwrap();
         let (_, listening_) = listening(&database).await;
         server.stop();
-        let error = timeout(PATIENCE, listening_).await.unwrap().unwrap();
+        let error = timeout(TIMEOUT, listening_).await.unwrap().unwrap();
         assert!(matches!(error, RepositoryError::Unavailable(_)), "{error}");
 
         server.start_again();
         let (changed, _) = listening(&database).await;
         create(&database, spec("u1", 60), 0).await;
-        timeout(PATIENCE, changed.notified()).await.unwrap();
+        timeout(TIMEOUT, changed.notified()).await.unwrap();
     });
 }
 
 #[test]
-fn it_can_be_opened_before_the_server_starts_and_outlives_a_crash() {
+fn connects_lazily_and_reconnects_after_a_crash() {
     let server = require!(Postgres::start());
     server.stop();
     run(async {
@@ -90,7 +90,7 @@ fn it_can_be_opened_before_the_server_starts_and_outlives_a_crash() {
 }
 
 #[test]
-fn it_logs_in_with_a_password_and_never_tells_it() {
+fn errors_do_not_contain_the_password() {
     let server = require!(Postgres::builder().password("hunter2").start());
     let parts = PostgresParts {
         host: "127.0.0.1",
@@ -120,7 +120,7 @@ fn it_logs_in_with_a_password_and_never_tells_it() {
 }
 
 #[test]
-fn tls_is_used_if_the_server_has_it_unless_it_is_required() {
+fn tls_is_optional_by_default_and_can_be_required() {
     let server = require!(Postgres::start());
     run(async {
         let with = |ssl_mode| {
@@ -145,7 +145,7 @@ fn tls_is_used_if_the_server_has_it_unless_it_is_required() {
 }
 
 #[test]
-fn rules_and_quotas_have_schemas_and_the_rest_has_the_configured_one() {
+fn tables_are_in_their_schemas() {
     let database = require!(Postgres::shared());
     run(async {
         let config = DatabaseConfig::from_url(database.url()).unwrap();
@@ -180,7 +180,7 @@ fn rules_and_quotas_have_schemas_and_the_rest_has_the_configured_one() {
 }
 
 #[test]
-fn schemas_that_are_there_need_no_right_to_create_them() {
+fn existing_schemas_need_no_create_privilege() {
     let server = require!(Postgres::start());
     server.psql(
         "CREATE ROLE humble LOGIN;
@@ -190,14 +190,14 @@ fn schemas_that_are_there_need_no_right_to_create_them() {
          CREATE SCHEMA cn_admin AUTHORIZATION humble",
     );
     run(async {
-        let database = open(&server.url().replace("postgres@", "humble@"), PATIENCE);
+        let database = open(&server.url().replace("postgres@", "humble@"), TIMEOUT);
         database.migrate().await.unwrap();
         create(&database, spec("u1", 60), 0).await;
     });
 }
 
-/// Polls `future` so many times and gives it up.
-async fn given_up_after(polls: usize, future: impl Future) {
+/// Polls `future` at most this many times and drops it.
+async fn drop_after(polls: usize, future: impl Future) {
     let (mut future, mut polled) = (pin!(future), 0);
     poll_fn(|context| {
         polled += 1;
@@ -210,15 +210,15 @@ async fn given_up_after(polls: usize, future: impl Future) {
 }
 
 #[test]
-fn a_transaction_that_is_given_up_does_not_live_on_in_its_connection() {
+fn a_dropped_transaction_does_not_stay_on_its_connection() {
     let home = require!(Home::postgres());
     run(async {
         let config = DatabaseConfig::from_url(&home.url()).unwrap();
-        let database = Database::open(&config.max_connections(1).connect_timeout(PATIENCE));
+        let database = Database::open(&config.max_connections(1).connect_timeout(TIMEOUT));
         database.migrate().await.unwrap();
         for polls in 1..=24 {
-            // It begins read-only: a write that found itself in that transaction would be refused.
-            given_up_after(polls, database.load()).await;
+            // The transaction is read-only: a write that ended up in it would fail.
+            drop_after(polls, database.load()).await;
             create(&database, spec(&format!("u{polls}"), 60), 0).await;
         }
         assert_eq!(database.load().await.unwrap().1.len(), 24);

@@ -1,9 +1,9 @@
-//! Quotas: policies, the ledger with its group commit, periods, events, and what fails on the way.
+//! Quotas: policies, ledger with group commit, periods, events and failures.
 
 mod clocks;
 mod counters;
 mod events;
-mod house;
+mod housekeeping;
 mod increments;
 mod model;
 mod outages;

@@ -1,4 +1,4 @@
-//! Rules, one at a time.
+//! Single rules.
 
 use headgate_ratelimit::{
     Draft, Page, RateLimitRuleRepository, RepositoryError, RuleChange, RuleFilter, RuleId, Scope,
@@ -9,19 +9,19 @@ use crate::support::{
 };
 
 on_both!(
-    a_rule_is_read_back_as_it_was_written,
-    lists_are_filtered_and_paged_the_newest_first,
-    an_update_keeps_when_a_rule_was_created,
-    a_rule_that_was_changed_meanwhile_is_not_overwritten,
-    rules_are_found_by_a_part_of_their_name_or_pattern,
-    a_deleted_rule_is_given_back_once,
-    an_unknown_rule_is_not_found_and_nothing_changes,
-    a_rule_like_another_is_refused,
-    the_revision_moves_with_every_write_and_only_then,
-    a_row_that_is_no_rule_is_named,
+    rules_round_trip,
+    lists_are_filtered_and_paged_newest_first,
+    an_update_keeps_the_creation_time,
+    a_conditional_update_fails_after_another_change,
+    search_matches_names_and_patterns,
+    a_deletion_returns_the_rule_once,
+    changes_of_an_unknown_rule_fail,
+    duplicate_rules_are_rejected,
+    every_write_increases_the_revision,
+    an_invalid_row_is_reported_with_its_id,
 );
 
-async fn a_rule_is_read_back_as_it_was_written(home: &Home) {
+async fn rules_round_trip(home: &Home) {
     let database = home.migrated().await;
     let full = Draft {
         name: "ユーザー's \"limit\"".to_owned().into(),
@@ -43,14 +43,14 @@ async fn a_rule_is_read_back_as_it_was_written(home: &Home) {
     assert_eq!(database.get(RuleId::random()).await.unwrap(), None);
 }
 
-async fn lists_are_filtered_and_paged_the_newest_first(home: &Home) {
+async fn lists_are_filtered_and_paged_newest_first(home: &Home) {
     let database = home.migrated().await;
     let mut expected = Vec::new();
     for number in 0..7 {
         let scope = Scope::ALL[number % 3].name().to_owned();
         let spec = Draft { scope: scope.into(), enabled: (number != 3).into(), ..draft("*", 60) };
         let spec = Draft { window_seconds: (number as i64 + 1).into(), ..spec };
-        // Some were created at the same moment.
+        // Some have the same creation time.
         let rule = create(&database, spec.validate(None).unwrap(), number as u64 / 2).await;
         expected.push(rule);
     }
@@ -78,7 +78,7 @@ async fn lists_are_filtered_and_paged_the_newest_first(home: &Home) {
     assert!(enabled.items.iter().all(|rule| rule.spec.enabled));
 }
 
-async fn an_update_keeps_when_a_rule_was_created(home: &Home) {
+async fn an_update_keeps_the_creation_time(home: &Home) {
     let database = home.migrated().await;
     let rule = create(&database, spec("u1", 60), 0).await;
     let other = create(&database, spec("u2", 60), 0).await;
@@ -97,10 +97,10 @@ async fn an_update_keeps_when_a_rule_was_created(home: &Home) {
     assert_eq!(updated.updated_at, at(1_501));
 }
 
-async fn a_rule_that_was_changed_meanwhile_is_not_overwritten(home: &Home) {
+async fn a_conditional_update_fails_after_another_change(home: &Home) {
     let database = home.migrated().await;
     let seen = create(&database, spec("u1", 60), 0).await;
-    // In the same millisecond, and yet it is another state of the rule.
+    // In the same millisecond, but still another version of the rule.
     let first = RuleChange::UpdateIfUnchanged(seen.id, spec("u2", 60), seen.updated_at);
     let first = try_write(&database, first, 0).await.unwrap();
     assert_ne!(first.updated_at, seen.updated_at);
@@ -111,7 +111,7 @@ async fn a_rule_that_was_changed_meanwhile_is_not_overwritten(home: &Home) {
     assert_eq!(database.get(seen.id).await.unwrap(), Some(first));
 }
 
-async fn rules_are_found_by_a_part_of_their_name_or_pattern(home: &Home) {
+async fn search_matches_names_and_patterns(home: &Home) {
     let database = home.migrated().await;
     for (name, pattern) in [("Free plan", "free-*"), ("100%_sure!", "x"), ("Other", "FREEZER")] {
         let named = Draft { name: name.to_owned().into(), ..draft(pattern, 60) };
@@ -124,7 +124,7 @@ async fn rules_are_found_by_a_part_of_their_name_or_pattern(home: &Home) {
     }
 }
 
-async fn a_deleted_rule_is_given_back_once(home: &Home) {
+async fn a_deletion_returns_the_rule_once(home: &Home) {
     let database = home.migrated().await;
     let rule = create(&database, spec("u1", 60), 0).await;
 
@@ -137,7 +137,7 @@ async fn a_deleted_rule_is_given_back_once(home: &Home) {
     create(&database, spec("u1", 60), 3).await;
 }
 
-async fn an_unknown_rule_is_not_found_and_nothing_changes(home: &Home) {
+async fn changes_of_an_unknown_rule_fail(home: &Home) {
     let database = home.migrated().await;
     create(&database, spec("u1", 60), 0).await;
     let before = everything(&database).await;
@@ -149,7 +149,7 @@ async fn an_unknown_rule_is_not_found_and_nothing_changes(home: &Home) {
     assert_eq!(everything(&database).await, before);
 }
 
-async fn a_rule_like_another_is_refused(home: &Home) {
+async fn duplicate_rules_are_rejected(home: &Home) {
     let database = home.migrated().await;
     create(&database, spec("u1", 60), 0).await;
     let other = create(&database, spec("u1", 30), 0).await;
@@ -164,12 +164,12 @@ async fn a_rule_like_another_is_refused(home: &Home) {
     }
     assert_eq!(everything(&database).await, before);
 
-    // A rule is not its own twin.
+    // A rule is no duplicate of itself.
     let same = Draft { limit: 5.into(), ..draft("u1", 30) }.validate(None).unwrap();
     try_write(&database, RuleChange::Update(other.id, same), 2).await.unwrap();
 }
 
-async fn the_revision_moves_with_every_write_and_only_then(home: &Home) {
+async fn every_write_increases_the_revision(home: &Home) {
     let database = home.migrated().await;
     let mut last = revision(&database).await;
     let rule = create(&database, spec("u1", 60), 0).await;
@@ -192,7 +192,7 @@ async fn the_revision_moves_with_every_write_and_only_then(home: &Home) {
     assert_eq!(revision(&database).await, last);
 }
 
-async fn a_row_that_is_no_rule_is_named(home: &Home) {
+async fn an_invalid_row_is_reported_with_its_id(home: &Home) {
     let database = home.migrated().await;
     let good = create(&database, spec("good", 60), 0).await;
     let mut console = home.console().await;

@@ -1,4 +1,4 @@
-//! Service documents: versions, the audit log, and who hears of changes.
+//! Service documents: versions, audit log and notifications.
 
 mod live;
 mod relay;
@@ -16,13 +16,13 @@ use self::relay::RelayDocument;
 use crate::support::{Home, at, author, on_both};
 
 on_both!(
-    a_document_is_kept_under_the_next_version,
-    an_expected_version_must_be_there_even_where_nothing_is,
-    of_those_who_expect_the_same_version_one_wins,
-    those_who_expect_nothing_all_win_one_after_the_other,
-    every_change_is_on_record_with_before_and_after,
-    what_cannot_be_written_down_does_not_happen,
-    states_are_kept_while_they_are_fresh,
+    documents_are_stored_with_the_next_version,
+    an_expected_version_must_be_the_current_one,
+    one_of_several_conditional_updates_wins,
+    unconditional_updates_all_succeed,
+    changes_are_recorded_with_before_and_after,
+    a_change_fails_if_the_audit_log_cannot_be_written,
+    stale_states_are_deleted,
     the_latest_registration_of_a_kind_is_kept,
 );
 
@@ -53,7 +53,7 @@ fn current(result: Result<ServiceConfig, ConfigError>) -> Option<i64> {
     }
 }
 
-async fn a_document_is_kept_under_the_next_version(home: &Home) {
+async fn documents_are_stored_with_the_next_version(home: &Home) {
     let documents = documents(home).await;
     assert_eq!(documents.get("relay").await.unwrap(), None);
     let first = put(&documents, events(10), None).await.unwrap();
@@ -68,7 +68,7 @@ async fn a_document_is_kept_under_the_next_version(home: &Home) {
     assert_eq!(documents.list().await.unwrap(), [other, second]);
 }
 
-async fn an_expected_version_must_be_there_even_where_nothing_is(home: &Home) {
+async fn an_expected_version_must_be_the_current_one(home: &Home) {
     let documents = documents(home).await;
     assert_eq!(current(put(&documents, events(1), Some(1)).await), None);
     assert_eq!(documents.get("relay").await.unwrap(), None);
@@ -80,7 +80,7 @@ async fn an_expected_version_must_be_there_even_where_nothing_is(home: &Home) {
     assert_eq!(documents.changes(&AuditFilter::default()).await.unwrap().len(), 1);
 }
 
-async fn of_those_who_expect_the_same_version_one_wins(home: &Home) {
+async fn one_of_several_conditional_updates_wins(home: &Home) {
     let replicas = [documents(home).await, home.open().service_configs()];
     for version in 0..10 {
         let mut puts = JoinSet::new();
@@ -100,7 +100,7 @@ async fn of_those_who_expect_the_same_version_one_wins(home: &Home) {
     assert_eq!(replicas[0].changes(&AuditFilter::default()).await.unwrap().len(), 10);
 }
 
-async fn those_who_expect_nothing_all_win_one_after_the_other(home: &Home) {
+async fn unconditional_updates_all_succeed(home: &Home) {
     let replicas = [documents(home).await, home.open().service_configs()];
     let mut puts = JoinSet::new();
     for n in 0..8 {
@@ -110,7 +110,7 @@ async fn those_who_expect_nothing_all_win_one_after_the_other(home: &Home) {
     let mut versions = puts.join_all().await;
     versions.sort_unstable();
     assert_eq!(versions, (1..=8).collect::<Vec<_>>());
-    // Each found the one before it, as the audit log tells.
+    // The audit log shows that each replaced the one before.
     let changes = replicas[0].changes(&AuditFilter::default()).await.unwrap();
     let mut steps: Vec<_> = changes
         .iter()
@@ -123,7 +123,7 @@ async fn those_who_expect_nothing_all_win_one_after_the_other(home: &Home) {
     assert_eq!(steps, (0..8).map(|version| (version, version + 1)).collect::<Vec<_>>());
 }
 
-async fn every_change_is_on_record_with_before_and_after(home: &Home) {
+async fn changes_are_recorded_with_before_and_after(home: &Home) {
     let documents = documents(home).await;
     for (n, millis) in [(10, 0), (20, 1_000), (30, 2_000)] {
         documents.put(&update("relay", events(n), None), &author(millis)).await.unwrap();
@@ -159,7 +159,7 @@ async fn every_change_is_on_record_with_before_and_after(home: &Home) {
     assert_eq!(documents.changes(&nothing).await.unwrap(), []);
 }
 
-async fn what_cannot_be_written_down_does_not_happen(home: &Home) {
+async fn a_change_fails_if_the_audit_log_cannot_be_written(home: &Home) {
     let documents = documents(home).await;
     put(&documents, events(1), None).await.unwrap();
     let mut console = home.console().await;
@@ -179,7 +179,7 @@ async fn what_cannot_be_written_down_does_not_happen(home: &Home) {
     assert_eq!(put(&documents, events(3), Some(1)).await.unwrap().version, 2);
 }
 
-async fn states_are_kept_while_they_are_fresh(home: &Home) {
+async fn stale_states_are_deleted(home: &Home) {
     let documents = documents(home).await;
     let state = |instance: &str, version, millis| ServiceState {
         service: "relay".to_owned(),

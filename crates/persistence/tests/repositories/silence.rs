@@ -1,4 +1,4 @@
-//! PostgreSQL falls silent: its machine is gone, and nobody closes the connections.
+//! PostgreSQL goes silent: its machine is gone, and connections are not closed.
 
 use std::{
     sync::{
@@ -22,9 +22,9 @@ use tokio::{
     time::timeout,
 };
 
-use crate::support::{PATIENCE, create, run, spec};
+use crate::support::{TIMEOUT, create, run, spec};
 
-/// A way to the server on which connections can go dead; later ones work again.
+/// A proxy to the server whose connections can go dead; later ones work.
 struct Wire {
     port: u16,
     dead: Arc<std::sync::Mutex<Arc<AtomicBool>>>,
@@ -51,7 +51,7 @@ impl Wire {
         wire
     }
 
-    /// From now on, nothing comes through on connections that there are.
+    /// Drops all traffic of existing connections from now on.
     fn cut(&self) {
         std::mem::take(&mut *self.dead.lock().unwrap()).store(true, SeqCst);
     }
@@ -65,12 +65,12 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, dead: Arc<Atomic
         }
     }
     if dead.load(SeqCst) {
-        // Not even that we hung up is told.
+        // Not even the end of the connection is forwarded.
         std::future::pending::<()>().await;
     }
 }
 
-/// A server behind a wire, and a database with one connection through it.
+/// A proxy to a server, and a database with one connection through it.
 async fn wired(server: &Postgres) -> (Wire, Database) {
     let wire = Wire::to(server.port()).await;
     let url = server.url().replace(&server.port().to_string(), &wire.port.to_string());
@@ -81,22 +81,22 @@ async fn wired(server: &Postgres) -> (Wire, Database) {
 }
 
 #[test]
-fn whoever_listens_misses_a_silent_server() {
+fn listeners_detect_a_silent_server() {
     let server = require!(Postgres::start());
     run(async {
         let (wire, database) = wired(&server).await;
         let changed = Arc::new(Notify::new());
         let (replica, woken) = (database.clone(), Arc::clone(&changed));
         let listening = tokio::spawn(async move { replica.listen(&woken).await });
-        timeout(PATIENCE, changed.notified()).await.unwrap();
+        timeout(TIMEOUT, changed.notified()).await.unwrap();
         wire.cut();
-        let error = timeout(PATIENCE, listening).await.expect("nobody noticed").unwrap();
-        assert_eq!(error.to_string(), "database unavailable: no answer within 6 s");
+        let error = timeout(TIMEOUT, listening).await.expect("nobody noticed").unwrap();
+        assert_eq!(error.to_string(), "database unavailable: no response within 6 s");
     });
 }
 
 #[test]
-fn a_silent_connection_that_nobody_used_is_replaced() {
+fn a_silent_idle_connection_is_replaced() {
     let server = require!(Postgres::start());
     run(async {
         let (wire, database) = wired(&server).await;
@@ -107,7 +107,7 @@ fn a_silent_connection_that_nobody_used_is_replaced() {
 }
 
 #[test]
-fn a_connection_that_falls_silent_in_use_is_given_up() {
+fn a_connection_that_goes_silent_in_use_times_out() {
     let server = require!(Postgres::start());
     run(async {
         let (wire, database) = wired(&server).await;
@@ -117,13 +117,13 @@ fn a_connection_that_falls_silent_in_use_is_given_up() {
         let replica = database.clone();
         let loading = tokio::spawn(async move { replica.load().await });
         let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
-        assert!(wait_until(PATIENCE, || server.psql(waiting) == "1"));
+        assert!(wait_until(TIMEOUT, || server.psql(waiting) == "1"));
 
         wire.cut();
         sqlx::raw_sql("ROLLBACK").execute(&mut console).await.unwrap();
 
         let error = loading.await.unwrap().unwrap_err();
-        assert_eq!(error.to_string(), "database unavailable: no answer within 6 s");
+        assert_eq!(error.to_string(), "database unavailable: no response within 6 s");
         assert!(database.load().await.unwrap().1.is_empty());
     });
 }

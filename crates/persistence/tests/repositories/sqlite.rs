@@ -1,4 +1,4 @@
-//! What only SQLite does.
+//! SQLite only.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ fn open(path: &Path) -> Database {
 
 #[cfg(unix)]
 #[test]
-fn its_files_and_folders_are_for_our_eyes_only() {
+fn files_and_folders_are_private() {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = tempfile::tempdir().unwrap();
@@ -42,7 +42,7 @@ fn its_files_and_folders_are_for_our_eyes_only() {
 }
 
 #[test]
-fn a_file_that_cannot_be_made_is_an_outage() {
+fn a_file_that_cannot_be_created_is_an_outage() {
     let folder = tempfile::tempdir().unwrap();
     let in_the_way = folder.path().join("file");
     fs::write(&in_the_way, "").unwrap();
@@ -54,7 +54,7 @@ fn a_file_that_cannot_be_made_is_an_outage() {
 }
 
 #[test]
-fn it_can_live_in_memory() {
+fn works_in_memory() {
     run(async {
         let config = DatabaseConfig::from_url("sqlite::memory:").unwrap();
         let [database, other] = [Database::open(&config), Database::open(&config)];
@@ -71,7 +71,7 @@ fn it_can_live_in_memory() {
 }
 
 #[test]
-fn nobody_can_be_heard() {
+fn listening_never_returns() {
     run(async {
         let database = Database::open(&DatabaseConfig::from_url("sqlite::memory:").unwrap());
         database.migrate().await.unwrap();
@@ -83,7 +83,7 @@ fn nobody_can_be_heard() {
 }
 
 #[test]
-fn a_deleted_file_takes_no_writes_until_it_is_back() {
+fn a_deleted_file_rejects_writes_until_it_is_restored() {
     let folder = tempfile::tempdir().unwrap();
     let [file, elsewhere] = ["headgate.db", "elsewhere.db"].map(|name| folder.path().join(name));
     run(async {
@@ -95,7 +95,7 @@ fn a_deleted_file_takes_no_writes_until_it_is_back() {
         let error = try_write(&database, RuleChange::Create(spec("u2", 60)), 1).await.unwrap_err();
         assert!(error.to_string().contains("deleted or replaced"), "{error}");
         assert!(database.write_error().is_some());
-        // It is not made again: an empty database has no limits.
+        // It is not created again: an empty database has no limits.
         database.migrate().await.unwrap_err();
         assert!(!file.exists());
 
@@ -110,10 +110,10 @@ fn a_deleted_file_takes_no_writes_until_it_is_back() {
     });
 }
 
-/// SQLite opens what it may not write read-only, and stays so: such a connection must not stay.
+/// SQLite falls back to a read-only connection, which must not stay in the pool.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_file_that_was_read_only_can_be_written_once_it_is_not() {
+fn writes_succeed_once_a_file_is_no_longer_read_only() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("headgate.db");
     let chattr = |flag: &str| {
@@ -127,7 +127,7 @@ fn a_file_that_was_read_only_can_be_written_once_it_is_not() {
         database.close().await;
     });
     if !chattr("+i") {
-        // Only root may, and not on every file system.
+        // Only root may do this, and not on every file system.
         return;
     }
     run(async {

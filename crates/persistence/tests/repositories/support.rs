@@ -1,4 +1,4 @@
-//! Databases that the tests made, and rules to put into them.
+//! Databases for tests, and rules to put into them.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use headgate_testkit::{Postgres, Skip};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 
-/// Tests share two cores with the servers: nothing here is about being fast.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// Generous timeout: tests share two cores with the servers.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs each test on both databases.
 macro_rules! on_both {
@@ -43,13 +43,13 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
     runtime.worker_threads(2).enable_all().build().unwrap().block_on(test);
 }
 
-/// An empty database, for as long as the test runs.
+/// An empty database that lasts as long as the test.
 pub(crate) enum Home {
     Sqlite(TempDir),
     Postgres(headgate_testkit::Database),
 }
 
-/// A connection beside those of the repositories: somebody with a console.
+/// A direct connection to the database, as an operator has.
 pub(crate) enum Console {
     Sqlite(SqliteConnection),
     Postgres(PgConnection),
@@ -73,16 +73,16 @@ impl Home {
         }
     }
 
-    /// The database as a program finds it that starts now.
+    /// Opens the database as a newly started program does.
     pub(crate) fn open(&self) -> Database {
         let config = DatabaseConfig::from_url(&self.url()).unwrap();
-        Database::open(&config.max_connections(4).connect_timeout(PATIENCE))
+        Database::open(&config.max_connections(4).connect_timeout(TIMEOUT))
     }
 
-    /// The same, with so many rules at most.
+    /// Opens the database with a maximum number of rules.
     pub(crate) fn open_bounded(&self, max_rules: u64) -> Database {
         let config = DatabaseConfig::from_url(&self.url()).unwrap();
-        Database::open(&config.connect_timeout(PATIENCE).max_rules(max_rules))
+        Database::open(&config.connect_timeout(TIMEOUT).max_rules(max_rules))
     }
 
     pub(crate) async fn migrated(&self) -> Database {
@@ -107,7 +107,7 @@ impl Home {
 // === impl Console ===
 
 impl Console {
-    /// Runs statements; says how many rows they changed.
+    /// Runs statements; returns the number of changed rows.
     pub(crate) async fn run(&mut self, sql: &str) -> u64 {
         let sql = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
         match self {
@@ -117,7 +117,7 @@ impl Console {
     }
 }
 
-/// 2026-02-23T10:00:00Z and so many milliseconds.
+/// 2026-02-23T10:00:00Z plus milliseconds.
 pub(crate) fn at(millis: u64) -> Timestamp {
     Timestamp::from_micros(1_771_840_800_000_000 + millis * 1_000)
 }
@@ -126,7 +126,7 @@ pub(crate) fn author(millis: u64) -> Author {
     Author { actor: "ada".to_owned(), request_id: format!("req_{millis}"), at: at(millis) }
 }
 
-/// 100 requests of a user in `window` seconds.
+/// A limit of 100 requests per `window` seconds.
 pub(crate) fn spec(pattern: &str, window: i64) -> RuleSpec {
     draft(pattern, window).validate(None).unwrap()
 }
@@ -155,12 +155,12 @@ pub(crate) async fn try_write(
     Ok(rule)
 }
 
-/// Which rules there are.
+/// Returns all rules.
 pub(crate) async fn revision(database: &Database) -> Revision {
     database.load().await.unwrap().0
 }
 
-/// Everything that a write could have changed.
+/// Returns everything that a write could change.
 pub(crate) async fn everything(database: &Database) -> (i64, Vec<RateLimitRule>, Vec<AuditEntry>) {
     let all = Page::new(1, Page::MAX_SIZE).unwrap();
     let (revision, loaded) = database.load().await.unwrap();

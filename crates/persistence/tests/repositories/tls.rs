@@ -10,9 +10,9 @@ use std::{
 use headgate_persistence::{Database, DatabaseConfig};
 use headgate_testkit::{Postgres, Skip, require};
 
-use crate::support::{PATIENCE, run};
+use crate::support::{TIMEOUT, run};
 
-/// Makes an authority and a certificate for 127.0.0.1 that it signed.
+/// Creates an authority and a certificate for 127.0.0.1.
 fn make_certificates(folder: &Path) -> Result<(), Skip> {
     if let Err(error) = Command::new("openssl").arg("version").output() {
         return Err(Skip { component: "openssl".into(), reason: error.to_string() });
@@ -36,7 +36,7 @@ fn make_certificates(folder: &Path) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Gives the server its key, which nobody else may read.
+/// Configures TLS; the key must be readable by the server's user only.
 fn turn_tls_on(server: &Postgres) {
     let owner = fs::metadata(server.folder()).unwrap();
     for name in ["server.key", "server.crt"] {
@@ -51,13 +51,13 @@ fn turn_tls_on(server: &Postgres) {
 }
 
 #[test]
-fn a_named_authority_is_trusted_and_a_stranger_is_not() {
+fn a_configured_authority_is_trusted_and_others_are_not() {
     let server = require!(Postgres::start());
     require!(make_certificates(server.folder()));
     turn_tls_on(&server);
     let open = |query: &str| {
         let config = DatabaseConfig::from_url(&format!("{}?{query}", server.url())).unwrap();
-        Database::open(&config.connect_timeout(PATIENCE))
+        Database::open(&config.connect_timeout(TIMEOUT))
     };
     let authority = server.folder().join("ca.crt");
     let named = format!("sslmode=verify-full&sslrootcert={}", authority.display());
@@ -71,14 +71,14 @@ fn a_named_authority_is_trusted_and_a_stranger_is_not() {
             assert_eq!(server.psql(encrypted), "1", "{query}");
             database.close().await;
         }
-        // A name that is not in the certificate, though the authority is trusted.
+        // The authority is trusted, but the host name is not in the certificate.
         let elsewhere = server.url().replace("127.0.0.1", "localhost");
         let config = DatabaseConfig::from_url(&format!("{elsewhere}?{named}")).unwrap();
-        let database = Database::open(&config.connect_timeout(PATIENCE));
+        let database = Database::open(&config.connect_timeout(TIMEOUT));
         let error = database.ping().await.unwrap_err().to_string();
         assert!(error.contains("not valid for name"), "{error}");
         let config = DatabaseConfig::from_url(&format!("{elsewhere}?{signed}")).unwrap();
-        Database::open(&config.connect_timeout(PATIENCE)).ping().await.unwrap();
+        Database::open(&config.connect_timeout(TIMEOUT)).ping().await.unwrap();
         let error = open("sslmode=verify-full").ping().await.unwrap_err().to_string();
         assert!(error.contains("invalid peer certificate"), "{error}");
     });

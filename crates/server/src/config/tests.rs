@@ -221,7 +221,7 @@ fn each_mistake_is_named_by_its_place() {
         ),
         (
             "database:\n  url: mysql://user:hunter2@db/x\n",
-            "database.url (config.yaml:2): a database URL begins with postgresql://, postgres:// or sqlite://",
+            "database.url (config.yaml:2): a database URL must begin with postgresql://, postgres:// or sqlite://",
         ),
         (
             "database:\n  url: sqlite://a\n  host: db\n",

@@ -1,4 +1,4 @@
-//! What a batch reads from its rows.
+//! Reads the rows of a batch.
 
 use std::collections::HashMap;
 
@@ -16,14 +16,14 @@ pub(super) fn balance(
     row: &Row,
     terms: &HashMap<QuotaId, Terms>,
 ) -> Result<(Account, Balance), RepositoryError> {
-    let read = || Ok((account(row)?, row.get("used")?, told_flags(row)?));
+    let read = || Ok((account(row)?, row.get("used")?, recorded_events(row)?));
     let (account, used, (threshold_recorded, exceeded_recorded)) =
         read().map_err(corrupt("a usage"))?;
     let balance = Balance::new(terms.get(&account.policy).cloned(), unsigned(used));
     Ok((account, Balance { threshold_recorded, exceeded_recorded, ..balance }))
 }
 
-fn told_flags(row: &Row) -> Result<(bool, bool), sqlx::Error> {
+fn recorded_events(row: &Row) -> Result<(bool, bool), sqlx::Error> {
     Ok((row.get("threshold_told")?, row.get("exceeded_told")?))
 }
 
@@ -35,21 +35,21 @@ fn account(row: &Row) -> Result<Account, sqlx::Error> {
 
 pub(super) fn terms(row: &Row) -> Result<(QuotaId, Terms), RepositoryError> {
     let id: String = row.get("id").map_err(corrupt("a policy"))?;
-    let odd = |why: &dyn std::fmt::Display| RepositoryError::Corrupt(format!("{id}: {why}"));
-    let text = |column| row.get::<String>(column).map_err(|error| odd(&error));
+    let invalid = |why: &dyn std::fmt::Display| RepositoryError::Corrupt(format!("{id}: {why}"));
+    let text = |column| row.get::<String>(column).map_err(|error| invalid(&error));
     let threshold = row.get::<Option<i64>>("alert_threshold_percent");
-    let threshold = threshold.map_err(|error| odd(&error))?;
+    let threshold = threshold.map_err(|error| invalid(&error))?;
     let terms = Terms {
         subject: Subject {
-            kind: text("subject_type")?.parse().map_err(|error| odd(&error))?,
+            kind: text("subject_type")?.parse().map_err(|error| invalid(&error))?,
             id: text("subject_id")?,
         },
-        period: text("period")?.parse().map_err(|error| odd(&error))?,
-        limit: unsigned(row.get("quota_limit").map_err(|error| odd(&error))?),
-        enabled: row.get("enabled").map_err(|error| odd(&error))?,
+        period: text("period")?.parse().map_err(|error| invalid(&error))?,
+        limit: unsigned(row.get("quota_limit").map_err(|error| invalid(&error))?),
+        enabled: row.get("enabled").map_err(|error| invalid(&error))?,
         alert_threshold_percent: threshold.and_then(|percent| percent.try_into().ok()),
     };
-    Ok((id.parse().map_err(|error| odd(&error))?, terms))
+    Ok((id.parse().map_err(|error| invalid(&error))?, terms))
 }
 
 pub(super) fn charge(row: &Row) -> Result<(Account, String, Charge), RepositoryError> {

@@ -1,8 +1,8 @@
-//! The statements of a batch, each for PostgreSQL and for SQLite. Rows travel as a JSON array.
+//! The statements of a batch for PostgreSQL and SQLite. Rows are bound as a JSON array.
 
 use crate::sql::time;
 
-/// Makes the rows of enabled policies that have none, in order.
+/// Creates missing rows of enabled policies, in a fixed order.
 pub(super) const ENSURE: (&str, &str) = (
     concat!(
         "INSERT INTO quota_usages
@@ -30,7 +30,7 @@ pub(super) const ENSURE: (&str, &str) = (
     ON CONFLICT DO NOTHING",
 );
 
-/// Locks the rows, in order. SQLite has one writer at a time.
+/// Locks the rows in a fixed order. SQLite has one writer at a time.
 pub(super) const LOCK: (&str, &str) = (
     "SELECT u.policy_id, u.period_name, u.used, u.threshold_told, u.exceeded_told
     FROM jsonb_to_recordset(CAST($1 AS jsonb)) AS k(policy_id text, period_name text)
@@ -43,7 +43,7 @@ pub(super) const LOCK: (&str, &str) = (
         ON u.policy_id = value->>'policy_id' AND u.period_name = value->>'period_name'",
 );
 
-/// What the policies say by now, and when the transaction began by PostgreSQL's clock.
+/// Selects the policies, and the time at which the transaction began by PostgreSQL's clock.
 pub(super) const TERMS: (&str, &str) = (
     "SELECT p.id, p.subject_type, p.subject_id, p.period, p.quota_limit, p.enabled,
         p.alert_threshold_percent, now() AS now
@@ -54,8 +54,8 @@ pub(super) const TERMS: (&str, &str) = (
     FROM json_each($1) AS k JOIN quota_policies p ON p.id = k.value",
 );
 
-/// What was taken under these request ids.
-pub(super) const CHARGED: (&str, &str) = (
+/// Selects the charges of request ids.
+pub(super) const SELECT_CHARGES: (&str, &str) = (
     "SELECT i.policy_id, i.period_name, i.request_id, i.amount, i.used, i.quota_limit
     FROM jsonb_to_recordset(CAST($1 AS jsonb))
         AS k(policy_id text, period_name text, request_id text)
@@ -67,8 +67,8 @@ pub(super) const CHARGED: (&str, &str) = (
         AND i.period_name = value->>'period_name' AND i.request_id = value->>'request_id'",
 );
 
-/// Writes how policies stand now. A clock that is behind turns no time back.
-pub(super) const STAND: (&str, &str) = (
+/// Updates usage. `updated_at` never goes back, even if a server's clock is behind.
+pub(super) const UPDATE_USAGES: (&str, &str) = (
     "UPDATE quota_usages AS u SET used = k.used, quota_limit = k.quota_limit,
         threshold_told = k.threshold_told, exceeded_told = k.exceeded_told,
         updated_at = greatest(u.updated_at, $2)
@@ -82,8 +82,8 @@ pub(super) const STAND: (&str, &str) = (
     WHERE u.policy_id = value->>'policy_id' AND u.period_name = value->>'period_name'",
 );
 
-/// Writes what was taken under request ids.
-pub(super) const CHARGE: (&str, &str) = (
+/// Inserts the charges of request ids.
+pub(super) const INSERT_CHARGES: (&str, &str) = (
     "INSERT INTO quota_increments
         (policy_id, period_name, request_id, amount, used, quota_limit, created_at)
     SELECT k.policy_id, k.period_name, k.request_id, k.amount, k.used, k.quota_limit, $2
@@ -96,13 +96,13 @@ pub(super) const CHARGE: (&str, &str) = (
     FROM json_each($1)",
 );
 
-/// Until the transaction ends, nobody else tells anything. It holds its rows already and asks for
-/// no more, so that nobody waits in a circle.
-pub(super) const TAKE_TURNS: &str =
+/// Serializes transactions that insert events. It is the last lock that a transaction takes, which
+/// prevents deadlocks.
+pub(super) const LOCK_EVENTS: &str =
     "SELECT pg_advisory_xact_lock(hashtextextended('headgate.quota_events', 0))";
 
-/// Writes what is told.
-pub(super) const TELL: (&str, &str) = (
+/// Inserts events.
+pub(super) const INSERT_EVENTS: (&str, &str) = (
     concat!(
         "INSERT INTO quota_events (event_id, kind, policy_id, subject_type, subject_id, period,
             quota_limit, used, alert_threshold_percent, occurred_at, reset_at)

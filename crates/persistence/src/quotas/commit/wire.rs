@@ -1,4 +1,4 @@
-//! The rows of a batch as they travel to the database.
+//! The rows of a batch as they are sent to the database.
 
 use headgate_quota::{
     Increment, QuotaEvent,
@@ -8,18 +8,18 @@ use serde::Serialize;
 
 use crate::moment::Moment;
 
-/// A period that must have a row.
+/// A period that needs a usage row.
 #[derive(Serialize)]
-pub(super) struct Place<'a> {
+pub(super) struct PeriodRow<'a> {
     pub(super) policy_id: &'a str,
     pub(super) period_name: &'a str,
     pub(super) period_start: u64,
     pub(super) period_end: u64,
 }
 
-/// What was taken under a request id, or may have been.
+/// The charge of a request id, or the key of one.
 #[derive(Serialize)]
-pub(super) struct Charged<'a> {
+pub(super) struct ChargeRow<'a> {
     pub(super) policy_id: &'a str,
     pub(super) period_name: &'a str,
     pub(super) request_id: &'a str,
@@ -28,9 +28,9 @@ pub(super) struct Charged<'a> {
     pub(super) quota_limit: u64,
 }
 
-/// How a period stands.
+/// The usage of a policy in a period.
 #[derive(Serialize)]
-pub(super) struct Standing<'a> {
+pub(super) struct UsageRow<'a> {
     pub(super) policy_id: &'a str,
     pub(super) period_name: &'a str,
     pub(super) used: u64,
@@ -39,9 +39,9 @@ pub(super) struct Standing<'a> {
     pub(super) exceeded_told: bool,
 }
 
-/// What is told.
+/// An event.
 #[derive(Serialize)]
-pub(super) struct Told<'a> {
+pub(super) struct EventRow<'a> {
     pub(super) place: usize,
     pub(super) event_id: &'a str,
     pub(super) kind: &'static str,
@@ -56,10 +56,10 @@ pub(super) struct Told<'a> {
     pub(super) reset_at: u64,
 }
 
-// === impl Place ===
+// === impl PeriodRow ===
 
-impl<'a> Place<'a> {
-    /// The period that an increment is about.
+impl<'a> PeriodRow<'a> {
+    /// Returns the period of an increment.
     pub(super) fn of(increment: &'a Increment) -> Self {
         let span = &increment.span;
         Self {
@@ -70,14 +70,14 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// What makes it another than all others.
+    /// Returns its primary key.
     pub(super) const fn key(&self) -> (&'a str, &'a str) {
         (self.policy_id, self.period_name)
     }
 }
 
-pub(super) fn asked(increment: &Increment) -> Option<Charged<'_>> {
-    Some(Charged {
+pub(super) fn charge_key(increment: &Increment) -> Option<ChargeRow<'_>> {
+    Some(ChargeRow {
         policy_id: increment.policy.as_str(),
         period_name: &increment.span.name,
         request_id: increment.request_id.as_deref()?,
@@ -87,10 +87,10 @@ pub(super) fn asked(increment: &Increment) -> Option<Charged<'_>> {
     })
 }
 
-pub(super) fn charged<'a>(
+pub(super) fn charge_row<'a>(
     (account, request_id, charge): (&'a Account, &'a str, &Charge),
-) -> Charged<'a> {
-    Charged {
+) -> ChargeRow<'a> {
+    ChargeRow {
         policy_id: account.policy.as_str(),
         period_name: &account.period_name,
         request_id,
@@ -100,8 +100,8 @@ pub(super) fn charged<'a>(
     }
 }
 
-pub(super) fn standing<'a>((account, balance): (&'a Account, &Balance)) -> Standing<'a> {
-    Standing {
+pub(super) fn usage_row<'a>((account, balance): (&'a Account, &Balance)) -> UsageRow<'a> {
+    UsageRow {
         policy_id: account.policy.as_str(),
         period_name: &account.period_name,
         used: balance.used,
@@ -111,8 +111,8 @@ pub(super) fn standing<'a>((account, balance): (&'a Account, &Balance)) -> Stand
     }
 }
 
-pub(super) fn told((place, event): (usize, &QuotaEvent)) -> Told<'_> {
-    Told {
+pub(super) fn event_row((place, event): (usize, &QuotaEvent)) -> EventRow<'_> {
+    EventRow {
         place,
         event_id: &event.event_id,
         kind: event.kind.name(),

@@ -1,4 +1,4 @@
-//! Servers whose clocks are wrong, on a database whose clock decides.
+//! Servers with wrong clocks: the database's clock decides.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,35 +10,35 @@ use headgate_testkit::require;
 use super::setup::{Replica, draft};
 use crate::support::{Home, run};
 
-/// Clocks that are off by this many hours: into other days, and into other months.
+/// Clock skew in hours: into other days and other months.
 const HOURS: [i64; 4] = [26, -26, 24 * 40, -24 * 40];
 
 fn shifted(now: Timestamp, hours: i64) -> Timestamp {
     Timestamp::from_micros(now.as_micros().wrapping_add_signed(hours * 3_600_000_000))
 }
 
-/// A server on a machine whose clock shows this, with counters that all share.
+/// A server on a machine with this clock and shared counters.
 fn server(home: &Home, store: &Arc<MemoryStore>, clock: &Arc<ManualClock>) -> Replica {
     let kept = home.open().quotas_on(Arc::clone(clock) as Arc<dyn Clock>);
     let store = Arc::clone(store);
     Replica::on_machine(home.open(), kept, Arc::clone(clock), store, IncrementUsage::CAPACITY)
 }
 
-/// A daily quota of 2, in a zone where no day ends while the test runs.
+/// A daily quota of 2 in a time zone in which no day ends during the test.
 fn daily(now: Timestamp) -> Draft {
     let hour = now.as_micros() / 3_600_000_000 % 24;
     let zone = if (6..18).contains(&hour) { "UTC" } else { "Asia/Tokyo" };
     Draft { time_zone: zone.to_owned().into(), ..draft(2) }
 }
 
-/// A policy of 2 of which 1 is used, and the day that it is.
+/// Creates a policy with 1 of 2 units used; returns the day, too.
 async fn half_used(right: &Replica) -> (QuotaPolicy, String) {
     let policy = right.create(daily(right.clock.now())).await;
     let done = right.increment(&policy.id, 1).await;
     (policy, done.usage.span.name)
 }
 
-/// Whether nothing was counted or noted in another period.
+/// Asserts that nothing was charged or recorded in another period.
 async fn assert_only(replica: &Replica, policy: &QuotaPolicy, day: &str, used: u64) {
     let history = replica.kept.history(&policy.id, Page::DEFAULT).await.unwrap().items;
     let periods: Vec<_> = history.iter().map(|one| (&*one.span.name, one.used)).collect();
@@ -47,7 +47,7 @@ async fn assert_only(replica: &Replica, policy: &QuotaPolicy, day: &str, used: u
 }
 
 #[test]
-fn a_server_that_starts_with_a_wrong_clock_counts_in_the_databases_day() {
+fn a_server_with_a_wrong_clock_counts_in_the_databases_day() {
     let home = require!(Home::postgres());
     run(async {
         home.migrated().await;
@@ -72,7 +72,7 @@ fn a_server_that_starts_with_a_wrong_clock_counts_in_the_databases_day() {
 }
 
 #[test]
-fn a_clock_that_jumps_while_the_server_runs_gives_no_other_days_quota() {
+fn a_clock_that_jumps_does_not_change_the_period() {
     let home = require!(Home::postgres());
     run(async {
         home.migrated().await;
@@ -84,7 +84,7 @@ fn a_clock_that_jumps_while_the_server_runs_gives_no_other_days_quota() {
             let clock = Arc::new(ManualClock::new(now));
             let jumping = server(&home, &store, &clock);
             jumping.quotas.catalog().refresh().await.unwrap();
-            // Its counter of elapsed time jumps too, as after a long suspension: only a commit tells.
+            // Its monotonic clock jumps, too, as after a suspend: only a commit detects it.
             clock.set(shifted(now, hours));
             let done = jumping.try_increment(&policy.id, 1, "req_1").await.unwrap();
             assert_eq!((done.usage.used, &*done.usage.span.name), (2, &*day), "{hours} hours off");
@@ -102,7 +102,7 @@ fn a_clock_that_jumps_while_the_server_runs_gives_no_other_days_quota() {
 }
 
 #[test]
-fn increments_of_the_present_are_committed_beside_those_that_are_not() {
+fn current_increments_are_committed_beside_out_of_period_ones() {
     let home = require!(Home::postgres());
     run(async {
         let database = home.migrated().await;
@@ -118,7 +118,7 @@ fn increments_of_the_present_are_committed_beside_those_that_are_not() {
                 request_id: None,
                 at: now,
             };
-            // A day that ended so long ago.
+            // A period that ended this long ago.
             if !late.is_zero() {
                 let span = Arc::make_mut(&mut increment.span);
                 let end = now.as_micros() - late.as_micros() as u64;

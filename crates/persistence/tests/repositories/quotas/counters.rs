@@ -1,4 +1,4 @@
-//! The counter may lose everything, show anything, or be away: the ledger decides.
+//! Counters may be lost, wrong or unavailable: the ledger decides.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use super::setup::{Replica, draft};
 use crate::support::{Home, on_both};
 
 on_both!(
-    a_counter_that_was_flushed_is_made_again,
-    a_counter_that_is_flushed_under_load_admits_nothing_too_much,
-    a_counter_that_shows_too_much_refuses_nothing,
-    a_counter_that_kept_what_nobody_got_does_not_tell_that_nothing_is_left,
-    a_counter_that_is_away_is_not_needed,
-    usage_is_shown_though_the_counter_is_lost,
-    replicas_that_count_for_themselves_agree,
-    drift_is_found_told_and_repaired,
-    a_refusal_is_believed_for_a_second,
+    a_flushed_counter_is_restored,
+    flushing_a_counter_under_load_does_not_exceed_the_limit,
+    a_counter_that_shows_too_much_denies_nothing,
+    a_counter_with_uncharged_units_does_not_deny_checks,
+    increments_work_without_a_counter,
+    usage_is_correct_without_a_counter,
+    replicas_with_local_counters_agree,
+    reconciliation_reports_and_repairs_drift,
+    denials_are_cached_for_a_second,
 );
 
-async fn a_counter_that_was_flushed_is_made_again(home: &Home) {
+async fn a_flushed_counter_is_restored(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(10)).await;
     replica.increment(&policy.id, 6).await;
@@ -28,7 +28,7 @@ async fn a_counter_that_was_flushed_is_made_again(home: &Home) {
     assert_eq!(replica.increment(&policy.id, 1).await.usage.used, 7);
     assert_eq!(replica.shown(&policy).await, Some(7));
 
-    // A process that has just started sees it too.
+    // A newly started process sees it, too.
     replica.show(&policy, 0).await;
     let other = replica.beside(home);
     assert_eq!(other.increment(&policy.id, 1).await.usage.used, 8);
@@ -38,7 +38,7 @@ async fn a_counter_that_was_flushed_is_made_again(home: &Home) {
     assert_eq!(replica.shown(&policy).await, Some(8));
 }
 
-async fn a_counter_that_is_flushed_under_load_admits_nothing_too_much(home: &Home) {
+async fn flushing_a_counter_under_load_does_not_exceed_the_limit(home: &Home) {
     let replica = Replica::start(home).await;
     let other = replica.beside(home);
     let policy = replica.create(draft(60)).await;
@@ -56,11 +56,11 @@ async fn a_counter_that_is_flushed_under_load_admits_nothing_too_much(home: &Hom
     assert_eq!((admitted, replica.kept(&policy).await), (60, 60));
 }
 
-async fn a_counter_that_kept_what_nobody_got_does_not_tell_that_nothing_is_left(home: &Home) {
+async fn a_counter_with_uncharged_units_does_not_deny_checks(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(10)).await;
     replica.increment(&policy.id, 2).await;
-    // A process that has not heard from the ledger believes counters most.
+    // A process without recent commits relies on counters most.
     let other = replica.beside(home);
     for shown in [10, 8] {
         replica.show(&policy, shown).await;
@@ -68,7 +68,7 @@ async fn a_counter_that_kept_what_nobody_got_does_not_tell_that_nothing_is_left(
         assert_eq!((checked.allowed, checked.usage.used), (true, 2));
         assert_eq!(replica.shown(&policy).await, Some(2));
     }
-    // Usage is what was charged, whatever counters show.
+    // Usage is what was charged, regardless of counters.
     for shown in [10, 5, 1] {
         replica.show(&policy, shown).await;
         let usage = other.usage.usage(&policy.id).await.unwrap();
@@ -76,18 +76,18 @@ async fn a_counter_that_kept_what_nobody_got_does_not_tell_that_nothing_is_left(
     }
 }
 
-async fn a_counter_that_shows_too_much_refuses_nothing(home: &Home) {
+async fn a_counter_that_shows_too_much_denies_nothing(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(10)).await;
     replica.increment(&policy.id, 1).await;
     replica.show(&policy, 10).await;
     let done = replica.increment(&policy.id, 1).await;
     assert!(done.allowed);
-    // The commit found out, and the ledger proved it.
+    // The commit detected it and compared it with the ledger.
     assert_eq!((done.usage.used, replica.shown(&policy).await), (2, Some(2)));
 }
 
-async fn a_counter_that_is_away_is_not_needed(home: &Home) {
+async fn increments_work_without_a_counter(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(3)).await;
     replica.increment(&policy.id, 1).await;
@@ -100,19 +100,19 @@ async fn a_counter_that_is_away_is_not_needed(home: &Home) {
     replica.resets.reset(&policy.id, "again", replica.author()).await.unwrap();
     assert!(replica.increment(&policy.id, 1).await.allowed);
     replica.counter.fail(false);
-    // It missed all that, and is put right by the next increment.
+    // It missed all that, and is corrected by the next increment.
     assert_eq!(replica.increment(&policy.id, 1).await.usage.used, 2);
     assert!(replica.increment(&policy.id, 1).await.allowed);
     assert!(!replica.increment(&policy.id, 1).await.allowed);
     assert_eq!(replica.kept(&policy).await, 3);
 }
 
-async fn usage_is_shown_though_the_counter_is_lost(home: &Home) {
+async fn usage_is_correct_without_a_counter(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(10)).await;
     assert_eq!(replica.usage.usage(&policy.id).await.unwrap().used, 0);
     replica.increment(&policy.id, 6).await;
-    // Lost, and lost in part; here, and as a process sees it that has just started.
+    // Lost in whole and in part; in this process and in a newly started one.
     let other = replica.beside(home);
     for replica in [&replica, &other] {
         replica.quotas.catalog().refresh().await.unwrap();
@@ -127,7 +127,7 @@ async fn usage_is_shown_though_the_counter_is_lost(home: &Home) {
     assert_eq!(replica.usage.check(&policy.id, None).await.unwrap().usage.used, 7);
 }
 
-async fn replicas_that_count_for_themselves_agree(home: &Home) {
+async fn replicas_with_local_counters_agree(home: &Home) {
     let first = Replica::start(home).await;
     let policy = first.create(draft(60)).await;
     let replicas = [first.apart(home), first.apart(home)];
@@ -144,7 +144,7 @@ async fn replicas_that_count_for_themselves_agree(home: &Home) {
     }
 }
 
-async fn drift_is_found_told_and_repaired(home: &Home) {
+async fn reconciliation_reports_and_repairs_drift(home: &Home) {
     let replica = Replica::start(home).await;
     let mut policies = Vec::new();
     for subject in ["t1", "t2", "t3", "t4"] {
@@ -166,7 +166,7 @@ async fn drift_is_found_told_and_repaired(home: &Home) {
     }
     let again = replica.house.reconcile(minute).await.unwrap();
     assert_eq!(again, Drift { compared: 4, ..Drift::default() });
-    // What nobody used lately is left alone.
+    // Periods without recent changes are skipped.
     replica.pass(Duration::from_secs(61));
     assert_eq!(replica.house.reconcile(minute).await.unwrap(), Drift::default());
     replica.counter.fail(true);
@@ -174,19 +174,19 @@ async fn drift_is_found_told_and_repaired(home: &Home) {
     assert_eq!(away, Drift::default());
 }
 
-async fn a_refusal_is_believed_for_a_second(home: &Home) {
+async fn denials_are_cached_for_a_second(home: &Home) {
     let replica = Replica::start(home).await;
     let other = replica.beside(home);
     let policy = replica.create(draft(2)).await;
     replica.increment(&policy.id, 2).await;
     assert!(!replica.increment(&policy.id, 1).await.allowed);
-    // Reset by somebody of whom this process does not hear, and whose counter stays.
+    // Reset without this process noticing, and without removing the counter.
     other.counter.fail(true);
     other.resets.reset(&policy.id, "why not", other.author()).await.unwrap();
     other.counter.fail(false);
     let believed = replica.increment(&policy.id, 1).await;
     assert!(!believed.allowed && believed.usage.used == 2);
-    // With a request id the ledger is asked all the same.
+    // With a request id, the ledger always decides.
     assert!(replica.try_increment(&policy.id, 1, "req_1").await.unwrap().allowed);
     replica.show(&policy, 2).await;
     replica.pass(Duration::from_secs(1));

@@ -1,23 +1,23 @@
-//! Events: each once, in order, and delivered until everybody has them.
+//! Events: recorded once, in order, and delivered to all sinks.
 
 use futures_util::future::join_all;
 use headgate_quota::{Backlog, Draft, EventKind, QuotaEventLog, QuotaPolicy};
 use headgate_testkit::require;
 
 use super::setup::{Replica, draft};
-use crate::support::{Home, PATIENCE, at, on_both, run};
+use crate::support::{Home, TIMEOUT, at, on_both, run};
 
 on_both!(
-    a_threshold_and_a_limit_are_told_once,
-    a_jump_past_the_threshold_tells_both,
-    a_refusal_that_comes_first_is_told,
-    nobody_asks_for_a_threshold_of_none,
-    a_threshold_of_nothing_is_reached_by_the_first_increment,
-    an_event_is_told_once_by_many_replicas_whatever_changes,
-    a_limit_that_is_lowered_is_told_with_the_next_increment,
-    events_are_told_again_in_the_next_period,
-    events_wait_until_a_sink_has_them,
-    readers_miss_none,
+    threshold_and_limit_are_recorded_once,
+    one_increment_can_record_both_events,
+    a_denial_before_the_limit_is_recorded,
+    without_a_threshold_only_the_limit_is_recorded,
+    a_threshold_of_zero_is_reached_by_the_first_increment,
+    many_replicas_record_an_event_once,
+    a_lowered_limit_is_recorded_with_the_next_increment,
+    events_are_recorded_again_in_the_next_period,
+    events_stay_undelivered_until_marked,
+    readers_miss_no_event,
 );
 
 const THRESHOLD: &str = "QUOTA_THRESHOLD_REACHED";
@@ -27,17 +27,17 @@ async fn with_threshold(replica: &Replica, limit: i64, percent: i64) -> QuotaPol
     replica.create(Draft { alert_threshold_percent: percent.into(), ..draft(limit) }).await
 }
 
-async fn a_threshold_and_a_limit_are_told_once(home: &Home) {
+async fn threshold_and_limit_are_recorded_once(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = with_threshold(&replica, 10, 80).await;
     for _ in 0..7 {
         replica.increment(&policy.id, 1).await;
     }
-    assert_eq!(replica.told().await, []);
+    assert_eq!(replica.event_kinds().await, []);
     for _ in 0..8 {
         replica.increment(&policy.id, 1).await;
     }
-    assert_eq!(replica.told().await, [(THRESHOLD, 8), (EXCEEDED, 10)]);
+    assert_eq!(replica.event_kinds().await, [(THRESHOLD, 8), (EXCEEDED, 10)]);
 
     let [threshold, exceeded] = replica.events().await.try_into().unwrap();
     assert!(threshold.seq < exceeded.seq);
@@ -52,41 +52,41 @@ async fn a_threshold_and_a_limit_are_told_once(home: &Home) {
     assert_eq!(threshold.alert_threshold_percent, Some(80));
 }
 
-async fn a_jump_past_the_threshold_tells_both(home: &Home) {
+async fn one_increment_can_record_both_events(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = with_threshold(&replica, 10, 80).await;
     replica.increment(&policy.id, 10).await;
-    assert_eq!(replica.told().await, [(THRESHOLD, 10), (EXCEEDED, 10)]);
+    assert_eq!(replica.event_kinds().await, [(THRESHOLD, 10), (EXCEEDED, 10)]);
 }
 
-async fn a_refusal_that_comes_first_is_told(home: &Home) {
+async fn a_denial_before_the_limit_is_recorded(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = with_threshold(&replica, 10, 80).await;
     replica.increment(&policy.id, 7).await;
     assert!(!replica.increment(&policy.id, 4).await.allowed);
-    assert_eq!(replica.told().await, [(EXCEEDED, 7)]);
+    assert_eq!(replica.event_kinds().await, [(EXCEEDED, 7)]);
     replica.increment(&policy.id, 3).await;
-    assert_eq!(replica.told().await, [(EXCEEDED, 7), (THRESHOLD, 10)]);
+    assert_eq!(replica.event_kinds().await, [(EXCEEDED, 7), (THRESHOLD, 10)]);
 }
 
-async fn nobody_asks_for_a_threshold_of_none(home: &Home) {
+async fn without_a_threshold_only_the_limit_is_recorded(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(2)).await;
     replica.increment(&policy.id, 1).await;
     replica.increment(&policy.id, 1).await;
-    assert_eq!(replica.told().await, [(EXCEEDED, 2)]);
+    assert_eq!(replica.event_kinds().await, [(EXCEEDED, 2)]);
 }
 
-async fn a_threshold_of_nothing_is_reached_by_the_first_increment(home: &Home) {
+async fn a_threshold_of_zero_is_reached_by_the_first_increment(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = with_threshold(&replica, 1_000, 0).await;
-    assert_eq!(replica.told().await, []);
+    assert_eq!(replica.event_kinds().await, []);
     replica.increment(&policy.id, 1).await;
     replica.increment(&policy.id, 1).await;
-    assert_eq!(replica.told().await, [(THRESHOLD, 1)]);
+    assert_eq!(replica.event_kinds().await, [(THRESHOLD, 1)]);
 }
 
-async fn an_event_is_told_once_by_many_replicas_whatever_changes(home: &Home) {
+async fn many_replicas_record_an_event_once(home: &Home) {
     let replica = Replica::start(home).await;
     let other = replica.beside(home);
     let policy = with_threshold(&replica, 20, 50).await;
@@ -105,26 +105,26 @@ async fn an_event_is_told_once_by_many_replicas_whatever_changes(home: &Home) {
         replica.policies.amend(&policy.id, &change, &replica.author()).await.unwrap();
         flood().await;
     }
-    let told = replica.told().await;
-    assert_eq!(told, [(THRESHOLD, 10), (EXCEEDED, 20)]);
+    let recorded = replica.event_kinds().await;
+    assert_eq!(recorded, [(THRESHOLD, 10), (EXCEEDED, 20)]);
 }
 
-async fn a_limit_that_is_lowered_is_told_with_the_next_increment(home: &Home) {
+async fn a_lowered_limit_is_recorded_with_the_next_increment(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = with_threshold(&replica, 100, 80).await;
     replica.increment(&policy.id, 50).await;
     let lower = Draft { limit: 60.into(), ..Draft::default() };
     replica.policies.amend(&policy.id, &lower, &replica.author()).await.unwrap();
-    assert_eq!(replica.told().await, []);
+    assert_eq!(replica.event_kinds().await, []);
     replica.increment(&policy.id, 1).await;
-    assert_eq!(replica.told().await, [(THRESHOLD, 51)]);
+    assert_eq!(replica.event_kinds().await, [(THRESHOLD, 51)]);
     let lower = Draft { limit: 51.into(), ..Draft::default() };
     replica.policies.amend(&policy.id, &lower, &replica.author()).await.unwrap();
     assert!(!replica.increment(&policy.id, 1).await.allowed);
-    assert_eq!(replica.told().await, [(THRESHOLD, 51), (EXCEEDED, 51)]);
+    assert_eq!(replica.event_kinds().await, [(THRESHOLD, 51), (EXCEEDED, 51)]);
 }
 
-async fn events_are_told_again_in_the_next_period(home: &Home) {
+async fn events_are_recorded_again_in_the_next_period(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = with_threshold(&replica, 2, 50).await;
     for _ in 0..2 {
@@ -136,7 +136,7 @@ async fn events_are_told_again_in_the_next_period(home: &Home) {
     assert!(ids[3].ends_with(":2026-02-24:exceeded"), "{ids:?}");
 }
 
-async fn events_wait_until_a_sink_has_them(home: &Home) {
+async fn events_stay_undelivered_until_marked(home: &Home) {
     let replica = Replica::start(home).await;
     for number in 0..3 {
         let draft = Draft { subject_id: format!("t{number}").into(), ..draft(1) };
@@ -167,7 +167,7 @@ async fn events_wait_until_a_sink_has_them(home: &Home) {
     let ids: Vec<&str> = all.iter().map(|logged| &*logged.event.event_id).collect();
     log.delivered("webhook", &ids, at(9)).await.unwrap();
     assert_eq!(log.backlog("webhook").await.unwrap(), Backlog::default());
-    // A sink that nobody knew has none of them.
+    // An unknown sink has none of them.
     assert_eq!(log.undelivered("pager", 0, 100).await.unwrap(), all);
 
     let policy = replica.create(draft(1)).await;
@@ -176,8 +176,8 @@ async fn events_wait_until_a_sink_has_them(home: &Home) {
     assert_eq!(new.event.quota_id, policy.id);
 }
 
-/// Two replicas tell events while somebody reads them as they come.
-async fn readers_miss_none(home: &Home) {
+/// Two replicas record events while a reader follows them.
+async fn readers_miss_no_event(home: &Home) {
     let replica = Replica::start(home).await;
     let other = replica.beside(home);
     let mut policies = Vec::new();
@@ -190,7 +190,7 @@ async fn readers_miss_none(home: &Home) {
         let sent = policies.iter().enumerate().map(|(number, policy)| {
             let replica = if number % 2 == 0 { &replica } else { &other };
             async move {
-                // Not all at once, so that there are many transactions.
+                // Spread out, so that there are many transactions.
                 for _ in 0..number / 4 {
                     tokio::task::yield_now().await;
                 }
@@ -208,14 +208,14 @@ async fn readers_miss_none(home: &Home) {
         seen
     };
     let both = async { tokio::join!(telling, reading).1 };
-    let seen = tokio::time::timeout(PATIENCE, both).await.expect("a reader missed an event");
+    let seen = tokio::time::timeout(TIMEOUT, both).await.expect("a reader missed an event");
     assert_eq!(seen, replica.events().await);
     assert!(seen.iter().all(|logged| logged.event.kind == EventKind::Exceeded));
 }
 
-/// A place in the log is given only when all before it can be seen.
+/// A position is assigned only when all earlier ones are visible.
 #[test]
-fn whoever_tells_waits_for_whoever_is_telling() {
+fn writers_of_events_are_serialized() {
     let home = require!(Home::postgres());
     run(async {
         let replica = Replica::start(&home).await;
@@ -242,12 +242,12 @@ fn whoever_tells_waits_for_whoever_is_telling() {
         assert_eq!(replica.events().await, []);
         console.run("COMMIT").await;
         assert!(increment.await.allowed);
-        assert_eq!(replica.told().await, [(EXCEEDED, 1)]);
+        assert_eq!(replica.event_kinds().await, [(EXCEEDED, 1)]);
     });
 }
 
 #[test]
-fn one_process_leads_until_its_connection_is_gone() {
+fn one_process_leads_until_its_connection_is_lost() {
     let home = require!(Home::postgres());
     run(async {
         let replica = Replica::start(&home).await;
@@ -257,7 +257,7 @@ fn one_process_leads_until_its_connection_is_gone() {
         assert!(other.kept.lead("webhook").await.unwrap().is_some());
         assert!(first.holds().await);
 
-        // The server is shared: others hold locks in databases of their own.
+        // The server is shared: other tests hold locks in their own databases.
         let kill = "SELECT pg_terminate_backend(l.pid) FROM pg_locks l
             JOIN pg_database d ON d.oid = l.database
             WHERE l.locktype = 'advisory' AND d.datname = current_database()";
@@ -271,7 +271,7 @@ fn one_process_leads_until_its_connection_is_gone() {
     });
 }
 
-/// Waits for the server to notice that a connection is gone.
+/// Waits until the server notices that a connection is lost.
 async fn leading(replica: &Replica) -> Box<dyn headgate_quota::Leadership> {
     let trying = async {
         loop {
@@ -281,11 +281,11 @@ async fn leading(replica: &Replica) -> Box<dyn headgate_quota::Leadership> {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, trying).await.expect("nobody can lead any more")
+    tokio::time::timeout(TIMEOUT, trying).await.expect("nobody can lead any more")
 }
 
 #[test]
-fn whoever_has_the_file_leads() {
+fn every_process_leads_on_sqlite() {
     run(async {
         let home = Home::sqlite();
         let replica = Replica::start(&home).await;

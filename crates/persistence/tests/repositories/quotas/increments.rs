@@ -1,4 +1,4 @@
-//! Increments: nothing lost, nothing charged twice, never one too many.
+//! Increments: nothing is lost, charged twice, or charged beyond the limit.
 
 use futures_util::future::join_all;
 use headgate_quota::{Draft, usecase::IncrementError};
@@ -7,23 +7,23 @@ use super::setup::{Replica, draft};
 use crate::support::{Home, on_both};
 
 on_both!(
-    an_increment_is_counted_until_nothing_is_left,
-    a_refused_amount_adds_nothing,
+    increments_are_charged_until_nothing_is_left,
+    a_denied_amount_charges_nothing,
     the_same_request_id_is_charged_once,
     the_same_request_id_sent_sixteen_times_at_once_is_charged_once,
     another_amount_under_the_same_request_id_is_a_conflict,
-    a_replay_is_answered_also_when_nothing_is_left,
-    a_replay_is_answered_whatever_the_policy_says_by_now,
-    a_refused_request_id_can_be_tried_again,
-    two_replicas_never_pass_the_limit,
+    a_replay_succeeds_when_nothing_is_left,
+    a_replay_succeeds_after_the_policy_changed,
+    a_denied_request_id_can_be_retried,
+    two_replicas_never_exceed_the_limit,
     many_policies_share_a_transaction,
     a_disabled_policy_admits_and_counts_nothing,
-    a_limit_that_changes_applies_to_what_is_used,
+    a_changed_limit_applies_to_existing_usage,
     amounts_and_request_ids_have_bounds,
     a_check_consumes_nothing,
 );
 
-async fn an_increment_is_counted_until_nothing_is_left(home: &Home) {
+async fn increments_are_charged_until_nothing_is_left(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(4)).await;
     for used in 1..=4 {
@@ -45,7 +45,7 @@ async fn an_increment_is_counted_until_nothing_is_left(home: &Home) {
     assert_eq!((usage.quota_id, usage.subject), (policy.id, policy.spec.subject));
 }
 
-async fn a_refused_amount_adds_nothing(home: &Home) {
+async fn a_denied_amount_charges_nothing(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(10)).await;
     assert!(replica.increment(&policy.id, 7).await.allowed);
@@ -61,7 +61,7 @@ async fn the_same_request_id_is_charged_once(home: &Home) {
     let policy = replica.create(draft(10)).await;
     let first = replica.try_increment(&policy.id, 2, "req_1").await.unwrap();
     replica.increment(&policy.id, 1).await;
-    // Also by another process, which has never heard of it.
+    // Also in another process.
     for replica in [&replica, &replica.beside(home)] {
         let again = replica.try_increment(&policy.id, 2, "req_1").await.unwrap();
         assert!(again.allowed && again.replayed);
@@ -101,7 +101,7 @@ async fn another_amount_under_the_same_request_id_is_a_conflict(home: &Home) {
     assert_eq!((replica.kept(&policy).await, replica.shown(&policy).await), (2, Some(2)));
 }
 
-async fn a_replay_is_answered_also_when_nothing_is_left(home: &Home) {
+async fn a_replay_succeeds_when_nothing_is_left(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(2)).await;
     replica.try_increment(&policy.id, 1, "req_1").await.unwrap();
@@ -113,12 +113,12 @@ async fn a_replay_is_answered_also_when_nothing_is_left(home: &Home) {
     assert!(!replica.try_increment(&policy.id, 1, "req_2").await.unwrap().allowed);
 }
 
-async fn a_replay_is_answered_whatever_the_policy_says_by_now(home: &Home) {
+async fn a_replay_succeeds_after_the_policy_changed(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(10)).await;
     let first = replica.try_increment(&policy.id, 8, "req_1").await.unwrap();
     replica.policies.replace(&policy.id, &draft(5), &replica.author()).await.unwrap();
-    // Beyond the limit by now, which for another request makes no sense.
+    // Beyond the new limit, which would be invalid for another request.
     let error = replica.try_increment(&policy.id, 8, "req_2").await.unwrap_err();
     assert!(matches!(&error, IncrementError::Invalid(_)), "{error}");
     let disable = Draft { enabled: false.into(), ..Draft::default() };
@@ -133,7 +133,7 @@ async fn a_replay_is_answered_whatever_the_policy_says_by_now(home: &Home) {
     assert_eq!(replica.kept(&policy).await, 8);
 }
 
-async fn a_refused_request_id_can_be_tried_again(home: &Home) {
+async fn a_denied_request_id_can_be_retried(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(2)).await;
     replica.increment(&policy.id, 2).await;
@@ -144,11 +144,11 @@ async fn a_refused_request_id_can_be_tried_again(home: &Home) {
     assert_eq!(done.usage.used, 3);
 }
 
-async fn two_replicas_never_pass_the_limit(home: &Home) {
+async fn two_replicas_never_exceed_the_limit(home: &Home) {
     let replica = Replica::start(home).await;
     let other = replica.beside(home);
     let policy = replica.create(draft(500)).await;
-    // Each of 64 goes on until it is refused, so that transactions meet.
+    // Each of 64 clients continues until it is denied, so that transactions overlap.
     let client = async |number: usize| {
         let (replica, amount) = ([&replica, &other][number % 2], 1 + number as u64 % 3);
         let mut admitted = 0;
@@ -185,7 +185,7 @@ async fn a_disabled_policy_admits_and_counts_nothing(home: &Home) {
     other.quotas.catalog().refresh().await.unwrap();
     let disable = Draft { enabled: false.into(), ..Draft::default() };
     replica.policies.amend(&policy.id, &disable, &replica.author()).await.unwrap();
-    // One of them has not heard of it yet, and learns it from the ledger.
+    // One replica has a stale catalog, and the ledger decides.
     for replica in [&replica, &other] {
         let done = replica.increment(&policy.id, 1).await;
         assert!(done.allowed);
@@ -196,14 +196,14 @@ async fn a_disabled_policy_admits_and_counts_nothing(home: &Home) {
     }
     assert_eq!((replica.kept(&policy).await, replica.shown(&policy).await), (2, Some(2)));
 
-    // One that was never enabled has nothing to show.
+    // A policy that was never enabled has no usage.
     let never = Draft { enabled: false.into(), subject_id: "t2".to_owned().into(), ..draft(2) };
     let never = replica.create(never).await;
     assert_eq!(replica.increment(&never.id, 1).await.usage.used, 0);
     assert!(replica.usage.check(&never.id, None).await.unwrap().allowed);
 }
 
-async fn a_limit_that_changes_applies_to_what_is_used(home: &Home) {
+async fn a_changed_limit_applies_to_existing_usage(home: &Home) {
     let replica = Replica::start(home).await;
     let other = replica.beside(home);
     let policy = replica.create(draft(10)).await;
@@ -214,7 +214,7 @@ async fn a_limit_that_changes_applies_to_what_is_used(home: &Home) {
     assert!(!refused.allowed && refused.usage.exceeded);
     assert_eq!((refused.usage.used, refused.usage.remaining), (8, 0));
     assert_eq!(refused.usage.usage_percent.to_string(), "160");
-    // The other one still believes in 10, the ledger does not.
+    // The other replica still has a limit of 10, but the ledger decides.
     let refused = other.increment(&policy.id, 1).await;
     assert!(!refused.allowed);
     assert_eq!((refused.usage.used, refused.usage.limit), (8, 5));

@@ -15,31 +15,31 @@ use proptest::{collection::vec, prelude::*};
 use super::setup::{Replica, draft};
 use crate::support::{at, run};
 
-/// Something that happens.
+/// A step of a scenario.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Increments, all at once.
+    /// Concurrent increments.
     Increment(Vec<(u64, Option<u8>)>),
     Reset,
     Limit(u64),
     Enable(bool),
-    /// The counter shows this from now on.
+    /// Sets the counter.
     Show(u64),
     CounterFails(bool),
     NextDay,
     Pass(u64),
 }
 
-/// What must be so.
+/// The expected state.
 struct Model {
     limit: u64,
     enabled: bool,
     used: u64,
-    /// Under which request id how much was taken, and the answer to it.
+    /// Amount and result by request id.
     charged: HashMap<u8, (u64, u64, u64)>,
     day: usize,
-    /// On which days which event was told, with how much used.
-    told: Vec<(&'static str, usize, u64)>,
+    /// Kind, day and usage of recorded events.
+    events: Vec<(&'static str, usize, u64)>,
 }
 
 const THRESHOLD: u64 = 50;
@@ -63,16 +63,16 @@ fn step() -> impl Strategy<Value = Step> {
 impl Model {
     fn new(limit: u64) -> Self {
         let charged = HashMap::new();
-        Self { limit, enabled: true, used: 0, charged, day: 0, told: Vec::new() }
+        Self { limit, enabled: true, used: 0, charged, day: 0, events: Vec::new() }
     }
 
-    fn tell(&mut self, kind: &'static str) {
-        if !self.told.iter().any(|told| (told.0, told.1) == (kind, self.day)) {
-            self.told.push((kind, self.day, self.used));
+    fn record(&mut self, kind: &'static str) {
+        if !self.events.iter().any(|events| (events.0, events.1) == (kind, self.day)) {
+            self.events.push((kind, self.day, self.used));
         }
     }
 
-    /// Says whether the answer is the right one.
+    /// Whether the response is correct.
     fn answers(
         &mut self,
         (amount, request_id): (u64, Option<u8>),
@@ -88,7 +88,7 @@ impl Model {
             assert_eq!((answer.usage.used, answer.usage.limit), (charged.1, charged.2));
             return;
         }
-        // Under a request id the ledger is asked first, and it counts nothing of a disabled policy.
+        // With a request id the ledger decides first, and a disabled policy charges nothing.
         if amount > self.limit && (self.enabled || request_id.is_none()) {
             assert!(matches!(answer, Err(IncrementError::Invalid(_))), "{answer:?}");
             return;
@@ -104,11 +104,11 @@ impl Model {
                 self.charged.insert(id, (amount, self.used, self.limit));
             }
             if self.used * 100 >= self.limit * THRESHOLD {
-                self.tell("QUOTA_THRESHOLD_REACHED");
+                self.record("QUOTA_THRESHOLD_REACHED");
             }
         }
         if !fits || self.used >= self.limit {
-            self.tell("QUOTA_EXCEEDED");
+            self.record("QUOTA_EXCEEDED");
         }
         let answer = answer.unwrap();
         assert_eq!((answer.allowed, answer.replayed), (fits, false));
@@ -116,7 +116,7 @@ impl Model {
         if fits {
             assert_eq!(answer.usage.used, self.used);
         } else {
-            // It may have been refused before what was sent with it was taken.
+            // It may have been denied before the other increments were charged.
             let used = answer.usage.used;
             assert!(used <= self.used && used + amount > self.limit, "{used}");
         }
@@ -177,8 +177,8 @@ async fn agrees(limit: u64, steps: Vec<Step>) {
         assert_eq!(replica.kept(&policy).await, model.used);
         assert_eq!(replica.usage.usage(&policy.id).await.unwrap().used, model.used);
     }
-    let expected: Vec<_> = model.told.iter().map(|told| (told.0, told.2)).collect();
-    assert_eq!(replica.told().await, expected);
+    let expected: Vec<_> = model.events.iter().map(|events| (events.0, events.2)).collect();
+    assert_eq!(replica.event_kinds().await, expected);
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! A ledger that is away or slow: nothing is acknowledged that is not kept.
+//! An unavailable or slow ledger: only durable increments are acknowledged.
 
 use std::sync::{
     Arc,
@@ -15,20 +15,20 @@ use headgate_store_memory::MemoryStore;
 use headgate_testkit::{Postgres, require};
 
 use super::setup::{Replica, draft};
-use crate::support::{Home, PATIENCE, at, on_both, run};
+use crate::support::{Home, TIMEOUT, at, on_both, run};
 
 on_both!(
-    a_closed_ledger_refuses_and_the_counter_gets_its_part_back,
-    more_than_the_queue_holds_are_turned_away,
-    who_went_away_is_not_charged,
-    a_server_that_stops_answers_everybody_who_waits,
+    an_unavailable_ledger_fails_increments,
+    a_full_queue_rejects_increments,
+    clients_that_disconnect_while_waiting_are_not_charged,
+    a_stopping_server_answers_waiting_clients,
 );
 
 fn is_outage(error: &IncrementError) -> bool {
     matches!(error, IncrementError::Repository(RepositoryError::Unavailable(_)))
 }
 
-async fn a_closed_ledger_refuses_and_the_counter_gets_its_part_back(home: &Home) {
+async fn an_unavailable_ledger_fails_increments(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(10)).await;
     replica.increment(&policy.id, 4).await;
@@ -36,14 +36,14 @@ async fn a_closed_ledger_refuses_and_the_counter_gets_its_part_back(home: &Home)
     let error = replica.increments.increment(&policy.id, 1, None).await.unwrap_err();
     assert!(is_outage(&error), "{error}");
     assert_eq!(replica.shown(&policy).await, Some(4));
-    // Usage is still shown, as long as there is a counter.
+    // Usage is still available from the counter.
     assert_eq!(replica.usage.usage(&policy.id).await.unwrap().used, 4);
     replica.counter.fail(true);
     let error = replica.usage.usage(&policy.id).await.unwrap_err();
     assert!(matches!(error, RepositoryError::Unavailable(_)), "{error}");
 }
 
-/// Holds the ledger, so that nothing is committed until it is let go.
+/// Locks the ledger, so that nothing is committed until it is released.
 const HOLD: (&str, &str) = ("BEGIN; LOCK TABLE quota.quota_usages", "BEGIN IMMEDIATE");
 
 fn hold(home: &Home) -> &'static str {
@@ -59,7 +59,7 @@ fn small(home: &Home, capacity: usize) -> Replica {
     Replica::with(home.open(), clock, store, capacity)
 }
 
-async fn more_than_the_queue_holds_are_turned_away(home: &Home) {
+async fn a_full_queue_rejects_increments(home: &Home) {
     let policy = Replica::start(home).await.create(draft(100)).await;
     let replica = small(home, 4);
     replica.quotas.catalog().refresh().await.unwrap();
@@ -67,7 +67,7 @@ async fn more_than_the_queue_holds_are_turned_away(home: &Home) {
     console.run(hold(home)).await;
 
     let sent = (0..40).map(|_| replica.increments.increment(&policy.id, 1, None));
-    // All have asked by then.
+    // By then all have been sent.
     let let_go = async { console.run("ROLLBACK").await };
     let (answers, _) = tokio::join!(join_all(sent), let_go);
 
@@ -80,14 +80,14 @@ async fn more_than_the_queue_holds_are_turned_away(home: &Home) {
     assert_eq!(replica.shown(&policy).await, Some(admitted as u64));
 }
 
-async fn who_went_away_is_not_charged(home: &Home) {
+async fn clients_that_disconnect_while_waiting_are_not_charged(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(100)).await;
     let mut console = home.console().await;
     console.run(hold(home)).await;
     let first = replica.increments.increment(&policy.id, 1, None);
     let rest = async {
-        // The first is on its way; others wait behind it and do not wait long enough.
+        // The first is in flight; the others wait behind it and give up.
         while replica.increments.waiting() > 0 {
             tokio::task::yield_now().await;
         }
@@ -108,26 +108,26 @@ async fn who_went_away_is_not_charged(home: &Home) {
     };
     let (first, ()) = tokio::join!(first, rest);
     assert!(first.unwrap().allowed);
-    // What the counter took for them is no reason to refuse anybody.
+    // The counter does not deny later increments because of them.
     assert_eq!(replica.increment(&policy.id, 1).await.usage.used, 2);
     assert_eq!(replica.kept(&policy).await, 2);
     assert!(replica.increment(&policy.id, 98).await.allowed);
 }
 
-async fn a_server_that_stops_answers_everybody_who_waits(home: &Home) {
+async fn a_stopping_server_answers_waiting_clients(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(100)).await;
     let (increments, committer) = IncrementUsage::new(&replica.quotas, 100);
     let running = tokio::spawn(committer.run());
     let sent = (0..20).map(|_| increments.increment(&policy.id, 1, None));
     assert!(join_all(sent).await.into_iter().all(|answer| answer.unwrap().allowed));
-    // It ends by itself once nobody can ask any more.
+    // It ends once all senders are gone.
     drop(increments);
-    tokio::time::timeout(PATIENCE, running).await.unwrap().unwrap();
+    tokio::time::timeout(TIMEOUT, running).await.unwrap().unwrap();
 
     let (increments, committer) = IncrementUsage::new(&replica.quotas, 100);
     let stopping = async {
-        // One waits already.
+        // One is already waiting.
         drop(committer);
     };
     let (lost, ()) = tokio::join!(increments.increment(&policy.id, 1, None), stopping);
@@ -139,9 +139,9 @@ async fn a_server_that_stops_answers_everybody_who_waits(home: &Home) {
     assert_eq!(replica.usage.usage(&policy.id).await.unwrap().used, 20);
 }
 
-/// Each request is sent again under its id until it is answered, while connections keep breaking.
+/// Each request is retried under its id until it succeeds, while connections keep breaking.
 #[test]
-fn connections_that_break_charge_nobody_twice() {
+fn broken_connections_do_not_charge_twice() {
     let home = require!(Home::postgres());
     run(async {
         let replica = Replica::start(&home).await;
@@ -152,7 +152,7 @@ fn connections_that_break_charge_nobody_twice() {
         let client = async |number: usize| {
             let replica = [&replica, &other][number % 2];
             let mut sent = 0_u64;
-            // Until enough have failed to say something.
+            // Until enough have failed.
             while sent == 0 || failures.load(Relaxed) < 20 {
                 let id = format!("req_{number}_{sent}");
                 while let Err(error) = replica.try_increment(&policy.id, 1, &id).await {
@@ -169,7 +169,7 @@ fn connections_that_break_charge_nobody_twice() {
                 WHERE datname = current_database() AND pid <> pg_backend_pid()";
             while failures.load(Relaxed) < 20 {
                 console.run(kill).await;
-                // Something is under way again by then.
+                // By then something is in flight again.
                 let _ = replica.database.ping().await;
             }
         };
@@ -180,11 +180,11 @@ fn connections_that_break_charge_nobody_twice() {
 }
 
 #[test]
-fn a_ledger_that_restarts_keeps_what_was_acknowledged() {
+fn a_restarted_ledger_keeps_acknowledged_units() {
     let server = require!(Postgres::start());
     run(async {
         let config = headgate_persistence::DatabaseConfig::from_url(&server.url()).unwrap();
-        let database = headgate_persistence::Database::open(&config.connect_timeout(PATIENCE));
+        let database = headgate_persistence::Database::open(&config.connect_timeout(TIMEOUT));
         database.migrate().await.unwrap();
         let clock = Arc::new(ManualClock::new(at(0)));
         let store = Arc::new(MemoryStore::builder().clock(Arc::clone(&clock)).build());

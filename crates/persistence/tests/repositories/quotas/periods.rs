@@ -1,4 +1,4 @@
-//! Days and months: everything counts in the one in which it was admitted.
+//! Periods: an increment counts in the one in which it was admitted.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,16 +9,16 @@ use super::setup::{Replica, draft, moment};
 use crate::support::{Home, on_both};
 
 on_both!(
-    a_day_ends_at_midnight,
-    a_month_ends_with_its_last_day,
-    a_day_of_a_zone_ends_at_its_midnight,
-    a_late_commit_counts_in_the_period_it_was_admitted_in,
-    nothing_is_lost_or_misplaced_at_midnight_under_load,
-    a_replay_is_known_within_its_period_only,
-    history_shows_the_newest_period_first,
+    days_end_at_midnight,
+    months_end_with_their_last_day,
+    days_end_at_midnight_of_the_time_zone,
+    a_late_commit_counts_in_its_own_period,
+    increments_at_midnight_count_in_the_right_day,
+    request_ids_are_unique_per_period,
+    history_lists_the_newest_period_first,
 );
 
-/// Uses everything at `last`, and one more at `first`, a moment later, in the next period.
+/// Consumes everything at `last`, and one unit at `first`, a moment later in the next period.
 async fn turns(replica: &Replica, policy: &QuotaPolicy, last: &str, first: &str, names: [&str; 2]) {
     replica.clock.set(moment(last));
     let done = replica.increment(&policy.id, 2).await;
@@ -32,7 +32,7 @@ async fn turns(replica: &Replica, policy: &QuotaPolicy, last: &str, first: &str,
     assert_eq!(replica.usage.usage(&policy.id).await.unwrap().used, 1);
 }
 
-async fn a_day_ends_at_midnight(home: &Home) {
+async fn days_end_at_midnight(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(2)).await;
     let days = [
@@ -45,7 +45,7 @@ async fn a_day_ends_at_midnight(home: &Home) {
     }
 }
 
-async fn a_month_ends_with_its_last_day(home: &Home) {
+async fn months_end_with_their_last_day(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(Draft { period: "monthly".to_owned().into(), ..draft(2) }).await;
     let months = [
@@ -56,12 +56,12 @@ async fn a_month_ends_with_its_last_day(home: &Home) {
     for (last, first, names) in months {
         turns(&replica, &policy, last, first, names).await;
     }
-    // A day does not end it.
+    // It does not end with a day.
     replica.clock.set(moment("2028-03-02T00:00:00Z"));
     assert_eq!(replica.increment(&policy.id, 1).await.usage.used, 2);
 }
 
-async fn a_day_of_a_zone_ends_at_its_midnight(home: &Home) {
+async fn days_end_at_midnight_of_the_time_zone(home: &Home) {
     let replica = Replica::start(home).await;
     let new_york = [
         // 23 hours, then 25.
@@ -81,7 +81,7 @@ async fn a_day_of_a_zone_ends_at_its_midnight(home: &Home) {
         };
         let policy = replica.create(draft).await;
         for (last, first, names) in days {
-            // The day may have been begun by the turn before.
+            // The previous iteration may have begun the day.
             replica.clock.set(moment(last));
             replica.resets.reset(&policy.id, "again", replica.author()).await.unwrap();
             turns(&replica, &policy, last, first, *names).await;
@@ -89,7 +89,7 @@ async fn a_day_of_a_zone_ends_at_its_midnight(home: &Home) {
     }
 }
 
-async fn a_late_commit_counts_in_the_period_it_was_admitted_in(home: &Home) {
+async fn a_late_commit_counts_in_its_own_period(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(10)).await;
     let admitted = moment("2026-02-23T23:59:59.9Z");
@@ -105,7 +105,7 @@ async fn a_late_commit_counts_in_the_period_it_was_admitted_in(home: &Home) {
     replica.increment(&policy.id, 1).await;
     let entries = replica.kept.commit(std::slice::from_ref(&late)).await.unwrap();
     assert_eq!((entries[0].outcome, entries[0].used), (IncrementOutcome::Charged, 3));
-    // Also if the period was closed meanwhile.
+    // Also if the period was closed in the meantime.
     assert_eq!(replica.house.close_periods().await.unwrap(), 1);
     let later = Increment { request_id: None, ..late.clone() };
     let entries = replica.kept.commit(&[late, later]).await.unwrap();
@@ -114,7 +114,7 @@ async fn a_late_commit_counts_in_the_period_it_was_admitted_in(home: &Home) {
     assert_eq!(replica.kept(&policy).await, 1);
 }
 
-async fn nothing_is_lost_or_misplaced_at_midnight_under_load(home: &Home) {
+async fn increments_at_midnight_count_in_the_right_day(home: &Home) {
     let replica = Replica::start(home).await;
     let other = replica.beside(home);
     let policy = replica.create(draft(1_000)).await;
@@ -148,7 +148,7 @@ async fn nothing_is_lost_or_misplaced_at_midnight_under_load(home: &Home) {
     }
 }
 
-async fn a_replay_is_known_within_its_period_only(home: &Home) {
+async fn request_ids_are_unique_per_period(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(Draft { period: "monthly".to_owned().into(), ..draft(9) }).await;
     replica.try_increment(&policy.id, 1, "req_1").await.unwrap();
@@ -159,7 +159,7 @@ async fn a_replay_is_known_within_its_period_only(home: &Home) {
     assert!(!next.replayed && next.usage.used == 1);
 }
 
-async fn history_shows_the_newest_period_first(home: &Home) {
+async fn history_lists_the_newest_period_first(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(10)).await;
     for used in 1..=5 {

@@ -1,4 +1,4 @@
-//! Policies: made, changed, deleted, listed.
+//! Policies.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,24 +11,24 @@ use headgate_testkit::require;
 use tokio::sync::Notify;
 
 use super::setup::{Replica, draft};
-use crate::support::{Home, PATIENCE, at, on_both, run};
+use crate::support::{Home, TIMEOUT, at, on_both, run};
 
 on_both!(
-    a_policy_is_read_back_as_it_was_written,
-    lists_are_filtered_and_paged_the_newest_first,
-    a_policy_like_another_is_refused,
-    an_update_changes_all_or_only_what_was_sent,
-    changes_at_the_same_time_are_both_made,
-    a_deleted_policy_is_gone_and_its_usage_stays,
-    every_change_is_recorded,
-    a_policy_that_another_replica_made_is_found_at_once,
-    what_is_no_policy_is_refused_with_everything_that_is_wrong,
-    a_row_that_is_no_policy_is_named,
-    a_catalog_keeps_in_step_with_every_change,
-    a_deletion_reads_no_other_policy,
+    policies_round_trip,
+    lists_are_filtered_and_paged_newest_first,
+    duplicate_policies_are_rejected,
+    updates_are_full_or_partial,
+    concurrent_changes_are_both_applied,
+    deleting_a_policy_keeps_its_usage,
+    changes_are_recorded_in_the_audit_log,
+    policies_of_other_replicas_are_found_at_once,
+    invalid_policies_are_rejected_with_all_errors,
+    an_invalid_policy_row_is_reported_with_its_id,
+    a_catalog_follows_every_change,
+    a_deletion_does_not_load_other_policies,
 );
 
-async fn a_policy_is_read_back_as_it_was_written(home: &Home) {
+async fn policies_round_trip(home: &Home) {
     let replica = Replica::start(home).await;
     let full = Draft {
         time_zone: "Asia/Tokyo".to_owned().into(),
@@ -49,7 +49,7 @@ async fn a_policy_is_read_back_as_it_was_written(home: &Home) {
     }
 }
 
-async fn lists_are_filtered_and_paged_the_newest_first(home: &Home) {
+async fn lists_are_filtered_and_paged_newest_first(home: &Home) {
     let replica = Replica::start(home).await;
     let mut expected = Vec::new();
     for number in 0..7_usize {
@@ -84,10 +84,10 @@ async fn lists_are_filtered_and_paged_the_newest_first(home: &Home) {
     assert_eq!(list(&one, 1, 20).await.total, 3);
 }
 
-async fn a_policy_like_another_is_refused(home: &Home) {
+async fn duplicate_policies_are_rejected(home: &Home) {
     let replica = Replica::start(home).await;
     let first = replica.create(draft(10)).await;
-    // Another period is another quota.
+    // A different period is a different quota.
     let monthly = Draft { period: "monthly".to_owned().into(), ..draft(10) };
     let monthly = replica.create(monthly).await;
     let again = replica.policies.create(draft(20), &replica.author()).await.unwrap_err();
@@ -99,11 +99,11 @@ async fn a_policy_like_another_is_refused(home: &Home) {
         assert_eq!(error.to_string(), "a daily quota policy for tenant tenant-abc already exists");
     }
     assert_eq!(replica.policies.get(&monthly.id).await.unwrap(), monthly);
-    // It is not its own twin.
+    // It is no duplicate of itself.
     replica.policies.replace(&first.id, &draft(20), &replica.author()).await.unwrap();
 }
 
-async fn an_update_changes_all_or_only_what_was_sent(home: &Home) {
+async fn updates_are_full_or_partial(home: &Home) {
     let replica = Replica::start(home).await;
     let full = Draft { alert_threshold_percent: 80.into(), ..draft(10) };
     let policy = replica.create(full).await;
@@ -127,7 +127,7 @@ async fn an_update_changes_all_or_only_what_was_sent(home: &Home) {
     assert_eq!(error.to_string(), "quota policy not found: quota_unknown");
 }
 
-async fn changes_at_the_same_time_are_both_made(home: &Home) {
+async fn concurrent_changes_are_both_applied(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(10)).await;
     let other = replica.beside(home);
@@ -146,7 +146,7 @@ async fn changes_at_the_same_time_are_both_made(home: &Home) {
     }
 }
 
-async fn a_deleted_policy_is_gone_and_its_usage_stays(home: &Home) {
+async fn deleting_a_policy_keeps_its_usage(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(10)).await;
     let other = replica.beside(home);
@@ -167,17 +167,17 @@ async fn a_deleted_policy_is_gone_and_its_usage_stays(home: &Home) {
     not_found(&replica.usage.check(id, None).await.unwrap_err());
     not_found(&replica.usage.history(id, Page::DEFAULT).await.unwrap_err());
     not_found(&replica.resets.reset(id, "why not", replica.author()).await.unwrap_err());
-    // A replica that has not heard of it yet learns it from the ledger.
+    // On a replica with a stale catalog, the ledger decides.
     not_found(&other.increments.increment(id, 1, None).await.unwrap_err());
     not_found(&other.resets.reset(id, "why not", replica.author()).await.unwrap_err());
     assert_eq!(replica.kept(&policy).await, 3);
 
-    // The subject's next policy begins with nothing used.
+    // The next policy of the subject starts without usage.
     let next = replica.create(draft(10)).await;
     assert_eq!(replica.increment(&next.id, 1).await.usage.used, 1);
 }
 
-async fn every_change_is_recorded(home: &Home) {
+async fn changes_are_recorded_in_the_audit_log(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(10)).await;
     replica.policies.replace(&policy.id, &draft(20), &replica.author()).await.unwrap();
@@ -199,14 +199,14 @@ async fn every_change_is_recorded(home: &Home) {
     assert_eq!((&entries[0].before, &entries[0].after), (&entries[1].after, &None));
 }
 
-async fn a_policy_that_another_replica_made_is_found_at_once(home: &Home) {
+async fn policies_of_other_replicas_are_found_at_once(home: &Home) {
     let replica = Replica::start(home).await;
     let other = replica.beside(home);
     other.quotas.catalog().refresh().await.unwrap();
     let policy = replica.create(draft(10)).await;
     assert_eq!(other.increment(&policy.id, 1).await.usage.used, 1);
 
-    // One that nobody made is looked up once a second at most.
+    // An unknown id is looked up once a second at most.
     let id = "quota_later".parse().unwrap();
     let unknown = other.usage.usage(&id).await.unwrap_err();
     assert!(matches!(unknown, RepositoryError::NotFound(_)), "{unknown}");
@@ -219,7 +219,7 @@ async fn a_policy_that_another_replica_made_is_found_at_once(home: &Home) {
     other.usage.usage(&id).await.unwrap();
 }
 
-async fn what_is_no_policy_is_refused_with_everything_that_is_wrong(home: &Home) {
+async fn invalid_policies_are_rejected_with_all_errors(home: &Home) {
     let replica = Replica::start(home).await;
     let wrong = Draft {
         subject_type: "group".to_owned().into(),
@@ -234,7 +234,7 @@ async fn what_is_no_policy_is_refused_with_everything_that_is_wrong(home: &Home)
     assert!(replica.kept.load().await.unwrap().1.is_empty());
 }
 
-async fn a_row_that_is_no_policy_is_named(home: &Home) {
+async fn an_invalid_policy_row_is_reported_with_its_id(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(10)).await;
     let mut console = home.console().await;
@@ -244,7 +244,7 @@ async fn a_row_that_is_no_policy_is_named(home: &Home) {
     assert!(error.to_string().contains(policy.id.as_str()), "{error}");
 }
 
-async fn a_catalog_keeps_in_step_with_every_change(home: &Home) {
+async fn a_catalog_follows_every_change(home: &Home) {
     let replica = Replica::start(home).await;
     let other = replica.beside(home);
     let named = |number: usize| Draft { subject_id: format!("t{number}").into(), ..draft(10) };
@@ -271,7 +271,7 @@ async fn a_catalog_keeps_in_step_with_every_change(home: &Home) {
     let by = replica.author();
     policies[1] = replica.policies.amend(&policies[1].id, &change, &by).await.unwrap();
     in_force(&policies).await;
-    // One is deleted and another made, so that there are as many as before.
+    // One is deleted and another created, so that the number stays the same.
     replica.policies.delete(&policies[0].id, &by).await.unwrap();
     policies[0] = replica.create(named(0)).await;
     in_force(&policies).await;
@@ -280,8 +280,8 @@ async fn a_catalog_keeps_in_step_with_every_change(home: &Home) {
     in_force(&policies).await;
 }
 
-/// A row that is no policy would fail whoever reads all of them.
-async fn a_deletion_reads_no_other_policy(home: &Home) {
+/// An invalid row would fail a full load.
+async fn a_deletion_does_not_load_other_policies(home: &Home) {
     let replica = Replica::start(home).await;
     let other = replica.beside(home);
     let named = |number: usize| Draft { subject_id: format!("t{number}").into(), ..draft(10) };
@@ -295,7 +295,7 @@ async fn a_deletion_reads_no_other_policy(home: &Home) {
     assert!(catalog.refresh().await.unwrap());
     assert_eq!((catalog.len(), catalog.load(&one.id).is_none()), (1, true));
     assert_eq!(catalog.load(&two.id).unwrap().policy(), &two);
-    // Nobody remembers it: all are read.
+    // The deletion is not recorded any more: all are loaded.
     console.run("DELETE FROM quota_policy_deletions").await;
     replica.create(named(3)).await;
     console.run(&format!("DELETE FROM quota_policies WHERE id = '{}'", two.id)).await;
@@ -304,7 +304,7 @@ async fn a_deletion_reads_no_other_policy(home: &Home) {
 }
 
 #[test]
-fn a_change_is_heard_by_other_replicas() {
+fn changes_notify_other_replicas() {
     let home = require!(Home::postgres());
     run(async {
         let replica = Replica::start(&home).await;
@@ -313,7 +313,7 @@ fn a_change_is_heard_by_other_replicas() {
         let hearing = async {
             changed.notified().await;
             replica.create(draft(10)).await;
-            tokio::time::timeout(PATIENCE, changed.notified()).await.unwrap();
+            tokio::time::timeout(TIMEOUT, changed.notified()).await.unwrap();
         };
         tokio::select! {
             error = other.kept.listen(&changed) => panic!("{error}"),

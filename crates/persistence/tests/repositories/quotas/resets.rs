@@ -1,4 +1,4 @@
-//! Usage is set to nothing, with a reason.
+//! Resets of usage.
 
 use headgate_quota::{EventKind, Page, usecase::ResetError};
 use headgate_ratelimit::{AuditFilter, AuditLog};
@@ -7,13 +7,13 @@ use super::setup::{Replica, draft};
 use crate::support::{Home, at, on_both};
 
 on_both!(
-    a_reset_gives_everything_back_and_is_recorded,
-    a_reset_of_nothing_is_recorded_too,
+    a_reset_clears_usage_and_is_recorded,
+    a_reset_of_unused_quota_is_recorded,
     a_reset_needs_a_reason,
     a_request_id_is_not_charged_again_after_a_reset,
 );
 
-async fn a_reset_gives_everything_back_and_is_recorded(home: &Home) {
+async fn a_reset_clears_usage_and_is_recorded(home: &Home) {
     let replica = Replica::start(home).await;
     let other = replica.beside(home);
     let policy = replica.create(draft(2)).await;
@@ -39,12 +39,13 @@ async fn a_reset_gives_everything_back_and_is_recorded(home: &Home) {
         Some(format!(r#"{{"name":"{name}","period":"2026-02-23","used":{used}}}"#))
     };
     assert_eq!((entry.before, entry.after), (state(2), state(0)));
-    // What was told of this period is not told again.
-    let told: Vec<_> = replica.events().await.into_iter().map(|logged| logged.event.kind).collect();
-    assert_eq!(told, [EventKind::Exceeded]);
+    // Events of this period are not recorded again.
+    let recorded: Vec<_> =
+        replica.events().await.into_iter().map(|logged| logged.event.kind).collect();
+    assert_eq!(recorded, [EventKind::Exceeded]);
 }
 
-async fn a_reset_of_nothing_is_recorded_too(home: &Home) {
+async fn a_reset_of_unused_quota_is_recorded(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(2)).await;
     let done = replica.resets.reset(&policy.id, "to be sure", replica.author()).await.unwrap();

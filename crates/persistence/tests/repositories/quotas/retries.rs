@@ -1,4 +1,4 @@
-//! Concurrent increments under one request id: usage shows what was charged, and nothing else.
+//! Concurrent increments under one request id: usage is exactly what was charged.
 
 use std::{pin::pin, time::Duration};
 
@@ -18,17 +18,17 @@ on_both!(
     usage_is_what_was_charged_after_resets_under_load,
 );
 
-/// How often each scenario is played, on a policy of its own.
+/// Repetitions of each scenario, each with its own policy.
 const ROUNDS: u64 = 60;
 
-/// What clients of one policy do at the same time.
+/// Concurrent traffic of one policy.
 #[derive(Clone, Copy)]
 struct Traffic {
-    /// Whether retries ask for another amount than the first attempt.
+    /// Whether retries have another amount than the first attempt.
     conflicts: bool,
-    /// Whether some clients hang up before they are answered.
+    /// Whether some clients disconnect before the response.
     hang_ups: bool,
-    /// Whether usage is reset meanwhile.
+    /// Whether usage is reset concurrently.
     resets: bool,
 }
 
@@ -53,7 +53,7 @@ async fn usage_is_what_was_charged_after_resets_under_load(home: &Home) {
 async fn play(home: &Home, traffic: Traffic) {
     let first = Replica::start(home).await;
     let replicas = [&first, &first.beside(home)];
-    // It heard nothing from the ledger, and believes counters.
+    // It has no recent commits, and relies on counters.
     let newcomer = first.beside(home);
     first.counter.dawdle(true);
     for round in 0..ROUNDS {
@@ -116,7 +116,7 @@ async fn a_while(length: u64) {
     }
 }
 
-/// Returns once everything that was sent before is decided: increments are committed in order.
+/// Waits until earlier increments are decided, which are committed in order.
 async fn settle(replicas: [&Replica; 2], policy: &QuotaPolicy, round: u64) {
     for (number, replica) in replicas.into_iter().enumerate() {
         let id = format!("last_{round}_{number}");

@@ -1,4 +1,4 @@
-//! A server's quotas, as far as they can be had without a server.
+//! The quotas of a server, without a server.
 
 use std::{
     sync::{
@@ -23,7 +23,7 @@ use headgate_store_memory::MemoryStore;
 
 use crate::support::{Home, at, author};
 
-/// One process: its use cases, its clock and its counters, on a database that others may share.
+/// A process with use cases, clock and counters, on a database that others may share.
 pub(crate) struct Replica {
     pub(crate) database: Database,
     pub(crate) kept: QuotaDatabase,
@@ -37,11 +37,11 @@ pub(crate) struct Replica {
     pub(crate) house: Housekeeping,
 }
 
-/// Counters that can be made to fail, and to lose everything.
+/// Counters that can be made to fail and to lose everything.
 pub(crate) struct Counter {
     inner: StoreCounter,
     down: AtomicBool,
-    /// Whether calls take turns with others before and after they are made.
+    /// Whether calls yield before and after, to vary their order.
     dawdling: AtomicBool,
     calls: AtomicU64,
 }
@@ -133,7 +133,7 @@ impl Replica {
         }
     }
 
-    /// The server's time as this one would write it down.
+    /// The current time as it is stored.
     pub(crate) fn author(&self) -> Author {
         Author { at: self.clock.now(), ..author(0) }
     }
@@ -155,7 +155,7 @@ impl Replica {
         self.increments.increment(id, amount, Some(request_id)).await
     }
 
-    /// How much is used, as the ledger says.
+    /// Usage according to the ledger.
     pub(crate) async fn kept(&self, policy: &QuotaPolicy) -> u64 {
         use headgate_quota::QuotaLedger;
         let span = policy.spec.span(self.clock.now()).unwrap();
@@ -167,8 +167,8 @@ impl Replica {
         self.kept.after(0, 1_000).await.unwrap()
     }
 
-    /// The kinds of the events so far, in their order, and how much was used.
-    pub(crate) async fn told(&self) -> Vec<(&'static str, u64)> {
+    /// Kinds and usages of all events, in order.
+    pub(crate) async fn event_kinds(&self) -> Vec<(&'static str, u64)> {
         let events = self.events().await;
         events.iter().map(|logged| (logged.event.kind.name(), logged.event.used)).collect()
     }
@@ -186,7 +186,7 @@ impl Counter {
         Self { inner, down, dawdling, calls: AtomicU64::new(0) }
     }
 
-    /// Makes calls as slow as those over a network, in an order that varies.
+    /// Delays calls like a network, in varying order.
     pub(crate) fn dawdle(&self, dawdling: bool) {
         self.dawdling.store(dawdling, Relaxed);
     }
@@ -247,14 +247,14 @@ impl QuotaCounter for Counter {
 }
 
 impl Replica {
-    /// What the counter shows.
+    /// The usage that the counter shows.
     pub(crate) async fn shown(&self, policy: &QuotaPolicy) -> Option<u64> {
         let active = self.active(policy);
         let span = active.span(self.clock.now());
         self.counter.inner.read(&active, &span).await.unwrap()
     }
 
-    /// Makes the counter show something else.
+    /// Sets the counter.
     pub(crate) async fn show(&self, policy: &QuotaPolicy, used: u64) {
         let active = self.active(policy);
         let span = active.span(self.clock.now());
@@ -267,7 +267,7 @@ impl Replica {
     }
 }
 
-/// A daily quota of so much for tenant-abc.
+/// A daily quota for tenant-abc.
 pub(crate) fn draft(limit: i64) -> Draft {
     Draft {
         name: "スタンダードプラン".to_owned().into(),
@@ -279,7 +279,7 @@ pub(crate) fn draft(limit: i64) -> Draft {
     }
 }
 
-/// The moment that a text names.
+/// Parses a time.
 pub(crate) fn moment(text: &str) -> Timestamp {
     let instant: jiff::Timestamp = text.parse().unwrap();
     Timestamp::from_micros(instant.as_microsecond().cast_unsigned())

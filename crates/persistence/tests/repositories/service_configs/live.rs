@@ -10,9 +10,9 @@ use sqlx::postgres::PgListener;
 use tokio::{task::JoinHandle, time::timeout};
 
 use super::{events, put, relay::RelayDocument};
-use crate::support::{Home, PATIENCE, run};
+use crate::support::{Home, TIMEOUT, run};
 
-/// So long that nobody waits for it.
+/// A poll interval that never elapses in a test.
 const NEVER: Duration = Duration::from_secs(3_600);
 
 struct Running {
@@ -33,12 +33,12 @@ impl Running {
         self.relay.with(|relay| relay.events_per_minute)
     }
 
-    /// Waits until the document in force is as `expected`.
+    /// Waits until the current document is as `expected`.
     async fn until(&self, patience: Duration, expected: impl Fn(&Self) -> bool) {
-        let mut told = self.relay.subscribe();
+        let mut received = self.relay.subscribe();
         let seen = async {
             while !expected(self) {
-                told.changed().await.unwrap();
+                received.changed().await.unwrap();
             }
         };
         let in_time = timeout(patience, seen).await.is_ok();
@@ -53,16 +53,16 @@ impl Drop for Running {
 }
 
 #[test]
-fn a_change_is_heard_within_two_seconds_though_polls_are_rare() {
+fn changes_are_notified_without_polling() {
     let home = require!(Home::postgres());
     run(async {
         let database = home.migrated().await;
         let running = Running::start(&database, Duration::from_secs(30));
         let missing = Source::SafeDefaults { problem: LoadError::Missing };
-        running.until(PATIENCE, |running| running.relay.source() == missing).await;
-        // The listener must be there before anything is told.
+        running.until(TIMEOUT, |running| running.relay.source() == missing).await;
+        // The listener must be connected before the first notification.
         put(&database.service_configs(), events(10), None).await.unwrap();
-        running.until(PATIENCE, |running| running.limit() == 10).await;
+        running.until(TIMEOUT, |running| running.limit() == 10).await;
 
         let writer = home.open().service_configs();
         for n in [20, 30, 40] {
@@ -74,7 +74,7 @@ fn a_change_is_heard_within_two_seconds_though_polls_are_rare() {
 }
 
 #[test]
-fn what_is_told_is_the_service_and_its_version() {
+fn notifications_contain_service_and_version() {
     let home = require!(Home::postgres());
     run(async {
         let documents = home.migrated().await.service_configs();
@@ -82,27 +82,27 @@ fn what_is_told_is_the_service_and_its_version() {
         listener.listen("cn_admin_config").await.unwrap();
         for (n, expected) in [(10, "relay:1"), (20, "relay:2")] {
             put(&documents, events(n), None).await.unwrap();
-            let told = timeout(PATIENCE, listener.recv()).await.unwrap().unwrap();
-            assert_eq!(told.payload(), expected);
+            let received = timeout(TIMEOUT, listener.recv()).await.unwrap().unwrap();
+            assert_eq!(received.payload(), expected);
         }
     });
 }
 
 #[test]
-fn what_nobody_told_is_found_by_polling() {
+fn polling_finds_changes_without_notification() {
     for home in [Home::sqlite(), require!(Home::postgres())] {
         run(async {
             let database = home.migrated().await;
             let documents = database.service_configs();
             put(&documents, events(10), None).await.unwrap();
             let running = Running::start(&database, Duration::from_millis(100));
-            running.until(PATIENCE, |running| running.limit() == 10).await;
+            running.until(TIMEOUT, |running| running.limit() == 10).await;
 
             let mut console = home.console().await;
             let sql = "UPDATE service_configs SET version = 2, \
                 config_json = '{\"rate_limit\": {\"ws\": {\"events_per_minute\": 77}}}'";
             console.run(sql).await;
-            running.until(PATIENCE, |running| running.limit() == 77).await;
+            running.until(TIMEOUT, |running| running.limit() == 77).await;
 
             console
                 .run("UPDATE service_configs SET version = 3, config_json = '{\"rate_limit\": 1}'")
@@ -113,24 +113,24 @@ fn what_nobody_told_is_found_by_polling() {
                     Source::LastGood { version: 2, problem: LoadError::Invalid { version: 3, .. } }
                 )
             };
-            running.until(PATIENCE, broken).await;
+            running.until(TIMEOUT, broken).await;
             assert_eq!(running.limit(), 77);
             put(&documents, events(88), Some(3)).await.unwrap();
-            running.until(PATIENCE, |running| running.limit() == 88).await;
+            running.until(TIMEOUT, |running| running.limit() == 88).await;
         });
     }
 }
 
 #[test]
-fn who_runs_on_what_is_told() {
+fn instances_report_their_version() {
     let home = require!(Home::postgres());
     run(async {
         let database = home.migrated().await;
         let documents = database.service_configs();
         let running = Running::start(&database, NEVER);
         put(&documents, events(10), None).await.unwrap();
-        running.until(PATIENCE, |running| running.limit() == 10).await;
-        let told = async {
+        running.until(TIMEOUT, |running| running.limit() == 10).await;
+        let received = async {
             loop {
                 let states = documents.states().await.unwrap();
                 if states.iter().any(|state| state.version == Some(1)) {
@@ -139,7 +139,7 @@ fn who_runs_on_what_is_told() {
                 tokio::task::yield_now().await;
             }
         };
-        let states = timeout(PATIENCE, told).await.unwrap();
+        let states = timeout(TIMEOUT, received).await.unwrap();
         assert_eq!(states.len(), 1);
         assert_eq!((&*states[0].service, &*states[0].instance), ("relay", "test"));
         assert!(documents.kinds().await.unwrap().get("relay").is_some());
@@ -148,7 +148,7 @@ fn who_runs_on_what_is_told() {
 }
 
 #[test]
-fn without_the_database_it_starts_on_safe_defaults_and_goes_on_with_the_last_good_document() {
+fn outages_fall_back_to_defaults_or_the_last_valid_document() {
     let server = require!(Postgres::start());
     run(async {
         let config = DatabaseConfig::from_url(&server.url()).unwrap();
@@ -164,11 +164,11 @@ fn without_the_database_it_starts_on_safe_defaults_and_goes_on_with_the_last_goo
             }
             _ => false,
         };
-        running.until(PATIENCE, unread).await;
+        running.until(TIMEOUT, unread).await;
         assert_eq!(running.limit(), 30);
 
         server.start_again();
-        running.until(PATIENCE, |running| running.limit() == 10).await;
+        running.until(TIMEOUT, |running| running.limit() == 10).await;
         server.stop();
         let kept = |running: &Running| {
             matches!(
@@ -176,10 +176,10 @@ fn without_the_database_it_starts_on_safe_defaults_and_goes_on_with_the_last_goo
                 Source::LastGood { version: 1, problem: LoadError::Unreadable(_) }
             )
         };
-        running.until(PATIENCE, kept).await;
+        running.until(TIMEOUT, kept).await;
         assert_eq!(running.limit(), 10);
         server.start_again();
         let back = Source::Document { version: 1 };
-        running.until(PATIENCE, |running| running.relay.source() == back).await;
+        running.until(TIMEOUT, |running| running.relay.source() == back).await;
     });
 }

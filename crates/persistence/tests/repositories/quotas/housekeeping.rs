@@ -1,4 +1,4 @@
-//! Periods are closed, and what is old is forgotten.
+//! Housekeeping: closing periods and deleting old data.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use super::setup::{Replica, draft, moment};
 use crate::support::{Home, at, create, everything, on_both, spec};
 
 on_both!(
-    a_period_is_closed_once_when_it_is_over,
-    what_is_old_is_forgotten,
-    an_event_stays_until_every_sink_has_it,
-    what_a_program_made_and_nobody_uses_is_deleted_at_once,
-    however_much_is_known_of_what_nobody_uses_it_goes_some_at_a_time,
-    a_database_without_quotas_gets_them,
+    periods_are_closed_once_after_their_end,
+    old_data_is_deleted,
+    events_are_kept_until_delivered_to_all_sinks,
+    unused_policies_are_deleted_with_one_revision,
+    unused_data_is_deleted_in_batches,
+    migrating_adds_quotas_to_an_older_database,
 );
 
-async fn a_period_is_closed_once_when_it_is_over(home: &Home) {
+async fn periods_are_closed_once_after_their_end(home: &Home) {
     let replica = Replica::start(home).await;
     let other = replica.beside(home);
     let policy = replica.create(draft(10)).await;
@@ -35,7 +35,7 @@ async fn a_period_is_closed_once_when_it_is_over(home: &Home) {
     assert_eq!((closed.closed_at, closed.used), (Some(moment("2026-02-24T00:00:00Z")), 1));
 }
 
-async fn what_is_old_is_forgotten(home: &Home) {
+async fn old_data_is_deleted(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(2)).await;
     for day in 0..4 {
@@ -48,7 +48,7 @@ async fn what_is_old_is_forgotten(home: &Home) {
         events_before: moment("2026-02-24T00:00:00Z"),
         sinks: Vec::new(),
     };
-    // Nothing is forgotten of a period that is not closed.
+    // Nothing of an open period is deleted.
     let open = replica.house.prune(&retention).await.unwrap();
     assert_eq!(open, Pruned { periods: 0, request_ids: 0, events: 1 });
     replica.house.close_periods().await.unwrap();
@@ -60,13 +60,13 @@ async fn what_is_old_is_forgotten(home: &Home) {
     let kept: Vec<&str> = history.items.iter().map(|period| &*period.span.name).collect();
     assert_eq!(kept, ["2026-02-26", "2026-02-25", "2026-02-24"]);
     assert_eq!(replica.events().await.len(), 3);
-    // A deleted policy's usage goes the same way.
+    // The usage of a deleted policy is deleted in the same way.
     replica.policies.delete(&policy.id, &replica.author()).await.unwrap();
     let all = Retention { periods_before: at(u64::from(u32::MAX)), ..retention };
     assert_eq!(replica.house.prune(&all).await.unwrap().periods, 3);
 }
 
-async fn an_event_stays_until_every_sink_has_it(home: &Home) {
+async fn events_are_kept_until_delivered_to_all_sinks(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(1)).await;
     replica.increment(&policy.id, 1).await;
@@ -85,7 +85,7 @@ async fn an_event_stays_until_every_sink_has_it(home: &Home) {
     assert!(replica.events().await.is_empty());
 }
 
-async fn what_a_program_made_and_nobody_uses_is_deleted_at_once(home: &Home) {
+async fn unused_policies_are_deleted_with_one_revision(home: &Home) {
     let replica = Replica::start(home).await;
     let other = replica.beside(home);
     let policies = replica.policies.clone().unrecorded();
@@ -135,19 +135,19 @@ async fn what_a_program_made_and_nobody_uses_is_deleted_at_once(home: &Home) {
     assert!(replica.kept.history(&idle.id, Page::DEFAULT).await.unwrap().items.is_empty());
     assert_eq!(replica.kept.history(&busy.id, Page::DEFAULT).await.unwrap().items.len(), 1);
     assert_eq!(home.console().await.run("DELETE FROM quota_increments").await, 0, "request ids");
-    // Only what somebody decided is told.
-    let told = replica.database.entries(&AuditFilter::default(), Page::DEFAULT).await.unwrap();
-    let targets: Vec<&str> = told.items.iter().map(|entry| &*entry.target).collect();
+    // Only changes by callers have audit entries.
+    let entries = replica.database.entries(&AuditFilter::default(), Page::DEFAULT).await.unwrap();
+    let targets: Vec<&str> = entries.items.iter().map(|entry| &*entry.target).collect();
     assert_eq!(targets, [own.id.to_string()]);
 }
 
-async fn however_much_is_known_of_what_nobody_uses_it_goes_some_at_a_time(home: &Home) {
+async fn unused_data_is_deleted_in_batches(home: &Home) {
     let replica = Replica::start(home).await;
     let (name, user) = ("free".to_owned().into(), "user".to_owned().into());
     let policy = replica.create(Draft { name, subject_type: user, ..draft(10) }).await;
     replica.increment(&policy.id, 1).await;
     let mut console = home.console().await;
-    // Numbers up to 9,999, in words that both databases understand.
+    // Numbers up to 9,999, in SQL for both databases.
     let digits = "(WITH RECURSIVE d(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM d WHERE n < 9)
         SELECT n FROM d)";
     let many = format!(
@@ -168,7 +168,7 @@ async fn however_much_is_known_of_what_nobody_uses_it_goes_some_at_a_time(home: 
     }
 }
 
-/// Fails whoever deletes more request ids at once.
+/// A trigger that fails larger deletions of request ids.
 const AT_MOST_5_000: &str = "
     CREATE FUNCTION headgate.at_most() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -178,21 +178,21 @@ const AT_MOST_5_000: &str = "
     CREATE TRIGGER at_most AFTER DELETE ON quota_increments
         REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION headgate.at_most()";
 
-/// What a program calls "free".
+/// Selects unused policies with the name "free".
 fn free(before: Timestamp) -> Unused<'static> {
     let (subject_type, period) = (SubjectType::User, QuotaPeriod::Daily);
     Unused { name: "free", subject_type, period, before }
 }
 
-/// One that was made before there were quotas, and has rules.
-async fn a_database_without_quotas_gets_them(home: &Home) {
+/// A database from before quotas existed, with rules.
+async fn migrating_adds_quotas_to_an_older_database(home: &Home) {
     let database = home.migrated().await;
     let rule = create(&database, spec("u1", 60), 0).await;
     let mut console = home.console().await;
     for table in ["deliveries", "sinks", "events", "increments", "usages", "policies"] {
         console.run(&format!("DROP TABLE quota_{table}")).await;
     }
-    // What came later is not there either.
+    // Remove what later migrations added, too.
     let later = ["service_configs", "audit_logs", "service_states", "denylist", "service_kinds"];
     for table in later.iter().chain(&["rate_limit_rule_changes", "quota_policy_deletions"]) {
         console.run(&format!("DROP TABLE {table}")).await;

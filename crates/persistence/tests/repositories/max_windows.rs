@@ -1,4 +1,4 @@
-//! As many rules of one scope and pattern as may be, and one more.
+//! The maximum number of windows of one scope and pattern.
 
 use headgate_ratelimit::{RateLimitRule, RateLimitRuleRepository, RepositoryError, RuleChange};
 use tokio::task::JoinSet;
@@ -6,21 +6,21 @@ use tokio::task::JoinSet;
 use crate::support::{Home, author, create, everything, on_both, spec, try_write};
 
 on_both!(
-    one_window_too_many_is_refused,
-    of_replicas_that_bring_the_last_window_one_wins,
-    who_was_crowded_before_may_stay_so,
+    rejects_rules_beyond_the_maximum_of_windows,
+    concurrent_writers_cannot_exceed_the_maximum_of_windows,
+    existing_rules_beyond_the_maximum_of_windows_are_kept,
 );
 
-const MOST: i64 = RateLimitRule::MAX_WINDOWS as i64;
+const MAX: i64 = RateLimitRule::MAX_WINDOWS as i64;
 
-fn is_crowded<T>(result: &Result<T, RepositoryError>) -> bool {
+fn is_too_many_windows<T>(result: &Result<T, RepositoryError>) -> bool {
     matches!(result, Err(RepositoryError::TooManyWindows { pattern, .. }) if pattern.to_string() == "u1")
 }
 
-async fn one_window_too_many_is_refused(home: &Home) {
+async fn rejects_rules_beyond_the_maximum_of_windows(home: &Home) {
     let database = home.migrated().await;
     let mut rules = Vec::new();
-    for window in 1..=MOST {
+    for window in 1..=MAX {
         rules.push(create(&database, spec("u1", window), 0).await);
     }
     let other = create(&database, spec("u2", 60), 0).await;
@@ -28,20 +28,20 @@ async fn one_window_too_many_is_refused(home: &Home) {
     let moves = RuleChange::Update(other.id, spec("u1", 60));
     for change in [RuleChange::Create(spec("u1", 60)), moves.clone()] {
         let refused = try_write(&database, change, 1).await;
-        assert!(is_crowded(&refused), "{refused:?}");
+        assert!(is_too_many_windows(&refused), "{refused:?}");
         assert_eq!(everything(&database).await, before);
     }
 
-    // The order of changes does not matter: only what comes of them.
+    // Only the result of all changes counts, not their order.
     let swap = [moves, RuleChange::Delete(rules[0].id)];
     database.write(&swap, &author(2)).await.unwrap();
     let longer = RuleChange::Update(rules[1].id, spec("u1", 1_000));
     try_write(&database, longer, 3).await.unwrap();
 }
 
-async fn of_replicas_that_bring_the_last_window_one_wins(home: &Home) {
+async fn concurrent_writers_cannot_exceed_the_maximum_of_windows(home: &Home) {
     let replicas = [home.migrated().await, home.open()];
-    for window in 1..MOST {
+    for window in 1..MAX {
         create(&replicas[0], spec("u1", window), 0).await;
     }
     let mut writes = JoinSet::new();
@@ -52,12 +52,16 @@ async fn of_replicas_that_bring_the_last_window_one_wins(home: &Home) {
     }
     let results = writes.join_all().await;
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
-    assert_eq!(results.iter().filter(|result| is_crowded(result)).count(), 3, "{results:?}");
+    assert_eq!(
+        results.iter().filter(|result| is_too_many_windows(result)).count(),
+        3,
+        "{results:?}"
+    );
 }
 
-async fn who_was_crowded_before_may_stay_so(home: &Home) {
+async fn existing_rules_beyond_the_maximum_of_windows_are_kept(home: &Home) {
     let database = home.migrated().await;
-    for (pattern, window) in (1..=MOST).map(|window| ("u1", window)).chain([("u2", 60)]) {
+    for (pattern, window) in (1..=MAX).map(|window| ("u1", window)).chain([("u2", 60)]) {
         create(&database, spec(pattern, window), 0).await;
     }
     let mut console = home.console().await;
@@ -67,6 +71,6 @@ async fn who_was_crowded_before_may_stay_so(home: &Home) {
     changed.limit = 7;
     try_write(&database, RuleChange::Update(rule.id, changed), 1).await.unwrap();
     let refused = try_write(&database, RuleChange::Create(spec("u1", 1_000)), 2).await;
-    assert!(is_crowded(&refused), "{refused:?}");
+    assert!(is_too_many_windows(&refused), "{refused:?}");
     create(&database, spec("u3", 60), 3).await;
 }

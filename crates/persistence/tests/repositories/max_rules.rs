@@ -1,4 +1,4 @@
-//! As many rules as there may be, and one more.
+//! The maximum number of rules.
 
 use headgate_ratelimit::{RateLimitRuleRepository, RepositoryError, RuleChange};
 use tokio::task::JoinSet;
@@ -6,16 +6,16 @@ use tokio::task::JoinSet;
 use crate::support::{Home, author, create, everything, on_both, spec, try_write};
 
 on_both!(
-    one_rule_too_many_is_refused,
-    of_replicas_that_bring_the_last_rule_one_wins,
-    who_has_more_than_may_be_keeps_them,
+    rejects_rules_beyond_the_maximum,
+    concurrent_writers_cannot_exceed_the_maximum,
+    existing_rules_beyond_the_maximum_are_kept,
 );
 
 fn is_full<T>(result: &Result<T, RepositoryError>) -> bool {
     matches!(result, Err(RepositoryError::TooManyRules { max: 3 }))
 }
 
-async fn one_rule_too_many_is_refused(home: &Home) {
+async fn rejects_rules_beyond_the_maximum(home: &Home) {
     home.migrated().await;
     let database = home.open_bounded(3);
     let first = create(&database, spec("u1", 60), 0).await;
@@ -26,17 +26,16 @@ async fn one_rule_too_many_is_refused(home: &Home) {
     let before = everything(&database).await;
     let refused = try_write(&database, RuleChange::Create(spec("u4", 60)), 2).await;
     assert!(is_full(&refused), "{refused:?}");
-    let told = refused.unwrap_err().to_string();
-    assert!(told.contains("at most 3 rules") && told.contains("ratelimit.max_rules"), "{told}");
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("at most 3 rules") && error.contains("ratelimit.max_rules"), "{error}");
     assert_eq!(everything(&database).await, before);
 
-    // One that goes makes room, in the same list or before.
+    // A deletion makes room, in the same batch or before.
     let swap = [RuleChange::Create(spec("u4", 60)), RuleChange::Delete(first.id)];
     let written = database.write(&swap, &author(3)).await.unwrap();
     try_write(&database, RuleChange::Delete(written[0].id), 4).await.unwrap();
     create(&database, spec("u5", 60), 5).await;
-    // Somebody with a console is not counted by us, and noticed at the next revision that is not
-    // ours.
+    // Direct writes to the database are not counted until the next revision by another server.
     let mut console = home.console().await;
     console
         .run(
@@ -49,7 +48,7 @@ async fn one_rule_too_many_is_refused(home: &Home) {
     assert!(is_full(&refused), "{refused:?}");
 }
 
-async fn of_replicas_that_bring_the_last_rule_one_wins(home: &Home) {
+async fn concurrent_writers_cannot_exceed_the_maximum(home: &Home) {
     home.migrated().await;
     let replicas = [home.open_bounded(3), home.open_bounded(3)];
     create(&replicas[0], spec("u1", 60), 0).await;
@@ -66,7 +65,7 @@ async fn of_replicas_that_bring_the_last_rule_one_wins(home: &Home) {
     assert_eq!(replicas[0].load().await.unwrap().1.len(), 3);
 }
 
-async fn who_has_more_than_may_be_keeps_them(home: &Home) {
+async fn existing_rules_beyond_the_maximum_are_kept(home: &Home) {
     let database = home.migrated().await;
     for name in ["u1", "u2", "u3", "u4", "u5"] {
         create(&database, spec(name, 60), 0).await;

@@ -8,16 +8,16 @@ use tokio::task::JoinSet;
 use crate::support::{Home, author, create, everything, on_both, revision, spec, try_write};
 
 on_both!(
-    of_two_replicas_that_create_the_same_rule_one_wins,
-    no_two_writes_have_the_same_revision,
-    what_was_planned_for_other_rules_is_not_written,
-    of_replicas_that_saw_the_same_rules_one_writes,
-    replicas_can_migrate_at_the_same_time,
-    a_write_that_is_given_up_leaves_all_or_nothing,
-    a_write_that_waits_too_long_is_an_outage,
+    one_of_two_concurrent_creations_wins,
+    every_write_has_its_own_revision,
+    a_plan_for_an_older_revision_is_rejected,
+    one_of_several_conditional_writes_wins,
+    replicas_can_migrate_concurrently,
+    a_dropped_write_is_atomic,
+    a_write_that_waits_for_a_lock_times_out,
 );
 
-async fn of_two_replicas_that_create_the_same_rule_one_wins(home: &Home) {
+async fn one_of_two_concurrent_creations_wins(home: &Home) {
     let replicas = [home.migrated().await, home.open()];
     for window in 1..=8 {
         let mut writes = JoinSet::new();
@@ -34,7 +34,7 @@ async fn of_two_replicas_that_create_the_same_rule_one_wins(home: &Home) {
     assert_eq!(everything(&replicas[0]).await.1.len(), 8);
 }
 
-async fn no_two_writes_have_the_same_revision(home: &Home) {
+async fn every_write_has_its_own_revision(home: &Home) {
     let replicas = [home.migrated().await, home.open()];
     let before = revision(&replicas[0]).await;
     let mut writes = JoinSet::new();
@@ -47,7 +47,7 @@ async fn no_two_writes_have_the_same_revision(home: &Home) {
     assert_eq!(revision(&replicas[1]).await.0, before.0 + 20);
 }
 
-async fn what_was_planned_for_other_rules_is_not_written(home: &Home) {
+async fn a_plan_for_an_older_revision_is_rejected(home: &Home) {
     let database = home.migrated().await;
     let rule = create(&database, spec("u1", 60), 0).await;
     let (seen, _) = database.load().await.unwrap();
@@ -66,7 +66,7 @@ async fn what_was_planned_for_other_rules_is_not_written(home: &Home) {
     assert_eq!(everything(&database).await.1.len(), 1);
 }
 
-async fn of_replicas_that_saw_the_same_rules_one_writes(home: &Home) {
+async fn one_of_several_conditional_writes_wins(home: &Home) {
     let replicas = [home.migrated().await, home.open()];
     let seen = revision(&replicas[0]).await;
     let mut writes = JoinSet::new();
@@ -82,7 +82,7 @@ async fn of_replicas_that_saw_the_same_rules_one_writes(home: &Home) {
     assert_eq!(everything(&replicas[1]).await.1.len(), 1);
 }
 
-async fn replicas_can_migrate_at_the_same_time(home: &Home) {
+async fn replicas_can_migrate_concurrently(home: &Home) {
     let mut migrations = JoinSet::new();
     for _ in 0..16 {
         let replica = home.open();
@@ -97,7 +97,7 @@ async fn replicas_can_migrate_at_the_same_time(home: &Home) {
     assert_eq!(database.load().await.unwrap().1, [rule]);
 }
 
-async fn a_write_that_is_given_up_leaves_all_or_nothing(home: &Home) {
+async fn a_dropped_write_is_atomic(home: &Home) {
     let database = home.migrated().await;
     let before = everything(&database).await.0;
     for number in 0..40_u32 {
@@ -113,7 +113,7 @@ async fn a_write_that_is_given_up_leaves_all_or_nothing(home: &Home) {
     assert_eq!(audit.len(), rules.len());
 }
 
-async fn a_write_that_waits_too_long_is_an_outage(home: &Home) {
+async fn a_write_that_waits_for_a_lock_times_out(home: &Home) {
     let database = home.migrated().await;
     let mut console = home.console().await;
     let lock = match home {
