@@ -1,4 +1,4 @@
-{{- /* The server's configuration: what the chart knows, under what `config` says, and where secrets are. */}}
+{{- /* The server's configuration: defaults of the chart, overridden by `config`, and paths of secrets. */}}
 {{- define "headgate.config" -}}
 {{- $own := dict
   "app" (dict "name" (include "headgate.name" .) "version" .Chart.AppVersion)
@@ -7,11 +7,11 @@
 }}
 {{- $config := mergeOverwrite $own (deepCopy .Values.config) }}
 {{- if .Values.redis.enabled }}
-{{- $url := required "redis.url: where Redis is, such as redis://redis:6379" .Values.redis.url }}
+{{- $url := required "redis.url is required, such as redis://redis:6379" .Values.redis.url }}
 {{- $_ := set $config "redis" (mergeOverwrite (dict "url" $url) (default dict $config.redis)) }}
 {{- end }}
 {{- if .Values.kafka.enabled }}
-{{- if not .Values.kafka.brokers }}{{ fail "kafka.brokers: some of the brokers, such as kafka-0.kafka:9092" }}{{ end }}
+{{- if not .Values.kafka.brokers }}{{ fail "kafka.brokers is required, such as [kafka-0.kafka:9092]" }}{{ end }}
 {{- $_ := set $config "kafka" (mergeOverwrite (dict "brokers" .Values.kafka.brokers) (default dict $config.kafka)) }}
 {{- end }}
 {{- $files := list }}
@@ -32,12 +32,12 @@
 {{- end }}
 {{- $auth := default dict $config.auth }}
 {{- if not (or $auth.jwks_url $auth.tokens $auth.mode) }}
-{{- fail "config.auth: say who may change rules: auth.jwks_url (an issuer of tokens), auth.tokens, or auth.mode: 'off' in quotes" }}
+{{- fail "config.auth is required: set auth.jwks_url (a token issuer), auth.tokens, or auth.mode: 'off' in quotes" }}
 {{- end }}
 {{- $server := $config.server }}
 {{- $stopping := add $server.shutdown_delay_seconds $server.shutdown_grace_seconds $server.shutdown_timeout_seconds }}
 {{- if le (int .Values.terminationGracePeriodSeconds) (int $stopping) }}
-{{- fail (printf "terminationGracePeriodSeconds: must be more than %d, which is config.server.shutdown_delay_seconds, shutdown_grace_seconds and shutdown_timeout_seconds together" (int $stopping)) }}
+{{- fail (printf "terminationGracePeriodSeconds must be more than %d, the sum of config.server.shutdown_delay_seconds, shutdown_grace_seconds and shutdown_timeout_seconds" (int $stopping)) }}
 {{- end }}
 {{- toYaml $config }}
 {{- end }}

@@ -36,12 +36,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- with .Values.image.registry }}{{ . }}/{{ end }}{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
 {{- end }}
 
-{{- /* Whether there is more than one. */}}
+{{- /* Whether there are several replicas. */}}
 {{- define "headgate.several" -}}
 {{- if or (and .Values.autoscaling.enabled (gt (int .Values.autoscaling.minReplicas) 1)) (and (not .Values.autoscaling.enabled) (gt (int .Values.replicaCount) 1)) }}yes{{ end }}
 {{- end }}
 
-{{- /* Where the file of a Secret of Kubernetes is. */}}
+{{- /* The path of a file from a Kubernetes Secret. */}}
 {{- define "headgate.secretFile" -}}
 /etc/headgate/secrets/{{ .name }}/{{ .key }}
 {{- end }}

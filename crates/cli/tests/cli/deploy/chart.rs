@@ -254,10 +254,10 @@ fn invalid_values_are_rejected_with_a_message() {
     let chart = path("helm/headgate").display().to_string();
     let off = "config.auth.mode=off";
     let cases: [(&[&str], &str); 6] = [
-        (&[], "config.auth: say who may change rules"),
-        (&[off, "redis.enabled=true"], "redis.url: where Redis is"),
-        (&[off, "kafka.enabled=true"], "kafka.brokers: some of the brokers"),
-        (&[off, "vault.enabled=true"], "vault.role: the role"),
+        (&[], "config.auth is required"),
+        (&[off, "redis.enabled=true"], "redis.url is required"),
+        (&[off, "kafka.enabled=true"], "kafka.brokers is required"),
+        (&[off, "vault.enabled=true"], "vault.role is required"),
         (&[off, "replicaCounts=3"], "replicaCounts"),
         (&[off, "service.port=0"], "service/port"),
     ];
