@@ -57,14 +57,14 @@ descriptors:
         rate_limit: {unit: day, requests_per_unit: 3}
 `
 
-// TestAnswers sends the same requests to both services. They are drawn at random, but the same each time.
+// TestAnswers sends the same random requests to both services, with a fixed seed.
 func TestAnswers(t *testing.T) {
 	const requests, each = 2000, 40
 	common.WithMultiRedis(t, []common.RedisConfig{{Port: 6383}}, func() {
 		theirs, ours := both(t)
 		draw := rand.New(rand.NewSource(1))
 		for turn := range requests {
-			// Every so often, subjects that are new.
+						// New subjects from time to time.
 			request := drawn(draw, fmt.Sprint(turn/each))
 			expected, err := theirs.ShouldRateLimit(context.Background(), request)
 			if err != nil {
@@ -84,7 +84,7 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// Both services, with the same limits.
+// Starts both services with the same limits.
 func both(t *testing.T) (theirs, ours service.RateLimitServiceClient) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "limits.yaml"), []byte(limits), 0o644); err != nil {
@@ -97,7 +97,7 @@ func both(t *testing.T) (theirs, ours service.RateLimitServiceClient) {
 	s.Port, s.GrpcPort, s.DebugPort = common.FreePort(), common.FreePort(), common.FreePort()
 	address, _ := common.RedisAddress("localhost:6383")
 	s.RedisUrl, s.RedisSocketType = address, "tcp"
-	// It wants the files in a folder of this folder, and a root that it does not watch.
+		// It expects the files in a subfolder, and a root that it does not watch.
 	s.RuntimePath, s.RuntimeSubdirectory, s.RuntimeAppDirectory = filepath.Dir(folder), filepath.Base(folder), "."
 	s.RuntimeWatchRoot = false
 	service := upstream.NewRunner(s)
@@ -120,7 +120,7 @@ func drawn(draw *rand.Rand, subject string) *service.RateLimitRequest {
 		case 0:
 			descriptor.HitsAddend = wrapperspb.UInt64(1 + uint64(draw.Intn(12)))
 		case 1:
-			// A look: at what others take from, Headgate denies one earlier.
+						// A peek: Headgate denies one earlier if others consume from the same limit.
 			descriptor.Entries = []*descriptors.RateLimitDescriptor_Entry{{Key: "nothing", Value: subject}}
 			if draw.Intn(2) == 0 {
 				descriptor.Entries = []*descriptors.RateLimitDescriptor_Entry{{Key: "few", Value: "untouched"}}
@@ -148,7 +148,7 @@ func entries(draw *rand.Rand, subject string) []*descriptors.RateLimitDescriptor
 	}
 }
 
-// A limit that the descriptor brings along. Counters are of values: each limit has one of its own.
+// Adds a limit override to the descriptor, with a value of its own, because counters are by value.
 func override(draw *rand.Rand, descriptor *descriptors.RateLimitDescriptor) {
 	unit := []units.RateLimitUnit{units.RateLimitUnit_DAY, units.RateLimitUnit_MONTH, units.RateLimitUnit_YEAR}[draw.Intn(3)]
 	limit := &descriptors.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: uint32(draw.Intn(6)), Unit: unit}
@@ -156,7 +156,7 @@ func override(draw *rand.Rand, descriptor *descriptors.RateLimitDescriptor) {
 	descriptor.Entries[0].Value += fmt.Sprint(limit.RequestsPerUnit, limit.Unit)
 }
 
-// One was asked after the other, on a busy machine some seconds later.
+// Resets may differ by some seconds, because the services are called one after the other.
 func align(expected, got *service.RateLimitResponse) {
 	for place, status := range expected.Statuses {
 		theirs, ours := status.DurationUntilReset, got.Statuses[place].DurationUntilReset

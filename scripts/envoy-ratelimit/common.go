@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Ports below those that the kernel gives to outgoing connections, and beside those of Headgate's own tests.
+// Ports below the ephemeral range, and different from those of Headgate's own tests.
 const (
 	firstPort = 30000
 	portCount = 2700
@@ -24,11 +24,11 @@ const (
 
 var (
 	nextPort = os.Getpid()
-	// The ports of Redis servers that run, by those that the tests know.
+		// Ports of running Redis servers by the ports in the tests.
 	redisPorts = map[string]string{}
 )
 
-// Where the management server of the tests is.
+// The address of the management server of the tests.
 var (
 	XdsPort    = FreePort()
 	XdsAddress = fmt.Sprintf("127.0.0.1:%d", XdsPort)
@@ -48,13 +48,13 @@ func FreePort() int {
 	panic("no free port")
 }
 
-// RedisAddress returns the address of the Redis that runs in place of the one at url.
+// RedisAddress returns the address of the Redis that replaces the one at url.
 func RedisAddress(url string) (string, bool) {
 	port, ok := redisPorts[url[strings.LastIndexByte(url, ':')+1:]]
 	return "127.0.0.1:" + port, ok
 }
 
-// WithMultiRedis calls f while these servers run, on free ports.
+// WithMultiRedis calls f while these servers run on free ports.
 func WithMultiRedis(t *testing.T, configs []RedisConfig, f func()) {
 	t.Helper()
 	for _, config := range configs {
@@ -80,19 +80,19 @@ func WithMultiRedis(t *testing.T, configs []RedisConfig, f func()) {
 	f()
 }
 
-// AssertProtoEqual asserts that a response is the expected one, and notes whether it is.
+// AssertProtoEqual asserts that a response is the expected one, and records the result.
 func AssertProtoEqual(assert *assert.Assertions, expected proto.Message, actual proto.Message) {
 	Note(os.Getenv("HEADGATE_KIND"), proto.Equal(expected, actual))
 	assertProtoEqual(assert, expected, actual)
 }
 
-// AssertResponse asserts something of a response, and notes whether it holds.
+// AssertResponse asserts a property of a response, and records the result.
 func AssertResponse(assert *assert.Assertions, holds bool, message ...any) {
 	Note(os.Getenv("HEADGATE_KIND"), holds)
 	assert.True(holds, message...)
 }
 
-// Note adds a line to the report: what was looked at, and whether it is right.
+// Note adds a line to the report: the subject and whether it is right.
 func Note(what string, right bool) {
 	word := map[bool]string{true: "right", false: "wrong"}[right]
 	report, err := os.OpenFile(os.Getenv("HEADGATE_REPORT"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)

@@ -25,13 +25,13 @@ import (
 	mockstats "github.com/envoyproxy/ratelimit/test/mocks/stats"
 )
 
-// The folders that hold limits, and a page with examples.
+// Folders with configuration files, and a page with examples.
 var (
 	folders = []string{"test/config", "test/integration/runtime", "examples/ratelimit"}
 	example = regexp.MustCompile("(?s)```yaml\n(domain:.*?)```")
 )
 
-// TestFiles asks both services about every file: whether it can be used, and the limit of each descriptor.
+// TestFiles compares both services for every file: whether it is valid, and the limit of each descriptor.
 func TestFiles(t *testing.T) {
 	root := os.Getenv("HEADGATE_FILES")
 	for name, text := range files(t, root) {
@@ -54,7 +54,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// The files by their names.
+// Returns the files by name.
 func files(t *testing.T, root string) map[string]string {
 	all := map[string]string{}
 	for _, folder := range folders {
@@ -80,7 +80,7 @@ func files(t *testing.T, root string) map[string]string {
 	return all
 }
 
-// What envoyproxy/ratelimit says of a file. It panics where it cannot use one.
+// Loads a file with envoyproxy/ratelimit, which panics if the file is invalid.
 func load(name, text string) (limits config.RateLimitConfig, yaml *config.YamlRoot, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -93,7 +93,7 @@ func load(name, text string) (limits config.RateLimitConfig, yaml *config.YamlRo
 	return config.NewRateLimitConfigImpl(files, stats, false), yaml, nil
 }
 
-// Asks both for the limit of every descriptor that the file names, and of some that it does not.
+// Compares the limits of all descriptors in the file, and of some that are not.
 func compare(t *testing.T, folder string, theirs config.RateLimitConfig, yaml *config.YamlRoot) {
 	s := settings.Settings{RuntimePath: folder, GrpcPort: common.FreePort()}
 	headgate := runner.NewRunner(s)
@@ -144,8 +144,8 @@ func answered(status *service.RateLimitResponse_DescriptorStatus) string {
 	}
 }
 
-// Descriptors of every depth: each key with the values that stand in the file, with what wildcards at their end stand
-// for, and with one that the file does not know.
+// Returns descriptors of every depth: each key with the values in the file, with values that match
+// trailing wildcards, and with an unknown one.
 func paths(list []config.YamlDescriptor, above []*descriptors.RateLimitDescriptor_Entry) []*descriptors.RateLimitDescriptor {
 	var all []*descriptors.RateLimitDescriptor
 	for _, entry := range list {

@@ -1,5 +1,5 @@
-// Package runner starts Headgate where the tests of envoyproxy/ratelimit start that service: it takes the place of the
-// package of this name, so that the tests are compiled as they are written.
+// Package runner starts Headgate in place of envoyproxy/ratelimit. It replaces the package of this name,
+// so that the tests need no change.
 package runner
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/envoyproxy/ratelimit/test/common"
 )
 
-// Longer than any start takes that is not stuck, also on a busy machine.
+// Longer than any start takes, even on a busy machine.
 const startTimeout = time.Minute
 
-// Runner is a Headgate that answers as the settings say.
+// Runner is a Headgate with these settings.
 type Runner struct {
 	process *exec.Cmd
 	folder  string
@@ -28,7 +28,7 @@ type Runner struct {
 	ended chan struct{}
 }
 
-// NewRunner starts Headgate, and returns when it answers.
+// NewRunner starts Headgate and returns when it responds.
 func NewRunner(s settings.Settings) Runner {
 	waitForMinute()
 	folder, err := os.MkdirTemp("", "headgate-envoy-ratelimit-")
@@ -41,7 +41,7 @@ func NewRunner(s settings.Settings) Runner {
 	check(err)
 	defer log.Close()
 	process.Stdout, process.Stderr = log, log
-	// It must not outlive tests that are killed.
+		// It must not outlive killed tests.
 	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	check(process.Start())
 	r := Runner{process, folder, fmt.Sprintf("http://127.0.0.1:%d", port), make(chan struct{})}
@@ -63,19 +63,19 @@ func NewRunner(s settings.Settings) Runner {
 	return r
 }
 
-// Run returns when Headgate ends, which runs already.
+// Run returns when Headgate ends, which is already running.
 func (r *Runner) Run() {
 	<-r.ended
 }
 
-// Stop ends Headgate, and removes what it has written.
+// Stop ends Headgate and removes its files.
 func (r *Runner) Stop() {
 	r.process.Process.Kill()
 	<-r.ended
 	os.RemoveAll(r.folder)
 }
 
-// GetStatsStore returns the statistics, which are Headgate's metrics.
+// GetStatsStore returns Headgate's metrics as statistics.
 func (r *Runner) GetStatsStore() Store {
 	return Store{r.url + "/metrics"}
 }
@@ -89,7 +89,7 @@ func (r *Runner) isReady() bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// Headgate's configuration for these settings.
+// Returns Headgate's configuration for these settings.
 func environment(s settings.Settings, port int, folder string) []string {
 	denied := "all"
 	if s.StopCacheKeyIncrementWhenOverlimit {
@@ -129,7 +129,7 @@ func environment(s settings.Settings, port int, folder string) []string {
 	return variables
 }
 
-// Waits until the minute has some seconds left: the tests count in minutes, and expect that none ends meanwhile.
+// Waits for the next minute near the end of one: the tests count per minute and must not span two.
 func waitForMinute() {
 	const needed = 12 * time.Second
 	now := time.Now()

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Store has the statistics of a running Headgate.
+// Store reads the metrics of a running Headgate.
 type Store struct {
 	url string
 }
 
-// Stat is one of them.
+// Stat is a metric.
 type Stat struct {
 	url    string
 	metric string
-	// What its lines hold.
+		// Text that its lines contain.
 	labels []string
 }
 
 const descriptors = "headgate_envoy_descriptors_total{"
 
-// Flush does nothing: metrics are read when they are asked for.
+// Flush does nothing: metrics are read on demand.
 func (s Store) Flush() {}
 
 // NewCounter returns the counter of this name.
@@ -47,7 +47,7 @@ func (s Store) NewCounter(name string) Stat {
 	return Stat{s.url, descriptors, labels}
 }
 
-// NewCounterWithTags returns the counter of this name: tags are for statsd.
+// NewCounterWithTags returns the counter of this name; tags are for statsd only.
 func (s Store) NewCounterWithTags(name string, tags map[string]string) Stat {
 	return s.NewCounter(name)
 }
@@ -57,7 +57,7 @@ func (s Store) NewGauge(name string) Stat {
 	return s.NewCounter(name)
 }
 
-// Value sums up the metric's lines. What Headgate has no metric for, such as a local cache, is 0.
+// Value sums up the metric's lines. Metrics that Headgate does not have, such as of a local cache, are 0.
 func (s Stat) Value() uint64 {
 	if s.metric == "" {
 		return 0
