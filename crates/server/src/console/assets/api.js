@@ -1,6 +1,6 @@
-// Requests to the server that served this page, and to no other.
+// Requests to the server of this page.
 
-/** A refusal: the server's own code, message and details. */
+/** An error response: code, message and details. */
 export class Refused extends Error {
   constructor(status, error) {
     super(error?.message ?? `HTTP ${status}`);
@@ -11,14 +11,14 @@ export class Refused extends Error {
   }
 }
 
-/** The server did not answer. */
+/** The server did not respond. */
 export class Away extends Error {}
 
 const listeners = { away: new Set(), back: new Set(), signedOut: new Set() };
 let isAway = false;
 let isSignedOut = false;
 
-/** Calls `listener` when the server goes away, is back, or wants to know who this is. */
+/** Calls `listener` when the server becomes unreachable, is reachable again, or requires sign-in. */
 export function when(event, listener) {
   listeners[event].add(listener);
 }
@@ -27,7 +27,7 @@ function tell(event) {
   for (const listener of listeners[event]) listener();
 }
 
-/** Sends a request; gives the answer's JSON, or null where there is none. */
+/** Sends a request; returns the response's JSON, or null if there is none. */
 export async function send(method, path, { body, headers, signal } = {}) {
   const answer = await ask(method, path, { body, headers, signal });
   if (isAway) {
@@ -66,7 +66,7 @@ async function ask(method, path, { body, headers, signal }) {
   }
 }
 
-/** What to throw where no answer came, or only a part of it. */
+/** Returns the error for a missing or incomplete response. */
 function gone(signal) {
   if (!signal?.aborted && !isAway) {
     isAway = true;
@@ -80,7 +80,7 @@ export const post = (path, body, options) => send("POST", path, { body, ...optio
 export const put = (path, body, options) => send("PUT", path, { body, ...options });
 export const remove = (path, options) => send("DELETE", path, options);
 
-/** A path with those parameters that say something. */
+/** Returns a path with the parameters that are not empty. */
 export function withQuery(path, parameters) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
@@ -90,17 +90,17 @@ export function withQuery(path, parameters) {
   return text ? `${path}?${text}` : path;
 }
 
-/** Somebody signs out: nothing more is asked for them. */
+/** Stops requests after sign-out. */
 export function leaving() {
   isSignedOut = true;
 }
 
-/** Somebody is signed in again: what waits for that goes on. */
+/** Continues waiting requests after sign-in. */
 export function signedIn() {
   isSignedOut = false;
 }
 
-/** Calls `look` now and every `milliseconds`, while the page is seen, until `signal` says to stop. */
+/** Calls `look` now and every `milliseconds` while the page is visible, until `signal` aborts. */
 export async function watch(look, milliseconds, signal) {
   while (!signal.aborted) {
     if (!document.hidden && !isSignedOut) {

@@ -1,4 +1,4 @@
-// Who changed what.
+// The audit log.
 
 import { get, withQuery } from "./api.js";
 import { changed, comparison } from "./diff.js";
@@ -34,7 +34,7 @@ export async function render(content, { parameters, signal }) {
   await look();
 }
 
-/** What the reader calls a time, for the server. */
+/** Converts a local time to the API's format. */
 function utc(local) {
   const moment = new Date(local);
   return Number.isNaN(moment.getTime()) ? "" : moment.toISOString();

@@ -1,4 +1,4 @@
-// A chart of bars beside each other, and a bar that fills.
+// Bar charts and usage bars.
 
 import { h, s } from "./dom.js";
 import { compact, number, percent } from "./format.js";
@@ -6,7 +6,7 @@ import { ticks } from "./chart.js";
 
 const MARGIN = { top: 10, right: 12, bottom: 36, left: 56 };
 
-/** Bars with their names; each is `{name, value, most, title}`, where `most` is what there could have been. */
+/** A bar chart; each bar is `{name, value, most, title}`, where `most` is its maximum. */
 export function barChart({ label, bars, yLabel, height = 220 }) {
   const svg = s("svg", { class: "chart-drawing", height, "aria-hidden": "true" });
   const plot = h("div", { class: "chart-plot" }, svg);
@@ -45,7 +45,7 @@ function drawn(bars, width, height, yLabel) {
   return [...grid, ...shown, s("text", { class: "axis", x: 2, y: height - 3 }, yLabel)];
 }
 
-/** How much of something is used; a line stands where an alert is raised. */
+/** A usage bar, with a line at the alert threshold. */
 export function meter({ used, limit, threshold, label }) {
   const part = limit > 0 ? Math.min(100, (used / limit) * 100) : 0;
   const kind = used >= limit ? "full" : threshold && part >= threshold ? "warn" : "part";

@@ -1,12 +1,12 @@
-// Charts of lines over a common axis: axes, units, and the values under the pointer or the arrow keys.
+// Line charts: axes, units, and values under the pointer or the arrow keys.
 
 import { h, s } from "./dom.js";
 
 const MARGIN = { top: 10, right: 12, bottom: 34, left: 56 };
 
 /**
- * A chart. `series` are `{name, kind}`, where the kind is a class that gives colour and dashes;
- * `x` and `y` write values of the axes, and `xLabel` and `yLabel` say what they are.
+ * A line chart. `series` are `{name, kind}`, where the kind is a class for colour and dashes;
+ * `x` and `y` format values of the axes, and `xLabel` and `yLabel` are their labels.
  */
 export function lineChart({ label, series, x, y, xLabel, yLabel, height = 220, step = false }) {
   const svg = s("svg", { class: "chart-drawing", height, "aria-hidden": "true" });
@@ -19,7 +19,7 @@ export function lineChart({ label, series, x, y, xLabel, yLabel, height = 220, s
   new ResizeObserver(() => draw(chart)).observe(plot);
   return {
     element,
-    /** Shows points: arrays of an x and a value of each series, where null is none. */
+    /** Shows points: arrays of an x and one value per series, or null. */
     show(points, spoken) {
       chart.points = points;
       if (spoken) plot.setAttribute("aria-label", `${label}: ${spoken}`);
@@ -28,7 +28,7 @@ export function lineChart({ label, series, x, y, xLabel, yLabel, height = 220, s
   };
 }
 
-/** What each line means; a single one needs no words. */
+/** The legend, if there is more than one series. */
 export function legend(series) {
   return h("span", { class: "legend" }, series.map(({ name, kind }) =>
     h("span", { class: "legend-entry" },
@@ -36,7 +36,7 @@ export function legend(series) {
         s("line", { class: `line ${kind}`, x1: 1, x2: 25, y1: 5, y2: 5 })), name)));
 }
 
-/** About `count` round numbers from 0 to beyond `most`. */
+/** Returns about `count` round numbers from 0 to beyond `most`. */
 export function ticks(most, count = 4) {
   if (!(most > 0)) return [0, 1];
   const raw = most / count;
@@ -94,7 +94,7 @@ function lines(chart, view) {
       const after = chart.points[at + 1]?.[i + 1] ?? null;
       if (value !== null) {
         const [px, py] = [view.px(row[0]), view.py(value).toFixed(1)];
-        // One that stands alone would not be seen.
+        // A line of one point would be invisible.
         if (before === null && after === null) path += `M${(px - 1.5).toFixed(1)} ${py}h3`;
         else path += before === null ? `M${px.toFixed(1)} ${py}` : chart.step ? `H${px.toFixed(1)}V${py}` : `L${px.toFixed(1)} ${py}`;
       }

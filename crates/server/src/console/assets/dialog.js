@@ -1,11 +1,11 @@
-// Questions that stand before everything else. The browser keeps the focus inside, and gives it back.
+// Modal dialogs. The browser keeps the focus inside and restores it.
 
 import { h, uniqueId } from "./dom.js";
 import { t } from "./messages.js";
 import { complain } from "./form.js";
 
 /**
- * Asks before something is done; `act` does it, and its failure is shown here. Gives whether it was done.
+ * Asks for confirmation and calls `act`, whose error is shown in the dialog. Returns whether it succeeded.
  */
 export function confirm({ title, text, body, yes, danger = false, act }) {
   return new Promise((resolve) => {

@@ -1,13 +1,13 @@
-// Elements. Whatever comes from outside becomes a text node or an attribute, never markup.
+// DOM elements. Data becomes text nodes or attributes, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element with attributes and children; `on` holds listeners, and what is null or false is left out. */
+/** Creates an element with attributes and children; `on` has listeners; null and false are skipped. */
 export function h(tag, attributes, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-/** The same, of a drawing. */
+/** Creates an SVG element. */
 export function s(tag, attributes, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
@@ -29,13 +29,13 @@ function fill(element, attributes, children) {
 
 let numbers = 0;
 
-/** An id that no other element has. */
+/** Returns a unique element id. */
 export function uniqueId(prefix) {
   numbers += 1;
   return `${prefix}-${numbers}`;
 }
 
-/** Says something to those who listen. */
+/** Announces a message to screen readers. */
 export function announce(text) {
   const announcer = document.getElementById("announcer");
   announcer.textContent = "";

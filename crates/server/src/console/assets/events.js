@@ -1,4 +1,4 @@
-// What happened to quotas, and who was told.
+// Quota events and their deliveries.
 
 import { get, watch, withQuery } from "./api.js";
 import { h } from "./dom.js";
@@ -10,7 +10,7 @@ import { badge, table } from "./table.js";
 
 const KINDS = ["QUOTA_EXCEEDED", "QUOTA_THRESHOLD_REACHED"];
 
-/** How many are kept before the list begins again with the newest. */
+/** Maximum number of events before the list is reloaded from the newest. */
 const MOST = 1000;
 
 export const title = () => t("page.events");
@@ -19,7 +19,7 @@ export async function render(content, { signal }) {
   const kind = select([["", t("any")], ...KINDS.map((name) => [name, t(`event.${name}`)])], "");
   const list = h("div", {});
   const more = h("button", { type: "button", hidden: true }, t("events.older"));
-  // Newest first. It only grows at its two ends, so that nothing falls between what is new and what is older.
+  // Newest first. It grows only at its ends, so that no event is missed in between.
   let known = [];
   let shownText = "";
   const page = (before) => get(withQuery("/api/v1/events", { order: "newest", before, event_type: kind.value, deliveries: "true", limit: 50 }), { signal });
@@ -52,13 +52,13 @@ export async function render(content, { signal }) {
   await watch(look, 2000, signal);
 }
 
-/** Those of `events` that are not among `others`. */
+/** Returns the events that are not in `others`. */
 function without(events, others) {
   const ids = new Set(others.map((it) => it.event_id));
   return events.filter((it) => !ids.has(it.event_id));
 }
 
-/** Events with who has them. */
+/** The table of events with their deliveries. */
 export function eventTable(events) {
   const rows = events.map((it) => [
     badge(t(`event.${it.event_type}`), it.event_type === "QUOTA_EXCEEDED" ? "bad" : "warn"),

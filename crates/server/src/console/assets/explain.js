@@ -1,4 +1,4 @@
-// Which rules are about a subject, and how it stands under each.
+// The rules that match a subject, and its usage.
 
 import { get, post, withQuery } from "./api.js";
 import { meter } from "./bars.js";

@@ -1,10 +1,10 @@
-// Fields with their labels, and what is wrong with them beside them.
+// Form fields with labels and errors.
 
 import { Away } from "./api.js";
 import { h, uniqueId } from "./dom.js";
 import { has, language, t } from "./messages.js";
 
-/** A field with a label; `hint` says more, and `input` is the element itself. */
+/** A field with a label and an optional hint; `input` is the element. */
 export function field(name, label, input, hint) {
   const [id, error, more] = [uniqueId(name), uniqueId("error"), hint ? uniqueId("hint") : null];
   input.id = id;
@@ -15,13 +15,13 @@ export function field(name, label, input, hint) {
     h("p", { class: "field-error", id: error, "data-field": name }));
 }
 
-/** A choice; each is a value and its words. */
+/** A select; each option is a value and its label. */
 export function select(choices, value, attributes = {}) {
   const options = choices.map(([key, words]) => h("option", { value: key, selected: key === value }, words));
   return h("select", attributes, options);
 }
 
-/** A box to tick, with its label. */
+/** A checkbox with its label. */
 export function checkbox(name, label, checked, on) {
   const id = uniqueId(name);
   const input = h("input", { type: "checkbox", id, name, on });
@@ -29,13 +29,13 @@ export function checkbox(name, label, checked, on) {
   return { input, element: h("div", { class: "check" }, input, h("label", { for: id }, label)) };
 }
 
-/** What is wrong, in the reader's words where there are some. */
+/** Returns a field error, translated if possible. */
 export function told(detail) {
   const key = `reason.${detail.reason}`;
   return language !== "en" && has(key) ? t(key) : detail.message;
 }
 
-/** What an error says. */
+/** Returns the message of an error. */
 export function said(error) {
   if (error instanceof Away) return t("away.text");
   const key = `code.${error.code}`;
@@ -43,13 +43,13 @@ export function said(error) {
   return words;
 }
 
-/** Takes back what was said about the fields of `form`. */
+/** Removes the errors of `form`. */
 export function clear(form) {
   for (const place of form.querySelectorAll("[data-field]")) place.textContent = "";
   for (const input of form.querySelectorAll("[aria-invalid]")) input.removeAttribute("aria-invalid");
 }
 
-/** Says beside its field what is wrong with it, and in `place` what belongs to none. */
+/** Shows each error beside its field, and others in `place`. */
 export function complain(form, place, error) {
   clear(form);
   const rest = [];
@@ -69,12 +69,12 @@ export function complain(form, place, error) {
   first?.focus();
 }
 
-/** A text that stands out. */
+/** A highlighted message. */
 export function notice(text, kind = "error") {
   return h("p", { class: `notice ${kind}` }, text);
 }
 
-/** A field for a reason that the audit log keeps. */
+/** A field for the reason that the audit log records. */
 export function reasonField() {
   const input = h("textarea", { rows: 2, required: true });
   return { input, element: field("reason", t("reason"), input, t("reason.hint")) };

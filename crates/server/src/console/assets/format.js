@@ -1,4 +1,4 @@
-// Numbers and times as the reader writes them.
+// Localized numbers and times.
 
 import { h } from "./dom.js";
 import { language, t } from "./messages.js";
@@ -15,7 +15,7 @@ export const compact = (value) => (Math.abs(value) < 10_000 ? one.format(value) 
 export const percent = (value) => `${one.format(value)} %`;
 export const clockTime = (milliseconds) => clock.format(new Date(milliseconds));
 
-/** Microseconds with a unit that fits. */
+/** Formats microseconds with a suitable unit. */
 export function micros(value) {
   if (value === null || value === undefined) return "–";
   if (value < 1000) return `${one.format(value)} µs`;
@@ -24,21 +24,21 @@ export function micros(value) {
 
 const UNITS = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]];
 
-/** Seconds as the largest unit that divides them. */
+/** Formats seconds in the largest unit that divides them. */
 export function seconds(value) {
   const [unit, size] = UNITS.find(([, size]) => value % size === 0 && value >= size) ?? ["s", 1];
-  // A number and its unit stay on one line.
+  // Keep a number and its unit on one line.
   return `${number(value / size)}\u00a0${t(`unit.${unit}`)}`;
 }
 
-/** How long ago, or how long from now. */
+/** Formats a relative time. */
 export function ago(milliseconds) {
   const away = milliseconds / 1000;
   const [unit, size] = [["day", 86_400], ["hour", 3600], ["minute", 60]].find(([, size]) => Math.abs(away) >= size) ?? ["second", 1];
   return relative.format(Math.round(away / size), unit);
 }
 
-/** A time in the reader's zone; pointing at it shows UTC. */
+/** A local time with UTC as its tooltip. */
 export function time(text, { near = false } = {}) {
   const moment = new Date(text);
   if (Number.isNaN(moment.getTime())) return h("span", {}, String(text));
@@ -48,7 +48,7 @@ export function time(text, { near = false } = {}) {
   return h("time", { datetime: moment.toISOString(), title }, shown);
 }
 
-/** How many in how long. */
+/** Formats a limit and its window. */
 export function limit(rule) {
   return t("limit.per", { limit: number(rule.limit), window: seconds(rule.window_seconds) });
 }

@@ -1,4 +1,4 @@
-// The console: finds out who is there, and shows the page that the address names.
+// The console: checks the session and shows the page of the current address.
 
 import { get, watch, when } from "./api.js";
 import { h } from "./dom.js";
@@ -8,7 +8,7 @@ import { place } from "./router.js";
 import { shell } from "./shell.js";
 import { signIn, signInAgain } from "./signin.js";
 
-/** Which page is at which path, fetched when it is wanted; the second part of a path may name a thing. */
+/** Pages by path, loaded on demand; the second segment of a path may be an id. */
 function page([first, second, third]) {
   if (first === "rules") return second ? import("./rule.js") : import("./rules.js");
   if (first === "quotas") return !second ? import("./quotas.js") : second === "new" || third === "edit" ? import("./quota_form.js") : import("./quota.js");
@@ -27,7 +27,7 @@ async function show(session, frame) {
   const { signal } = leave;
   const { parts, parameters } = place();
   const shown = await page(parts);
-  // Somebody may have gone on meanwhile.
+  // The user may have navigated away in the meantime.
   if (signal.aborted) return null;
   const title = shown.title(parts);
   document.title = `${title} · Headgate`;
@@ -56,7 +56,7 @@ async function start() {
       const heading = await show(session, frame);
       heading?.focus();
     } catch {
-      // The page's script could not be fetched, and a browser does not ask for it twice.
+      // A failed script import is cached by the browser, so that only a reload helps.
       beginAgain();
     }
   });
@@ -66,10 +66,10 @@ async function start() {
   setTimeout(() => Promise.allSettled(PAGES.map(page)), 500);
 }
 
-// All pages, so that they are there while the server is not.
+// Preload all pages, so that they work while the server is unreachable.
 const PAGES = [["rules"], ["rules", "new"], ["explain"], ["quotas"], ["quotas", "new"], ["quotas", "one"], ["services"], ["services", "one"], ["events"], ["audit"]];
 
-/** Loads everything anew as soon as the server answers. */
+/** Reloads the console as soon as the server responds. */
 function beginAgain() {
   watch(async () => {
     await get("/console/session");
@@ -78,7 +78,7 @@ function beginAgain() {
 }
 
 start().catch(() => {
-  // The server is not there yet: nothing was shown, so nothing is lost by beginning again.
+  // The server is unreachable. Nothing was shown yet, so that a reload loses nothing.
   const app = document.getElementById("app");
   app.replaceChildren(h("main", { class: "sign-in", id: "main" }, h("h1", {}, "Headgate"), h("p", { role: "alert" }, t("away.text"))));
   beginAgain();

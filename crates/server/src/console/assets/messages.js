@@ -1,14 +1,14 @@
-// Words in the reader's language.
+// Translations.
 
 const KEPT = "headgate.language";
 
-/** The languages, each by its own name. */
+/** The languages by their own names. */
 export const LANGUAGES = { en: "English", ja: "日本語" };
 
-/** The language in use. */
+/** The current language. */
 export const language = chosen();
 
-// Only the words of one language are fetched.
+// Only one language is loaded.
 const { words: table } = await (language === "ja" ? import("./ja.js") : import("./en.js"));
 
 function chosen() {
@@ -25,23 +25,23 @@ function kept() {
   }
 }
 
-/** Speaks another language from now on. */
+/** Switches to another language. */
 export function speak(name) {
   try {
     localStorage.setItem(KEPT, name);
   } catch {
-    // Where nothing is kept, the browser's language decides.
+    // Without storage, the browser's language is used.
   }
   location.reload();
 }
 
-/** The words for `key`, with `values` in the places of their names. */
+/** Returns the text for `key` with `values` filled in. */
 export function t(key, values = {}) {
   const words = table[key] ?? key;
   return words.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
 }
 
-/** Whether there are words for `key`. */
+/** Whether there is a text for `key`. */
 export function has(key) {
   return key in table;
 }

@@ -1,4 +1,4 @@
-// How the server is doing, second by second.
+// Live metrics of the server.
 
 import { get, watch, withQuery } from "./api.js";
 import { lineChart } from "./chart.js";
@@ -32,7 +32,7 @@ export async function render(content, { signal, can }) {
   await watch(async () => {
     const after = beats[beats.length - 1]?.seq ?? 0;
     const seen = await get(withQuery("/console/overview", { after }), { signal });
-    // A server that began again counts from the start.
+    // The counters of a restarted server start from 0.
     if (seen.beats.length === 0 && beats.length && Date.parse(seen.now) - beats[beats.length - 1].at > 5000) beats = [];
     beats = [...beats, ...seen.beats].slice(-KEPT);
     const last = beats[beats.length - 1];
@@ -40,7 +40,7 @@ export async function render(content, { signal, can }) {
     decisions.show(beats.map((it) => [it.at, it.admitted, it.denied, it.degraded]), spoken(last));
     durations.show(beats.map((it) => [it.at, it.p50, it.p99]), `${t("p50")} ${micros(last?.p50)}, ${t("p99")} ${micros(last?.p99)}`);
     health.replaceChildren(...cards(seen));
-    // What did not change is left alone, so that nobody loses the focus on it.
+    // Unchanged elements are kept, so that they keep the focus.
     const text = JSON.stringify(seen.limited.map(({ last_at, ...rest }) => rest));
     if (text !== shownLimited || seen.limited.length) {
       if (!limited.contains(document.activeElement)) limited.replaceChildren(...subjects(seen, can));

@@ -1,10 +1,10 @@
-// One page of a list at a time.
+// Pagination.
 
 import { h } from "./dom.js";
 import { number } from "./format.js";
 import { t } from "./messages.js";
 
-/** Buttons for the pages around this one; `go` is called with the number of another. */
+/** Buttons for the previous and next page; `go` is called with the page number. */
 export function pager({ page, page_size, total_count, has_next }, go) {
   const pages = Math.max(1, Math.ceil(total_count / page_size));
   const button = (words, to, enabled) => h("button", { type: "button", disabled: !enabled, on: { click: () => go(to) } }, words);

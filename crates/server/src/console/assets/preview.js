@@ -1,4 +1,4 @@
-// What a limit would admit, as the server's own engine says.
+// A preview of a limit, computed by the server's engine.
 
 import { post, Refused } from "./api.js";
 import { lineChart } from "./chart.js";
@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 import { compact, number, percent, seconds } from "./format.js";
 import { t } from "./messages.js";
 
-/** A plot of what a burst and a steady stream would get; it follows what is shown to it. */
+/** A chart of a burst and a steady stream under the limit in the form. */
 export function plot(signal) {
   const chart = lineChart({
     label: t("preview.title"), x: (value) => `${compact(value / 1000)} ${t("unit.s")}`, y: compact, xLabel: t("axis.since_start"), yLabel: t("axis.admitted"),
@@ -29,7 +29,7 @@ export function plot(signal) {
       chart.show(seen.burst.map(([at, , admitted], i) => [at, admitted, seen.steady[i][2], seen.steady[i][1]]));
       words.replaceChildren(...said(seen).map((text) => h("li", {}, text)));
     } catch (error) {
-      // What is wrong with the rule is told when it is saved; until then there is nothing to plot.
+      // Errors are shown on save; until then there is nothing to plot.
       if (mine === latest && error instanceof Refused) {
         chart.show([]);
         words.replaceChildren(h("li", {}, t("preview.none")));
@@ -40,7 +40,7 @@ export function plot(signal) {
     element,
     show(rule) {
       clearTimeout(timer);
-      // It need not be about anybody yet.
+      // The pattern may still be empty.
       const likely = { ...rule, identifier_pattern: "*", name: null };
       if (!(rule.limit >= 1) || !(rule.window_seconds >= 1)) {
         latest += 1;

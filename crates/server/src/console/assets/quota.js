@@ -1,4 +1,4 @@
-// One quota: how much is used now and was used before, and what can be done about it.
+// One quota: current usage, history and actions.
 
 import { get, post, remove, watch, withQuery } from "./api.js";
 import { barChart } from "./bars.js";
@@ -78,7 +78,7 @@ function increment(quota, look) {
     event.preventDefault();
     clear(form);
     try {
-      // Sent twice by accident, it is charged once.
+      // A request id prevents charging a repeated request twice.
       const done = await post(at(quota.id, "usage", "increment"), { amount: amount.value === "" ? null : Number(amount.value), request_id: crypto.randomUUID?.() ?? String(Math.random()) });
       result.replaceChildren(notice(t("quotas.incremented", { used: number(done.used), remaining: number(done.remaining) }), "info"));
     } catch (error) {

@@ -1,4 +1,4 @@
-// What a quota policy says, and what saving would change.
+// The form of a quota policy, with a preview of changes.
 
 import { get, post, put } from "./api.js";
 import { changed, comparison } from "./diff.js";

@@ -1,4 +1,4 @@
-// The quotas, each with how much of it is used.
+// The list of quotas with their usage.
 
 import { get, withQuery } from "./api.js";
 import { meter } from "./bars.js";
@@ -16,7 +16,7 @@ const PAGE_SIZE = 10;
 
 export const title = () => t("page.quotas");
 
-/** The address of a quota in the API. */
+/** Returns the API path of a quota. */
 export const at = (id, ...rest) => [QUOTAS, encodeURIComponent(id), ...rest].join("/");
 
 export async function render(content, { parameters, signal, can }) {
@@ -71,7 +71,7 @@ function shown(quotas, usages) {
   return table(t("page.quotas"), columns, rows, t("quotas.none"));
 }
 
-/** How much is used, as a bar and in words. */
+/** Usage as a bar and as text. */
 export function standing(usage, quota) {
   return h("div", { class: "standing" },
     meter({ used: usage.used, limit: usage.limit, threshold: quota.alert_threshold_percent, label: `${t("used")}: ${quota.name}` }),

@@ -1,6 +1,6 @@
-// Which page is shown: the part of the address after `#`.
+// Routing by the fragment of the address.
 
-/** The page's path and parameters. */
+/** Returns the path and parameters of the current page. */
 export function place() {
   const [path, query] = location.hash.replace(/^#/, "").split("?");
   const parts = (path || "/overview").split("/").filter(Boolean).map(decoded);
@@ -15,19 +15,19 @@ function decoded(part) {
   }
 }
 
-/** The address of a page. */
+/** Returns the address of a page. */
 export function link(parts, parameters = {}) {
   const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value));
   const text = query.toString();
   return `#/${parts.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
 }
 
-/** Goes to a page. */
+/** Navigates to a page. */
 export function go(parts, parameters) {
   location.hash = link(parts, parameters);
 }
 
-/** Changes the parameters of the page that is shown, without leaving it. */
+/** Changes the parameters of the current page without navigation. */
 export function note(parts, parameters) {
   history.replaceState(null, "", link(parts, parameters));
 }

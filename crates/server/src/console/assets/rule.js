@@ -1,4 +1,4 @@
-// One rule: what it says, what that means, and what saving would change.
+// One rule: form, preview of the limit and of changes.
 
 import { get, post, put, withQuery } from "./api.js";
 import { changed, comparison } from "./diff.js";
@@ -26,7 +26,7 @@ export async function render(content, { parts: [, id], signal, can }) {
   }
 }
 
-/** What of a rule can be said. */
+/** The editable fields of a rule. */
 function spec(rule) {
   return Object.fromEntries(FIELDS.map((name) => [name, rule[name] ?? null]));
 }
@@ -70,7 +70,7 @@ function edit(content, rule, signal, can) {
   update();
 }
 
-/** Saves: a rule that somebody else changed meanwhile is not overwritten. */
+/** Saves the rule, unless it has changed since it was opened. */
 function store({ rule }, now) {
   if (!rule) return post(RULES, now);
   return put(`${RULES}/${encodeURIComponent(rule.id)}`, now, { headers: { "if-match": `"${rule.updated_at}"` } });
@@ -90,7 +90,7 @@ async function refused(error, editing) {
     h("a", { class: "button", href: link(["rules", other.id]) }, t("rules.open_other")));
 }
 
-/** Shows what somebody else made of the rule, beside what it was and what it is to be. */
+/** Shows the original, the current and the edited version of the rule. */
 function conflict(theirs, { state, read, inputs, problem, update }) {
   const [was, now, mine] = [state.base, spec(theirs), read()];
   const names = FIELDS.filter((name) => changed({ x: was[name] }, { x: now[name] }).length || changed({ x: was[name] }, { x: mine[name] }).length);

@@ -1,4 +1,4 @@
-// The rules: searched, filtered, one page at a time.
+// The list of rules, with search, filters and pagination.
 
 import { get, remove, withQuery } from "./api.js";
 import { confirm } from "./dialog.js";

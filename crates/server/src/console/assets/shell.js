@@ -1,4 +1,4 @@
-// What stands around every page: where one can go, who is there, and whether the server is.
+// The frame of every page: navigation, user and connection state.
 
 import { leaving, remove, when } from "./api.js";
 import { announce, h } from "./dom.js";
@@ -16,7 +16,7 @@ const PAGES = [
   ["audit", "read_audit"],
 ];
 
-/** The frame: `main` is where pages go, and `mark` says which of them is shown. */
+/** The frame: pages are rendered into `main`, and `mark` highlights the current one. */
 export function shell(session) {
   const links = PAGES.filter(([, action]) => session.can.includes(action)).map(([name]) =>
     h("a", { href: link([name]), "data-page": name }, t(`page.${name}`)));

@@ -1,11 +1,11 @@
-// Who is there? A token says so, and is forgotten at once: the browser keeps a cookie that no script can read.
+// Sign-in. The token is exchanged for an HttpOnly cookie and not stored.
 
 import { post, signedIn } from "./api.js";
 import { h } from "./dom.js";
 import { complain, field, notice } from "./form.js";
 import { t } from "./messages.js";
 
-/** Shows the page on which one signs in; gives the session. */
+/** Shows the sign-in page; returns the session. */
 export function signIn(app, session) {
   return new Promise((resolve) => {
     app.replaceChildren(h("main", { class: "sign-in", id: "main" },
@@ -18,12 +18,12 @@ export function signIn(app, session) {
 
 let asking = false;
 
-/** Asks again over the page that is shown, so that nothing in it is lost. */
+/** Shows a sign-in dialog over the page, so that unsaved input is kept. */
 export function signInAgain(session, then) {
   if (asking) return;
   asking = true;
   const done = (now) => {
-    // Somebody else may do other things: what is on the page is not theirs.
+    // Another user may have another role: discard the page.
     if (now.actor !== session.actor || now.role !== session.role) return location.reload();
     asking = false;
     signedIn();

@@ -1,8 +1,8 @@
-// Tables that become lists of cards where there is little room.
+// Tables that become cards on narrow screens.
 
 import { h } from "./dom.js";
 
-/** A table; `columns` are the titles, and each row is an array of what stands below them. */
+/** A table; `columns` are titles, and each row is an array of cells. */
 export function table(caption, columns, rows, empty) {
   if (!rows.length) return h("p", { class: "empty" }, empty);
   const head = h("tr", {}, columns.map((title) => h("th", { scope: "col" }, title)));
@@ -10,7 +10,7 @@ export function table(caption, columns, rows, empty) {
   return h("div", { class: "table-frame" }, h("table", { class: "list" }, h("caption", { class: "hidden-visually" }, caption), h("thead", {}, head), h("tbody", {}, body)));
 }
 
-/** A short word that stands out. */
+/** A badge. */
 export function badge(words, kind) {
   return h("span", { class: `badge ${kind}` }, words);
 }

@@ -7,7 +7,7 @@ run(async (open) => {
   tolerate(page, "net::ERR", 401);
   await signIn(page, "operator", "#/overview");
   await page.locator(".tile.admitted", { hasText: "/s" }).waitFor();
-  const away = page.getByText("The server does not answer.");
+  const away = page.getByText("The server does not respond.");
   await order("stop");
   await away.waitFor();
   await order("start");

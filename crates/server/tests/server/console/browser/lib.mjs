@@ -112,7 +112,7 @@ export async function signInAgain(page, role, button) {
     if (button && !(await dialog.count())) await button.click({ timeout: 1000 }).catch(() => {});
     return dialog.count();
   });
-  await dialog.getByText("Your session has ended.").waitFor();
+  await dialog.getByText("Your session has expired.").waitFor();
   await dialog.getByLabel("Token").fill(TOKENS[role]);
   await page.keyboard.press("Enter");
   await dialog.waitFor({ state: "detached" });

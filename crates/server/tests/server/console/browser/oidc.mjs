@@ -17,5 +17,5 @@ run(async (open) => {
 
   // Somebody who is sent here with another's code did not leave from here.
   await page.goto(`${URL_BASE}/console/oidc/callback?code=stolen&state=forged`);
-  await page.getByText("Signing in did not succeed.").waitFor();
+  await page.getByText("Sign-in failed.").waitFor();
 });

@@ -87,7 +87,7 @@ async function aConflictIsShownAsADifference(page, other) {
   tolerate(page, 412);
   await page.getByLabel("Limit").fill("7");
   await page.getByRole("button", { name: "Save" }).click();
-  await page.getByText("Somebody else changed this rule").waitFor();
+  await page.getByText("This rule has changed").waitFor();
   await page.getByRole("row", { name: /Limit 3 5 7/ }).waitFor();
   const { json } = await api("GET", "/api/v1/ratelimit/rules?search=shops");
   assert.equal(json.rules[0].limit, 5, "nothing was overwritten");
@@ -106,7 +106,7 @@ async function aRuleLikeAnotherIsShownBesideIt(page) {
   await page.getByLabel("Window (seconds)").fill("86400");
   await page.getByRole("button", { name: "Create" }).click();
   await page.getByRole("row", { name: /Limit 7 99/ }).waitFor();
-  await page.getByRole("link", { name: "Open that rule" }).waitFor();
+  await page.getByRole("link", { name: "Open existing rule" }).waitFor();
   page.tolerated.length = 0;
 }
 
@@ -120,20 +120,20 @@ async function aSubjectIsExplainedAndReset(page) {
   await page.getByRole("button", { name: "Reset counters" }).click();
   await page.getByLabel("Reason").fill(`${SCRIPT} asked by support`);
   await page.getByRole("dialog").getByRole("button", { name: "Reset" }).click();
-  await page.locator("li.applies").getByText(/0 used, 7 left|Nothing is used/).waitFor();
+  await page.locator("li.applies").getByText(/0 used, 7 left|No usage/).waitFor();
   assert.equal(await check("shop-1"), true);
   await visit(page, "#/audit?action=counter.reset");
   await page.locator("summary", { hasText: "user:shop-1" }).click();
   await page.getByText(`${SCRIPT} asked by support`).waitFor();
   await page.locator("summary", { hasText: "root" }).waitFor();
   await page.getByLabel("Actor").fill("nobody");
-  await page.getByText("No change fits.").waitFor();
+  await page.getByText("No matching entries.").waitFor();
   await page.getByLabel("Actor").fill("ops");
   await page.getByLabel("Action").selectOption("rule.update");
   await page.locator("summary", { hasText: "changed rule" }).click();
   await page.getByRole("row", { name: /Limit 3 5/ }).waitFor();
   await page.getByLabel("Until").fill("2001-01-01T00:00");
-  await page.getByText("No change fits.").waitFor();
+  await page.getByText("No matching entries.").waitFor();
 }
 
 /** What can be stored of markup is shown as it is; what is too long is refused beside its field. */
@@ -254,12 +254,12 @@ async function aServicesDocumentIsChanged(page) {
 async function aRuleIsDeleted(page) {
   await visit(page, "#/rules");
   await page.getByLabel("Search").fill("SHOPS");
-  await page.getByText("Page 1 of 1 · 1 in all").waitFor();
+  await page.getByText("Page 1 of 1 · 1 in total").waitFor();
   await page.getByRole("button", { name: "Delete Shops" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
   await page.getByRole("button", { name: "Delete Shops" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
-  await page.getByText("No rule fits.").waitFor();
+  await page.getByText("No matching rules.").waitFor();
   const { json } = await api("GET", "/api/v1/ratelimit/rules?search=shops");
   assert.equal(json.pagination.total_count, 0);
 }

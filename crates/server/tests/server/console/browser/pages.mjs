@@ -133,7 +133,7 @@ async function theKeyboardIsEnough(page) {
   await page.getByText("At once: 100 requests.").waitFor();
   await page.locator(".chart-plot").focus();
   await page.keyboard.press("ArrowLeft");
-  await page.locator(".chart-tip", { hasText: "Burst: takes all it can" }).waitFor();
+  await page.locator(".chart-tip", { hasText: "Burst: as many as possible" }).waitFor();
 }
 
 async function timesAreTheReaders(page, hash) {
