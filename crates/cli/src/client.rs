@@ -69,7 +69,7 @@ pub(crate) struct Reply {
     server: Server,
 }
 
-/// Why a request failed.
+/// An error of a request.
 #[derive(Debug, Error)]
 pub(crate) enum ClientError {
     #[error(

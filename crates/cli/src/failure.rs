@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::{client::ClientError, import::ImportError, rules::FileError, serve::ServeError};
 
-/// Why a command failed.
+/// An error of a command.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
     #[error(transparent)]

@@ -53,7 +53,7 @@ struct Files {
     force: bool,
 }
 
-/// Why an import failed.
+/// An error of an import.
 #[derive(Debug, Error)]
 pub(crate) enum ImportError {
     #[error("{} already exists; pass --force to overwrite it, or choose another folder", .0.display())]

@@ -28,7 +28,8 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 
-/// A request makes a few dozen small allocations, which take half the time of the system allocator's.
+/// A request makes a few dozen small allocations, which take half the time of the system
+/// allocator's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -25,12 +25,13 @@ use crate::environment::{IgnoredVariable, ignored_variables, variables};
 /// Run the server: REST and gRPC.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Configuration file. Without one: REST on 127.0.0.1:8080, gRPC on 50051, rules in ./data, counters in memory.
+    /// Configuration file. Without one: REST on 127.0.0.1:8080, gRPC on 50051, rules in ./data,
+    /// counters in memory.
     #[arg(long, env = "CONFIG_PATH", value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
-/// Why the server cannot run.
+/// An error at the start of the server.
 #[derive(Debug, Error)]
 pub(crate) enum ServeError {
     #[error(transparent)]

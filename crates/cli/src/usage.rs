@@ -45,7 +45,8 @@ struct RulePattern {
 
 /// Shown if the rule matches several subjects, each with its own usage.
 const NEEDS_IDENTIFIER: &str = "(pass --identifier)";
-/// Shown if nothing was used or the store is unavailable: the server omits the fields in both cases.
+/// Shown if nothing was used or the store is unavailable: the server omits the fields in both
+/// cases.
 const UNKNOWN: &str = "-";
 
 // === impl Usage ===

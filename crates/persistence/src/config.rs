@@ -189,8 +189,8 @@ impl DatabaseConfig {
         Self { max_rules, ..self }
     }
 
-    /// Sets the schema of shared tables in a new PostgreSQL database, by default `headgate`. A database
-    /// that has them in another schema keeps them there. SQLite has no schemas.
+    /// Sets the schema of shared tables in a new PostgreSQL database, by default `headgate`. A
+    /// database that has them in another schema keeps them there. SQLite has no schemas.
     pub fn schema(self, schema: &str) -> Result<Self, ConfigError> {
         let begins = schema.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
@@ -216,8 +216,8 @@ fn postgres_location(url: &str) -> Result<Location, ConfigError> {
     Ok(Location::Postgres(Box::new(options)))
 }
 
-/// Whether a PostgreSQL URL contains a password. The driver does not expose it, and may have one from
-/// the environment.
+/// Whether a PostgreSQL URL contains a password. The driver does not expose it, and may have one
+/// from the environment.
 fn has_password(url: &str) -> bool {
     let (address, query) = url.split_once('?').unwrap_or((url, ""));
     let authority = address.split_once("://").map_or("", |(_, rest)| rest);

@@ -37,7 +37,7 @@ pub(crate) enum Pool {
     Sqlite { pool: SqlitePool, file: Option<DatabaseFile> },
 }
 
-/// What a transaction is for.
+/// The purpose of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// Sees a consistent snapshot.
@@ -45,7 +45,8 @@ enum Purpose {
     Write,
 }
 
-/// Writes a row that is never read. It must change, because SQLite skips updates without a difference.
+/// Writes a row that is never read. It must change, because SQLite skips updates without a
+/// difference.
 const PROBE: &str = "
     INSERT INTO revisions (name, revision) VALUES ('write_probe', 1)
     ON CONFLICT (name) DO UPDATE SET revision = revisions.revision + 1";
@@ -130,8 +131,8 @@ impl Database {
         Ok(session.commit().await?)
     }
 
-    /// Returns the error of the last write, if the database cannot write: a full disk, a read-only file
-    /// system, an outage. The next successful write clears it.
+    /// Returns the error of the last write, if the database cannot write: a full disk, a read-only
+    /// file system, an outage. The next successful write clears it.
     pub fn write_error(&self) -> Option<String> {
         self.0.watch.writes.error()
     }

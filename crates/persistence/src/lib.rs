@@ -1,7 +1,7 @@
 //! Headgate's database: rules, quotas, service documents and audit logs on PostgreSQL and SQLite.
 //!
-//! Both share most of the SQL. They differ in encodings of values (`value`, `moment`), in migrations
-//! and in notifications (`listener`), which only PostgreSQL has.
+//! Both share most of the SQL. They differ in encodings of values (`value`, `moment`), in
+//! migrations and in notifications (`listener`), which only PostgreSQL has.
 //!
 //! | module | contents |
 //! |---|---|
@@ -19,8 +19,8 @@
 //! | `outage` | errors, without credentials |
 //!
 //! On PostgreSQL, rules are in the schema `ratelimit`, quotas in `quota` and service documents in
-//! `cn_admin`. Shared tables are in the schema that the first server was configured with, by default
-//! `headgate`; all servers on one database use it. SQLite has no schemas.
+//! `cn_admin`. Shared tables are in the schema that the first server was configured with, by
+//! default `headgate`; all servers on one database use it. SQLite has no schemas.
 //!
 //! [`RateLimitRuleRepository`]: headgate_ratelimit::RateLimitRuleRepository
 //! [`AuditLog`]: headgate_ratelimit::AuditLog

@@ -74,8 +74,8 @@ const MIGRATIONS: [(i64, &str, &str, &str); 7] = [
 
 /// Migrates PostgreSQL. Replicas that start together take turns.
 ///
-/// Shared tables are in the schema `preferred`, unless the database already has them in another. Then
-/// `cutoff` retires the connections that were opened before that was known.
+/// Shared tables are in the schema `preferred`, unless the database already has them in another.
+/// Then `cutoff` retires the connections that were opened before that was known.
 pub(crate) async fn run_on_postgres(
     pool: &PgPool,
     preferred: &str,
@@ -140,8 +140,8 @@ fn migrator(sql: impl Fn((i64, &str, &'static str, &'static str)) -> &'static st
     };
     let mut migrator = Migrator::with_migrations(MIGRATIONS.map(migration).into());
     migrator.dangerous_set_table_name(TABLE);
-    // We take our own lock. During an upgrade an older replica may start and find migrations that it
-    // does not know, as many as `SchemaVersion` tolerates.
+    // We take our own lock. During an upgrade an older replica may start and find migrations that
+    // it does not know, as many as `SchemaVersion` tolerates.
     migrator.set_locking(false).set_ignore_missing(true);
     migrator
 }

@@ -73,8 +73,8 @@ impl Outage {
         }
     }
 
-    /// Whether the database is healthy and rejected a statement: a constraint, a conflict with another
-    /// transaction, an invalid value.
+    /// Whether the database is healthy and rejected a statement: a constraint, a conflict with
+    /// another transaction, an invalid value.
     pub(crate) fn is_rejection(&self) -> bool {
         match self {
             Self::Sql(sqlx::Error::Database(error)) => {
@@ -92,8 +92,8 @@ impl Outage {
         }
     }
 
-    /// Whether open connections may never be able to write again: SQLite falls back to opening a file
-    /// read-only, and a connection to a standby stays read-only after a failover.
+    /// Whether open connections may never be able to write again: SQLite falls back to opening a
+    /// file read-only, and a connection to a standby stays read-only after a failover.
     pub(crate) fn requires_new_connections(&self) -> bool {
         let Self::Sql(sqlx::Error::Database(error)) = self else {
             return false;

@@ -45,9 +45,9 @@ pub(crate) fn open(options: &PgConnectOptions, config: &DatabaseConfig, cutoff: 
         .connect_lazy_with(named(options))
 }
 
-/// Begins a transaction with `statement`. If a `BEGIN` in flight is dropped, the driver loses track of
-/// it, and the connection would carry that transaction into its next use. So it runs in a task of its
-/// own, which continues if the caller is dropped.
+/// Begins a transaction with `statement`. If a `BEGIN` in flight is dropped, the driver loses track
+/// of it, and the connection would carry that transaction into its next use. So it runs in a task
+/// of its own, which continues if the caller is dropped.
 pub(crate) async fn begin(
     pool: &PgPool,
     statement: &'static str,

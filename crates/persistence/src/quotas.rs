@@ -34,15 +34,15 @@ impl Database {
         self.quotas_on(Arc::new(SystemClock::new()))
     }
 
-    /// Returns the storage of quotas on a machine with this clock. PostgreSQL's own clock decides the
-    /// period; with SQLite, the machine's does.
+    /// Returns the storage of quotas on a machine with this clock. PostgreSQL's own clock decides
+    /// the period; with SQLite, the machine's does.
     pub fn quotas_on(&self, machine: Arc<dyn Clock>) -> QuotaDatabase {
         let own = matches!(self.pool(), Pool::Sqlite { .. });
         QuotaDatabase { database: self.clone(), clock: Arc::new(LedgerClock::new(machine, own)) }
     }
 
-    /// Returns the storage of quotas with `clock` in place of the database's, for tests that move the
-    /// time.
+    /// Returns the storage of quotas with `clock` in place of the database's, for tests that move
+    /// the time.
     pub fn quotas_at(&self, clock: Arc<dyn Clock>) -> QuotaDatabase {
         QuotaDatabase { database: self.clone(), clock: Arc::new(LedgerClock::new(clock, true)) }
     }

@@ -99,8 +99,8 @@ impl RateLimitRuleRepository for Database {
         Ok((revision, rules))
     }
 
-    /// Fails on an invalid row, as [`load`](Self::load) does: the catalog keeps its rules until the row
-    /// is repaired.
+    /// Fails on an invalid row, as [`load`](Self::load) does: the catalog keeps its rules until the
+    /// row is repaired.
     async fn changes(&self, since: Revision) -> Result<Option<RuleDelta>, RepositoryError> {
         let mut session = self.reading().await?;
         let now = read_revision(session.row(Statement::new(REVISION)).await?)?;

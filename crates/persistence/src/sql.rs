@@ -2,8 +2,8 @@
 
 /// Converts a column of microseconds to PostgreSQL's `timestamptz`.
 ///
-/// Days and the rest of the day are converted separately: intervals are multiplied in floating point,
-/// which does not have enough precision for the far future.
+/// Days and the rest of the day are converted separately: intervals are multiplied in floating
+/// point, which does not have enough precision for the far future.
 macro_rules! time {
     ($column:literal) => {
         concat!(

@@ -22,8 +22,8 @@ use crate::{
 /// Pause before a retry while another process holds the lock.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
-/// Creates a pool that opens the file at `path` lazily. [`DatabaseFile::create`] creates the file, and
-/// [`switch_to_wal`] sets its journal mode.
+/// Creates a pool that opens the file at `path` lazily. [`DatabaseFile::create`] creates the file,
+/// and [`switch_to_wal`] sets its journal mode.
 pub(crate) fn open(path: &Path, config: &DatabaseConfig, cutoff: &Cutoff) -> SqlitePool {
     let options = SqliteConnectOptions::new().filename(path);
     healthy(SqlitePoolOptions::new(), cutoff)
@@ -44,8 +44,9 @@ pub(crate) fn open_in_memory(config: &DatabaseConfig) -> SqlitePool {
         .connect_lazy_with(with_defaults(options))
 }
 
-/// Keeps broken connections out of the pool. On a full disk SQLite rolls back a transaction by itself;
-/// the driver's rollback then fails, and it believes the connection to be in a transaction for ever.
+/// Keeps broken connections out of the pool. On a full disk SQLite rolls back a transaction by
+/// itself; the driver's rollback then fails, and it believes the connection to be in a transaction
+/// for ever.
 fn healthy(options: SqlitePoolOptions, cutoff: &Cutoff) -> SqlitePoolOptions {
     let cutoff = cutoff.clone();
     options

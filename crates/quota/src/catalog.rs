@@ -16,7 +16,8 @@ pub use self::active::ActivePolicy;
 use self::negative_cache::NegativeCache;
 use crate::{Changes, QuotaId, QuotaPolicy, QuotaPolicyRepository, RepositoryError};
 
-/// Holds the current policies. There may be one for every user, so that only changes are loaded again.
+/// Holds the current policies. There may be one for every user, so that only changes are loaded
+/// again.
 pub struct PolicyCatalog {
     repository: Arc<dyn QuotaPolicyRepository>,
     clock: Arc<dyn Clock>,
@@ -88,8 +89,8 @@ impl PolicyCatalog {
         self.policies().by_id.get(id).cloned()
     }
 
-    /// Returns the policy with this id. An unknown id is looked up in the repository, because another
-    /// process may just have created the policy, but at most once a second.
+    /// Returns the policy with this id. An unknown id is looked up in the repository, because
+    /// another process may just have created the policy, but at most once a second.
     pub async fn find(&self, id: &QuotaId) -> Result<Arc<ActivePolicy>, RepositoryError> {
         let not_found = || RepositoryError::NotFound(id.clone());
         if let Some(policy) = self.load(id) {

@@ -22,7 +22,8 @@ use crate::{
 };
 
 /// Commits waiting increments together. The next batch gathers while a transaction is in flight, so
-/// that no increment waits for a timer; counters are raised while the next transaction is in flight.
+/// that no increment waits for a timer; counters are raised while the next transaction is in
+/// flight.
 pub struct Committer {
     queue: mpsc::Receiver<PendingIncrement>,
     quotas: Quotas,
@@ -45,7 +46,7 @@ pub(crate) struct Queue {
     tally: Arc<Tally>,
 }
 
-/// Why an increment was not committed.
+/// An error of a commit.
 #[derive(Clone, Debug)]
 pub(crate) enum NotCommitted {
     /// The queue is full.

@@ -14,7 +14,8 @@ use crate::{ActivePolicy, PeriodSpan};
 ///
 /// - [`raise`](Self::raise) never lowers a counter. Calls commute and may be repeated: a counter
 ///   shows the maximum of all calls since the last [`forget`](Self::forget).
-/// - Counters are raised to committed usage only. A counter that showed more than a later read of the
+/// - Counters are raised to committed usage only. A counter that showed more than a later read of
+/// the
 ///   ledger therefore proves that the usage was reset.
 #[async_trait]
 pub trait QuotaCounter: Send + Sync {

@@ -9,8 +9,8 @@ use thiserror::Error;
 
 use crate::{QuotaId, QuotaPeriod, QuotaUsage, Subject};
 
-/// An event of a policy. Each kind occurs once per period of a policy, regardless of resets, changes,
-/// retries and other replicas.
+/// An event of a policy. Each kind occurs once per period of a policy, regardless of resets,
+/// changes, retries and other replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaEvent {
     /// Deterministic id, see [`QuotaEvent::id`].

@@ -18,7 +18,8 @@ pub trait QuotaEventLog: Send + Sync {
     /// Returns the deliveries of these events.
     async fn deliveries(&self, event_ids: &[&str]) -> Result<Vec<Delivery>, RepositoryError>;
 
-    /// Returns up to `max` events after this position that are not delivered to `sink`, oldest first.
+    /// Returns up to `max` events after this position that are not delivered to `sink`, oldest
+    /// first.
     async fn undelivered(
         &self,
         sink: &str,

@@ -82,8 +82,8 @@ impl fmt::Display for QuotaPeriod {
 // === impl PeriodSpan ===
 
 impl PeriodSpan {
-    /// Time before its start and after its end during which it still counts as the current period: as
-    /// long as an increment may wait for its commit.
+    /// Time before its start and after its end during which it still counts as the current period:
+    /// as long as an increment may wait for its commit.
     pub const TOLERANCE: Duration = Duration::from_secs(60);
 
     /// Whether it is the current period at `now` by the ledger's clock, with tolerance.

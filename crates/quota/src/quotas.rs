@@ -9,7 +9,8 @@ use crate::{
     QuotaPolicyRepository, RepositoryError, recent_usage::RecentUsage,
 };
 
-/// The state that use cases share: policies, ledger, counters and recent usage. Clones share it, too.
+/// The state that use cases share: policies, ledger, counters and recent usage. Clones share it,
+/// too.
 #[derive(Clone)]
 pub struct Quotas {
     pub(crate) repository: Arc<dyn QuotaPolicyRepository>,
@@ -56,7 +57,8 @@ impl Quotas {
         Ok(usage.map_or(0, |usage| usage.used))
     }
 
-    /// Corrects a counter to `kept`, which was read from the ledger after the counter showed `shown`.
+    /// Corrects a counter to `kept`, which was read from the ledger after the counter showed
+    /// `shown`.
     pub(crate) async fn correct_counter(
         &self,
         policy: &ActivePolicy,

@@ -74,7 +74,8 @@ impl RecentUsage {
         recent.map(|recent| recent.used)
     }
 
-    /// Whether the counter of a policy is due for a comparison; if so, it is not due again for a second.
+    /// Whether the counter of a policy is due for a comparison; if so, it is not due again for a
+    /// second.
     pub(crate) fn comparison_is_due(&self, policy: &QuotaId, now: Timestamp) -> bool {
         let mut policies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(recent) = policies.get_mut(policy) else {

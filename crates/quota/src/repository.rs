@@ -55,8 +55,8 @@ pub trait QuotaPolicyRepository: Send + Sync {
         at: Timestamp,
     ) -> Result<QuotaPolicy, RepositoryError>;
 
-    /// Deletes unused policies and their closed periods in batches, without audit entries; returns how
-    /// many.
+    /// Deletes unused policies and their closed periods in batches, without audit entries; returns
+    /// how many.
     async fn delete_unused(&self, unused: &Unused<'_>) -> Result<u64, RepositoryError>;
 
     /// Notifies `changed` after every write by any server; returns if the connection is lost.
@@ -106,8 +106,8 @@ pub struct PolicyFilter {
     pub enabled_only: bool,
 }
 
-/// Selects unused policies that a program created by itself. Disabled ones are never selected, because
-/// an operator disabled them.
+/// Selects unused policies that a program created by itself. Disabled ones are never selected,
+/// because an operator disabled them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unused<'a> {
     /// Name of the policies.
@@ -120,7 +120,7 @@ pub struct Unused<'a> {
     pub before: Timestamp,
 }
 
-/// Why a read or write failed.
+/// An error of a repository or ledger.
 #[derive(Clone, Debug, Error)]
 pub enum RepositoryError {
     /// Another policy has the same subject and period.

@@ -47,12 +47,8 @@ pub struct PeriodUsage {
 // === impl QuotaUsage ===
 
 impl QuotaUsage {
-    /// Seconds from [`retrieved_at`](Self::retrieved_at) until the period ends, rounded up; at least 1.
-    pub fn seconds_until_reset(&self) -> u64 {
-        self.span.end.since(self.retrieved_at).div_ceil(1_000_000).max(1)
-    }
-
-    /// How `used` of `limit` stand in `span`, where `limit` is the policy's or was once.
+    /// Creates the usage of a policy in `span`, where `limit` is its current limit or an earlier
+    /// one.
     pub fn new(
         policy: &QuotaPolicy,
         span: PeriodSpan,
@@ -71,6 +67,12 @@ impl QuotaUsage {
             exceeded: Self::is_exceeded(used, limit),
             retrieved_at,
         }
+    }
+
+    /// Returns the seconds from [`retrieved_at`](Self::retrieved_at) until the period ends, rounded
+    /// up; at least 1.
+    pub fn seconds_until_reset(&self) -> u64 {
+        self.span.end.since(self.retrieved_at).div_ceil(1_000_000).max(1)
     }
 
     /// Whether the limit admits `amount` more.

@@ -20,8 +20,8 @@ pub struct AuditEntry {
     pub target: String,
     /// The resource before the change.
     pub before: Option<String>,
-    /// The resource after the change. For a reset that was not done, `{"outcome":"not_done"}`; for a
-    /// reset that was started and whose outcome is unknown, `{"outcome":"unknown"}`.
+    /// The resource after the change. For a reset that was not done, `{"outcome":"not_done"}`; for
+    /// a reset that was started and whose outcome is unknown, `{"outcome":"unknown"}`.
     pub after: Option<String>,
     /// The reason that the caller gave.
     pub reason: Option<String>,

@@ -88,8 +88,8 @@ impl CompiledRule {
         self.window_seconds
     }
 
-    /// Returns a text that an API derives from this rule, such as a header item. `make` is called once;
-    /// the result is cached with the rule.
+    /// Returns a text that an API derives from this rule, such as a header item. `make` is called
+    /// once; the result is cached with the rule.
     pub fn label(&self, make: impl FnOnce(&Self) -> Box<str>) -> &str {
         self.label.get_or_init(|| make(self))
     }

@@ -99,7 +99,7 @@ pub struct RuleFilter {
     pub search: Option<String>,
 }
 
-/// Why a read or write failed.
+/// An error of a repository.
 #[derive(Clone, Debug, Error)]
 pub enum RepositoryError {
     /// Another rule has the same scope, pattern and window.

@@ -86,8 +86,8 @@ impl fmt::Display for RuleId {
 // === impl RateLimitRule ===
 
 impl RateLimitRule {
-    /// Maximum number of rules with one scope and pattern. A check consults all of them, so that this
-    /// bounds the size of its batch.
+    /// Maximum number of rules with one scope and pattern. A check consults all of them, so that
+    /// this bounds the size of its batch.
     pub const MAX_WINDOWS: usize = 8;
 
     /// Returns its name, or `scope:identifier_pattern`.

@@ -197,8 +197,8 @@ impl Snapshot {
         self.len() == 0
     }
 
-    /// Returns the rules with their own tally, including the default rule. A rule keeps its tally for
-    /// as long as it exists; free ones go to the oldest rules without, up to
+    /// Returns the rules with their own tally, including the default rule. A rule keeps its tally
+    /// for as long as it exists; free ones go to the oldest rules without, up to
     /// [`MAX_COUNTED`](Self::MAX_COUNTED).
     pub fn counted(&self) -> impl Iterator<Item = &Arc<CompiledRule>> {
         self.counted.iter().chain(&self.default)
@@ -209,9 +209,9 @@ impl Snapshot {
         &self.others
     }
 
-    /// Returns enabled rules that only checks of their window consult, because their scope and pattern
-    /// have [`RateLimitRule::MAX_WINDOWS`] shorter windows. Repositories do not accept such rules;
-    /// they come from older versions or direct writes to the database.
+    /// Returns enabled rules that only checks of their window consult, because their scope and
+    /// pattern have [`RateLimitRule::MAX_WINDOWS`] shorter windows. Repositories do not accept such
+    /// rules; they come from older versions or direct writes to the database.
     pub fn ignored(&self) -> Vec<RuleId> {
         self.ignored.values().flatten().copied().collect()
     }

@@ -6,8 +6,8 @@ use thiserror::Error;
 
 /// The length of a window in whole seconds.
 ///
-/// Parsing refuses zero and anything but digits with an optional unit; [`headgate::Limit`] knows the
-/// longest window.
+/// Parsing refuses zero and anything but digits with an optional unit; [`headgate::Limit`] knows
+/// the longest window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window(u64);
 

@@ -20,7 +20,8 @@ const ADMIN_TOKEN: &str = "data/admin-token";
 pub(super) struct TokenOptions {
     /// Token that authenticates requests; also `HEADGATE_TOKEN`.
     ///
-    /// By default, requests to a server on this machine use the token in ./data/admin-token, if that file is readable.
+    /// By default, requests to a server on this machine use the token in ./data/admin-token, if
+    /// that file is readable.
     #[arg(long, global = true, help_heading = HEADING, value_name = "TOKEN", conflicts_with = "token_file")]
     token: Option<TokenArg>,
     /// File that contains the token; also `HEADGATE_TOKEN_FILE`.
@@ -28,14 +29,15 @@ pub(super) struct TokenOptions {
     token_file: Option<PathBuf>,
 }
 
-/// A token on the command line. It is validated later, because clap prints values that do not parse.
+/// A token on the command line. It is validated later, because clap prints values that do not
+/// parse.
 #[derive(Clone)]
 struct TokenArg(String);
 
 /// A valid token. It is never printed.
 pub(super) struct Token(HeaderValue);
 
-/// Why a token cannot be used. Names its source, never its value.
+/// An invalid or unreadable token. Messages name its source, never its value.
 #[derive(Debug, Error)]
 pub(crate) enum TokenError {
     #[error("{cause} in {place}")]

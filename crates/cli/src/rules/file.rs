@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::yaml::{self, Node, Value as Yaml, YamlError};
 
-/// Where rules are read from.
+/// The source of rules.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     Stdin,
@@ -30,7 +30,7 @@ pub(super) struct Drafts {
     lines: HashMap<String, usize>,
 }
 
-/// Why a file cannot be used.
+/// An unreadable or invalid file.
 #[derive(Debug, Error)]
 pub(crate) enum FileError {
     #[error("cannot read {source_name}: {cause}")]
@@ -96,7 +96,8 @@ impl Drafts {
         &self.rules
     }
 
-    /// Returns file and line of a field such as `rules[3].limit`, or of its rule if it has no such field.
+    /// Returns file and line of a field such as `rules[3].limit`, or of its rule if it has no such
+    /// field.
     pub(super) fn place(&self, field: &str) -> Option<String> {
         let rule = field.split('.').next().unwrap_or_default();
         let line = self.lines.get(field).or_else(|| self.lines.get(rule))?;
@@ -180,7 +181,8 @@ fn unknown() -> String {
 // === impl FieldType ===
 
 impl FieldType {
-    /// Returns the JSON value. A text that is not of this type stays a string, which the server rejects.
+    /// Returns the JSON value. A text that is not of this type stays a string, which the server
+    /// rejects.
     fn to_json(self, value: Yaml) -> Result<Value, &'static str> {
         match (self, value) {
             (_, Yaml::Null) => Ok(Value::Null),

@@ -65,7 +65,8 @@ fn run_while(server: &Server, arguments: &[&str], concurrent: (&str, &str, &Valu
     run_before(server, arguments, concurrent, Sent::is_write)
 }
 
-/// Runs a command on `server`; another client sends `concurrent` before each request that `selects` returns true for.
+/// Runs a command on `server`; another client sends `concurrent` before each request that `selects`
+/// returns true for.
 pub(crate) fn run_before(
     server: &Server,
     arguments: &[&str],

@@ -83,7 +83,8 @@ where
     })
 }
 
-/// Returns the warnings about degraded decisions: at least one, fewer than requests, subjects masked.
+/// Returns the warnings about degraded decisions: at least one, fewer than requests, subjects
+/// masked.
 fn warnings(server: &Server) -> Vec<String> {
     let log = server.log();
     let is_warning =

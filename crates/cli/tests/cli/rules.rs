@@ -31,7 +31,7 @@ fn create_and_get_print_the_rule() {
     let server = Server::start(&[]);
     assert_eq!(printed(&server.run(&["rules", "list"])), "no rules\n");
 
-    let options = ["--name", "everybody", "--algorithm", "leaky_bucket", "--burst", "20"];
+    let options = ["--name", "all_users", "--algorithm", "leaky_bucket", "--burst", "20"];
     let more = ["--fail-mode", "closed"];
     let arguments = [&["rules", "create"], &every("*")[..], &options, &more].concat();
     let created = server.run(&arguments);
@@ -39,7 +39,7 @@ fn create_and_get_print_the_rule() {
     let id = shown[0].1;
     let expected = [
         ("id", id),
-        ("name", "everybody"),
+        ("name", "all_users"),
         ("subjects", "user:*"),
         ("limit", "100"),
         ("window", "60s"),
@@ -63,7 +63,7 @@ fn create_and_get_print_the_rule() {
 fn list_prints_aligned_columns_and_filters() {
     let server = Server::start(&[]);
     let long = "a-rather-long-identifier-that-nobody-would-want-to-see-cut-off-in-the-middle";
-    let everybody = create(&server, &[&every("*")[..], &["--disabled"]].concat());
+    let all_users = create(&server, &[&every("*")[..], &["--disabled"]].concat());
     let one = create(
         &server,
         &["--scope", "service", "--pattern", long, "--limit", "5", "--window", "24h"],
@@ -74,7 +74,7 @@ fn list_prints_aligned_columns_and_filters() {
     let heading = lines.remove(0);
     lines.sort_unstable_by_key(|line| line.contains("user:*"));
     let at = |column: &str| heading.find(column).unwrap();
-    assert!(lines[0].starts_with(&one) && lines[1].starts_with(&everybody), "{lines:?}");
+    assert!(lines[0].starts_with(&one) && lines[1].starts_with(&all_users), "{lines:?}");
     assert!(lines[0][at("SUBJECTS")..].starts_with(&format!("service:{long}  ")), "{lines:?}");
     assert!(lines[1][at("SUBJECTS")..].starts_with("user:*  "));
     let limit = at("LIMIT")..at("LIMIT") + "LIMIT".len();
@@ -91,7 +91,7 @@ fn list_prints_aligned_columns_and_filters() {
         rules.map(|rule| rule["id"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(ids(&[]).len(), 2);
-    assert_eq!(ids(&["--scope", "user"]), [everybody]);
+    assert_eq!(ids(&["--scope", "user"]), [all_users]);
     assert_eq!(ids(&["--enabled-only"]), [one]);
 }
 

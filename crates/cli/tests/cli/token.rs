@@ -44,8 +44,8 @@ fn accepts_tokens_and_token_files_by_flag_or_variable() {
 #[test]
 fn unauthenticated_requests_get_a_hint() {
     let server = Server::start(&[]);
-    let nobody = list(&server, &[], &[]);
-    let error = failure(&nobody);
+    let anonymous = list(&server, &[], &[]);
+    let error = failure(&anonymous);
     assert!(error.contains("\n(SYS_AUTH_MISSING_TOKEN, request req_"), "{error}");
     assert!(
         error.contains("\nPass a token with --token-file or HEADGATE_TOKEN_FILE, or --token"),

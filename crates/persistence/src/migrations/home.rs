@@ -5,8 +5,8 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use super::TABLE;
 use crate::postgres::{CN_ADMIN_SCHEMA, QUOTA_SCHEMA, RATELIMIT_SCHEMA};
 
-/// Schemas with both the table of migrations and a table that the first migration creates: the former
-/// alone is left over from a failed migration. The preferred one comes first.
+/// Schemas with both the table of migrations and a table that the first migration creates: the
+/// former alone is left over from a failed migration. The preferred one comes first.
 const FOUND: &str = "
     SELECT CAST(n.nspname AS text) FROM pg_class AS m
     JOIN pg_class AS r ON r.relnamespace = m.relnamespace AND r.relname = 'revisions'
@@ -14,9 +14,9 @@ const FOUND: &str = "
     WHERE m.relname = $1 AND m.relkind = 'r' AND r.relkind = 'r'
     ORDER BY n.nspname <> $2, n.nspname LIMIT 1";
 
-/// Finds the schema in this database. All servers on one database share rules and quotas, so that they
-/// must also share these tables, whichever schema each server is configured with. Returns `preferred`
-/// for a new database.
+/// Finds the schema in this database. All servers on one database share rules and quotas, so that
+/// they must also share these tables, whichever schema each server is configured with. Returns
+/// `preferred` for a new database.
 pub(crate) async fn find(
     connection: &mut PgConnection,
     preferred: &str,

@@ -17,8 +17,8 @@ pub struct SchemaVersion {
 // === impl SchemaVersion ===
 
 impl SchemaVersion {
-    /// Number of versions by which the tables may be newer than this program. A migration keeps what
-    /// the version before it uses, which allows rolling upgrades.
+    /// Number of versions by which the tables may be newer than this program. A migration keeps
+    /// what the version before it uses, which allows rolling upgrades.
     pub const TOLERATED: i64 = 1;
 
     /// Returns whether a newer program has changed the tables.

@@ -13,8 +13,8 @@ use crate::row::Row;
 
 /// Shows the database's time, as last measured.
 ///
-/// Between measurements it advances with the machine's monotonic clock, so that setting the machine's
-/// wall clock changes nothing. Until the first measurement it shows the machine's time.
+/// Between measurements it advances with the machine's monotonic clock, so that setting the
+/// machine's wall clock changes nothing. Until the first measurement it shows the machine's time.
 pub struct LedgerClock {
     machine: Arc<dyn Clock>,
     /// Whether the database uses the machine's clock, which then needs no measurement.
@@ -60,8 +60,8 @@ impl LedgerClock {
         Ok(at)
     }
 
-    /// Updates the offset: the database's clock showed `at` when a transaction began. An offset within
-    /// the bounds is kept, because a slow response is inaccurate.
+    /// Updates the offset: the database's clock showed `at` when a transaction began. An offset
+    /// within the bounds is kept, because a slow response is inaccurate.
     fn measure(&self, at: Timestamp, BeginTime { earliest, latest }: BeginTime) {
         let offset = |steady: u64| at.as_micros().wrapping_sub(steady).cast_signed();
         let (min, max) = (offset(latest.max(earliest)), offset(earliest));

@@ -49,7 +49,8 @@ impl<'a> Batch<'a> {
         Self { session, increments, now, book: Book::default() }
     }
 
-    /// Reads, decides, writes and commits; does nothing if an increment is not of the current period.
+    /// Reads, decides, writes and commits; does nothing if an increment is not of the current
+    /// period.
     pub(super) async fn decide_if_current(
         mut self,
         clock: &LedgerClock,
@@ -85,8 +86,9 @@ impl<'a> Batch<'a> {
         Ok(results)
     }
 
-    /// Locks the usage rows in a fixed order, which prevents deadlocks, and then reads the policies,
-    /// which may have changed while others held the locks. Returns the rows of the policies.
+    /// Locks the usage rows in a fixed order, which prevents deadlocks, and then reads the
+    /// policies, which may have changed while others held the locks. Returns the rows of the
+    /// policies.
     async fn read_balances(&mut self) -> Result<Vec<Row>, RepositoryError> {
         let periods = to_json(&self.periods())?;
         let ensure = Statement::either(sql::ENSURE.0, sql::ENSURE.1);

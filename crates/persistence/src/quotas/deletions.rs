@@ -5,8 +5,8 @@ use headgate_quota::{QuotaId, RepositoryError, Revision};
 use super::to_json;
 use crate::{outage::Outage, session::Session, statement::Statement};
 
-/// Number of revisions whose deletions are kept. A replica that is further behind has another number
-/// of policies than the database, and loads all of them.
+/// Number of revisions whose deletions are kept. A replica that is further behind has another
+/// number of policies than the database, and loads all of them.
 const REVISIONS: i64 = 1_000;
 
 /// Maximum number of deletions that are read: beyond it, loading all policies is as fast.

@@ -48,8 +48,8 @@ const BACKLOG: &str = concat!(
     undelivered!()
 );
 
-/// The position through which all events are delivered. Positions are in the order of commits, so that
-/// no new event appears before the last one.
+/// The position through which all events are delivered. Positions are in the order of commits, so
+/// that no new event appears before the last one.
 const THROUGH: &str = concat!(
     "SELECT coalesce(
         (SELECT min(e.seq) - 1 FROM quota_events e WHERE ",

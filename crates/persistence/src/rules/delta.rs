@@ -5,8 +5,8 @@ use headgate_ratelimit::{RepositoryError, Revision, RuleDelta, RuleId};
 use super::{CHUNK, batch, record};
 use crate::{outage::Outage, row::Row, session::Session, statement::Statement};
 
-/// Maximum number of rules of one revision that are recorded. After larger changes, replicas load all
-/// rules.
+/// Maximum number of rules of one revision that are recorded. After larger changes, replicas load
+/// all rules.
 const MAX_LISTED: usize = 10_000;
 
 /// Number of revisions that are kept.

@@ -25,7 +25,8 @@ impl CachedTotal {
         cached.filter(|(cached, _)| *cached == revision).map(|(_, total)| total)
     }
 
-    /// Returns the number of rules at the revision that `session` sees; counts them if it is not cached.
+    /// Returns the number of rules at the revision that `session` sees; counts them if it is not
+    /// cached.
     pub(super) async fn at(
         &self,
         revision: Revision,

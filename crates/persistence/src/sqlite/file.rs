@@ -28,9 +28,9 @@ impl DatabaseFile {
         Self { path: path.to_owned(), used: Mutex::new(None) }
     }
 
-    /// Creates the file and its folder if they are missing, readable by the owner only, which the driver
-    /// would not ensure. Existing ones keep their mode. A file that disappears later is not created
-    /// again: an empty database would silently lift every limit.
+    /// Creates the file and its folder if they are missing, readable by the owner only, which the
+    /// driver would not ensure. Existing ones keep their mode. A file that disappears later is not
+    /// created again: an empty database would silently lift every limit.
     pub(crate) fn create(&self) -> Result<(), Outage> {
         let mut used = self.lock();
         if used.is_none() {

@@ -156,9 +156,9 @@ async fn old_revisions_are_deleted(home: &Home) {
     let database = home.migrated().await;
     let mut console = home.console().await;
     console.run("UPDATE revisions SET revision = 5000 WHERE name = 'rate_limit_rules'").await;
-    let nobody = RuleId::random();
+    let unknown = RuleId::random();
     for old in [1, 3_999, 4_001, 4_002] {
-        let sql = format!("INSERT INTO rate_limit_rule_changes VALUES ({old}, '{nobody}')");
+        let sql = format!("INSERT INTO rate_limit_rule_changes VALUES ({old}, '{unknown}')");
         console.run(&sql).await;
     }
     create(&database, spec("u1", 60), 0).await;

@@ -90,7 +90,7 @@ fn listeners_detect_a_silent_server() {
         let listening = tokio::spawn(async move { replica.listen(&woken).await });
         timeout(TIMEOUT, changed.notified()).await.unwrap();
         wire.cut();
-        let error = timeout(TIMEOUT, listening).await.expect("nobody noticed").unwrap();
+        let error = timeout(TIMEOUT, listening).await.expect("not detected").unwrap();
         assert_eq!(error.to_string(), "database unavailable: no response within 6 s");
     });
 }

@@ -38,9 +38,9 @@ impl Commit<'_> {
 // === impl IncrementResult ===
 
 impl IncrementResult {
-    /// Whether an increment of `amount` may have recorded an event. Thresholds are whole percentages,
-    /// so that only an increment that passes one can reach any; a denial below the limit may be the
-    /// first.
+    /// Whether an increment of `amount` may have recorded an event. Thresholds are whole
+    /// percentages, so that only an increment that passes one can reach any; a denial below the
+    /// limit may be the first.
     fn may_have_event(&self, amount: u64) -> bool {
         let percent = |used: u64| u128::from(used) * 100 / u128::from(self.limit.max(1));
         match self.outcome {

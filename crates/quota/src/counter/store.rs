@@ -57,8 +57,8 @@ impl QuotaCounter for StoreCounter {
         self.shared
     }
 
-    /// Acquires the missing units under a limit of `used`. The store admits that only if the counter
-    /// shows no more than was assumed, so that nothing is counted twice.
+    /// Acquires the missing units under a limit of `used`. The store admits that only if the
+    /// counter shows no more than was assumed, so that nothing is counted twice.
     async fn raise(
         &self,
         policy: &ActivePolicy,

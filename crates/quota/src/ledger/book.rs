@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::{Increment, IncrementOutcome, IncrementResult};
 use crate::{EventKind, PeriodSpan, QuotaEvent, QuotaId, QuotaPeriod, QuotaUsage, Subject};
 
-/// The part of the ledger that a batch of increments needs. A ledger fills it under row locks, lets it
-/// decide, and writes what has changed. It does no I/O.
+/// The part of the ledger that a batch of increments needs. A ledger fills it under row locks, lets
+/// it decide, and writes what has changed. It does no I/O.
 #[derive(Debug, Default)]
 pub struct Book {
     balances: HashMap<Account, Balance>,

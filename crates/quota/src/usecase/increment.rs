@@ -31,7 +31,7 @@ pub struct Incremented {
     pub usage: QuotaUsage,
 }
 
-/// Why an increment failed.
+/// An error of an increment.
 #[derive(Clone, Debug, Error)]
 pub enum IncrementError {
     /// The amount or request id is invalid.
@@ -83,8 +83,8 @@ impl IncrementUsage {
         self.queue.tally()
     }
 
-    /// Consumes `amount` if the current period has as much left. A request id that was charged before
-    /// in this period returns the original result.
+    /// Consumes `amount` if the current period has as much left. A request id that was charged
+    /// before in this period returns the original result.
     pub async fn increment(
         &self,
         id: &QuotaId,
@@ -203,8 +203,8 @@ impl From<NotCommitted> for IncrementError {
 // === impl Attempt ===
 
 impl Attempt<'_> {
-    /// Returns a denial without a commit, if the ledger denied as much within the last second and the
-    /// counter still confirms it: a reset by another process shows there first.
+    /// Returns a denial without a commit, if the ledger denied as much within the last second and
+    /// the counter still confirms it: a reset by another process shows there first.
     async fn recent_denial(&self) -> Option<Incremented> {
         let policy = self.policy.policy();
         let used = self.quotas.recent.recent_denial(policy, &self.span, self.amount, self.now)?;

@@ -14,7 +14,7 @@ pub struct ManagePolicies {
     recorded: bool,
 }
 
-/// Why policies were not changed.
+/// An error of a change of policies.
 #[derive(Clone, Debug, Error)]
 pub enum ManageError {
     /// The policy is invalid.
@@ -81,8 +81,8 @@ impl ManagePolicies {
         self.change(id, by, |current| draft.clone().amend(current)).await
     }
 
-    /// Deletes a policy and returns it. Its usage stays in the ledger, and its subject can have another
-    /// policy at once.
+    /// Deletes a policy and returns it. Its usage stays in the ledger, and its subject can have
+    /// another policy at once.
     pub async fn delete(&self, id: &QuotaId, by: &Author) -> Result<QuotaPolicy, ManageError> {
         let active = self.quotas.catalog.load(id);
         let deleted = self.write(&PolicyChange::Delete(id.clone()), by).await?;

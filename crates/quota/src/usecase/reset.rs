@@ -23,7 +23,7 @@ pub struct ResetDone {
     pub reset_by: String,
 }
 
-/// Why a reset failed.
+/// An error of a reset.
 #[derive(Clone, Debug, Error)]
 pub enum ResetError {
     /// The reason is missing or too long.

@@ -20,7 +20,7 @@ pub struct UsageCheck {
     pub usage: QuotaUsage,
 }
 
-/// Why usage cannot be read.
+/// An error of reading usage.
 #[derive(Clone, Debug, Error)]
 pub enum ReadError {
     /// The amount is invalid.
@@ -37,8 +37,8 @@ impl ReadUsage {
         Self(quotas.clone())
     }
 
-    /// Returns the usage of the current period, as the ledger has it. A shared counter is used while
-    /// the ledger is unavailable.
+    /// Returns the usage of the current period, as the ledger has it. A shared counter is used
+    /// while the ledger is unavailable.
     pub async fn usage(&self, id: &QuotaId) -> Result<QuotaUsage, RepositoryError> {
         let policy = self.0.find(id).await?;
         let now = self.0.now();
@@ -79,8 +79,8 @@ impl ReadUsage {
     }
 
     /// Returns the usage of the counter if it is shared, not behind recent commits, and admits
-    /// `amount`; otherwise that of the ledger. A counter may be older than a reset, so that it alone
-    /// must not deny.
+    /// `amount`; otherwise that of the ledger. A counter may be older than a reset, so that it
+    /// alone must not deny.
     async fn used(
         &self,
         policy: &ActivePolicy,

@@ -31,7 +31,8 @@ struct Table {
 // === impl KeyedLimits ===
 
 impl KeyedLimits {
-    /// Creates limits that are the same for all keys; `fail_mode` decides while the store is unavailable.
+    /// Creates limits that are the same for all keys; `fail_mode` decides while the store is
+    /// unavailable.
     pub fn new(fail_mode: FailMode, defaults: PerAlgorithm<Limit>) -> Self {
         let table = |limit: Limit| Table {
             default: limit.into(),

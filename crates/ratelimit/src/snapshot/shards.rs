@@ -53,8 +53,8 @@ impl<T: Keyed + Clone> Shards<T> {
         self.tables[shard(hash)].find(hash, |entry| entry.key() == Some(key))
     }
 
-    /// Changes the entry with this key, or a new one from `make`. `change` returns whether the entry
-    /// stays in the table.
+    /// Changes the entry with this key, or a new one from `make`. `change` returns whether the
+    /// entry stays in the table.
     pub(super) fn change(
         &mut self,
         key: &T::Key,

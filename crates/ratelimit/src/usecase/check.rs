@@ -54,7 +54,7 @@ pub struct Verdict {
     pub stack: Vec<(Arc<CompiledRule>, Outcome)>,
 }
 
-/// Why a check failed.
+/// An error of a check.
 #[derive(Clone, Debug, Error)]
 pub enum CheckError {
     /// No matching rule has this window.

@@ -39,7 +39,7 @@ pub struct KeyedVerdict<'l> {
     pub limit: &'l KeyedLimit,
 }
 
-/// Why a check failed.
+/// An error of a check by key.
 #[derive(Clone, Debug, Error)]
 pub enum KeyedError {
     /// The cost exceeds the limit.
@@ -90,8 +90,8 @@ impl LimitKeys {
         Ok(KeyedVerdict { decision: Decision::fold(&outcomes), limit })
     }
 
-    /// Resets the usage of `key` under one algorithm or all. Nothing is reset if the audit log cannot
-    /// be written first.
+    /// Resets the usage of `key` under one algorithm or all. Nothing is reset if the audit log
+    /// cannot be written first.
     pub async fn reset(
         &self,
         algorithm: Option<KeyedAlgorithm>,

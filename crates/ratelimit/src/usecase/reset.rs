@@ -24,7 +24,7 @@ pub struct ResetReport {
     pub unsettled: Option<RepositoryError>,
 }
 
-/// Why a reset failed or is not confirmed.
+/// An error of a reset, which may have been done.
 #[derive(Clone, Debug, Error)]
 pub enum ResetError {
     /// The audit log cannot be written: nothing was reset.

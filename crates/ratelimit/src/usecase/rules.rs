@@ -20,7 +20,7 @@ pub struct ManageRules {
     repository: Arc<dyn RateLimitRuleRepository>,
 }
 
-/// Why rules were not changed.
+/// An error of a change of rules.
 #[derive(Clone, Debug, Error)]
 pub enum ManageError {
     /// The rule is invalid.
@@ -99,8 +99,8 @@ impl ManageRules {
         self.write_one(RuleChange::Delete(id), by).await
     }
 
-    /// Computes the changes that make the rules those of `drafts`. Rules that are not among them are
-    /// kept, unless `prune` is set.
+    /// Computes the changes that make the rules those of `drafts`. Rules that are not among them
+    /// are kept, unless `prune` is set.
     pub async fn plan(&self, drafts: Vec<Draft>, prune: bool) -> Result<Plan, ManageError> {
         let max = self.max_rules();
         let (revision, present) = self.repository.load().await?;
@@ -114,7 +114,8 @@ impl ManageRules {
         planned.map_err(RepositoryError::unavailable)?
     }
 
-    /// Applies a plan as a whole, on condition that the rules have not changed since it was computed.
+    /// Applies a plan as a whole, on condition that the rules have not changed since it was
+    /// computed.
     pub async fn apply(&self, plan: &Plan, by: &Author) -> Result<(), ManageError> {
         let changes = plan.changes();
         if !changes.is_empty() {

@@ -34,7 +34,7 @@ pub struct SubjectUsage {
     pub reset_at: u64,
 }
 
-/// Why the usage cannot be read.
+/// An error of reading usage.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum UsageError {
     /// There is no such rule.
@@ -54,7 +54,8 @@ impl GetUsage {
         Self { catalog, limiter }
     }
 
-    /// Returns a rule and the usage of `identifier`, which a rule with an exact pattern does not need.
+    /// Returns a rule and the usage of `identifier`, which a rule with an exact pattern does not
+    /// need.
     pub async fn of(&self, id: RuleId, identifier: Option<&str>) -> Result<Usage, UsageError> {
         let snapshot = self.catalog.load();
         let rule = snapshot.rule(id).ok_or(UsageError::NoSuchRule(id))?;
@@ -72,7 +73,8 @@ impl GetUsage {
         Ok(Usage { rule: Arc::clone(rule), subject })
     }
 
-    /// Returns the usage of `subject` under `rule`; `None` if nothing is used or the store is unavailable.
+    /// Returns the usage of `subject` under `rule`; `None` if nothing is used or the store is
+    /// unavailable.
     pub async fn of_subject(
         &self,
         rule: &CompiledRule,

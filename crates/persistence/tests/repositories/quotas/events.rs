@@ -281,7 +281,7 @@ async fn leading(replica: &Replica) -> Box<dyn headgate_quota::Leadership> {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(TIMEOUT, trying).await.expect("nobody can lead any more")
+    tokio::time::timeout(TIMEOUT, trying).await.expect("leadership is never available")
 }
 
 #[test]

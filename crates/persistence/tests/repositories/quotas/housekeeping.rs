@@ -123,7 +123,7 @@ async fn unused_policies_are_deleted_with_one_revision(home: &Home) {
     let unused = free(before);
     assert_eq!(replica.kept.delete_unused(&unused).await.unwrap(), 3);
     let after = replica.kept.revision().await.unwrap();
-    assert_eq!(after.0, revision.0 + 1, "others read them anew once");
+    assert_eq!(after.0, revision.0 + 1, "others are notified once");
     assert_eq!(replica.kept.delete_unused(&unused).await.unwrap(), 0);
     assert_eq!(replica.kept.revision().await.unwrap(), after, "nothing has changed");
 
