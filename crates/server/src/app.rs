@@ -8,13 +8,13 @@ use std::{io, sync::Arc, time::Duration};
 use headgate::LimitError;
 use headgate_config::{ConfigError, Problem};
 use headgate_envoy::Configurator;
+use headgate_events::{EventTasks, Events};
 use headgate_serve::{Connections, Timeouts};
 use thiserror::Error;
 use tokio::{net::TcpListener, sync::Notify};
 
 use crate::{
     console::pulse::Sampler,
-    events::{EventTasks, Events},
     grpc::Grpc,
     operations::Operations,
     quotas::QuotaTasks,

@@ -8,8 +8,6 @@ mod app;
 mod audit;
 mod console;
 mod database;
-mod housekeeping;
-mod kafka;
 mod memory;
 mod observability;
 mod quota;
@@ -17,7 +15,6 @@ mod rate_limiter;
 mod ratelimit;
 mod redis;
 mod server;
-mod webhooks;
 mod window;
 
 use std::path::Path;
@@ -25,6 +22,7 @@ use std::path::Path;
 use headgate_auth::AuthConfig;
 use headgate_config::{ConfigError, Print, Printed, Problem, Schema, SectionList, print_sections};
 use headgate_envoy::EnvoyConfig;
+use headgate_events::{EventsConfig, KafkaConfig, WebhookConfig, webhook_contradictions};
 use serde::Deserialize;
 
 pub use self::{
@@ -32,8 +30,6 @@ pub use self::{
     audit::AuditConfig,
     console::ConsoleConfig,
     database::DatabaseConfig,
-    housekeeping::{ResetSchedule, RetentionConfig, Schedule},
-    kafka::{Broker, KafkaConfig, SaslMechanism, SecurityProtocol, Topic},
     memory::MemoryConfig,
     observability::{
         Endpoint, Fraction, LogConfig, LogFormat, LogLevel, MetricsConfig, MetricsPath,
@@ -47,7 +43,6 @@ pub use self::{
     ratelimit::RateLimitConfig,
     redis::RedisConfig,
     server::{ForwardedByName, Host, ServerConfig, TrustedProxy},
-    webhooks::{EventName, WebhookConfig, WebhookUrl},
     window::WindowSize,
 };
 
@@ -139,6 +134,17 @@ impl Config {
         self.print()
     }
 
+    /// Returns the settings of event delivery and of the scheduler.
+    pub(crate) fn events(&self) -> EventsConfig<'_> {
+        EventsConfig {
+            kafka: &self.kafka,
+            webhooks: &self.webhooks,
+            reset_schedule: &self.quota.reset_schedule,
+            retention: &self.quota.retention,
+            audit_retention: self.audit.retention(),
+        }
+    }
+
     /// Reports what each section accepts by itself but the whole does not.
     fn contradictions(&self) -> impl Iterator<Item = Problem> {
         [
@@ -153,7 +159,7 @@ impl Config {
         .chain(self.auth.contradictions())
         .chain(self.envoy.validate(!self.server.grpc_address().ip().is_loopback()))
         .chain(self.kafka.contradictions())
-        .chain(webhooks::contradictions(&self.webhooks))
+        .chain(webhook_contradictions(&self.webhooks))
     }
 }
 

@@ -9,8 +9,6 @@
 //! | `access` | authorization of both surfaces |
 //! | `operations` | health, readiness and metrics of the running server |
 //! | `console` | state of the browser console: sessions, most denied subjects, decisions per second |
-//! | `events` | delivery of quota events to Kafka and webhooks |
-//! | `scheduler`, `cron` | closing of quota periods, and when |
 //! | `refresher` | reloads rules and policies from the database |
 //! | `stores` | the store of counters, and the failure policy around it |
 //! | [`config`] | the sections of the configuration, and their conflicts; `headgate-config` reads them |
@@ -27,9 +25,7 @@ pub mod app;
 mod completion;
 pub mod config;
 mod console;
-mod cron;
 mod error_codes;
-mod events;
 mod grpc;
 mod in_time;
 mod masked;
@@ -40,7 +36,6 @@ mod rate_limits;
 mod refresher;
 mod request_id;
 mod rest;
-mod scheduler;
 mod stores;
 pub mod telemetry;
 mod workers;

@@ -7,7 +7,6 @@
 //! or two.
 
 mod connections;
-mod events;
 mod queries;
 mod stopwatch;
 mod text;
@@ -22,12 +21,7 @@ use prometheus::{Error, IntGauge, Opts, Registry, TextEncoder, core::Collector};
 use self::{connections::ConnectionsCollector, text::MetricsText};
 use crate::config::AppConfig;
 
-pub(crate) use self::{
-    events::{EventNumbers, SinkNumbers},
-    queries::Queries,
-    stopwatch::Stopwatch,
-    totals::Totals,
-};
+pub(crate) use self::{queries::Queries, stopwatch::Stopwatch, totals::Totals};
 
 /// Bucket bounds for requests and statements, in seconds.
 pub(crate) const REQUEST_BUCKETS: [f64; 15] = [

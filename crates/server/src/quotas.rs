@@ -8,6 +8,7 @@ mod skew;
 
 use std::sync::Arc;
 
+use headgate_events::NewEvents;
 use headgate_persistence::{LedgerClock, QuotaDatabase};
 use headgate_quota::{
     Author, Committer, Listed, Page, PeriodUsage, PolicyCatalog, QuotaId, QuotaUsage, Quotas,
@@ -22,7 +23,6 @@ use self::commits::CommitMonitor;
 use crate::{
     completion::run_to_completion,
     config::Config,
-    events::Bell,
     stores::{Counters, Probe},
     telemetry::Span,
 };
@@ -51,11 +51,12 @@ pub(crate) struct QuotaTasks {
 }
 
 impl QuotaServices {
-    /// Quotas whose policies and usage are in `kept`, whose counters are in a store, and whose events `bell` announces.
+    /// Creates the use cases. Policies and usage are in `kept`, counters in a store; `new_events` is
+    /// notified of events.
     pub(crate) fn new(
         config: &Config,
         kept: &QuotaDatabase,
-        bell: Bell,
+        new_events: NewEvents,
         counters: Counters,
         metrics: QuotaMetrics,
     ) -> (Self, QuotaTasks) {
@@ -66,7 +67,7 @@ impl QuotaServices {
         let quotas = Quotas::new(kept.clone(), kept, Arc::new(counter), clock.clone());
         let capacity = config.quota.queue_capacity.get() as usize;
         let (increment, committer) = IncrementUsage::new(&quotas, capacity);
-        let monitor = CommitMonitor { metrics: metrics.clone(), bell };
+        let monitor = CommitMonitor { metrics: metrics.clone(), new_events };
         let committer = committer.with_observer(Arc::new(monitor));
         let every = config.quota.reconcile_interval();
         let house = Housekeeping::new(&quotas);

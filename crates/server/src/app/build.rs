@@ -9,6 +9,7 @@ use std::{
 use headgate::{Clock, SystemClock};
 use headgate_auth::{Auth, AuthMode};
 use headgate_envoy::{Configurator, EnvoyLimits, EnvoyMetrics};
+use headgate_events::{EventMetrics, EventTasks, Events};
 use headgate_persistence::{Database, QuotaDatabase};
 use headgate_quota::QuotaLedger;
 use headgate_ratelimit::{
@@ -22,9 +23,8 @@ use crate::{
     access::Access,
     config::Config,
     console::{Console, pulse::Sampler},
-    events::{EventTasks, Events},
     grpc::{self, CallMetrics, EnvoySurface, Grpc},
-    metrics::{EventNumbers, Metrics, Queries, Totals},
+    metrics::{Metrics, Queries, Totals},
     operations::Operations,
     quotas::{QuotaMetrics, QuotaServices, QuotaTasks},
     rate_limits::{
@@ -182,14 +182,14 @@ impl QuotaParts {
         let ledger: Arc<dyn QuotaLedger> = Arc::new(kept.clone());
         // Periods and events go by the database's clock.
         let periods: Arc<dyn Clock> = kept.clock().clone();
-        let numbers = EventNumbers::new(registry, &config.kafka)?;
+        let event_metrics = EventMetrics::new(registry, &config.kafka)?;
         let event_tasks = events
-            .tasks(config, &numbers, &ledger, base.database.clone(), &periods)
+            .tasks(config.events(), &event_metrics, &ledger, base.database.clone(), &periods)
             .map_err(BuildError::Config)?;
         let metrics = QuotaMetrics::new(registry)?;
         let counters = base.stores.counters.clone();
         let (services, tasks) =
-            QuotaServices::new(config, &kept, events.bell().clone(), counters, metrics);
+            QuotaServices::new(config, &kept, events.new_events().clone(), counters, metrics);
         Ok(Self { services: Arc::new(services), tasks, events, event_tasks })
     }
 }

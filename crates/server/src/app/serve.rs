@@ -46,7 +46,7 @@ impl App {
             self.grpc.drain();
             info!(delay = ?self.shutdown_delay, "stopping");
             sleep(self.shutdown_delay).await;
-            self.events.stop();
+            self.events.shut_down();
             drop(stop);
         };
         let (rest, grpc, ()) = tokio::join!(rest, grpc, stopping);

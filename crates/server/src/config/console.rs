@@ -47,7 +47,7 @@ impl ConsoleConfig {
     ) -> Option<Problem> {
         let OidcConfig { client_id, authorization_endpoint, token_endpoint, .. } = &self.oidc;
         let named = authorization_endpoint.is_some() && token_endpoint.is_some();
-        let issuer = auth.issuer.as_deref().and_then(|issuer| reqwest::Url::parse(issuer).ok());
+        let issuer = auth.issuer.clone().and_then(|issuer| HttpUrl::try_from(issuer).ok());
         let message = match client_id.as_deref()? {
             "" => "expected a non-empty text",
             _ if auth.jwks_url.is_none() => {

@@ -1,10 +1,9 @@
 use std::{fmt, time::Duration};
 
 use headgate_config::{Bounded, Print, Printed, print_sections, quoted};
+use headgate_events::{ResetSchedule, RetentionConfig};
 use headgate_quota::{StoreCounter, usecase::IncrementUsage};
 use serde::Deserialize;
-
-use super::{ResetSchedule, RetentionConfig};
 
 /// How quotas are kept.
 #[derive(Clone, Debug, Deserialize)]

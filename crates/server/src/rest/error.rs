@@ -21,13 +21,13 @@ use axum::{
 };
 use headgate::StoreError;
 use headgate_auth::AuthError;
+use headgate_events::StreamLimit;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::json;
 use crate::{
     error_codes::{Namespace, code},
-    events::NoPlace,
     quotas::QuotaRefusal,
     request_id::RequestId,
 };
@@ -76,7 +76,7 @@ pub(super) enum ApiError {
     /// An invalid request about a key.
     Keyed(KeyedRefusal),
     /// Too many event streams are open.
-    TooManyStreams(NoPlace),
+    TooManyStreams(StreamLimit),
     /// A quota is exceeded, or its usage is unknown.
     Quota(QuotaRefusal),
     /// The request took too long.
@@ -155,8 +155,8 @@ impl ApiError {
             Self::NoDatabase(_)
             | Self::NoStore(_)
             | Self::ResetUnconfirmed(_)
-            | Self::TooManyStreams(NoPlace::Full) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::TooManyStreams(NoPlace::CallerHasTooMany) => StatusCode::TOO_MANY_REQUESTS,
+            | Self::TooManyStreams(StreamLimit::Total) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooManyStreams(StreamLimit::PerCaller) => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

@@ -6,6 +6,7 @@ pub(super) mod stream;
 
 use axum::{extract::State, response::Response};
 use headgate_auth::Action;
+use headgate_events::Events;
 use headgate_quota::{EventKind, LoggedEvent, QuotaEvent, QuotaId, RepositoryError};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -17,7 +18,6 @@ use super::{
     query::{Query, Reader},
     schemas::{Failing, Invalid, Protected},
 };
-use crate::events::Events;
 
 use self::delivery::WireEvent;
 

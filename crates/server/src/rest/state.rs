@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::extract::FromRef;
+use headgate_events::Events;
 use headgate_service_config::ServiceConfigRepository;
 
 use super::keyed::KeyedApi;
 use crate::{
     access::Access,
     console::Console,
-    events::Events,
     operations::Operations,
     quotas::QuotaServices,
     rate_limits::{MeteredChecks, RuleAdmin},

@@ -3,12 +3,13 @@
 use std::{collections::HashMap, sync::Arc};
 
 use headgate::Timestamp;
+use headgate_events::Events;
 use headgate_quota::{LoggedEvent, QuotaEvent, RepositoryError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::EventDescription;
-use crate::{events::Events, rest::time};
+use crate::rest::time;
 
 /// An event, and who has it where that was asked for.
 #[derive(Serialize, ToSchema)]
@@ -46,10 +47,10 @@ pub(super) async fn with_deliveries(
     let noted = if ids.is_empty() { Vec::new() } else { log.deliveries(&ids).await? };
     let noted: HashMap<(String, String), Timestamp> =
         noted.into_iter().map(|noted| ((noted.event_id, noted.sink), noted.at)).collect();
-    let delivery = |event_id: &str, receiver: &crate::events::Receiver| {
+    let delivery = |event_id: &str, receiver: &headgate_events::Receiver| {
         let at = noted.get(&(event_id.to_owned(), receiver.name.clone()));
         WireDelivery {
-            sink: receiver.shown.clone(),
+            sink: receiver.display_name.clone(),
             delivered: at.is_some(),
             delivered_at: at.map(|at| time::text(*at)),
         }

@@ -10,6 +10,7 @@ use axum::{
 };
 use futures_util::{Stream, stream};
 use headgate_auth::Action;
+use headgate_events::{Events, Shutdown, StreamPermit};
 use headgate_quota::{LoggedEvent, RepositoryError};
 use tokio::{
     sync::{mpsc, watch},
@@ -20,7 +21,6 @@ use tracing::debug;
 use super::{EventDescription, WANTED, Wanted, no_cursor};
 use crate::{
     access::Access,
-    events::{Events, Place, Stopping},
     rest::{
         caller::Caller,
         error::ApiError,
@@ -60,11 +60,11 @@ struct Following {
     wanted: Wanted,
     after: i64,
     news: watch::Receiver<()>,
-    stopping: Stopping,
+    shutdown: Shutdown,
     beat_at: Instant,
     ends_at: Instant,
     greeted: bool,
-    _place: Place,
+    _permit: StreamPermit,
 }
 
 /// Why there is nothing to write yet.
@@ -117,8 +117,8 @@ pub(in crate::rest) async fn follow(
     }
     reader.finish()?;
     let who = (!access.auth.is_off()).then_some(&*actor.name);
-    let place = events.streams().take(who).map_err(ApiError::TooManyStreams)?;
-    Ok(respond(Following::new(&events, wanted, place).start()))
+    let permit = events.streams().acquire(who).map_err(ApiError::TooManyStreams)?;
+    Ok(respond(Following::new(&events, wanted, permit).start()))
 }
 
 fn respond(texts: mpsc::Receiver<String>) -> Response {
@@ -140,18 +140,18 @@ fn stream(mut texts: mpsc::Receiver<String>) -> impl Stream<Item = Result<Bytes,
 // === impl Following ===
 
 impl Following {
-    fn new(events: &Events, wanted: Wanted, place: Place) -> Self {
+    fn new(events: &Events, wanted: Wanted, permit: StreamPermit) -> Self {
         let now = Instant::now();
         Self {
             events: events.clone(),
             after: wanted.after.unwrap_or_default(),
             wanted,
-            news: events.bell().listen(),
-            stopping: events.stopping(),
+            news: events.new_events().subscribe(),
+            shutdown: events.shutdown(),
             beat_at: now + HEARTBEAT,
             ends_at: now + LONGEST,
             greeted: false,
-            _place: place,
+            _permit: permit,
         }
     }
 
@@ -210,7 +210,7 @@ impl Following {
     /// The next events that are wanted, if there are some.
     async fn page(&mut self) -> Result<Option<String>, RepositoryError> {
         loop {
-            if self.stopping.is_told() {
+            if self.shutdown.is_signalled() {
                 return Ok(None);
             }
             let page = self.events.log().after(self.after, AT_A_TIME).await?;
@@ -227,11 +227,11 @@ impl Following {
     }
 
     async fn quiet(&mut self) -> Quiet {
-        if self.stopping.is_told() {
+        if self.shutdown.is_signalled() {
             return Quiet::Ended;
         }
         tokio::select! {
-            () = self.stopping.told() => Quiet::Ended,
+            () = self.shutdown.signalled() => Quiet::Ended,
             () = time::sleep_until(self.ends_at) => Quiet::Ended,
             () = time::sleep_until(self.beat_at) => Quiet::Heartbeat,
             // The sender lives as long as the server.

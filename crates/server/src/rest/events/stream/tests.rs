@@ -45,8 +45,8 @@ impl QuotaEventLog for Quietly {
 }
 
 fn follow(events: &Events) -> impl Stream<Item = String> {
-    let place = events.streams().take(None).unwrap();
-    let texts = Following::new(events, Wanted::default(), place).start();
+    let permit = events.streams().acquire(None).unwrap();
+    let texts = Following::new(events, Wanted::default(), permit).start();
     stream(texts).map(|text| String::from_utf8(text.unwrap().to_vec()).unwrap())
 }
 
@@ -67,24 +67,24 @@ async fn silence_is_broken_every_fifteen_seconds_and_lasts_an_hour() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_read_is_disconnected() {
     let events = Events::new(Arc::new(Quietly));
-    let free = events.streams().free();
-    let place = events.streams().take(None).unwrap();
-    let texts = Following::new(&events, Wanted::default(), place).start();
+    let free = events.streams().available();
+    let permit = events.streams().acquire(None).unwrap();
+    let texts = Following::new(&events, Wanted::default(), permit).start();
     time::sleep(STALLED).await;
-    assert_eq!((events.streams().free(), texts.is_closed()), (free - 1, false));
+    assert_eq!((events.streams().available(), texts.is_closed()), (free - 1, false));
     time::sleep(HEARTBEAT * 2).await;
-    assert_eq!((events.streams().free(), texts.is_closed()), (free, true));
+    assert_eq!((events.streams().available(), texts.is_closed()), (free, true));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_disconnects_frees_its_place() {
+async fn a_client_that_disconnects_frees_its_permit() {
     let events = Events::new(Arc::new(Quietly));
-    let free = events.streams().free();
+    let free = events.streams().available();
     let mut stream = Box::pin(follow(&events));
     assert!(stream.next().await.is_some());
     drop(stream);
     tokio::task::yield_now().await;
-    assert_eq!(events.streams().free(), free);
+    assert_eq!(events.streams().available(), free);
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,6 +92,6 @@ async fn it_ends_when_the_server_stops() {
     let events = Events::new(Arc::new(Quietly));
     let mut stream = Box::pin(follow(&events));
     assert!(stream.next().await.is_some());
-    let (end, ()) = tokio::join!(stream.next(), async { events.stop() });
+    let (end, ()) = tokio::join!(stream.next(), async { events.shut_down() });
     assert_eq!(end, None);
 }

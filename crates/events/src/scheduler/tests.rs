@@ -1,4 +1,4 @@
-//! By a clock that tests move.
+//! With a clock that tests advance.
 
 use std::sync::Mutex;
 
@@ -13,13 +13,14 @@ use headgate_ratelimit::AuditFilter;
 use tokio::time::Instant;
 
 use super::*;
+use crate::{KafkaConfig, ResetSchedule};
 
 fn at(text: &str) -> Timestamp {
     let instant: jiff::Timestamp = text.parse().unwrap();
     Timestamp::from_micros(instant.as_microsecond() as u64)
 }
 
-/// Shows tokio's time, which passes at once when everybody waits.
+/// Follows tokio's paused time.
 struct Paused {
     began: Instant,
     at: Timestamp,
@@ -31,19 +32,39 @@ impl Clock for Paused {
     }
 }
 
-/// A database of this process.
+/// The settings that the scheduler uses, with their defaults.
+#[derive(Default)]
+struct Settings {
+    kafka: KafkaConfig,
+    schedule: ResetSchedule,
+    retention: RetentionConfig,
+}
+
+impl Settings {
+    fn config(&self) -> EventsConfig<'_> {
+        EventsConfig {
+            kafka: &self.kafka,
+            webhooks: &[],
+            reset_schedule: &self.schedule,
+            retention: &self.retention,
+            audit_retention: None,
+        }
+    }
+}
+
+/// A database in memory.
 async fn database() -> Database {
     let database = Database::open(&DatabaseConfig::from_url("sqlite::memory:").unwrap());
     database.migrate().await.unwrap();
     database
 }
 
-/// An audit log whose entries are kept so long.
+/// An audit log with this retention.
 fn audit(database: Database, kept: Option<Duration>) -> AuditRetention {
     AuditRetention { log: Arc::new(database), kept }
 }
 
-/// Notes when it is asked to close periods, and cannot always.
+/// Records when it is asked to close periods, and fails at first.
 struct Diary {
     clock: Arc<Paused>,
     failures: Mutex<u32>,
@@ -61,8 +82,8 @@ impl Diary {
         })
     }
 
-    /// When it was asked, for the first so many times.
-    async fn closings(self: &Arc<Self>, config: &QuotaConfig, count: usize) -> Vec<String> {
+    /// Returns the times of the first `count` runs.
+    async fn closings(self: &Arc<Self>, config: EventsConfig<'_>, count: usize) -> Vec<String> {
         let log: Arc<dyn QuotaEventLog> = Arc::clone(self) as _;
         let events = Events::new(log);
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
@@ -72,7 +93,7 @@ impl Diary {
         let scheduler = Scheduler::new(config, ledger, audit, &events, Vec::new(), clock);
         let running = tokio::spawn(scheduler.run());
         self.done.subscribe().wait_for(|done| *done >= count).await.unwrap();
-        events.stop();
+        events.shut_down();
         running.await.unwrap();
         self.closings.lock().unwrap().clone()
     }
@@ -179,22 +200,22 @@ impl QuotaEventLog for Diary {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_done_at_start_and_at_each_midnight() {
+async fn it_runs_at_start_and_at_each_midnight() {
     let diary = Diary::begin("2026-02-27T14:30:00Z", 0);
-    let closings = diary.closings(&QuotaConfig::default(), 4).await;
+    let closings = diary.closings(Settings::default().config(), 4).await;
     let expected = ["27T14:30:00Z", "28T00:00:00Z"].map(|time| format!("2026-02-{time}"));
     assert_eq!(closings[..2], expected);
     assert_eq!(closings[2..4], ["2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn either_schedule_is_kept() {
-    let mut config = QuotaConfig::default();
+async fn it_runs_on_either_schedule() {
+    let mut settings = Settings::default();
     let schedule = |text: &str| text.to_owned().try_into().unwrap();
-    config.reset_schedule.daily = schedule("0 12 28 2 *");
-    config.reset_schedule.monthly = schedule("30 0 0 1 * *");
+    settings.schedule.daily = schedule("0 12 28 2 *");
+    settings.schedule.monthly = schedule("30 0 0 1 * *");
     let diary = Diary::begin("2026-02-27T14:30:00Z", 0);
-    let closings = diary.closings(&config, 4).await;
+    let closings = diary.closings(settings.config(), 4).await;
     assert_eq!(
         closings[1..4],
         ["2026-02-28T12:00:00Z", "2026-03-01T00:00:30Z", "2026-04-01T00:00:30Z"]
@@ -202,9 +223,9 @@ async fn either_schedule_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_is_tried_again() {
+async fn a_failed_run_is_retried() {
     let diary = Diary::begin("2026-02-27T14:30:00Z", 2);
-    let closings = diary.closings(&QuotaConfig::default(), 2).await;
+    let closings = diary.closings(Settings::default().config(), 2).await;
     assert_eq!(closings[..2], ["2026-02-27T14:30:20Z", "2026-02-28T00:00:00Z"]);
 }
 
@@ -232,10 +253,10 @@ async fn take(database: &QuotaDatabase, policy: &QuotaPolicy, amount: u64, at: T
 }
 
 #[tokio::test]
-async fn midnight_closes_the_day_and_leaves_the_month_and_the_new_day_alone() {
-    let house = database().await;
+async fn midnight_closes_the_day_but_neither_the_month_nor_the_new_day() {
+    let whole = database().await;
     let clock = Arc::new(ManualClock::new(at("2026-02-27T23:59:00Z")));
-    let database = house.quotas_at(clock.clone());
+    let database = whole.quotas_at(clock.clone());
     let now = clock.now();
     let (daily, monthly) =
         (policy(&database, "daily", now).await, policy(&database, "monthly", now).await);
@@ -246,15 +267,15 @@ async fn midnight_closes_the_day_and_leaves_the_month_and_the_new_day_alone() {
     assert_eq!(take(&database, &daily, 3, clock.now()).await, 3);
     let events = Events::new(Arc::new(database.clone()));
     let scheduler = Scheduler::new(
-        &QuotaConfig::default(),
+        Settings::default().config(),
         Arc::new(database.clone()),
-        audit(house, None),
+        audit(whole, None),
         &events,
         Vec::new(),
         clock.clone(),
     );
     for _ in 0..2 {
-        scheduler.keep_house(clock.now()).await.unwrap();
+        scheduler.run_once(clock.now()).await.unwrap();
     }
     let usage = async |policy: &QuotaPolicy, name: &str| {
         let usage = database.usage(&policy.id, name).await.unwrap().unwrap();
@@ -265,24 +286,24 @@ async fn midnight_closes_the_day_and_leaves_the_month_and_the_new_day_alone() {
     assert_eq!(usage(&monthly, "2026-02").await, (4, false));
     assert_eq!(take(&database, &daily, 1, clock.now()).await, 4);
     assert_eq!(take(&database, &monthly, 1, clock.now()).await, 5);
-    assert_eq!(database.after(0, 10).await.unwrap().len(), 1, "told once");
+    assert_eq!(database.after(0, 10).await.unwrap().len(), 1, "one event only");
 
     clock.set(at("2026-03-01T00:00:00Z"));
-    scheduler.keep_house(clock.now()).await.unwrap();
+    scheduler.run_once(clock.now()).await.unwrap();
     assert_eq!(usage(&monthly, "2026-02").await, (5, true));
     assert_eq!(usage(&daily, "2026-02-28").await, (4, true));
 
-    // What is past its time is forgotten, and nothing else.
+    // Only what is past its retention is deleted.
     clock.set(at("2026-04-02T00:00:00Z"));
     take(&database, &monthly, 1, clock.now()).await;
-    scheduler.keep_house(clock.now()).await.unwrap();
+    scheduler.run_once(clock.now()).await.unwrap();
     assert!(database.after(0, 10).await.unwrap().is_empty());
     assert_eq!(usage(&daily, "2026-02-27").await, (10, true));
     assert_eq!(usage(&monthly, "2026-04").await, (1, false));
 }
 
 #[tokio::test]
-async fn old_audit_entries_are_deleted_and_no_others() {
+async fn only_old_audit_entries_are_deleted() {
     let database = database().await;
     let quotas = database.quotas();
     let old = policy(&quotas, "daily", at("2026-01-01T00:00:00Z")).await;
@@ -292,9 +313,10 @@ async fn old_audit_entries_are_deleted_and_no_others() {
     let keep = async |kept: Option<Duration>| {
         let audit = audit(database.clone(), kept);
         let ledger = Arc::new(quotas.clone());
-        let config = QuotaConfig::default();
-        let scheduler = Scheduler::new(&config, ledger, audit, &events, Vec::new(), clock.clone());
-        scheduler.keep_house(clock.now()).await.unwrap();
+        let settings = Settings::default();
+        let config = settings.config();
+        let scheduler = Scheduler::new(config, ledger, audit, &events, Vec::new(), clock.clone());
+        scheduler.run_once(clock.now()).await.unwrap();
         let page = Page::new(1, 10).unwrap();
         let entries = database.entries(&AuditFilter::default(), page).await.unwrap();
         entries.items.into_iter().map(|entry| entry.target).collect::<Vec<_>>()

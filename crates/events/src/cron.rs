@@ -1,4 +1,4 @@
-//! When something is due, in the words of cron.
+//! Cron expressions.
 
 mod field;
 
@@ -14,9 +14,9 @@ use thiserror::Error;
 
 use self::field::Field;
 
-/// Five fields, or six with seconds first, of Coordinated Universal Time.
+/// A cron expression of five fields, or six with seconds first, in UTC.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cron {
+pub struct Cron {
     text: String,
     seconds: Field,
     minutes: Field,
@@ -26,43 +26,43 @@ pub(crate) struct Cron {
     weekdays: Field,
 }
 
-/// Why a text says no time.
+/// An invalid cron expression.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub(crate) enum CronError {
-    /// It has too few fields, or too many.
+pub enum CronError {
+    /// Wrong number of fields.
     #[error("expected 5 or 6 fields (seconds first), got {0}")]
     Fields(usize),
-    /// A field says something that it cannot.
+    /// A field is invalid.
     #[error("the {name} must be {expected}, got {text:?}")]
     Field {
-        /// Which one.
+        /// Name of the field.
         name: &'static str,
-        /// What it can say.
+        /// Values that it accepts.
         expected: String,
-        /// What it says.
+        /// Its text.
         text: String,
     },
-    /// Such a day is in no calendar.
-    #[error("such a day never comes")]
+    /// It names a date that does not exist.
+    #[error("schedule never fires (no such date)")]
     Never,
 }
 
-/// The 29th of February is at most 8 years after the one before.
+/// Longest wait: 8 years between two 29ths of February.
 const LONGEST_WAIT_DAYS: usize = 8 * 366;
 
-/// More is no schedule.
+/// Longest expression.
 const MAX_BYTES: usize = 256;
 
 // === impl Cron ===
 
 impl Cron {
-    /// `0 0 * * *`: at every midnight.
-    pub(crate) fn daily() -> Self {
+    /// Returns `0 0 * * *`: every midnight.
+    pub fn daily() -> Self {
         Self::at_midnight("0 0 * * *", Field::any(&field::DAY))
     }
 
-    /// `0 0 1 * *`: at the midnight with which a month begins.
-    pub(crate) fn monthly() -> Self {
+    /// Returns `0 0 1 * *`: the first midnight of every month.
+    pub fn monthly() -> Self {
         Self::at_midnight("0 0 1 * *", Field::only(1))
     }
 
@@ -78,15 +78,15 @@ impl Cron {
         }
     }
 
-    /// The first time after `time` at which it is due.
-    pub(crate) fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
+    /// Returns the first time after `time` at which it fires.
+    pub fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
         let micros = i64::try_from(time.as_micros()).ok()?;
         let instant = jiff::Timestamp::from_microsecond(micros).ok()?;
         let from = instant.to_zoned(TimeZone::UTC).datetime();
-        // The next whole second.
+        // Rounded up to the next second.
         let from = from.with().subsec_nanosecond(0).build().ok()?.checked_add(1.second()).ok()?;
-        let due = self.next_from(from)?;
-        let instant = due.to_zoned(TimeZone::UTC).ok()?.timestamp();
+        let next = self.next_from(from)?;
+        let instant = next.to_zoned(TimeZone::UTC).ok()?.timestamp();
         Some(Timestamp::from_micros(u64::try_from(instant.as_microsecond()).ok()?))
     }
 
@@ -94,7 +94,7 @@ impl Cron {
         let mut date = from.date();
         let mut not_before = from.time();
         for _ in 0..LONGEST_WAIT_DAYS {
-            if self.has_day(date)
+            if self.matches_day(date)
                 && let Some(time) = self.time_from(not_before)
             {
                 return Some(date.to_datetime(time));
@@ -105,17 +105,17 @@ impl Cron {
         None
     }
 
-    /// As cron has it: a day fits if either of its two fields names it, if both name some.
-    fn has_day(&self, date: Date) -> bool {
+    /// As in cron: where both fields of a day are restricted, either of them is enough.
+    fn matches_day(&self, date: Date) -> bool {
         let weekday = date.weekday().to_sunday_zero_offset();
         let by_day = self.days.has(date.day());
-        // 7 is Sunday as well.
+        // Both 0 and 7 are Sunday.
         let by_weekday = self.weekdays.has(weekday) || (weekday == 0 && self.weekdays.has(7));
-        let fits = match (self.days.is_any(), self.weekdays.is_any()) {
+        let matches = match (self.days.is_any(), self.weekdays.is_any()) {
             (false, false) => by_day || by_weekday,
             _ => by_day && by_weekday,
         };
-        fits && self.months.has(date.month())
+        matches && self.months.has(date.month())
     }
 
     fn time_from(&self, earliest: Time) -> Option<Time> {
@@ -154,12 +154,12 @@ impl FromStr for Cron {
         };
         let cron = Self {
             text: fields.join(" "),
-            seconds: Field::read(&field::SECOND, seconds)?,
-            minutes: Field::read(&field::MINUTE, minutes)?,
-            hours: Field::read(&field::HOUR, hours)?,
-            days: Field::read(&field::DAY, days)?,
-            months: Field::read(&field::MONTH, months)?,
-            weekdays: Field::read(&field::WEEKDAY, weekdays)?,
+            seconds: Field::parse(&field::SECOND, seconds)?,
+            minutes: Field::parse(&field::MINUTE, minutes)?,
+            hours: Field::parse(&field::HOUR, hours)?,
+            days: Field::parse(&field::DAY, days)?,
+            months: Field::parse(&field::MONTH, months)?,
+            weekdays: Field::parse(&field::WEEKDAY, weekdays)?,
         };
         if cron.next_after(Timestamp::from_micros(0)).is_none() {
             return Err(CronError::Never);

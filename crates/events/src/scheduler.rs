@@ -1,4 +1,4 @@
-//! Closes periods that are over and forgets what is old, when the operator wants it.
+//! Closes quota periods that are over and deletes old data, on schedule.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,52 +8,47 @@ use headgate_ratelimit::AuditLog;
 use tokio::time;
 use tracing::{debug, info, warn};
 
-use crate::{
-    config::{QuotaConfig, RetentionConfig},
-    cron::Cron,
-    events::{Events, Stopping},
-};
+use crate::{Events, EventsConfig, RetentionConfig, Shutdown, cron::Cron};
 
-/// Keeps the house of quotas, and the audit log, at the scheduled times, and at start: what was missed is made up for.
-/// Nothing that runs is touched, so that it does not matter how often, how late or by how many it
-/// is done.
+/// Runs at the scheduled times, and at start to make up for missed ones. Current periods are not
+/// touched: it does not matter how often, how late or on how many replicas it runs.
 pub(crate) struct Scheduler {
     ledger: Arc<dyn QuotaLedger>,
     audit: AuditRetention,
     log: Arc<dyn QuotaEventLog>,
     schedules: [Cron; 2],
     retention: RetentionConfig,
-    /// Who must have an event before it is forgotten.
+    /// Sinks that must have an event before it is deleted.
     sinks: Vec<String>,
     clock: Arc<dyn Clock>,
-    stopping: Stopping,
+    shutdown: Shutdown,
 }
 
-/// The audit log, and how long its entries are kept, if not for ever.
+/// The audit log and its retention; `None` keeps entries forever.
 pub(crate) struct AuditRetention {
     pub(crate) log: Arc<dyn AuditLog>,
     pub(crate) kept: Option<Duration>,
 }
 
-/// What only one replica does at a time.
+/// Name of the lock: one replica at a time.
 const TASK: &str = "quota-housekeeping";
 
-/// How often the clock is looked at: it can be set, and machines can sleep.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// Interval between two looks at the clock, which can be set while a machine sleeps.
+const CLOCK_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How long to wait after a failure.
-const RETRY: Duration = Duration::from_secs(10);
+/// Delay after a failure.
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 impl Scheduler {
     pub(crate) fn new(
-        config: &QuotaConfig,
+        config: EventsConfig<'_>,
         ledger: Arc<dyn QuotaLedger>,
         audit: AuditRetention,
         events: &Events,
         sinks: Vec<String>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let schedule = &config.reset_schedule;
+        let schedule = config.reset_schedule;
         Self {
             ledger,
             audit,
@@ -62,70 +57,73 @@ impl Scheduler {
             retention: config.retention.clone(),
             sinks,
             clock,
-            stopping: events.stopping(),
+            shutdown: events.shutdown(),
         }
     }
 
-    /// Goes on until it is told to stop.
+    /// Runs until shutdown.
     pub(crate) async fn run(mut self) {
         let mut failing = false;
         let mut due = self.clock.now();
         while self.wait_until(due).await {
             let now = self.clock.now();
-            due = match self.keep_house(now).await {
+            due = match self.run_once(now).await {
                 Ok(()) => {
                     failing = false;
-                    // The clock may have been measured, and found ahead.
+                    // The ledger may have corrected a clock that was ahead.
                     self.next_after(now.min(self.clock.now()))
                 }
                 Err(error) => {
                     if !failing {
-                        warn!(%error, "Cannot close quota periods: trying again");
+                        warn!(%error, "failed to close quota periods; retrying in {} s", RETRY_DELAY.as_secs());
                     }
                     failing = true;
-                    now + RETRY
+                    now + RETRY_DELAY
                 }
             };
         }
     }
 
-    /// The next time that either schedule names.
+    /// Returns the next time of either schedule.
     fn next_after(&self, now: Timestamp) -> Timestamp {
         let next = self.schedules.iter().filter_map(|schedule| schedule.next_after(now)).min();
         next.unwrap_or(now + Duration::from_secs(24 * 60 * 60))
     }
 
-    /// Whether it is time; if not, it is time to stop.
+    /// Waits until `due`; `false` on shutdown.
     async fn wait_until(&mut self, due: Timestamp) -> bool {
         loop {
             let left = Duration::from_micros(due.since(self.clock.now()));
-            if self.stopping.is_told() {
+            if self.shutdown.is_signalled() {
                 return false;
             }
             if left.is_zero() {
                 return true;
             }
             tokio::select! {
-                () = time::sleep(left.min(LOOK_EVERY)) => {}
-                () = self.stopping.told() => {}
+                () = time::sleep(left.min(CLOCK_INTERVAL)) => {}
+                () = self.shutdown.signalled() => {}
             }
         }
     }
 
-    async fn keep_house(&self, now: Timestamp) -> Result<(), RepositoryError> {
+    async fn run_once(&self, now: Timestamp) -> Result<(), RepositoryError> {
         let Some(mut lead) = self.log.lead(TASK).await? else {
-            debug!("Another replica closes quota periods");
+            debug!("another replica closes quota periods");
             return Ok(());
         };
         let closed = self.ledger.close_periods(now).await?;
         if !lead.holds().await {
             return Ok(());
         }
-        // It was measured by then.
+        // The ledger may have corrected the clock meanwhile.
         let retention = self.retention_at(self.clock.now());
         let Pruned { periods, request_ids, events } = self.ledger.prune(&retention).await?;
         if closed + periods + request_ids + events > 0 {
-            info!(closed, periods, request_ids, events, "Closed quota periods, forgot old ones");
+            info!(
+                closed,
+                periods, request_ids, events, "closed quota periods and deleted old data"
+            );
         }
         if lead.holds().await {
             self.prune_audit_log(self.clock.now()).await;
@@ -133,13 +131,13 @@ impl Scheduler {
         Ok(())
     }
 
-    /// What fails is done the next time.
+    /// Deletes old entries of the audit log; a failure is made up for by the next run.
     async fn prune_audit_log(&self, now: Timestamp) {
         let Some(kept) = self.audit.kept else { return };
         match self.audit.log.prune(before(now, kept)).await {
             Ok(0) => {}
-            Ok(entries) => info!(entries, "Deleted {entries} old entries of the audit log"),
-            Err(error) => warn!(%error, "Cannot delete old entries of the audit log"),
+            Ok(entries) => info!(entries, "deleted {entries} old entries of the audit log"),
+            Err(error) => warn!(%error, "failed to delete old entries of the audit log"),
         }
     }
 
@@ -153,7 +151,7 @@ impl Scheduler {
     }
 }
 
-/// The time before which things are too old at `now`.
+/// Returns the time `kept` before `now`.
 fn before(now: Timestamp, kept: Duration) -> Timestamp {
     let kept = u64::try_from(kept.as_micros()).unwrap_or(u64::MAX);
     Timestamp::from_micros(now.as_micros().saturating_sub(kept))

@@ -5,43 +5,42 @@ use headgate_quota::{Backlog, QuotaEventLog};
 use tokio::time;
 use tracing::debug;
 
-use super::{Events, Stopping};
-use crate::metrics::EventNumbers;
+use crate::{EventMetrics, Events, Shutdown};
 
-/// Counts what sinks do not have yet, every now and then, on every replica.
+/// Measures the undelivered events of every sink, on every replica.
 pub(crate) struct Backlogs {
     log: Arc<dyn QuotaEventLog>,
-    /// Names of sinks, with their kinds.
+    /// Names of sinks, each with its kind.
     sinks: Vec<(String, &'static str)>,
-    numbers: EventNumbers,
+    metrics: EventMetrics,
     clock: Arc<dyn Clock>,
-    stopping: Stopping,
+    shutdown: Shutdown,
 }
 
-const EVERY: Duration = Duration::from_secs(5);
+const INTERVAL: Duration = Duration::from_secs(5);
 
 impl Backlogs {
-    pub(super) fn new(
+    pub(crate) fn new(
         events: &Events,
         sinks: Vec<(String, &'static str)>,
-        numbers: EventNumbers,
+        metrics: EventMetrics,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { log: Arc::clone(events.log()), sinks, numbers, clock, stopping: events.stopping() }
+        Self { log: Arc::clone(events.log()), sinks, metrics, clock, shutdown: events.shutdown() }
     }
 
-    /// Goes on until it is told to stop.
+    /// Runs until shutdown.
     pub(crate) async fn run(mut self) {
         loop {
-            self.count().await;
+            self.measure().await;
             tokio::select! {
-                () = time::sleep(EVERY) => {}
-                () = self.stopping.told() => return,
+                () = time::sleep(INTERVAL) => {}
+                () = self.shutdown.signalled() => return,
             }
         }
     }
 
-    async fn count(&self) {
+    async fn measure(&self) {
         let mut kinds: BTreeMap<&'static str, Backlog> = BTreeMap::new();
         for (name, kind) in &self.sinks {
             match self.log.backlog(name).await {
@@ -50,14 +49,14 @@ impl Backlogs {
                     sum.events += backlog.events;
                     sum.oldest = [sum.oldest, backlog.oldest].into_iter().flatten().min();
                 }
-                // What was known stays known; the publishers tell of the outage.
-                Err(error) => return debug!(%error, "Cannot count undelivered events"),
+                // The gauges keep their values; the publishers log the outage.
+                Err(error) => return debug!(%error, "failed to count undelivered events"),
             }
         }
         let now = self.clock.now();
         for (kind, backlog) in kinds {
             let age = backlog.oldest.map_or(0, |oldest| now.since(oldest));
-            self.numbers.of(kind).waiting(backlog.events, age as f64 / 1e6);
+            self.metrics.sink(kind).undelivered(backlog.events, age as f64 / 1e6);
         }
     }
 }

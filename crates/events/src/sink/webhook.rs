@@ -9,27 +9,27 @@ use headgate_quota::{EventKind, QuotaEvent};
 use reqwest::{Client, StatusCode, Url, header::CONTENT_TYPE, redirect::Policy};
 use ring::{digest, hmac};
 
-use super::sink::{DeliveryError, Sink};
-use crate::config::{WebhookConfig, WebhookUrl};
+use super::{DeliveryError, EventSink};
+use crate::{WebhookConfig, WebhookUrl};
 
-/// The kind of these sinks.
-pub(super) const WEBHOOK: &str = "webhook";
+/// Kind of these sinks.
+const WEBHOOK: &str = "webhook";
 
-/// Posts events to one address.
+/// Posts events to one URL.
 pub(super) struct Webhook {
     name: String,
-    shown: String,
+    display_name: String,
     url: Url,
     key: hmac::Key,
-    wanted: Vec<EventKind>,
+    subscribed: Vec<EventKind>,
     client: Client,
     clock: Arc<dyn Clock>,
 }
 
-/// How many subjects a receiver is told of at a time.
-const LINES: usize = 4;
+/// Subjects whose events are in flight at a time.
+const CONCURRENCY: usize = 4;
 
-/// How long a receiver may take to be there at all.
+/// Longest time to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 // === impl Webhook ===
@@ -37,17 +37,17 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 impl Webhook {
     /// # Errors
     ///
-    /// When the system's certificate authorities, which `https` needs, cannot be read.
+    /// When the system's certificate authorities cannot be read, which `https` needs.
     pub(super) fn new(
         config: &WebhookConfig,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, reqwest::Error> {
-        // Somebody else in the process may have done so before.
+        // Fails if the process has a provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = Client::builder()
             .timeout(config.timeout())
             .connect_timeout(CONNECT_TIMEOUT.min(config.timeout()))
-            // The signature is for the one that was named, not for one it points to.
+            // The signature is for the configured URL, not for another one.
             .redirect(Policy::none())
             .user_agent(concat!("headgate/", env!("CARGO_PKG_VERSION")));
         if config.url.get().scheme() == "http" {
@@ -58,16 +58,16 @@ impl Webhook {
         }
         Ok(Self {
             name: name(&config.url),
-            shown: config.url.shown(),
+            display_name: config.url.shown(),
             url: config.url.get().clone(),
             key: hmac::Key::new(hmac::HMAC_SHA256, config.secret.expose().as_bytes()),
-            wanted: EventKind::ALL.into_iter().filter(|kind| config.wants(*kind)).collect(),
+            subscribed: EventKind::ALL.into_iter().filter(|kind| config.wants(*kind)).collect(),
             client: client.build()?,
             clock,
         })
     }
 
-    /// Covers the time, so that what was sent once cannot be sent again later as new.
+    /// Signs the time as well, so that a request cannot be replayed later.
     fn signature(&self, timestamp: &str, body: &[u8]) -> String {
         let mut context = hmac::Context::with_key(&self.key);
         context.update(timestamp.as_bytes());
@@ -78,7 +78,7 @@ impl Webhook {
 }
 
 #[async_trait]
-impl Sink for Webhook {
+impl EventSink for Webhook {
     fn name(&self) -> &str {
         &self.name
     }
@@ -87,20 +87,20 @@ impl Sink for Webhook {
         WEBHOOK
     }
 
-    fn shown(&self) -> &str {
-        &self.shown
+    fn display_name(&self) -> &str {
+        &self.display_name
     }
 
-    fn lines(&self) -> usize {
-        LINES
+    fn concurrency(&self) -> usize {
+        CONCURRENCY
     }
 
     async fn deliver(&self, event: &QuotaEvent) -> Result<(), DeliveryError> {
-        if !self.wanted.contains(&event.kind) {
+        if !self.subscribed.contains(&event.kind) {
             return Ok(());
         }
-        let refused = |error: serde_json::Error| DeliveryError::Refused(error.to_string());
-        let body = serde_json::to_vec(event).map_err(refused)?;
+        let invalid = |error: serde_json::Error| DeliveryError::Rejected(error.to_string());
+        let body = serde_json::to_vec(event).map_err(invalid)?;
         let timestamp = (self.clock.now().as_micros() / 1_000_000).to_string();
         let request = self
             .client
@@ -111,46 +111,46 @@ impl Sink for Webhook {
             .header("X-Headgate-Signature", self.signature(&timestamp, &body))
             .header("X-Headgate-Timestamp", timestamp)
             .body(body);
-        // The status says all: of the answer's body nothing is read.
-        let answer = request.send().await.map_err(|error| unreachable(&error))?;
-        judge(answer.status())
+        // The status is enough: the body is not read.
+        let response = request.send().await.map_err(|error| unreachable(&error))?;
+        outcome(response.status())
     }
 }
 
-fn judge(status: StatusCode) -> Result<(), DeliveryError> {
-    let told = || format!("it answered {status}");
+fn outcome(status: StatusCode) -> Result<(), DeliveryError> {
+    let message = || format!("status {status}");
     if status.is_success() {
         Ok(())
     } else if status.is_server_error()
         || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
     {
-        Err(DeliveryError::Unavailable(told()))
+        Err(DeliveryError::Unavailable(message()))
     } else {
-        Err(DeliveryError::Refused(told()))
+        Err(DeliveryError::Rejected(message()))
     }
 }
 
-/// What is at the bottom of it, without the address: it may hold a secret.
+/// Reports the root cause without the URL, which may hold a secret.
 fn unreachable(error: &reqwest::Error) -> DeliveryError {
     if error.is_timeout() {
-        return DeliveryError::Unavailable("it did not answer in time".to_owned());
+        return DeliveryError::Unavailable("timeout".to_owned());
     }
     let mut root: &dyn Error = error;
     while let Some(source) = root.source() {
         root = source;
     }
-    DeliveryError::Unavailable(format!("it cannot be reached: {root}"))
+    DeliveryError::Unavailable(format!("cannot connect: {root}"))
 }
 
-/// By what name deliveries are noted: that of the address, which may hold a secret.
-pub(super) fn name(url: &WebhookUrl) -> String {
+/// Returns the name under which deliveries are recorded: a digest of the URL, which may hold a secret.
+fn name(url: &WebhookUrl) -> String {
     let digest = digest::digest(&digest::SHA256, url.get().as_str().as_bytes());
     format!("{WEBHOOK}:{}", hex(&digest.as_ref()[..16]))
 }
 
-/// Why events cannot even be sent.
-pub(super) fn unusable(place: usize, error: &reqwest::Error) -> Problem {
-    Problem::new(format!("webhooks[{place}].url"), format!("cannot be used: {error}"))
+/// Reports that no client can be created for the URL.
+pub(super) fn unusable(index: usize, error: &reqwest::Error) -> Problem {
+    Problem::new(format!("webhooks[{index}].url"), format!("cannot create a client: {error}"))
 }
 
 fn hex(bytes: &[u8]) -> String {

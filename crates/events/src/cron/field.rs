@@ -1,20 +1,20 @@
 use super::CronError;
 
-/// Which numbers fit.
+/// The numbers that a field matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Field {
-    /// One bit for each.
+    /// One bit for each number.
     numbers: u64,
-    /// Whether it was written as `*`.
+    /// Whether it begins with `*` or `?`, and does not restrict the day.
     is_any: bool,
 }
 
-/// What a field can say.
+/// The values that a field accepts.
 pub(super) struct Range {
     name: &'static str,
     from: i8,
     to: i8,
-    /// Names of the numbers from `from` on, if they have some.
+    /// Names of the numbers, from `from` on.
     names: &'static [&'static str],
 }
 
@@ -38,7 +38,7 @@ pub(super) const WEEKDAY: Range = Range {
 // === impl Field ===
 
 impl Field {
-    pub(super) fn read(range: &Range, text: &str) -> Result<Self, CronError> {
+    pub(super) fn parse(range: &Range, text: &str) -> Result<Self, CronError> {
         let items = text.split(',').map(|item| range.item(item));
         let numbers = items.reduce(|all, item| Some(all? | item?)).flatten();
         let numbers = numbers.ok_or_else(|| CronError::Field {
@@ -49,12 +49,12 @@ impl Field {
         Ok(Self { numbers, is_any: text.starts_with(['*', '?']) })
     }
 
-    /// This number alone.
+    /// Matches one number.
     pub(super) const fn only(number: i8) -> Self {
         Self { numbers: 1 << number, is_any: false }
     }
 
-    /// All numbers there are.
+    /// Matches every number.
     pub(super) fn any(range: &Range) -> Self {
         let numbers = (range.from..=range.to).fold(0, |bits, number| bits | 1 << number);
         Self { numbers, is_any: true }
@@ -68,7 +68,7 @@ impl Field {
         self.is_any
     }
 
-    /// The first number from `least` on.
+    /// Returns the first matching number from `least` on.
     pub(super) fn first_from(self, least: i8) -> Option<i8> {
         (least..=59).find(|number| self.has(*number))
     }
@@ -77,7 +77,7 @@ impl Field {
 // === impl Range ===
 
 impl Range {
-    /// The numbers of `*`, `5`, `1-5`, `*/2`, `1-5/2` or `3/2`.
+    /// Parses `*`, `5`, `1-5`, `*/2`, `1-5/2` or `3/2`.
     fn item(&self, text: &str) -> Option<u64> {
         let (span, step) = match text.split_once('/') {
             Some((span, step)) => {

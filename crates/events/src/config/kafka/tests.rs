@@ -1,22 +1,22 @@
 use super::*;
-use crate::Config;
+use crate::tests::Config;
 
 fn load(keys: &[(&str, &str)]) -> Result<Config, String> {
     let variables = keys.iter().map(|(key, value)| {
         let key = format!("HEADGATE__KAFKA__{}", key.to_uppercase());
         (key, (*value).to_owned())
     });
-    Config::load(None, variables).map_err(|error| error.to_string())
+    Config::load(variables)
 }
 
-/// As [`load`], in a program that can publish.
+/// As [`load`], in a build with Kafka.
 fn problems(keys: &[(&str, &str)]) -> Vec<String> {
     let config = load(keys).expect("keys that fit by themselves");
     config.kafka.contradictions_in(true).iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn a_program_without_kafka_refuses_brokers_and_says_what_to_do() {
+fn a_build_without_kafka_rejects_brokers_and_says_what_to_do() {
     let mut kafka = KafkaConfig::default();
     assert!(kafka.contradictions_in(false).is_empty());
     kafka.brokers = vec![Broker("kafka-0:9092".to_owned())];
@@ -27,7 +27,7 @@ fn a_program_without_kafka_refuses_brokers_and_says_what_to_do() {
 }
 
 #[test]
-fn what_is_no_broker_or_topic_is_refused_by_its_path() {
+fn invalid_brokers_and_topics_are_reported_by_key() {
     for broker in
         ["kafka", "kafka:", ":9092", "kafka:0", "kafka:99999", "http://kafka:9092", "a b:1"]
     {
@@ -43,7 +43,7 @@ fn what_is_no_broker_or_topic_is_refused_by_its_path() {
 }
 
 #[test]
-fn credentials_go_with_sasl_alone() {
+fn credentials_are_for_sasl_only() {
     assert!(problems(&[]).is_empty());
     let secured = ("security_protocol", "SSL");
     assert!(problems(&[secured, ("ca_file", "/etc/ca.pem")]).is_empty());

@@ -1,4 +1,4 @@
-//! Events on Apache Kafka.
+//! Events to Apache Kafka.
 
 use async_trait::async_trait;
 use headgate_config::{Problem, Secret};
@@ -8,33 +8,31 @@ use headgate_kafka::{
 use headgate_quota::{EventKind, QuotaEvent};
 use prometheus::IntCounter;
 
-use super::sink::{DeliveryError, Sink};
-use crate::{
-    config::{KafkaConfig, SaslMechanism, SecurityProtocol},
-    metrics::EventNumbers,
-};
+use super::{DeliveryError, EventSink};
+use crate::{EventMetrics, KafkaConfig, SaslMechanism, SecurityProtocol};
 
-/// Publishes events: keyed by their policy, all of a subject in one partition.
-pub(super) struct Kafka {
+/// Publishes events, keyed by their policy; those of a subject go to one partition.
+pub(super) struct KafkaSink {
     publisher: Publisher,
-    exceeded: Topic,
-    threshold: Topic,
+    exceeded: CountedTopic,
+    threshold: CountedTopic,
 }
 
-struct Topic {
+struct CountedTopic {
     name: String,
     produced: IntCounter,
 }
 
-/// The name, and the kind, of this sink.
+/// Name and kind of this sink.
 const KAFKA: &str = "kafka";
 
-/// How many subjects are on their way at a time.
-const LINES: usize = 64;
+/// Subjects whose events are in flight at a time.
+const CONCURRENCY: usize = 64;
 
-impl Kafka {
-    pub(super) fn new(config: &KafkaConfig, numbers: &EventNumbers) -> Result<Self, Problem> {
-        let topic = |name: &str| Topic { name: name.to_owned(), produced: numbers.produced(name) };
+impl KafkaSink {
+    pub(super) fn new(config: &KafkaConfig, metrics: &EventMetrics) -> Result<Self, Problem> {
+        let topic =
+            |name: &str| CountedTopic { name: name.to_owned(), produced: metrics.produced(name) };
         Ok(Self {
             publisher: Publisher::new(&target(config)).map_err(|error| problem(&error))?,
             exceeded: topic(config.topic_exceeded.as_str()),
@@ -42,7 +40,7 @@ impl Kafka {
         })
     }
 
-    const fn topic(&self, kind: EventKind) -> &Topic {
+    const fn topic(&self, kind: EventKind) -> &CountedTopic {
         match kind {
             EventKind::Exceeded => &self.exceeded,
             EventKind::ThresholdReached => &self.threshold,
@@ -51,7 +49,7 @@ impl Kafka {
 }
 
 #[async_trait]
-impl Sink for Kafka {
+impl EventSink for KafkaSink {
     fn name(&self) -> &str {
         KAFKA
     }
@@ -60,17 +58,17 @@ impl Sink for Kafka {
         KAFKA
     }
 
-    fn shown(&self) -> &str {
+    fn display_name(&self) -> &str {
         KAFKA
     }
 
-    fn lines(&self) -> usize {
-        LINES
+    fn concurrency(&self) -> usize {
+        CONCURRENCY
     }
 
     async fn deliver(&self, event: &QuotaEvent) -> Result<(), DeliveryError> {
-        let refused = |error: serde_json::Error| DeliveryError::Refused(error.to_string());
-        let payload = serde_json::to_vec(event).map_err(refused)?;
+        let invalid = |error: serde_json::Error| DeliveryError::Rejected(error.to_string());
+        let payload = serde_json::to_vec(event).map_err(invalid)?;
         let topic = self.topic(event.kind);
         let message = Message {
             topic: &topic.name,
@@ -79,19 +77,19 @@ impl Sink for Kafka {
             payload: &payload,
             headers: &[("event_id", &event.event_id), ("event_type", event.kind.name())],
         };
-        self.publisher.publish(message).await.map_err(|error| told(&error))?;
+        self.publisher.publish(message).await.map_err(|error| delivery_error(&error))?;
         topic.produced.inc();
         Ok(())
     }
 }
 
-fn told(error: &PublishError) -> DeliveryError {
+fn delivery_error(error: &PublishError) -> DeliveryError {
     match error {
         PublishError::Unavailable { .. } | PublishError::Busy => {
             DeliveryError::Unavailable(error.to_string())
         }
-        // Another topic may be there, and open to us.
-        _ => DeliveryError::Refused(error.to_string()),
+        // Events of the other topic may be accepted.
+        _ => DeliveryError::Rejected(error.to_string()),
     }
 }
 
@@ -106,7 +104,7 @@ fn target(config: &KafkaConfig) -> Target {
                 SaslMechanism::ScramSha256 => Mechanism::ScramSha256,
                 SaslMechanism::ScramSha512 => Mechanism::ScramSha512,
             },
-            // The configuration was refused without them.
+            // Both are set: the configuration was validated.
             username: config.username.clone().unwrap_or_default(),
             password: config.password.as_ref().map(Secret::expose).unwrap_or_default().to_owned(),
             ca_file,
@@ -116,7 +114,7 @@ fn target(config: &KafkaConfig) -> Target {
     Target { send_timeout: config.send_timeout(), ..Target::new(brokers, security) }
 }
 
-/// Under the key that it is about.
+/// Reports the error under the key that it is about.
 fn problem(error: &ConfigError) -> Problem {
     let key = match error {
         ConfigError::NoBrokers | ConfigError::Broker(_) => "kafka.brokers",

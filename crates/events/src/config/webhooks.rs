@@ -5,26 +5,26 @@ use headgate_quota::EventKind;
 use reqwest::Url;
 use serde::Deserialize;
 
-/// Somebody who is told of events over HTTP.
+/// A receiver of events over HTTP: an item of `webhooks`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a section")]
 pub struct WebhookConfig {
-    /// Where to: `https`, or `http` on this machine.
+    /// URL: `https`, or `http` on this machine.
     pub url: WebhookUrl,
-    /// What signs the events, or, as `secret_file`, a file that holds it.
+    /// Key of the signatures; `secret_file` names a file that holds it.
     pub secret: Secret,
-    /// Which events; all unless said.
+    /// Subscribed events; empty for all.
     #[serde(default)]
     pub events: Vec<EventName>,
-    /// How long one event may take.
+    /// Timeout of one event.
     #[serde(default = "default_timeout")]
     pub timeout_seconds: Bounded<1, 60>,
-    /// Whether events may go in the clear to another machine.
+    /// Whether events may be sent unencrypted to another machine.
     #[serde(default)]
     pub allow_insecure: bool,
 }
 
-/// An address that takes events.
+/// URL of a receiver.
 #[derive(Clone, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
 pub struct WebhookUrl(Url);
@@ -34,22 +34,22 @@ pub struct WebhookUrl(Url);
 #[serde(try_from = "String")]
 pub struct EventName(EventKind);
 
-/// More would be too many connections to the database.
+/// Most webhooks: each holds a connection to the database.
 const MAX_WEBHOOKS: usize = 8;
 
-/// Fewer could be guessed.
+/// Shorter secrets could be guessed.
 const MIN_SECRET_BYTES: usize = 16;
 
 const fn default_timeout() -> Bounded<1, 60> {
     Bounded::of::<10>()
 }
 
-/// What each webhook accepts by itself but all together cannot.
-pub(super) fn contradictions(webhooks: &[WebhookConfig]) -> Vec<Problem> {
+/// Reports what each webhook accepts by itself but the list does not.
+pub fn webhook_contradictions(webhooks: &[WebhookConfig]) -> Vec<Problem> {
     let mut seen = HashSet::new();
-    let each = webhooks.iter().enumerate().filter_map(|(place, webhook)| {
+    let each = webhooks.iter().enumerate().filter_map(|(index, webhook)| {
         let (key, message) = webhook.problem(&mut seen)?;
-        Some(Problem::new(format!("webhooks[{place}].{key}"), message))
+        Some(Problem::new(format!("webhooks[{index}].{key}"), message))
     });
     let mut problems: Vec<Problem> = each.collect();
     if webhooks.len() > MAX_WEBHOOKS {
@@ -65,7 +65,7 @@ impl WebhookConfig {
         Duration::from_secs(self.timeout_seconds.get())
     }
 
-    /// Whether it is told of such events.
+    /// Whether it is subscribed to events of this kind.
     pub(crate) fn wants(&self, kind: EventKind) -> bool {
         self.events.is_empty() || self.events.contains(&EventName(kind))
     }
@@ -94,13 +94,13 @@ impl WebhookUrl {
         &self.0
     }
 
-    /// Whether it is on this machine.
+    /// Whether the host is this machine.
     pub(crate) fn is_loopback(&self) -> bool {
         let host = self.0.host_str().unwrap_or_default().trim_matches(['[', ']']);
         host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
     }
 
-    /// Without path and query, which may hold a secret.
+    /// Returns the URL without path and query, which may hold a secret.
     pub(crate) fn shown(&self) -> String {
         self.0.origin().ascii_serialization()
     }
@@ -133,7 +133,7 @@ impl fmt::Debug for WebhookUrl {
 // === impl EventName ===
 
 impl EventName {
-    pub(super) const fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         self.0.name()
     }
 }

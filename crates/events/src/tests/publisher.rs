@@ -1,4 +1,4 @@
-//! A publisher on a log in memory, with a sink that refuses some subjects.
+//! A publisher on a log in memory, with a sink that rejects some subjects.
 
 use std::{
     collections::HashSet,
@@ -17,13 +17,10 @@ use headgate_quota::{
 use prometheus::Registry;
 use tokio::time::{self, Instant};
 
-use super::{
-    super::{Events, publisher::Publisher},
-    DeliveryError, Sink, event, subject,
-};
-use crate::{config::KafkaConfig, metrics::EventNumbers};
+use super::{DeliveryError, EventSink, event, subject};
+use crate::{EventMetrics, Events, KafkaConfig, publisher::EventPublisher};
 
-/// Everything that happened, and what is noted as delivered.
+/// All events, and those recorded as delivered.
 #[derive(Default)]
 struct Log {
     events: Mutex<Vec<QuotaEvent>>,
@@ -32,7 +29,7 @@ struct Log {
 
 struct Held;
 
-/// Remembers what it took, and when, and refuses what is about a subject that begins with `bad`.
+/// Records what it accepted, and when; rejects events of subjects that begin with `bad`.
 #[derive(Clone, Default)]
 struct Picky {
     taken: Arc<Mutex<Vec<(String, Instant)>>>,
@@ -105,7 +102,7 @@ impl Leadership for Held {
 // === impl Picky ===
 
 #[async_trait]
-impl Sink for Picky {
+impl EventSink for Picky {
     fn name(&self) -> &'static str {
         "picky"
     }
@@ -114,17 +111,17 @@ impl Sink for Picky {
         "webhook"
     }
 
-    fn shown(&self) -> &'static str {
+    fn display_name(&self) -> &'static str {
         "picky"
     }
 
-    fn lines(&self) -> usize {
+    fn concurrency(&self) -> usize {
         4
     }
 
     async fn deliver(&self, event: &QuotaEvent) -> Result<(), DeliveryError> {
         if event.subject.id.starts_with("bad") && !self.forgiving.load(Relaxed) {
-            return Err(DeliveryError::Refused("no".to_owned()));
+            return Err(DeliveryError::Rejected("no".to_owned()));
         }
         self.taken.lock().unwrap().push((event.event_id.clone(), Instant::now()));
         Ok(())
@@ -139,19 +136,19 @@ impl Running {
         log.events.lock().unwrap().extend(events);
         let events = Events::new(Arc::clone(&log) as Arc<dyn QuotaEventLog>);
         let sink = Picky::default();
-        let numbers = EventNumbers::new(&Registry::new(), &KafkaConfig::default()).unwrap();
+        let metrics = EventMetrics::new(&Registry::new(), &KafkaConfig::default()).unwrap();
         let clock = Arc::new(ManualClock::new(Timestamp::from_micros(1)));
-        let publisher = Publisher::new(&events, Box::new(sink.clone()), &numbers, clock);
+        let publisher = EventPublisher::new(&events, Box::new(sink.clone()), &metrics, clock);
         tokio::spawn(publisher.run());
         Self { log, events, sink, began: Instant::now() }
     }
 
     fn happens(&self, event: QuotaEvent) {
         self.log.events.lock().unwrap().push(event);
-        self.events.bell().ring();
+        self.events.new_events().notify();
     }
 
-    /// Until the sink has this event: how long after the beginning that was.
+    /// Waits until the sink accepted this event; returns the time since the start.
     async fn taken(&self, id: &str) -> Duration {
         loop {
             let found = self.sink.taken.lock().unwrap().iter().find(|taken| taken.0 == id).cloned();
@@ -168,11 +165,11 @@ fn of(name: &str, number: usize) -> QuotaEvent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_for_ever_holds_up_nothing_else() {
+async fn rejected_events_do_not_delay_others() {
     let bad = (0..250).map(|number| of(&format!("bad{number}-"), 1));
     let running = Running::start(bad.chain([of("good", 1)]));
     assert!(running.taken("good1").await < Duration::from_millis(100));
-    // Long after, when refused events are tried every half a minute, what is new does not wait for that.
+    // Rejected events are retried every half minute by then; new ones do not wait for that.
     time::sleep(Duration::from_secs(300)).await;
     let before = running.began.elapsed();
     running.happens(of("good", 2));
@@ -180,10 +177,10 @@ async fn what_is_refused_for_ever_holds_up_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_taken_at_last_comes_in_its_order() {
+async fn retried_events_keep_their_order() {
     let running = Running::start([of("bad", 1), of("good", 1)]);
     running.taken("good1").await;
-    // It comes while the first is held up, and must not pass it.
+    // It arrives while the first one is blocked, and must not overtake it.
     running.happens(of("bad", 2));
     time::sleep(Duration::from_secs(120)).await;
     running.sink.forgiving.store(true, Relaxed);

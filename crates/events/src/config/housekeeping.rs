@@ -5,30 +5,30 @@ use serde::Deserialize;
 
 use crate::cron::{Cron, CronError};
 
-/// When periods that are over are closed.
+/// When quota periods are closed: the section `quota.reset_schedule`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct ResetSchedule {
-    /// `quota.reset_schedule.daily`: for days.
+    /// `quota.reset_schedule.daily`: when days are closed.
     pub daily: Schedule,
-    /// `quota.reset_schedule.monthly`: for months.
+    /// `quota.reset_schedule.monthly`: when months are closed.
     pub monthly: Schedule,
 }
 
-/// When something is due, in the words of cron.
+/// A cron expression.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
 pub struct Schedule(Cron);
 
-/// How long things are kept.
+/// How long data is kept: the section `quota.retention`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct RetentionConfig {
-    /// `quota.retention.periods_days`: what was used in periods that are closed.
+    /// `quota.retention.periods_days`: usage of closed periods.
     pub periods_days: Bounded<1, 3650>,
-    /// `quota.retention.request_ids_days`: what was taken under which request id, after its period.
+    /// `quota.retention.request_ids_days`: request ids, from the end of their period.
     pub request_ids_days: Bounded<1, 3650>,
-    /// `quota.retention.events_days`: events that everybody has.
+    /// `quota.retention.events_days`: events that every sink has.
     pub events_days: Bounded<1, 3650>,
 }
 

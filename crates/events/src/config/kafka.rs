@@ -3,27 +3,28 @@ use std::{path::PathBuf, time::Duration};
 use headgate_config::{Bounded, Print, Printed, Problem, Secret, print_sections, quoted};
 use serde::Deserialize;
 
-/// Where events are published. Without brokers they stay in the database, readable over REST.
+/// The Kafka cluster that events are published to: the section `kafka`. Without brokers, events stay in
+/// the database, readable over REST.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct KafkaConfig {
-    /// `kafka.brokers`: some of the brokers, as `host:port`.
+    /// `kafka.brokers`: bootstrap brokers, as `host:port`.
     pub brokers: Vec<Broker>,
-    /// `kafka.security_protocol`: how to connect to them.
+    /// `kafka.security_protocol`: security of connections.
     pub security_protocol: SecurityProtocol,
-    /// `kafka.topic_exceeded`: where it is told that a quota is exceeded.
+    /// `kafka.topic_exceeded`: topic of exceeded quotas.
     pub topic_exceeded: Topic,
-    /// `kafka.topic_threshold`: where it is told that an alert threshold is reached.
+    /// `kafka.topic_threshold`: topic of reached alert thresholds.
     pub topic_threshold: Topic,
-    /// `kafka.sasl_mechanism`: how the password is shown.
+    /// `kafka.sasl_mechanism`: SASL mechanism.
     pub sasl_mechanism: SaslMechanism,
-    /// `kafka.username`: who we are.
+    /// `kafka.username`: SASL user name.
     pub username: Option<String>,
-    /// `kafka.password`: what only we know.
+    /// `kafka.password`: SASL password.
     pub password: Option<Secret>,
-    /// `kafka.ca_file`: the authorities that signed the brokers' certificates, in PEM.
+    /// `kafka.ca_file`: certificate authorities of the brokers, in PEM.
     pub ca_file: Option<PathBuf>,
-    /// `kafka.send_timeout_seconds`: how long one event may take.
+    /// `kafka.send_timeout_seconds`: timeout of one event.
     pub send_timeout_seconds: Bounded<1, 600>,
 }
 
@@ -37,32 +38,32 @@ pub struct Broker(String);
 #[serde(try_from = "String")]
 pub struct Topic(String);
 
-/// How brokers are connected to.
+/// Security of connections to brokers.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 pub enum SecurityProtocol {
-    /// In the clear, without a name.
+    /// Neither encrypted nor authenticated.
     #[default]
     #[serde(rename = "PLAINTEXT")]
     Plaintext,
-    /// With TLS.
+    /// TLS.
     #[serde(rename = "SSL")]
     Ssl,
-    /// With TLS and a password.
+    /// TLS and a password.
     #[serde(rename = "SASL_SSL")]
     SaslSsl,
 }
 
-/// How a password is shown to a broker.
+/// SASL mechanism.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 pub enum SaslMechanism {
-    /// By proof, with SHA-512.
+    /// SCRAM with SHA-512.
     #[default]
     #[serde(rename = "SCRAM-SHA-512")]
     ScramSha512,
-    /// By proof, with SHA-256.
+    /// SCRAM with SHA-256.
     #[serde(rename = "SCRAM-SHA-256")]
     ScramSha256,
-    /// As it is, inside TLS.
+    /// Plain text inside TLS.
     #[serde(rename = "PLAIN")]
     Plain,
 }
@@ -70,18 +71,18 @@ pub enum SaslMechanism {
 // === impl KafkaConfig ===
 
 impl KafkaConfig {
-    /// Whether there is somebody to publish to.
+    /// Whether there are brokers.
     pub fn is_used(&self) -> bool {
         !self.brokers.is_empty()
     }
 
-    /// How long one event may take.
+    /// Returns the timeout of one event.
     pub const fn send_timeout(&self) -> Duration {
         Duration::from_secs(self.send_timeout_seconds.get())
     }
 
-    /// What each key accepts by itself but the section, or this program, cannot.
-    pub(super) fn contradictions(&self) -> Vec<Problem> {
+    /// Reports what each key accepts by itself but the section, or this build, does not.
+    pub fn contradictions(&self) -> Vec<Problem> {
         self.contradictions_in(cfg!(feature = "kafka"))
     }
 
@@ -100,14 +101,14 @@ impl KafkaConfig {
         let needed = self.security_protocol == SecurityProtocol::SaslSsl;
         for (key, _) in credentials.into_iter().filter(|(_, given)| *given != needed) {
             let message = if needed {
-                "security_protocol SASL_SSL needs it"
+                "required by security_protocol SASL_SSL"
             } else {
-                "only security_protocol SASL_SSL shows it to brokers"
+                "used by security_protocol SASL_SSL only"
             };
             problems.push(Problem::new(key, message));
         }
         if self.ca_file.is_some() && self.security_protocol == SecurityProtocol::Plaintext {
-            let message = "nothing is signed with security_protocol PLAINTEXT: use SSL or SASL_SSL";
+            let message = "not used by security_protocol PLAINTEXT: set SSL or SASL_SSL";
             problems.push(Problem::new("kafka.ca_file", message));
         }
         problems
@@ -133,7 +134,7 @@ impl Default for KafkaConfig {
 // === impl Broker ===
 
 impl Broker {
-    /// The address, as `host:port`.
+    /// Returns the address, as `host:port`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -166,10 +167,10 @@ impl TryFrom<String> for Broker {
 // === impl Topic ===
 
 impl Topic {
-    /// Kafka's own bound.
+    /// Kafka's limit.
     const MAX_BYTES: usize = 249;
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -195,7 +196,7 @@ impl TryFrom<String> for Topic {
 // === impl SecurityProtocol ===
 
 impl SecurityProtocol {
-    pub(super) const fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Plaintext => "PLAINTEXT",
             Self::Ssl => "SSL",
@@ -207,7 +208,7 @@ impl SecurityProtocol {
 // === impl SaslMechanism ===
 
 impl SaslMechanism {
-    pub(super) const fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::ScramSha512 => "SCRAM-SHA-512",
             Self::ScramSha256 => "SCRAM-SHA-256",

@@ -1,0 +1,42 @@
+//! Delivers quota events, and closes quota periods on schedule.
+//!
+//! Events are in the database, written in one transaction with the usage that caused them. Nothing is
+//! kept in memory but the batch at hand, and no request waits for any of this.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `events` | [`Events`]: the log, new-event notifications, shutdown; [`EventTasks`]: what runs in the background |
+//! | `publisher` | the task of one sink: becomes leader, reads, delivers, records |
+//! | `pass` | progress of a publisher through the log, and the subjects that are blocked |
+//! | `batch` | delivers one batch: subjects concurrently, the events of each in order |
+//! | `sink` | where events go: webhooks, Kafka |
+//! | `backlog` | gauges of undelivered events |
+//! | `streams` | [`EventStreams`]: a bound on clients that follow events |
+//! | `scheduler`, [`cron`] | closes periods and deletes old data, and when |
+//! | `metrics` | [`EventMetrics`] |
+//! | `config` | the sections `kafka`, `webhooks`, `quota.reset_schedule` and `quota.retention` |
+
+mod backlog;
+mod batch;
+mod config;
+pub mod cron;
+mod events;
+mod metrics;
+mod pass;
+mod publisher;
+mod scheduler;
+mod sink;
+mod streams;
+
+pub use self::{
+    config::{
+        Broker, EventName, KafkaConfig, ResetSchedule, RetentionConfig, SaslMechanism, Schedule,
+        SecurityProtocol, Topic, WebhookConfig, WebhookUrl, webhook_contradictions,
+    },
+    events::{EventTasks, Events, EventsConfig, NewEvents, Receiver, Shutdown},
+    metrics::EventMetrics,
+    streams::{EventStreams, StreamLimit, StreamPermit},
+};
+
+#[cfg(test)]
+mod tests;
