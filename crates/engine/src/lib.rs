@@ -4,6 +4,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`rate_limiter`] | [`RateLimiter`]: limits checked by key, on any store |
 //! | [`batch_limiter`] | [`BatchLimiter`]: checks, reservations, refunds and resets, on any store |
 //! | [`limit`], [`cost`], [`key`] | validated values: a limit, a cost, a subject |
 //! | [`batch`], [`check_mode`] | limits that are decided together |
@@ -32,6 +33,7 @@ pub mod key;
 pub mod lease;
 pub mod limit;
 pub mod outcome;
+pub mod rate_limiter;
 pub mod state;
 pub mod store;
 pub mod timestamp;
@@ -53,6 +55,7 @@ pub use key::{Key, KeyError, KeySpace, OwnedKey};
 pub use lease::{Lease, LeaseId};
 pub use limit::{Limit, LimitError};
 pub use outcome::{Outcome, Outcomes};
+pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use state::State;
 pub use store::{Store, StoreError, StoreFuture, SyncStore, Verb};
 pub use timestamp::Timestamp;

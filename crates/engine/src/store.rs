@@ -36,7 +36,7 @@ pub trait Store: Send + Sync {
 
 /// A [`Store`] that answers without waiting and never fails, because its state is in this process.
 ///
-/// Callers of such a store need no async runtime.
+/// A [`RateLimiter`](crate::RateLimiter) over such a store decides synchronously, too.
 pub trait SyncStore: Store {
     /// Applies `verb` to every check of `batch`, as [`Store::apply`] does.
     fn apply_now(&self, verb: Verb, batch: &Batch<'_>) -> Outcomes;

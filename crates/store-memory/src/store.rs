@@ -277,9 +277,13 @@ impl<C: Clock> SyncStore for MemoryStore<C> {
 
     #[inline]
     fn apply_one(&self, verb: Verb, check: Check<'_>) -> Outcome {
-        let is_plain = verb == Verb::Acquire && !check.mode().is_read_only();
-        let known = if is_plain { self.acquire_quickly(&check) } else { None };
-        known.unwrap_or_else(|| MemoryStore::apply_now(self, verb, &check.into())[0])
+        if verb == Verb::Acquire
+            && !check.mode().is_read_only()
+            && let Ok(outcome) = self.acquire(check.key(), check.limit(), check.cost())
+        {
+            return outcome;
+        }
+        MemoryStore::apply_now(self, verb, &check.into())[0]
     }
 }
 
