@@ -1,4 +1,4 @@
-//! One subject's state under one limit, together with its pending reservations.
+//! The state of one subject under one limit, with its pending reservations.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use crate::{
     Check, Cost, Lease, LeaseId, Limit, Outcome, State, Timestamp, Verb, algorithm::TakenAt,
 };
 
-/// The reference for what every [`Verb`] does to a subject.
+/// The state of one subject, and the reference implementation of every [`Verb`].
 ///
-/// Stores that keep states in other forms agree with it, decision for decision.
+/// Stores may represent states differently, and make the same decisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// What the algorithm remembers.
+    /// The state of the algorithm.
     pub state: State,
-    /// What is taken but neither committed nor cancelled.
+    /// Pending reservations.
     pub leases: Vec<Lease>,
 }
 
 impl Account {
-    /// Gives back what expired leases hold.
+    /// Returns the units of expired reservations.
     pub fn settle(&mut self, limit: &Limit, now: Timestamp) {
         let Self { state, leases } = self;
         leases.retain(|lease| {
@@ -30,7 +30,7 @@ impl Account {
         });
     }
 
-    /// Whether `verb` can be done, as far as this limit is concerned.
+    /// Whether this limit permits `verb`.
     pub fn permits(&self, limit: &Limit, verb: Verb, cost: Cost, now: Timestamp) -> bool {
         match verb {
             Verb::Peek | Verb::Acquire => limit.admits(&self.state, cost, now),
@@ -42,7 +42,7 @@ impl Account {
         }
     }
 
-    /// Does `verb`, which [`permits`](Self::permits) allowed.
+    /// Applies `verb`, which must be [permitted](Self::permits).
     pub fn perform(&mut self, limit: &Limit, verb: Verb, cost: Cost, now: Timestamp) {
         if verb != Verb::Peek {
             limit.adopt(&mut self.state, now);
@@ -84,14 +84,14 @@ impl Account {
         }
     }
 
-    /// Notes that `verb` was refused: a limit that changed governs from here on.
+    /// Records that `verb` was denied: if the limit has changed, the new one applies from here on.
     pub fn refuse(&mut self, limit: &Limit, verb: Verb, now: Timestamp) {
         if verb != Verb::Peek {
             limit.adopt(&mut self.state, now);
         }
     }
 
-    /// The answer to `verb` and `cost` as the account stands now.
+    /// The answer to `verb` and `cost`, given the state after the decision.
     pub fn outcome(
         &self,
         limit: &Limit,
@@ -104,13 +104,13 @@ impl Account {
         if self.leases.is_empty() {
             return outcome;
         }
-        // Leases that run out give back what they hold: that may come first.
+        // Reservations that expire return their units, possibly before the algorithm does.
         let mut state = self.state.clone();
         let mut leases = self.leases.clone();
         leases.sort_unstable_by_key(|lease| lease.expires_at);
         let reserves = matches!(verb, Verb::Reserve { .. });
         if reserves && !allowed && leases.len() >= Lease::MAX_PENDING {
-            // Whatever room the limit gets before the first of them runs out, there are too many.
+            // The number of reservations stands in the way until the first one expires.
             outcome.retry_after = Duration::MAX;
         }
         for lease in leases {
@@ -139,7 +139,7 @@ mod tests {
     use crate::{CheckMode, Key};
 
     #[test]
-    fn looking_changes_nothing_not_even_the_rate_that_governs() {
+    fn read_only_checks_do_not_even_apply_a_new_rate() {
         let now = Timestamp::from_micros(1_000_000);
         let window = Duration::from_secs(60);
         let before = Limit::token_bucket(10, window).unwrap();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn one_reservation_too_many_is_refused_although_there_is_room() {
+    fn reservations_beyond_the_maximum_are_denied_although_units_are_left() {
         let now = Timestamp::from_micros(1_000_000);
         let limit = Limit::token_bucket(1_000_000, Duration::from_secs(60)).unwrap();
         let mut account = Account::default();

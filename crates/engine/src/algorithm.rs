@@ -61,7 +61,8 @@ pub trait Meter: sealed::Sealed {
     /// Returns whether [`admit`](Self::admit) would take `cost`.
     fn admits(&self, state: &Self::State, cost: Cost, now: Timestamp) -> bool;
 
-    /// Converts a state that was written under another limit, so that this limit applies from `now`.
+    /// Converts a state that was written under another limit, so that this limit applies from
+    /// `now`.
     fn adopt(&self, _state: &mut Self::State, _now: Timestamp) {}
 
     /// Returns up to `cost` units that were taken at `taken`.

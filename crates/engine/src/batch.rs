@@ -1,4 +1,4 @@
-//! What is asked of a store in one call: several limits, all or nothing.
+//! Checks that a store decides together.
 
 mod owned;
 
@@ -11,7 +11,7 @@ use crate::{CheckMode, Cost, FailMode, Key, Limit};
 
 pub use owned::OwnedBatch;
 
-/// One limit to consult: may the subject `key` take `cost` under `limit`?
+/// One limit to check: may the subject `key` take `cost` under `limit`?
 #[derive(Clone, Copy, Debug)]
 pub struct Check<'a> {
     key: Key<'a>,
@@ -21,7 +21,8 @@ pub struct Check<'a> {
     mode: CheckMode,
 }
 
-/// Checks that are decided together: if one denies, none takes anything, unless a [`CheckMode`] says otherwise.
+/// Checks that are decided together: if one is denied, none takes anything, unless a [`CheckMode`]
+/// says otherwise.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,7 +40,7 @@ pub struct Check<'a> {
 /// ])?;
 ///
 /// assert!(store.apply_now(Verb::Acquire, &batch).iter().all(|outcome| outcome.allowed));
-/// // The tenant is denied, so the user does not pay either.
+/// // The tenant is denied, so nothing is taken from the user.
 /// let outcomes = store.apply_now(Verb::Acquire, &batch);
 /// assert_eq!([outcomes[0].remaining, outcomes[1].remaining], [9, 0]);
 /// # Ok(())
@@ -48,31 +49,31 @@ pub struct Check<'a> {
 #[derive(Clone, Debug)]
 pub struct Batch<'a>(SmallVec<[Check<'a>; 2]>);
 
-/// Why a check makes no sense.
+/// Error for a check that can never be admitted.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidCheck {
-    /// It could never be admitted, so there is no time to retry at.
+    /// The cost exceeds the limit, so no retry could succeed.
     #[error("cost {cost} is above the limit of {capacity} and can never be admitted")]
     CostAboveLimit {
-        /// What was asked for.
+        /// Requested units.
         cost: Cost,
-        /// The most the limit ever admits at once.
+        /// Maximum number of units available at once.
         capacity: u64,
     },
 }
 
-/// Why checks are no batch.
+/// Error for checks that are not a valid batch.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BatchError {
-    /// There is nothing to decide.
+    /// There are no checks.
     #[error("a batch needs at least one check")]
     Empty,
-    /// More than a store should do in one breath.
+    /// There are more than [`Batch::MAX_CHECKS`].
     #[error("a batch holds at most {max} checks, got {0}", max = Batch::MAX_CHECKS)]
     TooMany(usize),
-    /// Two checks on one key would have to know of each other: add their costs instead.
+    /// Two checks have the same key. Add their costs instead.
     #[error("duplicate key in batch: {0:?}")]
     DuplicateKey(String),
 }
@@ -80,7 +81,7 @@ pub enum BatchError {
 // === impl Check ===
 
 impl<'a> Check<'a> {
-    /// Asks whether `key` may take `cost` under `limit`.
+    /// A check of `cost` units for `key` under `limit`.
     pub const fn new(key: Key<'a>, limit: &'a Limit, cost: Cost) -> Result<Self, InvalidCheck> {
         let capacity = limit.capacity();
         if cost.get() > capacity {
@@ -89,39 +90,39 @@ impl<'a> Check<'a> {
         Ok(Self { key, limit, cost, fail_mode: FailMode::Capped, mode: CheckMode::Required })
     }
 
-    /// What to answer when the store cannot; [`FailMode::Capped`] unless said.
+    /// Sets what decides while the store cannot; [`FailMode::Capped`] by default.
     #[must_use]
     pub const fn with_fail_mode(self, fail_mode: FailMode) -> Self {
         Self { fail_mode, ..self }
     }
 
-    /// What it has to do with the others of its batch; [`CheckMode::Required`] unless said.
+    /// Sets how it relates to the other checks of its batch; [`CheckMode::Required`] by default.
     #[must_use]
     pub const fn with_mode(self, mode: CheckMode) -> Self {
         Self { mode, ..self }
     }
 
-    /// Whose allowance.
+    /// The subject.
     pub const fn key(&self) -> Key<'a> {
         self.key
     }
 
-    /// How much is allowed.
+    /// The limit.
     pub const fn limit(&self) -> &'a Limit {
         self.limit
     }
 
-    /// How much is asked for.
+    /// Requested units.
     pub const fn cost(&self) -> Cost {
         self.cost
     }
 
-    /// What to answer when the store cannot.
+    /// What decides while the store cannot.
     pub const fn fail_mode(&self) -> FailMode {
         self.fail_mode
     }
 
-    /// What it has to do with the others of its batch.
+    /// How it relates to the other checks of its batch.
     pub const fn mode(&self) -> CheckMode {
         self.mode
     }
@@ -130,10 +131,10 @@ impl<'a> Check<'a> {
 // === impl Batch ===
 
 impl<'a> Batch<'a> {
-    /// The most checks in one batch.
+    /// Maximum number of checks in one batch.
     pub const MAX_CHECKS: usize = 1024;
 
-    /// How many checks are compared with each other one by one, which is quicker than to collect their names.
+    /// Up to this many keys are compared with each other, which is faster than a hash set.
     const LINEAR_MAX: usize = 32;
 
     /// The batch of `checks`.
@@ -152,7 +153,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// A key that stands twice in `checks`.
+    /// A key that occurs twice in `checks`.
     fn duplicate(checks: &[Check<'a>]) -> Option<Key<'a>> {
         if checks.len() > Self::LINEAR_MAX {
             let mut names = HashSet::with_capacity(checks.len());
@@ -174,10 +175,10 @@ impl<'a> From<Check<'a>> for Batch<'a> {
     }
 }
 
-/// Whether two keys are the same text, however it is divided into parts.
+/// Whether two keys are the same text, however it is split into parts.
 fn same_name<'a>(a: Key<'a>, b: Key<'a>) -> bool {
     let ends = |key: Key<'a>| [key.parts()[0], key.parts()[2]];
-    // As almost always: then only the subjects can differ.
+    // Fast path: with the same prefix and suffix, only the subjects can differ.
     if ends(a) == ends(b) {
         return a.subject() == b.subject();
     }
@@ -194,7 +195,7 @@ mod tests {
     use crate::KeySpace;
 
     #[test]
-    fn a_cost_above_the_limit_is_an_error() {
+    fn costs_above_the_limit_are_refused() {
         let limit = Limit::token_bucket(5, Duration::from_secs(1)).unwrap();
         let key = Key::new("u").unwrap();
         let check = |cost| Check::new(key, &limit, Cost::new(cost).unwrap()).map(|_| ());
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_bounded_and_name_each_key_once() {
+    fn batches_are_bounded_and_have_no_duplicate_keys() {
         let limit = Limit::token_bucket(5, Duration::from_secs(1)).unwrap();
         let check = |key| Check::new(key, &limit, Cost::ONE).unwrap();
         let key = |name| Key::new(name).unwrap();
@@ -213,7 +214,7 @@ mod tests {
         let same = Batch::new([check(key("ab")), check(key("a").within(&space))]);
         assert_eq!(same.map(|_| ()), Err(BatchError::DuplicateKey("ab".into())));
         let other = Batch::new([check(key("ac")), check(key("a").within(&space))]);
-        assert_eq!(other.map(|_| ()), Ok(()), "as long as the other, and not the same");
+        assert_eq!(other.map(|_| ()), Ok(()), "same length, different text");
         let names: Vec<String> = (0..=Batch::MAX_CHECKS).map(|i| i.to_string()).collect();
         let many = Batch::new(names.iter().map(|name| check(key(name))));
         assert_eq!(many.map(|_| ()), Err(BatchError::TooMany(Batch::MAX_CHECKS + 1)));

@@ -1,4 +1,4 @@
-//! The verbs a caller uses.
+//! Checks, reservations, refunds and resets of batches.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,7 +6,11 @@ use thiserror::Error;
 
 use crate::{Batch, Decision, Lease, LeaseId, Outcomes, OwnedBatch, Store, StoreError, Verb};
 
-/// Asks a store, and folds its answers into one decision.
+/// A store with a method for every verb, which folds the answers to a [`Batch`] into one
+/// [`Decision`].
+///
+/// If all requests are checked against the same limits, a [`RateLimiter`](crate::RateLimiter) is
+/// simpler.
 ///
 /// ```
 /// use std::time::Duration;
@@ -30,7 +34,7 @@ pub struct BatchLimiter {
     store: Arc<dyn Store>,
 }
 
-/// Units that are taken and come back unless they are committed in time.
+/// Units that were taken and return unless they are committed in time.
 #[derive(Clone, Debug)]
 #[must_use = "a reservation that is not committed expires"]
 pub struct Reservation {
@@ -38,28 +42,28 @@ pub struct Reservation {
     held: OwnedBatch,
 }
 
-/// Why nothing was reserved.
+/// The reason why nothing was reserved.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReserveError {
-    /// The limits have no room.
+    /// A limit denied the request.
     #[error("denied: retry in {:?}", .0.retry_after)]
     Denied(Decision),
-    /// Nothing waits that long, or not at all.
+    /// The lease is too short or too long.
     #[error("a lease must be between 1ms and {max:?}, got {0:?}", max = Lease::MAX_DURATION)]
     Lease(Duration),
-    /// The store does not know.
+    /// The store did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl BatchLimiter {
-    /// Asks `store`.
+    /// A limiter on `store`.
     pub fn new(store: impl Store + 'static) -> Self {
         Self { store: Arc::new(store) }
     }
 
-    /// Takes the batch if every limit has room.
+    /// Takes the cost of every check if all limits admit it.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -83,7 +87,7 @@ impl BatchLimiter {
         self.decide(Verb::Acquire, batch).await
     }
 
-    /// Says what [`check`](Self::check) would, and takes nothing.
+    /// Returns what [`check`](Self::check) would, and takes nothing.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -103,8 +107,8 @@ impl BatchLimiter {
         self.decide(Verb::Peek, batch).await
     }
 
-    /// Takes the batch if every limit has room, and gives it back after `lease`
-    /// unless the reservation is committed.
+    /// Takes the cost of every check if all limits admit it, and returns it after `lease` unless
+    /// the reservation is committed.
     ///
     /// For work that may fail: reserve, do it, then [`commit`](Self::commit) or
     /// [`cancel`](Self::cancel).
@@ -120,7 +124,7 @@ impl BatchLimiter {
     /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
     /// let (reservation, decision) = limiter.reserve(&batch, Duration::from_secs(30)).await?;
     /// assert_eq!(decision.remaining, 1);
-    /// // The work succeeded: keep what was taken.
+    /// // The work succeeded: keep the units.
     /// assert!(limiter.commit(reservation).await?);
     /// # Ok(())
     /// # }
@@ -141,14 +145,14 @@ impl BatchLimiter {
         Ok((Reservation { id, held: batch.to_owned() }, decision))
     }
 
-    /// Keeps what was reserved; `false` when the lease had run out.
+    /// Keeps what was reserved; `false` if the reservation had expired.
     ///
     /// [`reserve`](Self::reserve) has an example.
     pub async fn commit(&self, reservation: Reservation) -> Result<bool, StoreError> {
         self.settle(Verb::Commit(reservation.id), &reservation).await
     }
 
-    /// Gives back what was reserved; `false` when the lease had run out.
+    /// Returns what was reserved; `false` if the reservation had expired.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -160,7 +164,7 @@ impl BatchLimiter {
     /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
     /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
     /// let (reservation, _) = limiter.reserve(&batch, Duration::from_secs(30)).await?;
-    /// // The work failed: give back what was taken.
+    /// // The work failed: return the units.
     /// assert!(limiter.cancel(reservation).await?);
     /// assert_eq!(limiter.peek(&batch).await?.remaining, 2);
     /// # Ok(())
@@ -170,7 +174,7 @@ impl BatchLimiter {
         self.settle(Verb::Cancel(reservation.id), &reservation).await
     }
 
-    /// Gives back what was acquired; the decision shows what is left then.
+    /// Returns units that were acquired; the decision reports what is left afterwards.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -190,7 +194,7 @@ impl BatchLimiter {
         self.decide(Verb::Refund, batch).await
     }
 
-    /// Forgets everything the batch's subjects took.
+    /// Deletes the state of every subject in the batch.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -212,7 +216,7 @@ impl BatchLimiter {
         self.decide(Verb::Reset, batch).await
     }
 
-    /// Does `verb` and gives each limit's own answer, for callers who decide several things at once.
+    /// Applies `verb` and returns the answer of each limit, unfolded.
     ///
     /// ```
     /// # use std::time::Duration;

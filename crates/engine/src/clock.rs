@@ -1,4 +1,4 @@
-//! Where the engine learns the time: the only module that reads the machine's clock.
+//! Clocks. This is the only module that reads the system's clock.
 
 use std::{
     sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
@@ -7,14 +7,14 @@ use std::{
 
 use crate::Timestamp;
 
-/// Tells the time.
+/// A source of time.
 pub trait Clock: Send + Sync {
-    /// The present time. A later call may answer earlier (machines' clocks are
-    /// set back); stores never let that run a subject's time backwards.
+    /// The current time. It may step back when the system's clock is set; stores make sure that a
+    /// subject's time never does.
     fn now(&self) -> Timestamp;
 
-    /// Microseconds since some moment that stays the same, for how long something took: setting the
-    /// machine's clock must not make it longer.
+    /// Microseconds since a fixed point in time, to measure durations: setting the system's clock
+    /// does not affect it.
     fn steady(&self) -> u64 {
         self.now().as_micros()
     }
@@ -40,30 +40,29 @@ impl<C: Clock + ?Sized> Clock for &C {
     }
 }
 
-/// How often the system clock looks at the wall clock, in microseconds.
+/// Interval at which the system clock reads the wall clock, in microseconds.
 const REANCHOR_EVERY: u64 = 1_000_000;
 
-/// The machine's time at the price of reading a cycle counter.
+/// The system's time, for the cost of reading a cycle counter.
 ///
-/// Between looks at the wall clock (one a second) it advances by the cycle
-/// counter, which costs a third of a wall-clock read. It follows the wall clock
-/// forwards at once, so suspended machines wake up right; it follows it
-/// backwards only past a second, so that ordinary time synchronisation never
-/// makes it step back.
+/// It reads the wall clock once a second and advances by the cycle counter in between, which costs
+/// a third of a read of the wall clock. It follows the wall clock forwards at once, so that it is
+/// right after a suspend, and backwards only by more than a second, so that ordinary time
+/// synchronisation never makes it step back.
 #[derive(Debug)]
 pub struct SystemClock {
     counter: quanta::Clock,
-    /// What the counter showed at first.
+    /// Value of the counter at the start.
     origin: u64,
-    /// What a tick of the counter is of a microsecond, times 2^64.
+    /// Length of a tick in microseconds, times 2^64.
     tick: u64,
-    /// Wall-clock microseconds at `origin`, as last seen.
+    /// Wall-clock microseconds at `origin`, as last read.
     anchor: AtomicI64,
-    /// Counter microseconds at which the wall clock is looked at again.
-    look_again_at: AtomicU64,
+    /// Counter microseconds at which the wall clock is read again.
+    reanchor_at: AtomicU64,
 }
 
-/// Shows a time that only its owner moves, for tests.
+/// A clock for tests, which stands still until it is moved.
 ///
 /// ```
 /// use std::{sync::Arc, time::Duration};
@@ -91,7 +90,7 @@ pub struct ManualClock(AtomicU64);
 // === impl SystemClock ===
 
 impl SystemClock {
-    /// A clock that shows the machine's time.
+    /// A clock that shows the system's time.
     pub fn new() -> Self {
         let counter = quanta::Clock::new();
         let origin = counter.raw();
@@ -100,13 +99,13 @@ impl SystemClock {
             tick: tick_of(&counter),
             counter,
             anchor: AtomicI64::new(wall_micros()),
-            look_again_at: AtomicU64::new(REANCHOR_EVERY),
+            reanchor_at: AtomicU64::new(REANCHOR_EVERY),
         }
     }
 
     #[cold]
-    fn look_at_wall_clock(&self, elapsed: u64) {
-        self.look_again_at.store(elapsed + REANCHOR_EVERY, Relaxed);
+    fn reanchor(&self, elapsed: u64) {
+        self.reanchor_at.store(elapsed + REANCHOR_EVERY, Relaxed);
         let seen = wall_micros() - elapsed as i64;
         self.anchor.store(follow(self.anchor.load(Relaxed), seen), Relaxed);
     }
@@ -122,8 +121,8 @@ impl Clock for SystemClock {
     #[inline]
     fn now(&self) -> Timestamp {
         let elapsed = self.steady();
-        if elapsed >= self.look_again_at.load(Relaxed) {
-            self.look_at_wall_clock(elapsed);
+        if elapsed >= self.reanchor_at.load(Relaxed) {
+            self.reanchor(elapsed);
         }
         Timestamp::from_micros(self.anchor.load(Relaxed).wrapping_add_unsigned(elapsed) as u64)
     }
@@ -134,7 +133,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// The anchor after the wall clock was seen to be at `seen`: see [`SystemClock`].
+/// The new anchor after the wall clock was read: see [`SystemClock`].
 const fn follow(held: i64, seen: i64) -> i64 {
     let is_slightly_ahead = seen <= held && held - seen <= REANCHOR_EVERY as i64;
     if is_slightly_ahead { held } else { seen }
@@ -145,7 +144,7 @@ fn micros(ticks: u64, tick: u64) -> u64 {
     ((u128::from(ticks) * u128::from(tick)) >> 64) as u64
 }
 
-/// See [`SystemClock::tick`]. Counters count several times in a microsecond.
+/// See [`SystemClock::tick`]. Counters have several ticks per microsecond.
 fn tick_of(counter: &quanta::Clock) -> u64 {
     const TICKS: u32 = 40;
     let nanos = counter.delta_as_nanos(0, 1 << TICKS);
@@ -170,7 +169,7 @@ impl ManualClock {
         self.set(self.now() + by);
     }
 
-    /// Moves the clock to `now`, backwards too.
+    /// Moves the clock to `now`, which may be earlier.
     pub fn set(&self, now: Timestamp) {
         self.0.store(now.as_micros(), Relaxed);
     }
@@ -187,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_system_clock_shows_the_wall_clock() {
+    fn the_system_clock_shows_wall_clock_time() {
         let clock = SystemClock::new();
         let apart = clock.now().as_micros().abs_diff(wall_micros() as u64);
         assert!(apart < 1_000_000, "{apart} us from the wall clock");
@@ -195,19 +194,19 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_as_long_as_the_counter_says() {
+    fn ticks_convert_to_microseconds_like_the_counter_does() {
         let counter = quanta::Clock::new();
         let tick = tick_of(&counter);
         for ticks in [1, 1_000, 1_000_000_007, 1 << 40, 1 << 55] {
             let expected = counter.delta_as_nanos(0, ticks) / 1_000;
-            // Of years, the counter itself tells no more than this.
+            // Over years, the counter itself is no more precise.
             let apart = micros(ticks, tick).abs_diff(expected);
             assert!(apart <= 1 + (expected >> 32), "{ticks} ticks: {apart} us from {expected}");
         }
     }
 
     #[test]
-    fn how_long_something_took_does_not_follow_the_wall_clock() {
+    fn steady_time_does_not_follow_the_wall_clock() {
         let clock = SystemClock::new();
         let began = clock.steady();
         clock.anchor.store(clock.anchor.load(Relaxed) + 3_600_000_000, Relaxed);
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_follows_the_wall_clock_forwards_and_backwards_only_past_a_second() {
+    fn the_clock_steps_back_only_by_more_than_a_second() {
         const SECOND: i64 = REANCHOR_EVERY as i64;
         assert_eq!(follow(10 * SECOND, 10 * SECOND + 1), 10 * SECOND + 1);
         assert_eq!(follow(10 * SECOND, 10 * SECOND), 10 * SECOND);
@@ -225,20 +224,20 @@ mod tests {
     }
 
     #[test]
-    fn the_wall_clock_is_looked_at_once_a_second() {
+    fn the_wall_clock_is_read_once_a_second() {
         let clock = SystemClock::new();
         clock.anchor.store(0, Relaxed);
         let before = wall_micros();
-        clock.look_at_wall_clock(5_000_000);
+        clock.reanchor(5_000_000);
         let anchor = clock.anchor.load(Relaxed) + 5_000_000;
         assert!((before..=wall_micros()).contains(&anchor), "{anchor} is not the wall clock's");
-        assert_eq!(clock.look_again_at.load(Relaxed), 6_000_000);
+        assert_eq!(clock.reanchor_at.load(Relaxed), 6_000_000);
 
-        // Not before its time has come.
+        // Not earlier than that.
         clock.anchor.store(0, Relaxed);
-        clock.look_again_at.store(u64::MAX, Relaxed);
+        clock.reanchor_at.store(u64::MAX, Relaxed);
         assert!(clock.now().as_micros() < 3_600_000_000);
-        clock.look_again_at.store(0, Relaxed);
+        clock.reanchor_at.store(0, Relaxed);
         assert!(clock.now().as_micros() as i64 >= before);
     }
 
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_borrowed_or_shared_clock_shows_what_the_clock_shows() {
+    fn borrowed_and_shared_clocks_show_the_same_time() {
         struct Fixed;
         impl Clock for Fixed {
             fn now(&self) -> Timestamp {
@@ -265,7 +264,7 @@ mod tests {
         }
         assert_eq!(shown(&Fixed), (7, 8));
         assert_eq!(shown(std::sync::Arc::new(Fixed)), (7, 8));
-        // One that tells only the time measures by it.
+        // By default, durations are measured with `now`.
         assert_eq!(ManualClock::new(Timestamp::from_micros(9)).steady(), 9);
     }
 }

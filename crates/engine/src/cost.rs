@@ -1,10 +1,10 @@
-//! What one request takes from a limit.
+//! The units that a request takes.
 
 use std::{fmt, num::NonZeroU64};
 
 use thiserror::Error;
 
-/// How many units a request takes: at least 1, at most 2^53.
+/// The number of units that a request takes: at least 1, at most 2^53.
 ///
 /// ```
 /// use headgate::{Cost, CostError};
@@ -15,14 +15,14 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cost(NonZeroU64);
 
-/// Why a number is no cost.
+/// Error for an invalid cost.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CostError {
-    /// Nothing can be taken.
+    /// The cost is zero.
     #[error("cost must be at least 1")]
     Zero,
-    /// Beyond what every store and JSON can count exactly.
+    /// The cost is larger than every store and JSON can represent exactly.
     #[error("cost must be at most {}", Cost::MAX)]
     TooLarge,
 }
@@ -31,7 +31,7 @@ impl Cost {
     /// One unit.
     pub const ONE: Self = Self(NonZeroU64::MIN);
 
-    /// The largest cost: the largest number that doubles (Lua, JSON) count exactly.
+    /// The largest cost: up to here, doubles (Lua, JSON) represent every integer.
     pub const MAX: u64 = 1 << 53;
 
     /// A cost of `units`.

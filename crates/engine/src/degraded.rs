@@ -1,38 +1,39 @@
-//! How an answer came about that the store could not give.
+//! Decisions that the store could not make.
 
 use std::fmt;
 
 use crate::{FailMode, StoreError};
 
-/// How an answer came about that the store could not give.
+/// Why and by what a decision was made that the store could not make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Degraded {
-    /// What decided instead.
+    /// What decided instead of the store.
     pub source: Source,
-    /// Why the store did not.
+    /// Why the store did not decide.
     pub cause: FailCause,
 }
 
-/// What decided in the store's place.
+/// What decided instead of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Source {
     /// The check's failure mode.
     FailMode(FailMode),
-    /// A denial that the store gave earlier, whose time is not up.
+    /// An earlier denial by the store that has not expired. See
+    /// [`DenialCache`](crate::DenialCache).
     RememberedDenial,
 }
 
-/// Why a store did not answer, as metrics tell it.
+/// Why a store did not answer, as reported in metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailCause {
-    /// The call was not sent, or lost to others: too many at once.
+    /// Too many calls at once: this one was not sent, or lost to concurrent updates.
     Overloaded,
-    /// The call was sent, and no answer came in time.
+    /// The call was sent and not answered in time.
     Timeout,
-    /// The store cannot be reached, refuses the call, or is left alone by the circuit breaker.
+    /// The store cannot be reached, rejects the call, or its circuit breaker is open.
     Unavailable,
 }
 
@@ -42,12 +43,12 @@ impl Degraded {
         Self { source, cause }
     }
 
-    /// The name in APIs and metrics: the failure mode's, or `remembered`.
+    /// Name in APIs and metrics: that of the failure mode, or `remembered`.
     pub const fn name(self) -> &'static str {
         self.source.name()
     }
 
-    /// The failure mode, where one decided.
+    /// The failure mode, if one decided.
     pub const fn fail_mode(self) -> Option<FailMode> {
         match self.source {
             Source::FailMode(mode) => Some(mode),
@@ -72,7 +73,7 @@ impl Source {
         Self::RememberedDenial,
     ];
 
-    /// The name in APIs and metrics.
+    /// Name in APIs and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::FailMode(mode) => mode.name(),
@@ -98,7 +99,7 @@ impl FailCause {
         }
     }
 
-    /// The name in metrics and logs.
+    /// Name in metrics and logs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Overloaded => "overloaded",

@@ -1,4 +1,4 @@
-//! The denials that a store gave, remembered until their time is up.
+//! A cache of denials, for outages of the store.
 
 mod table;
 
@@ -14,45 +14,45 @@ use crate::{Batch, Check, Cost, Key, Limit, Outcome, Verb, limit::Parameters};
 
 use self::table::{Entry, Table};
 
-/// The denials that a store gave, each until its `retry_after` has passed.
+/// A cache of the denials by a store, each of which expires after its `retry_after`.
 ///
 /// A denial of cost `c` means that nothing of cost `c` or more is admitted before then, so that it
 /// can be repeated without asking the store. It says nothing about a smaller cost, or about another
-/// limit under the same key. An admission, a reset, a refund or a cancelled reservation ends it.
+/// limit under the same key. An admission, a reset, a refund or a cancelled reservation removes it.
 ///
-/// Memory is bounded: at most [`CAPACITY`](Self::CAPACITY) denials, 3 MiB, of which an instance
-/// that denies nothing takes none. Past that, the denials that end first are forgotten first.
-/// Subjects are known by a hash under a secret of this instance.
+/// Memory is bounded: at most [`CAPACITY`](Self::CAPACITY) denials in 3 MiB, which are allocated
+/// with the first denials. Beyond that, the denials that expire first are evicted first. Subjects
+/// are identified by a hash under a secret of this instance.
 ///
 /// Times are microseconds of [`Clock::steady`](crate::Clock::steady): the store's wait counts from
-/// when its answer arrived, and setting the machine's clock does not change it.
+/// the arrival of its answer, and setting the system's clock does not affect it.
 pub struct DenialCache {
     secret: RandomState,
     table: Table,
-    /// When the last of them ends; nothing is looked up after that.
+    /// Time at which the last one expires; nothing is looked up after that.
     latest: AtomicU64,
 }
 
-/// A denial that still holds.
+/// A cached denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Denial {
-    /// How long until the same cost may be admitted.
+    /// Time until the same cost may be admitted.
     pub retry_after: Duration,
-    /// How long until the subject has all of its allowance again.
+    /// Time until all units are available again.
     pub reset_after: Duration,
 }
 
 impl DenialCache {
-    /// How many are remembered at most.
+    /// Maximum number of denials.
     pub const CAPACITY: usize = Table::SLOTS;
 
-    /// Remembers none yet.
+    /// An empty cache.
     pub fn new() -> Self {
         Self { secret: RandomState::new(), table: Table::new(), latest: AtomicU64::new(0) }
     }
 
-    /// Learns from the store's own answer to `verb`, which arrived at `now`.
+    /// Updates the cache from the store's answer to `verb`, which arrived at `now`.
     pub fn learn(&self, verb: Verb, batch: &Batch<'_>, outcomes: &[Outcome], now: u64) {
         for (check, outcome) in batch.checks().iter().zip(outcomes) {
             match verb {
@@ -68,7 +68,7 @@ impl DenialCache {
         }
     }
 
-    /// Returns the denial that answers `check` at `now`, the longest if there are several.
+    /// Returns the denial that applies to `check` at `now`, the longest if there are several.
     pub fn find(&self, check: &Check<'_>, now: u64) -> Option<Denial> {
         if self.is_idle(now) {
             return None;
@@ -81,14 +81,14 @@ impl DenialCache {
         Some(Denial { retry_after: left(entry.until), reset_after: left(entry.reset) })
     }
 
-    /// Forgets what was denied to `key`, under every limit.
+    /// Removes the denials of `key`, under every limit.
     pub fn forget(&self, key: Key<'_>) {
         if self.latest.load(Relaxed) != 0 {
             self.table.remove(self.fingerprint(key), |_| true);
         }
     }
 
-    /// Whether none is remembered that still holds: then an admission has nothing to look up.
+    /// Whether every denial has expired, so that admissions need no lookup.
     #[inline]
     pub fn is_idle(&self, now: u64) -> bool {
         self.latest.load(Relaxed) <= now
@@ -112,25 +112,25 @@ impl DenialCache {
         self.latest.fetch_max(until, Relaxed);
     }
 
-    /// A store that admits a cost has room for it, whatever it said before.
+    /// An admission of a cost disproves earlier denials of it.
     fn disprove(&self, check: &Check<'_>, outcome: &Outcome, now: u64) {
         if self.is_idle(now) || outcome.degraded.is_some() {
             return;
         }
         let (cost, at) = (check.cost().get(), outcome.at.as_micros());
-        // Answers overtake each other: one that the store gave before the denial says nothing.
+        // Answers may overtake each other: an admission from before the denial disproves nothing.
         let disproved = |entry: &Entry| entry.cost <= cost && entry.at <= at;
         self.table.remove(self.fingerprint(check.key()), disproved);
     }
 
-    /// A key is its text, however that is divided into parts.
+    /// A key is identified by its text, however that is split into parts.
     fn fingerprint(&self, key: Key<'_>) -> u64 {
         let mut hasher = self.secret.build_hasher();
         key.parts().iter().for_each(|part| hasher.write(part.as_bytes()));
         hasher.finish()
     }
 
-    /// Tells limits apart: what one denied, another may have room for.
+    /// Tells limits apart: what one denies, another may admit.
     fn tag(&self, limit: &Limit) -> u64 {
         let mut hasher = self.secret.build_hasher();
         limit.algorithm().hash(&mut hasher);
@@ -163,8 +163,8 @@ impl fmt::Debug for DenialCache {
     }
 }
 
-/// Whether it is the limit that has no room: a reservation is also refused where too many are
-/// pending, which says nothing about the cost.
+/// Whether the limit denied the cost. Reservations are also denied if too many are pending, which
+/// says nothing about the cost.
 const fn denies_cost(outcome: &Outcome, cost: Cost) -> bool {
     outcome.remaining < cost.get()
 }

@@ -1,29 +1,29 @@
-//! What decides a check while the store cannot.
+//! Decisions during an outage of the store.
 
 use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-/// What decides a check while the store cannot.
+/// What decides a check while the store cannot. See [`FailurePolicy`](crate::FailurePolicy).
 ///
-/// A denial that the store gave earlier is remembered (see [`DenialCache`](crate::DenialCache)) and holds
-/// in every mode until its time is up.
+/// In every mode, earlier denials by the store hold until they expire. See
+/// [`DenialCache`](crate::DenialCache).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailMode {
-    /// This process alone, with the whole limit: each instance admits at most that much of each
-    /// subject in each window.
+    /// This process counts with the whole limit: each instance admits at most that much per
+    /// subject and window.
     #[default]
     Capped,
-    /// Nothing: everything is admitted, without a cap.
+    /// Everything is admitted.
     Open,
-    /// Nothing: everything is denied.
+    /// Everything is denied.
     Closed,
-    /// This process alone, with its share of the limit.
+    /// This process counts with its share of the limit.
     Local,
 }
 
-/// A name that is no failure mode's.
+/// Error for an unknown name of a failure mode.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("unknown fail mode {0:?}: expected {expected}", expected = FailMode::EXPECTED)]
 pub struct UnknownFailMode(pub String);
@@ -35,7 +35,7 @@ impl FailMode {
     /// The names, for error messages.
     pub const EXPECTED: &'static str = "capped, open, closed or local";
 
-    /// The name in configuration and APIs.
+    /// Name in configuration and APIs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Capped => "capped",
@@ -45,7 +45,7 @@ impl FailMode {
         }
     }
 
-    /// Whether this process counts by itself.
+    /// Whether this process counts.
     pub const fn counts(self) -> bool {
         matches!(self, Self::Capped | Self::Local)
     }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_reads_back_and_an_unknown_one_lists_them() {
+    fn names_parse_and_an_unknown_name_lists_them() {
         for mode in FailMode::ALL {
             assert_eq!(mode.name().parse(), Ok(mode));
             assert!(FailMode::EXPECTED.contains(mode.name()));

@@ -1,4 +1,4 @@
-//! What is answered when the store cannot.
+//! Decisions for a store that cannot answer.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -9,17 +9,16 @@ use crate::{
     Outcomes, Source, Store, StoreError, StoreFuture, Timestamp, Verb, denial_cache::Denial,
 };
 
-/// What a denial by [`FailMode::Closed`] tells the caller to wait: nobody knows better.
+/// `retry_after` of a denial by [`FailMode::Closed`]: there is nothing to compute it from.
 const CLOSED_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Asks `primary`; when it cannot answer, each check's [`FailMode`] does.
+/// A store that answers for `primary` when that fails, as the [`FailMode`] of each check says.
 ///
-/// The denials that `primary` gave are remembered until their time is up, and still deny while it
-/// cannot answer, in every mode: a client that is over its limit gains nothing by causing an
-/// overload.
+/// Denials by `primary` are cached until they expire and hold in every mode: a client that is over
+/// its limit gains nothing by causing an overload.
 ///
-/// Questions (peek, acquire, reserve) always get an answer. Other verbs keep their error, except
-/// that a reservation which was made locally is also committed or cancelled locally.
+/// Requests for admission (peek, acquire, reserve) always get an answer. Other verbs keep their
+/// error, except that a reservation that was made locally is also committed or cancelled locally.
 ///
 /// ```
 /// use std::{num::NonZeroU32, time::Duration};
@@ -30,10 +29,10 @@ const CLOSED_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// };
 /// use headgate_store_memory::MemoryStore;
 ///
-/// /// A store that is away.
-/// struct Away;
+/// /// A store that is down.
+/// struct Down;
 ///
-/// impl Store for Away {
+/// impl Store for Down {
 ///     fn apply<'a>(&'a self, _: Verb, _: &'a Batch<'_>) -> StoreFuture<'a> {
 ///         StoreFuture::ready(Err(StoreError::Timeout(Duration::from_millis(100))))
 ///     }
@@ -43,12 +42,12 @@ const CLOSED_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let replicas = NonZeroU32::new(4).unwrap();
 /// let local = MemoryStore::default();
-/// let limiter = BatchLimiter::new(FailurePolicy::new(Away, local, replicas, SystemClock::new()));
+/// let limiter = BatchLimiter::new(FailurePolicy::new(Down, local, replicas, SystemClock::new()));
 ///
 /// let limit = Limit::token_bucket(100, Duration::from_secs(60))?;
 /// let check = Check::new(Key::new("user:42")?, &limit, Cost::ONE)?;
 /// let decision = limiter.check(&Batch::from(check.with_fail_mode(FailMode::Local))).await?;
-/// // One of four replicas counts by itself, with a quarter of the limit.
+/// // One of four replicas counts locally, with a quarter of the limit.
 /// assert!(decision.allowed && decision.degraded.is_some());
 /// assert_eq!(decision.remaining, 24);
 ///
@@ -66,18 +65,18 @@ pub struct FailurePolicy<P, L, C> {
     denials: DenialCache,
 }
 
-/// What is known of each check of a batch without asking anything.
+/// The cached denial of each check of a batch, if there is one.
 type Remembered = SmallVec<[Option<Denial>; 2]>;
 
 impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
-    /// Answers for `primary` when it cannot; `local` decides for [`FailMode::Capped`], and for
-    /// [`FailMode::Local`] with the limit divided among `replicas`.
+    /// Answers for `primary` when it fails; `local` decides for [`FailMode::Capped`], and for
+    /// [`FailMode::Local`] with the limit divided by `replicas`.
     pub fn new(primary: P, local: L, replicas: NonZeroU32, clock: C) -> Self {
         Self { primary, local, replicas, clock, denials: DenialCache::new() }
     }
 
-    /// Keeps what the store's own answer says about denials. Costs an admission nothing while no
-    /// denial is remembered.
+    /// Updates the denial cache from an answer of the store. An admission costs nothing while the
+    /// cache is empty.
     fn learn(&self, verb: Verb, batch: &Batch<'_>, outcomes: &[Outcome]) {
         let now = self.clock.steady();
         let admitted = verb.is_admission() && outcomes.iter().all(|outcome| outcome.allowed);
@@ -86,11 +85,11 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
         }
     }
 
-    /// Completes an answer that the store gave itself.
+    /// Completes an answer of the store.
     async fn follow(&self, verb: Verb, batch: &Batch<'_>, outcomes: Outcomes) -> Outcomes {
         match verb {
             Verb::Reset => {
-                // What was counted here meanwhile is forgotten, too. Memory does not fail.
+                // The local state is reset, too. Memory does not fail.
                 drop(self.local.apply(Verb::Reset, batch).await);
                 outcomes
             }
@@ -114,7 +113,7 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
         }
     }
 
-    /// Commits or cancels a reservation that was made locally, if it was.
+    /// Commits or cancels a reservation, if it was made locally.
     async fn settle(&self, verb: Verb, batch: &Batch<'_>) -> Option<Outcomes> {
         let counts = |check: &&Check<'_>| check.fail_mode().counts();
         let held = Batch::new(batch.checks().iter().filter(counts).copied()).ok()?;
@@ -144,7 +143,7 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
             check.mode().can_block() && (denial.is_some() || check.fail_mode() == FailMode::Closed)
         };
         let is_denied = checks.iter().zip(&remembered).any(denies);
-        // A batch that is denied anyway takes nothing locally either.
+        // A batch that is denied anyway takes nothing locally.
         let verb = if is_denied { Verb::Peek } else { verb };
         let mut local = self.ask_locally(verb, batch, &remembered).await?.into_iter();
         let answer = |(check, denial): (&Check<'_>, &Option<Denial>)| match denial {
@@ -157,7 +156,7 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
         Ok(checks.iter().zip(&remembered).map(answer).collect())
     }
 
-    /// Has the local store decide the checks that ask for it, as one batch.
+    /// Checks in the local store what it decides, as one batch.
     async fn ask_locally(
         &self,
         verb: Verb,
@@ -180,7 +179,7 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
         self.local.apply(verb, &batch).await
     }
 
-    /// How much of its limit a check may have of this instance.
+    /// The part of its limit that a check has in this instance.
     fn part(&self, check: &Check<'_>) -> Limit {
         match check.fail_mode() {
             FailMode::Local => check.limit().share(self.replicas),
@@ -189,7 +188,7 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
     }
 }
 
-/// Whether a store did what it was asked, as far as the checks that bind are concerned.
+/// Whether every check that can block the batch was allowed.
 fn is_done(checks: &[Check<'_>], outcomes: &[Outcome]) -> bool {
     checks.iter().zip(outcomes).all(|(check, outcome)| outcome.allowed || !check.mode().can_block())
 }
@@ -198,7 +197,7 @@ const fn by_mode(check: &Check<'_>, cause: FailCause) -> Degraded {
     Degraded::new(Source::FailMode(check.fail_mode()), cause)
 }
 
-/// A denial that the store gave earlier, with what is left of its time.
+/// An earlier denial by the store, with the time that is left of it.
 fn repeated(check: &Check<'_>, denial: Denial, at: Timestamp, cause: FailCause) -> Outcome {
     let Denial { retry_after, reset_after } = denial;
     Outcome {
@@ -212,17 +211,17 @@ fn repeated(check: &Check<'_>, denial: Denial, at: Timestamp, cause: FailCause) 
     }
 }
 
-/// What the local store decided.
+/// A decision of the local store.
 fn counted(check: &Check<'_>, local: Outcome, cause: FailCause) -> Outcome {
     let degraded = Some(by_mode(check, cause));
     if check.fail_mode() == FailMode::Capped && local.allowed {
-        // What is left only the store knows: an admission says what failing open always did.
+        // Only the store knows how many units are left, so an admission reports all of them.
         return Outcome { degraded, ..uncounted(check, local.at) };
     }
     Outcome { degraded, ..local }
 }
 
-/// What an outage answers to a check that nothing counts.
+/// The answer to a check that nothing counts.
 fn uncounted(check: &Check<'_>, at: Timestamp) -> Outcome {
     let allowed = check.fail_mode() != FailMode::Closed;
     let capacity = check.limit().capacity();

@@ -1,18 +1,18 @@
-//! Whose allowance is asked for.
+//! Keys: the names of subjects.
 
 use std::{fmt, str};
 
 use thiserror::Error;
 
-/// Names one subject's state in a store: the subject, which may come from anybody,
-/// within a [`KeySpace`] of the program's own.
+/// The name of a subject's state in a store: the subject, which may be untrusted input, within a
+/// [`KeySpace`] that the program chooses.
 ///
-/// It borrows its parts, so that naming a subject allocates nothing.
+/// It borrows its parts, so that creating one allocates nothing.
 ///
 /// ```
 /// use headgate::{Key, KeySpace};
 ///
-/// // The same user has one allowance for logins and another for searches.
+/// // The same user has separate units for logins and for searches.
 /// let logins = KeySpace::new("login:", "");
 /// let key = Key::new("user:42")?.within(&logins);
 /// assert_eq!(key.to_string(), "login:user:42");
@@ -25,17 +25,17 @@ pub struct Key<'a> {
     space: &'a KeySpace<'a>,
 }
 
-/// What stands before and after a subject in the name of its state.
+/// The prefix and the suffix of a [`Key`].
 ///
-/// These are the program's own words: they are not validated, and programs that
-/// share a store choose different ones.
+/// They come from the program and are not validated. Programs that share a store choose different
+/// ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeySpace<'a> {
     prefix: &'a str,
     suffix: &'a str,
 }
 
-/// A [`Key`] that owns its parts, for what outlives a request.
+/// A [`Key`] that owns its parts, and so can outlive a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OwnedKey {
     prefix: Box<str>,
@@ -43,23 +43,23 @@ pub struct OwnedKey {
     suffix: Box<str>,
 }
 
-/// Why a subject cannot be a key.
+/// Error for an invalid key.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// There is nobody to limit.
+    /// The subject is empty.
     #[error("key must not be empty")]
     Empty,
-    /// Keys are kept in memory and sent with every decision.
+    /// The subject is too long: keys are kept in memory and sent with every decision.
     #[error("key must be at most {max} bytes, got {0}", max = Key::MAX_BYTES)]
     TooLong(usize),
-    /// Keys are text.
+    /// The subject is not text.
     #[error("key must be UTF-8")]
     NotUtf8,
-    /// Control characters forge log lines and break line-based tools.
+    /// The subject has control characters, which forge log lines and break line-based tools.
     #[error("key must not contain control characters (found byte 0x{0:02x})")]
     Control(u8),
-    /// In Redis Cluster a pair of braces chooses the node a key lives on.
+    /// The subject has braces, which choose the node of a key in Redis Cluster.
     #[error("key must not contain braces: '{{' and '}}' choose the node in a Redis Cluster")]
     Brace,
 }
@@ -67,7 +67,7 @@ pub enum KeyError {
 // === impl Key ===
 
 impl<'a> Key<'a> {
-    /// The longest subject, in bytes.
+    /// Maximum length of a subject, in bytes.
     pub const MAX_BYTES: usize = 512;
 
     /// The key of `subject`.
@@ -106,7 +106,7 @@ impl<'a> Key<'a> {
         self.subject
     }
 
-    /// The space that the subject is in.
+    /// The key space.
     pub const fn space(&self) -> &'a KeySpace<'a> {
         self.space
     }
@@ -135,22 +135,22 @@ impl fmt::Display for Key<'_> {
 // === impl KeySpace ===
 
 impl<'a> KeySpace<'a> {
-    /// Nothing before and nothing after.
+    /// No prefix and no suffix.
     pub const EMPTY: KeySpace<'static> = KeySpace::new("", "");
 
-    /// Names subjects `{prefix}{subject}{suffix}`.
+    /// The space of keys `{prefix}{subject}{suffix}`.
     pub const fn new(prefix: &'a str, suffix: &'a str) -> Self {
         Self { prefix, suffix }
     }
 
-    /// Whether nothing stands before a subject, and nothing after.
+    /// Whether there is neither a prefix nor a suffix.
     pub const fn is_empty(&self) -> bool {
         self.prefix.is_empty() && self.suffix.is_empty()
     }
 }
 
-/// Whether any byte may be a bad one. Looks at eight at a time, and so takes `|` and `~`, which
-/// stand among the bad ones, for suspicious too.
+/// Whether any byte may be invalid. Tests eight at a time, with false positives: `|` and `~`, which
+/// lie between the invalid ones.
 const fn may_be_invalid(bytes: &[u8]) -> bool {
     let Some(last) = bytes.last_chunk() else {
         return first_invalid(bytes).is_some();
@@ -164,13 +164,13 @@ const fn may_be_invalid(bytes: &[u8]) -> bool {
     suspicious != 0
 }
 
-/// The highest bits of the bytes that may be bad.
+/// The highest bit of each byte that may be invalid.
 const fn may_be_invalid_bytes(eight: [u8; 8]) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let eight = u64::from_le_bytes(eight);
     let below_space = eight.wrapping_sub(EACH * 0x20);
     let from_brace = (eight & (EACH * 0x7f)) + EACH * (0x80 - b'{' as u64);
-    // Bytes from 0x80 on belong to characters beyond ASCII, all of them good.
+    // Bytes from 0x80 on belong to characters beyond ASCII, all of them valid.
     (below_space | from_brace) & !eight & (EACH * 0x80)
 }
 
@@ -188,7 +188,7 @@ const fn first_invalid(mut bytes: &[u8]) -> Option<KeyError> {
 // === impl OwnedKey ===
 
 impl OwnedKey {
-    /// The space it is in.
+    /// The key space.
     pub fn space(&self) -> KeySpace<'_> {
         KeySpace { prefix: &self.prefix, suffix: &self.suffix }
     }
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subject_that_cannot_be_a_key_says_why() {
+    fn invalid_subjects_are_refused_with_the_reason() {
         let cases: &[(&[u8], KeyError)] = &[
             (b"", KeyError::Empty),
             (&[b'x'; 10_000], KeyError::TooLong(10_000)),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_byte_is_found_wherever_it_stands_and_among_any_others() {
+    fn invalid_bytes_are_found_at_any_position() {
         for length in 1..40 {
             for at in 0..length {
                 for byte in 0..0x80 {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_text_is_a_key() {
+    fn any_other_text_is_valid() {
         for subject in ["u1", "/api/v1/orders", "ユーザー", "a b:c*", "a|b", "~", &"x".repeat(512)]
         {
             assert_eq!(Key::new(subject).map(|key| key.to_string()).as_deref(), Ok(subject));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_named_by_its_parts_in_order() {
+    fn a_key_is_the_concatenation_of_its_parts() {
         let space = KeySpace::new("ratelimit:user:", ":60");
         let key = Key::new("user-001").unwrap().within(&space);
         assert_eq!(key.to_string(), "ratelimit:user:user-001:60");

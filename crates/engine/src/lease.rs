@@ -1,32 +1,33 @@
-//! What a reservation leaves in a store until it is committed, cancelled or expired.
+//! Pending reservations, as stores keep them.
 
 use std::{collections::hash_map::RandomState, fmt, hash::BuildHasher, time::Duration};
 
 use crate::{Cost, Timestamp};
 
-/// Identifies one reservation, everywhere it was made.
+/// Identifies a reservation in every key of its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(u64);
 
-/// Units that were taken and come back at `expires_at` unless they are committed.
+/// Units that were reserved and return at `expires_at` unless they are committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The reservation this belongs to.
     pub id: LeaseId,
-    /// How much was taken.
+    /// Reserved units.
     pub cost: Cost,
-    /// When it was taken.
+    /// Time of the reservation.
     pub taken_at: Timestamp,
-    /// When it comes back by itself.
+    /// Time at which it expires.
     pub expires_at: Timestamp,
 }
 
 impl LeaseId {
-    /// 64 random bits. Identifiers only have to differ among the reservations that are pending on a key at
-    /// a time, of which there are at most [`Lease::MAX_PENDING`]: two of these are alike once in 10^15.
+    /// 64 random bits. Identifiers must differ only among the reservations that are pending on a
+    /// key at a time, of which there are at most [`Lease::MAX_PENDING`]: the probability of a
+    /// collision is 1 in 10^15.
     pub fn random() -> Self {
-        // Keys come from the operating system's randomness, once for each thread, and are counted on from
-        // there: the hash of the same byte under another key is another number.
+        // Its keys start from the operating system's randomness in each thread and are incremented
+        // with every use, so the hash of the same byte is a new number each time.
         Self(RandomState::new().hash_one(0_u8))
     }
 
@@ -49,10 +50,10 @@ impl fmt::Display for LeaseId {
 }
 
 impl Lease {
-    /// How many reservations may be pending on one key at a time. One more is refused until the first of
-    /// them ends, and told to come back when it runs out, however much room its limit has.
+    /// Maximum number of pending reservations per key. Beyond it, reservations are denied until the
+    /// first one ends, whatever the limit has left.
     pub const MAX_PENDING: usize = 128;
 
-    /// The longest a reservation may wait for its commit.
+    /// Longest time until a reservation expires.
     pub const MAX_DURATION: Duration = Duration::from_secs(3600);
 }

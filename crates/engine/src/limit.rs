@@ -1,4 +1,4 @@
-//! How much is allowed: a number, a window and a way of counting.
+//! Limits: a number of units, a window and an algorithm.
 
 mod arithmetic;
 mod more;
@@ -14,7 +14,8 @@ use crate::{
     algorithm::{Bucket, Calendar, FixedWindow, SlidingWindow, SlidingWindowCounter},
 };
 
-/// How much a subject may take, and how that is counted. One that exists is valid.
+/// The number of units that a subject may take, and the algorithm that counts them. Every value of
+/// this type is valid.
 ///
 /// ```
 /// use std::time::Duration;
@@ -28,7 +29,10 @@ use crate::{
 #[derive(Clone, PartialEq, Eq)]
 pub struct Limit(Parameters);
 
-/// The parameters of each algorithm.
+/// The parameters of an algorithm.
+///
+/// It is exhaustive on purpose, as [`Verb`](crate::Verb) is: a store that does not handle an
+/// algorithm must not compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parameters {
     /// See [`Algorithm::TokenBucket`].
@@ -45,39 +49,39 @@ pub enum Parameters {
     Calendar(Calendar),
 }
 
-/// Why parameters are no limit.
+/// Error for invalid parameters of a limit.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitError {
-    /// A limit of nothing: disable the rule, or deny elsewhere.
+    /// The limit is zero.
     #[error("limit must be greater than 0")]
     Zero,
-    /// More than the algorithm counts exactly, or remembers in reasonable space.
+    /// The limit is larger than the algorithm supports.
     #[error("limit of {algorithm} must be at most {max}, got {got}")]
     TooLarge {
-        /// Whose bound it is.
+        /// The algorithm.
         algorithm: Algorithm,
-        /// The bound.
+        /// Largest limit of the algorithm.
         max: u64,
-        /// What was asked for.
+        /// Requested limit.
         got: u64,
     },
-    /// Not a window anybody can mean.
+    /// The window is too short or too long.
     #[error("window must be between {min:?} and {max:?}, got {0:?}", min = Limit::MIN_WINDOW, max = Limit::MAX_WINDOW)]
     Window(Duration),
-    /// A bucket without room for anything.
+    /// The burst is zero.
     #[error("burst must be greater than 0")]
     ZeroBurst,
-    /// A bucket so large that it takes years to fill.
+    /// The bucket takes more than [`Limit::MAX_WINDOW`] to refill.
     #[error("burst must be refilled within {max:?}: lower it, or raise the limit", max = Limit::MAX_WINDOW)]
     BurstTooLarge,
-    /// Only buckets have a capacity apart from their rate.
+    /// The algorithm has no burst: only buckets do.
     #[error("{0} has no burst: only token_bucket and leaky_bucket do")]
     NoBurst(Algorithm),
-    /// Calendar windows are named by their period.
-    #[error("calendar windows are made by Limit::calendar")]
+    /// Calendar windows have a period instead of a duration.
+    #[error("a calendar window needs a period: use Limit::calendar")]
     NeedsPeriod,
-    /// Not a name in the time zone database.
+    /// The name is not in the time zone database.
     #[error("unknown time zone {0:?}: expected an IANA name such as Asia/Tokyo")]
     UnknownZone(String),
 }
@@ -91,10 +95,10 @@ impl Limit {
     /// The longest window.
     pub const MAX_WINDOW: Duration = Duration::from_hours(24 * 366);
 
-    /// The largest limit of the log: each unit of it may have to be remembered.
+    /// Largest limit of the log, which may have an entry for each unit.
     pub const MAX_LOG: u64 = 100_000;
 
-    /// A bucket that holds `limit` and refills as many every `window`.
+    /// A bucket that holds `limit` units and refills as many every `window`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -109,7 +113,7 @@ impl Limit {
         Self::new(Algorithm::TokenBucket, limit, window)
     }
 
-    /// One, and then none for as long as `period`.
+    /// One unit per `period`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -123,7 +127,7 @@ impl Limit {
         Self::token_bucket(1, period)
     }
 
-    /// A bucket that takes in `limit` and drains as many every `window`.
+    /// A bucket that takes `limit` units and drains as many every `window`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -137,9 +141,9 @@ impl Limit {
         Self::new(Algorithm::LeakyBucket, limit, window)
     }
 
-    /// `limit` in any stretch of time as long as `window`, exactly.
+    /// Exactly `limit` units in any interval of the length of `window`.
     ///
-    /// It remembers when each unit was taken, and so `limit` is at most [`MAX_LOG`](Self::MAX_LOG).
+    /// It records when each unit was taken; `limit` is at most [`MAX_LOG`](Self::MAX_LOG).
     ///
     /// ```
     /// use std::time::Duration;
@@ -153,7 +157,7 @@ impl Limit {
         Self::new(Algorithm::SlidingWindow, limit, window)
     }
 
-    /// `limit` in any `window`, as two counters estimate it.
+    /// `limit` units in any `window`, as estimated by two counters.
     ///
     /// ```
     /// use std::time::Duration;
@@ -167,7 +171,7 @@ impl Limit {
         Self::new(Algorithm::SlidingWindowCounter, limit, window)
     }
 
-    /// `limit` between one multiple of `window` and the next.
+    /// `limit` units between one multiple of `window` and the next.
     ///
     /// ```
     /// use std::time::Duration;
@@ -181,7 +185,8 @@ impl Limit {
         Self::new(Algorithm::FixedWindow, limit, window)
     }
 
-    /// `limit` in every `period` of the zone with this IANA name.
+    /// `limit` units in every `period` of the time zone with this IANA name. Needs the feature
+    /// `calendar`, which is on by default.
     ///
     /// ```
     /// use headgate::{Limit, algorithm::Period};
@@ -199,7 +204,7 @@ impl Limit {
         Ok(Self(Parameters::Calendar(Calendar { limit, period, zone })))
     }
 
-    /// `limit` per `window`, counted by `algorithm`.
+    /// `limit` units per `window`, counted by `algorithm`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -232,7 +237,7 @@ impl Limit {
         }))
     }
 
-    /// The same rate with a bucket of `burst` instead of `limit`.
+    /// Sets the capacity of a bucket, which is `limit` otherwise. The rate stays the same.
     pub fn with_burst(mut self, burst: u64) -> Result<Self, LimitError> {
         let algorithm = self.algorithm();
         let (Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket)) = &mut self.0
@@ -302,10 +307,10 @@ fn bounded(algorithm: Algorithm, limit: u64, max: u64) -> Result<u64, LimitError
     }
 }
 
-// === what it says ===
+// === accessors ===
 
 impl Limit {
-    /// The way of counting.
+    /// The algorithm.
     pub const fn algorithm(&self) -> Algorithm {
         match self.0 {
             Parameters::TokenBucket(_) => Algorithm::TokenBucket,
@@ -322,7 +327,7 @@ impl Limit {
         &self.0
     }
 
-    /// The most a subject can have at once, and so the largest cost that can be admitted.
+    /// Maximum number of units available at once, and so the largest cost that can be admitted.
     pub const fn capacity(&self) -> u64 {
         match &self.0 {
             Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => {
@@ -335,7 +340,7 @@ impl Limit {
         }
     }
 
-    /// The window, unless it is a calendar's.
+    /// The window; `None` for a calendar window.
     pub const fn window(&self) -> Option<Duration> {
         let micros = match &self.0 {
             Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => bucket.window(),

@@ -1,11 +1,11 @@
-//! What a store remembers of one subject under one limit.
+//! The state of one subject under one limit.
 
 use crate::algorithm::{bucket, fixed_window, sliding_window, sliding_window_counter};
 
-/// A state of any algorithm.
+/// The state of a subject, for any algorithm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// A subject never seen, or one with nothing left to remember.
+    /// The state of a new subject, or of one whose units are all available.
     #[default]
     Fresh,
     /// Token bucket and leaky bucket.
@@ -18,10 +18,10 @@ pub enum State {
     Log(sliding_window::State),
 }
 
-/// How a meter's own state is found in, and put into, a [`State`].
+/// Access to the state of one algorithm within a [`State`].
 ///
-/// A state of another algorithm reads as the default: stores keep the states of
-/// different algorithms apart, so a stranger here can only be a leftover.
+/// The state of another algorithm reads as the default: stores keep the states of different
+/// algorithms apart, so it can only be left over from an earlier limit.
 pub(crate) trait OwnState: Default {
     fn of(state: &State) -> Option<&Self>;
     fn of_mut(state: &mut State) -> &mut Self;

@@ -1,4 +1,4 @@
-//! A point in time, to the microsecond: the engine's tick.
+//! Points in time, in microseconds.
 
 use std::{fmt, time::Duration};
 
@@ -17,7 +17,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Whole seconds since the Unix epoch, rounded up: what `reset_at` fields show.
+    /// Seconds since the Unix epoch, rounded up, as `reset_at` fields show them.
     pub const fn as_secs_ceil(self) -> u64 {
         self.0.div_ceil(1_000_000)
     }
@@ -28,7 +28,7 @@ impl Timestamp {
         Self(self.0.saturating_add(micros))
     }
 
-    /// Microseconds from `earlier` to `self`; 0 when `earlier` is not earlier.
+    /// Microseconds from `earlier` to `self`; 0 if `earlier` is later.
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }

@@ -13,7 +13,7 @@ use headgate::{
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[test]
-fn absurd_limits_say_what_is_wrong() {
+fn invalid_limits_are_refused_with_the_reason() {
     for algorithm in Algorithm::ALL.into_iter().filter(|a| *a != Algorithm::Calendar) {
         let new = |limit, window| Limit::new(algorithm, limit, window);
         assert_eq!(new(0, MINUTE), Err(LimitError::Zero));
@@ -36,7 +36,7 @@ fn absurd_limits_say_what_is_wrong() {
 }
 
 #[test]
-fn only_buckets_have_a_burst_and_it_must_be_of_use() {
+fn only_buckets_have_a_burst_and_it_is_bounded() {
     let bucket = || Limit::token_bucket(1, Limit::MAX_WINDOW).unwrap();
     assert_eq!(bucket().with_burst(0), Err(LimitError::ZeroBurst));
     assert_eq!(bucket().with_burst(1), Ok(bucket()), "it takes the longest window to fill");
@@ -50,14 +50,14 @@ fn only_buckets_have_a_burst_and_it_must_be_of_use() {
 }
 
 #[test]
-fn costs_are_positive_and_countable() {
+fn costs_are_positive_and_bounded() {
     assert_eq!(Cost::new(0), Err(CostError::Zero));
     assert_eq!(Cost::new(u64::MAX), Err(CostError::TooLarge));
     assert_eq!(Cost::new(Cost::MAX).map(Cost::get), Ok(1 << 53));
 }
 
 #[test]
-fn a_rule_tells_its_number_and_its_window() {
+fn limits_report_their_capacity_and_window() {
     let told = |limit: Limit| match limit.parameters() {
         Parameters::SlidingWindow(it) => (u64::from(it.limit()), it.window()),
         Parameters::SlidingWindowCounter(it) => (u64::from(it.limit()), it.window()),
@@ -75,7 +75,7 @@ fn a_rule_tells_its_number_and_its_window() {
 }
 
 #[test]
-fn a_share_is_an_equal_part_of_a_limit_and_at_least_one() {
+fn a_share_is_an_equal_part_and_at_least_one() {
     let parts = |n| std::num::NonZeroU32::new(n).unwrap();
     for algorithm in Algorithm::ALL {
         let limit = if algorithm == Algorithm::Calendar {
@@ -184,7 +184,7 @@ fn calendar_periods_begin_and_end_at_local_midnight() {
 }
 
 #[test]
-fn a_calendar_counts_in_the_period_of_now_and_no_other() {
+fn a_calendar_counts_only_the_current_period() {
     let limit = Limit::calendar(5, Period::Day, "Asia/Tokyo").unwrap();
     let mut state = State::Fresh;
     let five = Cost::new(5).unwrap();

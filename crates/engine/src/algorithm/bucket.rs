@@ -1,43 +1,43 @@
-//! The token bucket and the leaky bucket: what is missing from the one is what
-//! stands in the other, so both are one piece of arithmetic.
+//! The token bucket and the leaky bucket: the tokens missing from the one are the level of the
+//! other, so both have the same arithmetic.
 //!
-//! Debt is what has been taken and not yet flowed back. It is counted in
-//! *grains*: a token is as many grains as the window has microseconds, so that a
-//! rate of `n` tokens a window is exactly `n` grains a microsecond.
+//! Debt is the number of tokens that were taken and have not returned yet. It is counted in
+//! *grains*: a token has as many grains as the window has microseconds, so that a rate of `n`
+//! tokens per window is exactly `n` grains per microsecond.
 
 use crate::{Cost, Timestamp};
 
 use super::{Meter, TakenAt};
 
-/// A bucket of `burst` tokens into which `rate` tokens flow back every window.
+/// A bucket of `burst` tokens to which `rate` tokens return every window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     rate: u32,
     window: u64,
     burst: u32,
-    // Known in advance, so that a decision on one token divides nothing:
-    /// in how many microseconds a token flows back, and grains beyond;
+    // Computed in advance, so that a decision on one token needs no division:
+    /// microseconds in which one token returns, and the remaining grains;
     interval: (u64, u32),
-    /// in how many all of them do, and all but one, which is how much may be owed where one is left;
+    /// the same for all tokens, and for all but one, which is the debt that still admits one;
     fill: (u64, u32),
     fill_but_one: (u64, u32),
     /// 2^64 / window;
     reciprocal: u64,
-    /// all of its grains, where 64 bits hold them with room to spare.
+    /// all of its grains, if they fit into 63 bits.
     most_if_small: Option<u64>,
 }
 
-/// When the bucket is whole again: `full_at` plus `fraction / rate` microseconds.
+/// The time at which the bucket is full: `full_at` plus `fraction / rate` microseconds.
 ///
-/// The rate is the one in force at the last change. Keeping it makes a change of
-/// the limit exact: the debt in tokens stays what it was.
+/// The rate is that of the last change. Keeping it makes a change of the limit exact: the debt in
+/// tokens stays the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Microseconds since the epoch.
     pub full_at: u64,
     /// Grains beyond `full_at`, fewer than `rate`.
     pub fraction: u32,
-    /// Grains a microsecond.
+    /// Grains per microsecond.
     pub rate: u32,
 }
 
@@ -53,17 +53,17 @@ impl Bucket {
         Self { rate, window, burst, interval, fill, fill_but_one, reciprocal, most_if_small }
     }
 
-    /// Tokens that flow back every window.
+    /// Tokens that return every window.
     pub const fn rate(&self) -> u32 {
         self.rate
     }
 
-    /// The most tokens it holds.
+    /// Maximum number of tokens.
     pub const fn burst(&self) -> u32 {
         self.burst
     }
 
-    /// The window, in microseconds: also the grains of one token.
+    /// The window in microseconds, which is also the number of grains in a token.
     pub const fn window(&self) -> u64 {
         self.window
     }
@@ -87,12 +87,12 @@ impl Bucket {
 
     #[inline]
     fn whole_tokens(&self, grains: u64) -> u64 {
-        // The reciprocal is rounded down, so this is right or one too few.
+        // The reciprocal is rounded down, so this is exact or one too few.
         let tokens = ((u128::from(grains) * u128::from(self.reciprocal)) >> 64) as u64;
         tokens + u64::from(grains - tokens * self.window >= self.window)
     }
 
-    /// The state after `cost` was taken or refused, by the grain: any cost, from any rate.
+    /// Slow path: takes any `cost`, from a state of any rate, counting grains.
     #[inline(never)]
     fn admitted(&self, mut state: State, cost: Cost, now: Timestamp) -> (State, bool) {
         let wanted = state.debt(now) + self.grains(cost.get());
@@ -103,7 +103,7 @@ impl Bucket {
         (self.owing(wanted, now), true)
     }
 
-    /// The state after one more token was taken at this bucket's rate.
+    /// The state after taking one token at this bucket's rate.
     #[inline]
     fn one_more(&self, state: &State, now: Timestamp) -> State {
         let (from, fraction) = match state.full_at.checked_sub(now.as_micros()) {
@@ -120,8 +120,8 @@ impl Bucket {
 }
 
 impl State {
-    /// The state that owes `debt` grains at `now`, of which `rate` flow back every microsecond.
-    #[inline(never)] // It divides: what does not should stay small enough to be inlined.
+    /// The state with a debt of `debt` grains at `now`, of which `rate` return every microsecond.
+    #[inline(never)] // It divides; keeping it out lets its callers be inlined.
     pub fn owing(debt: u128, rate: u32, now: Timestamp) -> Self {
         if debt == 0 || rate == 0 {
             return Self::default();
@@ -130,7 +130,7 @@ impl State {
         Self { full_at: now.as_micros().saturating_add(micros), fraction, rate }
     }
 
-    /// Grains owed at `now`.
+    /// Debt at `now`, in grains.
     #[inline]
     pub fn debt(&self, now: Timestamp) -> u128 {
         match self.full_at.checked_sub(now.as_micros()) {
@@ -140,7 +140,7 @@ impl State {
     }
 }
 
-/// In how many microseconds `grains` flow back. It is not given a state, which would keep it in memory.
+/// Microseconds in which `grains` return. It takes no state, which would force that into memory.
 #[inline(never)]
 fn flow_back(grains: u128, rate: u32) -> u64 {
     if grains == 0 { 0 } else { div_ceil(grains, rate) }
@@ -157,7 +157,7 @@ impl Meter for Bucket {
     fn admit(&self, state: &mut State, cost: Cost, now: Timestamp) -> bool {
         let same_rate = state.rate == self.rate || state.full_at < now.as_micros();
         if cost == Cost::ONE && same_rate {
-            // By when it is whole again: that multiplies nothing.
+            // Fast path: comparing times needs no multiplication.
             let owed = state.full_at.checked_sub(now.as_micros());
             let allowed = owed.is_none_or(|micros| (micros, state.fraction) <= self.fill_but_one);
             if allowed {
@@ -176,7 +176,7 @@ impl Meter for Bucket {
 
     #[inline]
     fn adopt(&self, state: &mut State, now: Timestamp) {
-        // From here on the debt flows back at the new rate, admitted or not.
+        // From here on the debt is paid back at the new rate, admitted or not.
         if state.rate != self.rate {
             *state = self.owing(state.debt(now), now);
         }
@@ -194,7 +194,7 @@ impl Meter for Bucket {
         };
         match self.most_if_small {
             Some(most) if state.rate == self.rate => {
-                // Beyond the time that it takes to fill there is nothing left, however much beyond.
+                // Beyond the time to fill, nothing is left.
                 let owed = owed.min(self.fill.0 + 1);
                 let debt = owed * u64::from(self.rate) + u64::from(state.fraction);
                 self.whole_tokens(most.saturating_sub(debt))
@@ -223,7 +223,7 @@ impl Meter for Bucket {
     }
 }
 
-// A division of 128 bits costs ten of 64, and grains almost always fit into 64.
+// A 128-bit division costs as much as ten 64-bit ones, and grains almost always fit into 64 bits.
 
 #[inline]
 fn div_floor(grains: u128, by: u64) -> u64 {
@@ -251,7 +251,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_micros(1_000_000_000_000_000);
 
-    /// Any bucket that is filled within a year, from one that 64 bits count to one that they do not.
+    /// Any bucket that fills within a year, whether its grains fit into 64 bits or not.
     fn bucket() -> impl Strategy<Value = Bucket> {
         const YEAR: u64 = 31_000_000_000_000;
         let number = || prop_oneof![1..200_u32, any::<u32>().prop_map(|n| n.max(1))];
@@ -262,7 +262,7 @@ mod tests {
         })
     }
 
-    /// A state of that bucket's rate or of another's, full, about where it runs dry, or anywhere.
+    /// A state with that bucket's rate or another one: full, almost empty, or anything.
     fn state(bucket: Bucket) -> impl Strategy<Value = State> {
         let dry = bucket.fill.0.saturating_sub(bucket.interval.0);
         let owed = prop_oneof![
@@ -280,14 +280,14 @@ mod tests {
     }
 
     #[test]
-    fn the_time_to_fill_is_rounded_up_only_where_it_is_not_whole() {
+    fn the_time_to_fill_is_rounded_up() {
         assert_eq!(Bucket::new(10, 60_000_000, 10).fill_time(), 60_000_000);
         assert_eq!(Bucket::new(3, 10, 1).fill_time(), 4);
     }
 
     proptest! {
         #[test]
-        fn one_token_by_the_clock_is_one_token_by_the_grain(
+        fn the_fast_path_for_one_token_agrees_with_the_slow_path(
             (bucket, state) in bucket().prop_flat_map(|bucket| (Just(bucket), state(bucket)))
         ) {
             let mut taken = state;
@@ -296,7 +296,7 @@ mod tests {
             prop_assert_eq!(allowed, allowed_by_grain);
             prop_assert_eq!(taken.debt(NOW), by_grain.debt(NOW));
 
-            // Whoever asks on has adopted this bucket's rate.
+            // Later calls see a state with this bucket's rate.
             let mut state = state;
             bucket.adopt(&mut state, NOW);
             let waits = bucket.retry_after(&state, Cost::ONE, NOW);

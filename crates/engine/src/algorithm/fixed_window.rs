@@ -1,17 +1,17 @@
-//! One counter that starts again at every multiple of the window since the epoch.
+//! One counter that restarts at every multiple of the window since the epoch.
 
 use crate::{Cost, Timestamp};
 
 use super::{Meter, TakenAt};
 
-/// At most `limit` in every window.
+/// At most `limit` units in every window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedWindow {
     pub(crate) limit: u32,
     pub(crate) window: u64,
 }
 
-/// What was taken in the window that ends at `end`.
+/// Units taken in the window that ends at `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// The first microsecond after the window.
@@ -21,12 +21,12 @@ pub struct State {
 }
 
 impl FixedWindow {
-    /// The most that is admitted in a window.
+    /// Units admitted in a window.
     pub const fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// The window, in microseconds.
+    /// The window in microseconds.
     pub const fn window(&self) -> u64 {
         self.window
     }
@@ -42,12 +42,12 @@ impl State {
         if now.as_micros() < self.end { self.count } else { 0 }
     }
 
-    /// Microseconds until the counter starts again, if it counted anything.
+    /// Microseconds until the counter restarts; 0 if it is zero.
     pub(crate) const fn reset_after(&self, now: Timestamp) -> u64 {
         if self.count_at(now) == 0 { 0 } else { self.end - now.as_micros() }
     }
 
-    /// Gives units back, unless a later window has begun since they were `taken`.
+    /// Returns units, unless a later window has begun since they were `taken`.
     pub(crate) fn give_back(&mut self, cost: Cost, taken: TakenAt, start: u64, now: Timestamp) {
         let here = match taken {
             TakenAt::Known(at) => at.as_micros() >= start,

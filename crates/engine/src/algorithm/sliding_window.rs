@@ -1,4 +1,4 @@
-//! The log: every admitted request is remembered until it leaves the window.
+//! The exact log: every admitted request is recorded until it leaves the window.
 
 use std::collections::VecDeque;
 
@@ -6,21 +6,21 @@ use crate::{Cost, Timestamp};
 
 use super::{Meter, TakenAt};
 
-/// At most `limit` in any stretch of time as long as the window.
+/// At most `limit` units in any interval of the length of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
     pub(crate) limit: u32,
     pub(crate) window: u64,
 }
 
-/// What was admitted, oldest first.
+/// The log of admitted units, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     entries: VecDeque<Entry>,
     total: u64,
 }
 
-/// `count` units admitted at one moment.
+/// Units admitted at one point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Microseconds since the epoch.
@@ -30,12 +30,12 @@ pub struct Entry {
 }
 
 impl SlidingWindow {
-    /// The most that is admitted in any window.
+    /// Units admitted in any window.
     pub const fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// The window, in microseconds.
+    /// The window in microseconds.
     pub const fn window(&self) -> u64 {
         self.window
     }
@@ -54,7 +54,7 @@ impl SlidingWindow {
         state.total - gone.map(|entry| u64::from(entry.count)).sum::<u64>()
     }
 
-    /// Forgets what has left the window.
+    /// Deletes the entries that have left the window.
     pub fn prune(&self, state: &mut State, now: Timestamp) {
         while let Some(entry) = state.entries.pop_front_if(|entry| self.expired(*entry, now)) {
             state.total -= u64::from(entry.count);
@@ -63,12 +63,12 @@ impl SlidingWindow {
 }
 
 impl State {
-    /// How many entries are remembered.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether nothing is remembered.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -78,13 +78,13 @@ impl State {
         self.entries.iter().copied()
     }
 
-    /// When the newest entry was admitted.
+    /// Time of the newest entry.
     pub fn newest(&self) -> Option<u64> {
         self.entries.back().map(|entry| entry.at)
     }
 
-    /// Joins the two newest entries into one at the later time, which can only
-    /// make the limit stricter: the way to remember more in the same space.
+    /// Merges the two newest entries into one at the later time. That can only make the limit
+    /// stricter, and saves space.
     pub fn coalesce(&mut self) {
         if self.entries.len() >= 2
             && let Some(newest) = self.entries.pop_back()
@@ -102,7 +102,7 @@ impl State {
         }
     }
 
-    /// Takes `count` units out of the oldest entries that `which` picks.
+    /// Removes `count` units from the oldest entries that `which` selects.
     fn remove(&mut self, mut count: u64, which: impl Fn(u64) -> bool) {
         for entry in self.entries.iter_mut().filter(|entry| which(entry.at)) {
             let taken = u64::from(entry.count).min(count);
@@ -149,7 +149,7 @@ impl Meter for SlidingWindow {
         self.prune(state, now);
         match taken {
             TakenAt::Known(at) => state.remove(cost.get(), |entry| entry == at.as_micros()),
-            // The oldest leave first anyway: forgetting them admits nothing twice.
+            // The oldest leave the window first anyway, so removing them admits nothing twice.
             TakenAt::Unknown => state.remove(cost.get(), |_| true),
         }
     }

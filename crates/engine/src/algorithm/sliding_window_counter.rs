@@ -1,18 +1,18 @@
-//! Two counters that approximate the log in constant space: the previous window
-//! counts in proportion to how much of it the sliding window still covers.
+//! Two counters that approximate the log in constant space: the previous window counts in
+//! proportion to the part of it that the sliding window still covers.
 
 use crate::{Cost, Timestamp};
 
 use super::{Meter, TakenAt};
 
-/// At most `limit` in the sliding window, as two aligned counters estimate it.
+/// At most `limit` units in the sliding window, as estimated by two aligned counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingWindowCounter {
     pub(crate) limit: u32,
     pub(crate) window: u64,
 }
 
-/// What was taken in the window that begins at `start`, and in the one before.
+/// Units taken in the window that begins at `start`, and in the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Microseconds since the epoch, a multiple of the window.
@@ -24,17 +24,17 @@ pub struct State {
 }
 
 impl SlidingWindowCounter {
-    /// The most that is admitted.
+    /// Units admitted in any window.
     pub const fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// The window, in microseconds.
+    /// The window in microseconds.
     pub const fn window(&self) -> u64 {
         self.window
     }
 
-    /// The state as seen from the window that `now` is in.
+    /// The state, moved on to the window that contains `now`.
     fn at(&self, state: &State, now: Timestamp) -> State {
         let start = now.as_micros() - now.as_micros() % self.window;
         match start.saturating_sub(state.start) / self.window {
@@ -44,7 +44,7 @@ impl SlidingWindowCounter {
         }
     }
 
-    /// The estimate times the window, so that it stays whole.
+    /// The estimate times the window, which is an integer.
     fn weight(&self, seen: &State, now: Timestamp) -> u128 {
         let covered = self.window - now.as_micros().saturating_sub(seen.start).min(self.window);
         product(seen.previous, covered) + product(seen.current, self.window)
@@ -134,7 +134,7 @@ impl Meter for SlidingWindowCounter {
         if self.fits(&seen, cost, now) {
             return 0;
         }
-        // Room appears as the previous window slides out of sight, or else as this one does.
+        // Units return as the previous window slides out, or else as this one does.
         let this_window = self.room_at(seen.previous, u64::from(seen.current) + cost.get());
         let offset = this_window.unwrap_or_else(|| {
             let next = self.room_at(seen.current, cost.get()).unwrap_or(self.window);

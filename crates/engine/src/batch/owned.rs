@@ -1,9 +1,9 @@
-//! A batch for what outlives a request.
+//! A batch that owns its parts.
 
 use super::{Batch, Check};
 use crate::{CheckMode, Cost, FailMode, KeySpace, Limit, OwnedKey};
 
-/// A [`Batch`] that owns its parts, for what outlives a request.
+/// A [`Batch`] that owns its parts, and so can outlive a request.
 #[derive(Clone, Debug)]
 pub struct OwnedBatch(Vec<OwnedCheck>);
 
@@ -31,14 +31,14 @@ impl Batch<'_> {
 }
 
 impl OwnedBatch {
-    /// The spaces that its keys are in, in order.
+    /// The key spaces of the checks, in order.
     pub fn spaces(&self) -> Vec<KeySpace<'_>> {
         self.0.iter().map(|check| check.key.space()).collect()
     }
 
     /// The borrowed form; `spaces` are this batch's [`spaces`](Self::spaces).
     pub fn as_batch<'a>(&'a self, spaces: &'a [KeySpace<'a>]) -> Batch<'a> {
-        // What was a batch is one: its costs and its keys need no second look.
+        // Costs and keys were validated when the batch was created.
         let checks = self.0.iter().zip(spaces).map(|(check, space)| Check {
             key: check.key.as_key(space),
             limit: &check.limit,
@@ -58,7 +58,7 @@ mod tests {
     use crate::Key;
 
     #[test]
-    fn an_owned_batch_asks_what_the_batch_asked() {
+    fn an_owned_batch_equals_the_batch_it_was_made_from() {
         let limit = Limit::token_bucket(5, Duration::from_secs(1)).unwrap();
         let space = KeySpace::new("a:", ":60");
         let check = |name| Check::new(Key::new(name).unwrap(), &limit, Cost::new(2).unwrap());

@@ -62,7 +62,8 @@ impl Circuit {
         if !self.is_open() {
             return true;
         }
-        // Loaded before the clock is read, so that a concurrent update is at most one interval ahead.
+        // Loaded before the clock is read, so that a concurrent update is at most one interval
+        // ahead.
         let due = self.try_again_at.load(Acquire);
         let now = clock.now();
         let next = self.next_try(now);

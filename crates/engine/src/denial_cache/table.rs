@@ -1,28 +1,28 @@
-//! A fixed number of denials, by fingerprint.
+//! A fixed-size table of denials.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A set-associative table: a fingerprint names one set of [`WAYS`](Self::WAYS) slots, and whatever
-/// does not fit there is forgotten. Nothing is moved, and nothing is allocated but each shard's
-/// slots, when the first denial comes to it.
+/// A set-associative table: a fingerprint selects a set of [`WAYS`](Self::WAYS) slots, and what
+/// does not fit there is evicted. Nothing is moved, and a shard's slots are allocated with its
+/// first denial.
 pub(super) struct Table {
     shards: Box<[Mutex<Vec<Entry>>]>,
 }
 
-/// One denial. It holds while `until` is later than now, so that an empty slot is one that is over.
+/// One denial. It is valid while `until` is in the future, so an empty slot is an expired one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Of the key.
+    /// Hash of the key.
     pub(super) fingerprint: u64,
-    /// Of the limit.
+    /// Hash of the limit.
     pub(super) limit: u64,
-    /// What was denied, and with it everything above.
+    /// Denied cost; larger costs are denied as well.
     pub(super) cost: u64,
-    /// When it ends, by the local steady clock.
+    /// Time of expiry, by the local steady clock.
     pub(super) until: u64,
-    /// When the subject has everything again, by the same clock.
+    /// Time at which all units are available again, by the same clock.
     pub(super) reset: u64,
-    /// When the store gave it, by the store's clock.
+    /// Time of the decision, by the store's clock.
     pub(super) at: u64,
 }
 
@@ -37,16 +37,16 @@ impl Table {
         Self { shards: (0..Self::SHARDS).map(|_| Mutex::default()).collect() }
     }
 
-    /// Puts `entry` in the place of what it makes needless, of one that is over, or of the one that
-    /// ends first; not at all if all others of its set end later.
+    /// Replaces entries that `entry` makes redundant, an expired one, or the one that expires
+    /// first. Drops `entry` if all others of its set expire later.
     pub(super) fn insert(&self, entry: Entry, now: u64) {
         let mut shard = self.shard(entry.fingerprint);
         if shard.is_empty() {
             shard.resize(Self::SETS * Self::WAYS, Entry::default());
         }
         let set = &mut shard[Self::set(entry.fingerprint)];
-        for needless in set.iter_mut().filter(|held| entry.renews(held) || entry.covers(held)) {
-            *needless = Entry::default();
+        for redundant in set.iter_mut().filter(|held| entry.renews(held) || entry.covers(held)) {
+            *redundant = Entry::default();
         }
         let Some(first) = set.iter_mut().min_by_key(|held| held.until) else { return };
         if first.until <= now || first.until < entry.until {
@@ -54,7 +54,7 @@ impl Table {
         }
     }
 
-    /// The entry of this fingerprint that holds longest, of those that fit.
+    /// The matching entry of this fingerprint that expires last.
     pub(super) fn longest(
         &self,
         fingerprint: u64,
@@ -67,7 +67,7 @@ impl Table {
         held.filter(|held| fits(held)).max_by_key(|held| held.until).copied()
     }
 
-    /// Forgets the entries of this fingerprint that fit.
+    /// Removes the matching entries of this fingerprint.
     pub(super) fn remove(&self, fingerprint: u64, fits: impl Fn(&Entry) -> bool) {
         let mut shard = self.shard(fingerprint);
         let Some(set) = shard.get_mut(Self::set(fingerprint)) else { return };
@@ -78,7 +78,7 @@ impl Table {
         }
     }
 
-    /// A panic elsewhere leaves the entries as good as they were.
+    /// Entries stay valid if another thread panics.
     fn shard(&self, fingerprint: u64) -> MutexGuard<'_, Vec<Entry>> {
         let shard = &self.shards[fingerprint as usize % Self::SHARDS];
         shard.lock().unwrap_or_else(PoisonError::into_inner)
@@ -91,12 +91,12 @@ impl Table {
 }
 
 impl Entry {
-    /// Whether this one is the newer answer to the same question.
+    /// Whether this one is the newer answer to the same check.
     const fn renews(&self, held: &Self) -> bool {
         self.is_like(held) && self.cost == held.cost && self.at >= held.at
     }
 
-    /// Whether this one says all that `held` does.
+    /// Whether this one implies `held`.
     const fn covers(&self, held: &Self) -> bool {
         self.is_like(held) && self.cost <= held.cost && self.until >= held.until
     }

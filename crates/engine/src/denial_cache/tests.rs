@@ -15,7 +15,7 @@ fn check<'a>(name: &'a str, limit: &'a Limit, cost: u64) -> Check<'a> {
     Check::new(Key::new(name).unwrap(), limit, Cost::new(cost).unwrap()).unwrap()
 }
 
-/// What a store says at `at`: wait for so many seconds, or, with none, go on.
+/// The answer of a store at `at`: a denial for `wait` seconds, or an admission if that is 0.
 fn answer(at: u64, wait: u64) -> Outcome {
     Outcome {
         allowed: wait == 0,
@@ -37,7 +37,7 @@ fn wait(denials: &DenialCache, check: &Check<'_>, now: u64) -> Option<u64> {
 }
 
 #[test]
-fn a_denial_holds_until_its_time_is_up() {
+fn a_denial_holds_until_it_expires() {
     let (denials, limit) = (DenialCache::new(), limit());
     let one = check("u", &limit, 1);
     // The store's clock is far behind: only how long to wait counts.
@@ -52,7 +52,7 @@ fn a_denial_holds_until_its_time_is_up() {
 }
 
 #[test]
-fn a_denial_says_nothing_about_a_smaller_cost_and_all_about_a_larger_one() {
+fn a_denial_applies_to_larger_costs_only() {
     let (denials, limit) = (DenialCache::new(), limit());
     let cost = |cost| check("u", &limit, cost);
     let denied = Outcome { remaining: 3, ..answer(1, 40) };
@@ -69,7 +69,7 @@ fn a_denial_says_nothing_about_a_smaller_cost_and_all_about_a_larger_one() {
 }
 
 #[test]
-fn a_denial_is_about_the_limit_that_gave_it() {
+fn a_denial_applies_to_its_limit_only() {
     let (denials, limit) = (DenialCache::new(), limit());
     learn(&denials, Verb::Acquire, check("u", &limit, 1), answer(1, 30), 0);
     let window = Duration::from_secs(60);
@@ -87,7 +87,7 @@ fn a_denial_is_about_the_limit_that_gave_it() {
 }
 
 #[test]
-fn calendars_are_told_apart_by_period_and_zone() {
+fn calendars_differ_by_period_and_zone() {
     use crate::algorithm::Period::{Day, Month};
     let denials = DenialCache::new();
     let limit = |period, zone| Limit::calendar(10, period, zone).unwrap();
@@ -98,7 +98,7 @@ fn calendars_are_told_apart_by_period_and_zone() {
 }
 
 #[test]
-fn a_later_admission_ends_a_denial_and_one_that_was_overtaken_does_not() {
+fn a_later_admission_removes_a_denial_and_an_earlier_one_does_not() {
     let (denials, limit) = (DenialCache::new(), limit());
     let cost = |cost| check("u", &limit, cost);
     learn(&denials, Verb::Acquire, cost(2), answer(100, 30), 0);
@@ -122,7 +122,7 @@ fn a_later_admission_ends_a_denial_and_one_that_was_overtaken_does_not() {
 }
 
 #[test]
-fn what_is_given_back_ends_a_denial_however_the_key_is_divided() {
+fn returned_units_remove_a_denial_however_the_key_is_split() {
     let (denials, limit) = (DenialCache::new(), limit());
     let (whole, space) = (check("user:u:60", &limit, 1), KeySpace::new("user:", ":60"));
     // A reset does not know the limit's number.
@@ -139,7 +139,7 @@ fn what_is_given_back_ends_a_denial_however_the_key_is_divided() {
 }
 
 #[test]
-fn only_what_the_store_denied_for_lack_of_room_is_remembered() {
+fn only_denials_of_the_cost_are_cached() {
     let (denials, limit) = (DenialCache::new(), limit());
     let one = check("u", &limit, 1);
     let reserve = Verb::Reserve { id: LeaseId::from(1), lease: Duration::from_secs(1) };
@@ -159,7 +159,7 @@ fn only_what_the_store_denied_for_lack_of_room_is_remembered() {
 }
 
 #[test]
-fn a_flood_of_denials_stays_in_bounds_and_keeps_those_that_end_last() {
+fn a_flood_of_denials_stays_in_bounds_and_keeps_those_that_expire_last() {
     assert!(size_of::<Entry>() * DenialCache::CAPACITY <= 3 << 20, "3 MiB");
     let (denials, limit) = (DenialCache::new(), limit());
     let victim = check("victim", &limit, 1);
@@ -188,7 +188,7 @@ proptest! {
     /// Against the plain list of all denials: a cost is denied if and only if a denial of it, or of
     /// less, still holds.
     #[test]
-    fn what_is_found_is_what_was_denied(
+    fn lookups_agree_with_a_simple_model(
         steps in prop::collection::vec((0_u64..4, 1_u64..4, 1_u64..30, 0_u64..5), 1..40),
     ) {
         let (denials, limit) = (DenialCache::new(), limit());

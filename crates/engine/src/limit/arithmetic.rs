@@ -7,7 +7,7 @@ use crate::{
     state::OwnState,
 };
 
-/// Calls a generic function with the limit's meter, whichever it is.
+/// Evaluates an expression with the meter of the limit's algorithm.
 macro_rules! with_meter {
     ($limit:expr, |$meter:ident| $call:expr) => {
         match $limit.parameters() {
@@ -21,18 +21,19 @@ macro_rules! with_meter {
 }
 
 impl Limit {
-    /// Takes `cost` if it fits; otherwise takes nothing and says `false`.
+    /// Takes `cost` if it fits and returns whether it did.
     pub fn admit(&self, state: &mut State, cost: Cost, now: Timestamp) -> bool {
         with_meter!(self, |meter| with_state_mut(meter, state, |state| meter
             .admit(state, cost, now)))
     }
 
-    /// Whether [`admit`](Self::admit) would say yes.
+    /// Returns whether [`admit`](Self::admit) would take `cost`.
     pub fn admits(&self, state: &State, cost: Cost, now: Timestamp) -> bool {
         with_meter!(self, |meter| with_state(meter, state, |state| meter.admits(state, cost, now)))
     }
 
-    /// Goes on under this limit from `now`, if the state was left by another.
+    /// Converts a state that was written under another limit, so that this limit applies from
+    /// `now`.
     pub fn adopt(&self, state: &mut State, now: Timestamp) {
         with_meter!(self, |meter| with_state_mut(meter, state, |state| meter.adopt(state, now)));
     }
@@ -44,24 +45,24 @@ impl Limit {
         });
     }
 
-    /// The answer that a subject's state after the decision gives.
+    /// The outcome that follows from `state`, which is the subject's state after the decision.
     pub fn outcome(&self, state: &State, cost: Cost, now: Timestamp, allowed: bool) -> Outcome {
         with_meter!(self, |meter| {
             with_state(meter, state, |state| Outcome::of(meter, state, cost, now, allowed))
         })
     }
 
-    /// What is left now.
+    /// Units available now.
     pub fn remaining(&self, state: &State, now: Timestamp) -> u64 {
         with_meter!(self, |meter| with_state(meter, state, |state| meter.remaining(state, now)))
     }
 
-    /// Microseconds until nothing is missing any more.
+    /// Microseconds until all units are available.
     pub fn reset_after(&self, state: &State, now: Timestamp) -> u64 {
         with_meter!(self, |meter| with_state(meter, state, |state| meter.reset_after(state, now)))
     }
 
-    /// Microseconds until `cost` is admitted if nothing else happens; 0 when it is now.
+    /// Microseconds until `cost` is admitted if nothing else is taken; 0 if it is now.
     pub fn retry_after(&self, state: &State, cost: Cost, now: Timestamp) -> u64 {
         with_meter!(self, |meter| with_state(meter, state, |state| meter
             .retry_after(state, cost, now)))

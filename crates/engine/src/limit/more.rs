@@ -1,14 +1,17 @@
+//! The time at which more units are available.
+
 use std::time::Duration;
 
 use super::{Limit, Parameters};
 use crate::{Decision, algorithm::Bucket};
 
 impl Limit {
-    /// How long after `decision`, which this limit made, its subject has more than is left now; `None` where
-    /// nothing is missing.
+    /// Time after `decision`, which this limit made, until more units are available than were left;
+    /// `None` if all are.
     ///
-    /// After a denial: when the same cost is admitted. A bucket has more when its next unit has flowed back, a
-    /// fixed or calendar window when the next one begins. Sliding windows have more at this time at the latest.
+    /// After a denial, this is the time until the same cost is admitted. A bucket has more when its
+    /// next unit returns, a fixed or calendar window when the next one begins, and a sliding window
+    /// at this time at the latest.
     pub fn more_after(&self, decision: &Decision) -> Option<Duration> {
         if !decision.allowed {
             return Some(decision.retry_after);
@@ -18,7 +21,7 @@ impl Limit {
             return None;
         }
         match self.parameters() {
-            // Where a store's failure is answered for, a share of the limit may be in force.
+            // During an outage of the store, only a share of the limit may apply.
             Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket)
                 if decision.limit == self.capacity() =>
             {
@@ -31,9 +34,9 @@ impl Limit {
 }
 
 impl Bucket {
-    /// Microseconds in which so many tokens flow back, rounded down.
+    /// Microseconds in which `tokens` return, rounded down.
     fn flow_back_time(&self, tokens: u64) -> u64 {
-        // Almost always 64 bits hold them.
+        // 64 bits are almost always enough.
         if let Some(grains) = tokens.checked_mul(self.window()) {
             return grains / u64::from(self.rate());
         }
@@ -60,7 +63,7 @@ mod tests {
         kinds.into_iter().flat_map(one)
     }
 
-    /// Takes `cost` at `at` and says what was decided.
+    /// Takes `cost` at `at` and returns the decision.
     fn take(limit: &Limit, state: &mut State, cost: u64, at: Timestamp) -> Decision {
         let cost = Cost::new(cost).unwrap();
         let allowed = limit.admit(state, cost, at);
@@ -68,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn more_is_there_when_it_says_and_not_before() {
+    fn more_units_are_available_at_that_time_and_not_before() {
         for limit in limits() {
             for taken in [1, limit.capacity().div_ceil(2), limit.capacity()] {
                 let mut state = State::default();
@@ -90,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_has_more_when_the_same_cost_is_admitted() {
+    fn after_a_denial_it_is_the_time_of_the_retry() {
         for limit in limits() {
             let mut state = State::default();
             take(&limit, &mut state, limit.capacity(), START);
@@ -101,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sliding_window_has_more_at_the_latest_when_it_is_whole() {
+    fn a_sliding_window_has_more_when_it_resets_at_the_latest() {
         let window = Duration::from_secs(60);
         for limit in [Limit::sliding_window(5, window), Limit::sliding_window_counter(5, window)] {
             let (limit, mut state) = (limit.unwrap(), State::default());
@@ -111,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_more_than_everything() {
+    fn an_untouched_limit_never_has_more() {
         let limit = Limit::token_bucket(5, Duration::from_secs(60)).unwrap();
         let untouched = limit.outcome(&State::default(), Cost::ONE, START, true);
         assert_eq!(limit.more_after(&untouched.into()), None);
     }
 
     #[test]
-    fn a_share_of_a_limit_has_more_at_the_latest_when_it_is_whole() {
+    fn a_share_of_a_limit_has_more_when_it_resets_at_the_latest() {
         let limit = Limit::token_bucket(100, Duration::from_secs(60)).unwrap();
         let share = limit.share(4.try_into().unwrap());
         let admitted = take(&share, &mut State::default(), 2, START);

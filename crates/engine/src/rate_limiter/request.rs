@@ -70,7 +70,7 @@ impl<S: Store> Request<'_, S> {
     /// says.
     ///
     /// The sleep function is that of your async runtime: `tokio::time::sleep`, for example.
-    /// Waiting callers are not queued; whoever asks first after the units return gets them.
+    /// Waiting callers are not queued: the first to ask after the units return gets them.
     ///
     /// ```
     /// use std::time::Duration;

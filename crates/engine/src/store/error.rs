@@ -57,3 +57,29 @@ impl StoreError {
         matches!(self, Self::BreakerOpen | Self::Overloaded | Self::Unsupported(_))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn outages_differ_from_errors_of_one_call() {
+        let cases = [
+            // error, is_outage, is_temporary, is_unsent
+            (StoreError::unavailable(io::Error::other("gone")), true, true, false),
+            (StoreError::Timeout(Duration::from_secs(1)), true, true, false),
+            (StoreError::BreakerOpen, true, true, true),
+            (StoreError::Overloaded, false, true, true),
+            (StoreError::Contended(20), false, true, false),
+            (StoreError::Refused("OOM".into()), false, true, false),
+            (StoreError::Corrupt("a string".into()), false, false, false),
+            (StoreError::Unsupported("leases"), false, false, true),
+        ];
+        for (error, is_outage, is_temporary, is_unsent) in cases {
+            let is = (error.is_outage(), error.is_temporary(), error.is_unsent());
+            assert_eq!(is, (is_outage, is_temporary, is_unsent), "{error}");
+        }
+    }
+}

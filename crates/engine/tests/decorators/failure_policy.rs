@@ -1,0 +1,267 @@
+use std::{
+    num::NonZeroU32,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
+
+use headgate::{
+    Batch, BatchLimiter, Check, CheckMode, Cost, Degraded, FailCause, FailMode, FailurePolicy, Key,
+    LeaseId, Limit, ManualClock, Outcome, Source, Store, StoreError, StoreFuture, Verb,
+};
+use headgate_store_memory::MemoryStore;
+
+use super::{Fragile, START, acquire, at_once, limit};
+
+fn policy(replicas: u32) -> (Arc<Fragile>, impl Store) {
+    let (primary, policy, _) = policy_at(replicas);
+    (primary, policy)
+}
+
+fn policy_at(replicas: u32) -> (Arc<Fragile>, impl Store, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::new(START));
+    let primary = Fragile::new(&clock);
+    let local = MemoryStore::builder().clock(Arc::clone(&clock)).build();
+    let replicas = NonZeroU32::new(replicas).unwrap();
+    let policy = FailurePolicy::new(Arc::clone(&primary), local, replicas, Arc::clone(&clock));
+    (primary, policy, clock)
+}
+
+#[test]
+fn each_failure_mode_decides_differently() {
+    let (primary, policy) = policy(2);
+    let limit = limit();
+    assert_eq!(acquire(&policy, &limit, FailMode::Closed).unwrap().degraded, None);
+    primary.down.store(true, Relaxed);
+
+    let by = |outcome: &Outcome| outcome.degraded.and_then(Degraded::fail_mode);
+    let open = acquire(&policy, &limit, FailMode::Open).unwrap();
+    assert!(open.allowed && open.remaining == 4 && by(&open) == Some(FailMode::Open));
+    assert_eq!(open.degraded.unwrap().cause, FailCause::Unavailable);
+    let closed = acquire(&policy, &limit, FailMode::Closed).unwrap();
+    assert!(!closed.allowed && closed.remaining == 0 && by(&closed) == Some(FailMode::Closed));
+    assert!(closed.retry_after >= Duration::from_secs(1));
+    // Half of four for each of two replicas.
+    let local = || acquire(&policy, &limit, FailMode::Local).unwrap();
+    assert_eq!([local().remaining, local().remaining], [1, 0]);
+    let denied = local();
+    assert!(!denied.allowed && by(&denied) == Some(FailMode::Local));
+    assert_eq!(denied.retry_after, Duration::from_secs(30), "two a minute");
+}
+
+#[test]
+fn capped_admits_the_whole_limit_and_no_more() {
+    let (primary, policy, clock) = policy_at(2);
+    primary.down.store(true, Relaxed);
+    let limit = limit();
+    let ask = || acquire(&policy, &limit, FailMode::Capped).unwrap();
+    for _ in 0..4 {
+        // As when failing open: what is left in the store is unknown.
+        let admitted = ask();
+        assert!(admitted.allowed && admitted.remaining == 4, "{admitted:?}");
+        assert_eq!(admitted.reset_after, Duration::ZERO);
+        assert_eq!(admitted.degraded.unwrap().name(), "capped");
+    }
+    let denied = ask();
+    assert!(!denied.allowed && denied.remaining == 0, "{denied:?}");
+    assert_eq!(denied.retry_after, Duration::from_secs(15), "four a minute");
+    clock.advance(Duration::from_secs(15));
+    assert!(ask().allowed && !ask().allowed);
+    // The store comes and goes: what was counted here still counts.
+    primary.down.store(false, Relaxed);
+    assert_eq!(ask().degraded, None);
+    primary.down.store(true, Relaxed);
+    assert!(!ask().allowed);
+}
+
+#[test]
+fn a_cached_denial_holds_in_every_mode_until_it_expires() {
+    let (primary, policy, clock) = policy_at(1);
+    let limit = limit();
+    for _ in 0..4 {
+        assert!(acquire(&policy, &limit, FailMode::Open).unwrap().allowed);
+    }
+    assert!(!acquire(&policy, &limit, FailMode::Open).unwrap().allowed);
+    primary.down.store(true, Relaxed);
+    clock.advance(Duration::from_secs(5));
+    for mode in FailMode::ALL {
+        let denied = acquire(&policy, &limit, mode).unwrap();
+        assert!(!denied.allowed && denied.remaining == 0, "{mode}: {denied:?}");
+        assert_eq!(denied.retry_after, Duration::from_secs(10), "{mode}");
+        assert_eq!(denied.reset_after, Duration::from_secs(55), "{mode}");
+        assert_eq!(denied.degraded.unwrap().source, Source::RememberedDenial, "{mode}");
+    }
+    clock.advance(Duration::from_secs(10));
+    assert!(acquire(&policy, &limit, FailMode::Open).unwrap().allowed, "its time is up");
+}
+
+#[test]
+fn a_cached_denial_blocks_the_batch_as_its_mode_says() {
+    let (primary, policy, _) = policy_at(1);
+    let limit = limit();
+    let check = |name, mode| {
+        let check = Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap();
+        check.with_fail_mode(mode)
+    };
+    let ask = |batch: &Batch<'_>| {
+        let outcomes = at_once(policy.apply(Verb::Acquire, batch)).unwrap();
+        outcomes.iter().map(|outcome| outcome.allowed).collect::<Vec<_>>()
+    };
+    let blocked = check("blocked", FailMode::Open);
+    for _ in 0..5 {
+        ask(&blocked.into());
+    }
+    primary.down.store(true, Relaxed);
+    let other = check("other", FailMode::Capped);
+    for _ in 0..10 {
+        assert_eq!(ask(&Batch::new([other, blocked]).unwrap()), [true, false]);
+    }
+    for _ in 0..4 {
+        let shadow = blocked.with_mode(CheckMode::Optional);
+        assert_eq!(ask(&Batch::new([other, shadow]).unwrap()), [true, false]);
+    }
+    assert_eq!(ask(&other.into()), [false], "those four were counted, and nothing before");
+}
+
+#[test]
+fn a_reset_clears_cached_denials_and_local_counters() {
+    let (primary, policy, _) = policy_at(1);
+    let limit = limit();
+    let check = Check::new(Key::new("k").unwrap(), &limit, Cost::ONE).unwrap();
+    let ask = || acquire(&policy, &limit, FailMode::Capped).unwrap();
+    let exhaust = || (0..6).filter(|_| ask().allowed).count();
+    assert_eq!(exhaust(), 4);
+    primary.down.store(true, Relaxed);
+    assert_eq!(exhaust(), 0, "remembered");
+    assert!(at_once(policy.apply(Verb::Reset, &check.into())).is_err());
+    assert_eq!(exhaust(), 0, "a reset that did not reach the store changes nothing");
+
+    let reset = || {
+        primary.down.store(false, Relaxed);
+        at_once(policy.apply(Verb::Reset, &check.into())).unwrap();
+        primary.down.store(true, Relaxed);
+    };
+    reset();
+    assert_eq!(exhaust(), 4, "the cap, and no more");
+    reset();
+    assert_eq!(exhaust(), 4);
+}
+
+#[test]
+fn local_reservations_are_committed_and_cancelled_locally() {
+    let (primary, policy, clock) = policy_at(1);
+    primary.down.store(true, Relaxed);
+    let cooldown = Limit::cooldown(Duration::from_secs(300)).unwrap();
+    let check = |name| Check::new(Key::new(name).unwrap(), &cooldown, Cost::ONE).unwrap();
+    let open = check("open").with_fail_mode(FailMode::Open);
+    let batch = Batch::new([check("ip"), open, check("nick")]).unwrap();
+    let limiter = BatchLimiter::new(policy);
+    let lease = Duration::from_secs(10);
+    let reserve = || at_once(limiter.reserve(&batch, lease)).map(|(held, _)| held);
+
+    let first = reserve().unwrap();
+    assert!(reserve().is_err(), "one at a time");
+    assert!(at_once(limiter.cancel(first)).unwrap());
+    let second = reserve().unwrap();
+    // The store is back, and knows nothing of it.
+    primary.down.store(false, Relaxed);
+    assert!(at_once(limiter.commit(second)).unwrap());
+    primary.down.store(true, Relaxed);
+    clock.advance(lease);
+    assert!(reserve().is_err(), "it was committed");
+    clock.advance(Duration::from_secs(290));
+    let third = reserve().unwrap();
+    clock.advance(lease);
+    assert!(at_once(limiter.commit(third)).is_err(), "its lease ran out");
+}
+
+#[test]
+fn an_answer_reports_the_cause_of_the_failure() {
+    struct Failing(StoreError);
+    impl Store for Failing {
+        fn apply<'a>(&'a self, _: Verb, _: &'a Batch<'_>) -> StoreFuture<'a> {
+            StoreFuture::ready(Err(self.0.clone()))
+        }
+    }
+    let errors = [
+        (StoreError::Overloaded, FailCause::Overloaded),
+        (StoreError::Contended(20), FailCause::Overloaded),
+        (StoreError::Timeout(Duration::from_secs(1)), FailCause::Timeout),
+        (StoreError::BreakerOpen, FailCause::Unavailable),
+        (StoreError::Refused("OOM".into()), FailCause::Unavailable),
+    ];
+    let names = errors.each_ref().map(|(_, cause)| cause.name());
+    assert_eq!(names, ["overloaded", "overloaded", "timeout", "unavailable", "unavailable"]);
+    for (error, cause) in errors {
+        let local = MemoryStore::builder().clock(ManualClock::new(START)).build();
+        let clock = ManualClock::new(START);
+        let policy = FailurePolicy::new(Failing(error), local, NonZeroU32::MIN, clock);
+        for mode in FailMode::ALL {
+            let outcome = acquire(&policy, &limit(), mode).unwrap();
+            let source = Source::FailMode(mode);
+            assert_eq!(outcome.degraded, Some(Degraded::new(source, cause)));
+        }
+    }
+}
+
+#[test]
+fn the_strictest_failure_mode_of_a_batch_decides() {
+    let (primary, policy) = policy(1);
+    primary.down.store(true, Relaxed);
+    let limit = limit();
+    let check = |name, mode| {
+        Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap().with_fail_mode(mode)
+    };
+    let batch = Batch::new([
+        check("open", FailMode::Open),
+        check("k", FailMode::Local),
+        check("closed", FailMode::Closed),
+    ]);
+    let outcomes = at_once(policy.apply(Verb::Acquire, &batch.unwrap())).unwrap();
+    assert_eq!(outcomes.iter().map(|o| o.allowed).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(acquire(&policy, &limit, FailMode::Local).unwrap().remaining, 3, "the first taken");
+}
+
+#[test]
+fn every_check_of_a_batch_gets_its_own_answer() {
+    let (primary, policy) = policy(1);
+    primary.down.store(true, Relaxed);
+    let limit = limit();
+    while acquire(&policy, &limit, FailMode::Local).unwrap().allowed {}
+    let check = |name, mode| {
+        Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap().with_fail_mode(mode)
+    };
+    // Only the second is counted here, under the key that has nothing left.
+    let batch = Batch::new([check("open", FailMode::Open), check("k", FailMode::Local)]).unwrap();
+    let outcomes = at_once(policy.apply(Verb::Acquire, &batch)).unwrap();
+    assert_eq!(outcomes.iter().map(|it| it.allowed).collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
+fn an_optional_closed_check_does_not_disable_local_limits() {
+    let (primary, policy) = policy(2);
+    primary.down.store(true, Relaxed);
+    let limit = limit();
+    let check = |key, mode| {
+        Check::new(Key::new(key).unwrap(), &limit, Cost::ONE).unwrap().with_fail_mode(mode)
+    };
+    let local = check("local", FailMode::Local);
+    let aside = check("closed", FailMode::Closed).with_mode(CheckMode::Optional);
+    let batch = Batch::new([local, aside]).unwrap();
+    let mut admitted = Vec::new();
+    for _ in 0..3 {
+        admitted.push(at_once(policy.apply(Verb::Acquire, &batch)).unwrap()[0].allowed);
+    }
+    // Its half of the limit, and no more.
+    assert_eq!(admitted, [true, true, false]);
+}
+
+#[test]
+fn verbs_other_than_admissions_keep_their_error() {
+    let (primary, policy) = policy(1);
+    primary.down.store(true, Relaxed);
+    let limit = limit();
+    let check = Check::new(Key::new("k").unwrap(), &limit, Cost::ONE).unwrap();
+    for verb in [Verb::Refund, Verb::Reset, Verb::Commit(LeaseId::from(1))] {
+        assert!(at_once(policy.apply(verb, &check.into())).is_err(), "{verb:?}");
+    }
+}
