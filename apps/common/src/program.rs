@@ -93,8 +93,8 @@ pub async fn bind(address: SocketAddr, variable: &str) -> Result<TcpListener, Fa
     Ok(bound.map_err(|error| format!("cannot listen on {address}: {error}; set {variable}"))?)
 }
 
-/// Serves on `address`, which `variable` configures, until SIGTERM or SIGINT. `serve` then drains; a
-/// second signal stops it.
+/// Serves on `address`, which `variable` configures, until SIGTERM or SIGINT. `serve` then drains;
+/// a second signal stops it.
 pub async fn serve_until_stopped<F>(
     address: SocketAddr,
     variable: &str,

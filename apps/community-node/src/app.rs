@@ -1,4 +1,4 @@
-//! How it all fits together.
+//! Composition: builds the node, serves it, stops it.
 
 use std::{
     future::Future,
@@ -39,33 +39,33 @@ pub struct App {
     stop: watch::Sender<bool>,
 }
 
-/// Why there is no node.
+/// Why the node cannot be built.
 #[derive(Debug, Error)]
 pub enum BuildError {
-    /// The metrics cannot be told apart.
+    /// Two metrics have the same name.
     #[error("metrics: {0}")]
     Metrics(#[from] prometheus::Error),
-    /// Redis cannot be where it is said to be.
+    /// The URL of Redis is invalid.
     #[error("CN_REDIS_URL: {0}")]
     Redis(#[from] headgate_store_redis::ConfigError),
 }
 
 /// How long the start waits for the database.
-const PATIENCE: Duration = Duration::from_secs(2);
+const START_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often a database that is away is tried again.
-const TRY_AGAIN: Duration = Duration::from_secs(2);
+/// Pause between attempts to migrate an unavailable database.
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 // === impl App ===
 
 impl App {
-    /// The node that `config` describes, by the machine's clock; the days of quotas go by the
-    /// database's. Its database need not be there: it then starts on safe defaults.
+    /// Builds the node of `config` on the machine's clock; days of quotas follow the database's
+    /// clock. If the database is unavailable, the node starts on safe defaults.
     pub async fn start(config: Config) -> Result<Self, BuildError> {
         Self::assemble(config, Arc::new(SystemClock::new()), Database::quotas_on).await
     }
 
-    /// The same, with all of it at the time of `clock`: for tests that move it.
+    /// Builds the node with `clock` for everything, for tests.
     pub async fn build(config: Config, clock: Arc<dyn Clock>) -> Result<Self, BuildError> {
         Self::assemble(config, clock, Database::quotas_at).await
     }
@@ -106,37 +106,37 @@ impl App {
             }
             Ok::<(), headgate_ratelimit::RepositoryError>(())
         };
-        match time::timeout(PATIENCE, ready).await {
+        match time::timeout(START_TIMEOUT, ready).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => warn!(%error, "Starting on safe defaults"),
-            Err(_) => warn!("Starting on safe defaults: the database does not answer"),
+            Ok(Err(error)) => warn!(%error, "starting on safe defaults"),
+            Err(_) => warn!("starting on safe defaults: the database timed out"),
         }
         if !node.denylist.is_loaded() {
-            warn!("Starting without a denylist: nobody is denied until the database answers");
+            warn!("starting without a denylist: nobody is denied until it can be read");
         }
         Ok(Self { node, reloader, timing: Timing::default(), metrics_listener: None, stop })
     }
 
-    /// Looks after the relay's connections at other times than usual.
+    /// Sets other intervals and timeouts of the relay's connections.
     #[must_use]
     pub fn relay_timing(self, timing: Timing) -> Self {
         Self { timing, ..self }
     }
 
-    /// Answers `/metrics` and `/healthz` on a listener of their own, where
-    /// [`Config::metrics_listen`] says so.
+    /// Serves `/metrics` and `/healthz` on a listener of their own: that of
+    /// [`Config::metrics_listen`].
     #[must_use]
     pub fn metrics_on(self, listener: TcpListener) -> Self {
         Self { metrics_listener: Some(listener), ..self }
     }
 
-    /// What the entrances share.
+    /// State that the entrances share.
     pub const fn node(&self) -> &Arc<Node> {
         &self.node
     }
 
-    /// Answers requests until `shutdown`, and then those that have begun. For the configured delay
-    /// it only says that it stops, and answers everything.
+    /// Serves until `shutdown`, then drains. For [`Config::shutdown_delay`] it still accepts
+    /// requests, while its health says that it stops.
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -175,7 +175,7 @@ fn connection_limit(node: &Node) -> ConnectionLimit {
     ConnectionLimit::new(node.config.proxies.clone(), node.config.ipv6)
 }
 
-/// Where the guards of all entrances count.
+/// Backend of the guards of all entrances.
 fn guards(
     config: &Config,
     clock: &Arc<dyn Clock>,
@@ -191,11 +191,11 @@ fn guards(
     Ok(backend.ipv6_prefix(config.ipv6))
 }
 
-/// Keeps documents and the denylist in force, once there are tables to read them from.
+/// Keeps documents and the denylist up to date, once the database is migrated.
 async fn reload(node: Arc<Node>, reloader: Reloader) {
     while let Err(error) = node.database.migrate().await {
-        warn!(%error, "The database is not ready");
-        time::sleep(TRY_AGAIN).await;
+        warn!(%error, "failed to migrate the database; retrying");
+        time::sleep(RETRY_INTERVAL).await;
     }
     tokio::join!(reloader.run(), node.denylist.follow());
 }

@@ -26,8 +26,8 @@ pub struct Config {
     pub database: DatabaseConfig,
     /// URL of the database, which may hold a password.
     pub database_url: Secret,
-    /// `CN_TRUSTED_PROXIES` and `CN_FORWARDED_BY`: proxies whose header with the client's address is
-    /// trusted, and the header.
+    /// `CN_TRUSTED_PROXIES` and `CN_FORWARDED_BY`: proxies whose header with the client's address
+    /// is trusted, and the header.
     pub proxies: TrustedProxies,
     /// `CN_IPV6_PREFIX`: bits of an IPv6 address that identify a client.
     pub ipv6: Ipv6Prefix,
@@ -35,8 +35,8 @@ pub struct Config {
     pub backend: Backend,
     /// `CN_IROH_BIND`: address for gossip; no gossip if `None`.
     pub iroh_bind: Option<SocketAddr>,
-    /// `CN_IROH_SECRET` or `CN_IROH_SECRET_FILE`: key of the node's id among peers, as 64 hexadecimal
-    /// digits; a new one at each start if `None`.
+    /// `CN_IROH_SECRET` or `CN_IROH_SECRET_FILE`: key of the node's id among peers, as 64
+    /// hexadecimal digits; a new one at each start if `None`.
     pub iroh_secret: Option<IrohSecret>,
     /// `CN_GOSSIP_TOPICS`: topics that the node gossips about.
     pub topics: Vec<String>,

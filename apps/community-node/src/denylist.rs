@@ -1,13 +1,13 @@
-//! The denylist: addresses, networks and public keys that the operator denies, whatever the limits
-//! say.
+//! The denylist: addresses, networks and public keys that the operator denies, whatever their
+//! limits.
 //!
-//! The list is in the database. Nodes that share it notice a change within a second, by its revision; a
-//! database that is away leaves the list as it was.
+//! The list is in the database. Nodes that share it poll its revision every second. While the
+//! database is unavailable, the list stays as it was.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `subject` | whom an entry is about |
-//! | `compiled` | the list, made for asking |
+//! | `subject` | who is denied by an entry |
+//! | `compiled` | the list, compiled for lookups |
 
 mod compiled;
 mod subject;
@@ -26,10 +26,10 @@ use tracing::{info, warn};
 use self::compiled::Compiled;
 pub(crate) use self::subject::{Subject, SubjectError};
 
-/// How often the database is asked whether the list has changed.
+/// Interval at which the revision is polled.
 const POLL: Duration = Duration::from_secs(1);
 
-/// The denylist in use. A lookup never waits.
+/// The denylist in force. Lookups take no lock.
 #[derive(Debug)]
 pub struct Denylist {
     database: DenylistDatabase,
@@ -68,7 +68,7 @@ impl Denylist {
         self.current.borrow().has_keys()
     }
 
-    /// Tells of every change.
+    /// Subscribes to changes of the list.
     pub(crate) fn changes(&self) -> watch::Receiver<Compiled> {
         self.current.subscribe()
     }
@@ -79,14 +79,14 @@ impl Denylist {
         let list = self.database.load().await?;
         let present = self.current.borrow().revision;
         if present != Some(list.revision) {
-            info!(revision = list.revision, entries = list.entries.len(), "Loaded the denylist");
+            info!(revision = list.revision, entries = list.entries.len(), "loaded the denylist");
             self.entries.set(i64::try_from(list.entries.len()).unwrap_or(i64::MAX));
             self.current.send_replace(Compiled::new(&list));
         }
         Ok(())
     }
 
-    /// Keeps the list in force for ever.
+    /// Keeps the list up to date; never returns.
     pub(crate) async fn follow(&self) {
         let mut is_away = false;
         loop {

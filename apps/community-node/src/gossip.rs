@@ -1,26 +1,26 @@
-//! What peers send over gossip, and what they are told.
+//! Gossip with other nodes.
 //!
-//! The node follows the topics that it is configured with. An event that one of its own clients publishes goes
-//! to all peers of its topics; one that a peer delivers goes to the node's clients. The guard is asked before a
-//! message is read: within what its deliverer may send, and all together. Whatever is too much is dropped, and nobody
-//! is answered.
+//! The node follows the topics that it is configured with. Events of its own clients go to the
+//! peers of their topics; events of peers go to its clients. A message is charged to the peer that
+//! delivers it, and to all peers together, before it is parsed. Excess messages are dropped without
+//! an answer.
 //!
-//! Whoever delivers a message need not have written it, so an honest neighbour pays for the spam that it
-//! passes on. Who wrote an event is only known once it was verified; then its author is counted, too, by a
-//! budget of its own, however many neighbours deliver it.
+//! The peer that delivers a message need not be its author, so an honest neighbour is charged for
+//! the spam that it forwards. The author is known once the event is verified, and is then charged,
+//! too, by a budget of its own, however many neighbours deliver the event.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `peer` | [`Peer`]: another node, and where it is |
-//! | `endpoint` | the node's own place in the network, and nothing beyond it |
-//! | `denied` | closes connections to and from peers that the operator denies |
-//! | `door` | how many connections peers may have |
-//! | `topics` | which topics are followed |
-//! | `topic` | one topic: what comes, and what goes out |
-//! | `ingest` | what becomes of a message |
+//! | `peer` | [`Peer`]: id and address of another node |
+//! | `endpoint` | the node's own endpoint |
+//! | `denied` | closes connections to and from denied peers |
+//! | `admission` | limits the connections of peers |
+//! | `topics` | the topics that are followed |
+//! | `topic` | one topic: incoming and outgoing messages |
+//! | `ingest` | limits, verifies and publishes an incoming message |
 
+mod admission;
 mod denied;
-mod door;
 mod endpoint;
 mod ingest;
 mod peer;
@@ -35,11 +35,11 @@ use tokio::task::JoinSet;
 use tracing::info;
 
 pub use self::peer::{Peer, PeerError};
-use self::{door::Door, ingest::Ingest, topics::Topics};
+use self::{admission::PeerAdmission, ingest::Ingest, topics::Topics};
 use crate::{Node, relay::Relay};
 
-/// Log filter of a program that gossips: the libraries below log the ids and addresses of peers, which
-/// do not belong in a log.
+/// Log filter of a program that gossips: the libraries below log the ids and addresses of peers,
+/// which do not belong in a log.
 pub const LOG_FILTER: &str = "info,iroh=off,iroh_dns=off,iroh_gossip=off,iroh_relay=off,\
     netwatch=off,noq=off,noq_proto=off,noq_udp=off";
 
@@ -53,11 +53,11 @@ pub struct Gossip(Option<Running>);
 #[derive(Debug)]
 struct Running {
     router: Router,
-    /// Stops with the rest when it is dropped.
+    /// Aborted when it is dropped.
     background: JoinSet<()>,
 }
 
-/// Joins the gossip, if [`Config::iroh_bind`](crate::Config::iroh_bind) says where.
+/// Joins the gossip, if [`Config::iroh_bind`](crate::Config::iroh_bind) is set.
 pub async fn start(node: &Arc<Node>, relay: &Relay) -> io::Result<Gossip> {
     let Some(bind) = node.config.iroh_bind else {
         return Ok(Gossip(None));
@@ -65,8 +65,8 @@ pub async fn start(node: &Arc<Node>, relay: &Relay) -> io::Result<Gossip> {
     let endpoint = endpoint::bind(node, bind).await?;
     info!("Gossiping as {} at {:?}", endpoint.id(), endpoint.bound_sockets());
     let swarm = Swarm::builder().max_message_size(MAX_MESSAGE_BYTES).spawn(endpoint.clone());
-    let door = Door::new(swarm.clone());
-    let router = Router::builder(endpoint).accept(iroh_gossip::ALPN, door).spawn();
+    let admission = PeerAdmission::new(swarm.clone());
+    let router = Router::builder(endpoint).accept(iroh_gossip::ALPN, admission).spawn();
     let ingest = Ingest::new(node, relay);
     let mut background = JoinSet::new();
     background.spawn(ingest.clone().follow_document());
@@ -77,16 +77,16 @@ pub async fn start(node: &Arc<Node>, relay: &Relay) -> io::Result<Gossip> {
 // === impl Gossip ===
 
 impl Gossip {
-    /// Where peers find the node; nowhere if it does not gossip.
+    /// Address of the node for peers; `None` if it does not gossip.
     pub fn address(&self) -> Option<EndpointAddr> {
         self.0.as_ref().map(|running| running.router.endpoint().addr())
     }
 
-    /// Leaves.
+    /// Leaves the gossip.
     pub async fn stop(self) {
         if let Some(mut running) = self.0 {
             running.background.shutdown().await;
-            // It ends in any case; whether peers heard of it is theirs to find out.
+            // It ends in any case, whether peers were notified or not.
             let _ = running.router.shutdown().await;
         }
     }

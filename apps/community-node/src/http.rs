@@ -1,18 +1,18 @@
-//! What the node answers over HTTP, but for the relay.
+//! The HTTP APIs, except the relay.
 //!
-//! A request is counted by its address before anything of it is read. What needs a token then finds out
-//! whose it is, from memory alone, and is counted by that and by the address. Only then a quota is
-//! asked, which is kept in the database.
+//! A request is counted by its address before it is parsed. A request with a token is then
+//! authenticated, without I/O, and counted by its public key and its address. Only then is its
+//! quota charged, in the database.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `limits` | classes of routes, and what the documents in force mean to them |
-//! | `request_id`, `observe` | what happens to every request |
-//! | `deny` | addresses that the operator denies |
-//! | `user` | the user API: signing in, bootstrap, policies, what needs a token |
+//! | `limits` | classes of routes, and their limits by the documents in force |
+//! | `request_id`, `observe` | ids and metrics of requests |
+//! | `deny` | refuses denied addresses |
+//! | `user` | the user API: signing in, bootstrap, policies, requests with a token |
 //! | `admin` | the admin API: documents, the denylist and their audit log |
 //! | `health` | `/healthz` and `/metrics` |
-//! | `error`, `body` | refusals in the words of the API, and bodies within bounds |
+//! | `error`, `body` | error responses, and bounded request bodies |
 
 mod admin;
 mod body;
@@ -47,13 +47,13 @@ use crate::{
     relay::{Relay, information},
 };
 
-/// The largest request.
+/// Most bytes of a request body.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 
-/// How many requests look through all notes at the same time; others wait.
+/// Most requests that scan notes at a time; others wait.
 const MAX_READERS: usize = 2;
 
-/// What the routes share.
+/// State that the routes share.
 pub(crate) struct Http {
     pub(crate) node: Arc<Node>,
     pub(crate) guard: Guard,
@@ -61,29 +61,29 @@ pub(crate) struct Http {
     pub(crate) sessions: Sessions,
     pub(crate) quotas: DailyQuotas,
     pub(crate) library: Arc<dyn Library>,
-    /// How many may read in it at once: reading keeps a core busy.
+    /// Limits concurrent scans, which are CPU-bound.
     pub(crate) readers: Arc<Semaphore>,
-    /// What logins must be signed for.
+    /// URL that logins must be signed for.
     pub(crate) relay_url: String,
-    /// Held while limits are put in force, so that older ones never come last.
+    /// Held while limits are applied, so that older ones never come last.
     pub(crate) limits_turn: Mutex<()>,
 }
 
-/// Why nothing is answered.
+/// Why the API cannot be built.
 #[derive(Debug, Error)]
 pub enum HttpError {
-    /// The limits make no sense together.
+    /// The limits are invalid together.
     #[error("limits: {0}")]
     Policy(#[from] PolicyError),
-    /// The quotas' own limits make no sense.
+    /// The limits of quotas are invalid.
     #[error("quotas: {0}")]
     Quotas(LimitError),
-    /// There is no randomness for tokens.
+    /// The system has no randomness for tokens.
     #[error("cannot draw a secret for tokens: {0}")]
     Random(io::Error),
 }
 
-/// The routes, and what must run beside them.
+/// The routes, and their background tasks.
 pub struct Service {
     http: Arc<Http>,
     committer: Committer,
@@ -92,7 +92,7 @@ pub struct Service {
 // === impl Service ===
 
 impl Service {
-    /// The routes of `node`, which look things up in what `relay` keeps.
+    /// Builds the routes of `node`, which search the events of `relay`.
     pub fn new(node: &Arc<Node>, relay: &Relay) -> Result<Self, HttpError> {
         let observer = Arc::new(HttpObserver::new(&node.metrics));
         let guard = Guard::builder(limits::of(node)?, limits::routes())
@@ -118,7 +118,7 @@ impl Service {
         Ok(Self { http: Arc::new(http), committer })
     }
 
-    /// The routes; metrics are among them unless they have a listener of their own.
+    /// The routes, with those of metrics unless they have a listener of their own.
     pub fn router(&self) -> Router {
         let http = &self.http;
         let deny = middleware::from_fn_with_state(Arc::clone(http), deny::deny);
@@ -131,18 +131,18 @@ impl Service {
             .merge(admin::router(http))
             .merge(health::router(http))
             .merge(metrics)
-            // The relay answers GET itself; all else is a request like any other.
+            // The relay serves GET itself; other methods are ordinary requests.
             .route("/relay", options(information::preflight).fallback(error::method_not_allowed))
             .fallback(error::not_found)
             .method_not_allowed_fallback(error::method_not_allowed)
             .layer(DefaultBodyLimit::max(MAX_BYTES))
-            // Nothing of a request is read before this.
+            // Before anything else: no request is parsed before this.
             .layer(http.guard.layer())
             .layer(deny);
         self.observed(routes)
     }
 
-    /// What is answered where metrics have a listener of their own.
+    /// The routes of the listener of metrics.
     pub fn metrics_router(&self) -> Router {
         let http = &self.http;
         let routes = health::router(http).merge(health::metrics_router(http));
@@ -155,11 +155,11 @@ impl Service {
         routes
             .layer(observe)
             .layer(middleware::from_fn(request_id::name))
-            // Refusals that come before the body is read arrive all the same.
+            // So that early refusals arrive, although the body was not read.
             .layer(DrainLayer)
     }
 
-    /// Keeps limits and quotas in step, for ever.
+    /// Keeps limits and quotas up to date; never returns.
     pub async fn run(self) {
         tokio::join!(limits::follow(&self.http), self.http.quotas.follow(), self.committer.run(),);
     }

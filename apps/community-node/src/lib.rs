@@ -1,20 +1,20 @@
-//! A community node: what strangers reach over HTTP, WebSocket and gossip, guarded at every entrance.
+//! A community node: a public node with HTTP, WebSocket and gossip, each entrance guarded.
 //!
 //! It shows how an application embeds Headgate, and how an operator changes limits while it runs.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`app`] | how it all fits together: built, served, stopped |
-//! | [`node`] | [`Node`]: what the entrances share |
+//! | [`app`] | composition: builds the node, serves it, stops it |
+//! | [`node`] | [`Node`]: state that the entrances share |
 //! | [`http`] | the user API, bootstrap, the admin API, health and metrics |
 //! | [`documents`] | the documents that an operator changes while the node runs |
 //! | [`denylist`] | addresses and public keys that the operator denies |
-//! | [`quota`] | what a public key may use in a day |
+//! | [`quota`] | daily quotas of public keys |
 //! | [`relay`] | the Nostr relay over WebSocket |
-//! | [`gossip`] | what peers send over gossip |
-//! | `serve` | connections, accepted within bounds |
-//! | [`metrics`] | what is counted |
-//! | [`config`] | what the environment says |
+//! | [`gossip`] | gossip with other nodes |
+//! | `serve` | connections, within bounds |
+//! | [`metrics`] | metrics |
+//! | [`config`] | configuration by environment variables |
 
 pub mod app;
 pub mod config;

@@ -1,4 +1,4 @@
-//! What is counted. No label ever holds what a client sent.
+//! Metrics. No label holds anything that a client sent.
 
 mod memory;
 
@@ -8,17 +8,17 @@ use prometheus::{
     Registry, TextEncoder, core::Collector,
 };
 
-/// The numbers of one node. Clones are the same numbers.
+/// Metrics of one node. Clones share them.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Registry,
-    /// `ingest_received_total{service, source}`: what came in, over `ws` or `gossip`.
+    /// `ingest_received_total{service, source}`: received events, over `ws` or `gossip`.
     pub ingest_received: IntCounterVec,
-    /// `ingest_rejected_total{service, reason, kind}`: what was turned away; see [`Reason`] and [`Kind`].
+    /// `ingest_rejected_total{service, reason, kind}`: rejections; see [`Reason`] and [`Kind`].
     pub ingest_rejected: IntCounterVec,
-    /// `ws_connections`: those that are open.
+    /// `ws_connections`: open connections.
     pub ws_connections: IntGauge,
-    /// `ws_unauthenticated_connections`: those that have not said who they are.
+    /// `ws_unauthenticated_connections`: open connections without authentication.
     pub ws_unauthenticated_connections: IntGauge,
     /// `ws_req_total`.
     pub ws_req: IntCounter,
@@ -30,9 +30,9 @@ pub struct Metrics {
     pub gossip_received: IntCounter,
     /// `gossip_sent_total`.
     pub gossip_sent: IntCounter,
-    /// `dedupe_hits_total`: events that came before.
+    /// `dedupe_hits_total`: duplicate events.
     pub dedupe_hits: IntCounter,
-    /// `dedupe_misses_total`: events that came for the first time.
+    /// `dedupe_misses_total`: events that are not duplicates.
     pub dedupe_misses: IntCounter,
     /// `quota_exceeded_total{service, metric}`.
     pub quota_exceeded: IntCounterVec,
@@ -40,9 +40,10 @@ pub struct Metrics {
     pub auth_success: IntCounterVec,
     /// `auth_failure_total{service}`.
     pub auth_failure: IntCounterVec,
-    /// `rate_limited_total{service, class, limit}`: requests over HTTP that had to wait, and which limit said so.
+    /// `rate_limited_total{service, class, limit}`: HTTP requests denied by a rate limit, and
+    /// which.
     pub rate_limited: IntCounterVec,
-    /// `denylist_entries`: those that were loaded.
+    /// `denylist_entries`: entries of the denylist in force.
     pub denylist_entries: IntGauge,
     resident_memory: IntGauge,
     config_source: IntGaugeVec,
@@ -53,51 +54,51 @@ pub struct Metrics {
     pub http_request_duration: HistogramVec,
 }
 
-/// Why something was turned away: the label `reason` of `ingest_rejected_total`.
+/// Why something was rejected: the label `reason` of `ingest_rejected_total`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Too often.
+    /// A rate limit.
     RateLimit,
-    /// It makes no sense.
+    /// It is invalid.
     Invalid,
-    /// Nobody knows who sent it.
+    /// The client is not authenticated.
     Auth,
-    /// Whoever sent it may not.
+    /// The client is not authorized.
     Restricted,
-    /// Nothing is left for today.
+    /// A daily quota.
     Quota,
-    /// The operator denies whoever sent it.
+    /// The operator's denylist.
     Denied,
     /// Anything else.
     Other,
 }
 
-/// What was turned away: the label `kind` of `ingest_rejected_total`.
+/// What was rejected: the label `kind` of `ingest_rejected_total`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A request over HTTP.
+    /// An HTTP request.
     Http,
-    /// The opening of a WebSocket.
+    /// A connection.
     Connection,
     /// An event.
     Event,
     /// A subscription.
     Req,
-    /// A subscription that asks for what is kept.
+    /// A subscription that asks for stored events.
     Backfill,
-    /// A login over a WebSocket.
+    /// A login over WebSocket.
     Auth,
-    /// A frame that makes no sense.
+    /// An invalid frame.
     Invalid,
     /// Any other frame.
     Other,
-    /// A message of a peer.
+    /// A message from a peer.
     Gossip,
-    /// A message of a peer, because of who wrote it.
+    /// A message from a peer, because of its author.
     GossipAuthor,
 }
 
-/// The labels of a request.
+/// Labels of a request.
 const REQUEST: [&str; 4] = ["service", "route", "method", "status"];
 
 // === impl Reason ===
@@ -140,7 +141,7 @@ impl Kind {
 // === impl Metrics ===
 
 impl Metrics {
-    /// Numbers that are all zero.
+    /// Metrics that are all zero.
     pub fn new() -> Result<Self, Error> {
         let registry = Registry::new();
         let all = &registry;
@@ -148,7 +149,7 @@ impl Metrics {
         up.set(1);
         let duration = HistogramOpts::new(
             "http_request_duration_seconds",
-            "How long requests took, by the template of their route",
+            "Duration of HTTP requests, by the template of their route",
         );
         let service = ["service"];
         let service_and_source = ["service", "source"];
@@ -157,62 +158,58 @@ impl Metrics {
         Ok(Self {
             ingest_received: counters(
                 all,
-                ("ingest_received_total", "What came in"),
+                ("ingest_received_total", "Received events"),
                 &service_and_source,
             )?,
             ingest_rejected: counters(
                 all,
-                ("ingest_rejected_total", "What was turned away"),
+                ("ingest_rejected_total", "Rejected requests, frames and messages"),
                 &rejections,
             )?,
-            ws_connections: gauge(all, "ws_connections", "WebSockets that are open")?,
+            ws_connections: gauge(all, "ws_connections", "Open WebSocket connections")?,
             ws_unauthenticated_connections: gauge(
                 all,
                 "ws_unauthenticated_connections",
-                "WebSockets that have not said who they are",
+                "Open WebSocket connections without authentication",
             )?,
-            ws_req: counter(all, "ws_req_total", "Subscriptions that were asked for")?,
-            ws_event: counter(all, "ws_event_total", "Events that were sent to the relay")?,
+            ws_req: counter(all, "ws_req_total", "Subscriptions requested")?,
+            ws_event: counter(all, "ws_event_total", "Events sent to the relay")?,
             ws_auth_disconnect: counters(
                 all,
-                ("ws_auth_disconnect_total", "WebSockets that did not say in time who they are"),
+                ("ws_auth_disconnect_total", "Connections closed for lack of authentication"),
                 &["reason"],
             )?,
-            gossip_received: counter(all, "gossip_received_total", "Messages that peers sent")?,
-            gossip_sent: counter(all, "gossip_sent_total", "Messages that went to peers")?,
-            dedupe_hits: counter(all, "dedupe_hits_total", "Events that came before")?,
-            dedupe_misses: counter(
-                all,
-                "dedupe_misses_total",
-                "Events that came for the first time",
-            )?,
+            gossip_received: counter(all, "gossip_received_total", "Messages from peers")?,
+            gossip_sent: counter(all, "gossip_sent_total", "Messages to peers")?,
+            dedupe_hits: counter(all, "dedupe_hits_total", "Duplicate events")?,
+            dedupe_misses: counter(all, "dedupe_misses_total", "Events that are not duplicates")?,
             quota_exceeded: counters(
                 all,
-                ("quota_exceeded_total", "Requests for which nothing was left today"),
+                ("quota_exceeded_total", "Requests denied by a daily quota"),
                 &service_and_metric,
             )?,
             auth_success: counters(all, ("auth_success_total", "Logins"), &service)?,
-            auth_failure: counters(all, ("auth_failure_total", "Logins that failed"), &service)?,
+            auth_failure: counters(all, ("auth_failure_total", "Failed logins"), &service)?,
             rate_limited: counters(
                 all,
-                ("rate_limited_total", "Requests that had to wait, by the limit that said so"),
+                ("rate_limited_total", "HTTP requests denied by a rate limit"),
                 &["service", "class", "limit"],
             )?,
             denylist_entries: gauge(all, "denylist_entries", "Entries of the denylist")?,
             resident_memory: resident_memory(all)?,
             config_source: gauges(
                 all,
-                ("cn_config_source", "1 for what a service runs on"),
+                ("cn_config_source", "1 for the source of a service's settings"),
                 &service_and_source,
             )?,
             config_version: gauges(
                 all,
-                ("cn_config_version", "The version of the document in force, 0 for none"),
+                ("cn_config_version", "Version of the document in force, 0 for none"),
                 &service,
             )?,
             http_requests: counters(
                 all,
-                ("http_requests_total", "Requests, by the template of their route"),
+                ("http_requests_total", "HTTP requests, by the template of their route"),
                 &REQUEST,
             )?,
             http_request_duration: registered(all, HistogramVec::new(duration, &REQUEST)?)?,
@@ -220,17 +217,17 @@ impl Metrics {
         })
     }
 
-    /// Counts a request over HTTP that `service` turned away.
+    /// Counts an HTTP request that `service` rejected.
     pub fn reject(&self, service: &str, reason: Reason) {
         self.reject_kind(service, reason, Kind::Http);
     }
 
-    /// Counts what `service` turned away.
+    /// Counts a rejection by `service`.
     pub fn reject_kind(&self, service: &str, reason: Reason, kind: Kind) {
         self.ingest_rejected.with_label_values(&[service, reason.name(), kind.name()]).inc();
     }
 
-    /// Notes what a service runs on.
+    /// Sets what a service runs on.
     pub fn config_is(&self, service: &str, source: &Source) {
         for name in Source::NAMES {
             let is = i64::from(name == source.name());
@@ -240,12 +237,12 @@ impl Metrics {
         self.config_version.with_label_values(&[service]).set(version);
     }
 
-    /// Adds numbers that are kept elsewhere.
+    /// Adds metrics of other parts.
     pub fn register(&self, collector: impl Collector + 'static) -> Result<(), Error> {
         self.registry.register(Box::new(collector))
     }
 
-    /// Everything, as Prometheus reads it.
+    /// All metrics in Prometheus text format.
     pub fn render(&self) -> Result<String, Error> {
         if let Some(bytes) = memory::resident_bytes() {
             self.resident_memory.set(bytes);
@@ -254,9 +251,9 @@ impl Metrics {
     }
 }
 
-/// A gauge of memory, shown where the system says how much there is.
+/// Gauge of resident memory, registered only where the system reports it.
 fn resident_memory(registry: &Registry) -> Result<IntGauge, Error> {
-    let (name, help) = ("process_resident_memory_bytes", "Memory that the process holds");
+    let (name, help) = ("process_resident_memory_bytes", "Resident memory of the process");
     match memory::resident_bytes() {
         Some(_) => gauge(registry, name, help),
         None => IntGauge::new(name, help),

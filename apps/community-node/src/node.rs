@@ -1,4 +1,4 @@
-//! What the entrances share.
+//! State that the entrances share.
 
 use std::{
     net::IpAddr,
@@ -22,55 +22,55 @@ use crate::{
     metrics::Metrics,
 };
 
-/// What the entrances share. It is made by [`App::start`](crate::App::start).
+/// State that the entrances share, built by [`App::start`](crate::App::start).
 pub struct Node {
-    /// What the environment says.
+    /// Configuration.
     pub config: Config,
-    /// The time.
+    /// Clock.
     pub clock: Arc<dyn Clock>,
-    /// The documents, the quotas, and whatever an entrance keeps.
+    /// Database of documents, quotas and reports.
     pub database: Database,
-    /// The quotas that the database keeps, and the clock of their days.
+    /// Quotas in the database, and the clock of their days.
     pub quotas: QuotaDatabase,
     /// The relay's document in force.
     pub relay: Watcher<RelayDocument>,
     /// The user API's document in force.
     pub user_api: Watcher<UserApiDocument>,
-    /// The document of bootstrap in force.
+    /// The bootstrap document in force.
     pub bootstrap: Watcher<BootstrapDocument>,
     /// Addresses and public keys that the operator denies.
     pub denylist: Denylist,
-    /// Where the guards of all entrances count.
+    /// Backend of the guards of all entrances.
     pub guards: Backend,
-    /// What is counted.
+    /// Metrics.
     pub metrics: Metrics,
-    /// Whether the node stops: balancers hear of it before anybody is let go.
+    /// Whether the node is about to stop: load balancers see it before connections are closed.
     pub draining: AtomicBool,
-    /// Becomes true when the node stops: whoever holds a connection lets go of it.
+    /// Becomes true when the node stops and connections must end.
     pub stopping: watch::Receiver<bool>,
 }
 
 // === impl Node ===
 
 impl Node {
-    /// The time in seconds since the Unix epoch.
+    /// Time in seconds since the Unix epoch.
     pub fn seconds(&self) -> u64 {
         self.clock.now().as_micros() / 1_000_000
     }
 
-    /// Whether the operator denies `address`.
+    /// Returns whether the operator denies `address`.
     pub fn denies_address(&self, address: IpAddr) -> bool {
         self.denylist.denies_address(address, self.seconds())
     }
 
-    /// Whether the operator denies a public key, as 64 hexadecimal digits.
+    /// Returns whether the operator denies a public key, as 64 hexadecimal digits.
     pub fn denies_key(&self, key: &str) -> bool {
         self.denylist.denies_key(key, self.seconds())
     }
 
-    /// Whether the operator denies the author of an event.
+    /// Returns whether the operator denies the author of an event.
     pub(crate) fn denies_author(&self, author: &PublicKey) -> bool {
-        // Most lists name no keys: then nothing is allocated for each event.
+        // Most lists have no keys; then nothing is allocated for each event.
         self.denylist.has_keys() && self.denies_key(&author.to_hex())
     }
 
@@ -83,7 +83,7 @@ impl Node {
         ]
     }
 
-    /// Reads the document of `service` again, without waiting to hear of a change.
+    /// Reads the document of `service` again, without waiting for a notification.
     pub async fn refresh(&self, service: &str) {
         let documents = self.database.service_configs();
         match service {
@@ -94,14 +94,14 @@ impl Node {
         }
     }
 
-    /// Whether the node says that it stops.
+    /// Returns whether the node is about to stop.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Relaxed)
     }
 
     /// Returns when the node stops.
     pub async fn stopped(&self) {
-        // A sender that is gone has stopped, too.
+        // If the sender is dropped, the node has stopped, too.
         let _ = self.stopping.clone().wait_for(|stopping| *stopping).await;
     }
 }

@@ -1,6 +1,6 @@
-//! What a public key may use in a day. It is kept in the database, by `headgate-quota`.
+//! Daily quotas of public keys, in the database, by `headgate-quota`.
 
-mod house;
+mod housekeeping;
 mod metric;
 mod newcomers;
 mod retries;
@@ -25,69 +25,69 @@ pub use self::metric::Metric;
 use self::{newcomers::Newcomers, retries::Retries};
 use crate::Node;
 
-/// Why nothing was taken.
+/// Why a charge was refused.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// Nothing is left today.
+    /// The quota is used up.
     Exceeded {
         current: u64,
         limit: u64,
         reset_at: u64,
-        /// Whether it was that of all newcomers.
+        /// Whether it is the quota that newcomers share.
         shared: bool,
     },
-    /// The ledger does not answer.
+    /// The ledger is unavailable.
     Unavailable(String),
 }
 
-/// The quotas of all public keys.
+/// Quotas of all public keys.
 pub(crate) struct DailyQuotas {
     repository: Arc<dyn QuotaPolicyRepository>,
     quotas: Quotas,
     manage: ManagePolicies,
     increment: IncrementUsage,
-    /// Policies by whom they are about: finding one in the database takes a question.
+    /// Cache of policy ids by subject.
     known: Mutex<HashMap<String, QuotaId>>,
-    /// Those for whom there is none.
+    /// Cache of subjects without a policy.
     newcomers: Newcomers,
-    /// Which requests are the same.
+    /// Recognises retries.
     pub(crate) retries: Retries,
-    /// Held while a policy is made.
+    /// Held while a policy is created.
     making: tokio::sync::Mutex<()>,
-    /// How many policies there are before newcomers share one.
+    /// Most policies, beyond which newcomers share one.
     max_policies: usize,
 }
 
-/// What a request is taken from.
+/// The quota that a request is charged to.
 struct Budget {
     policy: QuotaId,
-    /// Whether all newcomers have this one together.
+    /// Whether newcomers share it.
     shared: bool,
 }
 
-/// How many policies are known without a question.
+/// Most policies in the cache.
 const MAX_KNOWN: usize = 100_000;
 
-/// What our policies are called. One with another name is somebody's own, and stays as it is.
+/// Name of our own policies. One with another name is the operator's, and is not changed.
 const NAME: &str = "free plan";
 
-/// Whom the policies of newcomers are about: no public key is called that.
+/// Subject of the newcomers' policies, which is not a public key.
 const NEWCOMERS: &str = "newcomers";
 
-/// How often policies are read again, even if nobody tells of a change.
+/// Interval at which policies are read again, even without a notification.
 const REFRESH: Duration = Duration::from_secs(30);
 
 // === impl DailyQuotas ===
 
 impl DailyQuotas {
-    /// The quotas that the database of `node` keeps. The committer must run.
+    /// Quotas in the database of `node`. The committer must run.
     pub(crate) fn new(node: &Node) -> Result<(Self, Committer), LimitError> {
         let kept = Arc::new(node.quotas.clone());
-        // The ledger decides; this only saves questions.
+        // The ledger decides; the counter only saves queries.
         let counter =
             StoreCounter::new(Arc::new(MemoryStore::default()), StoreCounter::PREFIX, false);
         let repository: Arc<dyn QuotaPolicyRepository> = kept.clone();
-        // Days begin and end by the database's clock.
+        // Days follow the database's clock.
         let clock: Arc<dyn Clock> = kept.clock().clone();
         let quotas = Quotas::new(Arc::clone(&repository), kept, Arc::new(counter), clock);
         let (increment, committer) = IncrementUsage::new(&quotas, IncrementUsage::CAPACITY);
@@ -106,7 +106,7 @@ impl DailyQuotas {
         Ok((daily, committer))
     }
 
-    /// Keeps the policies in force in step with those that are kept, for ever.
+    /// Keeps the policies up to date; never returns.
     pub(crate) async fn follow(&self) {
         let changed = Notify::new();
         let listen = async {
@@ -117,15 +117,15 @@ impl DailyQuotas {
         };
         let refresh = async {
             loop {
-                // What it cannot read stays as it is, and requests say so.
+                // Failures leave the policies as they are; requests report them.
                 let _ = self.quotas.catalog().refresh().await;
                 let _ = time::timeout(REFRESH, changed.notified()).await;
             }
         };
-        tokio::join!(listen, refresh, self.keep_house());
+        tokio::join!(listen, refresh, self.run_housekeeping());
     }
 
-    /// Takes one of `metric` from the day of `pubkey`; once, for requests with the same id.
+    /// Charges one unit of `metric` to `pubkey`; once for requests with the same id.
     pub(crate) async fn charge(
         &self,
         node: &Node,
@@ -139,7 +139,7 @@ impl DailyQuotas {
         let subject = format!("{}:{pubkey}", metric.name());
         let mut budget = self.budget(node, metric, &subject, limit).await?;
         let taken = match self.increment.increment(&budget.policy, 1, request_id).await {
-            // Somebody removed it: everybody starts anew.
+            // The policy was deleted: start over.
             Err(IncrementError::Repository(RepositoryError::NotFound(_))) => {
                 self.known().retain(|_, policy| *policy != budget.policy);
                 budget = self.budget(node, metric, &subject, limit).await?;
@@ -158,8 +158,8 @@ impl DailyQuotas {
         }
     }
 
-    /// The budget of `subject`, which is made when it is first needed. Keys cost nothing, and whoever
-    /// makes many must not fill the database: past the bound, newcomers share one.
+    /// Returns the budget of `subject`, which is created at its first use. New keys are free and
+    /// must not fill the database: beyond the bound, newcomers share one budget.
     async fn budget(
         &self,
         node: &Node,
@@ -167,7 +167,7 @@ impl DailyQuotas {
         subject: &str,
         limit: u64,
     ) -> Result<Budget, Refusal> {
-        // Asked before the database is: whoever had the last place is found there.
+        // Read before the database is queried, which finds the key that took the last place.
         let (had_room, policies) = (self.has_room(), self.quotas.catalog().revision());
         if had_room || !self.newcomers.include(subject, policies) {
             let mut own = self.kept(node, subject, limit).await?;
@@ -187,7 +187,7 @@ impl DailyQuotas {
         Ok(Budget { policy, shared: true })
     }
 
-    /// The policy about `subject`, which is made if there is room for it.
+    /// Returns the policy of `subject`, which is created if there is room.
     async fn make(
         &self,
         node: &Node,
@@ -195,22 +195,22 @@ impl DailyQuotas {
         limit: u64,
     ) -> Result<Option<QuotaId>, Refusal> {
         {
-            // One at a time, so that none passes the bound.
+            // One at a time, to keep within the bound.
             let _turn = self.making.lock().await;
             if self.has_room() {
                 return self.create(node, subject, limit).await.map(Some);
             }
         }
-        // Another request of the same key may have had the last place.
+        // Another request of the same key may have taken the last place.
         self.kept(node, subject, limit).await
     }
 
-    /// Whether one more key can have a budget of its own.
+    /// Returns whether there is room for another policy.
     fn has_room(&self) -> bool {
         self.quotas.catalog().len() < self.max_policies
     }
 
-    /// The policy about `subject`, if there is one. It says what it should.
+    /// Returns the stored policy of `subject`, updated to the limit of the document.
     async fn kept(
         &self,
         node: &Node,
@@ -255,7 +255,7 @@ impl DailyQuotas {
             ..Draft::default()
         };
         let policy = match self.manage.create(draft, &author(node.clock.now())).await {
-            // Another request made it in between.
+            // Created by another request in the meantime.
             Err(ManageError::Repository(RepositoryError::Exists { .. })) => {
                 let found = self.find(subject).await?;
                 found.ok_or_else(|| Refusal::Unavailable("a policy comes and goes".to_owned()))
@@ -279,7 +279,7 @@ impl DailyQuotas {
     }
 }
 
-/// Whether a policy says what it should.
+/// Returns whether a policy has the limit of the document.
 fn fits(policy: &QuotaPolicy, limit: u64) -> bool {
     policy.spec.limit == limit || policy.spec.name != NAME
 }

@@ -1,24 +1,24 @@
 //! The Nostr relay: `/relay`, over WebSocket.
 //!
-//! It speaks NIP-01 (`EVENT`, `REQ`, `CLOSE`) about topics, with NIP-09, NIP-40 and NIP-70, NIP-42
-//! (`AUTH`) and NIP-11. Every frame is counted once its first word is known, and before anything else
-//! of it is read.
+//! It implements NIP-01 (`EVENT`, `REQ`, `CLOSE`) for topics, with NIP-09, NIP-40 and NIP-70,
+//! NIP-42 (`AUTH`) and NIP-11. Every frame is counted once its first word is known, before the rest
+//! of it is parsed.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | `upgrade` | the way in: who may open a connection |
-//! | `information` | what the relay says of itself |
-//! | `connection` | one client: what it sends, and what it is answered |
-//! | `fragments` | how many frames a message came in |
-//! | `frame`, `reply` | what is said on the wire |
-//! | `event`, `filter` | what may be published and asked for, within bounds |
-//! | `address` | where newer events replace older ones |
-//! | `events` | what is kept, and who hears of what is new |
-//! | `subscriptions` | what one client wants to hear of |
-//! | `footprint` | what all that takes in memory |
-//! | `challenge`, `patience` | who the client is, and how long it may be nobody |
-//! | `refusals` | how often it is told to wait |
-//! | `limits` | what the document in force means to the guards |
+//! | `upgrade` | admission and upgrade of connections |
+//! | `information` | the relay information document |
+//! | `connection` | one client's connection |
+//! | `fragments` | counts the frames of a message |
+//! | `frame`, `reply` | messages of clients and of the relay |
+//! | `event`, `filter` | events and filters, within bounds |
+//! | `address` | addresses at which newer events replace older ones |
+//! | `events` | stored events, and the broadcast of new ones |
+//! | `subscriptions` | subscriptions of one client |
+//! | `footprint` | estimates of memory |
+//! | `challenge`, `auth_deadline` | authentication, and the time for it |
+//! | `refusals` | bounds the answers to denied frames |
+//! | `limits` | the guards' limits by the document in force |
 
 pub(crate) mod event;
 pub(crate) mod events;
@@ -26,6 +26,7 @@ pub(crate) mod limits;
 pub(crate) mod second;
 
 mod address;
+mod auth_deadline;
 mod challenge;
 mod connection;
 mod filter;
@@ -33,7 +34,6 @@ mod footprint;
 mod fragments;
 mod frame;
 pub(crate) mod information;
-mod patience;
 mod refusals;
 mod reply;
 #[cfg(test)]
@@ -59,13 +59,13 @@ use crate::{
     metrics::{Kind, Reason},
 };
 
-/// The service that events are counted under.
+/// Name of the service in metrics.
 pub(crate) const SERVICE: &str = "relay";
 
-/// How much is kept of the events that came.
+/// Bounds of the stored events.
 const CAPACITY: Capacity = Capacity { max_events: 50_000, max_bytes: 128 << 20 };
 
-/// The relay of a running node. Clones are the same relay.
+/// The relay of a running node. Clones share it.
 #[derive(Clone)]
 pub struct Relay(Arc<Inner>);
 
@@ -77,15 +77,15 @@ struct Inner {
     timing: Timing,
 }
 
-/// Why there is no relay.
+/// The relay cannot be built.
 #[derive(Debug, Error)]
-#[error("CN_PUBLIC_URL: {0:?} is no URL of a relay: expected one such as wss://node.example/relay")]
+#[error("CN_PUBLIC_URL: {0:?} is not a relay URL: expected one such as wss://node.example/relay")]
 pub struct UrlError(String);
 
 // === impl Relay ===
 
 impl Relay {
-    /// The relay of `node`, which listens at `listen`.
+    /// Builds the relay of `node`, which listens on `listen`.
     pub fn new(node: &Arc<Node>, listen: SocketAddr, timing: Timing) -> Result<Self, UrlError> {
         let named = node.config.public_url.clone();
         let url = named.unwrap_or_else(|| format!("ws://{listen}/relay"));
@@ -99,14 +99,14 @@ impl Relay {
         })))
     }
 
-    /// Its routes: whoever opens a connection is limited by their own guard. They get the address of the client's socket as
-    /// [`ConnectInfo<SocketAddr>`](axum::extract::ConnectInfo), and who that stands for from
-    /// [`Config::proxies`](crate::Config::proxies).
+    /// Its routes, with a guard of their own. They need the address of the socket as
+    /// [`ConnectInfo<SocketAddr>`](axum::extract::ConnectInfo), from which
+    /// [`Config::proxies`](crate::Config::proxies) finds the client.
     pub fn router(&self) -> Router {
         Router::new().route("/relay", get(upgrade::upgrade)).with_state(self.clone())
     }
 
-    /// Puts the limits of every new document in force, for ever.
+    /// Applies the limits of every new document; never returns.
     pub async fn follow_document(self) {
         let mut changes = self.0.node.relay.subscribe();
         loop {
@@ -117,12 +117,12 @@ impl Relay {
         }
     }
 
-    /// What clients call it, and sign logins for.
+    /// URL for clients, which logins are signed for.
     pub(crate) fn url(&self) -> &RelayUrl {
         &self.0.url
     }
 
-    /// What is kept, and who hears of what is new.
+    /// Stored events, and the broadcast of new ones.
     pub(crate) fn events(&self) -> &Arc<Events> {
         &self.0.events
     }

@@ -1,6 +1,6 @@
-//! What the relay keeps takes no more memory than it says, whatever shape it has.
+//! Stored events and subscriptions stay within their memory bounds, whatever their shape.
 //!
-//! Alone in its program, because memory is counted of the whole process.
+//! A test program of its own, because memory is measured for the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -25,14 +25,14 @@ use self::{
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// What all events take together.
+/// Bound of all stored events.
 const EVENT_BYTES: usize = 128 << 20;
-/// What the subscriptions of one connection take.
+/// Bound of the subscriptions of one connection.
 const SUBSCRIPTION_BYTES: usize = 256 << 10;
-/// Buffers of sockets, and whatever else comes and goes.
+/// Buffers of sockets, and other temporary memory.
 const ASIDE_BYTES: usize = 1 << 20;
 
-/// How many frames are on their way at once.
+/// Frames in flight.
 const ON_THEIR_WAY: u64 = 20;
 
 fn grown(region: &Region<'_, System>) -> usize {
@@ -40,7 +40,7 @@ fn grown(region: &Region<'_, System>) -> usize {
     change.bytes_allocated.saturating_sub(change.bytes_deallocated)
 }
 
-/// An event of one short topic and one tag of very many texts, all of them empty.
+/// An event with a short topic and a tag of very many empty strings.
 fn many_texts(keys: &Keys, n: u64, at: u64) -> Event {
     let mut texts = vec![""; 10_000];
     texts[0] = "x";
@@ -48,7 +48,7 @@ fn many_texts(keys: &Keys, n: u64, at: u64) -> Event {
     signed(keys, tags, n, at)
 }
 
-/// An event of as many topics as there may be, which nobody else names.
+/// An event with the most topics, all of them unique.
 fn many_topics(keys: &Keys, n: u64, at: u64) -> Event {
     signed(keys, (0..200).map(|topic| Tag::hashtag(format!("{n}-{topic}"))), n, at)
 }
@@ -59,15 +59,15 @@ fn signed(keys: &Keys, tags: impl IntoIterator<Item = Tag>, n: u64, at: u64) -> 
 }
 
 #[tokio::test]
-async fn what_is_kept_takes_no_more_memory_than_is_said() {
+async fn stored_events_and_subscriptions_stay_within_their_memory_bounds() {
     let node = Running::on(json!({})).await;
     let keys = Keys::generate();
     let region = Region::new(ALLOCATOR);
-    // More than there would be room for if they were kept as they are read, or topics cost nothing.
+    // More than would fit if events were stored as parsed, or topics were not counted.
     publish(&node, &region, 400, |n| many_texts(&keys, n, node.now())).await;
     publish(&node, &region, 1_100, |n| many_topics(&keys, n, node.now())).await;
     assert!(grown(&region) > EVENT_BYTES / 2, "much is kept: {}", grown(&region));
-    // Whatever is given back later would hide what is taken then.
+    // Memory freed later would hide memory taken then.
     node.stop().await;
     let has_fallen = || grown(&region) < ASIDE_BYTES;
     eventually(has_fallen, || format!("{} bytes are still held", grown(&region))).await;
@@ -96,7 +96,7 @@ async fn publish(
     }
 }
 
-/// Opens as many subscriptions as there may be on each of `count` connections, with short values.
+/// Opens as many subscriptions with short values as possible on each of `count` connections.
 async fn subscribe(node: &Running, count: usize) {
     let mut open = Vec::new();
     for _ in 0..count {

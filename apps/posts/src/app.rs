@@ -1,4 +1,4 @@
-//! How it all fits together.
+//! Composition: builds the service, serves it, stops it.
 
 use std::{
     future::Future,
@@ -37,17 +37,17 @@ pub struct App {
     shutdown_delay: Duration,
 }
 
-/// Why there is no service.
+/// Why the service cannot be built.
 #[derive(Debug, Error)]
 pub enum BuildError {
-    /// The cooldown is none.
+    /// The cooldown is not a valid limit.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// The table of cooldowns cannot be made.
-    #[error("cannot make the table of cooldowns: {0}")]
+    /// The table of cooldowns cannot be created.
+    #[error("cannot create the table of cooldowns: {0}")]
     RateLimits(#[source] StoreError),
-    /// Posts cannot be kept.
-    #[error("cannot keep posts: {0}")]
+    /// The database of posts cannot be opened.
+    #[error("cannot open the database of posts: {0}")]
     Posts(#[from] RepositoryError),
 }
 
@@ -67,9 +67,9 @@ fn timed_out() -> Response {
 }
 
 impl App {
-    /// The service that `config` describes, at the time of `clock`.
+    /// Builds the service of `config`, with `clock` for everything.
     ///
-    /// DynamoDB need not be there, unless its tables are to be made.
+    /// DynamoDB need not be available, unless its tables are to be created.
     pub async fn build(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, BuildError> {
         let cooldown = cooldown(config, &clock).await?;
         let posts = posts(config).await?;
@@ -88,8 +88,8 @@ impl App {
         })
     }
 
-    /// Answers requests until `shutdown`, and then those that have begun. For the configured delay
-    /// it only says that it stops, and answers everything.
+    /// Serves until `shutdown`, then drains. For [`Config::shutdown_delay`] it still accepts
+    /// requests, while its health says that it stops.
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -105,7 +105,7 @@ impl App {
         Ok(())
     }
 
-    /// Whether the service stops.
+    /// Returns whether the service is about to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Relaxed)
     }

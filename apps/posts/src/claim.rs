@@ -1,4 +1,4 @@
-//! What a post takes.
+//! The keys of a post's limits.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use crate::{
     post::Draft,
 };
 
-/// What a post takes: its author's turn, by address and by nickname, and its content's.
+/// Keys of a post's limits: its author, by address and by nickname, and its content.
 #[derive(Clone, Debug)]
 pub struct Claim {
     address: Identifier,
@@ -16,7 +16,8 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// What `draft` takes if it comes from `address`. It need not be valid: who is limited hears of that first.
+    /// Keys of `draft`, which came from `address`. It need not be valid: denials come before
+    /// validation errors.
     pub fn new(identifiers: &Identifiers, address: IpAddr, draft: &Draft) -> Self {
         Self {
             address: identifiers.address(address),
@@ -30,7 +31,7 @@ impl Claim {
         [&self.address].into_iter().chain(&self.nickname)
     }
 
-    /// What is said.
+    /// The content.
     pub fn content(&self) -> Option<&Identifier> {
         self.content.as_ref()
     }

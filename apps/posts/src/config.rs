@@ -94,8 +94,8 @@ pub const VARIABLES: [Variable; 17] = [
 // === impl Config ===
 
 impl Config {
-    /// Reads `variables`, the whole environment. Without any, the service runs on this machine alone,
-    /// with cooldowns in memory and posts in a file.
+    /// Reads `variables`, the whole environment. Without any, the service runs on this machine
+    /// alone, with cooldowns in memory and posts in a file.
     pub fn load(
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, VariableError> {

@@ -1,4 +1,4 @@
-//! Once in five minutes, and no duplicates for a day: the limits of the application.
+//! The limits: one post in five minutes, and no duplicates for a day.
 
 use std::time::Duration;
 
@@ -11,24 +11,25 @@ use tracing::{error, info};
 
 use crate::{claim::Claim, duplicates};
 
-/// How long an author waits between posts.
+/// Cooldown of an author.
 pub const PAUSE: Duration = Duration::from_secs(300);
 
-/// How long a reservation waits for its post to be saved. Whoever crashes in between gives it back after this.
+/// Lease of a reservation while its post is being saved. After a crash it expires by itself.
 pub const LEASE: Duration = Duration::from_secs(30);
 
-/// Lets each author post once in [`PAUSE`], and each content be posted once in [`duplicates::PERIOD`].
+/// Admits one post of an author in [`PAUSE`], and one of the same content in
+/// [`duplicates::PERIOD`].
 ///
-/// This process first takes a turn of its own, in memory, and only then asks the store that all
-/// processes share. So of many requests of one author one asks the store, and the others are refused
-/// at once; and whatever the store does, a process lets an author post once in [`PAUSE`] at most.
+/// A process first reserves in its own memory, and then in the store that all processes share. So
+/// of many concurrent requests of one author, one reaches the store and the others are denied at
+/// once; and whatever the store does, each process admits an author once in [`PAUSE`] at most.
 #[derive(Debug)]
 pub struct Cooldown {
     own: Counter,
     shared: Option<Counter>,
 }
 
-/// One place where posts are counted, with its limits.
+/// A store of cooldowns, with its limits.
 #[derive(Debug)]
 struct Counter {
     limiter: BatchLimiter,
@@ -36,46 +37,46 @@ struct Counter {
     content: Limit,
 }
 
-/// What is held while a post is being saved: commit it, or cancel it.
+/// Reservation of a post while it is being saved: commit it, or cancel it.
 #[derive(Debug)]
-#[must_use = "a turn that is neither committed nor cancelled comes back when its lease ends"]
+#[must_use = "a turn that is neither committed nor cancelled expires with its lease"]
 pub struct Turn {
     claim: Claim,
     own: Reservation,
-    /// Nothing, when there is no shared store, or it did not answer.
+    /// `None` without a shared store, or if it did not answer.
     shared: Option<Reservation>,
 }
 
-/// Why a post may not be made now.
+/// Why a post is denied.
 #[derive(Debug, Error)]
 pub enum Refusal {
-    /// Its author posted a short while ago.
-    #[error("its author has to wait for {retry_after} s")]
+    /// Its author's cooldown has not ended.
+    #[error("rate limited: retry in {retry_after} s")]
     Limited {
-        /// Until then, in whole seconds.
+        /// Time until it ends, in whole seconds.
         retry_after: u64,
     },
-    /// Somebody has said that.
-    #[error("somebody has said that")]
+    /// The same content was posted within a day.
+    #[error("duplicate post")]
     Duplicate,
-    /// We ask nonsense. That is a bug and no outage: nobody passes because of it.
+    /// The request to the store is invalid. That is a bug, not an outage: it admits nothing.
     #[error(transparent)]
-    Bug(#[from] Nonsense),
+    Bug(#[from] InvalidClaim),
 }
 
-/// Why a claim cannot be asked for.
+/// Why a claim makes no valid request to the store.
 #[derive(Debug, Error)]
-pub enum Nonsense {
-    /// An identifier is no key.
+pub enum InvalidClaim {
+    /// An identifier is not a valid key.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// A limit never has room.
+    /// A limit never admits the cost.
     #[error(transparent)]
     Check(#[from] InvalidCheck),
-    /// An identifier stands twice in a claim.
+    /// An identifier is in a claim twice.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// The lease is none.
+    /// The lease is invalid.
     #[error("the lease is too long")]
     Lease,
 }
@@ -83,29 +84,29 @@ pub enum Nonsense {
 // === impl Cooldown ===
 
 impl Cooldown {
-    /// Counts in `own`, the memory of this process, alone.
+    /// Counts in `own`, the memory of this process, only.
     pub fn in_memory(own: BatchLimiter) -> Result<Self, LimitError> {
         let own = Counter::new(own, duplicates::PERIOD)?;
         Ok(Self { own, shared: None })
     }
 
-    /// Counts in `shared`, together with other processes, and in `own`, the memory of this one.
+    /// Counts in `shared`, with other processes, and in `own`, the memory of this one.
     pub fn shared(shared: BatchLimiter, own: BatchLimiter) -> Result<Self, LimitError> {
-        // A content is kept here no longer than an author: memory holds the posts of five minutes.
+        // Content is kept no longer than authors here: memory holds the posts of five minutes.
         let own = Counter::new(own, PAUSE)?;
         Ok(Self { own, shared: Some(Counter::new(shared, duplicates::PERIOD)?) })
     }
 
-    /// Refuses a claim that has no room, and takes nothing.
+    /// Checks whether a claim would be admitted, without reserving.
     pub async fn check(&self, claim: &Claim) -> Result<(), Refusal> {
-        self.own.look(claim).await?;
+        self.own.peek(claim).await?;
         match &self.shared {
-            Some(shared) => shared.look(claim).await,
+            Some(shared) => shared.peek(claim).await,
             None => Ok(()),
         }
     }
 
-    /// Takes the author's turn and the content's, all of it or nothing. Of many who ask at once, one gets it.
+    /// Reserves all keys of a claim, or none. Of many concurrent requests, one succeeds.
     pub async fn reserve(&self, claim: Claim) -> Result<Turn, Refusal> {
         let own = match self.own.reserve(&claim).await? {
             Ok(own) => own,
@@ -115,32 +116,32 @@ impl Cooldown {
         match shared.reserve(&claim).await? {
             Ok(held) => Ok(Turn { claim, own, shared: Some(held) }),
             Err(ReserveError::Store(error)) if !matches!(error, StoreError::Contended(_)) => {
-                fails_open(&claim, &error);
+                log_fail_open(&claim, &error);
                 Ok(Turn { claim, own, shared: None })
             }
             Err(error) => {
-                give_back(&self.own, own, &claim).await;
+                release(&self.own, own, &claim).await;
                 Err(shared.explain(&claim, error).await)
             }
         }
     }
 
-    /// The post is saved: from now on its author waits.
+    /// Starts the cooldown: the post is saved.
     pub async fn commit(&self, turn: Turn) {
         let Turn { claim, own, shared: held } = turn;
-        keep(&self.own, own, &claim).await;
+        commit(&self.own, own, &claim).await;
         if let (Some(shared), Some(held)) = (&self.shared, held) {
-            keep(shared, held, &claim).await;
+            commit(shared, held, &claim).await;
         }
     }
 
-    /// The post is not saved: nothing was taken.
+    /// Releases the reservation: the post is not saved.
     pub async fn cancel(&self, turn: Turn) {
         let Turn { claim, own, shared: held } = turn;
         if let (Some(shared), Some(held)) = (&self.shared, held) {
-            give_back(shared, held, &claim).await;
+            release(shared, held, &claim).await;
         }
-        give_back(&self.own, own, &claim).await;
+        release(&self.own, own, &claim).await;
     }
 }
 
@@ -152,74 +153,77 @@ impl Counter {
         Ok(Self { limiter, author, content })
     }
 
-    /// The author's checks, and then the content's.
-    fn batch<'a>(&'a self, claim: &'a Claim) -> Result<Batch<'a>, Nonsense> {
+    /// Checks of the author, then of the content.
+    fn batch<'a>(&'a self, claim: &'a Claim) -> Result<Batch<'a>, InvalidClaim> {
         let authors = claim.authors().map(|author| (author, &self.author));
         let content = claim.content().map(|content| (content, &self.content));
         let checks = authors.chain(content).map(|(identifier, limit)| {
             Ok(Check::new(Key::new(identifier.as_str())?, limit, Cost::ONE)?)
         });
-        Ok(Batch::new(checks.collect::<Result<Vec<_>, Nonsense>>()?)?)
+        Ok(Batch::new(checks.collect::<Result<Vec<_>, InvalidClaim>>()?)?)
     }
 
-    /// Refuses a claim that has no room, and takes nothing.
-    async fn look(&self, claim: &Claim) -> Result<(), Refusal> {
+    /// Checks whether a claim would be admitted, without reserving.
+    async fn peek(&self, claim: &Claim) -> Result<(), Refusal> {
         let batch = self.batch(claim)?;
         match self.limiter.apply(Verb::Peek, &batch).await {
             Ok(outcomes) => refuse_denied(claim, &outcomes),
             Err(error) => {
-                fails_open(claim, &error);
+                log_fail_open(claim, &error);
                 Ok(())
             }
         }
     }
 
-    async fn reserve(&self, claim: &Claim) -> Result<Result<Reservation, ReserveError>, Nonsense> {
+    async fn reserve(
+        &self,
+        claim: &Claim,
+    ) -> Result<Result<Reservation, ReserveError>, InvalidClaim> {
         let batch = self.batch(claim)?;
         Ok(self.limiter.reserve(&batch, LEASE).await.map(|(held, _)| held))
     }
 
-    /// Tells why a turn was not to be had: a look says what others took.
+    /// Explains a failed reservation by a peek at what is taken.
     async fn explain(&self, claim: &Claim, error: ReserveError) -> Refusal {
         let retry_after = match error {
             ReserveError::Denied(decision) => decision.retry_after_secs(),
-            // So many take the same at once that one of them gets it: this is a denial, not an outage.
+            // Contention: another request is admitted, so this is a denial, not an outage.
             ReserveError::Store(_) => return limited(claim, 1),
-            _ => return Nonsense::Lease.into(),
+            _ => return InvalidClaim::Lease.into(),
         };
-        match self.look(claim).await {
+        match self.peek(claim).await {
             Err(refusal) => refusal,
-            // They have given it back by now.
+            // It was released in the meantime.
             Ok(()) => limited(claim, retry_after),
         }
     }
 }
 
-/// Keeps what was reserved, if it still is.
-async fn keep(counter: &Counter, held: Reservation, claim: &Claim) {
+/// Commits a reservation, if it has not expired.
+async fn commit(counter: &Counter, held: Reservation, claim: &Claim) {
     match counter.limiter.commit(held).await {
         Ok(true) => {}
         Ok(false) => error!(
             ip = claim.address(),
             nickname = claim.nickname(),
-            "Saving took longer than the lease: the author need not wait"
+            "saving took longer than the lease; no cooldown was started"
         ),
-        Err(error) => fails_open(claim, &error),
+        Err(error) => log_fail_open(claim, &error),
     }
 }
 
-async fn give_back(counter: &Counter, held: Reservation, claim: &Claim) {
+async fn release(counter: &Counter, held: Reservation, claim: &Claim) {
     if let Err(error) = counter.limiter.cancel(held).await {
         error!(
             ip = claim.address(),
             nickname = claim.nickname(),
             %error,
-            "Cannot give the turn back: it comes back when its lease ends"
+            "failed to cancel a reservation; it expires with its lease"
         );
     }
 }
 
-/// An author who has to wait hears of that, whatever else is the matter.
+/// Turns denied outcomes into a refusal; the author's cooldown comes before a duplicate.
 fn refuse_denied(claim: &Claim, outcomes: &[Outcome]) -> Result<(), Refusal> {
     let (authors, content) = outcomes.split_at(claim.authors().count());
     let author = Decision::fold(authors);
@@ -227,23 +231,23 @@ fn refuse_denied(claim: &Claim, outcomes: &[Outcome]) -> Result<(), Refusal> {
         return Err(limited(claim, author.retry_after_secs()));
     }
     if content.iter().any(|outcome| !outcome.allowed) {
-        info!(ip = claim.address(), nickname = claim.nickname(), "Refused a duplicate");
+        info!(ip = claim.address(), nickname = claim.nickname(), "duplicate post");
         return Err(Refusal::Duplicate);
     }
     Ok(())
 }
 
 fn limited(claim: &Claim, retry_after: u64) -> Refusal {
-    error!(ip = claim.address(), nickname = claim.nickname(), retry_after, "Limited a post");
+    error!(ip = claim.address(), nickname = claim.nickname(), retry_after, "post rate limited");
     Refusal::Limited { retry_after }
 }
 
-fn fails_open(claim: &Claim, error: &StoreError) {
+fn log_fail_open(claim: &Claim, error: &StoreError) {
     error!(
         ip = claim.address(),
         nickname = claim.nickname(),
         %error,
-        "The store of cooldowns does not answer: this process alone decides"
+        "store of cooldowns failed; this process alone decides"
     );
 }
 

@@ -1,20 +1,20 @@
-//! When two bodies are the same.
+//! Which bodies are the same.
 
 use std::time::Duration;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// For so long nobody posts what somebody has posted.
+/// Period in which a body cannot be repeated.
 pub const PERIOD: Duration = Duration::from_hours(24);
 
-/// What a body says, however it is typed: width, kana, case and space do not count.
+/// Normalises a body for comparison: width, kana, case and space are ignored.
 pub fn normalise(body: &str) -> String {
     let kana: String = body.nfkc().map(hiragana).collect();
     let spaced: Vec<&str> = kana.split_whitespace().collect();
     spaced.join(" ").to_lowercase()
 }
 
-/// The hiragana of a katakana: they stand in the same order, 96 places apart.
+/// Converts katakana to hiragana, which are 96 code points apart.
 fn hiragana(c: char) -> char {
     match c {
         'ァ'..='ヶ' | 'ヽ' | 'ヾ' => char::from_u32(u32::from(c) - 0x60).unwrap_or(c),
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_says_the_same_is_the_same() {
+    fn spelling_variants_normalise_to_the_same_text() {
         let same = [
             ("カタカナ", "かたかな"),
             ("ｶﾀｶﾅ", "かたかな"),
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_something_else_is_not() {
+    fn different_texts_stay_different() {
         assert_ne!(normalise("a b"), normalise("ab"));
         assert_ne!(normalise("らーめん"), normalise("らめん"));
         assert_ne!(normalise("はし"), normalise("ばし"));

@@ -1,4 +1,4 @@
-//! Names that tell nobody who it is.
+//! Identifiers that do not reveal whom they identify.
 
 use std::{
     fmt::{self, Write as _},
@@ -11,27 +11,27 @@ use ring::{digest, hmac};
 
 use crate::duplicates;
 
-/// The name under which a limit is kept: what is limited, and a hash of whom.
+/// Key of a limit: what is limited, and a hash of its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identifier(String);
 
 /// Makes identifiers, with a secret if there is one.
 ///
-/// Without a secret they are plain hashes, which other programs can make too; whoever
-/// reads them can find an IPv4 address by trying all there are. With one, nobody can.
+/// Without a secret they are plain hashes, as other programs make them; an IPv4 address can be
+/// found by hashing all addresses. With a secret it cannot.
 #[derive(Debug, Default)]
 pub struct Identifiers {
     secret: Option<hmac::Key>,
     ipv6: Ipv6Prefix,
 }
 
-/// So many hex digits of a hash name an author.
+/// Hex digits of an author's hash.
 const AUTHOR_DIGITS: usize = 16;
 
 // === impl Identifier ===
 
 impl Identifier {
-    /// The name as text.
+    /// The identifier as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -46,25 +46,25 @@ impl fmt::Display for Identifier {
 // === impl Identifiers ===
 
 impl Identifiers {
-    /// Identifiers that only those who have `secret` can make, of IPv6 networks of this length.
+    /// Makes identifiers with `secret`, and of IPv6 networks of this length.
     pub fn new(secret: Option<&Secret>, ipv6: Ipv6Prefix) -> Self {
         let key = |secret: &Secret| hmac::Key::new(hmac::HMAC_SHA256, secret.reveal().as_bytes());
         Self { secret: secret.map(key), ipv6 }
     }
 
-    /// Whoever posts from `address`: IPv6 counts by its network, which one subscriber has all of.
+    /// Identifier of `address`. IPv6 counts by network, all of which belongs to one subscriber.
     pub fn address(&self, address: IpAddr) -> Identifier {
         let network = AddressKey::grouped("", address, self.ipv6);
         Identifier(format!("ip#{:.AUTHOR_DIGITS$}", self.hash(&network)))
     }
 
-    /// Whoever posts as `nickname`, as it is stored: without the space around it. Nobody is called nothing.
+    /// Identifier of `nickname` without surrounding space; `None` if nothing is left.
     pub fn nickname(&self, nickname: &str) -> Option<Identifier> {
         let nickname = Some(nickname.trim()).filter(|nickname| !nickname.is_empty())?;
         Some(Identifier(format!("nick#{:.AUTHOR_DIGITS$}", self.hash(nickname))))
     }
 
-    /// All bodies that say the same as `body`, unless it says nothing.
+    /// Identifier of `body` and its spelling variants; `None` if it is empty.
     pub fn content(&self, body: &str) -> Option<Identifier> {
         let content = Some(duplicates::normalise(body)).filter(|content| !content.is_empty())?;
         Some(Identifier(format!("body#{}", self.hash(&content))))
@@ -81,7 +81,7 @@ impl Identifiers {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_a_prefix_and_sixteen_hex_digits_of_sha_256() {
+    fn author_identifiers_are_a_prefix_and_sixteen_hex_digits_of_sha_256() {
         assert_eq!(address("127.0.0.1"), "ip#12ca17b49af22894");
         assert_eq!(address("192.168.1.1"), "ip#c5eb5a4cc76a5cdb");
         assert_eq!(address("192.168.1.2"), "ip#26702f5a55cf837a");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn space_around_a_nickname_changes_nothing() {
+    fn space_around_a_nickname_is_ignored() {
         for same in [" 太郎 ", "\u{3000}太郎\u{3000}", "太郎\n", "\u{a0}太郎"] {
             assert_eq!(nickname(same), nickname("太郎"), "{same:?}");
         }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_subscriber_is_one_address() {
+    fn an_ipv6_network_is_one_address() {
         assert_eq!(address("2001:db8:1:2::1"), address("2001:db8:1:2:ffff::9"));
         assert_ne!(address("2001:db8:1:2::1"), address("2001:db8:1:3::1"));
         assert_eq!(address("::ffff:10.0.0.1"), address("10.0.0.1"));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_makes_other_names_of_the_same_form() {
+    fn a_secret_changes_identifiers_but_not_their_form() {
         let keyed = |secret: &str| {
             let secret = Secret::new(secret.to_owned());
             Identifiers::new(Some(&secret), Ipv6Prefix::default())
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_named_by_all_of_its_hash() {
+    fn a_body_is_identified_by_its_whole_hash() {
         let name = |body| Identifiers::default().content(body).map(|name| name.to_string());
         assert_eq!(name("abc").map(|name| name.len()), Some("body#".len() + 64));
         assert_eq!(name("ﾗｰﾒﾝ  食べたい"), name(" らーめん 食べたい\u{3000}"));

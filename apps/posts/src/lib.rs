@@ -1,18 +1,18 @@
-//! A small posting API: everybody may post once in five minutes, by address and by nickname.
+//! A small posting API: an author may post once in five minutes, by address and by nickname.
 //!
-//! It shows how an application puts a cooldown into its own flow. Read in this order:
+//! It shows how an application builds a cooldown into its own flow. Read in this order:
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`publish`] | the flow: look, validate, reserve, save, commit |
-//! | [`cooldown`] | the limits, and what a refusal or an outage means |
-//! | [`claim`], [`identifier`] | what a post takes, under names that tell nobody who it is |
-//! | [`duplicates`] | when two bodies are the same: the second use of the same engine |
-//! | [`post`] | what a post says, and when it is one |
-//! | [`posts`] | who keeps posts: SQLite or DynamoDB |
-//! | [`stores`] | who keeps cooldowns: this process or DynamoDB |
+//! | [`publish`] | the flow: peek, validate, reserve, save, commit |
+//! | [`cooldown`] | the limits, and the handling of denials and outages |
+//! | [`claim`], [`identifier`] | the keys of a post's limits, as hashes |
+//! | [`duplicates`] | which bodies are the same: a second use of the same engine |
+//! | [`post`] | posts, and their validation |
+//! | [`posts`] | databases of posts: SQLite or DynamoDB |
+//! | [`stores`] | stores of cooldowns: memory or DynamoDB |
 //! | [`rest`] | the API |
-//! | [`config`], [`app`] | what the environment says, and how it all fits together |
+//! | [`config`], [`app`] | configuration and composition |
 
 pub mod app;
 pub mod claim;

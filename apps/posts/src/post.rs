@@ -1,45 +1,45 @@
-//! What a post says, and when it is one.
+//! Posts, and their validation.
 
 use headgate::Timestamp;
 use thiserror::Error;
 use unicode_segmentation::UnicodeSegmentation;
 use uuid::Uuid;
 
-/// What somebody wants to post, before anybody knows whether it can be.
+/// A post before its validation.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
-    /// Who says it.
+    /// Nickname of the author.
     pub nickname: Option<String>,
-    /// What is said.
+    /// Text of the post.
     pub body: Option<String>,
 }
 
 /// A post.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Post {
-    /// A name that no other post has.
+    /// Unique id.
     pub id: Uuid,
     /// 1 to 20 characters.
     pub nickname: String,
     /// 3 to 30 characters.
     pub body: String,
-    /// How far it has come: `judging` at first.
+    /// State of moderation: `judging` at first.
     pub status: String,
     /// When it was posted, in seconds since the Unix epoch.
     pub created_at: u64,
 }
 
-/// Why a draft is no post: the first reason.
+/// The first reason why a draft is invalid.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("{}", self.message())]
 pub enum Invalid {
-    /// Nobody says it.
+    /// The nickname is missing.
     NoNickname,
     /// More than 20 code points.
     LongNickname,
-    /// Nothing is said.
+    /// The body is missing.
     NoBody,
-    /// Fewer than 3 or more than 30 characters, as a reader counts them.
+    /// Fewer than 3 or more than 30 graphemes.
     BodyLength,
 }
 
@@ -48,14 +48,14 @@ const MIN_BODY: usize = 3;
 const MAX_BODY: usize = 30;
 
 impl Draft {
-    /// The post, made now, if this is one. Space around nickname and body is not part of them.
+    /// Validates the draft and returns the post. Space around nickname and body is removed.
     pub fn into_post(self, now: Timestamp) -> Result<Post, Invalid> {
         let nickname = stripped(self.nickname.as_deref()).ok_or(Invalid::NoNickname)?;
         if nickname.chars().count() > MAX_NICKNAME {
             return Err(Invalid::LongNickname);
         }
         let body = stripped(self.body.as_deref()).ok_or(Invalid::NoBody)?;
-        // An emoji of a family is many code points, and one character to whoever types it.
+        // An emoji of a family is many code points, but one character to its reader.
         if !(MIN_BODY..=MAX_BODY).contains(&body.graphemes(true).count()) {
             return Err(Invalid::BodyLength);
         }
@@ -69,7 +69,7 @@ impl Draft {
     }
 }
 
-/// The text without the space around it, full-width space too; nothing if nothing is left.
+/// Removes surrounding space, full-width space included; `None` if nothing is left.
 fn stripped(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
 }
@@ -77,7 +77,7 @@ fn stripped(text: Option<&str>) -> Option<&str> {
 // === impl Invalid ===
 
 impl Invalid {
-    /// What its author sees.
+    /// Message to the author.
     pub const fn message(self) -> &'static str {
         match self {
             Self::NoNickname => "ニックネームを入力してください",

@@ -1,4 +1,4 @@
-//! Who keeps posts.
+//! Databases of posts.
 
 mod dynamodb;
 mod sqlite;
@@ -13,27 +13,27 @@ use crate::post::Post;
 
 pub use self::{dynamodb::DynamoDbPosts, sqlite::SqlitePosts};
 
-/// Keeps posts.
+/// A database of posts.
 #[async_trait]
 pub trait PostRepository: Send + Sync {
-    /// Keeps a new post.
+    /// Saves a new post.
     async fn save(&self, post: &Post) -> Result<(), RepositoryError>;
 
-    /// The post of this id, if there is one.
+    /// Returns the post with this id.
     async fn find(&self, id: Uuid) -> Result<Option<Post>, RepositoryError>;
 }
 
-/// Why a repository did not do what it was asked.
+/// Why a database did not answer.
 #[derive(Debug, Error)]
 pub enum RepositoryError {
     /// The database failed.
     #[error("the database of posts failed: {0}")]
     Failed(#[source] Box<dyn StdError + Send + Sync>),
-    /// It did not answer.
-    #[error("the database of posts did not answer within {0:?}")]
+    /// It timed out.
+    #[error("the database of posts timed out after {0:?}")]
     Timeout(Duration),
-    /// What it holds is no post.
-    #[error("the database holds something else in place of a post: {0}")]
+    /// It holds an invalid post.
+    #[error("invalid post in the database: attribute {0}")]
     NoPost(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! The flow of a post.
+//! Publishes a post: peek, validate, reserve, save, commit.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -23,13 +23,13 @@ pub struct Publisher {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// Why nothing was published.
+/// Why a post was not published.
 #[derive(Debug, Error)]
 pub enum PublishError {
-    /// Not now.
+    /// A cooldown denies it.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// Never like this.
+    /// It is invalid.
     #[error(transparent)]
     Invalid(#[from] Invalid),
     /// It could not be saved.
@@ -37,20 +37,20 @@ pub enum PublishError {
     Unsaved(#[from] RepositoryError),
 }
 
-/// How long saving may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of saving a post.
+const SAVE_TIMEOUT: Duration = Duration::from_secs(10);
 
-// A turn must not come back while its post is being saved.
-const _: () = assert!(PATIENCE.as_secs() * 2 <= LEASE.as_secs());
+// A reservation must not expire while its post is being saved.
+const _: () = assert!(SAVE_TIMEOUT.as_secs() * 2 <= LEASE.as_secs());
 
 impl Publisher {
-    /// Publishes `draft`, which came from `address`. Whatever goes wrong on the way costs its author nothing.
+    /// Publishes `draft`, which came from `address`. A failure starts no cooldown.
     pub async fn publish(&self, address: IpAddr, draft: Draft) -> Result<Post, PublishError> {
         let claim = Claim::new(&self.identifiers, address, &draft);
         let post = match draft.into_post(self.clock.now()) {
             Ok(post) => post,
             Err(invalid) => {
-                // Who is limited hears of that first.
+                // A denial comes before a validation error.
                 self.cooldown.check(&claim).await?;
                 return Err(invalid.into());
             }
@@ -67,8 +67,8 @@ impl Publisher {
     }
 
     async fn save(&self, post: &Post) -> Result<(), RepositoryError> {
-        let saved = timeout(PATIENCE, self.posts.save(post)).await;
-        let saved = saved.unwrap_or(Err(RepositoryError::Timeout(PATIENCE)));
-        saved.inspect_err(|error| error!(%error, "Cannot save a post"))
+        let saved = timeout(SAVE_TIMEOUT, self.posts.save(post)).await;
+        let saved = saved.unwrap_or(Err(RepositoryError::Timeout(SAVE_TIMEOUT)));
+        saved.inspect_err(|error| error!(%error, "failed to save a post"))
     }
 }

@@ -20,7 +20,7 @@ use serde_json::json;
 use self::error::ApiError;
 use crate::App;
 
-/// The largest request: a post is far smaller, also in characters of many code points.
+/// Most bytes of a request: a post is far smaller, even with characters of many code points.
 const MAX_BYTES: usize = 16 * 1024;
 
 /// The routes.
@@ -31,7 +31,7 @@ pub fn router(app: App) -> Router {
         .route("/api/health", get(health))
         .route("/health", get(health))
         .layer(DefaultBodyLimit::max(MAX_BYTES))
-        // Refusals that come before the body is read arrive all the same.
+        // So that early refusals arrive, although the body was not read.
         .layer(DrainLayer)
         .with_state(Arc::new(app))
 }
@@ -45,15 +45,15 @@ async fn create(
 ) -> Result<Response, ApiError> {
     let draft = request::draft(&headers, &body?)?;
     let client = app.proxies.client(peer.ip(), &headers);
-    // A task of its own ends also if the client hangs up: nobody gets around the commit like that.
+    // In a task of its own, which goes on if the client hangs up: the commit cannot be bypassed.
     let publishing = tokio::spawn(async move { app.publisher.publish(client, draft).await });
     let post = publishing.await??;
     let created = json!({ "id": post.id.to_string(), "status": post.status });
     Ok((StatusCode::CREATED, Json(created)).into_response())
 }
 
-/// `GET /health`: the process answers, until it stops. Stores are not asked: without them posts go
-/// on, or fail by themselves.
+/// `GET /health`: 200 until the service stops. Stores are not checked: without them posts go on, or
+/// fail by themselves.
 async fn health(State(app): State<Arc<App>>) -> Response {
     if app.is_stopping() {
         let stopping = Json(json!({ "status": "stopping" }));

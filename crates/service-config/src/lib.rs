@@ -1,12 +1,12 @@
 //! Service documents: one JSON document for each service, changed while the service runs.
 //!
-//! A program defines its kinds of documents and registers them. An operator writes a document; it is
-//! validated, stored under the next version, written to the audit log and notified of, in one
+//! A program defines its kinds of documents and registers them. An operator writes a document; it
+//! is validated, stored under the next version, written to the audit log and notified of, in one
 //! transaction. Services read it again on the notification and from time to time. A service that
 //! cannot load its document keeps the last good one, or starts with safe defaults, and reports it.
 //!
-//! Registered kinds are stored as data beside the documents. So another program, such as the Headgate
-//! server, shows and validates documents whose types it does not know.
+//! Registered kinds are stored as data beside the documents. So another program, such as the
+//! Headgate server, shows and validates documents whose types it does not know.
 //!
 //! | module | what it owns |
 //! |---|---|

@@ -8,8 +8,9 @@ use crate::schema::{Fields, Schema};
 
 /// Reads the fields of one object.
 ///
-/// A field that is missing or invalid is read as its default; the schema says later what is invalid.
-/// `null` is invalid unless the field is optional: it may be meant as more than the default allows.
+/// A field that is missing or invalid is read as its default; the schema says later what is
+/// invalid. `null` is invalid unless the field is optional: it may be meant as more than the
+/// default allows.
 #[derive(Debug, Default)]
 pub struct Reader<'v> {
     values: Option<&'v Map<String, Value>>,

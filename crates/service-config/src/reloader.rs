@@ -141,7 +141,7 @@ impl Reloader {
         }
     }
 
-    /// Registers the kinds of documents, once. Whoever edits documents elsewhere validates by them.
+    /// Registers the kinds of documents, once, so that other programs can validate them.
     async fn register(&self) {
         if self.registered.load(Relaxed) {
             return;

@@ -10,7 +10,8 @@ use thiserror::Error;
 
 use crate::kinds::Kinds;
 
-/// Stores service documents, their kinds, their audit log, and which instance runs on which version.
+/// Stores service documents, their kinds, their audit log, and which instance runs on which
+/// version.
 ///
 /// Its contract:
 ///

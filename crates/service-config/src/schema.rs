@@ -1,5 +1,5 @@
-//! Schema of a document as data, so that a program that does not know a document's type can validate
-//! it.
+//! Schema of a document as data, so that a program that does not know a document's type can
+//! validate it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The list, made for asking: one look for each length of prefix that it has.
+//! The list, compiled for lookups: one for each length of prefix in it.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,12 +13,12 @@ use super::Subject;
 /// When an entry ends, in seconds since the Unix epoch.
 type End = u64;
 
-/// The list, made for asking.
+/// The list, compiled for lookups.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
-    /// Nothing if the list was never read.
+    /// `None` if the list was never read.
     pub(super) revision: Option<i64>,
-    /// By the lengths of their prefixes: how many bits from the right do not count.
+    /// By length of prefix: the number of low bits to ignore.
     v4: BTreeMap<u32, HashMap<u32, End>>,
     v6: BTreeMap<u32, HashMap<u128, End>>,
     keys: HashMap<String, End>,
@@ -34,8 +34,8 @@ impl Compiled {
             if let Ok(subject) = entry.subject.parse() {
                 compiled.add(subject, end);
             } else {
-                // It was not written by the admin API. The log leaves it out: it may be an address or a key.
-                warn!("ignoring an entry of the denylist that has no valid subject");
+                // Not written by the admin API. It is not logged: it may be an address or a key.
+                warn!("ignoring a denylist entry with an invalid subject");
             }
         }
         compiled

@@ -3,27 +3,27 @@ use std::{fmt, str::FromStr};
 use headgate_guard::{Cidr, CidrError};
 use thiserror::Error;
 
-/// Whom an entry is about. Its text is canonical: two that are the same are written the same.
+/// Who is denied by an entry. Its text is canonical: equal subjects have equal texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// An address, or all of a network.
+    /// An address or a network.
     Network(Cidr),
     /// A public key, as 64 lower-case hexadecimal digits: an author's, a client's or a peer's.
     Key(String),
 }
 
-/// Why a text is no subject.
+/// Invalid text of a subject.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("subject must be an address, a network or a public key of 64 hexadecimal digits: {0}")]
 pub(crate) struct SubjectError(CidrError);
 
-/// The digits of a public key.
+/// Hexadecimal digits of a public key.
 const KEY_DIGITS: usize = 64;
 
 // === impl Subject ===
 
 impl Subject {
-    /// The name in answers.
+    /// Name in responses.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Network(_) => "network",

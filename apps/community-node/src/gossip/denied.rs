@@ -42,7 +42,7 @@ impl fmt::Debug for DenyHook {
 
 impl EndpointHooks for DenyHook {
     async fn before_connect(&self, remote: &EndpointAddr, _alpn: &[u8]) -> BeforeConnectOutcome {
-        // Its addresses may not be known yet: they are checked after the handshake.
+        // Its addresses may not be known yet; they are checked after the handshake.
         if self.node.denies_key(&remote.id.to_string()) {
             count(&self.node);
             return BeforeConnectOutcome::Reject;
@@ -65,7 +65,8 @@ impl EndpointHooks for DenyHook {
     }
 }
 
-/// Closes a connection once its peer is denied: the list has changed, or the peer uses another address.
+/// Closes a connection once its peer is denied: when the list changes, or the peer uses another
+/// address.
 async fn watch(node: Arc<Node>, connection: WeakConnectionHandle, mut paths: PathEventStream) {
     let mut changes = node.denylist.changes();
     let mut closed = pin!(connection.closed());

@@ -1,4 +1,4 @@
-//! The node's own place in the network.
+//! The node's own endpoint.
 
 use std::{io, net::SocketAddr, sync::Arc};
 
@@ -11,8 +11,8 @@ use iroh::{
 use super::denied::DenyHook;
 use crate::Node;
 
-/// Binds to `address` and to nothing else. Nobody is asked where peers are, or told
-/// where this node is: it knows the peers of its configuration, and those that find it.
+/// Binds to `address` only. There is no discovery: the node knows the peers of its configuration,
+/// and those that find it.
 pub(super) async fn bind(node: &Arc<Node>, address: SocketAddr) -> io::Result<Endpoint> {
     let config = &node.config;
     let known = MemoryLookup::from_endpoint_info(config.peers.iter().map(|peer| peer.0.clone()));

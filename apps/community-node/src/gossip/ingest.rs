@@ -1,4 +1,4 @@
-//! What becomes of a message.
+//! Limits, verifies and publishes an incoming message.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// The first word of the authors' keys: they are no peers.
+/// Prefix of authors' keys, which sets them apart from peers.
 const AUTHORS: &str = "gossip-author";
 
-/// Takes messages, as many as the guards let pass.
+/// Publishes the messages that the guards admit.
 #[derive(Clone)]
 pub(super) struct Ingest {
     pub(super) node: Arc<Node>,
@@ -33,7 +33,7 @@ pub(super) struct Ingest {
 impl Ingest {
     pub(super) fn new(node: &Arc<Node>, relay: &Relay) -> Self {
         let backend = node.guards.clone();
-        // It is a name; if it were none, authors would count among the peers, under other ids.
+        // The name is valid. If it were not, authors would be counted like peers, under other ids.
         let authors = backend.clone().namespace(AUTHORS).unwrap_or_else(|_| backend.clone());
         Self {
             node: Arc::clone(node),
@@ -43,7 +43,7 @@ impl Ingest {
         }
     }
 
-    /// Puts the limits of every new document in force, for ever.
+    /// Applies the limits of every new document; never returns.
     pub(super) async fn follow_document(self) {
         let mut changes = self.node.relay.subscribe();
         loop {
@@ -55,7 +55,7 @@ impl Ingest {
         }
     }
 
-    /// Takes a message that came in `topic`; what is not taken is dropped, and counted.
+    /// Publishes a message of `topic`; one that is refused is dropped and counted.
     pub(super) async fn take(&self, topic: &str, message: &Message) {
         self.node.metrics.gossip_received.inc();
         let peer = message.delivered_from.to_string();
@@ -68,7 +68,7 @@ impl Ingest {
         let Ok(json) = str::from_utf8(&message.content) else {
             return self.reject(Reason::Invalid, Kind::Gossip);
         };
-        // Several neighbours deliver the same: that is how gossip goes.
+        // In gossip, several neighbours deliver the same message.
         if claimed_id(json).is_some_and(|id| self.events.contains(&id)) {
             return self.node.metrics.dedupe_hits.inc();
         }
@@ -94,7 +94,7 @@ impl Ingest {
     fn read(&self, topic: &str, json: &str) -> Option<VerifiedEvent> {
         let bounds = self.node.relay.with(|document| EventBounds::of(&document.limits));
         let event = VerifiedEvent::read(json, bounds, self.node.seconds()).ok()?;
-        // A deletion goes where that went what it deletes.
+        // A deletion has the topics of what it deletes.
         let is_about_it = event.is_deletion() || event.topics().any(|named| named == topic);
         (is_about_it && !event.is_protected()).then_some(event)
     }

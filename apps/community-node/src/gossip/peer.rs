@@ -1,23 +1,23 @@
-//! Another node, and where it is.
+//! Id and address of another node.
 
 use std::{net::SocketAddr, str::FromStr};
 
 use iroh::{EndpointAddr, EndpointId};
 use thiserror::Error;
 
-/// Another node, and where it is: `id@address:port`.
+/// Id and address of another node: `id@address:port`.
 ///
 /// ```
 /// use headgate_community_node::gossip::Peer;
 ///
 /// let id = "ae58ff8833241ac82d6ff7611046ed67b5072d142c588d0063e942d9a75502b6";
 /// assert!(format!("{id}@192.0.2.1:11204").parse::<Peer>().is_ok());
-/// assert!(id.parse::<Peer>().is_err(), "nobody looks up where it is");
+/// assert!(id.parse::<Peer>().is_err(), "addresses are not looked up");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer(pub EndpointAddr);
 
-/// Why a text names no peer.
+/// Invalid text of a peer.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{0:?} names no peer: expected its id and where it is, as in id@192.0.2.1:11204")]
 pub struct PeerError(String);

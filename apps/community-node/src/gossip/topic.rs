@@ -1,4 +1,4 @@
-//! One topic: what comes, and what goes out.
+//! One topic: incoming and outgoing messages.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,11 +18,10 @@ use tokio::{
 use super::{MAX_MESSAGE_BYTES, ingest::Ingest};
 use crate::relay::events::{Published, Source};
 
-/// How long to wait before a topic is joined again, and how often peers are
-/// called that do not answer.
+/// Pause before a topic is joined again, and between calls of peers that do not answer.
 const JOIN_AGAIN: Duration = Duration::from_secs(10);
 
-/// A topic that is followed.
+/// A followed topic.
 pub(super) struct Topic {
     name: String,
     swarm: Swarm,
@@ -31,7 +30,7 @@ pub(super) struct Topic {
     published: Receiver<Arc<Published>>,
 }
 
-/// The topic was left: the gossip has ended, or cannot be reached.
+/// The topic was left: the gossip has ended or failed.
 struct Left;
 
 // === impl Topic ===
@@ -49,7 +48,7 @@ impl Topic {
         }
     }
 
-    /// Follows the topic for ever.
+    /// Follows the topic; never returns.
     pub(super) async fn follow(mut self) {
         loop {
             if let Ok(topic) = self.swarm.subscribe(topic_id(&self.name), self.peers.clone()).await
@@ -81,15 +80,14 @@ impl Topic {
     async fn hear(&self, event: Option<Result<Event, ApiError>>) -> Result<(), Left> {
         match event {
             Some(Ok(Event::Received(message))) => self.ingest.take(&self.name, &message).await,
-            // What was missed when peers spoke faster than they were heard stays missed: whoever left
-            // would miss more.
+            // Messages that came too fast are lost; leaving the topic would lose more.
             Some(Ok(Event::NeighborUp(_) | Event::NeighborDown(_) | Event::Lagged)) => {}
             Some(Err(_)) | None => return Err(Left),
         }
         Ok(())
     }
 
-    /// Tells peers of what our own clients publish; what peers delivered they pass on themselves.
+    /// Sends events of our own clients to peers; peers forward their own.
     async fn tell(
         &self,
         sender: &GossipSender,
@@ -97,11 +95,11 @@ impl Topic {
     ) -> Result<(), Left> {
         let published = match published {
             Ok(published) => published,
-            // Peers miss what they could not have been told fast enough.
+            // Events that could not be sent fast enough are lost.
             Err(RecvError::Lagged(_)) => return Ok(()),
             Err(RecvError::Closed) => return Err(Left),
         };
-        // Nobody but the author may publish what is protected.
+        // Only the author may publish a protected event.
         let is_ours = published.source == Source::Client && !published.event.is_protected();
         let json = published.event.json.get();
         if is_ours && self.concerns(&published) && json.len() < MAX_MESSAGE_BYTES {
@@ -118,7 +116,7 @@ impl Topic {
     }
 }
 
-/// Everybody who follows a topic of this name meets under this id.
+/// Id of the topic of this name.
 fn topic_id(name: &str) -> TopicId {
     let mut id = [0; 32];
     id.copy_from_slice(digest(&SHA256, name.as_bytes()).as_ref());

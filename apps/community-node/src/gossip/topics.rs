@@ -1,4 +1,4 @@
-//! Which topics are followed.
+//! The topics that are followed.
 
 use std::collections::VecDeque;
 
@@ -7,12 +7,12 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::{ingest::Ingest, topic::Topic};
 
-/// Follows the topics of the configuration, as many as the document allows.
+/// Follows the configured topics, as many as the document allows.
 pub(super) struct Topics {
     swarm: Swarm,
     ingest: Ingest,
     tasks: JoinSet<()>,
-    /// In the order of the configuration.
+    /// In configured order.
     followed: VecDeque<AbortHandle>,
 }
 
@@ -23,7 +23,7 @@ impl Topics {
         Self { swarm, ingest, tasks: JoinSet::new(), followed: VecDeque::new() }
     }
 
-    /// Follows them for ever.
+    /// Follows the topics; never returns.
     pub(super) async fn run(mut self) {
         let mut changes = self.ingest.node.relay.subscribe();
         loop {

@@ -1,7 +1,6 @@
-//! The admin API: documents, which are limits among other things, the denylist, and the record of
-//! their changes.
+//! The admin API: documents, the denylist, and the audit log.
 //!
-//! Whoever knows the password has a session, which is a cookie that scripts and other sites cannot use.
+//! The password opens a session: a cookie that scripts and other sites cannot use.
 
 mod audit;
 mod denylist;
@@ -22,10 +21,10 @@ use axum::{
 pub(super) use self::sessions::Sessions;
 use super::{Http, error::ApiError};
 
-/// A document as large as one may be, with room to be told that it is too large.
+/// Most bytes of a request body: more than a document may have, for a proper error message.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Who changes documents: there is one administrator.
+/// Actor in the audit log: there is one administrator.
 const ADMIN: &str = "admin";
 
 pub(super) fn router(http: &Arc<Http>) -> Router {
@@ -45,7 +44,7 @@ pub(super) fn router(http: &Arc<Http>) -> Router {
         .with_state(Arc::clone(http))
 }
 
-/// Lets a request through that has a session.
+/// Requires a session.
 async fn signed_in(
     State(http): State<Arc<Http>>,
     request: Request,

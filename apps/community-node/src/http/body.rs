@@ -1,4 +1,4 @@
-//! What a request says: its body, its query and its path, within bounds.
+//! Extractors of a request's body, query and path.
 
 use axum::{
     body::Bytes,
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::error::ApiError;
 
-/// A body of JSON, and its bytes.
+/// A JSON body, with its bytes.
 pub(crate) struct JsonBody<T> {
     pub(crate) value: T,
     pub(crate) bytes: Bytes,
@@ -22,7 +22,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
         let bytes = Bytes::from_request(request, state).await?;
         match serde_json::from_slice(&bytes) {
             Ok(value) => Ok(Self { value, bytes }),
-            // What stands where is told, what stood there is not.
+            // The error names the position, not the value.
             Err(error) => {
                 let (line, column) = (error.line(), error.column());
                 let message =
@@ -33,7 +33,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// What the query of a request says.
+/// Query parameters.
 pub(crate) struct Params<T>(pub(crate) T);
 
 impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
@@ -47,7 +47,7 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     }
 }
 
-/// The one part of a path that is not ours.
+/// The one variable part of a path.
 pub(crate) struct PathPart(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathPart {

@@ -1,4 +1,4 @@
-//! Addresses that the operator denies.
+//! Refuses addresses that the operator denies.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use axum::{
 use super::{Http, error::ApiError};
 use crate::metrics::Reason;
 
-/// What is answered to everybody: an operator who denies their own network can undo it, and a probe
-/// finds out how the node is.
+/// Paths that are served to denied addresses: operators who deny their own network can undo it, and
+/// probes work.
 const OPEN: [&str; 3] = ["/v1/admin", "/healthz", "/metrics"];
 
-/// Refuses a request of an address that is denied, before it is counted.
+/// Refuses requests of denied addresses before they are counted.
 pub(super) async fn deny(
     State(http): State<Arc<Http>>,
     request: Request,

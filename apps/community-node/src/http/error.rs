@@ -1,4 +1,4 @@
-//! Refusals, in the words of the API.
+//! Error responses.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use axum::{
 use serde_json::{Value, json};
 use tracing::error;
 
-/// A refusal: `{code, message, details}`.
+/// An error response: `{code, message, details}`.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
@@ -71,14 +71,14 @@ impl ApiError {
         Self { status, code, message: message.into(), details: Value::Null }
     }
 
-    /// What the client sent makes no sense.
+    /// An invalid request.
     pub(crate) fn invalid(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, message)
     }
 
-    /// The database did not do it. What it said stays here.
+    /// A failure of the database, whose cause is only logged.
     pub(crate) fn database(cause: impl std::fmt::Display) -> Self {
-        error!(%cause, "The database did not answer a request");
+        error!(%cause, "database failed to serve a request");
         Self::fixed(
             StatusCode::INTERNAL_SERVER_ERROR,
             "DB_ERROR",

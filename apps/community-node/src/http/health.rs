@@ -1,4 +1,4 @@
-//! Whether the node is well, and its numbers. No database is asked: the node goes on without.
+//! Health and metrics. The database is not queried: the node goes on without it.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ pub(super) fn metrics_router(http: &Arc<Http>) -> Router {
     Router::new().route("/metrics", get(metrics)).with_state(Arc::clone(http))
 }
 
-/// `GET /healthz`: on what the services run, and whether the denylist was read. A node that runs on
-/// less than it was told is degraded, and answers all the same.
+/// `GET /healthz`: what the services run on, and whether the denylist was read. A node that does
+/// not run on its current documents is degraded, and still answers 200.
 async fn health(State(http): State<Arc<Http>>) -> Response {
     let node = &http.node;
     let sources = node.sources();
@@ -41,12 +41,12 @@ async fn health(State(http): State<Arc<Http>>) -> Response {
     (code, Json(body)).into_response()
 }
 
-/// Where nobody wrote a document, safe defaults are what was asked for.
+/// Without a document, safe defaults are as intended.
 fn is_well(source: &Source) -> bool {
     matches!(source, Source::Document { .. } | Source::SafeDefaults { problem: LoadError::Missing })
 }
 
-/// What is wrong is shown in a word: details are for the log.
+/// Shows a problem as one word; details are in the log.
 fn shown(source: &Source) -> Value {
     let problem = source.problem().map(|problem| match problem {
         LoadError::Missing => "missing",

@@ -1,4 +1,4 @@
-//! Classes of routes, and what the documents in force mean to them.
+//! Classes of routes, and their limits by the documents in force.
 
 use std::sync::PoisonError;
 
@@ -15,33 +15,33 @@ use crate::{
     metrics::{Metrics, Reason},
 };
 
-/// Signing in: strict.
+/// Signing in: strict limits.
 const AUTH: &str = "auth";
-/// What everybody may read.
+/// Public data.
 const PUBLIC: &str = "public";
-/// The first contact, which is limited whatever the documents say.
+/// Bootstrap, which is always limited.
 const BOOTSTRAP: &str = "bootstrap";
-/// What needs a token.
+/// Requests with a token.
 const PROTECTED: &str = "protected";
-/// Searches, which keep a processor busy: strict, and one at a time.
+/// Searches, which are CPU-bound: strict limits, and one at a time.
 const SEARCH: &str = "search";
-/// Signing in as an administrator, which is limited whatever the documents say.
+/// Admin logins, which are always limited.
 const ADMIN_LOGIN: &str = "admin-login";
-/// What administrators do.
+/// Requests of administrators.
 const ADMIN: &str = "admin";
 /// Health and metrics.
 const PROBES: &str = "probes";
 
-/// How many searches one address has open at once, and all together.
+/// Most concurrent searches of one address, and of all.
 const SEARCHES: InFlightLimits = InFlightLimits::new(1, 256);
 
-/// What an administrator may do in a minute.
+/// Requests of administrators per minute.
 const ADMIN_PER_MINUTE: u64 = 300;
 
-/// How often one address may look whether the node is well in a minute.
+/// Requests for health and metrics per minute of an address.
 const PROBES_PER_MINUTE: u64 = 600;
 
-/// Which request is of which class.
+/// Maps routes to classes.
 pub(super) fn routes() -> Routes {
     Routes::new()
         .prefix("/v1/auth", AUTH)
@@ -57,7 +57,7 @@ pub(super) fn routes() -> Routes {
         .otherwise(PUBLIC)
 }
 
-/// The limits that the documents in force say.
+/// Policy of the documents in force.
 pub(super) fn of(node: &Node) -> Result<Policy, PolicyError> {
     let (users, bootstrap) = (node.user_api.current(), node.bootstrap.current());
     policy(&users.document, &bootstrap.document)
@@ -71,8 +71,8 @@ fn policy(users: &UserApiDocument, bootstrap: &BootstrapDocument) -> Result<Poli
         Class::new(AUTH)?.by_address(per_minute(rates.auth_per_minute)),
         Class::new(PUBLIC)?.by_address(per_minute(rates.public_per_minute)),
         Class::new(BOOTSTRAP)?.by_address(per_minute(first_contact)).always_on(),
-        // Whoever shows no token is stopped by the first of these. It leaves room for those whom the
-        // other two turn away, so that one key cannot use up its neighbours' address.
+        // The first limit stops clients without tokens. It is twice the others, so that a key that
+        // is denied by them does not use up the address of its neighbours.
         Class::new(PROTECTED)?
             .by_address(per_minute(by_ip.saturating_mul(2)))
             .by_subject(per_minute(by_pubkey))
@@ -94,12 +94,12 @@ fn policy(users: &UserApiDocument, bootstrap: &BootstrapDocument) -> Result<Poli
 }
 
 fn per_minute(count: u64) -> Allowance {
-    // Documents are bounded: whatever is beyond is not let in.
+    // Documents are bounded; a value out of bounds would admit nothing.
     let nothing = Allowance::nothing(std::time::Duration::from_secs(60));
     Allowance::per_minute(count).unwrap_or(nothing)
 }
 
-/// Puts the limits of every new document in force, for ever.
+/// Applies the limits of every new document; never returns.
 pub(super) async fn follow(http: &Http) {
     let node = &http.node;
     let (mut users, mut bootstrap) = (node.user_api.subscribe(), node.bootstrap.subscribe());
@@ -115,17 +115,17 @@ pub(super) async fn follow(http: &Http) {
     }
 }
 
-/// Puts the limits that the documents in force say in force.
+/// Applies the limits of the documents in force.
 pub(super) fn replace(http: &Http) {
-    // Reading and replacing are one step: whoever comes last has read the newest.
+    // Reading and replacing are one step, so that the newest document wins.
     let _turn = http.limits_turn.lock().unwrap_or_else(PoisonError::into_inner);
     let replaced = of(&http.node).and_then(|policy| http.guard.replace(policy));
     if let Err(error) = replaced {
-        error!(%error, "The limits stay as they are");
+        error!(%error, "failed to apply limits; keeping the last ones");
     }
 }
 
-/// Counts what the guard turns away. It names no client.
+/// Counts what the guard denies, without identifying clients.
 pub(super) struct HttpObserver {
     metrics: Metrics,
     limited: IntCounterVec,
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_document_makes_a_policy_that_the_routes_fit() {
+    fn every_document_makes_a_policy_with_the_classes_of_the_routes() {
         let documents = [UserApiDocument::default(), Document::safe_defaults(&LoadError::Missing)];
         for users in documents {
             let policy = policy(&users, &BootstrapDocument::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Every request is counted, and none takes for ever.
+//! Metrics and timeouts of requests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,10 +13,10 @@ use tracing::debug;
 
 use super::{Http, error::ApiError, request_id::RequestId};
 
-/// How long an answer may take.
+/// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Counts a request by the template of its route: a path may name somebody.
+/// Counts a request by the template of its route: a path may hold a public key.
 pub(super) async fn observe(
     State(http): State<Arc<Http>>,
     request: Request,

@@ -1,4 +1,4 @@
-//! Every request has an id, its own or a new one.
+//! Request ids: the client's own, or a new one.
 
 use axum::{
     extract::Request,
@@ -8,21 +8,21 @@ use axum::{
 };
 use uuid::Uuid;
 
-/// The id of a request.
+/// Id of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestId {
-    /// As the client or we have it.
+    /// The id.
     pub(crate) id: String,
-    /// Whether the client gave it: then it may come again.
+    /// Whether the client sent it; then it may be a retry.
     pub(crate) given: bool,
 }
 
 static HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The longest id.
+/// Most bytes of an id.
 const MAX_BYTES: usize = 128;
 
-/// Names a request, and tells the client how.
+/// Adds the id to the request and the response.
 pub(super) async fn name(mut request: Request, next: Next) -> Response {
     let given = request.headers().get(&HEADER).and_then(|value| value.to_str().ok());
     let given = given.filter(|id| is_id(id)).map(str::to_owned);

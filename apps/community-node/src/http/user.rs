@@ -3,11 +3,11 @@
 //! | module | what it owns |
 //! |---|---|
 //! | `auth` | signing in with a Nostr key |
-//! | `challenge`, `tokens` | what is to be signed, and what is had for it |
-//! | `caller` | whose token a request shows |
-//! | `bootstrap`, `policies` | what everybody may read |
-//! | `protected` | what needs a token, within a daily quota |
-//! | `library` | where searches look |
+//! | `challenge`, `tokens` | challenges to sign, and the tokens for them |
+//! | `caller` | the public key of a request's token |
+//! | `bootstrap`, `policies` | public data |
+//! | `protected` | requests with a token, within a daily quota |
+//! | `library` | the notes that searches scan |
 
 mod auth;
 mod bootstrap;
@@ -32,7 +32,7 @@ use self::caller::Caller;
 pub(super) use self::tokens::Tokens;
 use super::Http;
 
-/// The largest request to sign in or to report: an event with a few tags.
+/// Most bytes of a request to sign in or to report: an event with a few tags.
 const MAX_BYTES: usize = 16 * 1024;
 
 pub(super) fn router(http: &Arc<Http>) -> Router {
@@ -46,7 +46,8 @@ pub(super) fn router(http: &Arc<Http>) -> Router {
         .route("/v1/trust/{pubkey}", get(protected::trust))
         .route("/v1/reports", post(protected::report))
         .route_layer(counted)
-        // Who has one open takes nothing from the rate of another.
+        // Outside of the rate limit: a search that is refused because another is open is not
+        // charged.
         .route_layer(http.guard.in_flight_layer())
         .route_layer(authenticate);
     Router::new()

@@ -1,6 +1,6 @@
-//! How much memory the process has.
+//! Resident memory of the process.
 
-/// Bytes of memory that the process holds, where the system says so.
+/// Resident bytes, where the system reports them.
 pub(super) fn resident_bytes() -> Option<i64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

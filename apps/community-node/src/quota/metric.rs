@@ -1,13 +1,13 @@
 use crate::documents::user_api;
 
-/// What is counted by the day.
+/// A metric with a daily quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Metric {
     /// Searches.
     Search,
-    /// Looks at trends.
+    /// Requests for trends.
     Trending,
-    /// Questions of trust.
+    /// Requests for trust.
     Trust,
     /// Reports.
     Report,
@@ -16,7 +16,7 @@ pub enum Metric {
 // === impl Metric ===
 
 impl Metric {
-    /// The name in answers, metrics and the database.
+    /// Name in responses, metrics and the database.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Search => "index.search_requests",
@@ -26,7 +26,7 @@ impl Metric {
         }
     }
 
-    /// How much of it `quotas` allow; `None` is no limit.
+    /// Limit of the metric; `None` is unlimited.
     pub(super) const fn limit(self, quotas: user_api::DailyQuotas) -> Option<u64> {
         match self {
             Self::Search => quotas.search_requests,

@@ -1,4 +1,4 @@
-//! Which keys share a quota, so that the database is not asked about them each time.
+//! Cache of keys without a quota of their own.
 
 use std::{
     collections::HashSet,
@@ -7,8 +7,8 @@ use std::{
 
 use headgate_quota::Revision;
 
-/// Whoever has no quota of their own. That holds for one set of policies: in another there may be room
-/// again, or somebody may have made one for them.
+/// Keys without a quota of their own. Valid for one revision of the policies: in the next there may
+/// be room again, or a quota for them.
 #[derive(Debug, Default)]
 pub(super) struct Newcomers(Mutex<Known>);
 
@@ -18,19 +18,19 @@ struct Known {
     subjects: HashSet<String>,
 }
 
-/// How many are known.
+/// Most keys in the cache.
 const MAX: usize = 100_000;
 
 // === impl Newcomers ===
 
 impl Newcomers {
-    /// Whether `subject` is known to have none among these policies.
+    /// Returns whether `subject` is known to have no policy in this revision.
     pub(super) fn include(&self, subject: &str, policies: Revision) -> bool {
         let known = self.known();
         known.policies == policies && known.subjects.contains(subject)
     }
 
-    /// Remembers that `subject` has none among these policies.
+    /// Remembers that `subject` has no policy in this revision.
     pub(super) fn remember(&self, subject: &str, policies: Revision) {
         let mut known = self.known();
         if known.policies != policies || known.subjects.len() >= MAX {

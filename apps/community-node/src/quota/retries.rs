@@ -1,4 +1,4 @@
-//! Requests that are sent again because nobody knew whether they had arrived.
+//! Retries of requests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,20 +7,20 @@ use headgate::{Clock, Cost, Key, Limit, LimitError};
 use headgate_store_memory::MemoryStore;
 use ring::digest::{Context, SHA256};
 
-/// Tells who sends a request again from who uses one id for many: the work is done anew for both.
+/// Tells retries from reuse of one id for many requests: both cost the same work.
 pub(crate) struct Retries {
     clock: Arc<dyn Clock>,
     sent: MemoryStore<Arc<dyn Clock>>,
     limit: Limit,
 }
 
-/// For how long a request is the same, in seconds of the clock.
+/// Window of the clock in which requests with the same id are retries, in seconds.
 const WINDOW: u64 = 600;
 
-/// How often it is sent for one charge: once, and three times again.
+/// Requests for one charge: the first, and three retries.
 const TIMES: u64 = 4;
 
-/// How many requests are remembered. Past that, requests are charged as if they had no id.
+/// Most requests that are remembered. Beyond that, requests are charged as if they had no id.
 const REMEMBERED: usize = 100_000;
 
 // === impl Retries ===
@@ -32,14 +32,14 @@ impl Retries {
         Ok(Self { clock: Arc::clone(clock), sent, limit })
     }
 
-    /// What a request that consists of `parts` is charged under, once for all that are the same; `None`
-    /// if it came too often to be a retry.
+    /// Id under which a request of these `parts` is charged, the same for all retries; `None` if it
+    /// came too often to be one.
     pub(crate) fn id(&self, parts: &[&[u8]]) -> Option<String> {
         let window = self.clock.now().as_micros() / (WINDOW * 1_000_000);
         let mut hash = Context::new(&SHA256);
         hash.update(&window.to_be_bytes());
         for part in parts {
-            // With their lengths, so that nothing of one passes for a part of the next.
+            // With their lengths, so that parts cannot run into each other.
             hash.update(&(part.len() as u64).to_be_bytes());
             hash.update(part);
         }

@@ -1,10 +1,11 @@
-//! What newer events of an author replace: replaceable and addressable events (NIP-01).
+//! Addresses at which newer events of an author replace older ones (NIP-01).
 
 use nostr::{event::Event, key::PublicKey};
 
 use super::footprint;
 
-/// A place that holds the newest event only: a kind of an author and, for addressable events, a name.
+/// An address that holds the newest event only: an author, a kind and, for addressable events, a
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Address {
     kind: u16,
@@ -16,7 +17,7 @@ pub(crate) struct Address {
 // === impl Address ===
 
 impl Address {
-    /// The place that `event` takes, if newer ones replace it.
+    /// Returns the address of `event`, if newer ones replace it.
     pub(crate) fn of(event: &Event) -> Option<Self> {
         let kind = event.kind.as_u16();
         let identifier = match kind {
@@ -30,7 +31,7 @@ impl Address {
         Some(Self { kind, author: event.pubkey, identifier: identifier.into() })
     }
 
-    /// Reads `<kind>:<public key>:<identifier>`, as an `a` tag has it.
+    /// Parses `<kind>:<public key>:<identifier>`, the value of an `a` tag.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, ':');
         let kind = parts.next()?.parse().ok()?;
@@ -38,7 +39,7 @@ impl Address {
         Some(Self { kind, author, identifier: parts.next().unwrap_or_default().into() })
     }
 
-    /// Memory of what it owns, beside itself.
+    /// Bytes on the heap.
     pub(crate) fn footprint(&self) -> usize {
         footprint::text(&self.identifier)
     }

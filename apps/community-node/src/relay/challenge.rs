@@ -1,4 +1,4 @@
-//! How a client shows who it is: it signs what it was asked to.
+//! Authentication of a client by a signed challenge (NIP-42).
 
 use nostr::{
     event::{Event, Kind},
@@ -14,17 +14,17 @@ use super::{
     second::Second,
 };
 
-/// How old a signature may be, and how far its clock may be ahead of ours.
+/// Most seconds between a signature's time and ours.
 const MAX_APART_SECONDS: Second = 600;
 
-/// An authentication event says little.
+/// Bounds of an authentication event.
 const BOUNDS: EventBounds = EventBounds { max_bytes: 4_096, max_tags: 16 };
 
-/// What one connection has to sign.
+/// The challenge of one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Challenge(String);
 
-/// Why a client did not show who it is.
+/// Why authentication failed.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(crate) enum AuthError {
     #[error("auth-required: sign the challenge that was sent just now")]
@@ -42,10 +42,10 @@ pub(crate) enum AuthError {
 // === impl Challenge ===
 
 impl Challenge {
-    /// A challenge that nobody can guess.
+    /// A random challenge.
     pub(crate) fn random() -> Self {
         let mut bytes = [0; 16];
-        // Without randomness nothing is asked that anybody could sign.
+        // Without randomness there is no challenge that could be signed.
         let drawn = SystemRandom::new().fill(&mut bytes).is_ok();
         let text =
             if drawn { format!("{:032x}", u128::from_be_bytes(bytes)) } else { String::new() };
@@ -56,7 +56,7 @@ impl Challenge {
         &self.0
     }
 
-    /// Who signed this challenge for the relay at `url`.
+    /// Returns the public key that signed this challenge for the relay at `url`.
     pub(crate) fn verify(
         &self,
         json: &str,

@@ -1,4 +1,4 @@
-//! One client: what it sends, and what it is answered.
+//! One client's connection.
 
 mod auth;
 mod fragmented;
@@ -19,50 +19,50 @@ use tokio_tungstenite::{WebSocketStream, tungstenite::Message};
 
 use super::{
     Inner, Relay,
+    auth_deadline::AuthDeadline,
     challenge::Challenge,
     events::Published,
     fragments::FragmentCounter,
     frame::FrameKind,
-    patience::Patience,
     refusals::{Answer, Refusals},
     reply::Reply,
     subscriptions::Subscriptions,
 };
 use crate::metrics::{Kind, Reason};
 
-/// The messages of one client.
+/// Messages of one client.
 type Socket = WebSocketStream<FragmentCounter<TokioIo<Upgraded>>>;
 
-/// One client.
+/// A client's connection.
 pub(super) struct Connection {
     relay: Arc<Inner>,
     socket: Socket,
-    /// Frees the place of the connection when it is dropped.
+    /// Frees the connection's permit when it is dropped.
     admitted: WebSocketConnection,
     challenge: Option<Challenge>,
-    patience: Patience,
+    auth_deadline: AuthDeadline,
     subscriptions: Subscriptions,
     refusals: Refusals,
-    /// A `REQ` was counted that came to nothing: the next one is not counted again.
+    /// A `REQ` was counted and then denied by its backfill: the next one is not counted again.
     req_in_hand: bool,
     live: broadcast::Receiver<Arc<Published>>,
     heard_at: Instant,
-    /// How often it was asked whether it is there and did not answer.
+    /// Pings without a pong.
     pings: u32,
 }
 
-/// The connection is over: the client has gone, was too slow, or was told to go.
-struct Gone;
+/// The connection is over: the client left, was too slow, or was disconnected.
+struct Disconnected;
 
-/// Whether a frame is answered.
+/// Outcome of counting a frame.
 enum Entry {
     Admitted,
-    /// It is told this.
+    /// Denied with this reason.
     Refused(String),
     Dropped,
 }
 
-/// What happened next.
+/// The next thing to handle.
 enum Next {
     Frame(Option<Message>),
     Live(Option<Arc<Published>>),
@@ -78,7 +78,7 @@ impl Connection {
         relay.node.metrics.ws_connections.inc();
         relay.node.metrics.ws_unauthenticated_connections.inc();
         Self {
-            patience: Patience::new(relay.node.seconds()),
+            auth_deadline: AuthDeadline::new(relay.node.seconds()),
             live: relay.events.listen(),
             heard_at: Instant::now(),
             pings: 0,
@@ -92,7 +92,7 @@ impl Connection {
         }
     }
 
-    /// Serves the client until it has gone.
+    /// Serves the client until the connection ends.
     pub(super) async fn run(mut self) {
         let (relay, timing) = (Arc::clone(&self.relay), self.relay.timing);
         let mut document = relay.node.relay.subscribe();
@@ -104,13 +104,13 @@ impl Connection {
                 next = self.next(&mut ticks, &mut document) => next,
                 Ok(()) = denylist.changed() => Next::Tick,
             };
-            // Whoever does not read what it asked for is let go: nothing piles up here.
+            // A client that does not read is disconnected: nothing is queued without bound.
             let answered = timeout(timing.answer, self.answer(next)).await;
             if !matches!(answered, Ok(Ok(()))) {
                 break;
             }
         }
-        // A client that does not read cannot be told, and is not waited for.
+        // A client that does not read is not waited for.
         let _ = timeout(timing.tick, self.socket.send(Message::Close(None))).await;
     }
 
@@ -128,53 +128,53 @@ impl Connection {
         }
     }
 
-    async fn answer(&mut self, next: Next) -> Result<(), Gone> {
+    async fn answer(&mut self, next: Next) -> Result<(), Disconnected> {
         match next {
             Next::Frame(Some(message)) => self.message(message).await,
             Next::Live(Some(published)) => self.deliver(&published).await,
             Next::Tick => self.look_after().await,
-            // The client has gone, or is too far behind what is published, or everything ends.
-            Next::Frame(None) | Next::Live(None) | Next::Stop => Err(Gone),
+            // The client left, or is too far behind, or the node stops.
+            Next::Frame(None) | Next::Live(None) | Next::Stop => Err(Disconnected),
         }
     }
 
-    async fn message(&mut self, message: Message) -> Result<(), Gone> {
+    async fn message(&mut self, message: Message) -> Result<(), Disconnected> {
         self.heard_at = Instant::now();
         if !self.admits_fragments(&message).await? {
             return Ok(());
         }
         match message {
             Message::Text(text) => self.frame(text.as_str()).await,
-            Message::Binary(_) => self.nonsense("unsupported: binary message").await,
+            Message::Binary(_) => self.answer_invalid("unsupported: binary message").await,
             Message::Pong(_) if self.pings > 0 => {
                 self.pings -= 1;
                 Ok(())
             }
             Message::Ping(_) | Message::Pong(_) => self.count_other().await.map(|_| ()),
-            // Single frames are written, never read.
-            Message::Close(_) | Message::Frame(_) => Err(Gone),
+            // Never received: the library assembles messages.
+            Message::Close(_) | Message::Frame(_) => Err(Disconnected),
         }
     }
 
-    async fn frame(&mut self, frame: &str) -> Result<(), Gone> {
-        self.ask_who_it_is().await?;
+    async fn frame(&mut self, frame: &str) -> Result<(), Disconnected> {
+        self.enforce_auth().await?;
         match FrameKind::of(frame) {
             FrameKind::Event => self.event(frame).await,
             FrameKind::Req => self.req(frame).await,
             FrameKind::Close => self.close(frame).await,
             FrameKind::Auth => self.auth(frame).await,
-            FrameKind::Unknown => self.nonsense("unsupported: message type").await,
+            FrameKind::Unknown => self.answer_invalid("unsupported: message type").await,
             FrameKind::Malformed => {
-                self.nonsense("invalid: not an array that begins with a message type").await
+                self.answer_invalid("invalid: not an array that begins with a message type").await
             }
         }
     }
 
-    /// Sees whether the client is still there, and has said who it is.
-    async fn look_after(&mut self) -> Result<(), Gone> {
+    /// Checks that the client is alive, allowed, and authenticated in time.
+    async fn look_after(&mut self) -> Result<(), Disconnected> {
         let silent = self.heard_at.elapsed();
         if silent >= self.relay.timing.silence {
-            return Err(Gone);
+            return Err(Disconnected);
         }
         if silent >= self.relay.timing.ping {
             self.pings = self.pings.saturating_add(1);
@@ -183,12 +183,12 @@ impl Connection {
         if self.is_denied() {
             self.relay.reject(Reason::Denied, Kind::Connection);
             self.reply(Reply::Notice(DENIED)).await?;
-            return Err(Gone);
+            return Err(Disconnected);
         }
-        self.ask_who_it_is().await
+        self.enforce_auth().await
     }
 
-    /// Whether the operator denies the client's address, or who it has proved to be.
+    /// Returns whether the operator denies the client's address or public key.
     fn is_denied(&self) -> bool {
         let node = &self.relay.node;
         let subject = self.admitted.subject();
@@ -196,12 +196,12 @@ impl Connection {
             || subject.is_some_and(|subject| node.denies_key(subject.as_str()))
     }
 
-    /// Tells the client of an event, once for each subscription that wants it.
-    async fn deliver(&mut self, published: &Published) -> Result<(), Gone> {
+    /// Sends an event, once for each matching subscription.
+    async fn deliver(&mut self, published: &Published) -> Result<(), Disconnected> {
         let wanting = self.subscriptions.wanting(published);
         let json = &published.event.json;
         let texts: Vec<_> = wanting.map(|id| Reply::Event(id.as_str(), json).text()).collect();
-        // The author may have been denied since it published this.
+        // The author may have been denied in the meantime.
         if !texts.is_empty() && self.relay.node.denies_author(published.event.author()) {
             return Ok(());
         }
@@ -211,11 +211,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Counts a frame of `kind`, before more of it is read. Being over a limit is no nonsense: whoever
-    /// is told to wait stays, and is slowed in nothing else.
-    async fn enter(&mut self, kind: MessageKind) -> Result<Entry, Gone> {
+    /// Counts a frame of `kind` before more of it is parsed. A denied frame is not an invalid one:
+    /// the client stays connected, and its other frames are not slowed.
+    async fn enter(&mut self, kind: MessageKind) -> Result<Entry, Disconnected> {
         let now = self.relay.node.clock.now();
-        if self.refusals.is_deaf_to(kind, now) {
+        if self.refusals.drops(kind, now) {
             self.relay.reject(Reason::RateLimit, counted_as(kind));
             return Ok(Entry::Dropped);
         }
@@ -225,14 +225,14 @@ impl Connection {
         self.relay.reject(Reason::RateLimit, counted_as(kind));
         match self.refusals.answer(kind, denied.retry_after, now) {
             Answer::Reason => return Ok(Entry::Refused(rate_limited(&denied))),
-            Answer::LastWord => self.reply(Reply::Notice(LAST_WORD)).await?,
-            Answer::Silence => {}
+            Answer::LastNotice => self.reply(Reply::Notice(LAST_NOTICE)).await?,
+            Answer::Dropped => {}
         }
         Ok(Entry::Dropped)
     }
 
-    /// Counts a frame that costs next to nothing. Whether it is to be read.
-    async fn count_other(&mut self) -> Result<bool, Gone> {
+    /// Counts a cheap frame. Returns whether it is admitted.
+    async fn count_other(&mut self) -> Result<bool, Disconnected> {
         match self.enter(MessageKind::Other).await? {
             Entry::Admitted => Ok(true),
             Entry::Refused(reason) => self.reply(Reply::Notice(&reason)).await.map(|()| true),
@@ -240,23 +240,23 @@ impl Connection {
         }
     }
 
-    /// Says why a frame makes no sense; too many of them end the connection.
-    async fn nonsense(&mut self, reason: &str) -> Result<(), Gone> {
+    /// Answers an invalid frame; too many of them end the connection.
+    async fn answer_invalid(&mut self, reason: &str) -> Result<(), Disconnected> {
         self.relay.reject(Reason::Invalid, Kind::Invalid);
         if self.admitted.message(MessageKind::Invalid).await.is_ok() {
             return self.reply(Reply::Notice(reason)).await;
         }
         self.relay.reject(Reason::RateLimit, Kind::Invalid);
         self.reply(Reply::Notice("rate-limited: too many invalid frames")).await?;
-        Err(Gone)
+        Err(Disconnected)
     }
 
-    async fn reply(&mut self, reply: Reply<'_>) -> Result<(), Gone> {
+    async fn reply(&mut self, reply: Reply<'_>) -> Result<(), Disconnected> {
         self.send(Message::text(reply.text())).await
     }
 
-    async fn send(&mut self, message: Message) -> Result<(), Gone> {
-        self.socket.send(message).await.map_err(|_| Gone)
+    async fn send(&mut self, message: Message) -> Result<(), Disconnected> {
+        self.socket.send(message).await.map_err(|_| Disconnected)
     }
 }
 
@@ -270,11 +270,11 @@ impl Drop for Connection {
     }
 }
 
-/// What somebody is told whom the operator denies.
+/// Notice to a client that the operator denies.
 const DENIED: &str = "blocked: access is denied by the operator";
 
-/// What somebody is told who was told to wait too often.
-const LAST_WORD: &str = "rate-limited: too many frames that have to wait: more are dropped";
+/// Notice that further frames of a kind are dropped.
+const LAST_NOTICE: &str = "rate-limited: too many frames that have to wait: more are dropped";
 
 const fn counted_as(kind: MessageKind) -> Kind {
     match kind {
@@ -287,7 +287,7 @@ const fn counted_as(kind: MessageKind) -> Kind {
     }
 }
 
-/// What somebody is told who has to wait.
+/// Reason of a rate-limited frame.
 fn rate_limited(denied: &Denied) -> String {
     format!("rate-limited: retry in {} s", denied.retry_after_secs())
 }

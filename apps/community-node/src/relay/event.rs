@@ -1,4 +1,4 @@
-//! An event that the relay takes: within its bounds, about a topic, signed by its author.
+//! A valid event: within bounds, with a topic, signed by its author.
 
 use std::collections::HashSet;
 
@@ -18,45 +18,45 @@ use super::{
 };
 use crate::documents::relay::EventLimits;
 
-/// How far an event's clock may be ahead of ours.
+/// Most seconds that an event's time may be ahead of ours.
 pub(crate) const MAX_AHEAD_SECONDS: Second = 900;
 
-/// An event older than anybody may ask for is not worth keeping.
+/// Most age of an event: no filter may ask for older ones.
 pub(crate) const MAX_AGE_SECONDS: Second = 30 * SECONDS_A_DAY;
 
-/// How far the clock of an event that nobody keeps may be from ours: its id is remembered for no longer.
+/// Most seconds between an ephemeral event's time and ours: its id is not remembered for longer.
 pub(crate) const EPHEMERAL_SECONDS: Second = 300;
 
-/// An event that was verified, and the JSON that subscribers receive.
+/// A verified event, with the JSON for subscribers.
 #[derive(Debug)]
 pub(crate) struct VerifiedEvent {
-    /// Without its tags, which take many times what they are as JSON.
+    /// Without its tags, which take several times the size of their JSON.
     pub(crate) event: Event,
     pub(crate) json: Box<RawValue>,
-    /// Each once: they are asked for much more often than they come.
+    /// Without duplicates: reads are far more frequent than writes.
     topics: Box<[Box<str>]>,
-    /// What its tags of one letter say, by letter.
+    /// Values of its one-letter tags.
     letters: Box<[Letter]>,
-    /// The place where it replaces older events.
+    /// Address at which it replaces older events.
     pub(crate) address: Option<Box<Address>>,
-    /// The first second in which it is not shown any more (NIP-40).
+    /// Second in which it expires (NIP-40).
     pub(crate) expires_at: Option<Second>,
-    /// Whether nobody but its author may publish it (NIP-70).
+    /// Whether only its author may publish it (NIP-70).
     protected: bool,
-    /// The content in lower case, where it is not already: searches look at it again and again.
+    /// Content in lower case, if that differs: searches read it often.
     lowercase: Option<Box<str>>,
 }
 
 type Letter = (SingleLetterTag, Box<str>);
 
-/// How large events may be.
+/// Bounds of an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventBounds {
     pub(crate) max_bytes: usize,
     pub(crate) max_tags: usize,
 }
 
-/// Why an event is not taken.
+/// Why an event is refused.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(crate) enum EventError {
     #[error("invalid: event is larger than {0} bytes")]
@@ -88,7 +88,7 @@ pub(crate) enum EventError {
 // === impl EventBounds ===
 
 impl EventBounds {
-    /// The bounds of the document in force.
+    /// Bounds of the document in force.
     pub(crate) fn of(limits: &EventLimits) -> Self {
         let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         Self { max_bytes: number(limits.max_event_bytes), max_tags: number(limits.max_tags) }
@@ -98,13 +98,13 @@ impl EventBounds {
 // === impl VerifiedEvent ===
 
 impl VerifiedEvent {
-    /// Reads an event; the signature, which costs most, is looked at last.
+    /// Parses and verifies an event; the signature, the most expensive part, comes last.
     pub(crate) fn read(json: &str, bounds: EventBounds, now: Second) -> Result<Self, EventError> {
         let event = parse(json, bounds)?;
         if event.kind == Kind::Authentication {
             return Err(EventError::Authentication);
         }
-        // A deletion is about what it deletes, which has topics.
+        // A deletion has the topics of what it deletes.
         if is_deletion(&event) {
             check_deletion(&event)?;
         } else if topics(&event).next().is_none() {
@@ -118,19 +118,19 @@ impl VerifiedEvent {
         verified(event, expires_at)
     }
 
-    /// The topics that it is about.
+    /// Its topics.
     pub(crate) fn topics(&self) -> impl Iterator<Item = &str> {
         self.topics.iter().map(|topic| &**topic)
     }
 
-    /// What its tags of one letter say.
+    /// Values of its tags of one letter.
     pub(crate) fn tagged(&self, letter: SingleLetterTag) -> impl Iterator<Item = &str> {
         let first = self.letters.partition_point(|(other, _)| *other < letter);
         let of_letter = self.letters[first..].iter().take_while(move |(other, _)| *other == letter);
         of_letter.map(|(_, value)| &**value)
     }
 
-    /// What it takes in memory, beside itself.
+    /// Bytes on the heap.
     pub(crate) fn footprint(&self) -> usize {
         let topics: usize = self.topics().map(footprint::text).sum();
         let letters: usize = self.letters.iter().map(|(_, value)| footprint::text(value)).sum();
@@ -144,32 +144,32 @@ impl VerifiedEvent {
             + self.address.as_ref().map_or(0, |it| footprint::list::<Address>(1) + it.footprint())
     }
 
-    /// Its content in lower case.
+    /// Content in lower case.
     pub(crate) fn lowercase(&self) -> &str {
         self.lowercase.as_deref().unwrap_or(&self.event.content)
     }
 
-    /// Whether nobody but its author may publish it.
+    /// Returns whether only its author may publish it.
     pub(crate) fn is_protected(&self) -> bool {
         self.protected
     }
 
-    /// Whether it is not shown any more.
+    /// Returns whether it has expired.
     pub(crate) fn is_expired(&self, now: Second) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }
 
-    /// Whether it deletes others.
+    /// Returns whether it is a deletion.
     pub(crate) fn is_deletion(&self) -> bool {
         is_deletion(&self.event)
     }
 
-    /// Who signed it.
+    /// Its author.
     pub(crate) fn author(&self) -> &PublicKey {
         &self.event.pubkey
     }
 
-    /// Whether nobody keeps it.
+    /// Returns whether it is ephemeral: forwarded, but not stored.
     pub(crate) fn is_ephemeral(&self) -> bool {
         is_ephemeral(&self.event)
     }
@@ -188,7 +188,7 @@ fn check_deletion(event: &Event) -> Result<(), EventError> {
     if names_something { Ok(()) } else { Err(EventError::NothingToDelete) }
 }
 
-/// The second in which the event expires, if it does.
+/// Parses the second in which the event expires, if it does.
 fn expiration(event: &Event) -> Result<Option<Second>, EventError> {
     let Some(tag) = event.tags.iter().find(|tag| tag.kind() == "expiration") else {
         return Ok(None);
@@ -210,7 +210,7 @@ fn check_time(event: &Event, now: Second) -> Result<(), EventError> {
     if created_at < now.saturating_sub(age) { Err(too_old) } else { Ok(()) }
 }
 
-/// Reads an event within its bounds, whoever may have signed it.
+/// Parses an event within bounds, without verifying it.
 pub(crate) fn parse(json: &str, bounds: EventBounds) -> Result<Event, EventError> {
     if json.len() > bounds.max_bytes {
         return Err(EventError::TooLarge(bounds.max_bytes));
@@ -222,7 +222,7 @@ pub(crate) fn parse(json: &str, bounds: EventBounds) -> Result<Event, EventError
     Ok(event)
 }
 
-/// The event's claimed id, read without anything else of it.
+/// Parses the claimed id alone.
 pub(crate) fn claimed_id(json: &str) -> Option<EventId> {
     #[derive(Deserialize)]
     struct Claim {
@@ -233,7 +233,7 @@ pub(crate) fn claimed_id(json: &str) -> Option<EventId> {
 
 fn verified(mut event: Event, expires_at: Option<Second>) -> Result<VerifiedEvent, EventError> {
     event.verify().map_err(|_| EventError::Forged)?;
-    // Written anew: fields that no event has are not passed on.
+    // Serialized again, without unknown fields.
     let json = serde_json::value::to_raw_value(&event).map_err(|_| EventError::Malformed)?;
     let mut named = HashSet::new();
     let topics = topics(&event).filter(|topic| named.insert(*topic)).map(Box::from).collect();

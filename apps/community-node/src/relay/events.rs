@@ -1,13 +1,13 @@
-//! The events of the relay: those that are kept, and who hears of new ones.
+//! Stored events, and the broadcast of new ones.
 //!
-//! Events are kept in memory, within a number, a size and an age, and the first to come are
-//! the first to go: a flood can push out what is old, but never grow the memory. Newer events take the
-//! place of older ones at the same address, authors delete theirs, and some expire. All
-//! are lost with the process; a node that is told of them by its neighbours hears of new ones only.
+//! Events are stored in memory, bounded by number, size and age, and evicted first in, first out: a
+//! flood evicts old events, but never grows the memory. Newer events replace older ones at the same
+//! address, authors delete theirs, and some expire. All are lost with the process; neighbours send
+//! new events only.
 
 mod deletions;
-mod kept;
-mod passed;
+mod forwarded;
+mod stored;
 mod walk;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,64 +15,64 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nostr::event::EventId;
 use tokio::{sync::broadcast, task};
 
-use self::{kept::Kept, walk::Walk};
+use self::{stored::StoredEvents, walk::Walk};
 use super::{event::VerifiedEvent, filter::Query, second::Second};
 
-/// How many events a reader may be behind before it misses some.
+/// Most events that a reader may be behind.
 const LIVE_EVENTS: usize = 1_024;
 
-/// An event with its place among all that were published here.
+/// A published event with its sequence number.
 #[derive(Debug)]
 pub(crate) struct Published {
     pub(crate) event: VerifiedEvent,
     pub(crate) number: u64,
     pub(crate) source: Source,
-    /// When it came.
+    /// When it was received.
     at: Second,
-    /// What the events were about that it deleted here.
+    /// Topics of the events that it deleted here.
     pub(crate) deleted_topics: Box<[Box<str>]>,
 }
 
-/// How an event came.
+/// Origin of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// From a client of this relay.
+    /// A client of this relay.
     Client,
-    /// From another node.
+    /// Another node.
     Gossip,
 }
 
-/// How much is kept.
+/// Bounds of the stored events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capacity {
     pub(crate) max_events: usize,
     pub(crate) max_bytes: usize,
 }
 
-/// What became of an event that was published.
+/// Outcome of publishing an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Publication {
     New,
     Duplicate,
-    /// A newer event has its place.
+    /// A newer event is at its address.
     Outdated,
     /// Its author has deleted it.
     Deleted,
 }
 
-/// What is kept of the events that somebody asked for.
+/// Stored events that match a subscription.
 #[derive(Debug)]
 pub(crate) struct Backfill {
     /// Newest first.
     pub(crate) events: Vec<Arc<Published>>,
-    /// What is published later has a greater number.
+    /// Later events have greater sequence numbers.
     pub(crate) up_to: u64,
 }
 
-/// The events of the relay.
+/// Events of the relay.
 #[derive(Debug)]
 pub(crate) struct Events {
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredEvents>,
     live: broadcast::Sender<Arc<Published>>,
 }
 
@@ -81,10 +81,10 @@ pub(crate) struct Events {
 impl Events {
     pub(crate) fn new(capacity: Capacity) -> Self {
         let (live, _) = broadcast::channel(LIVE_EVENTS);
-        Self { kept: Mutex::new(Kept::new(capacity)), live }
+        Self { kept: Mutex::new(StoredEvents::new(capacity)), live }
     }
 
-    /// Keeps an event, and tells everybody who listens.
+    /// Stores an event and broadcasts it.
     pub(crate) fn publish(
         &self,
         event: VerifiedEvent,
@@ -112,18 +112,17 @@ impl Events {
         } else {
             kept.keep(Arc::clone(&published));
         }
-        // Under the lock, so that everybody hears of events in the order of their numbers.
-        // Nobody listens: nobody misses anything.
+        // Under the lock, so that the broadcast is in sequence. It fails only without receivers.
         let _ = self.live.send(published);
         Publication::New
     }
 
-    /// Whether an event came before.
+    /// Returns whether an event is a duplicate.
     pub(crate) fn contains(&self, id: &EventId) -> bool {
         self.kept().contains(id)
     }
 
-    /// What is kept at `now` of the events that any of `queries` asks for, and that `is_shown`.
+    /// Returns the events stored at `now` that match any of `queries` and that `is_shown`.
     pub(crate) async fn backfill(
         &self,
         queries: &[Query],
@@ -133,30 +132,30 @@ impl Events {
         let up_to = self.kept().last_number();
         let mut walk = Walk::new(queries, up_to, now);
         while self.step(&mut walk, &is_shown) {
-            // Others have their turn between two steps.
+            // Yields between two steps.
             task::yield_now().await;
         }
         Backfill { events: walk.found(), up_to }
     }
 
     fn step(&self, walk: &mut Walk<'_>, is_shown: impl Fn(&VerifiedEvent) -> bool) -> bool {
-        // The lock is let go before anything is compared.
+        // The lock is released before events are compared.
         let seen = self.kept().step(walk);
         walk.take(seen, is_shown)
     }
 
-    /// At most `limit` events that are kept, those that came last first.
+    /// Returns at most `limit` stored events, the latest received first.
     pub(crate) fn newest(&self, limit: usize) -> Vec<Arc<Published>> {
         self.kept().newest(limit)
     }
 
-    /// Events from now on.
+    /// Subscribes to new events.
     pub(crate) fn listen(&self) -> broadcast::Receiver<Arc<Published>> {
         self.live.subscribe()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        // A panic elsewhere leaves nothing half done that would matter here.
+    fn kept(&self) -> MutexGuard<'_, StoredEvents> {
+        // A panic elsewhere leaves the state consistent.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What a subscription asks for, within bounds.
+//! Filters of subscriptions, within bounds.
 
 use std::collections::BTreeSet;
 
@@ -16,33 +16,33 @@ use super::{
     second::{SECONDS_A_DAY, Second},
 };
 
-/// The most filters in one subscription.
+/// Most filters of a subscription.
 const MAX_FILTERS: usize = 10;
-/// The most values in one list of a filter.
+/// Most values in a list of a filter.
 const MAX_VALUES: usize = 200;
-/// The longest stretch of time that one filter may ask for.
+/// Longest time range of a filter.
 const MAX_WINDOW_SECONDS: Second = 7 * SECONDS_A_DAY;
-/// The most kept events in answer to one filter, and to one subscription.
+/// Most stored events for a filter, and for a subscription.
 pub(crate) const MAX_LIMIT: usize = 1_000;
-/// What a filter without a `limit` is answered with.
+/// Default of `limit`.
 pub(crate) const DEFAULT_LIMIT: usize = 500;
-/// How recent `since` must be to ask for nothing that is kept.
+/// Age of `since` up to which a filter asks for no stored events.
 const LIVE_SECONDS: Second = 5;
 
 /// A filter within its bounds.
 #[derive(Clone, Debug)]
 pub(crate) struct Query {
     filter: Filter,
-    /// The first and the last second of what is kept that is asked for.
+    /// First and last second of the stored events that it asks for.
     kept: Option<(Second, Second)>,
     pub(crate) limit: usize,
     live: bool,
 }
 
-/// What a filter asks for of the tags of one letter.
+/// Values of a one-letter tag that a filter asks for.
 type TagValues = (SingleLetterTag, BTreeSet<String>);
 
-/// Why a subscription cannot be. The texts are stable: clients may compare them.
+/// Why a subscription is refused. The texts are stable: clients may compare them.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(crate) enum FilterError {
     #[error("invalid: at least one filter is required")]
@@ -65,7 +65,7 @@ pub(crate) enum FilterError {
 
 // === impl Query ===
 
-/// Reads the filters of one subscription.
+/// Parses the filters of a subscription.
 pub(crate) fn queries(parts: &[&RawValue], now: Second) -> Result<Vec<Query>, FilterError> {
     if parts.is_empty() {
         return Err(FilterError::None);
@@ -79,7 +79,7 @@ pub(crate) fn queries(parts: &[&RawValue], now: Second) -> Result<Vec<Query>, Fi
 impl Query {
     fn read(json: &str, now: Second) -> Result<Self, FilterError> {
         let mut filter: Filter = serde_json::from_str(json).map_err(|_| FilterError::Malformed)?;
-        // A relay ignores what it does not offer: there is no search here.
+        // Ignored, as NIP-50 says of relays without search.
         filter.search = None;
         if most_values(&filter) > MAX_VALUES {
             return Err(FilterError::TooManyValues);
@@ -88,30 +88,30 @@ impl Query {
             return Err(FilterError::NoTopic);
         }
         check_order(&filter)?;
-        // Nothing that is kept is asked for, however long ago it begins.
+        // No stored events are asked for, however old `since` is.
         if filter.limit == Some(0) {
             return Ok(Self { filter, kept: None, limit: 0, live: true });
         }
         let (since, until) = window(&filter, now)?;
         let limit = filter.limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT);
         let live = since.saturating_add(LIVE_SECONDS) >= now;
-        // What costs no backfill reads nothing ahead of the clock, and next to nothing behind it.
+        // A query that is not charged for backfill reads a few seconds of stored events at most.
         let kept = if live { (since, until.min(now)) } else { (since, until) };
         let kept = (since < now).then_some(kept);
         Ok(Self { filter, kept, limit, live })
     }
 
-    /// Whether it asks for events that are kept, and not only for those to come.
+    /// Returns whether it asks for stored events, and not only for new ones.
     pub(crate) fn is_backfill(&self) -> bool {
         !self.live
     }
 
-    /// The topics that it asks for.
+    /// Topics that it asks for.
     pub(crate) fn topics(&self) -> impl Iterator<Item = &str> {
         topics(&self.filter)
     }
 
-    /// What it takes in memory.
+    /// Bytes that it takes.
     pub(crate) fn footprint(&self) -> usize {
         let filter = &self.filter;
         let tags = filter.generic_tags.values().map(|values| {
@@ -126,18 +126,18 @@ impl Query {
             + tags.sum::<usize>()
     }
 
-    /// The first and the last second of what is kept that it asks for, if it asks for any.
+    /// First and last second of the stored events that it asks for, if any.
     pub(crate) fn kept(&self) -> Option<(Second, Second)> {
         self.kept
     }
 
-    /// Whether it asks for `event`, which is kept.
+    /// Returns whether it matches `event`, a stored one.
     pub(crate) fn asks_for_kept(&self, event: &VerifiedEvent) -> bool {
         let at = event.event.created_at.as_secs();
         self.kept.is_some_and(|(since, until)| (since..=until).contains(&at)) && self.matches(event)
     }
 
-    /// Whether it asks for `event`.
+    /// Returns whether it matches `event`.
     pub(crate) fn matches(&self, event: &VerifiedEvent) -> bool {
         // The library would copy all tags of the event for each comparison.
         let but_tags = MatchEventOptions::new().tags(false);
@@ -171,11 +171,11 @@ fn check_order(filter: &Filter) -> Result<(), FilterError> {
     }
 }
 
-/// The seconds that are asked for. Who names no `since` gets the last week before `until`.
+/// Time range of a filter. Without `since`, it is the week before `until`.
 fn window(filter: &Filter, now: Second) -> Result<(Second, Second), FilterError> {
     let named_since = filter.since.map(|at| at.as_secs());
     let named_until = filter.until.map(|at| at.as_secs());
-    // Nothing is kept of the future, so it does not count as asked for.
+    // The future has no stored events, and is not counted.
     let end = named_until.unwrap_or(now).min(now);
     let since = named_since.unwrap_or(end.saturating_sub(MAX_WINDOW_SECONDS));
     if since < now.saturating_sub(MAX_AGE_SECONDS) {

@@ -1,5 +1,5 @@
-//! Counts continuation frames: a client can send one message in as many as it likes, and the WebSocket
-//! library shows whole messages only.
+//! Counts continuation frames: a client can send one message in any number of them, and the
+//! WebSocket library returns whole messages only.
 
 use std::{
     io, mem,
@@ -9,25 +9,25 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The most continuation frames that nobody has asked about yet. More of them end the connection.
+/// Most continuation frames that complete no message. More of them end the connection.
 pub(super) const MAX_FRAGMENTS: u32 = 2_048;
 
-/// The longest header of a frame.
+/// Most bytes of a frame's header.
 const HEADER_BYTES: usize = 14;
 
-/// A stream of frames that counts those that continue a message.
+/// A stream that counts continuation frames.
 #[derive(Debug)]
 pub(super) struct FragmentCounter<S> {
     stream: S,
     frames: Frames,
 }
 
-/// What was read of the present frame, and what was counted before.
+/// State of the current frame, and the count so far.
 #[derive(Debug, Default)]
 struct Frames {
     header: [u8; HEADER_BYTES],
     header_bytes: usize,
-    /// What is left of the frame's payload.
+    /// Bytes left of the frame's payload.
     payload: u64,
     fragments: u32,
 }
@@ -99,7 +99,7 @@ impl Frames {
         }
     }
 
-    /// The length of the header as far as it is known.
+    /// Length of the header, as far as it is known.
     fn header_len(&self) -> usize {
         let [_, second, ..] = self.header;
         if self.header_bytes < 2 {
@@ -109,7 +109,7 @@ impl Frames {
         2 + self.length_bytes() + mask
     }
 
-    /// How many bytes more say how long the payload is.
+    /// Number of further bytes with the payload's length.
     fn length_bytes(&self) -> usize {
         match self.header[1] & 0x7f {
             126 => 2,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn too_many_of_them_end_the_stream() {
+    async fn too_many_continuation_frames_end_the_stream() {
         use tokio::io::AsyncReadExt as _;
 
         let bytes = frame(0x00, 0).repeat(MAX_FRAGMENTS as usize + 1);

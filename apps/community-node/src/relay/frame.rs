@@ -1,8 +1,8 @@
-//! What a client sends: a JSON array whose first word says what it is.
+//! A client's message: a JSON array that begins with its kind.
 
 use serde_json::value::RawValue;
 
-/// What a frame is, told from its first word alone.
+/// Kind of a frame, by its first word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
     Event,
@@ -11,18 +11,18 @@ pub(crate) enum FrameKind {
     Auth,
     /// An array that begins with another word.
     Unknown,
-    /// No such array.
+    /// Not such an array.
     Malformed,
 }
 
-/// The parts of a frame after its first word.
+/// Elements of a frame after its first word.
 pub(crate) type Parts<'f> = Vec<&'f RawValue>;
 
 // === impl FrameKind ===
 
 impl FrameKind {
-    /// The kind of `frame`; looks no further than its first word, so that it can be
-    /// counted before anything is parsed.
+    /// Returns the kind of `frame`. Reads its first word only, so that it is counted before it is
+    /// parsed.
     pub(crate) fn of(frame: &str) -> Self {
         let Some(word) = first_word(frame) else {
             return Self::Malformed;
@@ -43,7 +43,7 @@ fn first_word(frame: &str) -> Option<&str> {
     Some(word)
 }
 
-/// What stands in `frame` after its first word, not yet read.
+/// Elements of `frame` after its first word, unparsed.
 pub(crate) fn parts(frame: &str) -> Option<Parts<'_>> {
     let mut parts: Parts<'_> = serde_json::from_str(frame).ok()?;
     if parts.is_empty() {

@@ -1,4 +1,4 @@
-//! What the relay says of itself (NIP-11).
+//! The relay information document (NIP-11).
 
 use axum::{
     Json,
@@ -24,12 +24,12 @@ use crate::{
     documents::{BootstrapDocument, RelayDocument},
 };
 
-/// What clients ask for.
+/// Media type of the document.
 const MEDIA_TYPE: &str = "application/nostr+json";
 
 const SUPPORTED_NIPS: [u16; 6] = [1, 9, 11, 40, 42, 70];
 
-/// Whether a request asks for the document and not for a connection.
+/// Returns whether a request asks for the document, not for a connection.
 pub(super) fn is_asked_for(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut types = accepted.flat_map(|value| value.split(','));
@@ -38,7 +38,7 @@ pub(super) fn is_asked_for(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The document of what is in force now.
+/// Response with the document.
 pub(super) fn document(node: &Node) -> Response {
     let (relay, bootstrap) = (node.relay.current(), node.bootstrap.current());
     let auth_required = relay.document.auth.is_enforced(node.seconds());
@@ -50,7 +50,7 @@ pub(super) fn document(node: &Node) -> Response {
     response
 }
 
-/// Lets web pages ask from anywhere.
+/// Answers CORS preflights: any web page may ask.
 pub(crate) async fn preflight() -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     allow_all_origins(response.headers_mut());
@@ -69,7 +69,7 @@ fn allow_all_origins(headers: &mut HeaderMap) {
 }
 
 fn describe(relay: &RelayDocument, bootstrap: &BootstrapDocument, auth_required: bool) -> Value {
-    // The operator's own words, where there are some.
+    // From the operator's descriptor, if there is one.
     let said = |name: &str| {
         let descriptor = bootstrap.descriptor.as_ref();
         descriptor.and_then(|descriptor| descriptor.get(name)).filter(|value| value.is_string())
@@ -97,7 +97,7 @@ fn describe(relay: &RelayDocument, bootstrap: &BootstrapDocument, auth_required:
             "created_at_upper_limit": MAX_AHEAD_SECONDS,
         },
     });
-    // A field without a value is left out: clients may expect a text.
+    // Fields without a value are left out: clients may expect strings.
     if let Some(description) = said("description") {
         document["description"] = description.clone();
     }

@@ -1,4 +1,4 @@
-//! What the document in force means to the guards.
+//! The guards' limits by the document in force.
 
 use headgate_guard::{
     Allowance, Escalation, InFlightLimits, MessageKind, PeerLimits, WebSocketLimits,
@@ -6,10 +6,10 @@ use headgate_guard::{
 
 use crate::documents::{PenaltySettings, RelayDocument};
 
-/// The most connections of all clients together.
+/// Most connections of all clients together.
 const MAX_CONNECTIONS: u32 = 10_000;
 
-/// What clients may do on their connections.
+/// Limits of clients.
 pub(crate) fn websocket_limits(document: &RelayDocument) -> WebSocketLimits {
     let rates = &document.rate_limit.ws;
     let per_address = u32::try_from(rates.concurrent_by_ip).unwrap_or(u32::MAX);
@@ -22,11 +22,10 @@ pub(crate) fn websocket_limits(document: &RelayDocument) -> WebSocketLimits {
         (MessageKind::Event, events),
         (MessageKind::Req, reqs),
         (MessageKind::Backfill, rates.backfill_by_ip),
-        // Nobody has to say who it is more often than it may talk nonsense.
+        // Attempts to authenticate are as limited as invalid frames.
         (MessageKind::Auth, rates.invalid_by_ip),
         (MessageKind::Invalid, rates.invalid_by_ip),
-        // Whoever may open a subscription may close it, and a client asks now and then
-        // whether the relay is there.
+        // A client may close what it may open, and send pings now and then.
         (MessageKind::Other, reqs.saturating_add(rates.invalid_by_ip)),
     ];
     let by_pubkey = [
@@ -44,7 +43,7 @@ pub(crate) fn websocket_limits(document: &RelayDocument) -> WebSocketLimits {
     limits
 }
 
-/// What peers may send over gossip.
+/// Limits of peers.
 pub(crate) fn peer_limits(document: &RelayDocument) -> PeerLimits {
     let rates = &document.rate_limit.gossip;
     let limits = PeerLimits::new(per_minute(rates.per_peer()), per_minute(rates.global));
@@ -52,7 +51,7 @@ pub(crate) fn peer_limits(document: &RelayDocument) -> PeerLimits {
     PeerLimits { enabled: document.rate_limit.enabled, escalation, ..limits }
 }
 
-/// What one author may publish over gossip, whoever delivers it.
+/// Limits of one author over gossip, whichever peers deliver its events.
 pub(crate) fn author_limits(document: &RelayDocument) -> PeerLimits {
     let (_, by_pubkey) = document.rate_limit.ws.events();
     PeerLimits {
@@ -64,7 +63,7 @@ pub(crate) fn author_limits(document: &RelayDocument) -> PeerLimits {
 }
 
 fn per_minute(count: u64) -> Allowance {
-    // The document's numbers are those of limits; one that is not lets nobody pass.
+    // The document's numbers are valid limits; an invalid one would admit nothing.
     Allowance::per_minute(count)
         .unwrap_or_else(|_| Allowance::nothing(std::time::Duration::from_secs(60)))
 }

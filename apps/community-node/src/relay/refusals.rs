@@ -1,24 +1,24 @@
-//! How often one client is told that it has to wait.
+//! Bounds the answers to denied frames.
 //!
-//! Whoever is over a limit is told so, and stays. So that telling it cannot be abused, only so many
-//! frames of a kind are refused with an answer; more of them are dropped unread.
+//! A client over a limit is told so, and stays connected. So that the answers cannot be abused, a
+//! bounded number of frames of a kind is answered; more of them are dropped unread.
 
 use std::time::Duration;
 
 use headgate::Timestamp;
 use headgate_guard::MessageKind;
 
-/// How many frames of one kind are refused with an answer in a minute.
+/// Denied frames of one kind that are answered in a minute.
 pub(super) const MAX_ANSWERS: u32 = 120;
 
-/// How long these are counted.
+/// Window in which they are counted.
 const MINUTE: u64 = 60_000_000;
 
-/// The longest time for which nobody asks whether a frame could be admitted again, in microseconds: a
-/// document that admits more is to be noticed.
-const MAX_DEAF: u64 = 1_000_000;
+/// Longest time for which frames are dropped without asking the guard, in microseconds: a document
+/// with higher limits must take effect.
+const MAX_DROPPING: u64 = 1_000_000;
 
-/// What was refused on one connection, by kind.
+/// Denied frames of one connection, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Refusals([Refused; MessageKind::ALL.len()]);
 
@@ -26,28 +26,28 @@ pub(super) struct Refusals([Refused; MessageKind::ALL.len()]);
 struct Refused {
     since: Timestamp,
     answered: u32,
-    deaf_until: Timestamp,
+    dropped_until: Timestamp,
 }
 
-/// How a refusal is answered.
+/// Answer to a denied frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Reason,
-    /// For the last time: no more answers this minute.
-    LastWord,
-    Silence,
+    /// The last answer this minute.
+    LastNotice,
+    Dropped,
 }
 
 // === impl Refusals ===
 
 impl Refusals {
-    /// Whether a frame of `kind` is dropped without asking: it came too often already, and its time
-    /// has not come. A time that is further away than any is of a clock that was set back since.
-    pub(super) fn is_deaf_to(&self, kind: MessageKind, now: Timestamp) -> bool {
-        (1..=MAX_DEAF).contains(&self.0[kind as usize].deaf_until.since(now))
+    /// Returns whether a frame of `kind` is dropped without asking the guard: too many were denied,
+    /// and it is too early. A time too far in the future means that the clock was set back.
+    pub(super) fn drops(&self, kind: MessageKind, now: Timestamp) -> bool {
+        (1..=MAX_DROPPING).contains(&self.0[kind as usize].dropped_until.since(now))
     }
 
-    /// How to answer a frame of `kind` that could be admitted after `wait`.
+    /// Returns the answer to a frame of `kind` that would be admitted after `wait`.
     pub(super) fn answer(&mut self, kind: MessageKind, wait: Duration, now: Timestamp) -> Answer {
         let refused = &mut self.0[kind as usize];
         if now < refused.since || now.since(refused.since) >= MINUTE {
@@ -57,9 +57,9 @@ impl Refusals {
         if refused.answered <= MAX_ANSWERS {
             return Answer::Reason;
         }
-        let wait = u64::try_from(wait.as_micros()).unwrap_or(MAX_DEAF);
-        refused.deaf_until = now.plus(wait.min(MAX_DEAF));
-        if refused.answered == MAX_ANSWERS + 1 { Answer::LastWord } else { Answer::Silence }
+        let wait = u64::try_from(wait.as_micros()).unwrap_or(MAX_DROPPING);
+        refused.dropped_until = now.plus(wait.min(MAX_DROPPING));
+        if refused.answered == MAX_ANSWERS + 1 { Answer::LastNotice } else { Answer::Dropped }
     }
 }
 
@@ -77,27 +77,27 @@ mod tests {
         for _ in 0..MAX_ANSWERS {
             assert_eq!(event(now), Answer::Reason);
         }
-        assert_eq!(event(now), Answer::LastWord);
-        assert_eq!(event(now.plus(MINUTE - 1)), Answer::Silence);
+        assert_eq!(event(now), Answer::LastNotice);
+        assert_eq!(event(now.plus(MINUTE - 1)), Answer::Dropped);
         assert_eq!(event(now.plus(MINUTE)), Answer::Reason);
         assert_eq!(refusals.answer(MessageKind::Req, WAIT, now), Answer::Reason);
     }
 
     #[test]
-    fn nobody_is_asked_about_what_cannot_be_admitted_but_not_for_long() {
+    fn frames_are_dropped_without_asking_the_guard_for_a_short_time_only() {
         let mut refusals = Refusals::default();
         let now = Timestamp::from_micros(1_000 * MINUTE);
         let kind = MessageKind::Event;
         for _ in 0..MAX_ANSWERS {
             refusals.answer(kind, WAIT, now);
         }
-        assert!(!refusals.is_deaf_to(kind, now), "all were answered");
+        assert!(!refusals.drops(kind, now), "all were answered");
         refusals.answer(kind, WAIT, now);
-        assert!(refusals.is_deaf_to(kind, now.plus(MAX_DEAF - 1)));
-        assert!(!refusals.is_deaf_to(kind, now.plus(MAX_DEAF)));
-        assert!(!refusals.is_deaf_to(MessageKind::Req, now));
+        assert!(refusals.drops(kind, now.plus(MAX_DROPPING - 1)));
+        assert!(!refusals.drops(kind, now.plus(MAX_DROPPING)));
+        assert!(!refusals.drops(MessageKind::Req, now));
         refusals.answer(kind, Duration::from_micros(5), now);
-        assert!(!refusals.is_deaf_to(kind, now.plus(5)), "its time has come");
+        assert!(!refusals.drops(kind, now.plus(5)), "the wait is over");
     }
 
     #[test]
@@ -108,10 +108,10 @@ mod tests {
         for _ in 0..=MAX_ANSWERS {
             refusals.answer(kind, WAIT, now);
         }
-        assert!(refusals.is_deaf_to(kind, now));
+        assert!(refusals.drops(kind, now));
         let earlier = Timestamp::from_micros(900 * MINUTE);
-        assert!(!refusals.is_deaf_to(kind, earlier));
+        assert!(!refusals.drops(kind, earlier));
         assert_eq!(refusals.answer(kind, WAIT, earlier), Answer::Reason);
-        assert!(!refusals.is_deaf_to(kind, now));
+        assert!(!refusals.drops(kind, now));
     }
 }

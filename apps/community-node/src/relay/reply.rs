@@ -1,29 +1,29 @@
-//! What the relay answers, as JSON arrays.
+//! The relay's messages: JSON arrays.
 
 use nostr::event::EventId;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// One frame to the client.
+/// A message to the client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reply<'r> {
     /// An event of a subscription, as JSON.
     Event(&'r str, &'r RawValue),
-    /// The end of what is kept.
+    /// End of the stored events.
     Eose(&'r str),
-    /// Whether an event was taken, and why not.
+    /// Whether an event was accepted, and why not.
     Ok(&'r EventId, bool, &'r str),
-    /// A subscription is over, or was never opened.
+    /// A subscription was closed or refused.
     Closed(&'r str, &'r str),
     Notice(&'r str),
-    /// What to sign.
+    /// A challenge to sign.
     Auth(&'r str),
 }
 
 // === impl Reply ===
 
 impl Reply<'_> {
-    /// The frame's text.
+    /// Text of the message.
     pub(crate) fn text(self) -> String {
         match self {
             Self::Event(id, event) => array(&("EVENT", id, event)),
@@ -37,7 +37,7 @@ impl Reply<'_> {
 }
 
 fn array(parts: &impl Serialize) -> String {
-    // Texts and JSON that was parsed before: nothing in them can fail to be written.
+    // Strings and JSON that was parsed before: serializing cannot fail.
     serde_json::to_string(parts).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! Events for the tests of the modules around.
+//! Events for tests.
 
 use nostr::{
     event::{Event, EventBuilder, FinalizeEvent as _, Kind, Tag},
@@ -14,12 +14,12 @@ use super::{
 pub(crate) const NOW: Second = 1_800_000_000;
 pub(crate) const BOUNDS: EventBounds = EventBounds { max_bytes: 32_768, max_tags: 200 };
 
-/// The keys of somebody.
+/// Keys of a test user.
 pub(crate) fn keys(whose: u8) -> Keys {
     Keys::new(SecretKey::from_slice(&[whose; 32]).unwrap())
 }
 
-/// An event of the first kind about `topics`.
+/// A text note about `topics`.
 pub(crate) fn event(topics: &[&str], at: Second, content: &str) -> Event {
     of_kind(1, topics, at, content)
 }
@@ -29,12 +29,12 @@ pub(crate) fn of_kind(kind: u16, topics: &[&str], at: Second, content: &str) -> 
     signed(EventBuilder::new(Kind::from(kind), content), &tags, at)
 }
 
-/// An event of now with these tags.
+/// A current event with these tags.
 pub(crate) fn tagged(tags: &[[&str; 2]]) -> Event {
     signed(EventBuilder::new(Kind::TextNote, ""), tags, NOW)
 }
 
-/// An event of somebody with these tags.
+/// A user's event with these tags.
 pub(crate) fn signed_by(whose: u8, kind: u16, tags: &[[&str; 2]], at: Second) -> Event {
     sign(&keys(whose), EventBuilder::new(Kind::from(kind), ""), tags, at)
 }

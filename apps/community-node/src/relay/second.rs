@@ -1,6 +1,6 @@
-//! Whole seconds since 1970, as Nostr counts time.
+//! Nostr's time: whole seconds since 1970.
 
-/// A second since 1970.
+/// Seconds since 1970.
 pub(crate) type Second = u64;
 
 pub(crate) const SECONDS_A_DAY: Second = 86_400;

@@ -1,21 +1,21 @@
-//! What one connection wants to hear of.
+//! Subscriptions of one connection.
 
 use std::collections::HashMap;
 
 use super::{events::Published, filter::Query};
 
-/// The most subscriptions of one connection.
+/// Most subscriptions of a connection.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 20;
-/// The most bytes that they take in memory.
+/// Most bytes that they take in memory.
 pub(crate) const MAX_BYTES: usize = 262_144;
-/// The longest name of a subscription, in bytes.
+/// Most bytes of a subscription's name.
 pub(crate) const MAX_ID_BYTES: usize = 64;
 
-/// The subscriptions of one connection, by the names that it gave them.
+/// Subscriptions of one connection, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions(HashMap<SubscriptionId, Subscription>);
 
-/// The name of a subscription.
+/// Name of a subscription, chosen by the client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SubscriptionId(Box<str>);
 
@@ -23,14 +23,14 @@ pub(crate) struct SubscriptionId(Box<str>);
 struct Subscription {
     queries: Vec<Query>,
     bytes: usize,
-    /// Events up to this number are answered already.
+    /// Events up to this sequence number were sent already.
     after: u64,
 }
 
 // === impl Subscriptions ===
 
 impl Subscriptions {
-    /// Whether there is room for `id`, which takes so many bytes; one of the same name is replaced.
+    /// Returns whether there is room for `id` of this size; it replaces one of the same name.
     pub(crate) fn has_room_for(&self, id: &SubscriptionId, bytes: usize) -> bool {
         let others = self.0.iter().filter(|(other, _)| *other != id);
         let (count, held) = others.fold((0, 0), |(count, held), (_, subscription)| {
@@ -39,7 +39,8 @@ impl Subscriptions {
         count < MAX_SUBSCRIPTIONS && held + bytes <= MAX_BYTES
     }
 
-    /// Wants to hear of what `queries`, which take so many bytes, ask for and was published after the event `after`.
+    /// Adds a subscription of this size to new events that match `queries`, after the sequence
+    /// number `after`.
     pub(crate) fn open(
         &mut self,
         id: SubscriptionId,
@@ -50,12 +51,12 @@ impl Subscriptions {
         self.0.insert(id, Subscription { queries, bytes, after });
     }
 
-    /// Whether there was one of this name.
+    /// Removes a subscription. Returns whether there was one.
     pub(crate) fn close(&mut self, id: &SubscriptionId) -> bool {
         self.0.remove(id).is_some()
     }
 
-    /// Those that want to hear of `published`.
+    /// Returns the subscriptions that match `published`.
     pub(crate) fn wanting<'s>(
         &'s self,
         published: &'s Published,
@@ -72,7 +73,7 @@ impl Subscriptions {
 // === impl SubscriptionId ===
 
 impl SubscriptionId {
-    /// Reads a name: a text that is not empty and not long.
+    /// Parses a name: a string that is neither empty nor too long.
     pub(crate) fn read(json: &str) -> Option<Self> {
         let id: Box<str> = serde_json::from_str(json).ok()?;
         (1..=MAX_ID_BYTES).contains(&id.len()).then_some(Self(id))

@@ -1,17 +1,17 @@
-//! How often the relay looks after its connections, and how long it waits for them.
+//! Intervals and timeouts of the relay's connections.
 
 use std::time::Duration;
 
-/// How often the relay looks after its connections, and how long it waits for them.
+/// Intervals and timeouts of the relay's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How often a connection is looked after: who did not say who it is, who has gone.
+    /// Interval at which a connection is checked for authentication and liveness.
     pub tick: Duration,
-    /// How long a client may take to read its answer. Whoever is slower is let go.
+    /// Timeout of a write; a slower client is disconnected.
     pub answer: Duration,
-    /// A client that was silent this long is asked whether it is there.
+    /// Silence after which a client is sent a ping.
     pub ping: Duration,
-    /// A client that was silent this long is gone.
+    /// Silence after which a client is disconnected.
     pub silence: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! The way in: who may open a connection.
+//! Admission and upgrade of connections.
 
 use std::net::SocketAddr;
 
@@ -26,13 +26,13 @@ use crate::{
     metrics::{Kind, Reason},
 };
 
-/// What a frame may have beside the largest event, and what ten filters need.
+/// Bytes of a frame beside the largest event; enough for ten filters.
 const FRAME_BYTES: u64 = 65_536;
 
-/// What a connection holds though nothing is said on it, once for each direction.
+/// Buffer of an idle connection, in each direction.
 const BUFFER_BYTES: usize = 8_192;
 
-/// Opens a connection, if the client's address may have one more.
+/// Upgrades a connection, if the limits of the client's address allow it.
 pub(super) async fn upgrade(
     State(relay): State<Relay>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -63,9 +63,9 @@ pub(super) async fn upgrade(
     answer
 }
 
-/// Serves a connection from the moment on that the client has heard of it.
+/// Serves a connection once the upgrade is done.
 async fn serve(relay: Relay, upgraded: OnUpgrade, admitted: WebSocketConnection) {
-    // A client that has gone meanwhile needs nothing.
+    // The client may have left in the meantime.
     let Ok(upgraded) = upgraded.await else { return };
     let largest = relay.0.node.relay.with(max_message_bytes);
     let config = WebSocketConfig::default()
@@ -78,7 +78,7 @@ async fn serve(relay: Relay, upgraded: OnUpgrade, admitted: WebSocketConnection)
     Connection::new(relay, socket, admitted).run().await;
 }
 
-/// The largest message of a client.
+/// Most bytes of a client's message.
 pub(super) fn max_message_bytes(document: &RelayDocument) -> usize {
     let largest = document.limits.max_event_bytes.saturating_add(FRAME_BYTES);
     usize::try_from(largest).unwrap_or(usize::MAX)

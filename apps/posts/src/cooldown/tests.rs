@@ -39,13 +39,13 @@ fn is_reserve(verb: Verb) -> bool {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_look_refuses_nobody() {
+async fn a_failed_peek_admits() {
     let cooldown = failing(OUTAGE, |verb| verb == Verb::Peek);
     cooldown.check(&claim(1, "a")).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_reserve_lets_one_pass_and_no_more() {
+async fn a_failed_reserve_admits_one_post_per_process() {
     let cooldown = failing(OUTAGE, is_reserve);
     let turn = cooldown.reserve(claim(1, "a")).await.unwrap();
     assert!(turn.shared.is_none());
@@ -61,7 +61,7 @@ async fn a_store_that_cannot_reserve_lets_one_pass_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_commit_that_fails_leaves_the_post_alone() {
+async fn a_failed_commit_does_not_fail_the_post() {
     let cooldown = failing(OUTAGE, |verb| matches!(verb, Verb::Commit(_)));
     let turn = cooldown.reserve(claim(1, "a")).await.unwrap();
     cooldown.commit(turn).await;
@@ -70,7 +70,7 @@ async fn a_commit_that_fails_leaves_the_post_alone() {
 }
 
 #[tokio::test]
-async fn a_crowd_is_a_denial_and_no_outage() {
+async fn contention_is_a_denial_not_an_outage() {
     let cooldown = failing(StoreError::Contended(20), is_reserve);
     for _ in 0..2 {
         let refused = cooldown.reserve(claim(1, "a")).await;
@@ -79,7 +79,7 @@ async fn a_crowd_is_a_denial_and_no_outage() {
 }
 
 #[tokio::test]
-async fn who_was_slower_takes_nothing() {
+async fn a_lost_race_reserves_nothing() {
     let cooldown = failing(OUTAGE, |_| false);
     let first = cooldown.reserve(claim(1, "a")).await.unwrap();
     let second = cooldown.reserve(claim(2, "a")).await;
@@ -89,9 +89,10 @@ async fn who_was_slower_takes_nothing() {
     cooldown.check(&claim(1, "a")).await.unwrap();
 }
 
-/// What another process took is told as the store tells it, and nothing is kept of it here.
+/// A denial by another process's reservation is reported as the store has it, and leaves nothing in
+/// memory.
 #[tokio::test]
-async fn what_the_shared_store_denies_is_told_and_costs_nothing_here() {
+async fn a_denial_of_the_shared_store_reserves_nothing_in_memory() {
     let memory = || MemoryStore::builder().clock(ManualClock::default()).build();
     let shared = BatchLimiter::new(memory());
     let process = || Cooldown::shared(shared.clone(), BatchLimiter::new(memory())).unwrap();
@@ -102,6 +103,6 @@ async fn what_the_shared_store_denies_is_told_and_costs_nothing_here() {
         let refused = here.reserve(claim(1, "b")).await;
         assert!(matches!(refused, Err(Refusal::Limited { retry_after: 300 })), "{refused:?}");
     }
-    // The nickname of those who were refused is free.
+    // The nickname of the denied post is free.
     assert!(here.reserve(claim(2, "b")).await.is_ok());
 }

@@ -25,25 +25,25 @@ pub struct DynamoDbPosts {
     table: String,
 }
 
-/// How long DynamoDB may take to make a table, and how often it is asked whether it has.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of creating a table, and the interval at which its state is polled.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(200);
 
 // === impl DynamoDbPosts ===
 
 impl DynamoDbPosts {
-    /// The posts in `table`.
+    /// Posts in `table`.
     pub fn new(client: &Client, table: String) -> Self {
-        // A post that is put twice is the same post: trying again does no harm.
+        // Writes are idempotent: retries are safe.
         let retry = RetryConfig::standard();
         let config = client.config().to_builder().retry_config(retry).build();
         Self { client: Client::from_conf(config), table }
     }
 
-    /// Makes the table, if it is missing.
+    /// Creates the table if it is missing.
     pub async fn create_table(&self) -> Result<(), RepositoryError> {
-        let made = timeout(PATIENCE, self.create()).await;
-        made.unwrap_or(Err(RepositoryError::Timeout(PATIENCE)))
+        let created = timeout(CREATE_TIMEOUT, self.create()).await;
+        created.unwrap_or(Err(RepositoryError::Timeout(CREATE_TIMEOUT)))
     }
 
     async fn create(&self) -> Result<(), RepositoryError> {
@@ -57,13 +57,13 @@ impl DynamoDbPosts {
             .billing_mode(BillingMode::PayPerRequest);
         match create.send().await {
             Err(error) if error.code() != Some("ResourceInUseException") => {
-                return Err(told(error));
+                return Err(with_causes(error));
             }
             _ => {}
         }
         loop {
             let describe = self.client.describe_table().table_name(&self.table);
-            let table = describe.send().await.map_err(told)?.table;
+            let table = describe.send().await.map_err(with_causes)?.table;
             if table.and_then(|table| table.table_status) == Some(TableStatus::Active) {
                 return Ok(());
             }
@@ -76,17 +76,17 @@ impl DynamoDbPosts {
 impl PostRepository for DynamoDbPosts {
     async fn save(&self, post: &Post) -> Result<(), RepositoryError> {
         let put = self.client.put_item().table_name(&self.table).set_item(Some(item(post)));
-        put.send().await.map(drop).map_err(told)
+        put.send().await.map(drop).map_err(with_causes)
     }
 
     async fn find(&self, id: Uuid) -> Result<Option<Post>, RepositoryError> {
         let get = self.client.get_item().table_name(&self.table).consistent_read(true);
         let found = get.key("id", AttributeValue::S(id.to_string())).send().await;
-        found.map_err(told)?.item.map(|item| read(id, &item)).transpose()
+        found.map_err(with_causes)?.item.map(|item| read(id, &item)).transpose()
     }
 }
 
-/// `created_at` is a text there: other programs of the table expect it to be.
+/// `created_at` is a string, as other programs expect it.
 fn item(post: &Post) -> HashMap<String, AttributeValue> {
     let attribute =
         |name: &str, value: &str| (name.to_owned(), AttributeValue::S(value.to_owned()));
@@ -115,9 +115,9 @@ fn read(id: Uuid, item: &HashMap<String, AttributeValue>) -> Result<Post, Reposi
     })
 }
 
-/// The SDK's errors keep what happened in their causes.
-fn told(error: impl StdError) -> RepositoryError {
+/// Joins the causes of an SDK error, which has its details there.
+fn with_causes(error: impl StdError) -> RepositoryError {
     let causes = iter::successors(error.source(), |cause| (*cause).source());
-    let told = causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"));
-    RepositoryError::failed(told)
+    let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+    RepositoryError::failed(text)
 }

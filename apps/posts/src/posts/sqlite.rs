@@ -16,7 +16,7 @@ use crate::post::Post;
 #[derive(Debug)]
 pub struct SqlitePosts(SqlitePool);
 
-/// How long one who writes waits for another.
+/// How long a writer waits for another.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 const SCHEMA: &str = "
@@ -29,7 +29,7 @@ const SCHEMA: &str = "
     ) STRICT";
 
 impl SqlitePosts {
-    /// Opens the file at `path`; makes it, and its folder, if it is missing.
+    /// Opens the file at `path`; creates it, and its folder, if it is missing.
     pub async fn open(path: &Path) -> Result<Self, RepositoryError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::create_dir_all(folder).map_err(RepositoryError::failed)?;

@@ -1,4 +1,4 @@
-//! Refusals, in the words of the API.
+//! Error responses.
 
 use axum::{
     Json,
@@ -12,7 +12,7 @@ use tracing::error;
 
 use crate::{cooldown::Refusal, post::Invalid, publish::PublishError};
 
-/// A refusal.
+/// An error response.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
@@ -22,7 +22,7 @@ pub(crate) struct ApiError {
     retry_after: Option<u64>,
 }
 
-/// What is sent of it.
+/// JSON of an error response.
 #[derive(Serialize)]
 struct Envelope {
     error: &'static str,
@@ -70,7 +70,7 @@ impl From<PublishError> for ApiError {
             }
             PublishError::Refused(Refusal::Duplicate) => Self::DUPLICATE_CONTENT,
             PublishError::Refused(Refusal::Bug(bug)) => {
-                error!(%bug, "Cannot ask for a turn");
+                error!(%bug, "invalid request to the store of cooldowns");
                 Self::INTERNAL
             }
             PublishError::Invalid(invalid) => invalid.into(),
@@ -96,7 +96,7 @@ impl From<BytesRejection> for ApiError {
 
 impl From<JoinError> for ApiError {
     fn from(error: JoinError) -> Self {
-        error!(%error, "Publishing did not end");
+        error!(%error, "the task that publishes a post failed");
         Self::INTERNAL
     }
 }

@@ -1,4 +1,4 @@
-//! What a request asks for.
+//! Parses a request.
 
 use axum::http::{HeaderMap, header::CONTENT_TYPE};
 use serde::Deserialize;
@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use super::error::ApiError;
 use crate::post::Draft;
 
-/// `{"post": {"nickname": "...", "body": "..."}}`. What else stands there is nobody's business.
+/// `{"post": {"nickname": "...", "body": "..."}}`. Other fields are ignored.
 #[derive(Deserialize)]
 struct Envelope {
     post: Map<String, Value>,
 }
 
-/// The draft in a request.
+/// Parses the draft of a request.
 pub(super) fn draft(headers: &HeaderMap, body: &[u8]) -> Result<Draft, ApiError> {
     if !is_json(headers) {
         return Err(ApiError::UNSUPPORTED_MEDIA_TYPE);
@@ -34,7 +34,7 @@ fn text(value: Option<Value>) -> Result<Option<String>, ApiError> {
     }
 }
 
-/// Whether the body claims to be JSON. Who claims nothing is taken to mean it.
+/// Returns whether the content type is JSON or missing.
 fn is_json(headers: &HeaderMap) -> bool {
     let Some(content_type) = headers.get(CONTENT_TYPE) else { return true };
     let content_type = content_type.to_str().unwrap_or_default();

@@ -21,7 +21,7 @@ pub(super) async fn show(
 ) -> Result<Response, ApiError> {
     let id: Uuid = id.parse().map_err(|_| ApiError::NOT_FOUND)?;
     let found = app.posts.find(id).await.map_err(|error| {
-        error!(%error, "Cannot read a post");
+        error!(%error, "failed to read a post");
         ApiError::INTERNAL
     })?;
     let post = found.ok_or(ApiError::NOT_FOUND)?;

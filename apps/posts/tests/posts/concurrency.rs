@@ -1,4 +1,4 @@
-//! Posts at the same moment.
+//! Concurrent posts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ on_every_store!(
     of_64_posts_that_say_the_same_one_is_made,
 );
 
-/// Who posts what, of 64: address, nickname and body.
+/// Address, nickname and body of each of 64 posts.
 type Author = fn(usize) -> (String, String, String);
 
 async fn at_once(server: Server, author: Author) -> (Arc<Server>, Vec<Reply>) {
@@ -26,7 +26,7 @@ async fn at_once(server: Server, author: Author) -> (Arc<Server>, Vec<Reply>) {
     (server, replies)
 }
 
-/// Each posts on one of the servers.
+/// Distributes the posts over the servers.
 async fn at_once_on(servers: &[Arc<Server>], author: Author) -> Vec<Reply> {
     let mut posts = JoinSet::new();
     for i in 0..64 {
@@ -48,7 +48,7 @@ async fn of_64_posts_from_one_address_one_is_made(server: Server) {
     let author = |i| ("192.0.2.1".to_owned(), format!("名前{i}"), format!("投稿 {i} 番"));
     let (server, replies) = at_once(server, author).await;
     replies.iter().filter(|reply| reply.status != 201).for_each(Reply::is_limited);
-    // Whoever lost lost nothing else: these nicknames are free, elsewhere.
+    // Losing took nothing else: the nicknames are free at other addresses.
     let mut free = 0;
     for i in 0..64 {
         let reply = server.post(&address(i), &format!("名前{i}"), &format!("別の {i} 番")).await;
@@ -79,7 +79,7 @@ async fn of_64_posts_on_two_services_one_is_made() {
     replies.iter().filter(|reply| reply.status != 201).for_each(Reply::is_limited);
 }
 
-/// How many of 64 posts at once, of one address, are made.
+/// Number of successes of 64 concurrent posts from one address.
 async fn made_of_64(server: &Arc<Server>, address: &str, round: usize) -> usize {
     let mut posts = JoinSet::new();
     for i in 0..64 {
@@ -94,9 +94,9 @@ async fn made_of_64(server: &Arc<Server>, address: &str, round: usize) -> usize 
     replies.iter().filter(|reply| reply.status == 201).count()
 }
 
-/// With the default time-out, which a busy DynamoDB does not keep, and with one that it never does.
+/// With the default timeout, which a busy DynamoDB exceeds, and with one that is always exceeded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_does_not_keep_its_time_waives_no_cooldown() {
+async fn a_slow_store_waives_no_cooldown() {
     let dynamodb = require!(harness::dynamodb().await);
     for (timeout, rounds) in [("500", 20), ("1", 10)] {
         let variables = [("DYNAMODB_TIMEOUT_MS", timeout)];
@@ -105,7 +105,7 @@ async fn a_store_that_does_not_keep_its_time_waives_no_cooldown() {
             let address = format!("192.0.2.{round}");
             assert_eq!(made_of_64(&server, &address, round).await, 1, "{timeout} ms, {round}");
         }
-        // Nobody's time is up.
+        // No cooldown has ended.
         assert_eq!(made_of_64(&server, "192.0.2.0", rounds).await, 0, "{timeout} ms");
         server.clock.advance(Duration::from_secs(300));
         assert_eq!(made_of_64(&server, "192.0.2.0", rounds + 1).await, 1, "{timeout} ms");
@@ -113,7 +113,7 @@ async fn a_store_that_does_not_keep_its_time_waives_no_cooldown() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_stops_in_the_middle_waives_no_cooldown() {
+async fn a_store_that_stops_midway_waives_no_cooldown() {
     let dynamodb = require!(tokio::task::spawn_blocking(DynamoDb::start).await.unwrap());
     let dynamodb = Arc::new(dynamodb);
     let variables = [("DYNAMODB_TIMEOUT_MS", "500")];
@@ -133,7 +133,7 @@ async fn a_store_that_stops_in_the_middle_waives_no_cooldown() {
     assert_eq!(made_of_64(&server, "192.0.2.1", 7).await, 1);
 }
 
-/// A post that cannot be saved, since its table is away for a while.
+/// A post that cannot be saved, because its table is missing.
 async fn a_failed_save_costs_nothing(server: Server) {
     let options = SqliteConnectOptions::new().filename(server.database());
     let mut database = SqliteConnection::connect_with(&options).await.unwrap();
@@ -158,9 +158,9 @@ async fn a_failed_save_costs_nothing_in_dynamodb() {
     a_failed_save_costs_nothing(Server::cooldowns_on(dynamodb.endpoint(), &[]).await).await;
 }
 
-/// The save waits for a lock that the test holds, while the client goes away.
+/// Saving waits for a lock that the test holds, while the client hangs up.
 #[tokio::test]
-async fn who_hangs_up_does_not_get_around_the_cooldown() {
+async fn hanging_up_does_not_bypass_the_cooldown() {
     let server = Server::embedded().await;
     let options = SqliteConnectOptions::new().filename(server.database());
     let mut database = SqliteConnection::connect_with(&options).await.unwrap();
@@ -172,14 +172,14 @@ async fn who_hangs_up_does_not_get_around_the_cooldown() {
         reply = &mut hanging => panic!("saved in spite of the lock: {reply:?}"),
         () = reserved => {}
     }
-    // While one is being saved, nobody else passes.
+    // While a post is being saved, no other is admitted.
     server.post("192.0.2.1", "次郎", "次の投稿").await.is_limited();
     drop(hanging);
     sqlx::query("COMMIT").execute(&mut database).await.unwrap();
     until_limited(&server, |seconds| seconds == 300).await;
 }
 
-/// Asks what costs nothing, until the answer is to wait for so long.
+/// Sends invalid posts until one is limited for the expected time.
 async fn until_limited(server: &Server, expected: fn(u64) -> bool) {
     let asking = async {
         while !server.post("192.0.2.1", "", "").await.retry_after().is_some_and(expected) {}

@@ -1,4 +1,4 @@
-//! What somebody has said.
+//! Duplicates.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use crate::{
 };
 
 on_every_store!(
-    nobody_says_what_was_said_within_a_day,
-    however_it_is_typed_it_is_the_same,
-    a_duplicate_costs_its_author_nothing,
+    a_body_cannot_be_repeated_within_a_day,
+    spelling_variants_are_duplicates,
+    a_refused_duplicate_starts_no_cooldown,
 );
 
 #[track_caller]
@@ -18,7 +18,7 @@ fn is_duplicate(reply: &Reply) {
     reply.is_refused(422, "DUPLICATE_CONTENT", "同じ内容の投稿があります");
 }
 
-async fn nobody_says_what_was_said_within_a_day(server: Server) {
+async fn a_body_cannot_be_repeated_within_a_day(server: Server) {
     server.post("192.0.2.1", "太郎", "ラーメン食べたい").await.is_created();
     is_duplicate(&server.post("192.0.2.2", "次郎", "ラーメン食べたい").await);
     server.clock.advance(Duration::from_secs(24 * 3600 - 1));
@@ -27,7 +27,7 @@ async fn nobody_says_what_was_said_within_a_day(server: Server) {
     server.post("192.0.2.1", "太郎", "ラーメン食べたい").await.is_created();
 }
 
-async fn however_it_is_typed_it_is_the_same(server: Server) {
+async fn spelling_variants_are_duplicates(server: Server) {
     server.post("192.0.2.1", "太郎", "ラーメン Big 食べたい").await.is_created();
     let same = [
         "らーめん big 食べたい",
@@ -40,7 +40,7 @@ async fn however_it_is_typed_it_is_the_same(server: Server) {
     server.post("192.0.2.2", "次郎", "ラーメンBig食べたい").await.is_created();
 }
 
-async fn a_duplicate_costs_its_author_nothing(server: Server) {
+async fn a_refused_duplicate_starts_no_cooldown(server: Server) {
     server.post("192.0.2.1", "太郎", "ラーメン食べたい").await.is_created();
     is_duplicate(&server.post("192.0.2.2", "次郎", "ラーメン食べたい").await);
     server.post("192.0.2.2", "次郎", "カレー食べたい").await.is_created();

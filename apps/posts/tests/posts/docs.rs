@@ -1,4 +1,4 @@
-//! The guide shows what is really there.
+//! The guide matches the code.
 
 use std::{fs, path::PathBuf};
 

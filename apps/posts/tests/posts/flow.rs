@@ -1,4 +1,4 @@
-//! Who may post, and what a refusal costs.
+//! Admission of posts, and the cost of refusals.
 
 use serde_json::json;
 
@@ -6,15 +6,15 @@ use crate::{harness::Server, on_every_store};
 
 on_every_store!(
     the_first_post_is_created_and_can_be_read,
-    an_address_posts_once,
-    a_nickname_posts_once,
-    others_are_not_concerned,
-    who_is_limited_hears_of_that_before_anything_else,
-    what_is_refused_costs_nothing,
-    a_request_that_does_not_read_is_refused_before_the_limit,
-    spaces_around_a_nickname_do_not_get_around_its_cooldown,
-    without_a_nickname_nobody_posts,
-    nobody_clears_a_cooldown_over_the_api,
+    an_address_posts_once_in_five_minutes,
+    a_nickname_posts_once_in_five_minutes,
+    other_authors_are_not_limited,
+    a_limited_author_gets_429_before_validation_errors,
+    a_refused_post_starts_no_cooldown,
+    a_malformed_request_is_refused_before_the_limit,
+    spaces_around_a_nickname_do_not_bypass_its_cooldown,
+    a_post_needs_a_nickname,
+    the_api_cannot_clear_a_cooldown,
 );
 
 const INVALID: &str = "本文は3〜30文字で入力してください";
@@ -38,54 +38,54 @@ async fn the_first_post_is_created_and_can_be_read(server: Server) {
     assert_eq!(shown.json(), expected);
 }
 
-async fn an_address_posts_once(server: Server) {
+async fn an_address_posts_once_in_five_minutes(server: Server) {
     server.post("192.0.2.1", "太郎", "最初の投稿").await.is_created();
     server.post("192.0.2.1", "次郎", "次の投稿").await.is_limited();
     server.post("192.0.2.1", "太郎", "また投稿").await.is_limited();
 }
 
-async fn a_nickname_posts_once(server: Server) {
+async fn a_nickname_posts_once_in_five_minutes(server: Server) {
     server.post("192.0.2.1", "太郎", "最初の投稿").await.is_created();
     let reply = server.post("192.0.2.2", "太郎", "次の投稿").await;
     reply.is_limited();
     assert_eq!(reply.retry_after(), Some(300));
-    // The refusal took nothing from the address that it came from.
+    // The refusal started no cooldown of the address.
     server.post("192.0.2.2", "次郎", "次の投稿").await.is_created();
 }
 
-async fn others_are_not_concerned(server: Server) {
+async fn other_authors_are_not_limited(server: Server) {
     server.post("192.0.2.1", "太郎", "最初の投稿").await.is_created();
     server.post("192.0.2.2", "次郎", "次の投稿").await.is_created();
 }
 
-async fn who_is_limited_hears_of_that_before_anything_else(server: Server) {
+async fn a_limited_author_gets_429_before_validation_errors(server: Server) {
     server.post("192.0.2.1", "太郎", "最初の投稿").await.is_created();
     server.post("192.0.2.1", "", "").await.is_limited();
     server.post("192.0.2.1", "次郎", "最初の投稿").await.is_limited();
     server.post("192.0.2.9", "太郎", "短").await.is_limited();
 }
 
-async fn what_is_refused_costs_nothing(server: Server) {
+async fn a_refused_post_starts_no_cooldown(server: Server) {
     for _ in 0..3 {
         server.post("192.0.2.1", "太郎", "短").await.is_invalid(INVALID);
     }
     server.post("192.0.2.1", "太郎", "長い投稿").await.is_created();
 }
 
-async fn a_request_that_does_not_read_is_refused_before_the_limit(server: Server) {
+async fn a_malformed_request_is_refused_before_the_limit(server: Server) {
     server.post("192.0.2.1", "太郎", "最初の投稿").await.is_created();
     let reply = server.post_json("192.0.2.1", "{").await;
     reply.is_refused(400, "BAD_REQUEST", "リクエスト形式が正しくありません");
 }
 
-async fn spaces_around_a_nickname_do_not_get_around_its_cooldown(server: Server) {
+async fn spaces_around_a_nickname_do_not_bypass_its_cooldown(server: Server) {
     server.post("192.0.2.1", " 太郎 ", "最初の投稿").await.is_created();
     for (address, same) in [("192.0.2.2", "太郎"), ("192.0.2.3", "\u{3000}太郎\u{3000}")] {
         server.post(address, same, "次の投稿").await.is_limited();
     }
 }
 
-async fn without_a_nickname_nobody_posts(server: Server) {
+async fn a_post_needs_a_nickname(server: Server) {
     let drafts =
         [r#"{"post":{"nickname":null,"body":"テスト投稿"}}"#, r#"{"post":{"body":"テスト投稿"}}"#];
     for draft in drafts {
@@ -97,7 +97,7 @@ async fn without_a_nickname_nobody_posts(server: Server) {
     }
 }
 
-async fn nobody_clears_a_cooldown_over_the_api(server: Server) {
+async fn the_api_cannot_clear_a_cooldown(server: Server) {
     server.post("192.0.2.1", "太郎", "最初の投稿").await.is_created();
     let paths = ["/api/posts", "/api/posts/1", "/api/rate-limits", "/api/limits", "/health"];
     for path in paths {

@@ -1,4 +1,4 @@
-//! A service on a free port, at a time of its own, and clients of any address.
+//! A service on a free port with a manual clock, and clients with any address.
 
 use std::{error::Error, net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -17,12 +17,12 @@ use tokio::{
     sync::oneshot,
 };
 
-/// 2100-01-01T00:00:00Z: DynamoDB deletes what has expired by its own clock, which must not meddle.
+/// 2100-01-01T00:00:00Z: in the future, so that DynamoDB's own TTL deletes nothing.
 pub(crate) const START: u64 = 4_102_444_800;
 
 pub(crate) const LIMITED: &str = r#"{"error":"投稿頻度を制限中","code":"RATE_LIMITED"}"#;
 
-/// For calls to DynamoDB, in milliseconds: a busy machine is no outage.
+/// Generous timeout of DynamoDB, in milliseconds.
 const PATIENT: &str = "30000";
 
 /// A service that stops with the test.
@@ -35,7 +35,7 @@ pub(crate) struct Server {
     _shutdown: oneshot::Sender<()>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -51,7 +51,7 @@ pub(crate) async fn dynamodb() -> Result<SharedDynamoDb, Skip> {
 // === impl Server ===
 
 impl Server {
-    /// Everything in this process and a file. The test is a trusted proxy: it says who the client is.
+    /// Starts with memory and a file. The test is a trusted proxy, which sets the client's address.
     pub(crate) async fn embedded() -> Self {
         Self::with(&[("POSTS_TRUSTED_PROXIES", "127.0.0.1")]).await
     }
@@ -75,14 +75,14 @@ impl Server {
         Self::with(&[&ours, variables].concat()).await
     }
 
-    /// With these variables. Posts are in a file of its own unless they say otherwise.
+    /// Starts with these variables; posts are in a file by default.
     pub(crate) async fn with(variables: &[(&str, &str)]) -> Self {
         let data = tempfile::tempdir().expect("a folder");
         let file = data.path().join("posts.db");
-        let defaults = [("POSTS_DATABASE", file.to_str().expect("a path that is text"))];
+        let defaults = [("POSTS_DATABASE", file.to_str().expect("a UTF-8 path"))];
         let variables = defaults.iter().chain(variables);
         let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let config = Config::load(variables).expect("a configuration that fits");
+        let config = Config::load(variables).expect("a valid configuration");
         let clock = Arc::new(ManualClock::new(Timestamp::from_micros(START * 1_000_000)));
         let app = App::build(&config, Arc::clone(&clock) as Arc<dyn Clock>).await;
         let app = app.expect("a service");
@@ -90,7 +90,7 @@ impl Server {
         let address = listener.local_addr().expect("the listener's address");
         let (shutdown, told) = oneshot::channel();
         let stop = async {
-            // A sender that is gone stops the service.
+            // Dropping the sender stops the service.
             let _ = told.await;
         };
         tokio::spawn(app.serve(listener, stop));
@@ -98,12 +98,12 @@ impl Server {
         Self { clock, table, address, data, _shutdown: shutdown }
     }
 
-    /// The file of posts, where they are in one.
+    /// Path of the SQLite file of posts.
     pub(crate) fn database(&self) -> PathBuf {
         self.data.path().join("posts.db")
     }
 
-    /// What the names of its tables begin with.
+    /// Prefix of its tables.
     pub(crate) fn prefix(&self) -> &str {
         self.table.strip_suffix("-rate-limits").expect("the table's name")
     }
@@ -114,7 +114,7 @@ impl Server {
         self.post_json(address, &draft.to_string()).await
     }
 
-    /// Posts this text, which claims to be JSON, from `address`.
+    /// Posts this text as JSON from `address`.
     pub(crate) async fn post_json(&self, address: &str, json: &str) -> Reply {
         let request = Request::post("/api/posts").header("content-type", "application/json");
         self.send(request.header("x-forwarded-for", address), json).await
@@ -125,11 +125,11 @@ impl Server {
     }
 
     pub(crate) async fn send(&self, request: Builder, body: &str) -> Reply {
-        send(self.address, request, body).await.expect("an answer")
+        send(self.address, request, body).await.expect("a response")
     }
 }
 
-/// Asks whoever listens at `address`.
+/// Sends a request to `address`.
 pub(crate) async fn send(
     address: SocketAddr,
     request: Builder,

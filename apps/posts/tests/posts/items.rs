@@ -1,4 +1,4 @@
-//! What stands in DynamoDB.
+//! Items in DynamoDB.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ fn number(number: u64) -> AttributeValue {
 }
 
 #[tokio::test]
-async fn a_post_leaves_hashes_and_the_time_at_which_they_expire() {
+async fn a_post_stores_hashes_and_their_expiry() {
     let dynamodb = require!(harness::dynamodb().await);
     let (client, server) = (client(&dynamodb), Server::on_dynamodb(&dynamodb).await);
     server.post("10.0.0.1", "太郎", "テスト投稿").await.is_created();
@@ -48,7 +48,7 @@ async fn a_post_leaves_hashes_and_the_time_at_which_they_expire() {
 }
 
 #[tokio::test]
-async fn the_table_has_one_key_no_index_and_a_time_to_live() {
+async fn the_table_has_one_key_no_index_and_a_ttl() {
     let dynamodb = require!(harness::dynamodb().await);
     let (client, server) = (client(&dynamodb), Server::on_dynamodb(&dynamodb).await);
     let table = client.describe_table().table_name(&server.table).send().await;
@@ -64,7 +64,7 @@ async fn the_table_has_one_key_no_index_and_a_time_to_live() {
 
 /// Items as another program writes them, which DynamoDB has not deleted.
 #[tokio::test]
-async fn an_item_limits_if_it_expires_later_than_now() {
+async fn an_item_limits_until_it_expires() {
     let dynamodb = require!(harness::dynamodb().await);
     let (client, server) = (client(&dynamodb), Server::on_dynamodb(&dynamodb).await);
     for identifier in ["ip#f5047344122f0dee", "nick#3e63216aec8dbdf6"] {
@@ -72,7 +72,7 @@ async fn an_item_limits_if_it_expires_later_than_now() {
             let put = client.put_item().table_name(&server.table);
             let put = put.item("identifier", AttributeValue::S(identifier.to_owned()));
             put.item("expires_at", number(expires_at)).send().await.unwrap();
-            // It is invalid, so that the next round finds what this one found.
+            // Invalid, so that it starts no cooldown for the next round.
             let reply = server.post("10.0.0.1", "太郎", "短").await;
             let expected = if limits { 429 } else { 422 };
             assert_eq!(reply.status, expected, "{identifier}: {}", reply.text);

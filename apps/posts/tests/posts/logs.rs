@@ -1,4 +1,4 @@
-//! What is logged, and what is not.
+//! Logs.
 
 use std::{
     io,
@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::harness::Server;
 
-/// What this thread logs: a test's service runs on the test's own.
+/// Log of this thread, on which the test's service runs.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -48,7 +48,7 @@ impl MakeWriter<'_> for Log {
 }
 
 #[tokio::test]
-async fn a_limit_that_is_hit_is_logged_with_hashes_only() {
+async fn a_denial_is_logged_with_hashes_only() {
     let (log, _guard) = Log::start();
     let server = Server::embedded().await;
     server.post("10.0.0.1", "太郎", "最初の投稿").await.is_created();

@@ -1,4 +1,4 @@
-//! DynamoDB is away: posts go on, and so do cooldowns.
+//! Outages of DynamoDB: posts go on, and so do cooldowns.
 
 use std::{ops::Range, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{harness::Server, logs::Log};
 
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A DynamoDB of the test's own.
+/// A DynamoDB for one test.
 async fn dynamodb() -> Result<DynamoDb, Skip> {
     spawn_blocking(DynamoDb::start).await.expect("no panic")
 }
@@ -21,7 +21,7 @@ async fn impatient(dynamodb: &DynamoDb) -> Server {
     Server::cooldowns_on(&dynamodb.endpoint(), &[("DYNAMODB_TIMEOUT_MS", "1000")]).await
 }
 
-/// One post of each of these authors, who are new: each is made, and logged once.
+/// Posts once as each of these new authors: each post succeeds, and is logged once.
 async fn post_all(server: &Server, log: &Log, authors: Range<u8>) {
     for i in authors {
         let (address, nickname) = (format!("10.0.0.{i}"), format!("太郎{i}"));
@@ -37,14 +37,14 @@ async fn post_all(server: &Server, log: &Log, authors: Range<u8>) {
 }
 
 #[tokio::test]
-async fn without_dynamodb_posts_are_made_and_each_is_logged_once() {
+async fn without_dynamodb_posts_succeed_and_each_is_logged_once() {
     let dynamodb = require!(dynamodb().await);
     let (log, _guard) = Log::start();
     let server = impatient(&dynamodb).await;
     dynamodb.stop();
     post_all(&server, &log, 1..11).await;
 
-    // An outage is no reason not to wait: each process lets an author post once.
+    // During an outage each process still admits an author once.
     for (address, nickname) in [("10.0.0.1", "次郎"), ("10.0.1.1", "太郎1")] {
         let reply = server.post(address, nickname, "二番目の投稿").await;
         reply.is_limited();
@@ -55,23 +55,23 @@ async fn without_dynamodb_posts_are_made_and_each_is_logged_once() {
 }
 
 #[tokio::test]
-async fn a_dynamodb_that_hangs_delays_few_posts_and_is_asked_again() {
+async fn a_hanging_dynamodb_delays_few_posts_and_is_retried() {
     let dynamodb = require!(dynamodb().await);
     let (log, _guard) = Log::start();
     let server = impatient(&dynamodb).await;
-    // What the first request needs longer for is no part of this.
+    // The first request, which takes longer, is not measured.
     server.post("10.0.0.250", "次郎", "最初の投稿").await.is_created();
     log.errors();
 
     dynamodb.pause();
     post_all(&server, &log, 1..6).await;
-    // By now it is left alone: these wait for nothing.
+    // The circuit breaker is open: these do not wait.
     let begun = Instant::now();
     post_all(&server, &log, 6..21).await;
     assert!(begun.elapsed() < TIMEOUT * 3, "{:?}", begun.elapsed());
 
     dynamodb.resume();
-    // It may need a moment; once it counts, a post leaves no line.
+    // It may take a moment; once the store counts again, a post logs nothing.
     let counted = async {
         for i in 0.. {
             server.clock.advance(Duration::from_secs(1));
@@ -82,5 +82,5 @@ async fn a_dynamodb_that_hangs_delays_few_posts_and_is_asked_again() {
             }
         }
     };
-    timeout(Duration::from_secs(30), counted).await.expect("to be counted again");
+    timeout(Duration::from_secs(30), counted).await.expect("the store to count again");
 }

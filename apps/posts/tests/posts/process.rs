@@ -1,4 +1,4 @@
-//! The program itself.
+//! The executable.
 
 use std::{
     net::SocketAddr,
@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::harness::send;
 
-/// Starts it in `folder`, with these variables and no others.
+/// Starts it in `folder` with these variables only.
 fn start(folder: &TempDir, variables: &[(&str, &str)]) -> Child {
     let mut program = Command::new(env!("CARGO_BIN_EXE_headgate-posts"));
     program.current_dir(folder.path()).env_clear().envs(variables.iter().copied());
@@ -28,7 +28,7 @@ fn lines(output: &Output) -> String {
 }
 
 #[tokio::test]
-async fn it_runs_with_nothing_installed_and_ends_when_told_to() {
+async fn it_runs_without_other_services_and_stops_on_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let process = start(&folder, &[("POSTS_LISTEN", &address.to_string())]);
@@ -41,7 +41,7 @@ async fn it_runs_with_nothing_installed_and_ends_when_told_to() {
     send(address, request(), &post(2)).await.unwrap().is_limited();
     assert!(folder.path().join("data/posts.db").is_file());
 
-    let id = process.id().expect("a process that runs").to_string();
+    let id = process.id().expect("a running process").to_string();
     assert!(Command::new("kill").arg(id).status().await.unwrap().success());
     let output = process.wait_with_output().await.unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -51,7 +51,7 @@ async fn it_runs_with_nothing_installed_and_ends_when_told_to() {
 }
 
 #[tokio::test]
-async fn it_says_which_variable_is_wrong() {
+async fn an_invalid_variable_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let output = start(&folder, &[("POSTS_STORE", "redis")]).wait_with_output().await.unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -60,12 +60,12 @@ async fn it_says_which_variable_is_wrong() {
 
 /// Sends the process a signal.
 async fn signal(process: &Child, signal: &str) {
-    let id = process.id().expect("a process that runs").to_string();
+    let id = process.id().expect("a running process").to_string();
     assert!(Command::new("kill").args([signal, &id]).status().await.unwrap().success());
 }
 
 #[tokio::test]
-async fn a_hangup_ends_nothing_and_everything_is_served_while_it_stops() {
+async fn sighup_stops_nothing_and_requests_are_served_during_the_shutdown_delay() {
     let folder = tempfile::tempdir().unwrap();
     let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let listen = address.to_string();
@@ -86,7 +86,7 @@ async fn a_hangup_ends_nothing_and_everything_is_served_while_it_stops() {
     let request = Request::post("/api/posts").header("content-type", "application/json");
     let post = r#"{"post":{"nickname":"名前","body":"まだ投稿できます"}}"#;
     send(address, request, post).await.unwrap().is_created();
-    // A second one does not wait.
+    // A second signal stops it at once.
     signal(&process, "-TERM").await;
     let output = process.wait_with_output().await.unwrap();
     assert_eq!(output.status.code(), Some(1));

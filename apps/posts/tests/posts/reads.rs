@@ -1,4 +1,4 @@
-//! How often DynamoDB is asked.
+//! Requests to DynamoDB.
 
 use std::{
     collections::BTreeMap,
@@ -14,10 +14,10 @@ use tokio::{
 
 use crate::harness::{self, Server};
 
-/// Operations by name, and how often each was asked for.
+/// Number of requests by operation.
 type Counts = BTreeMap<String, usize>;
 
-/// Passes requests on, and counts their operations.
+/// A proxy that counts operations.
 #[derive(Clone)]
 struct Counting {
     upstream: String,
@@ -39,7 +39,7 @@ impl Counting {
         }
     }
 
-    /// Starts it; gives where it listens.
+    /// Starts it; returns its URL.
     async fn start(self) -> String {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
@@ -51,7 +51,7 @@ impl Counting {
         endpoint
     }
 
-    /// What was asked for since the last call.
+    /// Operations since the last call.
     fn counts(&self) -> Counts {
         let requests = mem::take(&mut *self.requests.lock().unwrap());
         let mut counts = Counts::new();
@@ -77,16 +77,16 @@ async fn a_check_is_at_most_two_reads() {
     assert!(counting.counts().contains_key("CreateTable"));
 
     server.post("192.0.2.1", "太郎", "最初の投稿").await.is_created();
-    // Reserving, and committing, each of which reads what it changes.
+    // Reserve and commit, each of which reads what it changes.
     assert_eq!(counting.counts(), counts(&[("BatchGetItem", 2), ("TransactWriteItems", 2)]));
     server.post("192.0.2.1", "太郎", "次の投稿").await.is_limited();
-    assert_eq!(counting.counts(), counts(&[]), "it made that post itself");
+    assert_eq!(counting.counts(), counts(&[]), "this process admitted that post itself");
     server.post("192.0.2.2", "次郎", "短").await;
     assert_eq!(counting.counts(), counts(&[("BatchGetItem", 1)]));
 
     let tables = [("DYNAMODB_TABLE_PREFIX", server.prefix()), ("POSTS_CREATE_TABLES", "false")];
     let other = Server::cooldowns_on(&endpoint, &tables).await;
     other.post("192.0.2.1", "太郎", "次の投稿").await.is_limited();
-    // What it cannot have, and why.
+    // The denial, and the peek that explains it.
     assert_eq!(counting.counts(), counts(&[("BatchGetItem", 2)]));
 }

@@ -1,12 +1,12 @@
-//! What a request must look like.
+//! Format of requests.
 
 use hyper::Request;
 
 use crate::{harness::Server, on_every_store};
 
-on_every_store!(what_does_not_read_is_a_bad_request, what_is_not_there_is_not_found);
+on_every_store!(a_malformed_request_is_a_bad_request, a_missing_post_is_not_found);
 
-async fn what_does_not_read_is_a_bad_request(server: Server) {
+async fn a_malformed_request_is_a_bad_request(server: Server) {
     let bad = [
         "",
         "{",
@@ -28,14 +28,14 @@ async fn what_does_not_read_is_a_bad_request(server: Server) {
     }
     let large = format!(r#"{{"post":{{"nickname":"太郎","body":"{}"}}}}"#, "あ".repeat(10_000));
     assert_eq!(server.post_json("192.0.2.1", &large).await.status, 413);
-    // Nothing of all this took anything, and what else stands in a post is ignored.
+    // None of these started a cooldown, and unknown fields are ignored.
     let extra = r#"{"post":{"nickname":"太郎","body":"テスト投稿","status":"scored","id":"x"}}"#;
     let reply = server.post_json("192.0.2.1", extra).await;
     reply.is_created();
     assert_eq!(reply.json()["status"], "judging");
 }
 
-async fn what_is_not_there_is_not_found(server: Server) {
+async fn a_missing_post_is_not_found(server: Server) {
     for id in ["00000000-0000-4000-8000-000000000000", "nonsense"] {
         let reply = server.get(&format!("/api/posts/{id}")).await;
         reply.is_refused(404, "NOT_FOUND", "投稿が見つかりません");
@@ -43,7 +43,7 @@ async fn what_is_not_there_is_not_found(server: Server) {
 }
 
 #[tokio::test]
-async fn only_json_is_taken() {
+async fn only_json_is_accepted() {
     let server = Server::embedded().await;
     let post = r#"{"post":{"nickname":"太郎","body":"テスト投稿"}}"#;
     for content_type in ["text/html", "text/plain", "application/x-www-form-urlencoded"] {
@@ -58,7 +58,7 @@ async fn only_json_is_taken() {
 }
 
 #[tokio::test]
-async fn health_is_told() {
+async fn health_is_served() {
     let server = Server::embedded().await;
     for path in ["/health", "/api/health"] {
         let reply = server.get(path).await;

@@ -1,23 +1,23 @@
-//! When a cooldown ends.
+//! Ends of cooldowns.
 
 use std::time::Duration;
 
 use crate::{harness::Server, on_every_store};
 
 on_every_store!(
-    after_five_minutes_and_not_a_second_earlier,
+    a_cooldown_ends_after_exactly_five_minutes,
     the_next_post_starts_the_next_cooldown,
-    who_waits_as_told_is_admitted,
+    waiting_for_retry_after_is_enough,
 );
 
-async fn after_five_minutes_and_not_a_second_earlier(server: Server) {
+async fn a_cooldown_ends_after_exactly_five_minutes(server: Server) {
     server.post("192.0.2.1", "太郎", "最初の投稿").await.is_created();
     server.clock.advance(Duration::from_secs(299));
     let reply = server.post("192.0.2.1", "太郎", "次の投稿").await;
     reply.is_limited();
     assert_eq!(reply.retry_after(), Some(1));
     server.clock.advance(Duration::from_secs(1));
-    // On DynamoDB the expired items are still there: only their time tells.
+    // On DynamoDB the expired items still exist: only their time counts.
     server.post("192.0.2.1", "太郎", "次の投稿").await.is_created();
 }
 
@@ -31,7 +31,7 @@ async fn the_next_post_starts_the_next_cooldown(server: Server) {
     server.post("192.0.2.1", "太郎", "三番目の投稿").await.is_created();
 }
 
-async fn who_waits_as_told_is_admitted(server: Server) {
+async fn waiting_for_retry_after_is_enough(server: Server) {
     server.post("192.0.2.1", "太郎", "最初の投稿").await.is_created();
     server.clock.advance(Duration::from_millis(123_456));
     let reply = server.post("192.0.2.1", "次郎", "次の投稿").await;

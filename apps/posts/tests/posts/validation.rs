@@ -1,8 +1,8 @@
-//! What is a post.
+//! Validation of posts.
 
 use crate::{harness::Server, on_every_store};
 
-on_every_store!(lengths_are_counted_as_a_reader_counts, what_is_stored_has_no_space_around_it);
+on_every_store!(lengths_are_counted_in_graphemes, surrounding_space_is_not_stored);
 
 const NO_NICKNAME: &str = "ニックネームを入力してください";
 const LONG_NICKNAME: &str = "ニックネームは20文字以内で入力してください";
@@ -13,14 +13,14 @@ const BODY_LENGTH: &str = "本文は3〜30文字で入力してください";
 const FAMILY: &str = "👨‍👩‍👧‍👦";
 const THUMB: &str = "👍🏽";
 
-async fn lengths_are_counted_as_a_reader_counts(server: Server) {
+async fn lengths_are_counted_in_graphemes(server: Server) {
     let long = "あ".repeat(21);
     let emoji = |count: usize| format!("{FAMILY}{}", THUMB.repeat(count - 1));
     let refused = [
         ("", "テスト投稿", NO_NICKNAME),
         (" \u{3000}\t", "テスト投稿", NO_NICKNAME),
         (&long, "テスト投稿", LONG_NICKNAME),
-        // Three characters to a reader, but code points count here, and these are 21.
+        // Three graphemes, but 21 code points, which count here.
         (&FAMILY.repeat(3), "テスト投稿", LONG_NICKNAME),
         ("太郎", "", NO_BODY),
         ("太郎", "\u{3000} \n", NO_BODY),
@@ -48,7 +48,7 @@ async fn lengths_are_counted_as_a_reader_counts(server: Server) {
     }
 }
 
-async fn what_is_stored_has_no_space_around_it(server: Server) {
+async fn surrounding_space_is_not_stored(server: Server) {
     let reply = server.post("192.0.2.1", "\u{3000}太 郎 ", " 中の 空白\u{3000}は残る\n").await;
     reply.is_created();
     let id = reply.json()["id"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! The denylist, read and changed.
+//! Routes of the denylist.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::denylist::Subject;
 
-/// The longest reason, in characters.
+/// Most characters of a reason.
 const MAX_REASON: usize = 200;
 
 /// The last second of the year 9999.
@@ -79,11 +79,11 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Puts a committed change in force on this node. If that fails the change stands: the task that
-/// follows the list tries again within a second.
+/// Applies a committed change on this node. If that fails, the task that follows the list retries
+/// within a second.
 async fn apply(http: &Http) {
     if let Err(error) = http.node.denylist.refresh().await {
-        warn!(%error, "failed to reload the denylist after a change; trying again in a second");
+        warn!(%error, "failed to reload the denylist after a change; retrying in a second");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Documents, read and written.
+//! Routes of documents.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -29,24 +29,24 @@ pub(super) struct Put {
     expected_version: Option<i64>,
 }
 
-/// `GET /v1/admin/services`: all documents, and who runs on which.
+/// `GET /v1/admin/services`: all documents, and the version that each instance runs on.
 pub(super) async fn list(State(http): State<Arc<Http>>) -> Result<Json<Value>, ApiError> {
     let documents = http.node.database.service_configs();
     let configs = documents.list().await.map_err(refused)?;
     let states = documents.states().await.map_err(refused)?;
     let known: BTreeSet<&str> = configs.iter().map(|config| config.service.as_str()).collect();
-    let strangers = states.iter().map(|state| state.service.as_str());
-    let strangers: BTreeSet<&str> = strangers.filter(|service| !known.contains(service)).collect();
+    let others = states.iter().map(|state| state.service.as_str());
+    let others: BTreeSet<&str> = others.filter(|service| !known.contains(service)).collect();
     let with_instances = |service: &str, mut shown: Value| {
         let running = states.iter().filter(|state| state.service == service).map(instance);
         shown["instances"] = running.collect();
         shown
     };
-    let kept = configs.iter().map(|config| with_instances(&config.service, document(config)));
-    let unkept = strangers.into_iter().map(|service| {
+    let stored = configs.iter().map(|config| with_instances(&config.service, document(config)));
+    let without_document = others.into_iter().map(|service| {
         with_instances(service, json!({"service": service, "version": null, "config_json": null}))
     });
-    Ok(Json(json!({"items": kept.chain(unkept).collect::<Vec<_>>()})))
+    Ok(Json(json!({"items": stored.chain(without_document).collect::<Vec<_>>()})))
 }
 
 /// `GET /v1/admin/services/{service}/config`
@@ -72,7 +72,7 @@ pub(super) async fn put(
     let update = ConfigUpdate { service, config, expected_version };
     let kept = node.database.service_configs().put(&update, &author).await.map_err(refused)?;
     node.refresh(&kept.service).await;
-    // Whoever reads the answer finds the limits changed.
+    // The response comes after the change is in force.
     limits::replace(&http);
     Ok(Json(document(&kept)))
 }

@@ -35,7 +35,7 @@ pub(super) async fn login(
 ) -> Result<Response, ApiError> {
     let node = &http.node;
     let expected = node.config.admin_password.as_ref().ok_or(ApiError::ADMIN_CLOSED)?;
-    // Hashes take the same time to compare, however alike the passwords are.
+    // Comparing hashes leaks nothing about the password by its timing.
     let [given, expected] = [&*body.value.password, expected.reveal()]
         .map(|password| digest(&SHA256, password.as_bytes()));
     if !bool::from(given.as_ref().ct_eq(expected.as_ref())) {
@@ -50,7 +50,7 @@ pub(super) async fn login(
     Ok(([(SET_COOKIE, cookie)], Json(body)).into_response())
 }
 
-/// `POST /v1/admin/logout`: also for those who are not signed in.
+/// `POST /v1/admin/logout`: with or without a session.
 pub(super) async fn logout(State(http): State<Arc<Http>>, headers: HeaderMap) -> Response {
     if let Some(session) = session(&headers) {
         http.sessions.end(session);
@@ -59,7 +59,7 @@ pub(super) async fn logout(State(http): State<Arc<Http>>, headers: HeaderMap) ->
     ([(SET_COOKIE, cookie)], Json(json!({"status": "ok"}))).into_response()
 }
 
-/// What shows the session among `headers`.
+/// Reads the session's cookie.
 pub(super) fn session(headers: &HeaderMap) -> Option<&str> {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs =
@@ -68,7 +68,7 @@ pub(super) fn session(headers: &HeaderMap) -> Option<&str> {
 }
 
 fn cookie(http: &Http, session: &str, lifetime: u64) -> String {
-    // A browser that came over TLS shall not show it anywhere else.
+    // Over TLS, the cookie is limited to TLS.
     let url = http.node.config.public_url.as_deref().unwrap_or_default();
     let secure = if url.starts_with("wss:") || url.starts_with("https:") { "; Secure" } else { "" };
     format!(

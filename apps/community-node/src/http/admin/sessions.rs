@@ -1,4 +1,4 @@
-//! Who is signed in. Only hashes are kept, and only so many.
+//! Admin sessions: a bounded number, stored as hashes.
 
 use std::{
     collections::HashMap,
@@ -12,20 +12,20 @@ use ring::{
     rand::{SecureRandom, SystemRandom},
 };
 
-/// Who is signed in.
+/// Admin sessions.
 #[derive(Default)]
 pub(crate) struct Sessions(Mutex<HashMap<[u8; 32], u64>>);
 
-/// How many sessions there are at most: the one that ends first goes when there is another.
+/// Most sessions; beyond that, a new one evicts the one that ends first.
 const MAX_SESSIONS: usize = 64;
 
 // === impl Sessions ===
 
 impl Sessions {
-    /// How long a session lasts, in seconds.
+    /// Lifetime of a session, in seconds.
     pub(crate) const LIFETIME: u64 = 86_400;
 
-    /// Begins a session; gives what shows it.
+    /// Opens a session; returns its id.
     pub(crate) fn begin(&self, now: u64) -> io::Result<String> {
         let mut bytes = [0; 32];
         let filled = SystemRandom::new().fill(&mut bytes);
@@ -41,7 +41,7 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Whether `session` shows one that lasts.
+    /// Returns whether `session` is open.
     pub(crate) fn holds(&self, session: &str, now: u64) -> bool {
         self.sessions().get(&hash(session)).is_some_and(|end| now < *end)
     }

@@ -1,4 +1,4 @@
-//! Signing in with a Nostr key: a challenge, and the event that answers it.
+//! Signing in with a Nostr key: a challenge, and the event that signs it.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) struct Answer {
     auth_event_json: Value,
 }
 
-/// How far an event's time may be from ours, in seconds.
+/// Most seconds between an event's time and ours.
 const MAX_APART: u64 = 600;
 
 /// `POST /v1/auth/challenge`
@@ -63,7 +63,7 @@ pub(super) async fn verify(
     })))
 }
 
-/// The event, which clients send as an object or as the text of one.
+/// Parses the event, which clients send as an object or as its text.
 fn read(event: Value) -> Result<Event, ApiError> {
     let event = match event {
         Value::String(text) => serde_json::from_str(&text),
@@ -76,7 +76,8 @@ fn read(event: Value) -> Result<Event, ApiError> {
     if event.kind == Kind::Authentication { Ok(event) } else { Err(invalid()) }
 }
 
-/// Whether an event answers a challenge of ours. The signature is checked late: it costs most.
+/// Verifies that an event signs a challenge of ours. The signature comes late: it is the most
+/// expensive part.
 fn is_answer(http: &Http, event: &Event, now: u64) -> bool {
     let tag = |name: &str| event.tags.iter().find(|tag| tag.kind() == name)?.content();
     let here = tag("relay").is_some_and(|relay| same_place(relay, &http.relay_url));
@@ -86,7 +87,7 @@ fn is_answer(http: &Http, event: &Event, now: u64) -> bool {
     else {
         return false;
     };
-    // A challenge is used up by whoever could sign it, and by nobody else.
+    // Only a valid signature uses up the challenge.
     here && fresh && event.verify().is_ok() && challenges.use_up(&asked, now)
 }
 

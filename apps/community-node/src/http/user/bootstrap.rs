@@ -1,4 +1,4 @@
-//! The first contact: what a client may know before it knows anybody.
+//! Bootstrap: what clients read before they know any node.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::documents::BootstrapDocument;
 
-/// `GET /v1/bootstrap/nodes`: this node, and those that it knows.
+/// `GET /v1/bootstrap/nodes`: this node, and others that it knows.
 pub(super) async fn nodes(
     State(http): State<Arc<Http>>,
     headers: HeaderMap,
@@ -28,7 +28,7 @@ pub(super) async fn nodes(
     Ok(Json(json!({"items": items, "exp": document.exp})))
 }
 
-/// `GET /v1/bootstrap/hints/latest`: 204 where there is none.
+/// `GET /v1/bootstrap/hints/latest`: 204 if there is none.
 pub(super) async fn latest_hint(
     State(http): State<Arc<Http>>,
     headers: HeaderMap,
@@ -55,7 +55,7 @@ pub(super) async fn services(
     Ok(Json(json!({"topic": topic, "items": items})))
 }
 
-/// The document, for those who may read it.
+/// Returns the document, if the client may read it.
 fn open(http: &Http, headers: &HeaderMap) -> Result<Arc<Active<BootstrapDocument>>, ApiError> {
     let active = http.node.bootstrap.current();
     if active.document.auth.is_enforced(http.node.seconds()) {

@@ -1,4 +1,4 @@
-//! Whose token a request shows. It is found without asking anybody.
+//! The public key of a request's token, found without I/O.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use nostr::key::PublicKey;
 use super::super::{Http, error::ApiError};
 use crate::metrics::Reason;
 
-/// Who a request is from: never the token, which anybody has many of.
+/// The client of a request: its public key, since one key may have many tokens.
 #[derive(Clone)]
 pub(super) struct Caller {
     /// As 64 hexadecimal digits.
     pub(super) pubkey: String,
 }
 
-/// Lets a request through that shows whose it is.
+/// Requires a valid token.
 pub(super) async fn authenticate(
     State(http): State<Arc<Http>>,
     mut request: Request,
@@ -31,7 +31,7 @@ pub(super) async fn authenticate(
     Ok(next.run(request).await)
 }
 
-/// Whose token is among `headers`.
+/// Returns the public key of the token in `headers`.
 pub(super) fn owner(http: &Http, headers: &HeaderMap) -> Result<PublicKey, ApiError> {
     let header = headers.get(AUTHORIZATION).ok_or(ApiError::AUTH_REQUIRED)?;
     let token = header.to_str().ok().and_then(|header| {

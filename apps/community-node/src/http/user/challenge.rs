@@ -1,6 +1,6 @@
-//! What is to be signed. Asking costs no memory: only what was signed is remembered, until it would
-//! not be accepted any more. It is remembered by this process: nodes with the same secret accept a
-//! challenge once each.
+//! Challenges to sign. Issuing one takes no memory: only signed ones are remembered, until they
+//! expire. Each process remembers its own, so nodes with the same secret accept a challenge once
+//! each.
 
 use std::{
     collections::HashMap,
@@ -13,23 +13,23 @@ use nostr::key::PublicKey;
 
 use super::signed::{Signer, draw};
 
-/// Asks for signatures, and accepts each once.
+/// Issues challenges, and accepts each once.
 pub(super) struct Challenges {
     signer: Signer,
-    /// Those that were answered, and until when they would be accepted.
+    /// Signed challenges, with the time at which they expire.
     used: Mutex<HashMap<[u8; RANDOM_BYTES], u64>>,
 }
 
-/// A challenge of ours that was not too late for an answer.
+/// A challenge of ours that has not expired.
 pub(super) struct Asked {
     random: [u8; RANDOM_BYTES],
     expires_at: u64,
 }
 
-/// How long an answer may take, in seconds.
+/// Lifetime of a challenge, in seconds.
 const LIFETIME: u64 = 600;
 
-/// How many answers are remembered.
+/// Most signed challenges that are remembered.
 const MAX_USED: usize = 100_000;
 
 const RANDOM_BYTES: usize = 16;
@@ -44,7 +44,7 @@ impl Challenges {
         Ok(Self { signer: Signer::new(secret, "challenge")?, used: Mutex::default() })
     }
 
-    /// What `pubkey` is to sign, and until when.
+    /// Issues a challenge to `pubkey`; returns it with its expiry.
     pub(super) fn ask(&self, pubkey: &PublicKey, now: u64) -> io::Result<(String, u64)> {
         let expires_at = now + LIFETIME;
         let mut bytes = [0; ALL_BYTES];
@@ -54,7 +54,7 @@ impl Challenges {
         Ok((self.signer.sign(&bytes), expires_at))
     }
 
-    /// What `challenge` is, if `pubkey` was asked to sign it and is not late.
+    /// Parses `challenge`, if it was issued to `pubkey` and has not expired.
     pub(super) fn open(&self, challenge: &str, pubkey: &PublicKey, now: u64) -> Option<Asked> {
         let bytes = self.signer.open::<ALL_BYTES>(challenge)?;
         let (random, rest) = bytes.split_at(RANDOM_BYTES);
@@ -64,13 +64,13 @@ impl Challenges {
         (key == pubkey.as_bytes() && now < expires_at).then_some(asked)
     }
 
-    /// Accepts that a challenge was signed, once.
+    /// Accepts a signed challenge, once.
     pub(super) fn use_up(&self, asked: &Asked, now: u64) -> bool {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         if used.len() >= MAX_USED {
             used.retain(|_, expires_at| now < *expires_at);
         }
-        // Rather nobody signs in than somebody twice.
+        // Fails closed: refusing logins is better than accepting a challenge twice.
         used.len() < MAX_USED && used.insert(asked.random, asked.expires_at).is_none()
     }
 }

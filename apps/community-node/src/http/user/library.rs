@@ -1,4 +1,4 @@
-//! Where searches look: what the relay keeps.
+//! The notes that searches scan: the relay's stored events.
 
 use std::ops::ControlFlow;
 
@@ -7,38 +7,38 @@ use serde_json::{Value, json};
 
 use crate::relay::{event::VerifiedEvent, events::Events, second::Second};
 
-/// Keeps notes that can be read.
+/// A store of notes.
 pub(crate) trait Library: Send + Sync {
-    /// Shows the notes of `now` to `reader`, the newest first, until it has seen enough.
+    /// Calls `reader` with the notes of `now`, the newest first, until it has enough.
     fn read(&self, now: Second, reader: &mut dyn FnMut(Note<'_>) -> ControlFlow<()>);
 }
 
-/// A note that is kept.
+/// A stored note.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Note<'n>(&'n VerifiedEvent);
 
-/// How many of the newest notes are shown.
+/// Most notes of a scan.
 const NEWEST: usize = 10_000;
 
 // === impl Note ===
 
 impl<'n> Note<'n> {
-    /// Who wrote it.
+    /// Its author.
     pub(crate) fn author(self) -> &'n PublicKey {
         self.0.author()
     }
 
-    /// What it says, in lower case.
+    /// Its text, in lower case.
     pub(crate) fn lowercase(self) -> &'n str {
         self.0.lowercase()
     }
 
-    /// What it is about.
+    /// Its topics.
     pub(crate) fn topics(self) -> impl Iterator<Item = &'n str> {
         self.0.topics()
     }
 
-    /// The note as it is answered.
+    /// JSON of the note in responses.
     pub(crate) fn shown(self) -> Value {
         let event = &self.0.event;
         json!({

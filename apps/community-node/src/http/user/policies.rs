@@ -1,4 +1,4 @@
-//! What everybody may know of the limits in force.
+//! The limits in force that are public.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! What needs a token. What a request says is looked at first, then its quota; only then something
-//! is done.
+//! Requests with a token. A request is validated first, then charged to its quota, then served.
 
 mod charge;
 mod report;
@@ -36,14 +35,14 @@ pub(super) struct Page {
     limit: Option<usize>,
 }
 
-/// How many results there are at most, and unless said.
+/// Most results, and the default.
 const MAX_RESULTS: usize = 100;
 const RESULTS: usize = 20;
 
-/// How much text one search looks at, the newest first.
+/// Most bytes of text that a search scans, the newest first.
 const MAX_SEARCHED_BYTES: usize = 8 << 20;
 
-/// How many topics are counted for one look at trends.
+/// Most topics that are counted for trends.
 const MAX_COUNTED_TOPICS: usize = 100_000;
 
 /// `GET /v1/search?q=...`
@@ -73,7 +72,7 @@ pub(super) async fn search(
     Ok(Json(json!({"items": items})))
 }
 
-/// `GET /v1/trending`: what the newest notes are about.
+/// `GET /v1/trending`: topics of the newest notes.
 pub(super) async fn trending(
     State(http): State<Arc<Http>>,
     Extension(caller): Extension<Caller>,
@@ -101,7 +100,7 @@ pub(super) async fn trending(
     Ok(Json(json!({"items": items})))
 }
 
-/// `GET /v1/trust/{pubkey}`: what is known of somebody.
+/// `GET /v1/trust/{pubkey}`: what is known about a public key.
 pub(super) async fn trust(
     State(http): State<Arc<Http>>,
     Extension(caller): Extension<Caller>,
@@ -129,8 +128,8 @@ fn results(limit: Option<usize>) -> Result<usize, ApiError> {
     Err(ApiError::invalid("INVALID_QUERY", format!("limit must be 1 to {MAX_RESULTS}")))
 }
 
-/// Shows the newest notes, but for those of denied authors, to `reader` while it wants more, beside the threads that answer requests.
-/// It is given what it has gathered so far, beginning with `gathered`.
+/// Folds the newest notes, except those of denied authors, into `gathered` while `reader` wants
+/// more. Runs on a blocking thread.
 async fn read<T: Send + 'static>(
     http: &Http,
     mut gathered: T,
@@ -139,10 +138,10 @@ async fn read<T: Send + 'static>(
     let turn = Arc::clone(&http.readers).acquire_owned().await.map_err(|_| ApiError::INTERNAL)?;
     let (library, node) = (Arc::clone(&http.library), Arc::clone(&http.node));
     let reading = task::spawn_blocking(move || {
-        // Until it has read, though nobody may wait for it any more.
+        // Held until the scan ends, even if the client hangs up.
         let _turn = turn;
         library.read(node.seconds(), &mut |note| {
-            // What a denied author published before stays, and is not shown.
+            // Notes of a denied author stay stored, but are not shown.
             let more = node.denies_author(note.author()) || reader(&mut gathered, note);
             if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });

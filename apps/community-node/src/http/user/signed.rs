@@ -1,4 +1,4 @@
-//! Texts that only this node can have written.
+//! Signed texts.
 
 use std::io;
 
@@ -9,16 +9,16 @@ use ring::{
     rand::{SecureRandom, SystemRandom},
 };
 
-/// Signs bytes, and knows its own again.
+/// Signs bytes, and verifies them.
 pub(super) struct Signer(hmac::Key);
 
-/// What a signature takes.
+/// Bytes of a signature.
 const TAG_BYTES: usize = 32;
 
 // === impl Signer ===
 
 impl Signer {
-    /// Signs with `secret`, or with one that nobody knows. Texts for another `purpose` are none.
+    /// Signs with `secret`, or with a random one. Texts for another `purpose` are invalid.
     pub(super) fn new(secret: Option<&Secret>, purpose: &str) -> io::Result<Self> {
         let mut random = [0; 32];
         let secret = if let Some(secret) = secret {
@@ -32,15 +32,15 @@ impl Signer {
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())))
     }
 
-    /// `bytes` and their signature, as text.
+    /// Returns `bytes` and their signature as text.
     pub(super) fn sign(&self, bytes: &[u8]) -> String {
         let tag = hmac::sign(&self.0, bytes);
         URL_SAFE_NO_PAD.encode([bytes, tag.as_ref()].concat())
     }
 
-    /// The bytes that were signed, if there are `N` and it was here.
+    /// Returns the signed bytes, if there are `N` and the signature is valid.
     pub(super) fn open<const N: usize>(&self, text: &str) -> Option<[u8; N]> {
-        // Nobody need decode what is too long to be ours.
+        // Longer texts cannot be ours, and are not decoded.
         if text.len() > (N + TAG_BYTES).div_ceil(3) * 4 {
             return None;
         }
@@ -51,7 +51,7 @@ impl Signer {
     }
 }
 
-/// Fills `bytes` with what nobody can guess.
+/// Fills `bytes` with randomness.
 pub(super) fn draw(bytes: &mut [u8]) -> io::Result<()> {
     let filled = SystemRandom::new().fill(bytes);
     filled.map_err(|_| io::Error::other("the system has no randomness"))

@@ -1,4 +1,4 @@
-//! What is had for a signature: a token for some minutes. Nothing is kept of it.
+//! Access tokens, valid for minutes. They are signed, not stored.
 
 use std::io;
 
@@ -7,13 +7,13 @@ use nostr::key::PublicKey;
 
 use super::{challenge::Challenges, signed::Signer};
 
-/// Makes tokens, and knows whose they are.
+/// Issues and verifies tokens.
 pub(crate) struct Tokens {
     signer: Signer,
     pub(super) challenges: Challenges,
 }
 
-/// How long a token holds, in seconds.
+/// Lifetime of a token, in seconds.
 const LIFETIME: u64 = 900;
 
 const KEY_BYTES: usize = 32;
@@ -22,13 +22,13 @@ const TIME_BYTES: usize = 8;
 // === impl Tokens ===
 
 impl Tokens {
-    /// Tokens that are signed with `secret`, or with one that nobody knows.
+    /// Signs tokens with `secret`, or with a random one.
     pub(crate) fn new(secret: Option<&Secret>) -> io::Result<Self> {
         let challenges = Challenges::new(secret)?;
         Ok(Self { signer: Signer::new(secret, "token")?, challenges })
     }
 
-    /// A token for `pubkey`, and until when it holds.
+    /// Issues a token to `pubkey`; returns it with its expiry.
     pub(super) fn issue(&self, pubkey: &PublicKey, now: u64) -> (String, u64) {
         let expires_at = now + LIFETIME;
         let mut bytes = [0; KEY_BYTES + TIME_BYTES];
@@ -37,7 +37,7 @@ impl Tokens {
         (self.signer.sign(&bytes), expires_at)
     }
 
-    /// Whose token it is.
+    /// Returns the public key of a valid token.
     pub(super) fn owner(&self, token: &str, now: u64) -> Option<PublicKey> {
         let bytes = self.signer.open::<{ KEY_BYTES + TIME_BYTES }>(token)?;
         let (key, time) = bytes.split_at(KEY_BYTES);

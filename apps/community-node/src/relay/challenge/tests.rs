@@ -19,7 +19,7 @@ fn verify(challenge: &Challenge, json: &str) -> Result<PublicKey, AuthError> {
 }
 
 #[test]
-fn whoever_signs_the_challenge_is_known() {
+fn a_signed_challenge_proves_the_public_key() {
     let challenge = Challenge::random();
     let json = signed(22_242, challenge.as_str(), URL, NOW);
     assert_eq!(verify(&challenge, &json), Ok(keys(1).public_key()));
@@ -28,7 +28,7 @@ fn whoever_signs_the_challenge_is_known() {
 }
 
 #[test]
-fn what_was_signed_for_another_is_refused() {
+fn a_signature_for_another_challenge_or_relay_is_refused() {
     let challenge = Challenge::random();
     let text = challenge.as_str();
     let cases = [
@@ -51,7 +51,7 @@ fn what_was_signed_for_another_is_refused() {
 }
 
 #[test]
-fn a_challenge_that_could_not_be_drawn_is_signed_by_nobody() {
+fn without_randomness_no_signature_is_accepted() {
     let none = Challenge(String::new());
     assert_eq!(verify(&none, &signed(22_242, "", URL, NOW)), Err(AuthError::Elsewhere));
 }

@@ -1,9 +1,9 @@
-//! Who the client is.
+//! Authentication of the client.
 
 use headgate_guard::{MessageKind, Subject};
 use nostr::key::PublicKey;
 
-use super::{Connection, DENIED, Entry, Gone};
+use super::{Connection, DENIED, Disconnected, Entry};
 use crate::{
     metrics::{Kind, Reason},
     relay::{
@@ -16,49 +16,50 @@ use crate::{
 };
 
 impl Connection {
-    /// Whether the client must say who it is before it may do anything.
-    pub(super) fn is_nobody(&self) -> bool {
+    /// Returns whether the client must authenticate first.
+    pub(super) fn must_authenticate(&self) -> bool {
         let now = self.relay.node.seconds();
         let enforced = self.relay.node.relay.with(|document| document.auth.is_enforced(now));
         enforced && self.admitted.subject().is_none()
     }
 
-    /// Asks the client who it is, if it has to say so, and lets it go if it took too long.
-    pub(super) async fn ask_who_it_is(&mut self) -> Result<(), Gone> {
-        if !self.is_nobody() {
-            self.patience.forget();
+    /// Sends a challenge if authentication is required, and disconnects the client after the
+    /// deadline.
+    pub(super) async fn enforce_auth(&mut self) -> Result<(), Disconnected> {
+        if !self.must_authenticate() {
+            self.auth_deadline.forget();
             return Ok(());
         }
         let now = self.relay.node.seconds();
-        // It may have been given a challenge before, for something else.
-        if self.patience.ask(now) {
+        // It may have a challenge already, for a protected event.
+        if self.auth_deadline.ask(now) {
             self.challenge().await?;
         }
         let expiry =
-            self.relay.node.relay.with(|document| self.patience.expiry(&document.auth, now));
+            self.relay.node.relay.with(|document| self.auth_deadline.expiry(&document.auth, now));
         let Some(expiry) = expiry else {
             return Ok(());
         };
         let disconnects = &self.relay.node.metrics.ws_auth_disconnect;
         disconnects.with_label_values(&[expiry.name()]).inc();
         self.reply(Reply::Notice(expiry.notice())).await?;
-        Err(Gone)
+        Err(Disconnected)
     }
 
-    /// Sends what to sign: the same for as long as the connection lasts.
-    pub(super) async fn challenge(&mut self) -> Result<(), Gone> {
+    /// Sends the challenge, which is the same for the whole connection.
+    pub(super) async fn challenge(&mut self) -> Result<(), Disconnected> {
         let challenge = self.challenge.get_or_insert_with(Challenge::random).clone();
         self.reply(Reply::Auth(challenge.as_str())).await
     }
 
-    /// Whether the client has proved to be `author`.
+    /// Returns whether the client authenticated as `author`.
     pub(super) fn has_signed_in_as(&self, author: &PublicKey) -> bool {
         let subject = self.admitted.subject();
         subject.is_some_and(|subject| subject.as_str() == author.to_hex())
     }
 
-    /// Answers `AUTH`, also where nobody has to sign in.
-    pub(super) async fn auth(&mut self, frame: &str) -> Result<(), Gone> {
+    /// Handles `AUTH`, whether authentication is required or not.
+    pub(super) async fn auth(&mut self, frame: &str) -> Result<(), Disconnected> {
         match self.enter(MessageKind::Auth).await? {
             Entry::Admitted => {}
             Entry::Refused(reason) => return self.refuse_auth(frame, &reason).await,
@@ -72,10 +73,10 @@ impl Connection {
             Ok(pubkey) if self.relay.node.denies_key(&pubkey.to_hex()) => {
                 self.relay.reject(Reason::Denied, Kind::Auth);
                 self.refuse_auth(frame, DENIED).await?;
-                Err(Gone)
+                Err(Disconnected)
             }
             Ok(pubkey) => {
-                self.become_somebody(&pubkey);
+                self.set_pubkey(&pubkey);
                 self.auth_answer(frame, true, "").await
             }
             Err(error) => {
@@ -93,8 +94,8 @@ impl Connection {
         challenge.verify(event.get(), &self.relay.url, self.relay.node.seconds())
     }
 
-    fn become_somebody(&mut self, pubkey: &PublicKey) {
-        // Hexadecimal digits are always a name.
+    fn set_pubkey(&mut self, pubkey: &PublicKey) {
+        // Hexadecimal digits are always a valid name.
         let Ok(subject) = Subject::new(&pubkey.to_hex()) else {
             return;
         };
@@ -106,15 +107,24 @@ impl Connection {
         self.admitted.authenticate(subject);
     }
 
-    pub(super) async fn refuse_auth(&mut self, frame: &str, reason: &str) -> Result<(), Gone> {
+    pub(super) async fn refuse_auth(
+        &mut self,
+        frame: &str,
+        reason: &str,
+    ) -> Result<(), Disconnected> {
         self.auth_answer(frame, false, reason).await
     }
 
-    async fn auth_answer(&mut self, frame: &str, known: bool, reason: &str) -> Result<(), Gone> {
+    async fn auth_answer(
+        &mut self,
+        frame: &str,
+        known: bool,
+        reason: &str,
+    ) -> Result<(), Disconnected> {
         let parts = parts(frame).unwrap_or_default();
         match parts.first().and_then(|event| claimed_id(event.get())) {
             Some(id) => self.reply(Reply::Ok(&id, known, reason)).await,
-            None => self.nonsense(reason).await,
+            None => self.answer_invalid(reason).await,
         }
     }
 }

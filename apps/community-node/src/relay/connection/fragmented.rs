@@ -3,14 +3,17 @@
 use headgate_guard::MessageKind;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{Connection, Entry, Gone};
+use super::{Connection, Disconnected, Entry};
 use crate::relay::{frame::FrameKind, reply::Reply};
 
 impl Connection {
-    /// Counts the frames of `message` beyond the first. Returns whether the message is to be read;
-    /// one that is not was refused.
-    pub(super) async fn admits_fragments(&mut self, message: &Message) -> Result<bool, Gone> {
-        // Control frames may come between the frames of a message, which is counted once it is complete.
+    /// Counts the frames of `message` after the first. Returns whether the message is admitted; if
+    /// not, it was refused.
+    pub(super) async fn admits_fragments(
+        &mut self,
+        message: &Message,
+    ) -> Result<bool, Disconnected> {
+        // Control frames may come between those of a message, which is counted once it is complete.
         if !matches!(message, Message::Text(_) | Message::Binary(_)) {
             return Ok(true);
         }
@@ -26,9 +29,13 @@ impl Connection {
         Ok(true)
     }
 
-    /// Refuses a message as if it had come in one frame, so that a client that waits for the answer
-    /// to its event or subscription gets one.
-    async fn refuse_message(&mut self, message: &Message, reason: &str) -> Result<(), Gone> {
+    /// Refuses a message as if it had come in one frame, so that the client gets the answer to its
+    /// event or subscription.
+    async fn refuse_message(
+        &mut self,
+        message: &Message,
+        reason: &str,
+    ) -> Result<(), Disconnected> {
         let Message::Text(text) = message else {
             return self.reply(Reply::Notice(reason)).await;
         };

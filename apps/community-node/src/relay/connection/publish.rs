@@ -1,9 +1,9 @@
-//! What the client publishes.
+//! Events that the client publishes.
 
 use headgate_guard::MessageKind;
 use nostr::event::EventId;
 
-use super::{Connection, DENIED, Entry, Gone};
+use super::{Connection, DENIED, Disconnected, Entry};
 use crate::{
     metrics::{Kind, Reason},
     relay::{
@@ -16,15 +16,15 @@ use crate::{
 };
 
 impl Connection {
-    /// Answers `EVENT`.
-    pub(super) async fn event(&mut self, frame: &str) -> Result<(), Gone> {
+    /// Handles `EVENT`.
+    pub(super) async fn event(&mut self, frame: &str) -> Result<(), Disconnected> {
         self.relay.node.metrics.ws_event.inc();
         match self.enter(MessageKind::Event).await? {
             Entry::Admitted => {}
             Entry::Refused(reason) => return self.refuse_event(frame, &reason).await,
             Entry::Dropped => return Ok(()),
         }
-        if self.is_nobody() {
+        if self.must_authenticate() {
             self.relay.reject(Reason::Auth, Kind::Event);
             return self.refuse_event(frame, "auth-required: missing auth").await;
         }
@@ -46,7 +46,7 @@ impl Connection {
         VerifiedEvent::read(event.get(), bounds, self.relay.node.seconds())
     }
 
-    async fn publish(&mut self, event: VerifiedEvent) -> Result<(), Gone> {
+    async fn publish(&mut self, event: VerifiedEvent) -> Result<(), Disconnected> {
         let (id, now) = (event.event.id, self.relay.node.seconds());
         if self.relay.node.denies_author(event.author()) {
             self.relay.reject(Reason::Denied, Kind::Event);
@@ -76,9 +76,9 @@ impl Connection {
         }
     }
 
-    /// Refuses an event that nobody but its author may publish (NIP-70). Whoever did not sign in is
-    /// given what it takes to do so.
-    async fn refuse_protected(&mut self, id: &EventId) -> Result<(), Gone> {
+    /// Refuses a protected event of another author (NIP-70); a client that is not authenticated is
+    /// sent a challenge.
+    async fn refuse_protected(&mut self, id: &EventId) -> Result<(), Disconnected> {
         if self.admitted.subject().is_some() {
             self.relay.reject(Reason::Restricted, Kind::Event);
             let reason = "restricted: this event may only be published by its author";
@@ -90,12 +90,16 @@ impl Connection {
         self.reply(Reply::Ok(id, false, reason)).await
     }
 
-    /// Refuses an event by its id; without one it is no event at all.
-    pub(super) async fn refuse_event(&mut self, frame: &str, reason: &str) -> Result<(), Gone> {
+    /// Refuses an event by its id; without one it is invalid.
+    pub(super) async fn refuse_event(
+        &mut self,
+        frame: &str,
+        reason: &str,
+    ) -> Result<(), Disconnected> {
         let parts = parts(frame).unwrap_or_default();
         match parts.first().and_then(|event| claimed_id(event.get())) {
             Some(id) => self.reply(Reply::Ok(&id, false, reason)).await,
-            None => self.nonsense(reason).await,
+            None => self.answer_invalid(reason).await,
         }
     }
 }

@@ -1,10 +1,10 @@
-//! What the client asks for.
+//! Subscriptions of the client.
 
 use std::mem;
 
 use headgate_guard::MessageKind;
 
-use super::{Connection, Entry, Gone};
+use super::{Connection, Disconnected, Entry};
 use crate::{
     metrics::{Kind, Reason},
     relay::{
@@ -16,55 +16,60 @@ use crate::{
     },
 };
 
-/// What is said of a subscription without a name.
+/// Reason for a subscription without a valid name.
 const NO_NAME: &str = "invalid: a subscription id of 1 to 64 bytes is required";
 
-/// What is said when there is no room for one more subscription, or would not be for this one alone.
+/// Reasons for too many subscriptions, and for one that is too large by itself.
 const TOO_MANY: &str = "restricted: too many subscriptions";
 const TOO_LARGE: &str = "restricted: the subscription takes more than 256 KiB of memory";
 
 impl Connection {
-    /// Answers `REQ`.
-    pub(super) async fn req(&mut self, frame: &str) -> Result<(), Gone> {
+    /// Handles `REQ`.
+    pub(super) async fn req(&mut self, frame: &str) -> Result<(), Disconnected> {
         self.relay.node.metrics.ws_req.inc();
         let entry = self.enter_req().await?;
         if matches!(entry, Entry::Dropped) {
             return Ok(());
         }
-        // From here on the frame is read no further than each step needs.
+        // From here on, each step parses only what it needs.
         if let Entry::Refused(reason) = entry {
             return self.refuse_req(frame, &reason).await;
         }
         let parts = parts(frame).unwrap_or_default();
         let Some(id) = named(&parts) else {
-            return self.nonsense(NO_NAME).await;
+            return self.answer_invalid(NO_NAME).await;
         };
-        if self.is_nobody() {
+        if self.must_authenticate() {
             self.relay.reject(Reason::Auth, Kind::Req);
             return self.refuse(&id, "auth-required: missing auth").await;
         }
         match queries(&parts[1..], self.relay.node.seconds()) {
             Ok(queries) => self.subscribe(id, queries).await,
             Err(error) => {
-                // It was counted as a subscription: a client may ask for more than there is here.
+                // Counted as a subscription, not as an invalid frame: clients may not know our
+                // bounds.
                 self.relay.reject(Reason::Invalid, Kind::Req);
                 self.refuse_aloud(&id, &error.to_string()).await
             }
         }
     }
 
-    async fn enter_req(&mut self) -> Result<Entry, Gone> {
+    async fn enter_req(&mut self) -> Result<Entry, Disconnected> {
         if mem::take(&mut self.req_in_hand) {
             return Ok(Entry::Admitted);
         }
         self.enter(MessageKind::Req).await
     }
 
-    async fn subscribe(&mut self, id: SubscriptionId, queries: Vec<Query>) -> Result<(), Gone> {
+    async fn subscribe(
+        &mut self,
+        id: SubscriptionId,
+        queries: Vec<Query>,
+    ) -> Result<(), Disconnected> {
         let bytes = queries.iter().map(Query::footprint).sum();
         if !self.subscriptions.has_room_for(&id, bytes) {
             self.relay.reject(Reason::Restricted, Kind::Req);
-            // To close others helps, or it does not.
+            // Closing others helps in the first case only.
             let reason = if bytes > MAX_BYTES { TOO_LARGE } else { TOO_MANY };
             return self.refuse(&id, reason).await;
         }
@@ -73,8 +78,8 @@ impl Connection {
             match self.enter(MessageKind::Backfill).await? {
                 Entry::Admitted => {}
                 Entry::Refused(reason) => {
-                    // What is refused takes nothing. Beyond the budget of answers it does, so that
-                    // no more than that is read for nothing.
+                    // A denied backfill is not charged as a `REQ`, except beyond the budget of
+                    // answers, which bounds the work for denied frames.
                     self.req_in_hand = true;
                     return self.refuse_aloud(&id, &reason).await;
                 }
@@ -92,8 +97,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Answers `CLOSE`, to which nothing is said.
-    pub(super) async fn close(&mut self, frame: &str) -> Result<(), Gone> {
+    /// Handles `CLOSE`, which has no answer.
+    pub(super) async fn close(&mut self, frame: &str) -> Result<(), Disconnected> {
         if !self.count_other().await? {
             return Ok(());
         }
@@ -103,32 +108,40 @@ impl Connection {
                 self.subscriptions.close(&id);
                 Ok(())
             }
-            None => self.nonsense(NO_NAME).await,
+            None => self.answer_invalid(NO_NAME).await,
         }
     }
 
-    /// Refuses a `REQ` by the name of its subscription; without one it is no `REQ` at all.
-    pub(super) async fn refuse_req(&mut self, frame: &str, reason: &str) -> Result<(), Gone> {
+    /// Refuses a `REQ` by the name of its subscription; without one it is invalid.
+    pub(super) async fn refuse_req(
+        &mut self,
+        frame: &str,
+        reason: &str,
+    ) -> Result<(), Disconnected> {
         match named(&parts(frame).unwrap_or_default()) {
             Some(id) => self.refuse_aloud(&id, reason).await,
-            None => self.nonsense(NO_NAME).await,
+            None => self.answer_invalid(NO_NAME).await,
         }
     }
 
-    /// Refuses a subscription, and says so in a `NOTICE` too: some clients show nothing else.
-    async fn refuse_aloud(&mut self, id: &SubscriptionId, reason: &str) -> Result<(), Gone> {
+    /// Refuses a subscription with `CLOSED` and a `NOTICE`, which is all that some clients show.
+    async fn refuse_aloud(
+        &mut self,
+        id: &SubscriptionId,
+        reason: &str,
+    ) -> Result<(), Disconnected> {
         self.refuse(id, reason).await?;
         self.reply(Reply::Notice(reason)).await
     }
 
-    /// Says that there is no such subscription, and sees to it.
-    async fn refuse(&mut self, id: &SubscriptionId, reason: &str) -> Result<(), Gone> {
+    /// Closes a subscription.
+    async fn refuse(&mut self, id: &SubscriptionId, reason: &str) -> Result<(), Disconnected> {
         self.subscriptions.close(id);
         self.reply(Reply::Closed(id.as_str(), reason)).await
     }
 }
 
-/// The name of the subscription that a `REQ` or a `CLOSE` is about.
+/// Name of the subscription of a `REQ` or a `CLOSE`.
 fn named(parts: &Parts<'_>) -> Option<SubscriptionId> {
     parts.first().and_then(|id| SubscriptionId::read(id.get()))
 }

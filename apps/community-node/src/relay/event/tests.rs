@@ -6,7 +6,7 @@ fn refused(json: &str) -> EventError {
 }
 
 #[test]
-fn what_was_signed_about_a_topic_is_taken_as_it_is() {
+fn a_signed_event_with_a_topic_is_accepted_unchanged() {
     let sent = event(&["rust", "wasm"], NOW, "hello");
     let json = sent.as_json();
     let taken = VerifiedEvent::read(&json, BOUNDS, NOW).unwrap();
@@ -17,14 +17,14 @@ fn what_was_signed_about_a_topic_is_taken_as_it_is() {
 }
 
 #[test]
-fn fields_that_no_event_has_are_not_passed_on() {
+fn unknown_fields_are_not_forwarded() {
     let json = event(&["rust"], NOW, "hello").as_json();
     let more = json.replacen('{', r#"{"extra":"x","#, 1);
     assert_eq!(VerifiedEvent::read(&more, BOUNDS, NOW).unwrap().json.get(), json);
 }
 
 #[test]
-fn what_is_too_large_is_refused_before_it_is_read() {
+fn an_oversized_event_is_refused_before_it_is_parsed() {
     let exact = EventBounds { max_bytes: event(&["rust"], NOW, "x").as_json().len(), ..BOUNDS };
     assert!(VerifiedEvent::read(&event(&["rust"], NOW, "x").as_json(), exact, NOW).is_ok());
     let longer = event(&["rust"], NOW, "xy").as_json();
@@ -37,7 +37,7 @@ fn what_is_too_large_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn what_is_no_event_of_this_relay_is_refused() {
+fn events_without_a_topic_are_refused() {
     assert_eq!(refused("{}"), EventError::Malformed);
     assert_eq!(refused("[]"), EventError::Malformed);
     assert_eq!(refused(&event(&[], NOW, "").as_json()), EventError::NoTopic);
@@ -47,7 +47,7 @@ fn what_is_no_event_of_this_relay_is_refused() {
 }
 
 #[test]
-fn what_was_forged_is_refused() {
+fn forged_events_are_refused() {
     let json = event(&["rust"], NOW, "hello").as_json();
     assert_eq!(refused(&json.replace("hello", "hullo")), EventError::Forged);
     let mut other = event(&["rust"], NOW, "hello");
@@ -56,7 +56,7 @@ fn what_was_forged_is_refused() {
 }
 
 #[test]
-fn time_is_believed_within_bounds() {
+fn created_at_must_be_within_bounds() {
     let at = |second| VerifiedEvent::read(&event(&["t"], second, "").as_json(), BOUNDS, NOW);
     assert!(at(NOW + 900).is_ok());
     assert_eq!(at(NOW + 901).unwrap_err(), EventError::FromTheFuture);
@@ -65,7 +65,7 @@ fn time_is_believed_within_bounds() {
 }
 
 #[test]
-fn what_nobody_keeps_is_believed_for_minutes_only() {
+fn ephemeral_events_must_be_recent() {
     let at =
         |second| VerifiedEvent::read(&of_kind(20_001, &["t"], second, "").as_json(), BOUNDS, NOW);
     assert!(at(NOW + EPHEMERAL_SECONDS).is_ok());
@@ -75,7 +75,7 @@ fn what_nobody_keeps_is_believed_for_minutes_only() {
 }
 
 #[test]
-fn some_kinds_are_kept_by_nobody() {
+fn ephemeral_kinds_are_recognised() {
     let ephemeral = |kind| {
         let json = of_kind(kind, &["t"], NOW, "").as_json();
         VerifiedEvent::read(&json, BOUNDS, NOW).unwrap().is_ephemeral()
@@ -87,14 +87,14 @@ fn some_kinds_are_kept_by_nobody() {
 }
 
 #[test]
-fn a_deletion_needs_no_topic_but_something_to_delete() {
+fn a_deletion_needs_a_target_and_no_topic() {
     let deletion = |tags: &[[&str; 2]]| signed_by(1, 5, tags, NOW).as_json();
     assert!(VerifiedEvent::read(&deletion(&[["e", "x"]]), BOUNDS, NOW).unwrap().is_deletion());
     assert_eq!(refused(&deletion(&[["t", "rust"]])), EventError::NothingToDelete);
 }
 
 #[test]
-fn an_event_ends_when_it_says() {
+fn an_event_expires_at_its_expiration() {
     let ending = |end: &str| signed_by(1, 1, &[["t", "a"], ["expiration", end]], NOW).as_json();
     let taken = VerifiedEvent::read(&ending(&(NOW + 1).to_string()), BOUNDS, NOW).unwrap();
     assert!(!taken.is_expired(NOW) && taken.is_expired(NOW + 1));
@@ -103,7 +103,7 @@ fn an_event_ends_when_it_says() {
 }
 
 #[test]
-fn contents_are_kept_in_lower_case_where_they_are_not_already() {
+fn contents_are_stored_in_lower_case_if_they_differ() {
     let taken = |content| verified(&event(&["a"], NOW, content));
     let (mixed, plain) = (taken("Grüße, WORLD"), taken("grüße"));
     assert_eq!((mixed.lowercase(), plain.lowercase()), ("grüße, world", "grüße"));

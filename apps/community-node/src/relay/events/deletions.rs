@@ -1,4 +1,4 @@
-//! What authors have deleted (NIP-09), so that it does not come back.
+//! Events that their authors deleted (NIP-09), so that they are not accepted again.
 
 use std::collections::HashMap;
 
@@ -6,33 +6,33 @@ use nostr::{event::EventId, filter::SingleLetterTag, key::PublicKey};
 
 use crate::relay::{address::Address, event::VerifiedEvent, footprint, second::Second};
 
-/// What the deletions that are kept have deleted.
+/// Targets of the stored deletions.
 #[derive(Debug, Default)]
 pub(super) struct Deletions(HashMap<Target, Deleted>);
 
-/// What a deletion names. Its author is part of it: nobody deletes what others wrote.
+/// Target of a deletion. The author is part of it: nobody deletes events of others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Target {
     Event(EventId, PublicKey),
-    /// Everything at this address that is not newer than the deletion.
+    /// All events at this address that are not newer than the deletion.
     Address(Address),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Deleted {
-    /// The time of the newest deletion.
+    /// Time of the newest deletion.
     at: Second,
-    /// The number of deletions that name it and are kept.
+    /// Number of stored deletions with this target.
     count: usize,
 }
 
 // === impl Target ===
 
 impl Target {
-    /// Whether `deletion`, which names this, deletes `event`, which is kept under it.
+    /// Returns whether `deletion`, which has this target, deletes `event`.
     pub(super) fn covers(&self, event: &VerifiedEvent, deletion: &VerifiedEvent) -> bool {
         match self {
-            // To delete a deletion has no effect.
+            // Deleting a deletion has no effect.
             Self::Event(_, author) => event.author() == author && !event.is_deletion(),
             Self::Address(_) => event.event.created_at <= deletion.event.created_at,
         }
@@ -42,7 +42,7 @@ impl Target {
 // === impl Deletions ===
 
 impl Deletions {
-    /// Notes what `event` deletes.
+    /// Adds the targets of `event`.
     pub(super) fn add(&mut self, event: &VerifiedEvent) {
         for target in targets(event) {
             let deleted = self.0.entry(target).or_default();
@@ -51,7 +51,7 @@ impl Deletions {
         }
     }
 
-    /// Forgets what `event` deletes, unless another deletion names it too.
+    /// Removes the targets of `event` that no other deletion has.
     pub(super) fn remove(&mut self, event: &VerifiedEvent) {
         for target in targets(event) {
             if let Some(deleted) = self.0.get_mut(&target) {
@@ -64,7 +64,7 @@ impl Deletions {
         footprint::give_back(&mut self.0);
     }
 
-    /// Whether the author of `event` has deleted it.
+    /// Returns whether the author of `event` deleted it.
     pub(super) fn cover(&self, event: &VerifiedEvent) -> bool {
         if self.0.is_empty() || event.is_deletion() {
             return false;
@@ -78,7 +78,7 @@ impl Deletions {
     }
 }
 
-/// What `event` deletes; nothing if it is no deletion.
+/// Targets of `event`; none if it is not a deletion.
 pub(super) fn targets(event: &VerifiedEvent) -> impl Iterator<Item = Target> {
     let author = event.event.pubkey;
     let named = |letter| event.tagged(letter).filter(|_| event.is_deletion());
@@ -90,7 +90,7 @@ pub(super) fn targets(event: &VerifiedEvent) -> impl Iterator<Item = Target> {
     events.chain(addresses.map(Target::Address))
 }
 
-/// Memory of what is noted of `event`.
+/// Bytes that the targets of `event` take.
 pub(super) fn cost(event: &VerifiedEvent) -> usize {
     let costs = targets(event).map(|target| {
         let owned = match &target {

@@ -1,45 +1,45 @@
-//! One walk through what is kept, newest first, for all queries of a subscription together.
+//! A walk through the stored events, newest first, for all queries of a subscription together.
 //!
-//! It goes in steps, so that what is kept is locked for a moment only, and what was seen is compared
-//! without the lock. How far it goes is bounded whatever is asked for.
+//! It proceeds in steps, so that the lock is held briefly and events are compared without it. Its
+//! length is bounded for any subscription.
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Published, kept::Newest};
+use super::{Published, stored::Newest};
 use crate::relay::{
     event::VerifiedEvent,
     filter::{MAX_LIMIT, Query},
     second::Second,
 };
 
-/// The most entries that are looked at for one subscription. What is found by then is the answer.
+/// Most entries that are visited for one subscription.
 const MAX_VISITS: usize = 10_000;
 
-/// How many of them are looked at in one step.
+/// Most entries that are visited in one step.
 const STEP_VISITS: usize = 250;
 
-/// A walk, as far as it has come.
+/// A walk, and how far it has come.
 #[derive(Debug)]
 pub(super) struct Walk<'q> {
     queries: Vec<Wanted<'q>>,
     pub(super) stretches: Vec<Stretch<'q>>,
-    /// The last entry that was looked at.
+    /// The last entry visited.
     pub(super) last: Option<Newest>,
     visits: usize,
     found: Vec<Arc<Published>>,
-    /// Events that are published later are not its business.
+    /// Events published later are not part of it.
     up_to: u64,
     now: Second,
 }
 
-/// What one query still wants.
+/// What one query still needs.
 #[derive(Debug)]
 struct Wanted<'q> {
     query: &'q Query,
     left: usize,
 }
 
-/// A stretch of the events of one topic.
+/// A time range of one topic.
 #[derive(Debug)]
 pub(super) struct Stretch<'q> {
     pub(super) topic: &'q str,
@@ -50,10 +50,10 @@ pub(super) struct Stretch<'q> {
 // === impl Walk ===
 
 impl<'q> Walk<'q> {
-    /// A walk at `now` for those of `queries` that ask for something that is kept.
+    /// A walk at `now` for those of `queries` that ask for stored events.
     pub(super) fn new(queries: &'q [Query], up_to: u64, now: Second) -> Self {
         let asking = queries.iter().filter_map(|query| Some((query, query.kept()?)));
-        // Queries often share topics and times: each is walked once.
+        // Queries often share topics and times: each range is walked once.
         let stretches: BTreeSet<_> = asking
             .clone()
             .flat_map(|(query, (since, until))| query.topics().map(move |t| (t, since, until)))
@@ -74,19 +74,19 @@ impl<'q> Walk<'q> {
         }
     }
 
-    /// How many entries may be looked at in the next step.
+    /// Number of entries of the next step.
     pub(super) fn step(&self) -> usize {
         self.visits.min(STEP_VISITS)
     }
 
-    /// Remembers where a step ended, after so many entries.
+    /// Records the end of a step, and its number of entries.
     pub(super) fn advance(&mut self, visited: usize, last: Option<Newest>) {
         self.visits -= visited.min(self.visits);
         self.last = last.or(self.last.take());
     }
 
-    /// Takes what is asked for of the events of one step, but for those that are not to be shown.
-    /// Whether there may be more.
+    /// Collects the matching events of one step that may be shown. Returns whether there may be
+    /// more.
     pub(super) fn take(
         &mut self,
         seen: Vec<Arc<Published>>,
@@ -116,7 +116,7 @@ impl<'q> Walk<'q> {
         !is_over
     }
 
-    /// What was found, newest first.
+    /// Returns what was found, newest first.
     pub(super) fn found(self) -> Vec<Arc<Published>> {
         self.found
     }

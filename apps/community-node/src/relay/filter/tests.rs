@@ -23,7 +23,7 @@ fn a_topic_is_required() {
 }
 
 #[test]
-fn there_are_one_to_ten_filters() {
+fn a_subscription_has_one_to_ten_filters() {
     let raw = RawValue::from_string(r##"{"#t":["a"]}"##.to_owned()).unwrap();
     assert_eq!(queries(&[], NOW).unwrap_err(), FilterError::None);
     assert_eq!(queries(&[&*raw; 10], NOW).unwrap().len(), 10);
@@ -51,12 +51,12 @@ fn time_is_bounded() {
     assert!(within(NOW - 30 * DAY, NOW - 23 * DAY).is_ok());
     let too_long_ago = within(NOW - 30 * DAY - 1, NOW - 29 * DAY).unwrap_err();
     assert_eq!(too_long_ago, FilterError::TooLongAgo);
-    // What is to come does not count.
+    // The future does not count.
     assert!(within(NOW - DAY, NOW + 365 * DAY).is_ok());
 }
 
 #[test]
-fn who_names_no_time_gets_the_last_week() {
+fn without_since_a_filter_covers_the_last_week() {
     let query = query(r##"{"#t":["a"]}"##).unwrap();
     assert_eq!(query.kept(), Some((NOW - 7 * DAY, Second::MAX)));
     assert!(query.is_backfill());
@@ -67,12 +67,12 @@ fn who_names_no_time_gets_the_last_week() {
 }
 
 #[test]
-fn who_asks_for_what_is_to_come_asks_for_nothing_that_is_kept() {
+fn a_recent_since_asks_for_no_stored_events() {
     let since = |second: Second| query(&format!(r##"{{"#t":["a"],"since":{second}}}"##)).unwrap();
     assert!(since(NOW - 6).is_backfill());
     assert!(!since(NOW - 5).is_backfill());
     assert!(!since(NOW + 100).is_backfill());
-    // What costs nothing reads next to nothing.
+    // A query without backfill reads next to nothing.
     assert_eq!(since(NOW - 6).kept(), Some((NOW - 6, Second::MAX)));
     assert_eq!(since(NOW - 5).kept(), Some((NOW - 5, NOW)));
     assert_eq!(since(NOW).kept(), None);
@@ -101,7 +101,7 @@ fn limits_are_clamped() {
 }
 
 #[test]
-fn all_of_a_filter_must_match_and_search_is_not_offered() {
+fn all_fields_of_a_filter_must_match_and_search_is_ignored() {
     let event = verified(&event(&["a"], NOW, "hello"));
     assert!(query(r##"{"#t":["a","b"],"kinds":[1],"search":"x"}"##).unwrap().matches(&event));
     assert!(!query(r##"{"#t":["b"]}"##).unwrap().matches(&event));

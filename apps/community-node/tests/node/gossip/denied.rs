@@ -35,7 +35,7 @@ async fn a_peer_whose_address_is_denied_later_loses_its_connection() {
 }
 
 #[tokio::test]
-async fn a_denied_peer_that_calls_is_not_let_in_and_another_is_until_it_is_denied() {
+async fn a_denied_peer_is_refused_and_another_is_accepted_until_it_is_denied() {
     let port = headgate_testkit::free_port();
     let node = Start::new()
         .variable("CN_IROH_BIND", format!("127.0.0.1:{port}"))
@@ -57,7 +57,7 @@ async fn a_denied_peer_that_calls_is_not_let_in_and_another_is_until_it_is_denie
 }
 
 #[tokio::test]
-async fn a_node_does_not_talk_to_a_configured_peer_that_is_denied() {
+async fn a_node_does_not_connect_to_a_configured_peer_that_is_denied() {
     for by_address in [false, true] {
         let mut peer = TestPeer::start().await;
         peer.follow("rust").await;

@@ -1,4 +1,4 @@
-//! What goes from clients to peers, and from peers to clients.
+//! Events between clients and peers.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn is_kept(node: &Running, event: &Event) -> bool {
 }
 
 #[tokio::test]
-async fn what_a_peer_says_clients_are_told_and_what_a_client_says_peers_are_told() {
+async fn events_go_from_peers_to_clients_and_from_clients_to_peers() {
     let mut peers = [TestPeer::start().await];
     let node = node_with(&mut peers, json!({})).await;
     let keys = Keys::generate();
@@ -38,7 +38,7 @@ async fn what_a_peer_says_clients_are_told_and_what_a_client_says_peers_are_told
     let ours = note(&keys, "rust", "from a client", node.now());
     assert_eq!(wire.publish(&ours).await[2], true);
     assert_eq!(peers[0].hear().await, json!(ours));
-    // Clients are told of it as a duplicate, whoever came first.
+    // For clients it is a duplicate, whichever came first.
     assert_eq!(wire.next().await, json!(["EVENT", "s", ours]));
     assert_eq!(wire.publish(&theirs).await[3], "duplicate: already have this event");
 }
@@ -50,7 +50,7 @@ fn tagged(keys: &Keys, kind: Kind, tags: &[&[&str]], at: u64) -> Event {
 }
 
 #[tokio::test]
-async fn a_deletion_goes_where_that_went_what_it_deletes() {
+async fn a_deletion_goes_to_the_topics_of_what_it_deletes() {
     let mut peers = [TestPeer::start().await];
     let node = node_with(&mut peers, json!({})).await;
     let keys = Keys::generate();
@@ -73,12 +73,12 @@ async fn a_deletion_goes_where_that_went_what_it_deletes() {
     let id = ours.id.to_hex();
     let deletion = tagged(&keys, Kind::EventDeletion, &[&["e", &id]], node.now());
     wire.publish(&deletion).await;
-    assert_eq!(peers[0].hear().await, json!(deletion), "though it names no topic");
+    assert_eq!(peers[0].hear().await, json!(deletion), "although it has no topic");
     node.counted("gossip_sent_total 2").await;
 }
 
 #[tokio::test]
-async fn a_protected_event_is_neither_passed_on_nor_taken_from_a_peer() {
+async fn a_protected_event_is_neither_forwarded_to_peers_nor_accepted_from_them() {
     let mut peers = [TestPeer::start().await];
     let node = node_with(&mut peers, json!({})).await;
     let keys = Keys::generate();
@@ -94,11 +94,11 @@ async fn a_protected_event_is_neither_passed_on_nor_taken_from_a_peer() {
     assert_eq!(wire.publish(&protected).await[2], true);
     let open = note(&keys, "rust", "for everybody", node.now());
     wire.publish(&open).await;
-    assert_eq!(peers[0].hear().await, json!(open), "and not the one before");
+    assert_eq!(peers[0].hear().await, json!(open), "and not the protected one");
 }
 
 #[tokio::test]
-async fn a_denied_author_is_not_heard() {
+async fn events_of_a_denied_author_are_dropped() {
     let mut peers = [TestPeer::start().await];
     let node = node_with(&mut peers, json!({})).await;
     let (denied, other) = (Keys::generate(), Keys::generate());
@@ -115,7 +115,7 @@ async fn a_denied_author_is_not_heard() {
 }
 
 #[tokio::test]
-async fn two_nodes_are_one_relay() {
+async fn two_nodes_act_as_one_relay() {
     let port = headgate_testkit::free_port();
     let secret = SecretKey::from_bytes(&[7; 32]);
     let first = Start::new()
@@ -133,10 +133,10 @@ async fn two_nodes_are_one_relay() {
     let (mut at_first, mut at_second) = (Wire::open(&first).await, Wire::open(&second).await);
     at_second.ask("s", json!({"#t": ["rust"]})).await;
     let keys = Keys::generate();
-    // Until the nodes have found each other, nobody passes anything on.
+    // Nothing is forwarded until the nodes are connected.
     let deadline = time::Instant::now() + SOON;
     for n in 0.. {
-        assert!(time::Instant::now() < deadline, "they never meet");
+        assert!(time::Instant::now() < deadline, "the nodes did not connect");
         at_first.publish(&note(&keys, "rust", &n.to_string(), first.now())).await;
         if second.metrics().contains("source=\"gossip\"} 1\n") {
             break;
@@ -149,7 +149,7 @@ async fn two_nodes_are_one_relay() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_dropped_without_a_word() {
+async fn invalid_messages_are_dropped_without_an_answer() {
     let mut peers = [TestPeer::start().await];
     let node = node_with(&mut peers, json!({})).await;
     let keys = Keys::generate();

@@ -1,4 +1,4 @@
-//! How much peers may send.
+//! Limits of peers.
 
 use nostr_sdk::{EventBuilder, JsonUtil as _, Keys, Kind, Tag, Timestamp};
 use serde_json::json;
@@ -9,20 +9,20 @@ use crate::relay::{harness::note, wire::Wire};
 const REJECTED: &str = r#"ingest_rejected_total{kind="gossip",reason="ratelimit",service="relay"}"#;
 
 #[tokio::test]
-async fn a_peer_that_floods_is_dropped_and_another_gets_through() {
+async fn a_flooding_peer_is_limited_and_another_is_not() {
     let mut peers = [TestPeer::start().await, TestPeer::start().await];
     let node = node_with(&mut peers, json!({"rate_limit": {"iroh": {"by_peer": 3}}})).await;
     let mut wire = Wire::open(&node).await;
     wire.ask("s", json!({"#t": ["rust"]})).await;
     let keys = Keys::generate();
     for n in 0..20 {
-        // No JSON at all: it is counted before it is read.
+        // Not even JSON: it is counted before it is parsed.
         peers[0].tell(format!("flood {n}")).await;
     }
     node.counted(&format!("{REJECTED} 17")).await;
     node.counted(r#"ingest_rejected_total{kind="gossip",reason="invalid",service="relay"} 3"#)
         .await;
-    // Its good messages are dropped, too; those of the other are not.
+    // Its valid messages are dropped, too; those of the other are not.
     peers[0].tell(note(&keys, "rust", "dropped", node.now()).as_json()).await;
     node.counted(&format!("{REJECTED} 18")).await;
     let good = note(&keys, "rust", "heard", node.now());
@@ -32,7 +32,7 @@ async fn a_peer_that_floods_is_dropped_and_another_gets_through() {
 }
 
 #[tokio::test]
-async fn all_peers_together_have_one_budget() {
+async fn all_peers_share_one_budget() {
     let mut peers = [TestPeer::start().await, TestPeer::start().await];
     let node = node_with(&mut peers, json!({"rate_limit": {"iroh": {"global": 5}}})).await;
     for n in 0..10 {
@@ -43,7 +43,7 @@ async fn all_peers_together_have_one_budget() {
 }
 
 #[tokio::test]
-async fn an_author_has_one_budget_whoever_delivers() {
+async fn an_author_has_one_budget_across_peers() {
     let mut peers = [TestPeer::start().await, TestPeer::start().await];
     let document = json!({"rate_limit": {"ws": {"event_by_pubkey": 2}}});
     let node = node_with(&mut peers, document).await;
@@ -57,14 +57,14 @@ async fn an_author_has_one_budget_whoever_delivers() {
     node.counted(by_author).await;
     let mut wire = Wire::open(&node).await;
     assert_eq!(wire.ask("s", json!({"#t": ["rust"]})).await.len(), 2);
-    // Whoever passed it on is still heard.
+    // The peer that forwarded it is not limited.
     let good = note(&quiet, "rust", "heard", node.now());
     peers[0].tell(good.as_json()).await;
     assert_eq!(wire.next().await, json!(["EVENT", "s", good]));
 }
 
 #[tokio::test]
-async fn what_nobody_keeps_is_charged_to_its_author_once_though_peers_repeat_it() {
+async fn an_ephemeral_event_is_charged_to_its_author_once_however_many_peers_deliver_it() {
     let mut peers = [TestPeer::start().await, TestPeer::start().await];
     let document = json!({"rate_limit": {"ws": {"event_by_pubkey": 2}}});
     let node = node_with(&mut peers, document).await;
@@ -87,7 +87,7 @@ async fn what_nobody_keeps_is_charged_to_its_author_once_though_peers_repeat_it(
 }
 
 #[tokio::test]
-async fn another_document_counts_for_peers_that_are_there() {
+async fn a_new_document_applies_to_connected_peers() {
     let mut peers = [TestPeer::start().await];
     let mut node = node_with(&mut peers, json!({"rate_limit": {"iroh": {"by_peer": 1}}})).await;
     for message in ["nonsense", "more nonsense"] {

@@ -1,4 +1,4 @@
-//! A peer that sends whatever the test likes.
+//! A peer that sends any message.
 
 use futures_util::StreamExt as _;
 use iroh::{
@@ -46,46 +46,46 @@ impl TestPeer {
         Self { router, gossip, topic: None, lookup }
     }
 
-    /// Who it is.
+    /// Its id.
     pub(crate) fn id(&self) -> String {
         self.router.endpoint().id().to_string()
     }
 
-    /// Who it is and where, as a node is configured with it.
+    /// Its id and address, as in a node's configuration.
     pub(crate) fn name(&self) -> String {
         let endpoint = self.router.endpoint();
         format!("{}@{}", endpoint.id(), endpoint.bound_sockets()[0])
     }
 
-    /// Follows `topic`, and waits for whoever comes.
+    /// Follows `topic`, and waits for neighbours.
     pub(crate) async fn follow(&mut self, topic: &str) {
         let topic = self.gossip.subscribe(topic_id(topic), Vec::new()).await.unwrap();
         self.topic = Some(topic.split());
     }
 
-    /// Waits until somebody is there to talk to.
+    /// Waits for a neighbour.
     pub(crate) async fn joined(&mut self) {
         let (_, receiver) = self.topic.as_mut().unwrap();
-        time::timeout(SOON, receiver.joined()).await.expect("a neighbour comes").unwrap();
+        time::timeout(SOON, receiver.joined()).await.expect("a neighbour").unwrap();
     }
 
-    /// Waits until a neighbour has gone.
+    /// Waits until a neighbour has left.
     pub(crate) async fn left(&mut self) {
         let (_, receiver) = self.topic.as_mut().unwrap();
         let gone = async {
             while !matches!(receiver.next().await.unwrap().unwrap(), Event::NeighborDown(_)) {}
         };
-        time::timeout(SOON, gone).await.expect("the neighbour goes");
+        time::timeout(SOON, gone).await.expect("the neighbour to leave");
     }
 
-    /// Joins those who follow the topic at a node.
+    /// Joins the followers of the topic at a node.
     pub(crate) async fn call(&mut self, topic: &str, node: EndpointAddr) {
         self.lookup.add_endpoint_info(node.clone());
         let topic = self.gossip.subscribe(topic_id(topic), vec![node.id]).await.unwrap();
         self.topic = Some(topic.split());
     }
 
-    /// Tells its neighbours, and nobody beyond.
+    /// Sends a message to its neighbours only.
     pub(crate) async fn tell(&self, message: impl Into<Vec<u8>>) {
         let (sender, _) = self.topic.as_ref().unwrap();
         sender.broadcast_neighbors(message.into().into()).await.unwrap();
@@ -101,16 +101,16 @@ impl TestPeer {
                 }
             }
         };
-        time::timeout(SOON, message).await.expect("a message comes")
+        time::timeout(SOON, message).await.expect("a message")
     }
 }
 
-/// Everybody who follows a topic of this name meets under this id.
+/// Id of the topic of this name.
 fn topic_id(name: &str) -> TopicId {
     TopicId::from_bytes(digest(&SHA256, name.as_bytes()).as_ref().try_into().unwrap())
 }
 
-/// A node that follows `rust` and knows `peers`, each of which follows it, too.
+/// A node that follows `rust` with `peers`, which follow it, too.
 pub(crate) async fn node_with(peers: &mut [TestPeer], document: Value) -> Running {
     let mut names = Vec::new();
     for peer in &mut *peers {

@@ -1,4 +1,4 @@
-//! Numbers and logs name neither clients nor peers.
+//! Metrics and logs identify neither clients nor peers.
 
 use std::{
     io,
@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use super::peer::{TestPeer, node_with};
 use crate::relay::{harness::note, wire::Wire};
 
-/// What this thread logs: a test's node runs on the test's own.
+/// Log of this thread, on which the test's node runs.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -37,8 +37,9 @@ impl MakeWriter<'_> for Log {
 }
 
 #[tokio::test]
-async fn neither_numbers_nor_logs_name_anybody() {
-    // With one subscriber alone, what other tests' threads log first would count as of no interest here.
+async fn metrics_and_logs_identify_nobody() {
+    // With a single subscriber, callsites first used by other tests' threads would be cached as
+    // disabled.
     let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     let log = Log::default();
     let lines = tracing_subscriber::fmt().with_writer(log.clone()).with_ansi(false);

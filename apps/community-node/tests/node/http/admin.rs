@@ -35,7 +35,7 @@ async fn the_password_opens_a_session_that_scripts_and_other_sites_cannot_use() 
 }
 
 #[tokio::test]
-async fn over_tls_the_cookie_stays_there() {
+async fn over_tls_the_cookie_is_secure() {
     let server = Server::with(&[("CN_PUBLIC_URL", "wss://node.example/relay")]).await;
     let reply = server.login(PASSWORD).await;
     assert!(reply.header("set-cookie").unwrap().ends_with("; Secure"));

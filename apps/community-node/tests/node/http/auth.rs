@@ -10,7 +10,7 @@ use super::harness::{START, Server, keys, sign};
 const HERE: &str = "198.51.100.1";
 
 #[tokio::test]
-async fn a_signed_challenge_is_worth_a_token() {
+async fn a_signed_challenge_yields_a_token() {
     let server = Server::start().await;
     server.get_from(HERE, "/v1/trending").await.is_refused(401, "AUTH_REQUIRED");
     let ada = server.client(1, HERE).await;
@@ -23,13 +23,13 @@ async fn a_signed_challenge_is_worth_a_token() {
     refused.is_refused(401, "AUTH_FAILED");
     assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
 
-    // Tokens do not last.
+    // Tokens expire.
     server.clock.set(Timestamp::from_micros((START + 900) * 1_000_000));
     ada.get("/v1/trending").await.is_refused(401, "AUTH_FAILED");
 }
 
 #[tokio::test]
-async fn only_a_fresh_answer_by_the_right_key_is_accepted_and_only_once() {
+async fn a_challenge_must_be_signed_in_time_by_its_key_and_only_once() {
     let server = Server::with(&[("CN_PUBLIC_URL", "wss://node.example/relay")]).await;
     server.configure("user-api", json!({"rate_limit": {"auth_per_minute": 100}})).await;
     let [ada, eve] = [keys(1), keys(2)];
@@ -58,7 +58,7 @@ async fn only_a_fresh_answer_by_the_right_key_is_accepted_and_only_once() {
 }
 
 #[tokio::test]
-async fn without_a_name_logins_are_signed_for_where_the_node_listens() {
+async fn without_a_public_url_logins_are_signed_for_the_listening_address() {
     let server = Server::start().await;
     let ada = keys(1);
     let challenge = server.challenge(&ada, HERE).await;
@@ -74,7 +74,7 @@ async fn without_a_name_logins_are_signed_for_where_the_node_listens() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_said_so() {
+async fn invalid_requests_are_refused_with_a_reason() {
     let server = Server::start().await;
     server.configure("user-api", json!({"rate_limit": {"auth_per_minute": 100}})).await;
     for pubkey in ["", "zz", &"0".repeat(63), &"é".repeat(32)] {
@@ -99,7 +99,7 @@ async fn what_makes_no_sense_is_said_so() {
 }
 
 #[tokio::test]
-async fn nodes_with_one_secret_believe_each_others_tokens() {
+async fn nodes_with_one_secret_accept_each_others_tokens() {
     let secret = ("CN_TOKEN_SECRET", "0123456789abcdef0123456789abcdef");
     let [one, other] = [Server::with(&[secret]).await, Server::with(&[secret]).await];
     let token = one.client(1, HERE).await.token.clone();

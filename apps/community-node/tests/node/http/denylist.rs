@@ -1,4 +1,4 @@
-//! The denylist over the admin API, on PostgreSQL and in a file.
+//! The denylist over the admin API, on PostgreSQL and SQLite.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::harness::{PATIENCE, START, Server, UNREADABLE_ENTRY};
 const HERE: &str = "203.0.113.7";
 const PATH: &str = "/v1/admin/denylist";
 
-/// Runs each test on a file and on PostgreSQL, with two nodes on it.
+/// Runs each test on SQLite and on PostgreSQL, with two nodes.
 macro_rules! on_both {
     ($($test:ident),+ $(,)?) => {
         mod on_sqlite {
@@ -36,7 +36,7 @@ macro_rules! on_both {
 }
 
 on_both!(
-    an_entry_is_put_listed_replaced_and_removed_and_all_is_on_record,
+    an_entry_is_written_listed_replaced_and_removed_and_every_change_is_audited,
     another_node_denies_within_two_seconds,
     an_entry_ends_by_itself,
 );
@@ -60,7 +60,7 @@ async fn items(server: &Server) -> Value {
     reply.json()["items"].clone()
 }
 
-async fn an_entry_is_put_listed_replaced_and_removed_and_all_is_on_record(
+async fn an_entry_is_written_listed_replaced_and_removed_and_every_change_is_audited(
     server: Server,
     _: Server,
 ) {
@@ -102,7 +102,7 @@ async fn an_entry_is_put_listed_replaced_and_removed_and_all_is_on_record(
 }
 
 async fn another_node_denies_within_two_seconds(one: Server, other: Server) {
-    // Its first look at the list may come late on a busy machine; it has looked when it denies.
+    // Its first read of the list may be late on a busy machine.
     deny(&one, "198.51.100.99", None).await;
     let denied =
         async || other.get_from("198.51.100.99", "/v1/policies/current").await.status == 403;
@@ -111,7 +111,7 @@ async fn another_node_denies_within_two_seconds(one: Server, other: Server) {
             time::sleep(Duration::from_millis(10)).await;
         }
     });
-    found.await.expect("the list is read");
+    found.await.expect("the list to be read");
 
     other.get_from(HERE, "/v1/policies/current").await.is(200);
     deny(&one, HERE, None).await;
@@ -134,7 +134,7 @@ async fn an_entry_ends_by_itself(server: Server, _: Server) {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_with_what_to_write() {
+async fn invalid_entries_are_refused_with_what_is_expected() {
     let server = Server::start().await;
     let cases = [
         (json!({"subject": "spammer", "reason": "x"}), "is not an IP address"),
@@ -171,7 +171,7 @@ async fn a_denied_key_neither_signs_in_nor_uses_its_token() {
 }
 
 #[tokio::test]
-async fn an_operator_who_denies_everybody_can_undo_it() {
+async fn an_operator_can_undo_denying_everybody() {
     let server = Server::start().await;
     deny(&server, "0.0.0.0/0", None).await;
     server.get_from(HERE, "/v1/policies/current").await.is_refused(403, "DENIED");
@@ -181,7 +181,7 @@ async fn an_operator_who_denies_everybody_can_undo_it() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_full_takes_no_more_until_one_has_ended() {
+async fn a_full_list_accepts_no_entry_until_one_has_ended() {
     let server = Server::start().await;
     deny(&server, "192.0.2.1", Some(START + 10)).await;
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
@@ -199,7 +199,7 @@ async fn a_list_that_is_full_takes_no_more_until_one_has_ended() {
 }
 
 #[tokio::test]
-async fn a_committed_change_succeeds_though_the_list_cannot_be_read_again() {
+async fn a_committed_change_succeeds_even_if_the_list_cannot_be_reloaded() {
     let server = Server::start().await;
     deny(&server, "198.51.100.99", None).await;
     let url = format!("sqlite://{}", server.file().display());
@@ -217,6 +217,6 @@ async fn a_committed_change_succeeds_though_the_list_cannot_be_read_again() {
             time::sleep(Duration::from_millis(10)).await;
         }
     };
-    time::timeout(PATIENCE, caught_up).await.expect("the list is read again");
+    time::timeout(PATIENCE, caught_up).await.expect("the list to be read again");
     server.get_from("198.51.100.99", "/v1/policies/current").await.is(200);
 }

@@ -1,4 +1,4 @@
-//! The guide tells what is really there.
+//! The guide matches the code.
 
 use std::{fs, path::PathBuf};
 
@@ -32,7 +32,7 @@ fn every_variable_is_in_the_guide() {
 }
 
 #[test]
-fn the_documents_in_the_guide_are_documents() {
+fn the_documents_in_the_guide_are_valid() {
     let guide = guide();
     let mut documents = 0;
     for part in guide.split("```json\n").skip(1) {

@@ -1,4 +1,4 @@
-//! Documents over the admin API, on PostgreSQL and in a file.
+//! Documents over the admin API, on PostgreSQL and SQLite.
 
 use headgate_testkit::{Postgres, require};
 use hyper::Request;
@@ -7,7 +7,7 @@ use sqlx::{Connection, PgConnection, SqliteConnection};
 
 use super::harness::{START, Server};
 
-/// Runs each test on a file and on PostgreSQL.
+/// Runs each test on SQLite and on PostgreSQL.
 macro_rules! on_both {
     ($($test:ident),+ $(,)?) => {
         mod on_sqlite {
@@ -30,11 +30,11 @@ macro_rules! on_both {
 }
 
 on_both!(
-    a_document_is_put_read_and_listed,
-    what_is_wrong_is_refused_and_nothing_is_kept,
-    null_does_not_open_a_closed_door,
-    two_at_once_with_the_same_version_one_wins,
-    what_cannot_be_written_down_is_not_done,
+    a_document_is_written_read_and_listed,
+    an_invalid_document_is_refused_and_not_stored,
+    null_does_not_switch_authentication_off,
+    of_two_concurrent_writes_with_one_version_one_wins,
+    a_change_that_cannot_be_audited_is_not_made,
 );
 
 fn path(service: &str) -> String {
@@ -51,7 +51,7 @@ async fn changes(server: &Server, query: &str) -> Vec<Value> {
     reply.json()["items"].as_array().unwrap().clone()
 }
 
-/// Somebody with a console.
+/// Runs a statement like an operator with a console.
 async fn console(server: &Server, url: Option<&str>, sql: &'static str) {
     if let Some(url) = url {
         let mut connection = PgConnection::connect(url).await.unwrap();
@@ -65,7 +65,7 @@ async fn console(server: &Server, url: Option<&str>, sql: &'static str) {
     }
 }
 
-async fn a_document_is_put_read_and_listed(server: Server, _: Option<&str>) {
+async fn a_document_is_written_read_and_listed(server: Server, _: Option<&str>) {
     server.admin(Request::get(path("relay")), "").await.is_refused(404, "NOT_FOUND");
     let put = server.put("relay", &json!({"config_json": events(10)})).await;
     put.is(200);
@@ -104,7 +104,7 @@ async fn a_document_is_put_read_and_listed(server: Server, _: Option<&str>) {
     reply.is_refused(400, "INVALID_QUERY");
 }
 
-async fn what_is_wrong_is_refused_and_nothing_is_kept(server: Server, _: Option<&str>) {
+async fn an_invalid_document_is_refused_and_not_stored(server: Server, _: Option<&str>) {
     let secret = json!({"config_json": {"descriptor": {"apiKey": "x", "db_password": "y"}}});
     let reply = server.put("bootstrap", &secret).await;
     reply.is_refused(400, "SECRET_CONFIG_FORBIDDEN");
@@ -135,7 +135,7 @@ async fn what_is_wrong_is_refused_and_nothing_is_kept(server: Server, _: Option<
     assert_eq!(changes(&server, "").await, Vec::<Value>::new());
 }
 
-async fn null_does_not_open_a_closed_door(server: Server, _: Option<&str>) {
+async fn null_does_not_switch_authentication_off(server: Server, _: Option<&str>) {
     server.configure("relay", json!({"auth": {"mode": "required"}})).await;
     for (auth, pointer) in [(json!({"mode": null}), "/auth/mode"), (Value::Null, "/auth")] {
         let reply = server.put("relay", &json!({"config_json": {"auth": auth}})).await;
@@ -150,7 +150,7 @@ async fn null_does_not_open_a_closed_door(server: Server, _: Option<&str>) {
     assert!(server.node.relay.with(|relay| relay.auth.is_enforced(START)));
 }
 
-async fn two_at_once_with_the_same_version_one_wins(server: Server, _: Option<&str>) {
+async fn of_two_concurrent_writes_with_one_version_one_wins(server: Server, _: Option<&str>) {
     server.configure("relay", events(1)).await;
     for version in 1..=5 {
         let body = |n: u64| json!({"config_json": events(n), "expected_version": version});
@@ -169,7 +169,7 @@ async fn two_at_once_with_the_same_version_one_wins(server: Server, _: Option<&s
     assert_eq!(changes(&server, "").await.len(), 6);
 }
 
-async fn what_cannot_be_written_down_is_not_done(server: Server, url: Option<&str>) {
+async fn a_change_that_cannot_be_audited_is_not_made(server: Server, url: Option<&str>) {
     server.configure("relay", events(1)).await;
     console(&server, url, "ALTER TABLE audit_logs RENAME TO audit_logs_away").await;
     let reply = server.put("relay", &json!({"config_json": events(2)})).await;
@@ -181,12 +181,12 @@ async fn what_cannot_be_written_down_is_not_done(server: Server, url: Option<&st
 }
 
 #[tokio::test]
-async fn another_node_hears_of_a_change_within_two_seconds() {
+async fn another_node_applies_a_change_within_two_seconds() {
     let database = tokio::task::spawn_blocking(Postgres::shared).await.unwrap();
     let database = require!(database);
     let [one, other] = [Server::on(database.url()).await, Server::on(database.url()).await];
     let mut told = other.node.user_api.subscribe();
-    // The first may come before it listens; polls are half a minute apart.
+    // The first may be written before the node listens; polls are half a minute apart.
     for (n, patience) in [(7, super::harness::PATIENCE), (8, std::time::Duration::from_secs(2))] {
         let rates = json!({"rate_limit": {"public_per_minute": n}});
         one.configure("user-api", rates).await;

@@ -1,4 +1,4 @@
-//! A node on a free port, at a time of its own, and clients of any address with any key.
+//! A node on a free port with a manual clock, and clients with any address and key.
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -25,11 +25,11 @@ pub(crate) const START: u64 = 1_771_840_800;
 
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
 
-/// An entry that makes the denylist unreadable, while others can still be put: its reason is not UTF-8.
+/// Makes the denylist unreadable, but still writable: a reason that is not UTF-8.
 pub(crate) const UNREADABLE_ENTRY: &str =
     "INSERT INTO denylist VALUES ('192.0.2.99', CAST(x'ff' AS TEXT), NULL, 0, 'test')";
 
-/// Tests share two cores with the servers: nothing here is about being fast.
+/// Generous: tests share few cores with the servers.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A node that stops with the test.
@@ -37,14 +37,14 @@ pub(crate) struct Server {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) node: Arc<Node>,
     address: SocketAddr,
-    /// Where it answers `/metrics`, if that is elsewhere.
+    /// Address of `/metrics`, if it has one of its own.
     pub(crate) metrics_address: Option<SocketAddr>,
     data: TempDir,
     cookie: OnceCell<String>,
     _shutdown: oneshot::Sender<()>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -52,7 +52,7 @@ pub(crate) struct Reply {
     pub(crate) text: String,
 }
 
-/// Somebody with a key, an address and a token.
+/// A client with a key, an address and a token.
 pub(crate) struct Client<'s> {
     server: &'s Server,
     pub(crate) keys: Keys,
@@ -63,17 +63,17 @@ pub(crate) struct Client<'s> {
 // === impl Server ===
 
 impl Server {
-    /// Everything in this process and a file. The test is a trusted proxy: it says who the client is.
+    /// Starts with memory and a file. The test is a trusted proxy, which sets the client's address.
     pub(crate) async fn start() -> Self {
         Self::with(&[]).await
     }
 
-    /// On this database.
+    /// Starts on this database.
     pub(crate) async fn on(database_url: &str) -> Self {
         Self::with(&[("CN_DATABASE_URL", database_url)]).await
     }
 
-    /// With these variables beside or instead of the usual ones.
+    /// Starts with these variables, which override the usual ones.
     pub(crate) async fn with(variables: &[(&str, &str)]) -> Self {
         let data = tempfile::tempdir().unwrap();
         let file = format!("sqlite://{}/node.db", data.path().display());
@@ -100,7 +100,7 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let (shutdown, told) = oneshot::channel::<()>();
         let stop = async {
-            // A sender that is gone stops the node.
+            // Dropping the sender stops the node.
             let _ = told.await;
         };
         tokio::spawn(app.serve(listener, stop));
@@ -108,7 +108,7 @@ impl Server {
         Self { clock, node, address, metrics_address, data, cookie, _shutdown: shutdown }
     }
 
-    /// The file of its database, where it is one.
+    /// Path of its SQLite database.
     pub(crate) fn file(&self) -> PathBuf {
         self.data.path().join("node.db")
     }
@@ -121,7 +121,7 @@ impl Server {
         self.send(Request::get(path), "").await
     }
 
-    /// Asks from `address`.
+    /// Sends a GET request from `address`.
     pub(crate) async fn get_from(&self, address: &str, path: &str) -> Reply {
         self.send(Request::get(path).header("x-forwarded-for", address), "").await
     }
@@ -163,30 +163,30 @@ impl Server {
         self.cookie.get_or_init(|| cookie).await
     }
 
-    /// Asks as the administrator.
+    /// Sends a request as the administrator.
     pub(crate) async fn admin(&self, request: Builder, body: &str) -> Reply {
         let request = request.header("x-forwarded-for", "192.0.2.250");
         self.send(request.header("cookie", self.cookie().await), body).await
     }
 
-    /// Puts a document as the administrator.
+    /// Writes a document as the administrator.
     pub(crate) async fn put(&self, service: &str, body: &Value) -> Reply {
         let path = format!("/v1/admin/services/{service}/config");
         self.admin(Request::put(path), &body.to_string()).await
     }
 
-    /// Puts a document that is fine.
+    /// Writes a valid document.
     pub(crate) async fn configure(&self, service: &str, config: Value) {
         let reply = self.put(service, &json!({"config_json": config})).await;
         assert_eq!(reply.status, 200, "{}", reply.text);
     }
 
-    /// Somebody who has signed in.
+    /// A client that has signed in.
     pub(crate) async fn client(&self, whose: u8, address: &str) -> Client<'_> {
         self.client_at(whose, address, START).await
     }
 
-    /// Somebody who has signed in at this time.
+    /// A client that signs in at this time.
     pub(crate) async fn client_at(&self, whose: u8, address: &str, at: u64) -> Client<'_> {
         let keys = keys(whose);
         let token = self.sign_in(&keys, address, at).await;
@@ -204,7 +204,7 @@ impl Server {
         self.post(address, "/v1/auth/verify", &json!({"auth_event_json": event})).await
     }
 
-    /// The event that answers a challenge.
+    /// Event that signs a challenge.
     pub(crate) fn answer(&self, keys: &Keys, challenge: &str, at: u64) -> Event {
         let tags = [["challenge", challenge], ["relay", &self.relay_url()]];
         sign(keys, Kind::Authentication, &tags, at)
@@ -218,7 +218,7 @@ impl Server {
     }
 }
 
-/// The keys of somebody.
+/// Keys of a test user.
 pub(crate) fn keys(whose: u8) -> Keys {
     Keys::new(SecretKey::from_slice(&[whose; 32]).unwrap())
 }
@@ -227,7 +227,7 @@ pub(crate) fn sign(keys: &Keys, kind: Kind, tags: &[[&str; 2]], at: u64) -> Even
     signed(keys, EventBuilder::new(kind, ""), tags, at)
 }
 
-/// A note of somebody.
+/// A user's note.
 pub(crate) fn say(keys: &Keys, content: &str, tags: &[[&str; 2]], at: u64) -> Event {
     signed(keys, EventBuilder::new(Kind::TextNote, content), tags, at)
 }
@@ -249,12 +249,12 @@ impl Client<'_> {
         self.get_from(&self.address, path).await
     }
 
-    /// Asks from another address.
+    /// Sends a request from another address.
     pub(crate) async fn get_from(&self, address: &str, path: &str) -> Reply {
         self.server.send(self.request(Request::get(path), address), "").await
     }
 
-    /// Asks under a request id.
+    /// Sends a GET request with a request id.
     pub(crate) async fn get_as(&self, id: &str, path: &str) -> Reply {
         let request = self.request(Request::get(path), &self.address);
         self.server.send(request.header("x-request-id", id), "").await
@@ -265,7 +265,7 @@ impl Client<'_> {
         self.server.send(request, &body.to_string()).await
     }
 
-    /// Sends under a request id.
+    /// Sends a request with a request id.
     pub(crate) async fn post_as(&self, id: &str, path: &str, body: &Value) -> Reply {
         let request = self.request(Request::post(path), &self.address);
         self.server.send(request.header("x-request-id", id), &body.to_string()).await

@@ -1,4 +1,4 @@
-//! Who has to wait.
+//! Rate limits.
 
 use hyper::Request;
 use serde_json::json;
@@ -10,7 +10,7 @@ const HERE: &str = "198.51.100.1";
 const THERE: &str = "198.51.100.2";
 
 #[tokio::test]
-async fn past_the_public_limit_an_address_waits() {
+async fn beyond_the_public_limit_an_address_is_denied() {
     let server = Server::start().await;
     server.configure("user-api", json!({"rate_limit": {"public_per_minute": 1}})).await;
     let first = server.get_from(HERE, HINT).await;
@@ -20,15 +20,15 @@ async fn past_the_public_limit_an_address_waits() {
     assert!(second.header("ratelimit-policy").is_some(), "{:?}", second.headers);
     assert!(second.header("x-request-id").is_some());
     server.get_from(THERE, HINT).await.is(204);
-    // Policies are counted beside bootstrap, in the same measure.
+    // Policies have a budget of their own, as large as that of bootstrap.
     server.get_from(HERE, "/v1/policies/current").await.is(200);
     server.get_from(HERE, "/v1/policies/current").await.is_limited();
-    // So is what is not there.
+    // Unknown paths are limited, too.
     server.get_from(HERE, "/nowhere").await.is_limited();
 }
 
 #[tokio::test]
-async fn challenges_and_answers_share_one_strict_limit() {
+async fn challenges_and_their_answers_share_one_strict_limit() {
     let server = Server::start().await;
     server.configure("user-api", json!({"rate_limit": {"auth_per_minute": 2}})).await;
     let keys = keys(1);
@@ -37,12 +37,12 @@ async fn challenges_and_answers_share_one_strict_limit() {
     server.post(HERE, "/v1/auth/challenge", &json!({})).await.is_limited();
     server.post(HERE, "/v1/auth/verify", &json!({})).await.is_limited();
     server.challenge(&keys, THERE).await;
-    // Other doors stay open.
+    // Other entrances are not limited.
     server.get_from(HERE, HINT).await.is(204);
 }
 
 #[tokio::test]
-async fn a_key_has_its_limit_wherever_it_is_and_whatever_its_token() {
+async fn a_key_has_one_limit_across_addresses_and_tokens() {
     let server = Server::start().await;
     let rates = json!({"http": {"by_pubkey": 2, "by_ip": 100}});
     server.configure("user-api", json!({"rate_limit": rates})).await;
@@ -53,12 +53,12 @@ async fn a_key_has_its_limit_wherever_it_is_and_whatever_its_token() {
     let again = server.client(1, "198.51.100.4").await;
     assert_eq!(again.pubkey(), ada.pubkey());
     again.get("/v1/trending").await.is_limited();
-    // Somebody else at the same address is somebody else.
+    // Another key at the same address has its own limit.
     server.client(2, HERE).await.get("/v1/trending").await.is(200);
 }
 
 #[tokio::test]
-async fn an_address_has_its_limit_whoever_is_there() {
+async fn an_address_has_one_limit_across_keys() {
     let server = Server::start().await;
     let rates = json!({"http": {"by_pubkey": 100, "by_ip": 3}});
     server.configure("user-api", json!({"rate_limit": rates})).await;
@@ -71,7 +71,7 @@ async fn an_address_has_its_limit_whoever_is_there() {
 }
 
 #[tokio::test]
-async fn who_is_turned_away_for_a_key_takes_nothing_from_the_address() {
+async fn a_request_denied_by_key_is_not_charged_to_the_address() {
     let server = Server::start().await;
     let rates = json!({"http": {"by_pubkey": 1, "by_ip": 3}});
     server.configure("user-api", json!({"rate_limit": rates})).await;
@@ -86,20 +86,20 @@ async fn who_is_turned_away_for_a_key_takes_nothing_from_the_address() {
 }
 
 #[tokio::test]
-async fn a_flood_without_tokens_is_stopped_before_anybody_looks_for_one() {
+async fn a_flood_without_tokens_is_denied_before_tokens_are_verified() {
     let server = Server::start().await;
     server.configure("user-api", json!({"rate_limit": {"http": {"by_ip": 2}}})).await;
     for _ in 0..4 {
         server.get_from(HERE, "/v1/trending").await.is_refused(401, "AUTH_REQUIRED");
     }
     server.get_from(HERE, "/v1/trending").await.is_limited();
-    // Nothing of a request is read: not even that it makes no sense.
+    // Requests are not parsed, valid or not.
     let nonsense = Request::post("/v1/reports").header("x-forwarded-for", HERE);
     server.send(nonsense, "{").await.is_limited();
 }
 
 #[tokio::test]
-async fn by_default_what_needs_a_token_has_the_number_of_what_is_public() {
+async fn requests_with_a_token_have_the_public_limit_by_default() {
     let server = Server::start().await;
     server.configure("user-api", json!({})).await;
     let ada = server.client(1, HERE).await;
@@ -107,7 +107,7 @@ async fn by_default_what_needs_a_token_has_the_number_of_what_is_public() {
         (server.get_from(HERE, HINT).await, 204, r#""bootstrap";q=120;w=60"#),
         (server.get_from(HERE, "/v1/policies/current").await, 200, r#""public";q=120;w=60"#),
         (ada.get("/v1/trending").await, 200, r#""protected";q=120;w=60"#),
-        // Without a token an address gets twice as far, and nothing.
+        // Without a token an address gets 401 twice as often before it is limited.
         (server.get_from(HERE, "/v1/trending").await, 401, r#""protected";q=240;w=60"#),
     ];
     for (reply, status, policy) in replies {
@@ -117,7 +117,7 @@ async fn by_default_what_needs_a_token_has_the_number_of_what_is_public() {
 }
 
 #[tokio::test]
-async fn the_first_contact_and_the_admins_door_are_limited_though_nothing_else_is() {
+async fn bootstrap_and_admin_logins_are_limited_even_if_limits_are_switched_off() {
     let server = Server::start().await;
     let rates = json!({"enabled": false, "public_per_minute": 1, "admin_login_per_minute": 3});
     server.configure("user-api", json!({"rate_limit": rates})).await;
@@ -127,7 +127,7 @@ async fn the_first_contact_and_the_admins_door_are_limited_though_nothing_else_i
     }
     server.get_from(HERE, HINT).await.is(204);
     server.get_from(HERE, HINT).await.is_limited();
-    // Bootstrap can have a number of its own.
+    // Bootstrap can have a limit of its own.
     server.configure("bootstrap", json!({"rate_limit": {"by_ip": 2}})).await;
     server.get_from(THERE, HINT).await.is(204);
     server.get_from(THERE, HINT).await.is(204);
@@ -141,7 +141,7 @@ async fn the_first_contact_and_the_admins_door_are_limited_though_nothing_else_i
 }
 
 #[tokio::test]
-async fn limits_change_while_the_node_runs_and_what_was_used_stays_used() {
+async fn limits_change_while_the_node_runs_and_usage_stays_counted() {
     let server = Server::start().await;
     server.configure("user-api", json!({"rate_limit": {"public_per_minute": 1}})).await;
     server.get_from(HERE, HINT).await.is(204);
@@ -153,7 +153,7 @@ async fn limits_change_while_the_node_runs_and_what_was_used_stays_used() {
 }
 
 #[tokio::test]
-async fn bootstrap_can_ask_who_is_there() {
+async fn bootstrap_can_require_authentication() {
     let server = Server::start().await;
     let descriptor = json!({"name": "a node"});
     let config = json!({

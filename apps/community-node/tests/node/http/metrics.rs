@@ -1,11 +1,11 @@
-//! Where metrics are answered.
+//! The listener of metrics.
 
 use hyper::Request;
 
 use super::harness::Server;
 
 #[tokio::test]
-async fn metrics_with_a_listener_of_their_own_are_answered_nowhere_else() {
+async fn metrics_with_a_listener_of_their_own_are_served_nowhere_else() {
     let server = Server::with(&[("CN_METRICS_LISTEN", "127.0.0.1:0")]).await;
     server.get("/metrics").await.is_refused(404, "NOT_FOUND");
     server.get("/healthz").await.is(200);
@@ -21,7 +21,7 @@ async fn metrics_with_a_listener_of_their_own_are_answered_nowhere_else() {
 }
 
 #[tokio::test]
-async fn metrics_are_answered_with_the_rest_unless_said() {
+async fn metrics_are_served_on_the_main_listener_by_default() {
     let server = Server::start().await;
     let metrics = server.get("/metrics").await.text;
     let value = |name: &str| {

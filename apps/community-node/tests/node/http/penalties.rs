@@ -1,4 +1,4 @@
-//! Those who are denied again and again wait longer, if the document says so.
+//! Penalties of repeat offenders.
 
 use std::time::Duration;
 
@@ -25,9 +25,9 @@ async fn a_penalty_is_switched_on_and_off_while_the_node_runs() {
     let ask = async || server.get_from(HERE, "/v1/policies/current").await;
     ask().await.is(200);
     ask().await.is(200);
-    assert_eq!(retry_after(&ask().await), 100, "longer than the limit itself would take");
+    assert_eq!(retry_after(&ask().await), 100, "longer than the limit itself");
     server.clock.advance(Duration::from_secs(60));
-    assert_eq!(retry_after(&ask().await), 40, "whoever comes too early waits no longer for it");
+    assert_eq!(retry_after(&ask().await), 40, "an early retry does not extend it");
     server.get_from("198.51.100.2", "/v1/policies/current").await.is(200);
     let limited = server.get("/metrics").await.text;
     let line = r#"rate_limited_total{class="public",limit="penalty",service="user-api"} 1"#;
@@ -38,7 +38,7 @@ async fn a_penalty_is_switched_on_and_off_while_the_node_runs() {
 }
 
 #[tokio::test]
-async fn penalties_that_make_no_sense_are_refused() {
+async fn invalid_penalties_are_refused() {
     let server = Server::start().await;
     for (penalty, pointer) in [
         (json!({"first_seconds": 0}), "/rate_limit/penalty/first_seconds"),

@@ -1,4 +1,4 @@
-//! The program itself.
+//! The executable.
 
 use std::process::Stdio;
 
@@ -13,7 +13,7 @@ use tokio::{
 
 use super::harness::PATIENCE;
 
-/// Starts it in `folder`, with these variables and no others.
+/// Starts it in `folder` with these variables only.
 fn start(folder: &TempDir, variables: &[(&str, &str)]) -> Child {
     let mut program = Command::new(env!("CARGO_BIN_EXE_headgate-community-node"));
     program.current_dir(folder.path()).env_clear().envs(variables.iter().copied());
@@ -21,7 +21,7 @@ fn start(folder: &TempDir, variables: &[(&str, &str)]) -> Child {
 }
 
 #[tokio::test]
-async fn it_runs_with_nothing_installed_and_ends_when_told_to() {
+async fn it_runs_without_other_services_and_stops_on_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let address = format!("127.0.0.1:{}", free_port());
     let metrics = format!("127.0.0.1:{}", free_port());
@@ -40,7 +40,7 @@ async fn it_runs_with_nothing_installed_and_ends_when_told_to() {
 }
 
 #[tokio::test]
-async fn it_says_which_variable_is_wrong() {
+async fn an_invalid_variable_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let output = start(&folder, &[("CN_BACKEND", "file")]).wait_with_output().await.unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -54,7 +54,7 @@ async fn signal(process: &Child, signal: &str) {
     assert!(Command::new("kill").args([signal, &id]).status().await.unwrap().success());
 }
 
-/// The status of the node's health, or nothing if it does not answer.
+/// Status of `/healthz`; `None` if it does not answer.
 async fn health(address: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     let request = b"GET /healthz HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
@@ -65,7 +65,7 @@ async fn health(address: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_hangup_ends_nothing_and_everything_is_served_while_it_stops() {
+async fn sighup_stops_nothing_and_requests_are_served_during_the_shutdown_delay() {
     let folder = tempfile::tempdir().unwrap();
     let address = format!("127.0.0.1:{}", free_port());
     let variables = [("CN_LISTEN", address.as_str()), ("CN_SHUTDOWN_DELAY_SECONDS", "3600")];
@@ -78,7 +78,7 @@ async fn a_hangup_ends_nothing_and_everything_is_served_while_it_stops() {
     signal(&process, "-HUP").await;
     signal(&process, "-TERM").await;
     reaches("503").await;
-    // A second one does not wait.
+    // A second signal stops it at once.
     signal(&process, "-TERM").await;
     let output = timeout(PATIENCE, process.wait_with_output()).await.unwrap().unwrap();
     assert_eq!(output.status.code(), Some(1));

@@ -1,4 +1,4 @@
-//! Whose address counts.
+//! The client's address behind proxies.
 
 use hyper::{Request, http::request::Builder};
 use serde_json::json;
@@ -13,7 +13,7 @@ async fn fifty_clients_behind_a_trusted_proxy_have_fifty_budgets() {
     server.configure("user-api", json!({"rate_limit": {"public_per_minute": 2}})).await;
     for client in 1..=50 {
         let address = format!("198.51.100.{client}");
-        // What the client pretends stands to the left of what the proxy wrote.
+        // The client's own header is to the left of what the proxy appended.
         for pretended in ["203.0.113.1", "203.0.113.2"] {
             let chain = format!("{pretended}, {address}");
             server.get_from(&chain, HINT).await.is(204);
@@ -23,7 +23,7 @@ async fn fifty_clients_behind_a_trusted_proxy_have_fifty_budgets() {
 }
 
 #[tokio::test]
-async fn without_trusted_proxies_pretending_gains_nothing() {
+async fn without_trusted_proxies_forwarding_headers_are_ignored() {
     let server = Server::with(&[("CN_TRUSTED_PROXIES", "")]).await;
     server.configure("user-api", json!({"rate_limit": {"public_per_minute": 3}})).await;
     for header in ["x-forwarded-for", "forwarded", "x-real-ip"] {
@@ -36,7 +36,7 @@ async fn without_trusted_proxies_pretending_gains_nothing() {
 }
 
 #[tokio::test]
-async fn of_a_proxy_that_writes_x_real_ip_no_other_header_is_believed() {
+async fn only_the_configured_header_of_a_proxy_is_trusted() {
     let server = Server::with(&[("CN_FORWARDED_BY", "x_real_ip")]).await;
     let rates = json!({"rate_limit": {"public_per_minute": 2}});
     server.configure("user-api", rates).await;
@@ -53,7 +53,7 @@ async fn of_a_proxy_that_writes_x_real_ip_no_other_header_is_believed() {
     }
     from("198.51.100.2", 1, Request::get(HINT)).await.is(204);
 
-    // The relay's entrance is the same.
+    // The relay finds the same address.
     server.configure("relay", json!({"rate_limit": {"ws": {"conns_per_minute": 1}}})).await;
     from("198.51.100.1", 1, upgrade()).await.is(101);
     from("198.51.100.1", 2, upgrade()).await.is(429);
@@ -67,7 +67,7 @@ fn upgrade() -> Builder {
 }
 
 #[tokio::test]
-async fn an_ipv6_subscriber_is_one_address() {
+async fn an_ipv6_network_is_one_address() {
     let server = Server::start().await;
     server.configure("user-api", json!({"rate_limit": {"public_per_minute": 1}})).await;
     server.get_from("2001:db8:1:2::1", HINT).await.is(204);

@@ -1,4 +1,4 @@
-//! What is left for today: 402, never 429.
+//! Daily quotas: 402, never 429.
 
 use headgate::Timestamp;
 use headgate_testkit::{Postgres, require};
@@ -13,7 +13,7 @@ const TRENDING: &str = "/v1/trending";
 /// 2026-02-24T00:00:00Z.
 const TOMORROW: u64 = 1_771_891_200;
 
-/// A node on PostgreSQL where little is left for a day, and minutes are long enough.
+/// A node on PostgreSQL with small quotas and large rate limits.
 macro_rules! node {
     ($quota:expr) => {{
         let database = tokio::task::spawn_blocking(Postgres::shared).await.unwrap();
@@ -26,7 +26,7 @@ macro_rules! node {
 }
 
 #[tokio::test]
-async fn when_nothing_is_left_for_today_that_is_said_and_when_there_will_be() {
+async fn an_exceeded_quota_answers_402_with_its_reset_time() {
     let (server, _database) = node!(json!({"trending_requests_per_day": 2}));
     let ada = server.client(1, HERE).await;
     for _ in 0..2 {
@@ -44,7 +44,7 @@ async fn when_nothing_is_left_for_today_that_is_said_and_when_there_will_be() {
         })
     );
     assert_eq!(refused.header("retry-after"), None, "waiting a minute does not help");
-    // Each key and each metric has its own.
+    // Each key and metric has a quota of its own.
     ada.get("/v1/search?q=rust").await.is(200);
     server.client(2, HERE).await.get(TRENDING).await.is(200);
 
@@ -54,7 +54,7 @@ async fn when_nothing_is_left_for_today_that_is_said_and_when_there_will_be() {
 }
 
 #[tokio::test]
-async fn the_momentary_limit_answers_429_and_takes_nothing_from_the_day() {
+async fn a_rate_limited_request_answers_429_and_is_not_charged_to_the_quota() {
     let (server, _database) = node!(json!({"trending_requests_per_day": 2}));
     let config = json!({
         "rate_limit": {"http": {"by_pubkey": 1}},
@@ -76,7 +76,7 @@ async fn the_momentary_limit_answers_429_and_takes_nothing_from_the_day() {
 }
 
 #[tokio::test]
-async fn the_same_request_under_the_same_id_is_charged_once_for_three_retries() {
+async fn a_request_and_three_retries_with_its_id_are_charged_once() {
     let (server, _database) = node!(json!({"search_requests_per_day": 3}));
     let ada = server.client(1, HERE).await;
     let rust = "/v1/search?q=rust";
@@ -85,17 +85,17 @@ async fn the_same_request_under_the_same_id_is_charged_once_for_three_retries() 
         reply.is(200);
         assert_eq!(reply.header("x-request-id"), Some("first"));
     }
-    // Another request is no repetition of it, whatever it calls itself.
+    // Another request with the same id is not a retry.
     ada.get_as("first", "/v1/search?q=go").await.is(200);
     ada.get_as("second", rust).await.is(200);
     ada.get_as("third", rust).await.is_refused(402, "QUOTA_EXCEEDED");
     ada.get_as("first", rust).await.is(200);
-    // Whoever sends it once more does not send it again: it asks for more.
+    // A fourth retry is charged as a new request.
     ada.get_as("first", rust).await.is_refused(402, "QUOTA_EXCEEDED");
 }
 
 #[tokio::test]
-async fn one_id_for_everything_gains_nothing() {
+async fn reusing_one_id_for_different_requests_is_charged() {
     let (server, _database) = node!(json!({"trending_requests_per_day": 10}));
     let ada = server.client(1, HERE).await;
     let mut admitted = 0;
@@ -103,18 +103,18 @@ async fn one_id_for_everything_gains_nothing() {
         admitted += u32::from(ada.get_as("x", TRENDING).await.status == 200);
     }
     assert_eq!(admitted, 10 + 3);
-    // Nor later: what was a retry is a new request by now.
+    // Nor later: a retry is a new request by then.
     server.clock.advance(std::time::Duration::from_secs(601));
     ada.get_as("x", TRENDING).await.is_refused(402, "QUOTA_EXCEEDED");
 }
 
 #[tokio::test]
-async fn newcomers_beyond_the_bound_share_one_quota_and_are_told_so() {
+async fn new_keys_beyond_the_bound_share_one_quota_and_the_error_says_so() {
     let server = Server::with(&[("CN_MAX_QUOTAS", "1")]).await;
     server.configure("user-api", json!({"quota": {"trending_requests_per_day": 1}})).await;
     server.client(1, HERE).await.get(TRENDING).await.is(200);
     server.client(2, HERE).await.get_as("x", TRENDING).await.is(200);
-    // The same id of somebody else is another request.
+    // The same id of another key is another request.
     let refused = server.client(3, HERE).await.get_as("x", TRENDING).await;
     refused.is_refused(402, "QUOTA_EXCEEDED");
     let message = refused.json()["message"].as_str().unwrap().to_owned();
@@ -125,7 +125,7 @@ async fn newcomers_beyond_the_bound_share_one_quota_and_are_told_so() {
 }
 
 #[tokio::test]
-async fn a_new_day_is_new_for_ids_that_were_admitted_and_for_those_that_were_not() {
+async fn request_ids_are_charged_again_on_a_new_day() {
     let (server, _database) = node!(json!({"trending_requests_per_day": 1}));
     let ada = server.client(1, HERE).await;
     ada.get_as("admitted", TRENDING).await.is(200);
@@ -139,7 +139,7 @@ async fn a_new_day_is_new_for_ids_that_were_admitted_and_for_those_that_were_not
 }
 
 #[tokio::test]
-async fn of_many_at_once_exactly_as_many_pass_as_are_left() {
+async fn concurrent_requests_never_exceed_the_quota() {
     let (server, _database) = node!(json!({"trending_requests_per_day": 5}));
     let ada = server.client(1, HERE).await;
     let replies = futures_util::future::join_all((0..20).map(|_| ada.get(TRENDING))).await;
@@ -161,7 +161,7 @@ async fn quotas_change_while_the_node_runs() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_costs_nothing_and_a_report_is_kept() {
+async fn invalid_requests_are_not_charged_and_a_report_is_stored() {
     let server = Server::start().await;
     let quota = json!({"report_submits_per_day": 2, "search_requests_per_day": 1});
     server.configure("user-api", json!({"quota": quota})).await;
@@ -189,20 +189,20 @@ async fn what_makes_no_sense_costs_nothing_and_a_report_is_kept() {
 }
 
 #[tokio::test]
-async fn a_report_that_is_sent_again_under_its_id_is_kept_once() {
+async fn a_retried_report_is_stored_once() {
     let server = Server::start().await;
     server.configure("user-api", json!({"quota": {"report_submits_per_day": 3}})).await;
     reports_once(&server).await;
 }
 
 #[tokio::test]
-async fn a_report_that_is_sent_again_under_its_id_is_kept_once_on_postgresql() {
+async fn a_retried_report_is_stored_once_on_postgresql() {
     let (server, _database) = node!(json!({"report_submits_per_day": 3}));
     reports_once(&server).await;
 }
 
 #[tokio::test]
-async fn a_report_that_could_not_be_kept_is_kept_when_it_is_sent_again() {
+async fn a_report_that_failed_is_stored_when_it_is_retried() {
     let server = Server::start().await;
     server.configure("user-api", json!({"quota": {"report_submits_per_day": 2}})).await;
     let (ada, bob) = (server.client(1, HERE).await, "2".repeat(64));
@@ -231,7 +231,7 @@ async fn reports_once(server: &Server) {
     for reply in futures_util::future::join_all(again).await {
         reply.is(202);
     }
-    // It is charged, so it is kept: another reason is another report.
+    // It is charged, so it is stored: another reason is another report.
     ada.post_as("first", "/v1/reports", &json!({"pubkey": bob, "reason": "lies"})).await.is(202);
     ada.post_as("second", "/v1/reports", &spam).await.is(202);
     ada.post_as("third", "/v1/reports", &spam).await.is_refused(402, "QUOTA_EXCEEDED");

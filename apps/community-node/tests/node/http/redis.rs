@@ -1,4 +1,4 @@
-//! Several nodes that count together.
+//! Nodes that share limits on Redis.
 
 use headgate_testkit::{Redis, require};
 use serde_json::json;
@@ -21,7 +21,7 @@ async fn nodes_on_one_redis_share_their_limits() {
     other.get_from("198.51.100.1", "/v1/policies/current").await.is_limited();
     other.get_from("198.51.100.2", "/v1/policies/current").await.is(200);
 
-    // Without Redis each goes on by itself, and not without limits.
+    // Without Redis each node goes on with limits of its own.
     tokio::task::spawn_blocking(move || drop(redis)).await.unwrap();
     for _ in 0..4 {
         one.get_from("198.51.100.3", "/v1/policies/current").await.is(200);

@@ -1,4 +1,4 @@
-//! Searches find what the relay keeps.
+//! Searches in the relay's stored events.
 
 use futures_util::{SinkExt, StreamExt};
 use hyper::Request;
@@ -11,7 +11,7 @@ use super::harness::{START, Server, keys, say};
 
 const HERE: &str = "198.51.100.1";
 
-/// Publishes notes of somebody through the relay.
+/// Publishes a user's notes through the relay.
 async fn publish(server: &Server, whose: u8, notes: &[(&str, &str)]) {
     let (mut socket, _) = connect_async(server.relay_url()).await.unwrap();
     for (topic, content) in notes {
@@ -30,7 +30,7 @@ async fn publish(server: &Server, whose: u8, notes: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn searches_trends_and_trust_are_about_what_was_published() {
+async fn searches_trends_and_trust_cover_published_events() {
     let server = Server::start().await;
     let notes = [("rust", "Ferris says hello"), ("rust", "borrowed"), ("go", "hello, gopher")];
     publish(&server, 7, &notes).await;
@@ -92,7 +92,7 @@ async fn searches_have_a_strict_limit_of_their_own() {
 async fn an_address_has_one_search_at_a_time() {
     let server = Server::start().await;
     let (ada, bob) = (server.client(1, HERE).await, server.client(2, "198.51.100.2").await);
-    // Both have their quotas, and then nobody can charge them.
+    // Both have their quotas; from now on charging blocks.
     ada.get("/v1/search?q=a").await.is(200);
     bob.get("/v1/search?q=a").await.is(200);
     let url = format!("sqlite://{}", server.file().display());
@@ -120,7 +120,7 @@ async fn a_search_looks_at_so_much_text_and_no_more() {
     let limits = json!({"max_event_bytes": 1_048_576});
     server.configure("relay", json!({"limits": limits})).await;
     let long = "x".repeat(1_000_000);
-    // 8 MiB are looked at: the newest nine, of which the last begins within them.
+    // 8 MiB are scanned: the newest nine, of which the last begins within them.
     let contents: Vec<String> = (0..11).map(|n| format!("Needle {n} {long}")).collect();
     let notes: Vec<_> = contents.iter().map(|content| ("rust", content.as_str())).collect();
     publish(&server, 7, &notes).await;

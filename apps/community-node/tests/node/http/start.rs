@@ -1,4 +1,4 @@
-//! On what a node starts, and on what it goes on.
+//! Documents at the start and during outages.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,13 +17,13 @@ async fn health(server: &Server) -> Value {
     reply.json()
 }
 
-/// Waits for the server without holding up the node.
+/// Waits for the server without blocking the node.
 async fn off_thread(server: &Arc<Postgres>, act: fn(&Postgres)) {
     let server = Arc::clone(server);
     tokio::task::spawn_blocking(move || act(&server)).await.unwrap();
 }
 
-/// Waits until the user API's document is from `source`.
+/// Waits until the user API runs on `source`.
 async fn until(server: &Server, source: &str) {
     let mut told = server.node.user_api.subscribe();
     let seen = async {
@@ -74,7 +74,7 @@ async fn a_restart_forgets_the_minute_and_not_the_day() {
     before.get_from("198.51.100.1", HINT).await.is_limited();
     before.client(1, "198.51.100.2").await.get("/v1/trending").await.is(200);
 
-    // On the same database, at the same time.
+    // On the same database, concurrently.
     let after = Server::on(&format!("sqlite://{}", before.file().display())).await;
     after.get_from("198.51.100.1", HINT).await.is(204);
     after.get_from("198.51.100.1", HINT).await.is_limited();
@@ -94,7 +94,7 @@ async fn while_the_database_is_away_it_starts_strict_and_goes_on_with_what_it_kn
     assert_eq!(health_now["status"], "degraded");
     assert_eq!(health_now["services"]["user-api"]["problem"], "unreadable");
     assert_eq!(health_now["denylist"], "not_loaded");
-    // Nobody knows whether logins are asked for: they are.
+    // The document may require authentication, so the node does.
     node.get_from("198.51.100.1", HINT).await.is_refused(401, "AUTH_REQUIRED");
     let ada = node.client(1, "198.51.100.2").await;
     ada.get(HINT).await.is(204);
@@ -128,7 +128,7 @@ async fn a_broken_document_changes_nothing_and_one_that_was_there_first_is_safe_
     let database = require!(database);
     let node = Server::on(database.url()).await;
     node.configure("user-api", json!({"rate_limit": {"public_per_minute": 2}})).await;
-    // The task that listens may not be there yet: each try is another version.
+    // The node may not listen yet: each attempt is another version.
     let broken = async {
         let mut version = 2;
         while node.node.user_api.source().name() != "last_good" {
@@ -169,7 +169,7 @@ async fn a_node_that_could_not_read_the_denylist_is_degraded_until_it_has() {
         (&health_now["status"], &health_now["denylist"]),
         (&json!("degraded"), &json!("not_loaded"))
     );
-    assert_eq!(health(&first).await["status"], "ok", "it has the list of its start");
+    assert_eq!(health(&first).await["status"], "ok", "it has the list it read at the start");
 
     sqlx::raw_sql("DELETE FROM denylist").execute(&mut console).await.unwrap();
     let loaded = async {

@@ -1,4 +1,4 @@
-//! When clients must say who they are.
+//! Authentication of clients.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ async fn whoever_signs_in_though_nobody_has_to_is_answered() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_say_who_it_is_may_do_nothing() {
+async fn an_unauthenticated_client_can_do_nothing() {
     let node = Running::on(required(&json!({}))).await;
     let keys = Keys::generate();
     let mut wire = Wire::open(&node).await;
@@ -74,7 +74,7 @@ async fn whoever_does_not_say_who_it_is_may_do_nothing() {
 }
 
 #[tokio::test]
-async fn a_new_connection_has_until_the_timeout() {
+async fn a_new_connection_must_authenticate_before_the_timeout() {
     let node = Running::on(required(&json!({}))).await;
     let keys = Keys::generate();
     let (mut silent, mut quick) = (Wire::open(&node).await, Wire::open(&node).await);
@@ -83,14 +83,14 @@ async fn a_new_connection_has_until_the_timeout() {
     assert_eq!(quick.sign(&node, &keys, &challenge).await[2], true);
     node.clock.advance(Duration::from_secs(10));
     assert_eq!(silent.next().await, json!(["NOTICE", "auth-required: timeout"]));
-    assert_eq!(silent.next().await, Value::Null, "the connection is over");
+    assert_eq!(silent.next().await, Value::Null, "the connection is closed");
     node.counted("ws_auth_disconnect_total{reason=\"timeout\"} 1").await;
     node.counted("ws_connections 1").await;
-    assert!(quick.ask("s", json!({"#t": ["rust"]})).await.is_empty(), "and the other stays");
+    assert!(quick.ask("s", json!({"#t": ["rust"]})).await.is_empty(), "the other connection stays");
 }
 
 #[tokio::test]
-async fn a_connection_that_was_there_before_has_until_the_end_of_the_grace() {
+async fn an_older_connection_must_authenticate_before_the_grace_period_ends() {
     let mut node = Running::on(json!({})).await;
     let mut wire = Wire::open(&node).await;
     wire.ask("before", json!({"#t": ["rust"]})).await;
@@ -107,19 +107,27 @@ async fn a_connection_that_was_there_before_has_until_the_end_of_the_grace() {
     node.clock.advance(Duration::from_secs(899));
     let mut new = Wire::open(&node).await;
     challenged(&mut new).await;
-    assert_eq!(wire.publish(&event).await[3], "auth-required: missing auth", "it is still there");
+    assert_eq!(
+        wire.publish(&event).await[3],
+        "auth-required: missing auth",
+        "it is still connected"
+    );
 
     node.clock.advance(Duration::from_secs(1));
     assert_eq!(wire.next().await, json!(["NOTICE", "auth-required: deadline reached"]));
     assert_eq!(wire.next().await, Value::Null);
     node.counted("ws_auth_disconnect_total{reason=\"deadline\"} 1").await;
-    assert_eq!(new.publish(&event).await[3], "auth-required: missing auth", "its time is not over");
+    assert_eq!(
+        new.publish(&event).await[3],
+        "auth-required: missing auth",
+        "its timeout is not over"
+    );
     node.clock.advance(Duration::from_secs(9));
     assert_eq!(new.next().await, json!(["NOTICE", "auth-required: timeout"]));
 }
 
 #[tokio::test]
-async fn whoever_was_given_a_challenge_before_is_asked_when_it_has_to_sign_in() {
+async fn a_client_with_a_challenge_is_sent_it_again_when_authentication_is_required() {
     let mut node = Running::on(json!({})).await;
     let keys = Keys::generate();
     let mut wire = Wire::open(&node).await;
@@ -127,12 +135,12 @@ async fn whoever_was_given_a_challenge_before_is_asked_when_it_has_to_sign_in() 
     wire.expect("OK").await;
     node.put(required(&json!({})));
     let asked = wire.expect("AUTH").await;
-    assert_eq!(asked, given, "what to sign stays the same");
+    assert_eq!(asked, given, "the challenge stays the same");
     assert_eq!(wire.sign(&node, &keys, asked[1].as_str().unwrap()).await[2], true);
 }
 
 #[tokio::test]
-async fn whoever_says_who_it_is_within_the_grace_stays() {
+async fn a_client_that_authenticates_within_the_grace_period_stays() {
     let mut node = Running::on(json!({})).await;
     let keys = Keys::generate();
     let mut wire = Wire::open(&node).await;
@@ -159,13 +167,13 @@ async fn a_signature_for_another_relay_or_challenge_is_refused() {
     assert_eq!(wire.next().await, json!(["NOTICE", "invalid: not an authentication event"]));
     node.clock.advance(Duration::from_secs(5));
     let event = note(&keys, "rust", "1", node.now());
-    assert_eq!(wire.publish(&event).await[2], false, "it is still nobody");
+    assert_eq!(wire.publish(&event).await[2], false, "it is still unauthenticated");
     assert_eq!(wire.sign(&node, &keys, &challenge).await[2], true);
     node.counted("auth_failure_total{service=\"relay\"} 2").await;
 }
 
 #[tokio::test]
-async fn a_signature_is_for_what_clients_call_the_relay() {
+async fn a_signature_must_be_for_the_public_url() {
     let called = "wss://node.example/relay";
     let start = Start::new().variable("CN_PUBLIC_URL", called);
     let node = start.on(required(&json!({}))).await;

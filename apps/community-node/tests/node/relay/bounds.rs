@@ -1,4 +1,4 @@
-//! What a frame may be, and what it is answered if it is not.
+//! Bounds of frames, and answers to invalid ones.
 
 use nostr_sdk::{EventBuilder, Keys, Kind, Tag, Timestamp as At};
 use serde_json::{Value, json};
@@ -17,8 +17,8 @@ async fn notice(wire: &mut Wire, frame: Value) -> String {
 }
 
 #[tokio::test]
-async fn a_subscription_out_of_bounds_is_closed_and_is_no_nonsense() {
-    // One frame of nonsense ends the connection.
+async fn a_subscription_out_of_bounds_is_closed_and_not_counted_as_invalid() {
+    // One invalid frame ends the connection.
     let node = Running::on(json!({"rate_limit": {"ws": {"invalid_by_ip": 1}}})).await;
     let now = node.now();
     let mut wire = Wire::open(&node).await;
@@ -53,13 +53,13 @@ async fn a_subscription_out_of_bounds_is_closed_and_is_no_nonsense() {
         assert_eq!(wire.next().await, json!(["CLOSED", "s", reason]));
         assert_eq!(wire.next().await, json!(["NOTICE", reason]));
     }
-    assert!(wire.ask("s", one).await.is_empty(), "the connection is as good as new");
+    assert!(wire.ask("s", one).await.is_empty(), "the connection still works");
     let labels = r#"kind="req",reason="invalid",service="relay""#;
     node.counted(&format!("ingest_rejected_total{{{labels}}} {count}")).await;
 }
 
 #[tokio::test]
-async fn a_subscription_that_is_replaced_by_a_bad_one_is_over() {
+async fn replacing_a_subscription_by_an_invalid_one_closes_it() {
     let node = Running::on(json!({})).await;
     let keys = Keys::generate();
     let mut wire = Wire::open(&node).await;
@@ -72,7 +72,7 @@ async fn a_subscription_that_is_replaced_by_a_bad_one_is_over() {
 }
 
 #[tokio::test]
-async fn nonsense_is_told_why_and_the_connection_stays() {
+async fn invalid_frames_are_answered_with_the_reason_and_the_connection_stays() {
     let node = Running::on(json!({})).await;
     let mut wire = Wire::open(&node).await;
     let one = json!({"#t": ["rust"]});
@@ -94,7 +94,7 @@ async fn nonsense_is_told_why_and_the_connection_stays() {
     }
     wire.send_message(Message::binary(vec![1, 2, 3])).await;
     assert_eq!(wire.next().await, json!(["NOTICE", "unsupported: binary message"]));
-    assert!(wire.ask("s", one).await.is_empty(), "the connection is as good as new");
+    assert!(wire.ask("s", one).await.is_empty(), "the connection still works");
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ async fn a_connection_has_a_bounded_number_of_subscriptions() {
 }
 
 #[tokio::test]
-async fn a_subscription_that_is_too_large_by_itself_is_told_so() {
+async fn a_subscription_that_is_too_large_by_itself_is_refused_as_such() {
     let node = Running::on(json!({})).await;
     let mut wire = Wire::open(&node).await;
     let values: Vec<String> = (0..200).map(|n| n.to_string()).collect();
@@ -175,7 +175,7 @@ async fn a_subscription_that_is_too_large_by_itself_is_told_so() {
 }
 
 #[tokio::test]
-async fn no_more_is_answered_than_asked_for() {
+async fn no_more_events_are_sent_than_the_limit() {
     let node = Running::on(json!({})).await;
     let keys = Keys::generate();
     let mut wire = Wire::open(&node).await;
@@ -185,6 +185,6 @@ async fn no_more_is_answered_than_asked_for() {
         wire.publish(&event.sign_with_keys(&keys).unwrap()).await;
     }
     assert_eq!(wire.ask("a", json!({"#t": ["rust"], "limit": 2})).await.len(), 2);
-    assert!(wire.ask("b", json!({"#t": ["rust"], "limit": 0})).await.is_empty(), "only new ones");
+    assert!(wire.ask("b", json!({"#t": ["rust"], "limit": 0})).await.is_empty(), "only new events");
     assert_eq!(wire.ask("c", json!({"#t": ["rust"], "limit": 9_999})).await.len(), 5);
 }

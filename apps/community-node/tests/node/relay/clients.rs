@@ -1,4 +1,4 @@
-//! The relay and clients of other makers: `nostr-sdk`, nostr-tools on Node.js, aionostr on Python.
+//! Third-party clients: `nostr-sdk`, nostr-tools on Node.js, aionostr on Python.
 
 use std::path::Path;
 
@@ -24,9 +24,9 @@ fn about(topic: &str) -> Filter {
     Filter::new().kind(Kind::TextNote).custom_tag(SingleLetterTag::lowercase(Alphabet::T), topic)
 }
 
-/// Why the one relay refused.
+/// The relay's reason.
 fn refusal(output: &nostr_sdk::prelude::Output<nostr_sdk::EventId>) -> &str {
-    output.failed.values().next().expect("it is refused")
+    output.failed.values().next().expect("a refusal")
 }
 
 async fn message(
@@ -43,11 +43,11 @@ async fn message(
             }
         }
     };
-    time::timeout(SOON, found).await.expect("the message comes")
+    time::timeout(SOON, found).await.expect("a message")
 }
 
 #[tokio::test]
-async fn what_one_publishes_another_is_told_and_a_third_finds() {
+async fn an_event_reaches_subscribers_and_later_queries() {
     let node = Running::on(json!({})).await;
     let (writer, reader) = (Keys::generate(), Keys::generate());
     let (alice, bob) = (connected(&node, &writer).await, connected(&node, &reader).await);
@@ -73,7 +73,7 @@ async fn what_one_publishes_another_is_told_and_a_third_finds() {
 }
 
 #[tokio::test]
-async fn over_its_limit_an_event_is_refused_and_the_client_knows_why() {
+async fn a_rate_limited_event_is_refused_with_a_reason_the_client_understands() {
     let node = Running::on(json!({"rate_limit": {"ws": {"events_per_minute": 1}}})).await;
     let keys = Keys::generate();
     let client = connected(&node, &keys).await;
@@ -88,7 +88,7 @@ async fn over_its_limit_an_event_is_refused_and_the_client_knows_why() {
 }
 
 #[tokio::test]
-async fn over_its_limit_a_subscription_is_closed_and_the_client_knows_why() {
+async fn a_rate_limited_subscription_is_closed_with_a_reason_the_client_understands() {
     let node = Running::on(json!({"rate_limit": {"ws": {"reqs_per_minute": 1}}})).await;
     let keys = Keys::generate();
     let client = connected(&node, &keys).await;
@@ -111,7 +111,7 @@ async fn over_its_limit_a_subscription_is_closed_and_the_client_knows_why() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_asked_says_who_it_is_by_itself() {
+async fn a_client_answers_the_challenge_by_itself() {
     let node = Running::on(json!({"auth": {"mode": "required"}})).await;
     let keys = Keys::generate();
     let client = connected(&node, &keys).await;
@@ -122,7 +122,7 @@ async fn a_client_that_is_asked_says_who_it_is_by_itself() {
 }
 
 #[tokio::test]
-async fn out_of_bounds_a_subscription_is_closed_and_the_client_goes_on() {
+async fn a_client_goes_on_after_a_subscription_out_of_bounds_is_closed() {
     let node = Running::on(json!({})).await;
     let client = connected(&node, &Keys::generate()).await;
     let mut heard = client.notifications();
@@ -132,19 +132,19 @@ async fn out_of_bounds_a_subscription_is_closed_and_the_client_goes_on() {
         message(&mut heard, |message| matches!(message, RelayMessage::Closed { .. })).await;
     let RelayMessage::Closed { message: reason, .. } = closed else { unreachable!() };
     assert_eq!(reason, "invalid: a #t filter is required");
-    // It waits for an end that never comes if nobody tells it.
+    // Without a `CLOSED` it would wait for an end that never comes.
     let fetched = time::timeout(SOON / 2, client.fetch_events(no_topic, 10 * SOON));
-    assert!(fetched.await.expect("it does not hang").is_ok_and(|events| events.is_empty()));
+    assert!(fetched.await.expect("no hang").is_ok_and(|events| events.is_empty()));
     assert!(client.fetch_events(about("rust"), SOON).await.unwrap().is_empty());
 }
 
-/// Runs a script against a new node; it knows itself what to expect.
+/// Runs a script against a new node; the script has the assertions.
 async fn run(client: NostrClient, script: &str) {
     let node = Running::on(json!({})).await;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node/relay/clients");
     let mut command = Command::from(client.script(&folder.join(script)));
     let output = command.arg(node.url()).kill_on_drop(true).output();
-    let output = time::timeout(10 * SOON, output).await.expect("the script ends").unwrap();
+    let output = time::timeout(10 * SOON, output).await.expect("the script to end").unwrap();
     let [stdout, stderr] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert!(output.status.success(), "{stdout}\n{stderr}");
@@ -152,11 +152,11 @@ async fn run(client: NostrClient, script: &str) {
 }
 
 #[tokio::test]
-async fn nostr_tools_gets_an_answer_to_everything_it_asks() {
+async fn nostr_tools_gets_an_answer_to_every_request() {
     run(require!(NostrClient::nostr_tools()), "nostr-tools.mjs").await;
 }
 
 #[tokio::test]
-async fn aionostr_gets_an_answer_to_everything_it_asks() {
+async fn aionostr_gets_an_answer_to_every_request() {
     run(require!(NostrClient::aionostr()), "aionostr_client.py").await;
 }

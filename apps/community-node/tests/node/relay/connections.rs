@@ -1,4 +1,4 @@
-//! Who may connect.
+//! Admission of connections.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn ws(limits: &Value) -> Value {
 async fn one_connection_a_minute() {
     let node = Running::on(ws(&json!({"conns_per_minute": 1}))).await;
     let mut wire = Wire::open(&node).await;
-    let refused = Wire::try_open(node.address, &[]).await.err().expect("it is refused");
+    let refused = Wire::try_open(node.address, &[]).await.err().expect("a refusal");
     assert_eq!(refused.status(), 429);
     let retry_after: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=60).contains(&retry_after), "{retry_after}");
@@ -27,17 +27,17 @@ async fn one_connection_a_minute() {
     assert_eq!(body, json!({"code": "RATE_LIMITED", "message": "rate limited", "details": null}));
     node.counted(r#"ingest_rejected_total{kind="conn",reason="ratelimit",service="relay"} 1"#)
         .await;
-    assert!(wire.ask("s", json!({"#t": ["rust"]})).await.is_empty(), "the first one stays");
+    assert!(wire.ask("s", json!({"#t": ["rust"]})).await.is_empty(), "the first connection stays");
 }
 
 #[tokio::test]
-async fn a_place_is_free_again_when_its_connection_is_over() {
+async fn a_closed_connection_frees_its_place() {
     let node = Running::on(ws(&json!({"concurrent_by_ip": 2}))).await;
     let (first, mut second) = (Wire::open(&node).await, Wire::open(&node).await);
-    let refused = Wire::try_open(node.address, &[]).await.err().expect("there is no place");
+    let refused = Wire::try_open(node.address, &[]).await.err().expect("a refusal");
     assert_eq!(refused.status(), 429);
     assert!(refused.headers().contains_key("retry-after"));
-    // It dies without a word.
+    // It is dropped without a close.
     drop(first);
     node.counted("ws_connections 1").await;
     let third = Wire::open(&node).await;
@@ -48,7 +48,7 @@ async fn a_place_is_free_again_when_its_connection_is_over() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_silently_gone_leaves_its_place() {
+async fn a_dead_connection_frees_its_place() {
     let start = Start::new().timing(|timing| headgate_community_node::relay::Timing {
         ping: std::time::Duration::from_millis(100),
         silence: std::time::Duration::from_secs(3),
@@ -58,21 +58,21 @@ async fn a_client_that_is_silently_gone_leaves_its_place() {
     let _frozen = Wire::open(&node).await;
     let mut there = Wire::open(&node).await;
     node.counted("ws_connections 2").await;
-    // The other reads, and so answers when it is asked whether it is there.
+    // The other reads, and so answers pings.
     let reading = tokio::spawn(async move {
         let frame = there.next().await;
         (there, frame)
     });
     node.counted("ws_connections 1").await;
     let keys = nostr_sdk::Keys::generate();
-    assert!(!reading.is_finished(), "whoever answers stays");
+    assert!(!reading.is_finished(), "a client that answers stays");
     reading.abort();
     let mut wire = Wire::open(&node).await;
     assert_eq!(wire.publish(&note(&keys, "rust", "1", node.now())).await[2], true);
 }
 
 #[tokio::test]
-async fn behind_a_trusted_proxy_everybody_has_a_budget_of_their_own() {
+async fn behind_a_trusted_proxy_each_client_has_its_own_budget() {
     let start = Start::new().variable("CN_TRUSTED_PROXIES", "127.0.0.0/8");
     let node = start.on(ws(&json!({"conns_per_minute": 1, "events_per_minute": 1}))).await;
     let keys = nostr_sdk::Keys::generate();
@@ -80,7 +80,7 @@ async fn behind_a_trusted_proxy_everybody_has_a_budget_of_their_own() {
     for client in 0..50 {
         let address = format!("198.51.100.{client}");
         let headers = [("x-forwarded-for", address.as_str())];
-        let mut wire = Wire::try_open(node.address, &headers).await.expect("each has its own");
+        let mut wire = Wire::try_open(node.address, &headers).await.expect("a budget of its own");
         let event = note(&keys, "rust", &address, node.now());
         assert_eq!(wire.publish(&event).await[2], true, "{address}");
         let more = note(&keys, "rust", &format!("{address} again"), node.now());
@@ -92,20 +92,20 @@ async fn behind_a_trusted_proxy_everybody_has_a_budget_of_their_own() {
 }
 
 #[tokio::test]
-async fn without_a_trusted_proxy_pretending_gains_nothing() {
+async fn without_a_trusted_proxy_forwarding_headers_are_ignored() {
     let node = Running::on(ws(&json!({"conns_per_minute": 1}))).await;
     let _wire = Wire::open(&node).await;
     for client in 0..10 {
         let address = format!("198.51.100.{client}");
         for header in ["x-forwarded-for", "forwarded", "x-real-ip"] {
             let refused = Wire::try_open(node.address, &[(header, &address)]).await.err();
-            assert_eq!(refused.expect("it is refused").status(), 429);
+            assert_eq!(refused.expect("a refusal").status(), 429);
         }
     }
 }
 
 #[tokio::test]
-async fn a_request_that_is_no_upgrade_holds_no_place() {
+async fn a_request_without_an_upgrade_holds_no_place() {
     let node = Running::on(ws(&json!({"concurrent_by_ip": 1}))).await;
     for _ in 0..3 {
         let answer = plain(&node, "GET").await;
@@ -118,7 +118,7 @@ async fn a_request_that_is_no_upgrade_holds_no_place() {
 }
 
 #[tokio::test]
-async fn any_other_method_is_a_request_like_any_other() {
+async fn other_methods_are_limited_as_ordinary_requests() {
     let node = Running::on(json!({})).await;
     let answer = plain(&node, "POST").await;
     assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");

@@ -1,4 +1,4 @@
-//! Whom the operator denies, on the relay.
+//! Clients and authors that the operator denies.
 
 use nostr_sdk::Keys;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use super::{
 
 const DENIED: &str = "blocked: access is denied by the operator";
 
-/// Writes an entry as another node would, and waits until this one has found it.
+/// Writes an entry like another node, and waits until this one applies it.
 pub(crate) async fn deny(node: &Running, subject: &str) {
     put_denied(&node.node, subject).await;
     let loaded = node.node.database.denylist().load().await.unwrap().entries.len();
@@ -18,7 +18,7 @@ pub(crate) async fn deny(node: &Running, subject: &str) {
 }
 
 #[tokio::test]
-async fn an_open_connection_of_a_denied_address_is_let_go_and_no_other_is_opened() {
+async fn connections_of_a_denied_address_are_closed_and_refused() {
     let start = Start::new().variable("CN_TRUSTED_PROXIES", "127.0.0.1");
     let node = start.on(json!({})).await;
     let open =
@@ -37,7 +37,7 @@ async fn an_open_connection_of_a_denied_address_is_let_go_and_no_other_is_opened
 }
 
 #[tokio::test]
-async fn a_denied_key_neither_publishes_nor_signs_in_nor_stays() {
+async fn a_denied_key_cannot_publish_authenticate_or_stay_connected() {
     let node = Running::on(json!({})).await;
     let (keys, other) = (Keys::generate(), Keys::generate());
     let mut signed_in = Wire::open(&node).await;
@@ -62,7 +62,7 @@ async fn a_denied_key_neither_publishes_nor_signs_in_nor_stays() {
 }
 
 #[tokio::test]
-async fn what_a_denied_author_published_before_is_shown_to_nobody() {
+async fn earlier_events_of_a_denied_author_are_not_shown() {
     let node = Running::on(json!({})).await;
     let (keys, other) = (Keys::generate(), Keys::generate());
     let mut wire = Wire::open(&node).await;
@@ -77,5 +77,5 @@ async fn what_a_denied_author_published_before_is_shown_to_nobody() {
     deny(&node, &keys.public_key().to_hex()).await;
     assert_eq!(wire.ask("all", json!({"#t": ["rust"]})).await, [json!(allowed)]);
     let newest = wire.ask("newest", json!({"#t": ["rust"], "limit": 1})).await;
-    assert_eq!(newest, [json!(allowed)], "what is not shown does not count");
+    assert_eq!(newest, [json!(allowed)], "hidden events do not count towards the limit");
 }

@@ -15,7 +15,7 @@ use super::{
     wire::Wire,
 };
 
-/// Sends a text in as many frames.
+/// Sends a message in this number of frames.
 async fn send(wire: &mut Wire, text: &str, frames: usize) {
     let size = text.len().div_ceil(frames).max(1);
     let mut pieces: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
@@ -29,12 +29,12 @@ async fn send(wire: &mut Wire, text: &str, frames: usize) {
 }
 
 #[tokio::test]
-async fn a_message_in_several_frames_is_read_and_each_of_them_counts() {
+async fn a_message_in_several_frames_is_accepted_and_each_frame_counts() {
     let limits = json!({"rate_limit": {"ws": {"reqs_per_minute": 10, "invalid_by_ip": 5}}});
     let node = Running::on(limits).await;
     let mut wire = Wire::open(&node).await;
     let ask = json!(["REQ", "s", {"#t": ["rust"]}]).to_string();
-    // 15 others in a minute: the first takes 10 of them, the second has one too many.
+    // 15 other frames a minute: the first message takes 10, the second one too many.
     send(&mut wire, &ask, 11).await;
     assert_eq!(wire.next().await, json!(["EOSE", "s"]));
     send(&mut wire, &ask, 7).await;
@@ -55,7 +55,7 @@ async fn a_message_in_too_many_frames_is_refused_by_its_id_or_else_by_a_notice()
     let mut wire = Wire::open(&node).await;
     let event = note(&Keys::generate(), "rust", "hello", node.now());
     let is_limited = |reason: &Value| reason.as_str().unwrap().starts_with("rate-limited: retry");
-    // Six others in a minute.
+    // Six other frames a minute.
     send(&mut wire, &format!(r#"["EVENT",{}]"#, event.as_json()), 8).await;
     let refused = wire.expect("OK").await;
     assert_eq!((&refused[1], &refused[2]), (&json!(event.id), &json!(false)));

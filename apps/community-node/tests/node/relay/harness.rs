@@ -1,4 +1,4 @@
-//! A node that listens on a free port, with a document and a clock that the test sets.
+//! A node on a free port, with a document and a clock that the test sets.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle, time};
 
-/// How long anything may take that should happen at once.
+/// Generous timeout of things that should happen at once.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-/// A node that is running.
+/// A running node.
 pub(crate) struct Running {
     pub(crate) node: Arc<Node>,
     pub(crate) address: SocketAddr,
@@ -25,7 +25,7 @@ pub(crate) struct Running {
     _data: TempDir,
 }
 
-/// How a node is started.
+/// Settings of a node's start.
 pub(crate) struct Start {
     variables: Vec<(String, String)>,
     timing: Timing,
@@ -54,7 +54,7 @@ impl Start {
         Self { timing: change(self.timing), ..self }
     }
 
-    /// Starts it on a document whose limits nobody reaches by accident, changed by `document`.
+    /// Starts a node on a document with high limits, changed by `document`.
     pub(crate) async fn on(mut self, document: Value) -> Running {
         let data = TempDir::new().unwrap();
         let database = format!("sqlite://{}", data.path().join("node.db").display());
@@ -83,12 +83,12 @@ impl Start {
 // === impl Running ===
 
 impl Running {
-    /// A node on a document whose limits nobody reaches by accident, changed by `document`.
+    /// A node on a document with high limits, changed by `document`.
     pub(crate) async fn on(document: Value) -> Self {
         Start::new().on(document).await
     }
 
-    /// Puts another document in force.
+    /// Applies another document.
     pub(crate) fn put(&mut self, document: Value) {
         put(&self.node, &mut self.version, document);
     }
@@ -101,7 +101,7 @@ impl Running {
         self.node.seconds()
     }
 
-    /// Everything that the node counted.
+    /// Metrics of the node.
     pub(crate) fn metrics(&self) -> String {
         self.node.metrics.render().unwrap()
     }
@@ -112,10 +112,10 @@ impl Running {
         eventually(found, || format!("{line} is not in\n{}", self.metrics())).await;
     }
 
-    /// Stops it, and waits for its end.
+    /// Stops the node, and waits until it has stopped.
     pub(crate) async fn stop(mut self) {
         let _ = self.stop.take().unwrap().send(());
-        time::timeout(SOON, &mut self.served).await.expect("it ends").unwrap().unwrap();
+        time::timeout(SOON, &mut self.served).await.expect("the node to stop").unwrap().unwrap();
     }
 }
 
@@ -125,7 +125,7 @@ impl Drop for Running {
     }
 }
 
-/// Writes an entry to the denylist as another node would.
+/// Writes an entry to the denylist like another node.
 pub(crate) async fn put_denied(node: &Node, subject: &str) {
     let update =
         DenyUpdate { subject: subject.to_owned(), reason: "spam".to_owned(), expires_at: None };
@@ -145,10 +145,10 @@ fn put(node: &Node, version: &mut i64, mut document: Value) {
         updated_at: Timestamp::from_micros(0),
         updated_by: "test".to_owned(),
     })));
-    assert_eq!(node.relay.source().version(), Some(*version), "the document is good");
+    assert_eq!(node.relay.source().version(), Some(*version), "the document is valid");
 }
 
-/// Limits that nobody reaches by accident.
+/// High limits.
 fn roomy() -> Value {
     json!({
         "rate_limit": {

@@ -1,4 +1,4 @@
-//! What the relay says of itself.
+//! The relay information document.
 
 use headgate_service_config::ServiceConfig;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use tokio::{
 
 use super::{harness::Running, wire::Wire};
 
-/// The head and the body of an answer.
+/// Head and body of a response.
 async fn ask(node: &Running, method: &str, headers: &str) -> (String, String) {
     let mut socket = TcpStream::connect(node.address).await.unwrap();
     let request =
@@ -22,7 +22,7 @@ async fn ask(node: &Running, method: &str, headers: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_relay_tells_any_web_page_what_it_supports_and_its_limits() {
+async fn the_information_document_has_features_and_limits_for_any_web_page() {
     let node = Running::on(json!({"limits": {"max_event_bytes": 2_000, "max_tags": 7}})).await;
     for accepted in ["application/nostr+json", "text/html, Application/Nostr+JSON;q=0.9"] {
         let (head, body) = ask(&node, "GET", &format!("accept: {accepted}\r\n")).await;
@@ -44,7 +44,7 @@ async fn a_relay_tells_any_web_page_what_it_supports_and_its_limits() {
 }
 
 #[tokio::test]
-async fn the_document_follows_the_operators_words() {
+async fn the_information_document_follows_the_operators_descriptor() {
     let mut node = Running::on(json!({})).await;
     node.put(json!({"auth": {"mode": "required"}}));
     for (version, descriptor) in
@@ -67,7 +67,7 @@ async fn the_document_follows_the_operators_words() {
 }
 
 #[tokio::test]
-async fn a_browser_may_ask_from_anywhere() {
+async fn cors_allows_any_origin() {
     let node = Running::on(json!({})).await;
     let headers = "origin: https://app.example\r\naccess-control-request-method: GET\r\n";
     let (head, _) = ask(&node, "OPTIONS", headers).await;
@@ -82,7 +82,7 @@ async fn a_browser_may_ask_from_anywhere() {
 }
 
 #[tokio::test]
-async fn the_document_counts_as_a_connection() {
+async fn requesting_the_information_document_counts_as_a_connection() {
     let node = Running::on(json!({"rate_limit": {"ws": {"conns_per_minute": 2}}})).await;
     let (head, _) = ask(&node, "GET", "accept: application/nostr+json\r\n").await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");

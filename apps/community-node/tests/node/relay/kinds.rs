@@ -1,4 +1,4 @@
-//! Events that replace others, delete others, expire, or are their author's alone.
+//! Events that replace or delete others, expire, or are protected.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn found(wire: &mut Wire) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn of_replaceable_and_addressable_events_the_newest_is_kept() {
+async fn only_the_newest_replaceable_and_addressable_event_is_stored() {
     let node = Running::on(json!({})).await;
     let (keys, now) = (Keys::generate(), node.now());
     let mut wire = Wire::open(&node).await;
@@ -42,7 +42,7 @@ async fn of_replaceable_and_addressable_events_the_newest_is_kept() {
 }
 
 #[tokio::test]
-async fn an_author_deletes_what_is_theirs_and_nobody_else_does() {
+async fn only_the_author_can_delete_an_event() {
     let node = Running::on(json!({})).await;
     let (keys, other, now) = (Keys::generate(), Keys::generate(), node.now());
     let mut wire = Wire::open(&node).await;
@@ -58,7 +58,7 @@ async fn an_author_deletes_what_is_theirs_and_nobody_else_does() {
 }
 
 #[tokio::test]
-async fn an_event_that_has_expired_is_neither_taken_nor_found() {
+async fn an_expired_event_is_neither_accepted_nor_found() {
     let node = Running::on(json!({})).await;
     let (keys, now) = (Keys::generate(), node.now());
     let mut wire = Wire::open(&node).await;
@@ -76,14 +76,14 @@ async fn an_event_that_has_expired_is_neither_taken_nor_found() {
 }
 
 #[tokio::test]
-async fn a_protected_event_is_taken_from_its_author_alone() {
+async fn a_protected_event_is_accepted_from_its_author_only() {
     let node = Running::on(json!({})).await;
     let (keys, other) = (Keys::generate(), Keys::generate());
     let protected = event(&keys, 1, &[&["t", "rust"], &["-"]], node.now());
     let mut wires = [Wire::open(&node).await, Wire::open(&node).await];
     for (wire, signer) in wires.iter_mut().zip([&keys, &other]) {
         let challenge = wire.publish(&protected).await;
-        assert_eq!(challenge[0], "AUTH", "nobody has to sign in, and yet it can: {challenge}");
+        assert_eq!(challenge[0], "AUTH", "authentication is optional, but possible: {challenge}");
         let reason = "auth-required: this event may only be published by its author";
         assert_eq!(wire.next().await, json!(["OK", protected.id, false, reason]));
         let challenge = challenge[1].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! How often clients may do what.
+//! Rate limits of clients.
 
 use nostr_sdk::Keys;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ pub(super) fn about(topic: &str) -> Value {
     json!({"#t": [topic]})
 }
 
-/// Whether a frame says that somebody has to wait.
+/// Whether a frame is a rate-limit refusal.
 pub(super) fn waits(frame: &Value) -> bool {
     let reason = frame.as_array().and_then(|frame| frame.last()).and_then(Value::as_str);
     reason.is_some_and(|reason| reason.starts_with("rate-limited: "))
@@ -32,7 +32,7 @@ async fn one_event_a_minute() {
     let refused = wire.publish(&second).await;
     assert_eq!((&refused[1], &refused[2]), (&json!(second.id), &json!(false)), "{refused}");
     assert!(waits(&refused), "{refused}");
-    // What was refused is not kept.
+    // A refused event is not stored.
     let kept = wire.ask("all", about("rust")).await;
     assert_eq!(kept.len(), 1);
     assert_eq!(kept[0]["id"], json!(first.id));
@@ -50,16 +50,16 @@ async fn one_subscription_a_minute() {
     assert!(waits(&closed), "{closed}");
     let notice = wire.expect("NOTICE").await;
     assert!(waits(&notice), "{notice}");
-    // It was not opened: only the first one hears of what is published.
+    // It was not opened: only the first subscription receives events.
     let event = note(&keys, "rust", "1", node.now());
     wire.publish(&event).await;
     assert_eq!(wire.next().await[1], "first");
     wire.send(json!(["CLOSE", "first"])).await;
     let other = note(&keys, "rust", "2", node.now());
-    assert_eq!(wire.publish(&other).await[0], "OK", "and nobody hears of it");
+    assert_eq!(wire.publish(&other).await[0], "OK", "and no subscription receives it");
 }
 
-/// Few of everything, and no more nonsense than a document without numbers allows.
+/// Low limits, and the default limit of invalid frames.
 pub(super) fn few() -> Value {
     ws(&json!({"events_per_minute": 3, "reqs_per_minute": 3, "invalid_by_ip": 30}))
 }
@@ -95,7 +95,7 @@ async fn events_and_subscriptions_do_not_slow_each_other() {
 }
 
 #[tokio::test]
-async fn asking_for_the_past_is_dearer_than_asking_for_what_is_to_come() {
+async fn backfill_has_a_stricter_limit_than_new_events() {
     let node = Running::on(ws(&json!({"backfill_by_ip": 1}))).await;
     let mut wire = Wire::open(&node).await;
     wire.ask("past", about("rust")).await;
@@ -110,7 +110,7 @@ async fn asking_for_the_past_is_dearer_than_asking_for_what_is_to_come() {
 }
 
 #[tokio::test]
-async fn the_past_that_is_refused_takes_nothing_from_what_is_to_come() {
+async fn a_denied_backfill_is_not_charged_as_a_subscription() {
     let limits = json!({"reqs_per_minute": 10, "backfill_by_ip": 2, "invalid_by_ip": 30});
     let node = Running::on(ws(&limits)).await;
     let (mut wire, mut other) = (Wire::open(&node).await, Wire::open(&node).await);
@@ -125,7 +125,7 @@ async fn the_past_that_is_refused_takes_nothing_from_what_is_to_come() {
     for n in 0..7 {
         other.ask(&n.to_string(), to_come.clone()).await;
     }
-    // The tenth is in the hands of the one that was refused.
+    // The tenth unit is held by the connection whose backfill was denied.
     other.send(json!(["REQ", "more", to_come])).await;
     assert!(waits(&other.expect("CLOSED").await));
     wire.ask("to come", to_come.clone()).await;
@@ -134,7 +134,7 @@ async fn the_past_that_is_refused_takes_nothing_from_what_is_to_come() {
 }
 
 #[tokio::test]
-async fn an_address_has_one_budget_for_all_of_its_connections() {
+async fn an_address_has_one_budget_across_connections() {
     let node = Running::on(ws(&json!({"events_per_minute": 2}))).await;
     let keys = [Keys::generate(), Keys::generate(), Keys::generate()];
     let mut taken = 0;
@@ -147,7 +147,7 @@ async fn an_address_has_one_budget_for_all_of_its_connections() {
 }
 
 #[tokio::test]
-async fn whoever_said_who_it_is_has_a_budget_by_key_and_one_by_address() {
+async fn an_authenticated_client_is_limited_by_key_and_by_address() {
     let document = json!({
         "auth": {"mode": "required"},
         "rate_limit": {"ws": {"event_by_pubkey": 2, "event_by_ip": 3}},
@@ -155,7 +155,7 @@ async fn whoever_said_who_it_is_has_a_budget_by_key_and_one_by_address() {
     let node = Running::on(document).await;
     let (alice, bob) = (Keys::generate(), Keys::generate());
     let mut by_alice = Vec::new();
-    // A second connection does not give a key more.
+    // A second connection has no new budget for the key.
     for n in 0..2 {
         let mut wire = signed_in(&node, &alice).await;
         for m in 0..2 {
@@ -164,7 +164,7 @@ async fn whoever_said_who_it_is_has_a_budget_by_key_and_one_by_address() {
         }
     }
     assert_eq!(by_alice, [true, true, false, false], "two by key");
-    // Another key does not give an address more: what was refused by key took nothing from it.
+    // Another key has no new budget for the address; denials by key were not charged to it.
     let mut wire = signed_in(&node, &bob).await;
     let mut by_bob = Vec::new();
     for n in 0..2 {
@@ -175,7 +175,7 @@ async fn whoever_said_who_it_is_has_a_budget_by_key_and_one_by_address() {
 }
 
 #[tokio::test]
-async fn asking_for_the_past_is_limited_by_key_too() {
+async fn backfill_is_limited_by_key_too() {
     let document = json!({
         "auth": {"mode": "required"}, "rate_limit": {"ws": {"backfill_by_pubkey": 1}},
     });
@@ -184,7 +184,7 @@ async fn asking_for_the_past_is_limited_by_key_too() {
     signed_in(&node, &alice).await.ask("past", about("rust")).await;
     let mut again = signed_in(&node, &alice).await;
     again.send(json!(["REQ", "again", about("rust")])).await;
-    assert!(waits(&again.expect("CLOSED").await), "another connection is no other budget");
+    assert!(waits(&again.expect("CLOSED").await), "another connection has no new budget");
     signed_in(&node, &bob).await.ask("past", about("rust")).await;
 }
 
@@ -197,7 +197,7 @@ async fn signed_in(node: &Running, keys: &Keys) -> Wire {
 }
 
 #[tokio::test]
-async fn nonsense_is_limited_and_ends_the_connection() {
+async fn too_many_invalid_frames_end_the_connection() {
     let node = Running::on(ws(&json!({"invalid_by_ip": 3}))).await;
     let mut wire = Wire::open(&node).await;
     for _ in 0..3 {
@@ -207,19 +207,19 @@ async fn nonsense_is_limited_and_ends_the_connection() {
     }
     wire.send_text("nonsense").await;
     assert_eq!(wire.next().await, json!(["NOTICE", "rate-limited: too many invalid frames"]));
-    assert_eq!(wire.next().await, Value::Null, "the connection is over");
+    assert_eq!(wire.next().await, Value::Null, "the connection is closed");
     node.counted(r#"ingest_rejected_total{kind="invalid",reason="invalid",service="relay"} 4"#)
         .await;
     node.counted(r#"ingest_rejected_total{kind="invalid",reason="ratelimit",service="relay"} 1"#)
         .await;
-    // A new connection begins where the old one ended.
+    // A new connection continues the count of the old one.
     let mut wire = Wire::open(&node).await;
     wire.send_text("nonsense").await;
     assert_eq!(wire.next().await[1], "rate-limited: too many invalid frames");
 }
 
 #[tokio::test]
-async fn attempts_to_sign_in_are_limited() {
+async fn attempts_to_authenticate_are_limited() {
     let document = json!({
         "auth": {"mode": "required"}, "rate_limit": {"ws": {"invalid_by_ip": 2}},
     });
@@ -239,7 +239,7 @@ async fn attempts_to_sign_in_are_limited() {
 }
 
 #[tokio::test]
-async fn another_document_counts_for_connections_that_are_open() {
+async fn a_new_document_applies_to_open_connections() {
     let mut node = Running::on(ws(&json!({"events_per_minute": 1}))).await;
     let keys = Keys::generate();
     let mut wire = Wire::open(&node).await;
@@ -260,7 +260,7 @@ async fn another_document_counts_for_connections_that_are_open() {
     }
 }
 
-/// The document is put in force by another task.
+/// Another task applies the document.
 pub(super) async fn until_taken(wire: &mut Wire, event: &nostr_sdk::Event, taken: &Value) {
     for _ in 0..1_000 {
         if wire.publish(event).await[2] == *taken {
@@ -272,7 +272,7 @@ pub(super) async fn until_taken(wire: &mut Wire, event: &nostr_sdk::Event, taken
 }
 
 #[tokio::test]
-async fn those_who_are_denied_again_and_again_wait_longer_if_the_document_says_so() {
+async fn repeat_offenders_wait_longer_if_penalties_are_on() {
     let limits = |penalty: Value| json!({"rate_limit": {"ws": {"events_per_minute": 1}, "penalty": penalty}});
     let mut node = Running::on(limits(json!({"first_seconds": 100}))).await;
     let keys = Keys::generate();
@@ -280,7 +280,7 @@ async fn those_who_are_denied_again_and_again_wait_longer_if_the_document_says_s
     assert_eq!(wire.publish(&note(&keys, "rust", "1", node.now())).await[2], true);
     let refused = wire.publish(&note(&keys, "rust", "2", node.now())).await;
     assert_eq!(refused[3], "rate-limited: retry in 100 s");
-    assert!(wire.ask("s", about("rust")).await.len() == 1, "other kinds are not punished");
+    assert!(wire.ask("s", about("rust")).await.len() == 1, "other kinds have no penalty");
     node.put(limits(Value::Null));
     let refused = wire.publish(&note(&keys, "rust", "2", node.now())).await;
     assert!(waits(&refused) && refused[3] != "rate-limited: retry in 100 s", "{refused}");

@@ -1,4 +1,4 @@
-//! What is kept, and what is new.
+//! Stored events and new ones.
 
 use nostr_sdk::{EventBuilder, Keys, Kind, Tag, Timestamp as At};
 use serde_json::json;
@@ -9,7 +9,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn what_is_kept_comes_newest_first_then_the_end_then_what_is_new() {
+async fn stored_events_come_newest_first_then_eose_then_new_events() {
     let node = Running::on(json!({})).await;
     let keys = Keys::generate();
     let mut writer = Wire::open(&node).await;
@@ -38,7 +38,7 @@ async fn what_is_kept_comes_newest_first_then_the_end_then_what_is_new() {
 }
 
 #[tokio::test]
-async fn what_came_before_is_a_duplicate_and_nobody_hears_of_it_twice() {
+async fn a_duplicate_event_is_not_broadcast_again() {
     let node = Running::on(json!({})).await;
     let keys = Keys::generate();
     let (mut writer, mut reader) = (Wire::open(&node).await, Wire::open(&node).await);
@@ -56,13 +56,13 @@ async fn what_came_before_is_a_duplicate_and_nobody_hears_of_it_twice() {
 }
 
 #[tokio::test]
-async fn every_event_comes_once_whether_it_was_kept_or_is_new() {
+async fn each_event_is_delivered_once_whether_stored_or_new() {
     let node = Running::on(json!({})).await;
     let keys = Keys::generate();
     let mut writer = Wire::open(&node).await;
     let events: Vec<_> = (0..60).map(|n| note(&keys, "rust", &n.to_string(), node.now())).collect();
     let (address, sent) = (node.address, events.clone());
-    // A reader comes while events are published.
+    // A subscriber arrives while events are published.
     let reading = tokio::spawn(async move {
         let mut reader = Wire::try_open(address, &[]).await.unwrap_or_else(|_| panic!("admitted"));
         let mut found = reader.ask("s", json!({"#t": ["rust"]})).await;
@@ -87,7 +87,7 @@ async fn every_event_comes_once_whether_it_was_kept_or_is_new() {
 }
 
 #[tokio::test]
-async fn an_ephemeral_event_is_told_and_not_kept() {
+async fn an_ephemeral_event_is_broadcast_and_not_stored() {
     let node = Running::on(json!({})).await;
     let keys = Keys::generate();
     let (mut writer, mut reader) = (Wire::open(&node).await, Wire::open(&node).await);
@@ -101,7 +101,7 @@ async fn an_ephemeral_event_is_told_and_not_kept() {
 }
 
 #[tokio::test]
-async fn a_connection_ends_with_the_node() {
+async fn a_connection_is_closed_when_the_node_stops() {
     let node = Running::on(json!({})).await;
     let mut wire = Wire::open(&node).await;
     wire.ask("s", json!({"#t": ["rust"]})).await;

@@ -1,4 +1,4 @@
-//! What is counted, and what is never written down.
+//! Metrics.
 
 use nostr_sdk::Keys;
 use serde_json::json;
@@ -9,7 +9,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn everything_is_counted_by_what_it_is_and_by_nobody() {
+async fn metrics_count_by_kind_and_identify_nobody() {
     let document = json!({"rate_limit": {"ws": {"events_per_minute": 1, "reqs_per_minute": 1}}});
     let node = Running::on(document).await;
     let keys = Keys::generate();

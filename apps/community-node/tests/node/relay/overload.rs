@@ -1,4 +1,4 @@
-//! Those who go on though they have to wait.
+//! Clients that ignore denials.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn whoever_floods_takes_nothing_from_its_neighbours_but_what_it_floods_with() {
+async fn a_flood_of_one_kind_does_not_limit_other_kinds_of_its_address() {
     let mut node = Running::on(few()).await;
     let keys = Keys::generate();
     let (mut loud, mut quiet) = (Wire::open(&node).await, Wire::open(&node).await);
@@ -23,15 +23,15 @@ async fn whoever_floods_takes_nothing_from_its_neighbours_but_what_it_floods_wit
         loud.publish(&note(&keys, "wasm", &n.to_string(), node.now())).await;
     }
     let event = note(&keys, "rust", "1", node.now());
-    assert!(waits(&quiet.publish(&event).await), "they are one address");
+    assert!(waits(&quiet.publish(&event).await), "they share an address");
     quiet.ask("t", about("rust")).await;
     node.put(ws(&json!({})));
     until_taken(&mut loud, &event, &json!(true)).await;
-    assert_eq!(quiet.expect("EVENT").await[2]["id"], json!(event.id), "it is still there");
+    assert_eq!(quiet.expect("EVENT").await[2]["id"], json!(event.id), "it is still connected");
 }
 
 #[tokio::test]
-async fn whoever_goes_on_though_it_is_told_to_wait_is_not_heard_and_stays() {
+async fn a_client_that_ignores_denials_is_dropped_unread_and_stays_connected() {
     let mut node = Running::on(few()).await;
     let event = note(&Keys::generate(), "rust", "hello", node.now());
     let mut wire = Wire::open(&node).await;
@@ -45,11 +45,11 @@ async fn whoever_goes_on_though_it_is_told_to_wait_is_not_heard_and_stays() {
     }
     let last_word = "rate-limited: too many frames that have to wait: more are dropped";
     assert_eq!(wire.next().await, json!(["NOTICE", last_word]));
-    assert_eq!(wire.ask("s", about("rust")).await.len(), 1, "nothing more is said of events");
+    assert_eq!(wire.ask("s", about("rust")).await.len(), 1, "no further answers about events");
     node.counted(r#"ingest_rejected_total{kind="event",reason="ratelimit",service="relay"} 200"#)
         .await;
     node.clock.advance(Duration::from_secs(60));
-    assert!(waits(&wire.publish(&event).await), "it is another minute");
+    assert!(waits(&wire.publish(&event).await), "a new minute");
     node.put(ws(&json!({})));
     until_taken(&mut wire, &event, &json!(true)).await;
 
@@ -65,11 +65,11 @@ async fn whoever_goes_on_though_it_is_told_to_wait_is_not_heard_and_stays() {
         }
     }
     assert_eq!(wire.next().await, json!(["NOTICE", last_word]));
-    assert_eq!(wire.publish(&event).await[2], true, "nothing more is said of subscriptions");
+    assert_eq!(wire.publish(&event).await[2], true, "no further answers about subscriptions");
 }
 
 #[tokio::test]
-async fn closing_too_often_is_no_nonsense_either() {
+async fn too_many_closes_are_denied_but_not_invalid() {
     let node = Running::on(ws(&json!({"reqs_per_minute": 1, "invalid_by_ip": 1}))).await;
     let mut wire = Wire::open(&node).await;
     wire.ask("s", about("rust")).await;
@@ -86,7 +86,7 @@ async fn closing_too_often_is_no_nonsense_either() {
 }
 
 #[tokio::test]
-async fn whoever_answers_our_pings_is_not_counted_for_it() {
+async fn pongs_to_our_pings_are_not_counted() {
     let start = Start::new().timing(|timing| Timing { ping: Duration::from_millis(20), ..timing });
     let node = start.on(ws(&json!({"reqs_per_minute": 1, "invalid_by_ip": 1}))).await;
     let mut wire = Wire::open(&node).await;
@@ -94,8 +94,8 @@ async fn whoever_answers_our_pings_is_not_counted_for_it() {
         wire.pinged().await;
     }
     let event = note(&Keys::generate(), "rust", "1", node.now());
-    assert_eq!(wire.publish(&event).await[2], true, "nothing was said of pongs");
-    // What nobody asked for is counted.
+    assert_eq!(wire.publish(&event).await[2], true, "no answers about pongs");
+    // Unsolicited pongs are counted.
     for _ in 0..100 {
         wire.send_message(Message::Pong(Vec::new().into())).await;
     }

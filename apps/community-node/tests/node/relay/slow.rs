@@ -1,4 +1,4 @@
-//! Whoever does not read.
+//! Clients that do not read.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn whoever_does_not_read_is_let_go_and_the_others_are_not_slowed() {
+async fn a_client_that_does_not_read_is_disconnected_and_others_are_not_slowed() {
     let start =
         Start::new().timing(|timing| Timing { answer: Duration::from_millis(500), ..timing });
     let node = start.on(json!({})).await;

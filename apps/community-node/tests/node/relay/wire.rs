@@ -1,4 +1,4 @@
-//! A client that sends whatever the test likes.
+//! A client that sends any frame.
 
 use std::net::SocketAddr;
 
@@ -20,10 +20,10 @@ pub(crate) struct Wire(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Wire {
     pub(crate) async fn open(node: &Running) -> Self {
-        Self::try_open(node.address, &[]).await.expect("the connection is admitted")
+        Self::try_open(node.address, &[]).await.expect("an admitted connection")
     }
 
-    /// Opens a connection with more headers, or says how that was answered.
+    /// Opens a connection with more headers, or returns the response.
     pub(crate) async fn try_open(
         address: SocketAddr,
         headers: &[(&'static str, &str)],
@@ -51,7 +51,7 @@ impl Wire {
         self.0.send(message).await.unwrap();
     }
 
-    /// Sends a message with the next ones.
+    /// Queues a message without flushing.
     pub(crate) async fn feed(&mut self, message: Message) {
         self.0.feed(message).await.unwrap();
     }
@@ -65,7 +65,7 @@ impl Wire {
         self.next().await
     }
 
-    /// Asks, and returns the events up to the end of what is kept.
+    /// Subscribes, and returns the stored events.
     pub(crate) async fn ask(&mut self, id: &str, filter: Value) -> Vec<Value> {
         self.send(json!(["REQ", id, filter])).await;
         let mut events = Vec::new();
@@ -79,10 +79,10 @@ impl Wire {
         }
     }
 
-    /// The next frame; null once the connection is over.
+    /// The next frame; null once the connection is closed.
     pub(crate) async fn next(&mut self) -> Value {
         loop {
-            let message = time::timeout(SOON, self.0.next()).await.expect("there is an answer");
+            let message = time::timeout(SOON, self.0.next()).await.expect("a response");
             match message {
                 Some(Ok(Message::Text(text))) => return serde_json::from_str(&text).unwrap(),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
@@ -91,21 +91,21 @@ impl Wire {
         }
     }
 
-    /// Waits until the relay asks whether it is there, and says so.
+    /// Waits for a ping, and answers it.
     pub(crate) async fn pinged(&mut self) {
-        let message = time::timeout(SOON, self.0.next()).await.expect("it is asked");
+        let message = time::timeout(SOON, self.0.next()).await.expect("a ping");
         assert!(matches!(message, Some(Ok(Message::Ping(_)))), "{message:?}");
         self.0.flush().await.unwrap();
     }
 
-    /// The next frame, which is of this kind.
+    /// The next frame, which must be of this kind.
     pub(crate) async fn expect(&mut self, kind: &str) -> Value {
         let frame = self.next().await;
         assert_eq!(frame[0], kind, "{frame}");
         frame
     }
 
-    /// Says who it is, in answer to the relay's challenge.
+    /// Authenticates with the relay's challenge.
     pub(crate) async fn sign(&mut self, node: &Running, keys: &Keys, challenge: &str) -> Value {
         let url = RelayUrl::parse(&node.url()).unwrap();
         let event = EventBuilder::auth(challenge, url).sign_with_keys(keys).unwrap();

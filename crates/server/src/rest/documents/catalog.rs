@@ -47,7 +47,7 @@ impl Catalog {
         self.kinds.get(service).is_some()
     }
 
-    /// Refuses the name of a service that nobody knows.
+    /// Returns an error for an unknown service.
     pub(super) fn find(&self, service: &str) -> Result<(), ApiError> {
         let names = self.names();
         if names.contains(service) {

@@ -1,4 +1,4 @@
-//! A unit of a daily quota for a request.
+//! Charges a request to a daily quota.
 
 use std::convert::Infallible;
 
@@ -17,8 +17,8 @@ use crate::{
     quota::{Metric, Refusal},
 };
 
-/// What a request is charged as: the same request under the same id is charged once, if it
-/// is sent again within minutes and not often.
+/// Identity of a request for charging: a retry with the same id is charged once, within minutes and
+/// a few times.
 pub(in super::super) struct Charge {
     request_id: Option<String>,
     request: String,
@@ -37,7 +37,7 @@ impl<S: Sync> FromRequestParts<S> for Charge {
 // === impl Charge ===
 
 impl Charge {
-    /// Takes one of `metric` from the caller's day.
+    /// Charges one unit of `metric` to the caller.
     pub(super) async fn take(
         self,
         http: &Http,
@@ -45,7 +45,7 @@ impl Charge {
         caller: &Caller,
         body: &[u8],
     ) -> Result<(), ApiError> {
-        // An id is one for a request that says the same: another request is no repetition.
+        // A request with the same id and other content is not a retry.
         let id = self.request_id.and_then(|id| {
             let parts = [id.as_bytes(), caller.pubkey.as_bytes(), self.request.as_bytes(), body];
             http.quotas.retries.id(&parts)

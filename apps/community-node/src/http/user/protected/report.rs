@@ -1,4 +1,4 @@
-//! Reports: kept in the audit log of the database, which only grows.
+//! Reports, stored in the database's audit log.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::quota::Metric;
 
-/// Who or what is reported, and why.
+/// A report of a public key or an event.
 #[derive(Deserialize)]
 pub(in super::super) struct Report {
     pubkey: Option<String>,
@@ -25,7 +25,7 @@ pub(in super::super) struct Report {
     reason: String,
 }
 
-/// The action in the audit log.
+/// Audit action.
 const ACTION: &str = "report.submit";
 
 /// `POST /v1/reports`
@@ -40,7 +40,7 @@ pub(in super::super) async fn report(
     charge.take(&http, Metric::Report, &caller, &body.bytes).await?;
     let at = http.node.clock.now();
     let entry = AuditEntry {
-        // The record gives it another.
+        // The audit log assigns the id.
         id: 0,
         author: Author { actor: caller.pubkey, request_id: id.id, at },
         action: ACTION.to_owned(),
@@ -49,12 +49,12 @@ pub(in super::super) async fn report(
         after: None,
         reason: Some(reason),
     };
-    // Whoever asks again under the same id pays nothing, and adds nothing that is there already.
+    // A retry with the same id is not charged, and adds nothing that is stored already.
     http.node.database.record_once(&entry).await.map_err(ApiError::database)?;
     Ok((StatusCode::ACCEPTED, Json(json!({"status": "received"}))))
 }
 
-/// How many reports there are about somebody.
+/// Number of reports about a public key.
 pub(super) async fn about(http: &Http, pubkey: &str) -> Result<u64, ApiError> {
     let filter = AuditFilter {
         action: Some(ACTION.to_owned()),
@@ -69,7 +69,7 @@ pub(super) async fn about(http: &Http, pubkey: &str) -> Result<u64, ApiError> {
 // === impl Report ===
 
 impl Report {
-    /// What stands in the audit log for it.
+    /// Audit target.
     fn check(&self) -> Result<(String, String), ApiError> {
         let reason = self.reason.trim();
         if !(1..=500).contains(&reason.chars().count()) {

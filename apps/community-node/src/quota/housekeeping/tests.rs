@@ -48,7 +48,7 @@ impl Running {
         listed.unwrap().total
     }
 
-    /// Whether what `pubkey` takes is taken from the quota of newcomers.
+    /// Whether `pubkey` is charged to the quota that newcomers share.
     async fn is_shared(&self, pubkey: &str) -> bool {
         let limit = self.node.user_api.with(|users| users.quota.search_requests).unwrap();
         let subject = subject(pubkey);
@@ -56,7 +56,7 @@ impl Running {
         budget.map_err(|refusal| format!("{refusal:?}")).unwrap().shared
     }
 
-    /// Runs a statement on the database, as somebody with a console.
+    /// Runs a statement on the database, like an operator with a console.
     async fn run(&self, sql: &'static str) {
         let file = format!("sqlite://{}/node.db", self.data.path().display());
         let mut console = SqliteConnection::connect(&file).await.unwrap();
@@ -79,7 +79,7 @@ fn subject(pubkey: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_was_not_used_for_a_day_is_deleted_and_made_anew_when_it_is_needed() {
+async fn a_quota_not_used_for_a_day_is_deleted_and_created_again_on_demand() {
     let running = Running::with_room_for("100").await;
     for pubkey in ["idle", "busy"] {
         running.charge(pubkey).await.unwrap();
@@ -98,7 +98,7 @@ async fn what_was_not_used_for_a_day_is_deleted_and_made_anew_when_it_is_needed(
 }
 
 #[tokio::test]
-async fn past_the_bound_newcomers_share_one_until_there_is_room() {
+async fn new_keys_beyond_the_bound_share_one_quota_until_there_is_room() {
     let running = Running::with_room_for("3").await;
     for pubkey in ["a", "b", "c"] {
         running.charge(pubkey).await.unwrap();
@@ -107,12 +107,12 @@ async fn past_the_bound_newcomers_share_one_until_there_is_room() {
     for n in 0..limit {
         running.charge(&format!("new{n}")).await.unwrap();
     }
-    assert_eq!(running.policies().await, 4, "of however many keys");
+    assert_eq!(running.policies().await, 4, "for any number of keys");
     match running.charge("another").await {
         Err(Refusal::Exceeded { current, shared: true, .. }) => assert_eq!(current, limit),
         other => panic!("{other:?}"),
     }
-    // Whoever was there keeps what is theirs.
+    // Existing keys keep their quotas.
     running.charge("a").await.unwrap();
 
     running.at(2);
@@ -124,31 +124,31 @@ async fn past_the_bound_newcomers_share_one_until_there_is_room() {
 }
 
 #[tokio::test]
-async fn past_the_bound_nobody_waits_and_nobody_is_asked_twice() {
+async fn beyond_the_bound_no_request_waits_or_queries_the_database_twice() {
     let running = Running::with_room_for("1").await;
     for pubkey in ["own", "new"] {
         running.charge(pubkey).await.unwrap();
     }
-    // Not even for somebody who makes a policy.
+    // Not even while another policy is being created.
     let turn = running.quotas.making.lock().await;
     let another = time::timeout(Duration::from_secs(20), running.is_shared("another"));
-    assert!(another.await.expect("it does not wait"));
+    assert!(another.await.expect("no wait"));
     drop(turn);
-    // Once more, because the policy of newcomers is new since.
+    // Once more, because the newcomers' policy was created since.
     assert!(running.is_shared("new").await);
     running.run("ALTER TABLE quota_policies RENAME TO away").await;
-    assert!(running.is_shared("new").await, "without a question");
-    assert!(running.is_shared("another").await, "without a question");
+    assert!(running.is_shared("new").await, "without a query");
+    assert!(running.is_shared("another").await, "without a query");
     running.run("ALTER TABLE away RENAME TO quota_policies").await;
 
-    // Whoever is given one has it at once.
+    // A key that is given a policy has it at once.
     running.quotas.create(&running.node, &subject("new"), 5).await.unwrap();
     assert!(!running.is_shared("new").await);
     assert!(running.is_shared("another").await);
 }
 
 #[tokio::test]
-async fn many_at_once_do_not_pass_the_bound() {
+async fn concurrent_new_keys_do_not_exceed_the_bound() {
     let running = Running::with_room_for("3").await;
     let keys: Vec<String> = (0..20).map(|n| format!("key{n}")).collect();
     let charged = futures_util::future::join_all(keys.iter().map(|key| running.charge(key))).await;
@@ -158,11 +158,11 @@ async fn many_at_once_do_not_pass_the_bound() {
     let running = Running::with_room_for("1").await;
     let charged = futures_util::future::join_all((0..20).map(|_| running.charge("same"))).await;
     assert!(charged.iter().all(Result::is_ok));
-    assert_eq!(running.policies().await, 1, "it had the last place, and shares with nobody");
+    assert_eq!(running.policies().await, 1, "it has the last place, and shares with no other key");
 }
 
 #[tokio::test]
-async fn what_the_node_does_by_itself_is_not_in_the_audit_log() {
+async fn quotas_of_the_node_itself_are_not_audited() {
     let running = Running::with_room_for("100").await;
     running.charge("a").await.unwrap();
     running.at(2);

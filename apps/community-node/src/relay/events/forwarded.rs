@@ -1,4 +1,4 @@
-//! What was passed on and is not kept, so that nobody passes it on again.
+//! Ids of events that were forwarded and not stored, to recognise duplicates.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -6,27 +6,27 @@ use nostr::event::EventId;
 
 use crate::relay::{event::EPHEMERAL_SECONDS, second::Second};
 
-/// How many ids are remembered; then those that came first are forgotten.
+/// Most ids; beyond that, the oldest are evicted.
 const MAX_IDS: usize = 65_536;
 
-/// How long an event can come again: it may have been early, and may then be late.
+/// How long a duplicate would be accepted: an event may be early, and its duplicate late.
 const LIFETIME_SECONDS: Second = 2 * EPHEMERAL_SECONDS;
 
-/// The ids of events that are not kept, for as long as they could come again.
+/// Ids of events that are not stored, for as long as duplicates would be accepted.
 #[derive(Debug, Default)]
-pub(super) struct Passed {
+pub(super) struct ForwardedIds {
     arrivals: VecDeque<(Second, EventId)>,
     ids: HashSet<EventId>,
 }
 
-// === impl Passed ===
+// === impl ForwardedIds ===
 
-impl Passed {
+impl ForwardedIds {
     pub(super) fn contains(&self, id: &EventId) -> bool {
         self.ids.contains(id)
     }
 
-    /// Remembers an event that came at `at`.
+    /// Remembers an event received at `at`.
     pub(super) fn add(&mut self, id: EventId, at: Second) {
         let is_old = |(came, _): &(Second, EventId)| came.saturating_add(LIFETIME_SECONDS) < at;
         while self.arrivals.len() >= MAX_IDS || self.arrivals.front().is_some_and(is_old) {
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn ids_are_remembered_as_long_as_they_could_come_again() {
-        let mut passed = Passed::default();
+        let mut passed = ForwardedIds::default();
         passed.add(id(1), 1_000);
         passed.add(id(2), 1_000 + LIFETIME_SECONDS);
         assert!(passed.contains(&id(1)) && passed.contains(&id(2)));
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn their_number_is_bounded() {
-        let mut passed = Passed::default();
+        let mut passed = ForwardedIds::default();
         for n in 0..=MAX_IDS {
             passed.add(id(n), 1_000);
         }

@@ -1,4 +1,4 @@
-//! What is old is closed and forgotten.
+//! Housekeeping: closes old days and deletes old data.
 
 use std::time::Duration;
 
@@ -11,43 +11,44 @@ use tracing::warn;
 
 use super::{DailyQuotas, NAME};
 
-/// How often old things are looked for.
+/// Interval of housekeeping.
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// How long days, and what was told of them, are kept, and how long request ids.
+/// Retention of days and their events, and of request ids.
 const KEPT_DAYS: u64 = 180;
 const REQUEST_ID_DAYS: u64 = 7;
 
-/// How long a policy is kept after its last use: its day is over then, so it says nothing any more. It is
-/// made anew when it is needed.
+/// How long a policy is kept after its last use. Its day is over then, and it is created again when
+/// it is needed.
 const UNUSED_DAYS: u64 = 1;
 
 // === impl DailyQuotas ===
 
 impl DailyQuotas {
-    /// Closes days that are over and forgets what is old, for ever. Nodes may do it at the same time.
-    pub(super) async fn keep_house(&self) {
-        let house = Housekeeping::new(&self.quotas);
+    /// Closes past days and deletes old data at intervals; never returns. Nodes may do it
+    /// concurrently.
+    pub(super) async fn run_housekeeping(&self) {
+        let housekeeping = Housekeeping::new(&self.quotas);
         let mut hours = time::interval(HOUR);
         loop {
             hours.tick().await;
-            // A database that is away keeps everything until the next hour.
-            let closed = house.close_periods().await;
-            let pruned = house.prune(&retention(self.quotas.now())).await;
+            // If the database is unavailable, everything stays until the next hour.
+            let closed = housekeeping.close_periods().await;
+            let pruned = housekeeping.prune(&retention(self.quotas.now())).await;
             let deleted = self.delete_unused().await;
             for done in [closed.map(drop), pruned.map(drop), deleted.map(drop)] {
                 if let Err(error) = done {
-                    warn!(%error, "Old quotas are kept for another hour");
+                    warn!(%error, "failed to delete old quotas; retrying in an hour");
                 }
             }
             if !self.has_room() {
-                warn!("There are {} quotas: new keys share one", self.quotas.catalog().len());
+                warn!(quotas = self.quotas.catalog().len(), "too many quotas; new keys share one");
             }
         }
     }
 
-    /// Deletes those of our own policies that were not used for a day; says how many. Whoever signs in
-    /// with a new key gets one, and keys cost nothing.
+    /// Deletes our own policies that were not used for a day, and returns their number. Every new
+    /// key gets one, and new keys are free.
     async fn delete_unused(&self) -> Result<u64, RepositoryError> {
         let unused = Unused {
             name: NAME,
@@ -57,7 +58,7 @@ impl DailyQuotas {
         };
         let deleted = self.repository.delete_unused(&unused).await?;
         if deleted > 0 {
-            // There is room again, which others hear of.
+            // There is room again; other nodes are notified.
             self.quotas.catalog().refresh().await?;
         }
         Ok(deleted)

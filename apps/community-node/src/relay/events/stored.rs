@@ -1,4 +1,4 @@
-//! What is kept of the events, found by topic and time.
+//! Stored events, indexed by topic and time.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -12,30 +12,30 @@ use nostr::event::EventId;
 use super::{
     Capacity, Published,
     deletions::{self, Deletions, Target},
-    passed::Passed,
+    forwarded::ForwardedIds,
     walk::{Stretch, Walk},
 };
 use crate::relay::{address::Address, event::VerifiedEvent, footprint, second::Second};
 
-/// Events in the order in which they came, and by topic newest first.
+/// Events in the order in which they were received, and by topic newest first.
 #[derive(Debug)]
-pub(super) struct Kept {
-    /// By their numbers.
+pub(super) struct StoredEvents {
+    /// By sequence number.
     arrivals: BTreeMap<u64, Arc<Published>>,
     ids: HashMap<EventId, u64>,
-    passed: Passed,
+    passed: ForwardedIds,
     topics: HashMap<Box<str>, BTreeSet<Newest>>,
-    /// The one event that is kept at each address.
+    /// The one event at each address.
     addresses: HashMap<Address, u64>,
     deletions: Deletions,
-    /// Those that expire, the first to do so first.
+    /// Events that expire, the earliest first.
     expiring: BTreeSet<(Second, u64)>,
     capacity: Capacity,
     bytes: usize,
     last_number: u64,
 }
 
-/// An event that comes before older ones, and before later ids of the same second.
+/// Position of an event in an index: newer events first, then lower ids.
 #[derive(Clone, Debug)]
 pub(super) struct Newest {
     at: Reverse<Second>,
@@ -46,14 +46,14 @@ pub(super) struct Newest {
 /// Entries of one topic, newest first.
 type Entries<'k> = btree_set::Range<'k, Newest>;
 
-// === impl Kept ===
+// === impl StoredEvents ===
 
-impl Kept {
+impl StoredEvents {
     pub(super) fn new(capacity: Capacity) -> Self {
         Self {
             arrivals: BTreeMap::new(),
             ids: HashMap::new(),
-            passed: Passed::default(),
+            passed: ForwardedIds::default(),
             topics: HashMap::new(),
             addresses: HashMap::new(),
             deletions: Deletions::default(),
@@ -68,19 +68,20 @@ impl Kept {
         self.ids.contains_key(id) || self.passed.contains(id)
     }
 
-    /// Whether the author of `event` has deleted it.
+    /// Returns whether the author of `event` deleted it.
     pub(super) fn has_deleted(&self, event: &VerifiedEvent) -> bool {
         self.deletions.cover(event)
     }
 
-    /// Whether a newer event is kept at the address of `event`; of the same second, the lower id is newer.
+    /// Returns whether a newer event is stored at the address of `event`; in the same second, the
+    /// lower id is newer.
     pub(super) fn has_newer(&self, event: &VerifiedEvent) -> bool {
         let kept = event.address.as_deref().and_then(|address| self.addresses.get(address));
         let kept = kept.and_then(|number| self.arrivals.get(number));
         kept.is_some_and(|kept| Newest::of(kept) < Newest::place_of(event))
     }
 
-    /// Remembers that an event came which is not kept.
+    /// Remembers the id of an event that is not stored.
     pub(super) fn pass(&mut self, published: &Published) {
         self.passed.add(published.event.event.id, published.at);
     }
@@ -94,12 +95,12 @@ impl Kept {
         self.last_number
     }
 
-    /// At most `limit` events, those that came last first.
+    /// Returns at most `limit` events, the latest received first.
     pub(super) fn newest(&self, limit: usize) -> Vec<Arc<Published>> {
         self.arrivals.values().rev().take(limit).cloned().collect()
     }
 
-    /// Removes what `event` deletes, and returns its topics.
+    /// Removes the events that `event` deletes, and returns their topics.
     pub(super) fn delete(&mut self, event: &VerifiedEvent) -> Box<[Box<str>]> {
         let mut topics = BTreeSet::new();
         for target in deletions::targets(event) {
@@ -117,7 +118,7 @@ impl Kept {
         topics.into_iter().collect()
     }
 
-    /// Keeps an event in place of an older one at its address.
+    /// Stores an event in place of an older one at its address.
     pub(super) fn keep(&mut self, published: Arc<Published>) {
         self.bytes += cost(&published);
         let (event, number) = (&published.event, published.number);
@@ -144,14 +145,14 @@ impl Kept {
         }
     }
 
-    /// Forgets what came before `at`.
+    /// Removes events received before `at`.
     pub(super) fn forget_before(&mut self, at: Second) {
         while self.arrivals.first_key_value().is_some_and(|(_, first)| first.at < at) {
             self.forget_first();
         }
     }
 
-    /// Forgets what has expired at `now`.
+    /// Removes events that have expired at `now`.
     pub(super) fn forget_expired(&mut self, now: Second) {
         while let Some(&(end, number)) = self.expiring.first()
             && end <= now
@@ -178,7 +179,7 @@ impl Kept {
         if let Some(end) = event.expires_at {
             self.expiring.remove(&(end, number));
         }
-        // A newer event may have taken its address.
+        // A newer event may be at its address.
         if let Some(address) = event.address.as_deref()
             && self.addresses.get(address) == Some(&number)
         {
@@ -198,7 +199,7 @@ impl Kept {
         footprint::give_back(&mut self.addresses);
     }
 
-    /// The next events of a walk, newest first, each once.
+    /// Returns the next events of a walk, newest first, without duplicates.
     pub(super) fn step(&self, walk: &mut Walk<'_>) -> Vec<Arc<Published>> {
         let mut entries: Vec<_> =
             walk.stretches.iter().filter_map(|stretch| self.rest(stretch, walk)).collect();
@@ -210,7 +211,7 @@ impl Kept {
             && let Some(Reverse((entry, of))) = heads.pop()
         {
             visited += 1;
-            // An event of several topics comes once for each of them.
+            // An event of several topics is in the index of each.
             if last != Some(entry) {
                 seen.extend(entry.event.clone());
                 last = Some(entry);
@@ -221,10 +222,10 @@ impl Kept {
         seen
     }
 
-    /// What a walk has not yet seen of one stretch.
+    /// Returns what is left of one range of a walk.
     fn rest<'k>(&'k self, stretch: &Stretch<'_>, walk: &Walk<'_>) -> Option<Entries<'k>> {
         let last = walk.last.as_ref().filter(|last| **last >= stretch.newest);
-        // The ends may be the wrong way round, and the walk may be past them.
+        // The bounds may be reversed, and the walk may be past them.
         if *last.unwrap_or(&stretch.newest) >= stretch.oldest {
             return None;
         }
@@ -234,7 +235,7 @@ impl Kept {
     }
 }
 
-/// What an event takes in memory: itself, and its places among the others.
+/// Bytes that an event takes: itself, and its entries in the indexes.
 fn cost(published: &Published) -> usize {
     let event = &published.event;
     let address = |address: &Address| footprint::slot::<(Address, u64)>() + address.footprint();
@@ -251,7 +252,7 @@ fn cost(published: &Published) -> usize {
         + deleted
 }
 
-/// What a topic takes in memory, however many events are about it.
+/// Bytes that a topic takes, however many events it has.
 fn topic_cost(topic: &str) -> usize {
     footprint::slot::<(Box<str>, BTreeSet<Newest>)>()
         + footprint::text(topic)
@@ -265,18 +266,18 @@ impl Newest {
         Self { event: Some(Arc::clone(published)), ..Self::place_of(&published.event) }
     }
 
-    /// Where an event is or would be.
+    /// Position of an event.
     fn place_of(event: &VerifiedEvent) -> Self {
         let at = Reverse(event.event.created_at.as_secs());
         Self { at, id: event.event.id, event: None }
     }
 
-    /// An end of a range, which is no event.
+    /// Bound of a range.
     pub(super) fn bound(at: Second, id: [u8; 32]) -> Self {
         Self { at: Reverse(at), id: EventId::from_byte_array(id), event: None }
     }
 
-    /// Where it is, without the event itself.
+    /// The position without the event.
     fn place(&self) -> Self {
         Self { event: None, ..self.clone() }
     }

@@ -1,4 +1,4 @@
-//! How many connections peers may have.
+//! Limits the connections of peers.
 
 use std::{fmt, sync::Arc};
 
@@ -9,40 +9,40 @@ use iroh::{
 };
 use iroh_gossip::net::Gossip as Swarm;
 
-/// How many connections one peer may have, and all together: anybody can make itself a new id.
+/// Most connections of one peer, and of all: new ids cost nothing.
 const LIMITS: InFlightLimits = InFlightLimits::new(4, 256);
 
-/// What a peer is told that has to stay outside.
+/// Error code of a connection that is refused for lack of room.
 const BUSY: VarInt = VarInt::from_u32(1);
 
-/// Lets peers in, as many as there is room for.
+/// Accepts connections of peers, within limits.
 #[derive(Clone)]
-pub(super) struct Door {
+pub(super) struct PeerAdmission {
     swarm: Swarm,
     open: Arc<InFlight>,
 }
 
-// === impl Door ===
+// === impl PeerAdmission ===
 
-impl Door {
+impl PeerAdmission {
     pub(super) fn new(swarm: Swarm) -> Self {
         Self { swarm, open: InFlight::new() }
     }
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for PeerAdmission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Door").finish_non_exhaustive()
+        f.debug_struct("PeerAdmission").finish_non_exhaustive()
     }
 }
 
-impl ProtocolHandler for Door {
+impl ProtocolHandler for PeerAdmission {
     async fn accept(&self, connection: Connection) -> Result<(), AcceptError> {
         let Ok(_permit) = self.open.acquire(connection.remote_id(), LIMITS) else {
             connection.close(BUSY, b"busy");
             return Ok(());
         };
-        // It must not stay open because somebody waits for its end.
+        // A strong reference would keep the connection open.
         let closed = connection.weak_handle().closed();
         self.swarm.handle_connection(connection).await.map_err(AcceptError::from_err)?;
         closed.await;

@@ -7,19 +7,19 @@ use crate::relay::{
 
 const ROOMY: Capacity = Capacity { max_events: 100, max_bytes: 1 << 20 };
 
-fn keep(kept: &mut Kept, topics: &[&str], created_at: Second, content: &str, at: Second) {
+fn keep(kept: &mut StoredEvents, topics: &[&str], created_at: Second, content: &str, at: Second) {
     add(kept, verified(&event(topics, created_at, content)), at);
 }
 
-/// Keeps an event as it is published.
-fn add(kept: &mut Kept, event: VerifiedEvent, at: Second) {
+/// Stores an event as if it were published.
+fn add(kept: &mut StoredEvents, event: VerifiedEvent, at: Second) {
     let deleted_topics = kept.delete(&event);
     let number = kept.next_number();
     let source = Source::Client;
     kept.keep(Arc::new(Published { event, number, source, at, deleted_topics }));
 }
 
-fn find(kept: &Kept, filters: &[&str]) -> Vec<String> {
+fn find(kept: &StoredEvents, filters: &[&str]) -> Vec<String> {
     let raw: Vec<_> = filters
         .iter()
         .map(|filter| serde_json::value::RawValue::from_string((*filter).to_owned()).unwrap())
@@ -36,8 +36,8 @@ fn find(kept: &Kept, filters: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn what_is_found_is_newest_first_whenever_it_came() {
-    let mut kept = Kept::new(ROOMY);
+fn results_are_newest_first_in_any_order_of_arrival() {
+    let mut kept = StoredEvents::new(ROOMY);
     for (age, content) in [(30, "old"), (10, "new"), (20, "middle")] {
         keep(&mut kept, &["a"], NOW - age, content, NOW);
     }
@@ -51,8 +51,8 @@ fn what_is_found_is_newest_first_whenever_it_came() {
 }
 
 #[test]
-fn both_ends_of_the_time_belong_to_it() {
-    let mut kept = Kept::new(ROOMY);
+fn time_ranges_are_inclusive() {
+    let mut kept = StoredEvents::new(ROOMY);
     for age in [0, 10, 20, 30] {
         keep(&mut kept, &["a"], NOW - age, &age.to_string(), NOW);
     }
@@ -63,8 +63,8 @@ fn both_ends_of_the_time_belong_to_it() {
 }
 
 #[test]
-fn the_first_to_come_is_the_first_to_go_and_nothing_stays_of_it() {
-    let mut kept = Kept::new(Capacity { max_events: 2, ..ROOMY });
+fn events_are_evicted_first_in_first_out_without_leftovers() {
+    let mut kept = StoredEvents::new(Capacity { max_events: 2, ..ROOMY });
     keep(&mut kept, &["a", "b"], NOW, "1", NOW);
     let first = kept.arrivals[&1].event.event.id;
     assert!(kept.contains(&first));
@@ -72,12 +72,12 @@ fn the_first_to_come_is_the_first_to_go_and_nothing_stays_of_it() {
     keep(&mut kept, &["a"], NOW - 2, "3", NOW);
     assert_eq!(find(&kept, &[r##"{"#t":["a"]}"##]), ["2", "3"]);
     assert!(!kept.contains(&first));
-    assert!(!kept.topics.contains_key("b"), "a topic without events is forgotten");
+    assert!(!kept.topics.contains_key("b"), "a topic without events is removed");
 }
 
 #[test]
-fn bytes_are_bounded_too() {
-    let mut kept = Kept::new(Capacity { max_events: 100, max_bytes: 10_000 });
+fn stored_bytes_are_bounded() {
+    let mut kept = StoredEvents::new(Capacity { max_events: 100, max_bytes: 10_000 });
     for n in 0..20_u64 {
         keep(&mut kept, &["a"], NOW - n, &"x".repeat(500), NOW);
         assert!(kept.bytes <= 10_000);
@@ -88,8 +88,8 @@ fn bytes_are_bounded_too() {
 }
 
 #[test]
-fn what_came_too_long_ago_is_forgotten() {
-    let mut kept = Kept::new(ROOMY);
+fn old_events_are_removed() {
+    let mut kept = StoredEvents::new(ROOMY);
     keep(&mut kept, &["a"], NOW, "1", NOW - 10);
     keep(&mut kept, &["a"], NOW, "2", NOW - 9);
     kept.forget_before(NOW - 9);
@@ -97,8 +97,8 @@ fn what_came_too_long_ago_is_forgotten() {
 }
 
 #[test]
-fn a_walk_sees_each_event_once_and_ends_though_nothing_is_found() {
-    let mut kept = Kept::new(Capacity { max_events: 100_000, max_bytes: usize::MAX });
+fn a_walk_visits_each_event_once_and_is_bounded() {
+    let mut kept = StoredEvents::new(Capacity { max_events: 100_000, max_bytes: usize::MAX });
     let topics: Vec<String> = (0..50).map(|n| n.to_string()).collect();
     let names: Vec<&str> = topics.iter().map(String::as_str).collect();
     for n in 0..210 {
@@ -122,14 +122,14 @@ fn a_walk_sees_each_event_once_and_ends_though_nothing_is_found() {
     assert_eq!(seen, (1..=200).collect::<Vec<_>>());
     assert_eq!(found, 0);
     let (seen, found) = walked(format!(r##"{{"#t":{topics:?},"limit":3}}"##));
-    assert_eq!((seen.len(), found), (5, 3), "no further than the step in which enough is found");
+    assert_eq!((seen.len(), found), (5, 3), "no further than the step that finds enough");
     let (seen, _) = walked(format!(r##"{{"#t":{topics:?},"since":{NOW}}}"##));
-    assert!(seen.is_empty(), "nothing is looked at for what is to come");
+    assert!(seen.is_empty(), "no stored events are visited for new ones");
 }
 
 #[test]
-fn what_is_published_during_a_walk_is_not_found_by_it() {
-    let mut kept = Kept::new(ROOMY);
+fn events_published_during_a_walk_are_not_part_of_it() {
+    let mut kept = StoredEvents::new(ROOMY);
     keep(&mut kept, &["a"], NOW - 10, "before", NOW);
     let raw = serde_json::value::RawValue::from_string(r##"{"#t":["a"]}"##.to_owned()).unwrap();
     let queries = queries(&[&*raw], NOW).unwrap();
@@ -141,13 +141,13 @@ fn what_is_published_during_a_walk_is_not_found_by_it() {
     assert_eq!(walk.found().len(), 1);
 }
 
-fn ids(kept: &Kept) -> Vec<EventId> {
+fn ids(kept: &StoredEvents) -> Vec<EventId> {
     kept.newest(usize::MAX).iter().map(|published| published.event.event.id).collect()
 }
 
 #[test]
-fn a_newer_event_takes_the_place_of_an_older_one_at_its_address() {
-    let mut kept = Kept::new(ROOMY);
+fn a_newer_event_replaces_the_older_one_at_its_address() {
+    let mut kept = StoredEvents::new(ROOMY);
     let at = |kind, name, age| signed_by(1, kind, &[["t", "a"], ["d", name]], NOW - age);
     let (old, new, other) = (at(30_000, "x", 20), at(30_000, "x", 10), at(30_000, "y", 20));
     let (profile, newer_profile) = (at(0, "x", 20), at(0, "y", 10));
@@ -172,8 +172,8 @@ fn a_newer_event_takes_the_place_of_an_older_one_at_its_address() {
 }
 
 #[test]
-fn authors_delete_what_is_theirs_and_it_does_not_come_back() {
-    let mut kept = Kept::new(ROOMY);
+fn deleted_events_are_removed_and_not_accepted_again() {
+    let mut kept = StoredEvents::new(ROOMY);
     let note = signed_by(1, 1, &[["t", "a"]], NOW - 20);
     let of_another = signed_by(2, 1, &[["t", "a"]], NOW - 20);
     let article = |age| signed_by(1, 30_023, &[["t", "b"], ["d", "x"]], NOW - age);
@@ -197,19 +197,19 @@ fn authors_delete_what_is_theirs_and_it_does_not_come_back() {
     assert!(kept.contains(&deletion.id) && !kept.has_deleted(&verified(&deletion)));
     kept.forget_before(NOW + 1);
     assert_eq!(kept.bytes, 0);
-    assert!(!kept.has_deleted(&verified(&note)), "what is forgotten is forgotten entirely");
+    assert!(!kept.has_deleted(&verified(&note)), "nothing is left of a removed deletion");
 }
 
 #[test]
-fn what_has_expired_is_not_found_and_then_forgotten() {
-    let mut kept = Kept::new(ROOMY);
+fn expired_events_are_not_found_and_then_removed() {
+    let mut kept = StoredEvents::new(ROOMY);
     let end = (NOW + 1).to_string();
     let event = verified(&signed_by(1, 1, &[["t", "a"], ["expiration", &end]], NOW - 20));
     add(&mut kept, event, NOW);
     keep(&mut kept, &["a"], NOW - 10, "stays", NOW);
     let raw = serde_json::value::RawValue::from_string(r##"{"#t":["a"]}"##.to_owned()).unwrap();
     let queries = queries(&[&*raw], NOW).unwrap();
-    let found = |kept: &Kept, now| {
+    let found = |kept: &StoredEvents, now| {
         let mut walk = Walk::new(&queries, kept.last_number(), now);
         let seen = kept.step(&mut walk);
         walk.take(seen, |_| true);
@@ -223,7 +223,7 @@ fn what_has_expired_is_not_found_and_then_forgotten() {
 }
 
 #[test]
-fn what_is_noted_of_an_event_elsewhere_is_part_of_its_cost() {
+fn index_entries_of_an_event_are_part_of_its_cost() {
     let cost_of = |kind, tags: &[[&str; 2]]| {
         let event = verified(&signed_by(1, kind, tags, NOW));
         let source = Source::Client;
@@ -234,7 +234,7 @@ fn what_is_noted_of_an_event_elsewhere_is_part_of_its_cost() {
     let tags: Vec<[&str; 2]> = ids.iter().map(|id| ["e", id.as_str()]).collect();
     let mut with_topic = tags[1..].to_vec();
     with_topic.push(["t", &ids[0]]);
-    // The same tags, which delete or do not.
+    // The same tags, in a deletion and in another event.
     let deleting = cost_of(5, &tags).saturating_sub(cost_of(1, &with_topic));
     assert!(deleting >= 199 * std::mem::size_of::<Target>(), "{deleting}");
     let name = "x".repeat(1_000);
