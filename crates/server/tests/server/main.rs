@@ -24,6 +24,7 @@ mod keyed;
 mod kong;
 mod load;
 mod many_rules;
+mod module_graph;
 mod openapi;
 mod overload;
 mod quotas;
