@@ -47,7 +47,7 @@ pub enum BuildError {
     Metrics(#[from] prometheus::Error),
     /// The URL of Redis is invalid.
     #[error("CN_REDIS_URL: {0}")]
-    Redis(#[from] headgate_store_redis::ConfigError),
+    Redis(#[from] headgate_store_redis::RedisConfigError),
 }
 
 /// How long the start waits for the database.
@@ -179,7 +179,7 @@ fn connection_limit(node: &Node) -> ConnectionLimit {
 fn guards(
     config: &Config,
     clock: &Arc<dyn Clock>,
-) -> Result<headgate_guard::Backend, headgate_store_redis::ConfigError> {
+) -> Result<headgate_guard::Backend, headgate_store_redis::RedisConfigError> {
     let clock = Arc::clone(clock);
     let backend = match &config.backend {
         Backend::InMemory => headgate_guard::Backend::memory().clock(clock),

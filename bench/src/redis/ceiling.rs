@@ -7,7 +7,7 @@ use std::{
 };
 
 use headgate::{Timestamp, Verb};
-use headgate_store_redis::{Script, call::Call};
+use headgate_store_redis::bench::{Call, Script};
 use headgate_testkit::Redis;
 
 use super::{Load, SUBJECTS, client};

@@ -1,6 +1,6 @@
-//! A verb and a batch as a script call, and its answer as outcomes.
+//! Encoding of a verb and a batch as a script call.
 
-mod answer;
+mod reply;
 
 use std::iter;
 
@@ -11,43 +11,43 @@ use headgate::{
 };
 use redis::{Arg, Cmd};
 
-use crate::Script;
+use crate::script::Script;
 
-pub(crate) use answer::{other_periods_wanted, outcomes};
+pub(crate) use reply::{needs_other_periods, outcomes};
 
-/// Which script a call runs.
+/// The script that a call runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    Usual,
-    /// On a server without memory for new subjects.
-    KnownSubjects,
+pub(crate) enum ScriptKind {
+    Full,
+    /// Never adds a key: for a server that is out of memory.
+    ExistingKeys,
 }
 
-/// A script call: what `EVALSHA` is sent. It is written straight into the command, since a text for
-/// every word would cost more than sending them.
+/// Arguments of a script call. They are encoded straight into the command, without a `String` for
+/// each.
 #[derive(Debug)]
 pub struct Call<'a> {
     verb: &'static str,
-    /// Whose lease it is, or when what is given back was taken.
-    about: String,
-    /// How long the lease lasts, and what the checks have to do with each other.
+    /// Lease id; for an undo, the times of the acquisitions.
+    subject: String,
+    /// Length of the lease, and the mode of each check.
     terms: String,
     checks: &'a [Check<'a>],
     now: Timestamp,
 }
 
 impl<'a> Call<'a> {
-    /// The words before the keys.
+    /// Number of arguments before the keys.
     const HEAD: usize = 3;
 
-    /// The words after them.
+    /// Number of arguments after the keys.
     const TAIL: usize = 4;
 
-    /// A number, four doubles, and a text that is mostly short.
-    const BYTES_OF_A_CHECK: usize = 64;
+    /// Estimated size of a packed check: a byte, three doubles and a short text.
+    const BYTES_PER_CHECK: usize = 64;
 
-    /// The call that does `verb` to `checks`. `now` need not be exact: it only
-    /// chooses the calendar periods that Redis is told of.
+    /// A call that applies `verb` to `checks`. `now` need not be exact: it only selects the calendar
+    /// periods that are sent.
     pub fn new(verb: Verb, checks: &'a [Check<'a>], now: Timestamp) -> Self {
         let (verb, id, lease) = match verb {
             Verb::Peek => ("peek", None, None),
@@ -58,23 +58,23 @@ impl<'a> Call<'a> {
             Verb::Refund => ("refund", None, None),
             Verb::Reset => ("reset", None, None),
         };
-        let about = id.map_or_else(String::new, |id| id.to_string());
+        let subject = id.map_or_else(String::new, |id| id.to_string());
         let lease = lease.map_or_else(String::new, |lease| lease.as_micros().to_string());
-        Self { verb, about, terms: lease + &modes(checks), checks, now }
+        Self { verb, subject, terms: lease + &modes(checks), checks, now }
     }
 
-    /// The call that gives back what `checks` took, each at its time.
+    /// A call that returns what `checks` acquired at the times `taken`.
     pub(crate) fn undo(checks: &'a [Check<'a>], taken: &[Timestamp], now: Timestamp) -> Self {
         let taken: Vec<String> = taken.iter().map(|at| at.as_micros().to_string()).collect();
-        Self { verb: "undo", about: taken.join(","), terms: String::new(), checks, now }
+        Self { verb: "undo", subject: taken.join(","), terms: String::new(), checks, now }
     }
 
-    /// What the script reads as `KEYS`.
+    /// `KEYS` of the script.
     pub fn keys(&self) -> Vec<Vec<u8>> {
         self.words().skip(Self::HEAD).take(self.checks.len()).collect()
     }
 
-    /// What the script reads as `ARGV`.
+    /// `ARGV` of the script.
     pub fn args(&self) -> Vec<Vec<u8>> {
         self.words().skip(Self::HEAD + self.checks.len()).collect()
     }
@@ -84,40 +84,41 @@ impl<'a> Call<'a> {
             Arg::Simple(bytes) => bytes.to_vec(),
             _ => Vec::new(),
         };
-        self.by_name(Form::Usual).args_iter().map(bytes).collect::<Vec<_>>().into_iter()
+        self.evalsha(ScriptKind::Full).args_iter().map(bytes).collect::<Vec<_>>().into_iter()
     }
 
-    /// The command that names the script; it fails on a server that has not loaded it.
-    pub(crate) fn by_name(&self, form: Form) -> Cmd {
-        self.command("EVALSHA", form.script().sha1())
+    /// `EVALSHA`, which fails on a server that has not loaded the script.
+    pub(crate) fn evalsha(&self, kind: ScriptKind) -> Cmd {
+        self.command("EVALSHA", kind.script().sha1())
     }
 
-    /// The command that brings the script, and leaves it loaded.
-    pub(crate) fn in_full(&self, form: Form) -> Cmd {
-        self.command("EVAL", form.script().source())
+    /// `EVAL`, which sends the script and loads it.
+    pub(crate) fn eval(&self, kind: ScriptKind) -> Cmd {
+        self.command("EVAL", kind.script().source())
     }
 
     fn command(&self, name: &str, script: &str) -> Cmd {
-        const BYTES_OF_A_KEY: usize = 32;
+        const BYTES_PER_KEY: usize = 32;
         let checks = self.checks.len();
         let mut command = Cmd::with_capacity(
             Self::HEAD + checks + Self::TAIL,
-            script.len() + (BYTES_OF_A_KEY + Self::BYTES_OF_A_CHECK) * (checks + 1),
+            script.len() + (BYTES_PER_KEY + Self::BYTES_PER_CHECK) * (checks + 1),
         );
         command.arg(name).arg(script).arg(checks);
-        let mut name = Vec::with_capacity(BYTES_OF_A_KEY);
+        let mut name = Vec::with_capacity(BYTES_PER_KEY);
         for check in self.checks {
             name.clear();
             check.key().parts().iter().for_each(|part| name.extend_from_slice(part.as_bytes()));
             command.arg(&name);
         }
-        command.arg(self.verb).arg(&self.about).arg(&self.terms).arg(self.packed_checks());
+        command.arg(self.verb).arg(&self.subject).arg(&self.terms).arg(self.packed_checks());
         command
     }
 
-    /// What `driver.lua` reads as `ARGV[4]`: one word, since Redis takes longer for each than for its bytes.
+    /// `ARGV[4]` of `slow_path.lua`: a single argument, because Redis spends more time on arguments
+    /// than on their bytes.
     fn packed_checks(&self) -> Vec<u8> {
-        let mut packed = Vec::with_capacity(Self::BYTES_OF_A_CHECK * self.checks.len());
+        let mut packed = Vec::with_capacity(Self::BYTES_PER_CHECK * self.checks.len());
         for check in self.checks {
             pack(&mut packed, check, self.now);
         }
@@ -125,16 +126,16 @@ impl<'a> Call<'a> {
     }
 }
 
-impl Form {
+impl ScriptKind {
     fn script(self) -> &'static Script {
         match self {
-            Self::Usual => Script::get(),
-            Self::KnownSubjects => Script::for_known_subjects(),
+            Self::Full => Script::get(),
+            Self::ExistingKeys => Script::for_existing_keys(),
         }
     }
 }
 
-/// A letter for every check, after a semicolon; nothing where all share, as almost always.
+/// A letter for each check after a semicolon; empty in the usual case that all are required.
 fn modes(checks: &[Check<'_>]) -> String {
     if checks.iter().all(|check| check.mode() == CheckMode::Required) {
         return String::new();
@@ -149,7 +150,7 @@ fn modes(checks: &[Check<'_>]) -> String {
     iter::once(';').chain(checks.iter().map(letter)).collect()
 }
 
-/// What `driver.lua` says of `ARGV[4]`, for one check.
+/// Packs one check as described in `slow_path.lua` under `ARGV[4]`.
 fn pack(packed: &mut Vec<u8>, check: &Check<'_>, now: Timestamp) {
     let (algorithm, first, second) = match check.limit().parameters() {
         Parameters::TokenBucket(b) => (1, interval(b), b.burst().into()),
@@ -177,7 +178,7 @@ fn pack(packed: &mut Vec<u8>, check: &Check<'_>, now: Timestamp) {
     packed.push(0);
 }
 
-/// Writes numbers, which the formatter would take longer to do than the rest of the call.
+/// Writes numbers with `itoa`: `fmt` takes longer than the rest of the encoding.
 fn list<const N: usize>(text: &mut Vec<u8>, between: u8, numbers: [u64; N]) {
     for (i, number) in numbers.into_iter().enumerate() {
         if i > 0 {
@@ -191,19 +192,19 @@ fn terms(bucket: &Bucket) -> [u64; 3] {
     [bucket.rate().into(), bucket.window(), bucket.burst().into()]
 }
 
-/// In how many microseconds a token flows back; 0 if that is no whole number.
+/// Microseconds until one token is refilled; 0 if that is not a whole number.
 const fn interval(bucket: &Bucket) -> u64 {
     let (window, rate) = (bucket.window(), bucket.rate() as u64);
     if window.is_multiple_of(rate) { window / rate } else { 0 }
 }
 
 /// Exact: all numbers of a limit are at most 2^53.
-#[expect(clippy::cast_precision_loss, reason = "there is none up to 2^53")]
+#[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]
 const fn double(number: u64) -> f64 {
     number as f64
 }
 
-/// The period before that of `now`, it, and the one after, as their four bounds.
+/// The bounds of three periods: the previous one, that of `now`, and the next.
 fn periods(calendar: &Calendar, now: Timestamp) -> [u64; 4] {
     let (start, end) = calendar.bounds(now);
     let (before, _) = calendar.bounds(Timestamp::from_micros(start.saturating_sub(1)));

@@ -1,6 +1,6 @@
-//! A Redis Cluster: which node serves which slots, and calls that go where they belong.
+//! A Redis Cluster: its slot map, and routing of calls.
 
-mod table;
+mod slot_map;
 
 use std::{
     collections::HashMap,
@@ -20,18 +20,18 @@ use crate::{
     RedisConfig,
     connection::CallError,
     dial::{DialError, Dialer},
-    error::Meaning,
-    link::{LinkError, Manner},
-    node::{Node, Order},
-    source::{Source, with_address},
+    endpoint::{Endpoint, with_address},
+    error::ErrorClass,
+    node::{Node, Operation},
+    pool::{PoolError, SendOptions},
 };
-use table::SlotRange;
-pub(crate) use table::Table;
+pub(crate) use slot_map::SlotMap;
+use slot_map::SlotRange;
 
 /// A Redis Cluster.
 pub(crate) struct Cluster {
     shared: Arc<Shared>,
-    table: watch::Receiver<Known>,
+    slot_map: watch::Receiver<SlotMapState>,
     refresher: AbortHandle,
 }
 
@@ -39,24 +39,24 @@ struct Shared {
     config: RedisConfig,
     dialer: Dialer,
     seeds: Vec<ConnectionInfo>,
-    /// Every node that calls went to, by its address.
+    /// Nodes by address.
     nodes: Mutex<HashMap<String, Arc<Node>>>,
-    /// Rung when the table may be out of date.
+    /// Notified when the slot map may be out of date.
     is_stale: Notify,
 }
 
-/// What is known of the cluster.
+/// What is known of the slots.
 #[derive(Clone)]
-enum Known {
-    Nothing,
-    Table(Arc<Table>),
+enum SlotMapState {
+    Unknown,
+    Known(Arc<SlotMap>),
     Failed(Arc<DialError>),
 }
 
-/// Times that a call is sent on before it is given up.
+/// Maximum number of redirects of a call.
 const MAX_HOPS: u32 = 5;
 
-/// Pause before a call whose keys are being moved is tried again.
+/// Pause before a call whose keys are being moved is retried.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
 // === impl Cluster ===
@@ -70,50 +70,50 @@ impl Cluster {
             nodes: Mutex::default(),
             is_stale: Notify::new(),
         });
-        let (publish, table) = watch::channel(Known::Nothing);
-        let refresher = tokio::spawn(keep_fresh(Arc::clone(&shared), publish)).abort_handle();
-        Self { shared, table, refresher }
+        let (publish, slot_map) = watch::channel(SlotMapState::Unknown);
+        let refresher = tokio::spawn(refresh(Arc::clone(&shared), publish)).abort_handle();
+        Self { shared, slot_map, refresher }
     }
 
-    /// Who serves which slots, if that is known.
-    pub(crate) fn table(&self) -> Result<Option<Arc<Table>>, Arc<DialError>> {
-        match &*self.table.borrow() {
-            Known::Nothing => Ok(None),
-            Known::Table(table) => Ok(Some(Arc::clone(table))),
-            Known::Failed(error) => Err(Arc::clone(error)),
+    /// The slot map, if it is known.
+    pub(crate) fn slot_map(&self) -> Result<Option<Arc<SlotMap>>, Arc<DialError>> {
+        match &*self.slot_map.borrow() {
+            SlotMapState::Unknown => Ok(None),
+            SlotMapState::Known(slot_map) => Ok(Some(Arc::clone(slot_map))),
+            SlotMapState::Failed(error) => Err(Arc::clone(error)),
         }
     }
 
-    /// Whether the node of `slot` may be asked now.
+    /// Whether the circuit breaker of the node of `slot` admits a call.
     pub(crate) fn admits(&self, slot: u16) -> bool {
-        match &*self.table.borrow() {
-            Known::Table(table) => table.owner(slot).is_none_or(|node| node.admits()),
-            Known::Nothing | Known::Failed(_) => true,
+        match &*self.slot_map.borrow() {
+            SlotMapState::Known(slot_map) => slot_map.owner(slot).is_none_or(|node| node.admits()),
+            SlotMapState::Unknown | SlotMapState::Failed(_) => true,
         }
     }
 
-    /// Has the node of `slot` do `order`, wherever the slot has moved to.
-    pub(crate) async fn perform(
+    /// Executes `operation` on the node of `slot`, and follows redirects.
+    pub(crate) async fn execute(
         &self,
-        order: Order<'_>,
+        operation: Operation<'_>,
         slot: u16,
-        must: bool,
+        priority: bool,
     ) -> Result<Value, StoreError> {
         let mut node = self.owner(slot).await?;
-        let mut manner = Manner { asking: false, must };
+        let mut options = SendOptions { asking: false, priority };
         for hop in 1.. {
-            let error = match node.perform(order, manner).await {
+            let error = match node.execute(operation, options).await {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };
-            let meaning = error.meaning();
-            if is_sign_of_change(&error, meaning.as_ref()) {
+            let class = error.class();
+            if may_mean_stale_slots(&error, class.as_ref()) {
                 self.shared.is_stale.notify_one();
             }
-            let next = match meaning {
-                Some(Meaning::Moved(address)) if hop < MAX_HOPS => Some((address, false)),
-                Some(Meaning::Ask(address)) if hop < MAX_HOPS => Some((address, true)),
-                Some(Meaning::TryAgain) if hop < MAX_HOPS => {
+            let next = match class {
+                Some(ErrorClass::Moved(address)) if hop < MAX_HOPS => Some((address, false)),
+                Some(ErrorClass::Ask(address)) if hop < MAX_HOPS => Some((address, true)),
+                Some(ErrorClass::TryAgain) if hop < MAX_HOPS => {
                     sleep(TRY_AGAIN_AFTER).await;
                     continue;
                 }
@@ -123,29 +123,33 @@ impl Cluster {
                 return Err(error.into_store_error(node.timeout()));
             };
             node = self.shared.node_at(&address, node.name())?;
-            manner.asking = asking;
-            if !must && !node.admits() {
+            options.asking = asking;
+            if !priority && !node.admits() {
                 return Err(StoreError::BreakerOpen);
             }
         }
         Err(StoreError::BreakerOpen)
     }
 
-    /// The node that serves `slot`; before anything is known of the cluster, waits for it.
+    /// The node of `slot`. Waits for the slot map if it is not known yet.
     async fn owner(&self, slot: u16) -> Result<Arc<Node>, StoreError> {
         let unserved = || StoreError::Refused(format!("no node of the cluster serves slot {slot}"));
-        let owner = |known: &Known| match known {
-            Known::Nothing => None,
-            Known::Table(table) => Some(table.owner(slot).cloned().ok_or_else(unserved)),
-            Known::Failed(error) => Some(Err(StoreError::Unavailable(Arc::clone(error) as Arc<_>))),
+        let owner = |known: &SlotMapState| match known {
+            SlotMapState::Unknown => None,
+            SlotMapState::Known(slot_map) => {
+                Some(slot_map.owner(slot).cloned().ok_or_else(unserved))
+            }
+            SlotMapState::Failed(error) => {
+                Some(Err(StoreError::Unavailable(Arc::clone(error) as Arc<_>)))
+            }
         };
-        if let Some(owner) = owner(&self.table.borrow()) {
+        if let Some(owner) = owner(&self.slot_map.borrow()) {
             return owner;
         }
-        let mut table = self.table.clone();
-        let patience = self.shared.config.timeout;
-        let known = timeout(patience, table.wait_for(|known| owner(known).is_some())).await;
-        let known = known.map_err(|_| StoreError::Timeout(patience))?;
+        let mut slot_map = self.slot_map.clone();
+        let limit = self.shared.config.timeout;
+        let known = timeout(limit, slot_map.wait_for(|known| owner(known).is_some())).await;
+        let known = known.map_err(|_| StoreError::Timeout(limit))?;
         owner(&*known.map_err(StoreError::unavailable)?).unwrap_or_else(|| Err(unserved()))
     }
 }
@@ -156,65 +160,68 @@ impl Drop for Cluster {
     }
 }
 
-/// Whether another node may serve the slot by now.
-fn is_sign_of_change(error: &LinkError, meaning: Option<&Meaning>) -> bool {
-    match (error, meaning) {
-        (LinkError::Call(CallError::Full), _) => false,
-        (_, Some(meaning)) => {
+/// Whether another node may serve the slot now.
+fn may_mean_stale_slots(error: &PoolError, class: Option<&ErrorClass>) -> bool {
+    match (error, class) {
+        (PoolError::Call(CallError::Full), _) => false,
+        (_, Some(class)) => {
             matches!(
-                meaning,
-                Meaning::Moved(_) | Meaning::Demoted | Meaning::Away | Meaning::Refused
+                class,
+                ErrorClass::Moved(_)
+                    | ErrorClass::NotMaster
+                    | ErrorClass::Unavailable
+                    | ErrorClass::Rejected
             )
         }
         (_, None) => true,
     }
 }
 
-// === the refresher ===
+// === refresh ===
 
-/// Learns who serves which slots, and learns it anew when that may have changed.
-async fn keep_fresh(shared: Arc<Shared>, publish: watch::Sender<Known>) {
-    /// However often calls say that something has changed.
-    const AT_MOST_EVERY: Duration = Duration::from_millis(100);
-    const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-    const AT_LEAST_EVERY: Duration = Duration::from_secs(15);
-    let mut pause = AT_MOST_EVERY;
+/// Loads the slot map, and reloads it when it may have changed.
+async fn refresh(shared: Arc<Shared>, publish: watch::Sender<SlotMapState>) {
+    const MIN_INTERVAL: Duration = Duration::from_millis(100);
+    const MAX_BACKOFF: Duration = Duration::from_secs(1);
+    const MAX_INTERVAL: Duration = Duration::from_secs(15);
+    let mut pause = MIN_INTERVAL;
     loop {
         let known = publish.borrow().clone();
-        let table = if let Known::Table(table) = known { Some(table) } else { None };
-        match shared.discover(table.as_deref()).await {
+        let slot_map =
+            if let SlotMapState::Known(slot_map) = known { Some(slot_map) } else { None };
+        match shared.discover(slot_map.as_deref()).await {
             Ok(ranges) => {
-                pause = AT_MOST_EVERY;
-                let found = shared.table(ranges);
-                if table.is_none_or(|table| *table != found) {
+                pause = MIN_INTERVAL;
+                let found = shared.slot_map(ranges);
+                if slot_map.is_none_or(|slot_map| *slot_map != found) {
                     tracing::info!(
                         nodes = found.nodes().len(),
-                        "learned the slots of the Redis cluster"
+                        "loaded the slot map of the Redis cluster"
                     );
-                    publish.send_replace(Known::Table(Arc::new(found)));
+                    publish.send_replace(SlotMapState::Known(Arc::new(found)));
                 }
             }
             Err(error) => {
-                pause = (pause * 2).min(LONGEST_PAUSE);
-                tracing::warn!(%error, retry_in = ?pause, "cannot learn the slots of the Redis cluster");
-                if table.is_none() {
-                    publish.send_replace(Known::Failed(Arc::new(error)));
+                pause = (pause * 2).min(MAX_BACKOFF);
+                tracing::warn!(%error, retry_in = ?pause, "failed to load the slot map of the Redis cluster");
+                if slot_map.is_none() {
+                    publish.send_replace(SlotMapState::Failed(Arc::new(error)));
                     shared.is_stale.notify_one();
                 }
             }
         }
         sleep(pause).await;
-        let _ = timeout(AT_LEAST_EVERY, shared.is_stale.notified()).await;
+        let _ = timeout(MAX_INTERVAL, shared.is_stale.notified()).await;
     }
 }
 
 impl Shared {
-    /// Asks the nodes that answer, then those of the configuration.
-    async fn discover(&self, table: Option<&Table>) -> Result<Vec<SlotRange>, DialError> {
-        for node in table.into_iter().flat_map(Table::nodes) {
-            if node.trouble().is_none()
-                && let Ok(slots) = node.ask(cmd("CLUSTER").arg("SLOTS")).await
-                && let Some(ranges) = table::ranges(&slots, host_of(node.name()))
+    /// Asks known nodes that are up, then those of the configuration.
+    async fn discover(&self, slot_map: Option<&SlotMap>) -> Result<Vec<SlotRange>, DialError> {
+        for node in slot_map.into_iter().flat_map(SlotMap::nodes) {
+            if node.error().is_none()
+                && let Ok(slots) = node.query(cmd("CLUSTER").arg("SLOTS")).await
+                && let Some(ranges) = slot_map::ranges(&slots, host_of(node.name()))
             {
                 return Ok(ranges);
             }
@@ -235,7 +242,7 @@ impl Shared {
         let slots = timeout(self.config.connect_timeout, slots).await;
         let is_tls = self.config.is_tls();
         match slots.unwrap_or_else(|_| Err(DialError::timeout(address.clone(), is_tls))) {
-            Ok(slots) => table::ranges(&slots, host_of(&address)).ok_or(DialError::NoNode),
+            Ok(slots) => slot_map::ranges(&slots, host_of(&address)).ok_or(DialError::NoNode),
             Err(DialError::Refused { cause, .. }) if cause.text().contains("cluster support") => {
                 Err(DialError::NoCluster(address))
             }
@@ -243,23 +250,23 @@ impl Shared {
         }
     }
 
-    /// The table of these ranges, with the nodes there are; others are forgotten.
-    fn table(&self, ranges: Vec<SlotRange>) -> Table {
+    /// The slot map of these ranges. Nodes that serve none are dropped.
+    fn slot_map(&self, ranges: Vec<SlotRange>) -> SlotMap {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         let owned = ranges.into_iter().map(|range| {
             let node = self.node(&mut nodes, &range.host, range.port);
             (range.first, range.last, node)
         });
-        let table = Table::new(owned.collect());
-        nodes.retain(|name, _| table.nodes().iter().any(|node| node.name() == name));
-        table
+        let slot_map = SlotMap::new(owned.collect());
+        nodes.retain(|name, _| slot_map.nodes().iter().any(|node| node.name() == name));
+        slot_map
     }
 
-    /// The node at `address`, as Redis tells it to the client of `asked`.
+    /// The node at `address`, from a redirect by the node `asked`.
     fn node_at(&self, address: &str, asked: &str) -> Result<Arc<Node>, StoreError> {
-        let nowhere = || StoreError::Refused(format!("not an address of a node: {address:?}"));
-        let (host, port) = address.rsplit_once(':').ok_or_else(nowhere)?;
-        let port = port.parse().map_err(|_| nowhere())?;
+        let invalid = || StoreError::Refused(format!("invalid address of a node: {address:?}"));
+        let (host, port) = address.rsplit_once(':').ok_or_else(invalid)?;
+        let port = port.parse().map_err(|_| invalid())?;
         let host = if host.is_empty() { host_of(asked) } else { host };
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(self.node(&mut nodes, host, port))
@@ -268,9 +275,9 @@ impl Shared {
     fn node(&self, nodes: &mut HashMap<String, Arc<Node>>, host: &str, port: u16) -> Arc<Node> {
         let host = host.trim_matches(['[', ']']).to_owned();
         let server = with_address(&self.seeds[0], host, port);
-        let source = Source::At(Box::new(server));
-        let open = || Arc::new(Node::open(&self.config, &self.dialer, &source, 1));
-        Arc::clone(nodes.entry(source.name()).or_insert_with(open))
+        let endpoint = Endpoint::At(Box::new(server));
+        let open = || Arc::new(Node::open(&self.config, &self.dialer, &endpoint, 1));
+        Arc::clone(nodes.entry(endpoint.name()).or_insert_with(open))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where Redis is, and how patient to be with it.
+//! Address, timeouts and certificates.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use headgate::Circuit;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use thiserror::Error;
 
-use crate::tls::{CertificateProblem, Certificates};
+use crate::tls::{Certificates, RedisCertificateError};
 
-/// Where Redis is, and how patient to be with it.
+/// Address, timeouts and certificates of a Redis server, cluster or Sentinel.
 #[derive(Clone)]
 pub struct RedisConfig {
     pub(crate) topology: Topology,
@@ -18,7 +18,7 @@ pub struct RedisConfig {
     pub(crate) max_in_flight: usize,
     pub(crate) tolerance: u32,
     pub(crate) pause: Duration,
-    /// For `rediss://`.
+    /// Used for `rediss://`.
     pub(crate) certificates: Certificates,
 }
 
@@ -29,44 +29,51 @@ pub(crate) enum Topology {
     Sentinel { nodes: Vec<ConnectionInfo>, master: String, redis: Box<ConnectionInfo> },
 }
 
-/// Why an address is not one of Redis.
+/// Invalid configuration of a Redis store.
 #[derive(Debug, Error)]
-pub enum ConfigError {
-    /// The URL does not parse.
-    #[error("not a Redis URL: {0}")]
-    Url(#[from] redis::RedisError),
-    /// A Sentinel URL names its master after the addresses.
+#[non_exhaustive]
+pub enum RedisConfigError {
+    /// Invalid URL.
+    #[error("invalid Redis URL: {0}")]
+    Url(#[from] RedisUrlError),
+    /// Invalid Sentinel URL.
     #[error(
-        "a Sentinel URL reads redis+sentinel://[user:password@]host:port[,host:port]/master[/db]"
+        "invalid Sentinel URL: expected \
+         redis+sentinel://[user:password@]host:port[,host:port]/master[/db]"
     )]
     Sentinel,
-    /// Certificates are of no use.
+    /// Invalid certificates.
     #[error(transparent)]
-    Certificates(#[from] CertificateProblem),
-    /// A cluster needs a place to begin.
+    Certificates(#[from] RedisCertificateError),
+    /// A cluster without nodes.
     #[error("a cluster needs at least one URL")]
     NoNodes,
 }
 
+/// Invalid URL. The message does not contain it: URLs have passwords.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct RedisUrlError(redis::RedisError);
+
 impl RedisConfig {
-    /// Redis at `url`: `redis://`, `rediss://`, `unix://`, or through Sentinel
+    /// A single server at `url`: `redis://`, `rediss://`, `unix://`, or through Sentinel
     /// `redis+sentinel://[user:password@]host:port[,host:port]/master[/db]`
     /// (`rediss+sentinel://` for TLS).
-    pub fn from_url(url: &str) -> Result<Self, ConfigError> {
+    pub fn from_url(url: &str) -> Result<Self, RedisConfigError> {
         let topology = match url.split_once("+sentinel://") {
             Some((scheme @ ("redis" | "rediss"), rest)) => sentinel(scheme, rest)?,
-            _ => Topology::Standalone(Box::new(url.into_connection_info()?)),
+            _ => Topology::Standalone(Box::new(connection_info(url)?)),
         };
         Ok(Self::new(topology))
     }
 
-    /// The Redis Cluster that any of these nodes knows.
-    pub fn cluster<S: AsRef<str>>(urls: &[S]) -> Result<Self, ConfigError> {
+    /// The Redis Cluster of these nodes. One that is up is enough to find the others.
+    pub fn cluster<S: AsRef<str>>(urls: &[S]) -> Result<Self, RedisConfigError> {
         if urls.is_empty() {
-            return Err(ConfigError::NoNodes);
+            return Err(RedisConfigError::NoNodes);
         }
         let nodes: Result<Vec<_>, _> =
-            urls.iter().map(|url| url.as_ref().into_connection_info()).collect();
+            urls.iter().map(|url| connection_info(url.as_ref())).collect();
         Ok(Self::new(Topology::Cluster(nodes?)))
     }
 
@@ -83,26 +90,26 @@ impl RedisConfig {
         }
     }
 
-    /// How many connections share the load, 4 unless said; each carries any number
-    /// of calls at a time. A cluster has one to each node instead.
+    /// Number of pipelined connections to a server. Default: 4. A cluster has one to each node
+    /// instead.
     #[must_use]
     pub fn connections(self, connections: usize) -> Self {
         Self { connections: connections.clamp(1, 1024), ..self }
     }
 
-    /// How long a decision may take, 100 ms unless said.
+    /// Timeout of a call. Default: 100 ms.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// How long it may take to connect, 1 s unless said.
+    /// Timeout of a connection attempt. Default: 1 s.
     #[must_use]
     pub fn connect_timeout(self, connect_timeout: Duration) -> Self {
         Self { connect_timeout, ..self }
     }
 
-    /// With which password, where an address has none.
+    /// Password for addresses without one.
     #[must_use]
     pub fn password(mut self, password: &str) -> Self {
         match &mut self.topology {
@@ -116,41 +123,39 @@ impl RedisConfig {
         self
     }
 
-    /// How many calls to a server may be in flight, 4,096 unless said; more are refused at once with
+    /// Maximum number of calls in flight to a server. Default: 4,096. Excess calls fail at once with
     /// [`StoreError::Overloaded`](headgate::StoreError::Overloaded).
     #[must_use]
     pub fn max_in_flight(self, calls: usize) -> Self {
         Self { max_in_flight: calls.clamp(1, 1 << 24), ..self }
     }
 
-    /// After how many failures in a row a server is left alone, and how long between tries; 5 and
-    /// 500 ms unless said. Every node of a cluster is counted by itself.
+    /// Circuit breaker of each server: the number of consecutive failures that open it, and the time
+    /// between retries. Default: 5, and 500 ms.
     #[must_use]
     pub fn breaker(self, tolerance: u32, pause: Duration) -> Self {
         Self { tolerance, pause, ..self }
     }
 
-    /// The authorities that sign Redis's certificate, in PEM; the system's
-    /// authorities unless said. Only `rediss://` asks for it.
-    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Result<Self, ConfigError> {
+    /// Certificate authorities to trust, in PEM. Default: those of the system. Used for `rediss://`.
+    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Result<Self, RedisConfigError> {
         self.certificates.authorities = Some(pem.into());
         self.certificates.check()?;
         Ok(self)
     }
 
-    /// The certificate that a Redis wants to see which knows its clients by theirs, and its private
-    /// key, in PEM.
+    /// Client certificate and its private key, in PEM, for a server that requires one.
     pub fn client_certificate(
         mut self,
         certificate: impl Into<Vec<u8>>,
         key: impl Into<Vec<u8>>,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self, RedisConfigError> {
         self.certificates.client = Some((certificate.into(), key.into()));
         self.certificates.check()?;
         Ok(self)
     }
 
-    /// Whether any address is `rediss://`.
+    /// Whether any address uses TLS (`rediss://`).
     pub fn is_tls(&self) -> bool {
         let is_tls = |info: &ConnectionInfo| matches!(info.addr(), ConnectionAddr::TcpTls { .. });
         match &self.topology {
@@ -168,27 +173,31 @@ fn with_password(info: ConnectionInfo, password: &str) -> ConnectionInfo {
     info.set_redis_settings(settings)
 }
 
-/// Reads what follows `redis+sentinel://`.
-fn sentinel(scheme: &str, rest: &str) -> Result<Topology, ConfigError> {
-    let (authority, path) = rest.split_once('/').ok_or(ConfigError::Sentinel)?;
+fn connection_info(url: &str) -> Result<ConnectionInfo, RedisUrlError> {
+    url.into_connection_info().map_err(RedisUrlError)
+}
+
+/// Parses the part after `redis+sentinel://`.
+fn sentinel(scheme: &str, rest: &str) -> Result<Topology, RedisConfigError> {
+    let (authority, path) = rest.split_once('/').ok_or(RedisConfigError::Sentinel)?;
     let (credentials, hosts) = match authority.rsplit_once('@') {
         Some((credentials, hosts)) => (format!("{credentials}@"), hosts),
         None => (String::new(), authority),
     };
     let (master, db) = path.split_once('/').unwrap_or((path, "0"));
     if master.is_empty() {
-        return Err(ConfigError::Sentinel);
+        return Err(RedisConfigError::Sentinel);
     }
-    let node = |host: &str| format!("{scheme}://{host}").into_connection_info();
+    let node = |host: &str| connection_info(&format!("{scheme}://{host}"));
     let nodes: Result<Vec<_>, _> = hosts.split(',').map(node).collect();
     let nodes = nodes?;
-    // The master's address is Sentinel's to tell; the rest of this one is how to talk to it.
-    let redis = format!("{scheme}://{credentials}master/{db}").into_connection_info()?;
+    // Settings of the connection to the master. Sentinel provides its address.
+    let redis = connection_info(&format!("{scheme}://{credentials}master/{db}"))?;
     Ok(Topology::Sentinel { nodes, master: master.to_owned(), redis: Box::new(redis) })
 }
 
 impl std::fmt::Debug for RedisConfig {
-    /// Says nothing of addresses: URLs carry passwords.
+    /// Omits addresses: URLs have passwords.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let topology = match &self.topology {
             Topology::Standalone(_) => "standalone",
@@ -208,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_completes_every_address_that_has_none() {
+    fn the_password_is_used_for_addresses_without_one() {
         let password = |info: &ConnectionInfo| info.redis_settings().password().map(str::to_owned);
         for (url, expected) in [
             ("redis://127.0.0.1", "given"),
@@ -241,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_redis_url_is_refused_without_repeating_it() {
+    fn an_error_about_an_invalid_url_does_not_quote_it() {
         for url in ["", "http://localhost", "redis+sentinel://127.0.0.1:1", "redis+sentinel://h:1/"]
         {
             assert!(RedisConfig::from_url(url).is_err(), "{url}");
@@ -252,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn debugging_a_configuration_shows_no_password() {
+    fn debug_output_has_no_password() {
         let config = RedisConfig::from_url("redis://:hunter2@127.0.0.1").unwrap();
         assert!(!format!("{config:?}").contains("hunter2"));
     }

@@ -1,8 +1,8 @@
-//! One connection that many calls share.
+//! One pipelined connection.
 //!
-//! A task of its own writes commands and reads replies, in the order of the commands. It also keeps
-//! the time: a call's time-out begins when its command is written, not while it waits for this
-//! process, and a reply that has arrived is read before anybody is told that there was none.
+//! A task of its own writes commands and reads the replies, in order, and enforces timeouts: the
+//! timeout of a call starts when its command is written, not while it waits in this process, and a
+//! reply that has arrived is read before its call times out.
 
 mod driver;
 
@@ -24,62 +24,62 @@ use tokio::{
     task::AbortHandle,
 };
 
-use crate::reply::{NotRedis, ServerError};
+use crate::reply::{ProtocolError, ServerError};
 use driver::Driver;
 
-/// A connection that many calls share. Its last clone closes it.
+/// A pipelined connection. Dropping the last clone closes it.
 #[derive(Clone)]
 pub(crate) struct Connection {
     requests: mpsc::UnboundedSender<Request>,
     in_flight: Arc<AtomicUsize>,
     max_in_flight: usize,
-    _driver: Arc<Task>,
+    _driver: Arc<AbortOnDrop>,
 }
 
-/// Bounds of a connection.
+/// Limits of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    /// How long a reply may take.
+pub(crate) struct ConnectionLimits {
+    /// Time until a reply is late.
     pub(crate) timeout: Duration,
-    /// How many calls may wait for their replies.
+    /// Maximum number of calls without a reply.
     pub(crate) max_in_flight: usize,
 }
 
-/// A command on its way to the driver.
+/// A command in the queue of the driver.
 struct Request {
     bytes: Vec<u8>,
-    /// Replies that come before the one that is wanted.
+    /// Number of replies to skip before that of the command.
     skip: u8,
-    answer: oneshot::Sender<Result<Value, CallError>>,
+    reply: oneshot::Sender<Result<Value, CallError>>,
 }
 
-/// Why a call has no answer.
+/// Error of a call.
 #[derive(Clone, Debug, Error)]
 pub(crate) enum CallError {
-    /// Redis answered with an error.
+    /// Redis replied with an error.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// Redis did not answer in time.
-    #[error("Redis did not answer in time")]
+    /// No reply in time.
+    #[error("Redis did not reply in time")]
     Timeout,
-    /// Too many calls wait for their replies: this one was not sent.
-    #[error("too many calls are in flight")]
+    /// Not sent: too many calls in flight.
+    #[error("too many calls in flight")]
     Full,
-    /// The connection is closed, and nobody knows what came of the call.
+    /// The connection was lost; the call may have been executed.
     #[error("connection to Redis lost: {0}")]
     Closed(Arc<io::Error>),
 }
 
-struct Task(AbortHandle);
+struct AbortOnDrop(AbortHandle);
 
 // === impl Connection ===
 
 impl Connection {
-    /// Runs a connection on `stream`; the receiver is told when and why it is over. When all
-    /// late replies have come, `circuit` admits a try.
+    /// Starts a connection on `stream`. The receiver gets the error that ends it. When all late replies
+    /// have arrived, `circuit` may retry.
     pub(crate) fn open<S>(
         stream: S,
-        bounds: Bounds,
+        bounds: ConnectionLimits,
         circuit: Arc<Circuit>,
     ) -> (Self, oneshot::Receiver<Arc<io::Error>>)
     where
@@ -92,42 +92,45 @@ impl Connection {
         let task = tokio::spawn(async move {
             let _ = over.send(driver.await);
         });
-        let driver = Arc::new(Task(task.abort_handle()));
+        let driver = Arc::new(AbortOnDrop(task.abort_handle()));
         let max_in_flight = bounds.max_in_flight;
         (Self { requests, in_flight, max_in_flight, _driver: driver }, ended)
     }
 
-    /// Whether another call would be sent.
+    /// Whether another call fits.
     pub(crate) fn has_room(&self) -> bool {
         self.in_flight.load(Relaxed) < self.max_in_flight
     }
 
-    /// Sends `command` unless too many wait already; `must` sends it all the same up to twice as many,
-    /// for what gives back.
-    pub(crate) async fn call(&self, command: &Cmd, must: bool) -> Result<Value, CallError> {
-        self.send(command.get_packed_command(), 0, must).await
+    /// Sends `command`, unless too many calls are in flight. With `priority`, twice as many may be.
+    pub(crate) async fn call(&self, command: &Cmd, priority: bool) -> Result<Value, CallError> {
+        self.send(command.get_packed_command(), 0, priority).await
     }
 
-    /// Sends `command` to a node that a slot is moving to.
-    pub(crate) async fn call_asking(&self, command: &Cmd, must: bool) -> Result<Value, CallError> {
+    /// Sends `command` after `ASKING`, to a node that a slot is moving to.
+    pub(crate) async fn call_asking(
+        &self,
+        command: &Cmd,
+        priority: bool,
+    ) -> Result<Value, CallError> {
         let mut bytes = redis::cmd("ASKING").get_packed_command();
         command.write_packed_command(&mut bytes);
-        self.send(bytes, 1, must).await
+        self.send(bytes, 1, priority).await
     }
 
-    async fn send(&self, bytes: Vec<u8>, skip: u8, must: bool) -> Result<Value, CallError> {
-        let room = if must { self.max_in_flight.saturating_mul(2) } else { self.max_in_flight };
+    async fn send(&self, bytes: Vec<u8>, skip: u8, priority: bool) -> Result<Value, CallError> {
+        let room = if priority { self.max_in_flight.saturating_mul(2) } else { self.max_in_flight };
         if self.in_flight.fetch_add(1, Relaxed) >= room {
             self.in_flight.fetch_sub(1, Relaxed);
             return Err(CallError::Full);
         }
-        let (answer, answered) = oneshot::channel();
-        self.requests.send(Request { bytes, skip, answer }).map_err(|_| CallError::closed())?;
-        answered.await.unwrap_or_else(|_| Err(CallError::closed()))
+        let (reply, replied) = oneshot::channel();
+        self.requests.send(Request { bytes, skip, reply }).map_err(|_| CallError::closed())?;
+        replied.await.unwrap_or_else(|_| Err(CallError::closed()))
     }
 }
 
-impl Drop for Task {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -141,8 +144,8 @@ impl CallError {
     }
 }
 
-impl From<NotRedis> for io::Error {
-    fn from(error: NotRedis) -> Self {
+impl From<ProtocolError> for io::Error {
+    fn from(error: ProtocolError) -> Self {
         Self::new(io::ErrorKind::InvalidData, error)
     }
 }

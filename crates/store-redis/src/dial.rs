@@ -1,4 +1,4 @@
-//! How a server is reached: TCP, TLS or a Unix socket, and who we are to it.
+//! Connecting to a server: TCP, TLS or a Unix socket, and authentication.
 
 use std::{io, sync::Arc};
 
@@ -14,18 +14,18 @@ use tokio_rustls::TlsConnector;
 use crate::{
     RedisConfig,
     reply::{self, Reply, ServerError},
-    tls::{self, CertificateProblem},
+    tls::{self, RedisCertificateError},
 };
 
 /// A connection that is ready for commands.
 pub(crate) type Stream = Box<dyn Duplex>;
 
-/// Can be read and written.
+/// A bidirectional byte stream.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// Why a server cannot be reached.
+/// Error of a connection attempt.
 #[derive(Debug, Error)]
 pub(crate) enum DialError {
     #[error("cannot connect to Redis at {address}: {cause}")]
@@ -38,21 +38,21 @@ pub(crate) enum DialError {
     Timeout { address: String, hint: &'static str },
     #[error("lost the connection to Redis at {address}: {cause}")]
     Lost { address: String, cause: String },
-    #[error("Sentinel knows no master {0:?}")]
+    #[error("Sentinel does not know a master named {0:?}")]
     NoMaster(String),
-    #[error("Redis at {0} is a replica now")]
+    #[error("Redis at {0} is a replica")]
     Demoted(String),
-    #[error("no node of the cluster answers")]
+    #[error("no node of the cluster responds")]
     NoNode,
     #[error("Redis at {0} is not part of a cluster: set redis.url instead of redis.urls")]
     NoCluster(String),
 }
 
-/// How servers are reached.
+/// Connects to servers.
 #[derive(Clone)]
 pub(crate) struct Dialer {
-    /// For `rediss://`; nothing where no address is.
-    tls: Option<Result<Arc<ClientConfig>, CertificateProblem>>,
+    /// Used for `rediss://`; `None` if there is no such address.
+    tls: Option<Result<Arc<ClientConfig>, RedisCertificateError>>,
 }
 
 impl Dialer {
@@ -61,21 +61,22 @@ impl Dialer {
         Self { tls }
     }
 
-    /// Connects, and says who we are.
+    /// Connects and authenticates.
     pub(crate) async fn dial(&self, server: &ConnectionInfo) -> Result<Stream, DialError> {
         let address = server.addr().to_string();
         let broken = |cause| DialError::new(address.clone(), cause);
         let mut stream = self.connect(server.addr()).await.map_err(broken)?;
         let replies = exchange(&mut stream, &greeting(server)).await;
         let replies = replies.map_err(|cause| broken(explained(cause, server.addr())))?;
-        let refusal = replies.into_iter().filter_map(Result::err).find(|error| !is_harmless(error));
-        match refusal {
+        let rejection =
+            replies.into_iter().filter_map(Result::err).find(|error| !is_harmless(error));
+        match rejection {
             Some(cause) => Err(DialError::Refused { address, cause }),
             None => Ok(stream),
         }
     }
 
-    /// Connects, and asks one question.
+    /// Connects, and sends one command.
     pub(crate) async fn ask(
         &self,
         server: &ConnectionInfo,
@@ -113,14 +114,14 @@ impl Dialer {
 }
 
 impl DialError {
-    /// A plain Redis waits for the end of what it takes for a command: only the time-out shows it.
+    /// A timeout. A server without TLS takes the handshake for an incomplete command and waits.
     pub(crate) fn timeout(address: String, is_tls: bool) -> Self {
         let hint = if is_tls { ": the server may not speak TLS on this port" } else { "" };
         Self::Timeout { address, hint }
     }
 
     fn new(address: String, cause: io::Error) -> Self {
-        match tls::trouble(&cause) {
+        match tls::explain(&cause) {
             Some(cause) => Self::Tls { address, cause },
             None => Self::Io { address, cause },
         }
@@ -133,23 +134,23 @@ async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Whether the server only does not let us say our name.
+/// Whether the server only rejected `CLIENT SETNAME`.
 fn is_harmless(error: &ServerError) -> bool {
     error.code() == "NOPERM" || error.text().starts_with("ERR unknown")
 }
 
-/// What a connection that is closed without an answer may mean.
+/// Adds a hint to the error of a connection that was closed without a reply.
 fn explained(cause: io::Error, address: &ConnectionAddr) -> io::Error {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     let is_closed = matches!(cause.kind(), BrokenPipe | ConnectionReset | UnexpectedEof);
     if is_closed && matches!(address, ConnectionAddr::Tcp(..)) {
-        let text = "closed before it answered: does this port expect TLS (rediss://)?";
+        let text = "connection closed without a reply: does this port expect TLS (rediss://)?";
         return io::Error::new(cause.kind(), text);
     }
     cause
 }
 
-/// What is said first: the password, the database, and our name.
+/// The first commands: password, database and client name.
 fn greeting(server: &ConnectionInfo) -> Vec<Cmd> {
     let settings = server.redis_settings();
     let mut commands = Vec::new();
@@ -178,7 +179,7 @@ async fn exchange(stream: &mut Stream, commands: &[Cmd]) -> io::Result<Vec<Reply
     let mut incoming = Vec::new();
     let mut replies = Vec::new();
     while replies.len() < commands.len() {
-        // What cannot be written may have been refused in words: these are read first.
+        // If writing failed, the server may have replied with an error: read it first.
         match stream.read_buf(&mut incoming).await {
             Ok(0) => return Err(written.err().unwrap_or(io::ErrorKind::UnexpectedEof.into())),
             Ok(_) => {}

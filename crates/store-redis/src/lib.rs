@@ -5,48 +5,52 @@
 //! | module | contents |
 //! |---|---|
 //! | `store` | [`RedisStore`]: one call if all keys share a node, otherwise one for each slot |
-//! | `spread`, `group` | a batch over several slots of a cluster, and its parts |
-//! | `caller` | one script call, from checks to outcomes |
-//! | [`call`] | a verb and a batch as a script call, and its reply as outcomes |
+//! | `multi_slot`, `slot_group` | a batch over several slots of a cluster, and its groups |
+//! | `runner` | one script call, from checks to outcomes |
+//! | `call` | encoding of a script call, and decoding of its reply |
 //! | `script` | the Lua files, concatenated |
 //! | `servers`, `cluster`, `slot`, `node` | one server or the nodes of a cluster, each with its circuit breaker |
-//! | `link`, `source` | connections to one server that reconnect by themselves, and its address |
+//! | `pool`, `endpoint` | connections to one server that are re-established when lost, and its address |
 //! | `connection`, `reply` | one pipelined connection, and the replies on it |
 //! | `dial`, `tls` | opening a connection |
 //! | `error` | errors of a server, of a key, or of one call |
-//! | `memory`, `status` | the memory of Redis, and the servers that do not answer |
-//! | `newcomers` | [`NewcomerBound`]: how many new subjects a second a process adds |
+//! | `memory`, `status` | memory use of the servers, and servers that are down |
+//! | `newcomers` | [`NewcomerBound`]: bounds the keys that a process adds each second |
 //! | `config` | [`RedisConfig`]: address, timeouts, TLS |
 //!
-//! The scripts are in `src/lua`, one file for each algorithm; each explains the
-//! state it keeps.
+//! The scripts are in `src/lua`, one file for each algorithm; each describes its state in Redis.
 
-pub mod call;
-mod caller;
+mod call;
 mod cluster;
 mod config;
 mod connection;
 mod dial;
+mod endpoint;
 mod error;
-mod group;
-mod link;
 mod memory;
+mod multi_slot;
 mod newcomers;
 mod node;
+mod pool;
 mod reply;
+mod runner;
 mod script;
 mod servers;
 mod slot;
-mod source;
-mod spread;
+mod slot_group;
 mod status;
 mod store;
 mod tls;
 
-pub use config::{ConfigError, RedisConfig};
+pub use config::{RedisConfig, RedisConfigError, RedisUrlError};
 pub use memory::Memory;
 pub use newcomers::NewcomerBound;
-pub use script::Script;
-pub use status::{Part, Status};
+pub use status::{ServerStatus, Status};
 pub use store::RedisStore;
-pub use tls::CertificateProblem;
+pub use tls::RedisCertificateError;
+
+/// Internals for the benchmarks of this repository. Not covered by semantic versioning.
+#[doc(hidden)]
+pub mod bench {
+    pub use crate::{call::Call, script::Script};
+}

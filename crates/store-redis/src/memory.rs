@@ -1,47 +1,48 @@
-//! What Redis says about its memory: how much there is, and what it throws away when that is used up.
+//! Memory use and eviction policy of a server.
 
 use redis::{Cmd, Value, cmd};
 
 use crate::{
-    link::{Link, Manner},
+    pool::{Pool, SendOptions},
     reply,
 };
 
-/// What Redis says about its memory.
+/// Memory use and eviction policy of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Memory {
     /// Bytes in use.
     pub used: u64,
-    /// Bytes that it may use; 0 is no bound.
+    /// Maximum number of bytes; 0 if unlimited (`maxmemory`).
     pub max: u64,
-    /// What it throws away when these are used up (`maxmemory-policy`).
+    /// Eviction policy (`maxmemory-policy`).
     pub policy: String,
 }
 
 impl Memory {
-    /// Whether Redis may throw away counters that still count, and so lift limits.
+    /// Whether Redis may evict counters that are in use, which lifts limits.
     ///
-    /// Every key of ours has a time to live, so policies for keys that have one are no better than
-    /// those for all; `volatile-ttl` takes those first that would soon be gone by themselves.
+    /// Every key of this store has a TTL, so the `volatile-*` policies are no better than `allkeys-*`,
+    /// except for `volatile-ttl`, which evicts the keys that expire next.
     pub fn evicts_counters(&self) -> bool {
         !matches!(self.policy.as_str(), "noeviction" | "volatile-ttl")
     }
 
-    /// Share of the bound that is in use; 0 without a bound.
-    #[expect(clippy::cast_precision_loss, reason = "a share needs no bytes")]
+    /// Fraction of the maximum in use; 0 without a maximum.
+    #[expect(clippy::cast_precision_loss, reason = "a ratio")]
     pub fn used_ratio(&self) -> f64 {
         if self.max == 0 { 0.0 } else { self.used as f64 / self.max as f64 }
     }
 
-    /// Asks with `INFO`, or with `CONFIG` where an access list forbids that.
-    pub(crate) async fn ask(link: &Link) -> Option<Self> {
-        let info = send(link, cmd("INFO").arg("memory")).await;
+    /// Loads it with `INFO`, or with `CONFIG` if an ACL forbids `INFO`.
+    pub(crate) async fn load(pool: &Pool) -> Option<Self> {
+        let info = send(pool, cmd("INFO").arg("memory")).await;
         if let Some(text) = info.as_ref().and_then(reply::word)
             && let Some(memory) = Self::from_info(&text)
         {
             return Some(memory);
         }
-        let config = send(link, cmd("CONFIG").arg("GET").arg("maxmemory-policy")).await?;
+        let config = send(pool, cmd("CONFIG").arg("GET").arg("maxmemory-policy")).await?;
         let Value::Array(words) = config else { return None };
         let policy = words.get(1).and_then(reply::word)?;
         Some(Self { used: 0, max: 0, policy })
@@ -59,7 +60,7 @@ impl Memory {
         })
     }
 
-    /// Warns of a policy that lifts limits, once for each.
+    /// Logs a warning about a policy that lifts limits, once per policy.
     pub(crate) fn warn_if_new(&self, server: &str, before: Option<&Self>) {
         let is_new = before.is_none_or(|before| before.policy != self.policy);
         if is_new && self.evicts_counters() {
@@ -73,8 +74,8 @@ impl Memory {
     }
 }
 
-async fn send(link: &Link, command: &mut Cmd) -> Option<Value> {
-    link.send(command, Manner::default()).await.ok()
+async fn send(pool: &Pool, command: &mut Cmd) -> Option<Value> {
+    pool.send(command, SendOptions::default()).await.ok()
 }
 
 #[cfg(test)]
@@ -85,7 +86,7 @@ mod tests {
                         maxmemory_human:2.00M\r\nmaxmemory_policy:allkeys-lru\r\n";
 
     #[test]
-    fn reads_what_info_says() {
+    fn parses_the_reply_of_info() {
         let memory = Memory::from_info(INFO).unwrap();
         let policy = "allkeys-lru".to_owned();
         assert_eq!(memory, Memory { used: 1_048_576, max: 2_097_152, policy });
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn only_two_policies_keep_counters_that_count() {
+    fn two_policies_do_not_evict_counters_in_use() {
         for policy in
             ["allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-random"]
         {

@@ -1,7 +1,7 @@
-//! A bound on how many new subjects a second one process adds to a Redis that others share.
+//! A bound on the new keys that one process adds to Redis each second.
 
-mod rate;
-mod seen;
+mod key_rate;
+mod recent_keys;
 
 use std::{
     fmt,
@@ -18,80 +18,81 @@ use headgate::{
 };
 
 use crate::RedisStore;
-use rate::Rate;
-use seen::Seen;
+use key_rate::KeyRate;
+use recent_keys::RecentKeys;
 
-/// Adds at most so many new subjects a second to Redis; past that, newcomers share allowances.
+/// Bounds the new keys that this process adds to Redis each second; beyond that, new subjects share
+/// keys.
 ///
-/// A subject is new if this process has not seen it for as long as its state can live. Those within
-/// the rate get a state of their own, as always and in one round trip. For one past the rate, Redis is asked
-/// whether it has the subject (another round trip): if it does, it is decided by its own state. If
-/// not, it is decided by one of [`SHARED`](Self::SHARED) states that newcomers of the same limit share, chosen by a
-/// hash that differs from process to process.
+/// A subject is new if this process has not seen it during the TTL of its state. New subjects within
+/// the rate get a key of their own, in one round trip as usual. Beyond the rate, a second round trip
+/// asks whether Redis has the key already. If it does, the subject is decided by it; if not, by one of
+/// [`SHARED`](Self::SHARED) keys that new subjects of the same limit share, chosen by a hash with a
+/// secret of this process.
 ///
-/// So a subject that Redis has is always decided exactly; new keys are at most the rate and one
-/// second's worth at once, and the shared ones; and newcomers are never admitted beyond what the
-/// shared states allow together. What one of them may take is less if others share its state.
+/// So a subject with a key in Redis is always decided exactly; the process adds at most the rate, a
+/// burst of one second, and the shared keys; and new subjects together never get more than the shared
+/// keys allow. A single one may get less than its limit.
 pub struct NewcomerBound {
     store: Arc<RedisStore>,
     clock: Arc<dyn Clock>,
-    rate: Rate,
-    seen: Seen,
+    rate: KeyRate,
+    recent: RecentKeys,
     shared: AtomicU64,
 }
 
 // === impl NewcomerBound ===
 
 impl NewcomerBound {
-    /// How many states newcomers of one limit share.
+    /// Number of keys that new subjects of one limit share.
     pub const SHARED: u64 = 1_024;
 
-    /// Bounds the new subjects that go to `store`.
+    /// Bounds the new keys of `store`.
     pub fn new(store: Arc<RedisStore>, per_second: NonZeroU32, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
             clock,
-            rate: Rate::new(per_second),
-            seen: Seen::new(),
+            rate: KeyRate::new(per_second),
+            recent: RecentKeys::new(),
             shared: AtomicU64::new(0),
         }
     }
 
-    /// How many checks were decided by a shared state.
+    /// Number of checks that were decided by a shared key.
     pub fn shared(&self) -> u64 {
         self.shared.load(Relaxed)
     }
 
-    /// The places of checks that may not add a subject. Those that may are remembered.
-    fn past_the_rate(&self, verb: Verb, batch: &Batch<'_>) -> Vec<usize> {
+    /// Positions of the checks that may not add a key. Those that may are recorded as recent.
+    fn over_the_rate(&self, verb: Verb, batch: &Batch<'_>) -> Vec<usize> {
         let steady = self.clock.steady();
         let adds = matches!(verb, Verb::Acquire | Verb::Reserve { .. });
-        let is_past = |check: &Check<'_>| {
-            let subject = self.seen.hash(check.key());
-            if check.mode().is_read_only() || self.seen.knows(subject, steady, life(check)) {
+        let is_over = |check: &Check<'_>| {
+            let subject = self.recent.hash(check.key());
+            if check.mode().is_read_only() || self.recent.contains(subject, steady, ttl(check)) {
                 return false;
             }
             let may_add = adds && self.rate.take(steady);
-            !(may_add && self.seen.remember(subject, steady, life(check)))
+            !(may_add && self.recent.insert(subject, steady, ttl(check)))
         };
-        let places = batch.checks().iter().enumerate();
-        places.filter(|(_, check)| is_past(check)).map(|(place, _)| place).collect()
+        let positions = batch.checks().iter().enumerate();
+        positions.filter(|(_, check)| is_over(check)).map(|(position, _)| position).collect()
     }
 
-    /// Does `verb` to a batch of which some may not add a subject.
+    /// Applies `verb` to a batch of which some checks may not add a key.
     async fn apply_with_shared(
         &self,
         verb: Verb,
         batch: &Batch<'_>,
-        past: Vec<usize>,
+        over: Vec<usize>,
     ) -> Result<Outcomes, StoreError> {
         let checks = batch.checks();
         let names: Vec<Option<String>> = {
-            let known = past.iter().map(|place| self.is_in_redis(&checks[*place]));
+            let known = over.iter().map(|position| self.is_in_redis(&checks[*position]));
             let known = try_join_all(known).await?;
             let mut names = vec![None; checks.len()];
-            for (place, _) in past.iter().zip(known).filter(|(_, known)| !known) {
-                names[*place] = Some(self.shared_name(*place, &checks[*place]));
+            for (position, _) in over.iter().zip(known).filter(|(_, known)| !known) {
+                names[*position] = Some(self.shared_name(*position, &checks[*position]));
             }
             names
         };
@@ -101,39 +102,39 @@ impl NewcomerBound {
             Some(name) => renamed(check, name),
         });
         let replaced: Vec<Check<'_>> = replaced.collect::<Result<_, _>>()?;
-        let batch = Batch::new(replaced).map_err(odd)?;
+        let batch = Batch::new(replaced).map_err(rejected)?;
         self.store.apply(verb, &batch).await
     }
 
     async fn is_in_redis(&self, check: &Check<'_>) -> Result<bool, StoreError> {
         let is_there = self.store.has(&check.key().to_string()).await?;
         if is_there {
-            let subject = self.seen.hash(check.key());
-            self.seen.remember(subject, self.clock.steady(), life(check));
+            let subject = self.recent.hash(check.key());
+            self.recent.insert(subject, self.clock.steady(), ttl(check));
         }
         Ok(is_there)
     }
 
-    /// The place keeps two checks of a batch apart that share a limit.
-    fn shared_name(&self, place: usize, check: &Check<'_>) -> String {
+    /// Includes the position, so that two checks of a batch with the same limit have different keys.
+    fn shared_name(&self, position: usize, check: &Check<'_>) -> String {
         let limit = check.limit();
-        let bucket = self.seen.hash(check.key()) % Self::SHARED;
-        let (algorithm, capacity, life) = (limit.algorithm(), limit.capacity(), life(check));
-        format!("headgate:newcomers:{algorithm}:{capacity}:{life}:{place}:{bucket}")
+        let bucket = self.recent.hash(check.key()) % Self::SHARED;
+        let (algorithm, capacity, ttl) = (limit.algorithm(), limit.capacity(), ttl(check));
+        format!("headgate:newcomers:{algorithm}:{capacity}:{ttl}:{position}:{bucket}")
     }
 }
 
 impl Store for NewcomerBound {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
-        // A look adds nothing, and a reset is about the subject's own state.
+        // A peek adds nothing, and a reset is about the subject's own key.
         if matches!(verb, Verb::Peek | Verb::Reset) {
             return self.store.apply(verb, batch);
         }
-        let past = self.past_the_rate(verb, batch);
-        if past.is_empty() {
+        let over = self.over_the_rate(verb, batch);
+        if over.is_empty() {
             return self.store.apply(verb, batch);
         }
-        StoreFuture::pending(self.apply_with_shared(verb, batch, past))
+        StoreFuture::pending(self.apply_with_shared(verb, batch, over))
     }
 
     fn has_breakers(&self) -> bool {
@@ -141,19 +142,19 @@ impl Store for NewcomerBound {
     }
 }
 
-/// `check` of another subject.
+/// `check` with another key.
 fn renamed<'a>(check: &Check<'a>, name: &'a str) -> Result<Check<'a>, StoreError> {
-    let key = Key::new(name).map_err(odd)?;
-    let renamed = Check::new(key, check.limit(), check.cost()).map_err(odd)?;
+    let key = Key::new(name).map_err(rejected)?;
+    let renamed = Check::new(key, check.limit(), check.cost()).map_err(rejected)?;
     Ok(renamed.with_mode(check.mode()).with_fail_mode(check.fail_mode()))
 }
 
-fn odd(error: impl fmt::Display) -> StoreError {
+fn rejected(error: impl fmt::Display) -> StoreError {
     StoreError::Refused(error.to_string())
 }
 
-/// How long a subject's state can live, in microseconds.
-fn life(check: &Check<'_>) -> u64 {
+/// TTL of the state of a check, in microseconds.
+fn ttl(check: &Check<'_>) -> u64 {
     match check.limit().parameters() {
         Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => bucket.fill_time(),
         Parameters::FixedWindow(window) => window.window(),

@@ -1,4 +1,4 @@
-//! One server of Redis: its link, its circuit breaker, and what is known of its memory.
+//! One server: its connections, its circuit breaker and its memory.
 
 use std::{
     fmt,
@@ -12,28 +12,28 @@ use tokio::{task::AbortHandle, time::sleep};
 
 use crate::{
     RedisConfig,
-    call::{Call, Form},
+    call::{Call, ScriptKind},
     connection::CallError,
     dial::Dialer,
-    error::Meaning,
-    link::{Link, LinkError, Manner},
+    endpoint::Endpoint,
+    error::ErrorClass,
     memory::Memory,
-    source::Source,
+    pool::{Pool, PoolError, SendOptions},
 };
 
-/// One server of Redis.
+/// One Redis server.
 pub(crate) struct Node {
     name: String,
-    link: Arc<Link>,
+    pool: Arc<Pool>,
     circuit: Arc<Circuit>,
     clock: SystemClock,
     memory: Arc<Mutex<Option<Memory>>>,
     watcher: AbortHandle,
 }
 
-/// What a server is to do.
+/// An operation of a server.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Order<'a> {
+pub(crate) enum Operation<'a> {
     Script(&'a Call<'a>),
     Command(&'a Cmd),
 }
@@ -44,17 +44,17 @@ impl Node {
     pub(crate) fn open(
         config: &RedisConfig,
         dialer: &Dialer,
-        source: &Source,
-        lines: usize,
+        endpoint: &Endpoint,
+        members: usize,
     ) -> Self {
         let circuit = Arc::new(Circuit::new(config.tolerance, config.pause));
-        let link = Arc::new(Link::open(config, dialer, source, lines, &circuit));
+        let pool = Arc::new(Pool::open(config, dialer, endpoint, members, &circuit));
         let memory = Arc::new(Mutex::new(None));
-        let name = source.name();
-        let watched = watch_memory(name.clone(), Arc::clone(&link), Arc::clone(&memory));
+        let name = endpoint.name();
+        let watched = watch_memory(name.clone(), Arc::clone(&pool), Arc::clone(&memory));
         Self {
             name,
-            link,
+            pool,
             circuit,
             clock: SystemClock::new(),
             memory,
@@ -62,83 +62,82 @@ impl Node {
         }
     }
 
-    /// Where it is; no secret.
+    /// Address without credentials.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// What Redis last said about its memory.
+    /// Memory, as last reported.
     pub(crate) fn memory(&self) -> Option<Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Why it does not answer, if it does not.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        let trouble = self.link.trouble().map(|error| error.to_string());
-        trouble.or_else(|| self.circuit.is_open().then(|| format!("{} does not answer", self.name)))
+    /// Why the server is down, if it is.
+    pub(crate) fn error(&self) -> Option<String> {
+        let error = self.pool.error().map(|error| error.to_string());
+        error.or_else(|| self.circuit.is_open().then(|| format!("{} does not reply", self.name)))
     }
 
-    /// Whether it may be asked now. Of many who ask about a node that fails, one may try it.
+    /// Whether the circuit breaker admits a call.
     pub(crate) fn admits(&self) -> bool {
         self.circuit.admits(&self.clock)
     }
 
     pub(crate) fn timeout(&self) -> Duration {
-        self.link.timeout()
+        self.pool.timeout()
     }
 
-    /// Does `order`, and takes note of how it went.
-    pub(crate) async fn perform(
+    /// Executes `operation`, and records the result in the circuit breaker.
+    pub(crate) async fn execute(
         &self,
-        order: Order<'_>,
-        manner: Manner,
-    ) -> Result<Value, LinkError> {
-        let answer = match order {
-            Order::Script(call) => self.run(call, manner).await,
-            Order::Command(command) => self.link.send(command, manner).await,
+        operation: Operation<'_>,
+        options: SendOptions,
+    ) -> Result<Value, PoolError> {
+        let reply = match operation {
+            Operation::Script(call) => self.run(call, options).await,
+            Operation::Command(command) => self.pool.send(command, options).await,
         };
-        self.note(&answer);
-        answer
+        self.record(&reply);
+        reply
     }
 
-    /// Runs the script. A server that does not know it yet is sent all of it. One that is full is
-    /// asked again to go on with subjects that it has.
-    async fn run(&self, call: &Call<'_>, manner: Manner) -> Result<Value, LinkError> {
-        let answer = self.run_script(call, Form::Usual, manner).await;
-        if meaning(&answer) == Some(Meaning::Full) {
-            return self.run_script(call, Form::KnownSubjects, manner).await;
+    /// Runs the script. On a server that is out of memory, retries with the script for existing keys.
+    async fn run(&self, call: &Call<'_>, options: SendOptions) -> Result<Value, PoolError> {
+        let reply = self.run_script(call, ScriptKind::Full, options).await;
+        if class(&reply) == Some(ErrorClass::OutOfMemory) {
+            return self.run_script(call, ScriptKind::ExistingKeys, options).await;
         }
-        answer
+        reply
     }
 
-    /// Sends a command of which nothing is concluded.
-    pub(crate) async fn ask(&self, command: &Cmd) -> Result<Value, LinkError> {
-        self.link.send(command, Manner::default()).await
+    /// Sends a command, without recording the result.
+    pub(crate) async fn query(&self, command: &Cmd) -> Result<Value, PoolError> {
+        self.pool.send(command, SendOptions::default()).await
     }
 
     async fn run_script(
         &self,
         call: &Call<'_>,
-        form: Form,
-        manner: Manner,
-    ) -> Result<Value, LinkError> {
-        let answer = self.link.send(&call.by_name(form), manner).await;
-        if meaning(&answer) == Some(Meaning::NoScript) {
-            return self.link.send(&call.in_full(form), manner).await;
+        kind: ScriptKind,
+        options: SendOptions,
+    ) -> Result<Value, PoolError> {
+        let reply = self.pool.send(&call.evalsha(kind), options).await;
+        if class(&reply) == Some(ErrorClass::NoScript) {
+            return self.pool.send(&call.eval(kind), options).await;
         }
-        answer
+        reply
     }
 
-    fn note(&self, answer: &Result<Value, LinkError>) {
-        let meaning = meaning(answer);
-        if meaning == Some(Meaning::Demoted) {
-            self.link.reconnect();
+    fn record(&self, reply: &Result<Value, PoolError>) {
+        let class = class(reply);
+        if class == Some(ErrorClass::NotMaster) {
+            self.pool.reconnect();
         }
-        let failed = match answer {
+        let failed = match reply {
             Ok(_) => false,
-            Err(LinkError::Call(CallError::Full)) => return,
-            Err(LinkError::Call(CallError::Server(_))) => {
-                matches!(meaning, Some(Meaning::Demoted | Meaning::Away))
+            Err(PoolError::Call(CallError::Full)) => return,
+            Err(PoolError::Call(CallError::Server(_))) => {
+                matches!(class, Some(ErrorClass::NotMaster | ErrorClass::Unavailable))
             }
             Err(_) => true,
         };
@@ -146,23 +145,23 @@ impl Node {
     }
 }
 
-fn meaning(answer: &Result<Value, LinkError>) -> Option<Meaning> {
-    answer.as_ref().err().and_then(LinkError::meaning)
+fn class(reply: &Result<Value, PoolError>) -> Option<ErrorClass> {
+    reply.as_ref().err().and_then(PoolError::class)
 }
 
-/// Asks the server about its memory, now and then.
-async fn watch_memory(name: String, link: Arc<Link>, memory: Arc<Mutex<Option<Memory>>>) {
-    const EVERY: Duration = Duration::from_secs(15);
+/// Polls the memory of the server.
+async fn watch_memory(name: String, pool: Arc<Pool>, memory: Arc<Mutex<Option<Memory>>>) {
+    const INTERVAL: Duration = Duration::from_secs(15);
     let mut pause = Duration::from_millis(250);
     loop {
-        if let Some(seen) = Memory::ask(&link).await {
-            pause = EVERY;
+        if let Some(seen) = Memory::load(&pool).await {
+            pause = INTERVAL;
             let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
             seen.warn_if_new(&name, memory.as_ref());
             *memory = Some(seen);
         }
         sleep(pause).await;
-        pause = (pause * 2).min(EVERY);
+        pause = (pause * 2).min(INTERVAL);
     }
 }
 

@@ -1,29 +1,29 @@
-//! Replies of Redis (RESP2), as they come in pieces from the wire.
+//! Incremental parsing of replies (RESP2).
 
 use std::ops::Range;
 
 use redis::Value;
 use thiserror::Error;
 
-/// What Redis answered to a command.
+/// The reply to a command.
 pub(crate) type Reply = Result<Value, ServerError>;
 
-/// An error that Redis answered with: its code, then words for people.
+/// An error reply: a code, then a message.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{text}")]
 pub(crate) struct ServerError {
     text: String,
 }
 
-/// Bytes that no Redis sends.
+/// Bytes that are not RESP2.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("the answer is not one of Redis: does this port expect TLS (rediss://)?")]
-pub(crate) struct NotRedis;
+#[error("not a reply of Redis: does this port expect TLS (rediss://)?")]
+pub(crate) struct ProtocolError;
 
-/// Longest text and largest array that is read: far more than our scripts answer.
+/// Maximum length of texts and arrays: far more than the scripts return.
 const MAX_LEN: usize = 16 << 20;
 
-/// Arrays within arrays that are read.
+/// Maximum nesting of arrays.
 const MAX_DEPTH: usize = 8;
 
 // === impl ServerError ===
@@ -43,14 +43,14 @@ impl ServerError {
     }
 }
 
-/// Reads the reply at the beginning of `bytes`, and how long it is; nothing while it is incomplete.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(Reply, usize)>, NotRedis> {
+/// Parses the reply at the start of `bytes`. Returns it with its length; `None` if it is incomplete.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(Reply, usize)>, ProtocolError> {
     let mut reader = Reader { bytes, at: 0 };
     let reply = reader.reply(0)?;
     Ok(reply.map(|reply| (reply, reader.at)))
 }
 
-/// A text within a reply.
+/// The text of a string reply.
 pub(crate) fn word(value: &Value) -> Option<String> {
     match value {
         Value::BulkString(bytes) => Some(text(bytes)),
@@ -65,14 +65,18 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn reply(&mut self, depth: usize) -> Result<Option<Reply>, NotRedis> {
+    fn reply(&mut self, depth: usize) -> Result<Option<Reply>, ProtocolError> {
         let Some(kind) = self.bytes.get(self.at).copied() else { return Ok(None) };
         if depth > MAX_DEPTH || !b"+-:$*".contains(&kind) {
-            return Err(NotRedis);
+            return Err(ProtocolError);
         }
         let Some(line) = self.line() else {
-            // A line is a number or a short text: one that does not end is none of Redis.
-            return if self.bytes.len() - self.at > MAX_LEN { Err(NotRedis) } else { Ok(None) };
+            // A line is a number or a short text. One without an end is not from Redis.
+            return if self.bytes.len() - self.at > MAX_LEN {
+                Err(ProtocolError)
+            } else {
+                Ok(None)
+            };
         };
         let line = &self.bytes[line];
         match kind {
@@ -84,7 +88,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Where the rest of the line is, without its kind and its end.
+    /// Range of the line without its type byte and line break.
     fn line(&mut self) -> Option<Range<usize>> {
         let begin = self.at + 1;
         let end = begin + self.bytes[begin..].windows(2).position(|pair| pair == b"\r\n")?;
@@ -92,17 +96,17 @@ impl Reader<'_> {
         Some(begin..end)
     }
 
-    fn bulk(&mut self, len: i64) -> Result<Option<Reply>, NotRedis> {
+    fn bulk(&mut self, len: i64) -> Result<Option<Reply>, ProtocolError> {
         let Some(len) = length(len)? else { return Ok(Some(Ok(Value::Nil))) };
         let Some(bytes) = self.bytes.get(self.at..self.at + len + 2) else { return Ok(None) };
         self.at += len + 2;
         match bytes.strip_suffix(b"\r\n") {
             Some(text) => Ok(Some(Ok(Value::BulkString(text.to_vec())))),
-            None => Err(NotRedis),
+            None => Err(ProtocolError),
         }
     }
 
-    fn array(&mut self, len: i64, depth: usize) -> Result<Option<Reply>, NotRedis> {
+    fn array(&mut self, len: i64, depth: usize) -> Result<Option<Reply>, ProtocolError> {
         let Some(len) = length(len)? else { return Ok(Some(Ok(Value::Nil))) };
         let mut items = Vec::with_capacity(len.min(self.bytes.len() - self.at));
         for _ in 0..len {
@@ -120,16 +124,16 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn number(digits: &[u8]) -> Result<i64, NotRedis> {
-    std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).ok_or(NotRedis)
+fn number(digits: &[u8]) -> Result<i64, ProtocolError> {
+    std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).ok_or(ProtocolError)
 }
 
-/// A length; `None` is Redis's nothing.
-fn length(len: i64) -> Result<Option<usize>, NotRedis> {
+/// A length; `None` for nil.
+fn length(len: i64) -> Result<Option<usize>, ProtocolError> {
     match usize::try_from(len) {
         Ok(len) if len <= MAX_LEN => Ok(Some(len)),
         Err(_) if len == -1 => Ok(None),
-        _ => Err(NotRedis),
+        _ => Err(ProtocolError),
     }
 }
 
@@ -150,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_every_kind_of_reply() {
+    fn parses_every_type_of_reply() {
         let replies = read_all(REPLIES);
         let nested = Value::Array(vec![Value::BulkString(Vec::new())]);
         assert_eq!(
@@ -169,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_the_rest_of_a_reply_wherever_it_is_cut() {
+    fn incomplete_replies_are_not_parsed() {
         for end in 0..REPLIES.len() {
             let replies = read_all(&REPLIES[..end]);
             assert_eq!(replies, read_all(REPLIES)[..replies.len()], "cut at {end}");
@@ -177,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_no_redis_sends() {
+    fn other_protocols_are_rejected() {
         for bytes in [
             &b"\x15\x03\x03\0\x02\x02\x46"[..],
             b"HTTP/1.1 400 Bad Request\r\n",
@@ -186,9 +190,9 @@ mod tests {
             b"$99999999999\r\n",
             b"$1\r\nabc\r\n",
         ] {
-            assert_eq!(parse(bytes), Err(NotRedis), "{bytes:?}");
+            assert_eq!(parse(bytes), Err(ProtocolError), "{bytes:?}");
         }
         let deep = "*1\r\n".repeat(100);
-        assert_eq!(parse(deep.as_bytes()), Err(NotRedis));
+        assert_eq!(parse(deep.as_bytes()), Err(ProtocolError));
     }
 }

@@ -1,10 +1,10 @@
-//! The Lua files, put together into one script.
+//! The Lua files, concatenated to one script.
 
 use std::sync::LazyLock;
 
-/// The long way: everything that is not in `quick.lua`. It is one function, so
-/// that calls which do not need it do not make its parts.
-const CAREFULLY: [&str; 8] = [
+/// Everything that is not in `fast_path.lua`. It is wrapped in one function, so that calls on the
+/// fast path do not create the functions in it.
+const SLOW_PATH: [&str; 8] = [
     include_str!("lua/prelude.lua"),
     include_str!("lua/token_bucket.lua"),
     include_str!("lua/leaky_bucket.lua"),
@@ -12,15 +12,15 @@ const CAREFULLY: [&str; 8] = [
     include_str!("lua/calendar.lua"),
     include_str!("lua/sliding_window.lua"),
     include_str!("lua/sliding_window_counter.lua"),
-    include_str!("lua/driver.lua"),
+    include_str!("lua/slow_path.lua"),
 ];
 
 static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(""));
 
-static KNOWN_SUBJECTS: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("lua/known_subjects.lua")));
+static EXISTING_KEYS: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("lua/existing_keys.lua")));
 
-/// The script that does every verb with every algorithm.
+/// The script that implements every verb for every algorithm.
 #[derive(Debug)]
 pub struct Script {
     source: String,
@@ -28,32 +28,32 @@ pub struct Script {
 }
 
 impl Script {
-    fn new(first: &str) -> Self {
-        let quickly = include_str!("lua/quick.lua");
-        let carefully = CAREFULLY.join("\n");
+    fn new(prologue: &str) -> Self {
+        let fast_path = include_str!("lua/fast_path.lua");
+        let slow_path = SLOW_PATH.join("\n");
         let source = format!(
-            "{first}{quickly}\nlocal function carefully()\n{carefully}\nend\nreturn carefully()\n"
+            "{prologue}{fast_path}\nlocal function slow_path()\n{slow_path}\nend\nreturn slow_path()\n"
         );
         let sha1 = redis::Script::new(&source).get_hash().to_owned();
         Self { source, sha1 }
     }
 
-    /// The one that almost every call runs.
+    /// The usual script.
     pub fn get() -> &'static Self {
         &SCRIPT
     }
 
-    /// The same for a Redis without memory for new subjects: those that it has go on.
-    pub(crate) fn for_known_subjects() -> &'static Self {
-        &KNOWN_SUBJECTS
+    /// The script for a server that is out of memory: it decides for keys that exist.
+    pub(crate) fn for_existing_keys() -> &'static Self {
+        &EXISTING_KEYS
     }
 
-    /// The Lua text.
+    /// The Lua source.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The name for `EVALSHA`.
+    /// The digest for `EVALSHA`.
     pub fn sha1(&self) -> &str {
         &self.sha1
     }

@@ -1,4 +1,4 @@
-//! The servers that a configuration names: one, or the nodes of a cluster.
+//! The servers of a configuration: one, or the nodes of a cluster.
 
 use std::sync::Arc;
 
@@ -11,28 +11,28 @@ use crate::{
     cluster::Cluster,
     config::Topology,
     dial::Dialer,
-    link::Manner,
-    node::{Node, Order},
+    endpoint::Endpoint,
+    node::{Node, Operation},
+    pool::SendOptions,
     slot,
-    source::Source,
-    status::{Part, Status},
+    status::{ServerStatus, Status},
 };
 
-/// The servers that a configuration names.
+/// The servers of a configuration.
 pub(crate) enum Servers {
     One(Box<Node>),
     Cluster(Box<Cluster>),
 }
 
 impl Servers {
-    /// Begins to connect, and returns at once.
+    /// Starts to connect in the background.
     pub(crate) fn open(config: &RedisConfig) -> Self {
         let dialer = Dialer::new(config);
-        let one = |source| Node::open(config, &dialer, &source, config.connections);
+        let one = |endpoint| Node::open(config, &dialer, &endpoint, config.connections);
         match config.topology.clone() {
-            Topology::Standalone(server) => Self::One(Box::new(one(Source::At(server)))),
+            Topology::Standalone(server) => Self::One(Box::new(one(Endpoint::At(server)))),
             Topology::Sentinel { nodes, master, redis } => {
-                Self::One(Box::new(one(Source::Sentinel { nodes, master, redis })))
+                Self::One(Box::new(one(Endpoint::Sentinel { nodes, master, redis })))
             }
             Topology::Cluster(seeds) => {
                 Self::Cluster(Box::new(Cluster::open(config, &dialer, &seeds)))
@@ -44,7 +44,7 @@ impl Servers {
         matches!(self, Self::Cluster(_))
     }
 
-    /// Whether the server of these checks, which share one, may be asked now.
+    /// Whether the circuit breaker of the server of `checks`, which share one, admits a call.
     pub(crate) fn admits(&self, checks: &[Check<'_>]) -> bool {
         match self {
             Self::One(node) => node.admits(),
@@ -52,60 +52,66 @@ impl Servers {
         }
     }
 
-    /// Runs the script for `checks`, which share a server. `must` also sends it when too many calls are in
-    /// flight.
+    /// Runs the script for `checks`, which share a server. With `priority`, more calls may be in flight.
     pub(crate) async fn run(
         &self,
         call: &Call<'_>,
         checks: &[Check<'_>],
-        must: bool,
+        priority: bool,
     ) -> Result<Value, StoreError> {
-        self.perform(Order::Script(call), slot_of(checks).unwrap_or_default(), must).await
+        self.execute(Operation::Script(call), slot_of(checks).unwrap_or_default(), priority).await
     }
 
-    async fn perform(&self, order: Order<'_>, slot: u16, must: bool) -> Result<Value, StoreError> {
+    async fn execute(
+        &self,
+        operation: Operation<'_>,
+        slot: u16,
+        priority: bool,
+    ) -> Result<Value, StoreError> {
         match self {
             Self::One(node) => {
-                let answer = node.perform(order, Manner { asking: false, must }).await;
+                let answer = node.execute(operation, SendOptions { asking: false, priority }).await;
                 answer.map_err(|error| error.into_store_error(node.timeout()))
             }
-            Self::Cluster(cluster) => cluster.perform(order, slot, must).await,
+            Self::Cluster(cluster) => cluster.execute(operation, slot, priority).await,
         }
     }
 
-    /// Whether Redis has a subject of this name.
+    /// Whether Redis has a key of this name.
     pub(crate) async fn has(&self, name: &str) -> Result<bool, StoreError> {
         let slot = slot::of(name.as_bytes());
-        let may_ask = match self {
+        let admitted = match self {
             Self::One(node) => node.admits(),
             Self::Cluster(cluster) => cluster.admits(slot),
         };
-        if !may_ask {
+        if !admitted {
             return Err(StoreError::BreakerOpen);
         }
         let command = cmd("EXISTS").arg(name).clone();
-        let answer = self.perform(Order::Command(&command), slot, false).await?;
+        let answer = self.execute(Operation::Command(&command), slot, false).await?;
         Ok(answer == Value::Int(1))
     }
 
-    /// How the servers are.
+    /// State of the servers.
     pub(crate) fn status(&self) -> Status {
         match self {
-            Self::One(node) => Status::of(vec![Part::of(node, None)]),
-            Self::Cluster(cluster) => match cluster.table() {
+            Self::One(node) => Status::of(vec![ServerStatus::of(node, None)]),
+            Self::Cluster(cluster) => match cluster.slot_map() {
                 Ok(None) => Status::of(Vec::new()),
-                Err(error) => Status::of(vec![Part::away("cluster", error.to_string())]),
-                Ok(Some(table)) => {
-                    let part = |node: &Arc<Node>| Part::of(node, Some(table.slots_of(node)));
-                    let mut parts: Vec<Part> = table.nodes().iter().map(part).collect();
-                    let gaps = table.gaps();
+                Err(error) => Status::of(vec![ServerStatus::down("cluster", error.to_string())]),
+                Ok(Some(slot_map)) => {
+                    let server =
+                        |node: &Arc<Node>| ServerStatus::of(node, Some(slot_map.slots_of(node)));
+                    let mut servers: Vec<ServerStatus> =
+                        slot_map.nodes().iter().map(server).collect();
+                    let gaps = slot_map.gaps();
                     if !gaps.is_empty() {
-                        parts.push(Part::away(
+                        servers.push(ServerStatus::down(
                             &format!("slots {gaps}"),
-                            "no node serves them".into(),
+                            "no node serves these slots".into(),
                         ));
                     }
-                    Status::of(parts)
+                    Status::of(servers)
                 }
             },
         }

@@ -1,6 +1,6 @@
-//! The slot of a cluster that a key is in: CRC-16/XMODEM, modulo 16,384.
+//! Hash slot of a key: CRC-16/XMODEM modulo 16,384.
 
-/// How many slots a cluster has.
+/// Number of slots of a cluster.
 pub(crate) const SLOTS: u16 = 16_384;
 
 const TABLE: [u16; 256] = table();
@@ -22,7 +22,7 @@ const fn table() -> [u16; 256] {
     table
 }
 
-/// The slot of `key`: of what is between its first braces, where there is something.
+/// The slot of `key`, or of its hash tag: the text between its first braces, unless it is empty.
 pub(crate) fn of(key: &[u8]) -> u16 {
     let crc = hashed(key)
         .iter()
@@ -44,7 +44,7 @@ mod tests {
     use super::of;
 
     #[test]
-    fn agrees_with_what_redis_says() {
+    fn slots_match_cluster_keyslot() {
         // CLUSTER KEYSLOT
         for (key, slot) in [
             ("", 0),

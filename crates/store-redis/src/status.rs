@@ -1,57 +1,59 @@
-//! How the servers are: what does not answer, and whether counters may be thrown away.
+//! State of the servers: connection errors and memory.
 
 use crate::{memory::Memory, node::Node};
 
-/// How the servers of a store are.
+/// State of the servers of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Status {
-    /// The servers; none while a cluster is not known yet.
-    pub parts: Vec<Part>,
+    /// The servers; empty until the nodes of a cluster are known.
+    pub servers: Vec<ServerStatus>,
 }
 
-/// How one server is.
+/// State of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// Its address, without credentials; of a cluster's node, with its slots.
+#[non_exhaustive]
+pub struct ServerStatus {
+    /// Address without credentials; for a node of a cluster, with its slots.
     pub name: String,
-    /// Why it does not answer, if it does not.
-    pub trouble: Option<String>,
-    /// What it last said about its memory.
+    /// Why the server is down, if it is.
+    pub error: Option<String>,
+    /// Memory, as last reported.
     pub memory: Option<Memory>,
 }
 
 impl Status {
-    pub(crate) fn of(parts: Vec<Part>) -> Self {
-        Self { parts }
+    pub(crate) fn of(servers: Vec<ServerStatus>) -> Self {
+        Self { servers }
     }
 
-    /// What does not answer, in a sentence; nothing if everything does.
+    /// Description of the servers that are down; `None` if all are up.
     pub fn outage(&self) -> Option<String> {
-        let away = self.parts.iter().filter_map(|part| {
-            let trouble = part.trouble.as_ref()?;
-            Some(if self.parts.len() == 1 {
-                trouble.clone()
+        let down = self.servers.iter().filter_map(|server| {
+            let error = server.error.as_ref()?;
+            Some(if self.servers.len() == 1 {
+                error.clone()
             } else {
-                format!("{}: {trouble}", part.name)
+                format!("{}: {error}", server.name)
             })
         });
-        let away: Vec<String> = away.collect();
-        match (away.len(), self.parts.len()) {
+        let down: Vec<String> = down.collect();
+        match (down.len(), self.servers.len()) {
             (0, _) => None,
-            (_, 1) => away.into_iter().next(),
-            (count, all) => Some(format!("{count} of {all} parts are away: {}", away.join("; "))),
+            (_, 1) => down.into_iter().next(),
+            (count, all) => Some(format!("{count} of {all} servers are down: {}", down.join("; "))),
         }
     }
 
-    /// Share of its memory that the fullest server uses; 0 where none has a bound.
+    /// Memory use of the fullest server as a fraction of its maximum; 0 without a maximum.
     pub fn memory_used_ratio(&self) -> f64 {
-        let memories = self.parts.iter().filter_map(|part| part.memory.as_ref());
+        let memories = self.servers.iter().filter_map(|server| server.memory.as_ref());
         memories.map(Memory::used_ratio).fold(0.0, f64::max)
     }
 
-    /// Which eviction policies throw away counters, in a sentence; nothing if none does.
+    /// Description of an eviction policy that lifts limits; `None` if there is none.
     pub fn eviction(&self) -> Option<String> {
-        let mut memories = self.parts.iter().filter_map(|part| part.memory.as_ref());
+        let mut memories = self.servers.iter().filter_map(|server| server.memory.as_ref());
         let risk = memories.find(|memory| memory.evicts_counters())?;
         Some(format!(
             "Redis evicts counters when its memory is full (maxmemory-policy {}), which lifts limits: \
@@ -61,16 +63,16 @@ impl Status {
     }
 }
 
-impl Part {
+impl ServerStatus {
     pub(crate) fn of(node: &Node, slots: Option<String>) -> Self {
         let name = match slots {
             Some(slots) => format!("slots {slots} ({})", node.name()),
             None => node.name().to_owned(),
         };
-        Self { name, trouble: node.trouble(), memory: node.memory() }
+        Self { name, error: node.error(), memory: node.memory() }
     }
 
-    pub(crate) fn away(name: &str, trouble: String) -> Self {
-        Self { name: name.to_owned(), trouble: Some(trouble), memory: None }
+    pub(crate) fn down(name: &str, error: String) -> Self {
+        Self { name: name.to_owned(), error: Some(error), memory: None }
     }
 }

@@ -1,75 +1,80 @@
-//! One call where keys share a node, one for each slot where they do not.
+//! The store: one call if all keys share a node, otherwise one for each slot.
 
 use std::fmt;
 
 use headgate::{Batch, Clock, Outcomes, Store, StoreError, StoreFuture, Verb};
 
-use crate::{RedisConfig, Status, caller::Caller, spread::Spread};
+use crate::{RedisConfig, Status, multi_slot::MultiSlotBatch, runner::ScriptRunner};
 
-/// Keeps subjects' states in Redis or Valkey.
+/// A store on Redis or Valkey.
 ///
-/// A key in Redis is the subject's name and nothing else, so that others find it. A subject that gets a limit of another
-/// algorithm should get another name, too: what the one before left there may be an error of that key, under the
+/// The key in Redis is the name of the subject. When a subject gets a limit with another algorithm,
+/// give it another name: the state of the previous algorithm can be an error of that key, under the
 /// failure policy, until it expires or is reset.
 ///
-/// Each server has a circuit breaker: one that keeps failing is left alone, and the others of a cluster go on.
-/// Errors of a key, or of a server that is full, open none.
+/// Each server has its own circuit breaker, so that the other nodes of a cluster keep working. Errors
+/// of a single key, and of a server that is out of memory, do not open it.
 pub struct RedisStore {
-    caller: Caller,
+    runner: ScriptRunner,
 }
 
 impl RedisStore {
-    /// Connects in the background, and again whenever the connection is lost:
-    /// calls fail until Redis is there.
+    /// Connects in the background, and reconnects whenever a connection is lost. Calls fail while
+    /// there is no connection.
     ///
     /// # Panics
     ///
     /// Outside a Tokio runtime.
-    #[expect(clippy::needless_pass_by_value, reason = "a store takes its configuration over")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the store takes ownership of its configuration"
+    )]
     pub fn connect(config: RedisConfig) -> Self {
-        Self { caller: Caller::connect(&config) }
+        Self { runner: ScriptRunner::connect(&config) }
     }
 
-    /// How the servers are: which do not answer, and what they say about their memory.
+    /// State of the servers: connection errors and memory use.
     pub fn status(&self) -> Status {
-        self.caller.servers().status()
+        self.runner.servers().status()
     }
 
-    /// Whether Redis has a subject of this name.
+    /// Whether Redis has a key of this name.
     pub(crate) async fn has(&self, name: &str) -> Result<bool, StoreError> {
-        self.caller.servers().has(name).await
+        self.runner.servers().has(name).await
     }
 
-    /// With another clock than the machine's. It decides nothing: a wrong one
-    /// only costs a second round trip on calendar windows.
+    /// Replaces the system clock. The clock decides nothing: a wrong one only costs a second round
+    /// trip on calendar windows.
     #[must_use]
     pub fn with_clock(self, clock: impl Clock + 'static) -> Self {
-        Self { caller: self.caller.with_clock(clock) }
+        Self { runner: self.runner.with_clock(clock) }
     }
 
     async fn apply_to_batch(&self, verb: Verb, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
-        if !self.caller.servers().is_cluster() || batch.checks().len() == 1 {
-            return self.caller.apply(verb, batch.checks()).await;
+        if !self.runner.servers().is_cluster() || batch.checks().len() == 1 {
+            return self.runner.apply(verb, batch.checks()).await;
         }
-        let spread = Spread::new(&self.caller, batch.checks());
-        if spread.is_in_one_slot() {
-            return self.caller.apply(verb, batch.checks()).await;
+        let multi_slot = MultiSlotBatch::new(&self.runner, batch.checks());
+        if multi_slot.is_in_one_slot() {
+            return self.runner.apply(verb, batch.checks()).await;
         }
         match verb {
             Verb::Acquire if batch.checks().iter().any(|check| check.mode().can_be_blocked()) => {
-                self.acquire_to_the_end(batch).await
+                self.acquire_detached(batch).await
             }
-            verb => spread.apply(verb).await,
+            verb => multi_slot.apply(verb).await,
         }
     }
 
-    /// Acquires also when nobody waits for the answer any more: what was taken in vain must be given
-    /// back, or clients who hang up in time would use up what they share with others.
-    async fn acquire_to_the_end(&self, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
-        let (caller, batch) = (self.caller.clone(), batch.to_owned());
+    /// Acquires in a task of its own, which finishes even if the caller is dropped: otherwise units
+    /// that were taken on some nodes and denied on others would not be returned.
+    async fn acquire_detached(&self, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
+        let (runner, batch) = (self.runner.clone(), batch.to_owned());
         let decided = tokio::spawn(async move {
             let spaces = batch.spaces();
-            Spread::new(&caller, batch.as_batch(&spaces).checks()).apply(Verb::Acquire).await
+            MultiSlotBatch::new(&runner, batch.as_batch(&spaces).checks())
+                .apply(Verb::Acquire)
+                .await
         });
         decided.await.unwrap_or_else(|ended| Err(StoreError::unavailable(ended)))
     }

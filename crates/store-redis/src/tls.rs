@@ -1,4 +1,4 @@
-//! TLS to Redis: whom to trust, and who we are.
+//! TLS: trusted authorities and the client certificate.
 
 use std::{fmt, io, sync::Arc};
 
@@ -12,77 +12,80 @@ use thiserror::Error;
 /// Certificates, in PEM.
 #[derive(Clone, Default)]
 pub(crate) struct Certificates {
-    /// Authorities to trust instead of the system's.
+    /// Authorities to trust instead of those of the system.
     pub(crate) authorities: Option<Vec<u8>>,
-    /// The client's certificate and its key.
+    /// Client certificate and its key.
     pub(crate) client: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Why certificates are of no use.
+/// Invalid certificates.
 #[derive(Clone, Copy, Debug, Error)]
-pub enum CertificateProblem {
+#[non_exhaustive]
+pub enum RedisCertificateError {
     /// The authorities are not certificates in PEM.
-    #[error("expected the authorities' certificates in PEM")]
+    #[error("invalid certificates of authorities: expected PEM")]
     Authorities,
-    /// The client's certificate is none in PEM.
-    #[error("expected the client's certificate in PEM, followed by those of its issuers")]
+    /// The client certificate is not PEM.
+    #[error(
+        "invalid client certificate: expected PEM, followed by the certificates of its issuers"
+    )]
     Certificate,
-    /// The client's key is none in PEM, or not that of the certificate.
-    #[error("expected the client certificate's private key in PEM")]
+    /// The private key is not PEM, or not that of the certificate.
+    #[error("invalid private key: expected that of the client certificate, in PEM")]
     Key,
-    /// The system has no authorities.
+    /// The system has no trusted authorities.
     #[error("the system has no trusted authorities: set redis.ca_file")]
     NoAuthorities,
 }
 
 impl Certificates {
-    /// Finds certificates of no use before they are needed.
-    pub(crate) fn check(&self) -> Result<(), CertificateProblem> {
+    /// Validates the certificates before they are used.
+    pub(crate) fn check(&self) -> Result<(), RedisCertificateError> {
         if self.authorities.is_some() {
             self.roots()?;
         }
         self.with_roots(RootCertStore::empty()).map(|_| ())
     }
 
-    /// How to speak TLS, with a choice of cryptography that is this store's alone.
-    pub(crate) fn client_config(&self) -> Result<ClientConfig, CertificateProblem> {
+    /// The configuration of TLS, with a crypto provider of its own instead of the process default.
+    pub(crate) fn client_config(&self) -> Result<ClientConfig, RedisCertificateError> {
         self.with_roots(self.roots()?)
     }
 
-    fn with_roots(&self, roots: RootCertStore) -> Result<ClientConfig, CertificateProblem> {
+    fn with_roots(&self, roots: RootCertStore) -> Result<ClientConfig, RedisCertificateError> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(|_| CertificateProblem::Authorities)?
+            .map_err(|_| RedisCertificateError::Authorities)?
             .with_root_certificates(roots);
         let Some((certificate, key)) = &self.client else {
             return Ok(builder.with_no_client_auth());
         };
-        let chain = certificates(certificate).ok_or(CertificateProblem::Certificate)?;
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| CertificateProblem::Key)?;
-        builder.with_client_auth_cert(chain, key).map_err(|_| CertificateProblem::Key)
+        let chain = certificates(certificate).ok_or(RedisCertificateError::Certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| RedisCertificateError::Key)?;
+        builder.with_client_auth_cert(chain, key).map_err(|_| RedisCertificateError::Key)
     }
 
-    fn roots(&self) -> Result<RootCertStore, CertificateProblem> {
+    fn roots(&self) -> Result<RootCertStore, RedisCertificateError> {
         let mut roots = RootCertStore::empty();
         if let Some(pem) = &self.authorities {
-            for authority in certificates(pem).ok_or(CertificateProblem::Authorities)? {
-                roots.add(authority).map_err(|_| CertificateProblem::Authorities)?;
+            for authority in certificates(pem).ok_or(RedisCertificateError::Authorities)? {
+                roots.add(authority).map_err(|_| RedisCertificateError::Authorities)?;
             }
             return Ok(roots);
         }
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if roots.is_empty() { Err(CertificateProblem::NoAuthorities) } else { Ok(roots) }
+        if roots.is_empty() { Err(RedisCertificateError::NoAuthorities) } else { Ok(roots) }
     }
 }
 
-/// All certificates in `pem`, of which there must be one.
+/// All certificates in `pem`, at least one.
 fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     read.ok().filter(|certificates| !certificates.is_empty())
 }
 
-/// What went wrong with TLS, if it was TLS that `error` is about.
-pub(crate) fn trouble(error: &io::Error) -> Option<String> {
+/// Explains an error of TLS; `None` if it is another error.
+pub(crate) fn explain(error: &io::Error) -> Option<String> {
     let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
     let hint = match error {
         rustls::Error::InvalidCertificate(

@@ -13,7 +13,7 @@ use std::{
 use headgate_testkit::{DynamoDb, require};
 
 #[test]
-fn a_server_answers_stops_on_request_and_leaves_nothing_behind() {
+fn a_server_responds_stops_on_request_and_cleans_up() {
     let dynamodb = require!(DynamoDb::start());
     let first = process(&dynamodb);
     assert_eq!(list_tables(&dynamodb), r#"{"TableNames":[]}"#);
@@ -32,7 +32,7 @@ fn a_server_answers_stops_on_request_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn those_who_share_a_server_share_one() {
+fn shared_servers_are_the_same_server() {
     let one = require!(DynamoDb::shared());
     let two = require!(DynamoDb::shared());
     assert_eq!(one.endpoint(), two.endpoint());
@@ -41,12 +41,12 @@ fn those_who_share_a_server_share_one() {
 
 /// In a process of its own, whose environment is not ours.
 #[test]
-fn the_environment_names_server_and_jars() {
+fn the_environment_overrides_server_and_jars() {
     const CHILD: &str = "HEADGATE_TESTKIT_CHILD";
     if env::var_os(CHILD).is_none() {
         let empty = tempfile::tempdir().unwrap();
         let child = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "the_environment_names_server_and_jars"])
+            .args(["--exact", "the_environment_overrides_server_and_jars"])
             .env(CHILD, "1")
             .env("HEADGATE_TEST_DYNAMODB_ENDPOINT", "http://dynamodb:8000")
             .env("XDG_CACHE_HOME", empty.path())

@@ -28,7 +28,7 @@ static_resources:
 }
 
 #[test]
-fn answers_as_its_configuration_says_and_ends_with_its_handle() {
+fn serves_its_configuration_and_ends_with_its_handle() {
     let port = free_port();
     let envoy = require!(Envoy::start(&config(port, "hello"), port));
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -41,7 +41,7 @@ fn answers_as_its_configuration_says_and_ends_with_its_handle() {
 }
 
 #[test]
-fn a_configuration_that_it_does_not_accept_is_told() {
+fn an_invalid_configuration_is_reported() {
     let port = free_port();
     let started = panic::catch_unwind(|| {
         require!(Envoy::start("no_such_key: 1", port));

@@ -12,7 +12,7 @@ use std::{
 use headgate_testkit::{Kafka, require};
 
 #[test]
-fn a_broker_listens_crashes_on_request_and_leaves_nothing_behind() {
+fn a_broker_listens_crashes_on_request_and_cleans_up() {
     let kafka = require!(Kafka::builder().secure().start());
     let secure = kafka.secure();
     let addresses = [kafka.brokers(), secure.ssl, secure.sasl_ssl];
@@ -43,7 +43,7 @@ fn a_broker_listens_crashes_on_request_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn those_who_share_a_broker_share_one() {
+fn shared_brokers_are_the_same_broker() {
     let one = require!(Kafka::shared());
     let two = require!(Kafka::shared());
     assert_eq!(one.brokers(), two.brokers());
@@ -52,12 +52,12 @@ fn those_who_share_a_broker_share_one() {
 
 /// In a process of its own, whose environment is not ours.
 #[test]
-fn the_environment_names_brokers_and_jars() {
+fn the_environment_overrides_brokers_and_jars() {
     const CHILD: &str = "HEADGATE_TESTKIT_CHILD";
     if env::var_os(CHILD).is_none() {
         let empty = tempfile::tempdir().unwrap();
         let child = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "the_environment_names_brokers_and_jars"])
+            .args(["--exact", "the_environment_overrides_brokers_and_jars"])
             .env(CHILD, "1")
             .env("HEADGATE_TEST_KAFKA_BROKERS", "kafka-1:9092,kafka-2:9092")
             .env("XDG_CACHE_HOME", empty.path())

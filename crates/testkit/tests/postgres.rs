@@ -62,7 +62,7 @@ fn said(output: impl BufRead, key: &str) -> Option<String> {
 }
 
 #[test]
-fn a_server_answers_and_leaves_nothing_behind() {
+fn a_server_responds_and_cleans_up() {
     let postgres = require!(Postgres::start());
     let (user, port, database) = (postgres.user(), postgres.port(), postgres.database());
     assert_eq!(postgres.url(), format!("postgresql://{user}@127.0.0.1:{port}/{database}"));
@@ -77,7 +77,7 @@ fn a_server_answers_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_panic_leaves_nothing_behind() {
+fn a_panic_cleans_up() {
     let postgres = require!(Postgres::start());
     let traces = Traces::of(&postgres);
     let outcome = thread::spawn(move || {
@@ -88,7 +88,7 @@ fn a_panic_leaves_nothing_behind() {
 }
 
 #[test]
-fn servers_start_side_by_side() {
+fn servers_start_concurrently() {
     let started: Vec<_> = (0..3).map(|_| thread::spawn(Postgres::start)).collect();
     let servers = started.into_iter().map(|server| server.join().unwrap());
     let servers = require!(servers.collect::<Result<Vec<_>, _>>());
@@ -101,7 +101,7 @@ fn servers_start_side_by_side() {
 }
 
 #[test]
-fn a_stopped_server_comes_back_with_what_was_committed() {
+fn a_restarted_server_has_all_committed_data() {
     let postgres = require!(Postgres::start());
     let (url, pid) = (postgres.url(), postgres.pid());
     postgres.psql("CREATE TABLE t AS SELECT 7 AS n");
@@ -118,7 +118,7 @@ fn a_stopped_server_comes_back_with_what_was_committed() {
 }
 
 #[test]
-fn a_stop_cuts_off_those_who_wait_for_an_answer() {
+fn a_stop_ends_pending_queries() {
     let postgres = require!(Postgres::start());
     thread::scope(|scope| {
         let waiting = scope.spawn(|| postgres.psql("SELECT pg_sleep(600)"));
@@ -130,7 +130,7 @@ fn a_stop_cuts_off_those_who_wait_for_an_answer() {
 }
 
 #[test]
-fn a_start_waits_for_a_port_that_somebody_holds_for_a_moment() {
+fn a_start_waits_for_a_port_that_is_briefly_taken() {
     let postgres = require!(Postgres::start());
     postgres.stop();
     let held = TcpListener::bind(("127.0.0.1", postgres.port())).unwrap();
@@ -144,7 +144,7 @@ fn a_start_waits_for_a_port_that_somebody_holds_for_a_moment() {
 }
 
 #[test]
-fn a_password_is_asked_for() {
+fn the_password_is_required() {
     let postgres = require!(Postgres::builder().password("open-sesame").start());
     let url = postgres.url();
     assert!(url.starts_with("postgresql://postgres:open-sesame@127.0.0.1:"), "{url}");
@@ -159,7 +159,7 @@ fn a_password_is_asked_for() {
 }
 
 #[test]
-fn those_who_share_a_server_have_databases_of_their_own() {
+fn databases_on_a_shared_server_are_separate() {
     let one = require!(Postgres::shared());
     let two = require!(Postgres::shared());
     assert_ne!(one.url(), two.url());
@@ -173,7 +173,7 @@ fn those_who_share_a_server_have_databases_of_their_own() {
 }
 
 #[test]
-fn a_dropped_database_is_gone_with_its_sessions() {
+fn dropping_a_database_ends_its_sessions() {
     let (one, two) = (require!(Postgres::shared()), require!(Postgres::shared()));
     let url = one.url().to_owned();
     let mut session = Command::new("psql");
@@ -191,7 +191,7 @@ fn a_dropped_database_is_gone_with_its_sessions() {
 }
 
 #[test]
-fn a_server_that_is_there_is_used_and_left_as_it_was() {
+fn an_existing_server_is_used_and_cleaned_up() {
     let postgres = require!(Postgres::start());
     let mut child = child_test("child_uses_a_database");
     let output = child.env(URL_VARIABLE, postgres.url()).output().unwrap();
@@ -203,7 +203,7 @@ fn a_server_that_is_there_is_used_and_left_as_it_was() {
     assert_eq!(postgres.psql(left), "0");
 }
 
-/// The other half of `a_server_that_is_there_is_used_and_left_as_it_was`.
+/// The other half of `an_existing_server_is_used_and_cleaned_up`.
 #[test]
 fn child_uses_a_database() {
     if env::var_os(CHILD).is_none() {

@@ -59,14 +59,14 @@ fn answer(mut stream: TcpStream, up: &str) -> Option<()> {
 }
 
 #[test]
-fn an_api_that_keeps_its_word_passes() {
+fn a_conforming_api_passes() {
     let schemathesis = require!(Schemathesis::find());
     let outcome = schemathesis.run(&serve(r#"{"up": true}"#), &["--max-examples", "5"]);
     assert_eq!(outcome, Ok(()));
 }
 
 #[test]
-fn an_api_that_breaks_its_word_is_reported() {
+fn a_nonconforming_api_is_reported() {
     let schemathesis = require!(Schemathesis::find());
     let report = schemathesis.run(&serve(r#"{"up": "perhaps"}"#), &["--max-examples", "5"]);
     let report = report.unwrap_err();
@@ -74,7 +74,7 @@ fn an_api_that_breaks_its_word_is_reported() {
 }
 
 #[test]
-fn a_run_that_gets_stuck_is_ended() {
+fn a_stuck_run_is_ended() {
     let schemathesis = require!(Schemathesis::find()).time_limit(Duration::from_millis(500));
     // Accepts connections, in the kernel, and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -84,7 +84,7 @@ fn a_run_that_gets_stuck_is_ended() {
 }
 
 #[test]
-fn it_is_taken_from_the_cache_folder_or_path_or_skipped() {
+fn the_program_is_found_in_the_cache_or_path_or_skipped() {
     let folder = tempfile::tempdir().unwrap();
     let installed = folder.path().join("headgate/tools/schemathesis/bin");
     let on_path = folder.path().join("bin");
@@ -103,7 +103,7 @@ fn it_is_taken_from_the_cache_folder_or_path_or_skipped() {
     }
 }
 
-/// The other half of `it_is_taken_from_the_cache_folder_or_path_or_skipped`.
+/// The other half of `the_program_is_found_in_the_cache_or_path_or_skipped`.
 #[test]
 fn child_finds_it() {
     if env::var_os(CHILD).is_some() {

@@ -56,7 +56,7 @@ fn time(redis: &Redis) -> u64 {
 }
 
 #[test]
-fn a_server_answers_and_leaves_nothing_behind() {
+fn a_server_responds_and_cleans_up() {
     let redis = require!(Redis::start());
     assert_eq!(redis.url(), format!("redis://127.0.0.1:{}", redis.port()));
     assert_eq!(redis.cli(&["PING"]), "PONG");
@@ -67,7 +67,7 @@ fn a_server_answers_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_panic_leaves_nothing_behind() {
+fn a_panic_cleans_up() {
     let redis = require!(Redis::start());
     let traces = Traces::of(&redis);
     let outcome = thread::spawn(move || {
@@ -79,7 +79,7 @@ fn a_panic_leaves_nothing_behind() {
 }
 
 #[test]
-fn servers_start_side_by_side() {
+fn servers_start_concurrently() {
     let started: Vec<_> = (0..8).map(|_| thread::spawn(Redis::start)).collect();
     let servers = started.into_iter().map(|server| server.join().unwrap());
     let servers = require!(servers.collect::<Result<Vec<_>, _>>());
@@ -92,7 +92,7 @@ fn servers_start_side_by_side() {
 }
 
 #[test]
-fn a_killed_server_comes_back_empty_on_the_same_port() {
+fn a_restarted_server_is_empty_on_the_same_port() {
     let redis = require!(Redis::builder().args(["--appendonly", "yes"]).start());
     let url = redis.url();
     redis.cli(&["SET", "key", "value"]);
@@ -107,7 +107,7 @@ fn a_killed_server_comes_back_empty_on_the_same_port() {
 }
 
 #[test]
-fn a_restart_waits_for_a_port_that_somebody_holds_for_a_moment() {
+fn a_restart_waits_for_a_port_that_is_briefly_taken() {
     let redis = require!(Redis::start());
     redis.kill();
     let held = TcpListener::bind(("127.0.0.1", redis.port())).unwrap();
@@ -134,7 +134,7 @@ fn a_paused_server_is_silent_until_it_is_resumed() {
 }
 
 #[test]
-fn a_password_is_asked_for() {
+fn the_password_is_required() {
     let redis = require!(Redis::builder().password("open-sesame").start());
     assert!(redis.url().starts_with("redis://:open-sesame@127.0.0.1:"));
     assert_eq!(redis.cli(&["PING"]), "PONG");
@@ -142,7 +142,7 @@ fn a_password_is_asked_for() {
 }
 
 #[test]
-fn those_who_share_a_server_hold_it_together() {
+fn a_shared_server_runs_while_it_is_held() {
     let one = require!(Redis::shared());
     let two = require!(Redis::shared());
     assert_eq!(one.url(), two.url());
@@ -180,7 +180,7 @@ fn expiry_follows_the_fake_clock() {
 }
 
 #[test]
-fn a_fake_clock_leaves_nothing_behind() {
+fn a_fake_clock_cleans_up() {
     let redis = require!(Redis::builder().fake_clock(START).start());
     let traces = Traces::of(&redis);
     let shared_memory = PathBuf::from(format!("/dev/shm/faketime_shm_{}", redis.pid()));
@@ -190,7 +190,7 @@ fn a_fake_clock_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_cluster_without_replicas_is_whole() {
+fn a_cluster_without_replicas_is_complete() {
     let cluster = require!(RedisCluster::start(3, 0));
     assert_eq!(cluster.urls().len(), 3);
     // "foo" belongs to slot 12182, of the third master.
@@ -200,7 +200,7 @@ fn a_cluster_without_replicas_is_whole() {
 }
 
 #[test]
-fn a_cluster_fails_over_and_leaves_nothing_behind() {
+fn a_cluster_fails_over_and_cleans_up() {
     let cluster = require!(RedisCluster::start(3, 1));
     let traces: Vec<_> = (0..6).map(|i| Traces::of(cluster.node(i))).collect();
     cluster.kill_master(2);
@@ -214,7 +214,7 @@ fn a_cluster_fails_over_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn sentinels_promote_the_replica_and_leave_nothing_behind() {
+fn sentinels_promote_the_replica_and_clean_up() {
     let sentinel = require!(Sentinel::start());
     let traces: Vec<_> = (0..3).map(|i| Traces::of(sentinel.sentinel(i))).collect();
     let first = sentinel.master_port();

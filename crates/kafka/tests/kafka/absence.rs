@@ -19,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// One thread runs it all: if anything blocked it, the ticks would stop.
 #[tokio::test(flavor = "current_thread")]
-async fn without_brokers_publishing_fails_in_time_and_blocks_nobody() {
+async fn without_brokers_publishing_fails_in_time_without_blocking() {
     let mut config = config(&format!("127.0.0.1:{}", free_port()));
     config.send_timeout = TIMEOUT;
     let publisher = Arc::new(Publisher::new(&config).unwrap());

@@ -38,7 +38,7 @@ async fn a_message_arrives_with_key_payload_and_headers() {
 }
 
 #[tokio::test]
-async fn messages_of_a_subject_are_in_one_partition_in_order() {
+async fn messages_of_a_subject_are_ordered_in_one_partition() {
     const SUBJECTS: usize = 40;
     const EACH: usize = 10;
     let kafka = require!(Kafka::shared());
@@ -73,7 +73,7 @@ async fn messages_of_a_subject_are_in_one_partition_in_order() {
 }
 
 #[tokio::test]
-async fn more_messages_than_there_is_room_for_wait_for_their_turn() {
+async fn excess_messages_wait_for_a_slot() {
     const COUNT: usize = 3_000;
     let kafka = require!(Kafka::shared());
     let topic = kafka.new_topic();
@@ -95,7 +95,7 @@ async fn more_messages_than_there_is_room_for_wait_for_their_turn() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_large_is_refused_and_the_next_one_is_not() {
+async fn a_message_that_is_too_large_is_rejected() {
     let kafka = require!(Kafka::shared());
     let topic = kafka.new_topic();
     let publisher = publisher(kafka.brokers());

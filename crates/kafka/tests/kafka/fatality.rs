@@ -7,7 +7,7 @@ use crate::support::{message, publisher};
 
 /// A real broker gives this answer only when it has lost what it acknowledged: librdkafka's own gives it on request.
 #[tokio::test]
-async fn a_producer_that_failed_for_good_is_replaced() {
+async fn a_failed_producer_is_replaced() {
     let cluster = MockCluster::new(1).unwrap();
     cluster.create_topic("t", 3, 1).unwrap();
     let publisher = publisher(&cluster.bootstrap_servers());

@@ -44,7 +44,7 @@ impl Write for Log {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_away_costs_no_more_than_the_bound_and_is_found_again() {
+async fn calls_during_an_outage_are_bounded_and_recover() {
     const TIMEOUT: Duration = Duration::from_secs(2);
     let broker = Kafka::builder().property("auto.create.topics.enable", "false").start();
     let kafka = require!(broker);

@@ -11,7 +11,7 @@ const TOPIC: &str = "secured";
 const TIMEOUT: Duration = Duration::from_secs(4);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_who_trusts_and_is_trusted_gets_through() {
+async fn tls_and_sasl_are_verified_in_both_directions() {
     let kafka = require!(Kafka::builder().secure().start());
     let listeners = kafka.secure();
 
@@ -48,7 +48,7 @@ async fn only_who_trusts_and_is_trusted_gets_through() {
 }
 
 #[test]
-fn a_file_without_certificates_is_told_at_once() {
+fn a_file_without_certificates_is_rejected_at_once() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), "not a certificate").unwrap();
     let security = Security::Ssl { ca_file: Some(file.path().to_owned()) };

@@ -34,7 +34,7 @@ async fn a_connection_without_requests_is_idle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_idle_from_its_last_answer_on() {
+async fn a_connection_is_idle_after_its_last_response() {
     let activity = activity();
     let asking = async {
         time::sleep(IDLE / 2).await;
@@ -48,7 +48,7 @@ async fn it_is_idle_from_its_last_answer_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_not_idle_while_an_answer_goes_on() {
+async fn a_connection_with_an_open_response_is_not_idle() {
     let activity = activity();
     let open = activity.begin(Version::HTTP_2).opened();
     assert_eq!(ends(&activity).await, None);
@@ -57,7 +57,7 @@ async fn it_is_not_idle_while_an_answer_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unsent_bytes_stall_although_others_are_sent() {
+async fn unsent_bytes_stall_while_others_are_sent() {
     let activity = activity();
     let _stalled = activity.send(100).unwrap();
     let sending = async {
@@ -75,7 +75,7 @@ async fn unsent_bytes_stall_although_others_are_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_takes_a_little_now_and_then_has_not_stalled() {
+async fn a_slow_reader_has_not_stalled() {
     let activity = activity();
     let _open = activity.begin(Version::HTTP_2).opened();
     let mut unsent = activity.send(30_000).unwrap();
@@ -90,7 +90,7 @@ async fn a_peer_that_takes_a_little_now_and_then_has_not_stalled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_takes_a_byte_now_and_then_has_stalled() {
+async fn a_reader_of_single_bytes_has_stalled() {
     let activity = activity();
     let mut unsent = activity.send(30_000).unwrap();
     let taking = async {
@@ -107,7 +107,7 @@ async fn a_peer_that_takes_a_byte_now_and_then_has_stalled() {
 }
 
 #[test]
-fn what_is_buffered_is_reported_and_forgotten() {
+fn buffered_bytes_are_reported_and_released() {
     let connections = connections();
     let activity = Arc::new(Activity::new(Arc::clone(&connections)));
     let small = activity.send(UNREPORTED_BYTES - 1).unwrap();
@@ -123,7 +123,7 @@ fn what_is_buffered_is_reported_and_forgotten() {
 }
 
 #[test]
-fn a_connection_has_half_of_what_may_be_buffered() {
+fn a_connection_may_hold_half_of_the_buffers() {
     let activity = activity();
     let _first = activity.send(400_000).unwrap();
     let second = activity.send(200_000);

@@ -10,7 +10,7 @@ use super::harness::{BOUNDS, LARGE, LIMIT, Peer, Running, TIMEOUTS, read, until}
 const MEGABYTE: usize = 1024 * 1024;
 
 #[tokio::test]
-async fn what_is_buffered_for_peers_that_take_nothing_is_bounded() {
+async fn buffers_of_peers_that_do_not_read_are_bounded() {
     let bounds = Bounds { max_buffered_bytes: 4 * MEGABYTE, ..BOUNDS };
     let server = Running::start(bounds, TIMEOUTS).await;
     let mut peers = Vec::new();
@@ -31,7 +31,7 @@ async fn what_is_buffered_for_peers_that_take_nothing_is_bounded() {
 }
 
 #[tokio::test]
-async fn whoever_reads_gets_room_from_whoever_has_stalled() {
+async fn readers_get_the_buffers_of_stalled_peers() {
     let bounds = Bounds { max_buffered_bytes: MEGABYTE, ..BOUNDS };
     let server = Running::start(bounds, TIMEOUTS).await;
     let mut stalled = Vec::new();
@@ -59,7 +59,7 @@ async fn whoever_reads_gets_room_from_whoever_has_stalled() {
 }
 
 #[tokio::test]
-async fn a_peer_is_told_to_calm_down() {
+async fn an_http2_peer_over_its_share_gets_enhance_your_calm() {
     let bounds = Bounds { max_buffered_bytes: MEGABYTE, ..BOUNDS };
     let server = Running::start(bounds, TIMEOUTS).await;
     let mut peer = Peer::connect(server.address, 0).await;
@@ -71,7 +71,7 @@ async fn a_peer_is_told_to_calm_down() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_larger_than_all_bounds_is_sent_to_whoever_reads_it() {
+async fn a_response_larger_than_all_bounds_is_sent_to_a_reader() {
     let bounds = Bounds { max_buffered_bytes: LARGE / 2, ..BOUNDS };
     let server = Running::start(bounds, TIMEOUTS).await;
     let mut peer = Peer::connect(server.address, 65_535).await;
@@ -99,7 +99,7 @@ async fn an_idle_connection_makes_room_for_a_new_one() {
 }
 
 #[tokio::test]
-async fn cancelling_requests_quickly_leaves_nothing_behind() {
+async fn rapidly_cancelled_requests_leak_nothing() {
     let server = Running::start(BOUNDS, Timeouts { idle: LIMIT, ..TIMEOUTS }).await;
     let mut peer = Peer::connect(server.address, 0).await;
     for _ in 0..5_000 {

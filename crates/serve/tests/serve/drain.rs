@@ -20,7 +20,7 @@ async fn read(stream: &mut TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn an_idle_connection_is_answered_once_more_and_told_to_close() {
+async fn an_idle_connection_is_served_during_the_grace_period() {
     let server = Running::start(BOUNDS, TIMEOUTS).await;
     let address = server.address;
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -38,7 +38,7 @@ async fn an_idle_connection_is_answered_once_more_and_told_to_close() {
 }
 
 #[tokio::test]
-async fn a_connection_that_was_not_accepted_yet_is_answered() {
+async fn queued_connections_are_served_on_shutdown() {
     let server = Running::start(BOUNDS, TIMEOUTS).await;
     let mut streams = Vec::new();
     for _ in 0..20 {
@@ -54,7 +54,7 @@ async fn a_connection_that_was_not_accepted_yet_is_answered() {
 }
 
 #[tokio::test]
-async fn an_http2_peer_is_told_to_go_away_and_gets_its_answers() {
+async fn an_http2_peer_gets_goaway_and_its_responses() {
     let server = Running::start(BOUNDS, TIMEOUTS).await;
     let mut peer = Peer::connect(server.address, 65_535).await;
     assert!(peer.ask("/large").await);
@@ -67,7 +67,7 @@ async fn an_http2_peer_is_told_to_go_away_and_gets_its_answers() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_is_closed_after_the_grace() {
+async fn an_idle_connection_is_closed_after_the_grace_period() {
     let grace = Duration::from_millis(200);
     let server = Running::start(BOUNDS, Timeouts { grace, ..TIMEOUTS }).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
@@ -78,7 +78,7 @@ async fn an_idle_connection_is_closed_after_the_grace() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_never_answered_is_cut_off() {
+async fn a_request_without_a_response_is_cut_off() {
     let timeouts = Timeouts { grace: Duration::ZERO, drain: Duration::ZERO, ..TIMEOUTS };
     let server = Running::start(BOUNDS, timeouts).await;
     let mut peer = Peer::connect(server.address, 65_535).await;
@@ -88,7 +88,7 @@ async fn a_request_that_is_never_answered_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_server_without_a_place_for_one_more_stops() {
+async fn a_server_without_a_free_slot_stops() {
     let bounds = Bounds { max_connections: 1, ..BOUNDS };
     let timeouts = Timeouts { grace: Duration::ZERO, drain: Duration::ZERO, ..TIMEOUTS };
     let server = Running::start(bounds, timeouts).await;

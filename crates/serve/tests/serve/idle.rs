@@ -16,7 +16,7 @@ async fn impatient() -> Running {
 }
 
 #[tokio::test]
-async fn a_peer_that_grants_no_window_is_ended() {
+async fn a_peer_without_a_flow_control_window_is_closed() {
     let server = impatient().await;
     let mut peer = Peer::connect(server.address, 0).await;
     for _ in 0..50 {
@@ -47,7 +47,7 @@ async fn other_requests_do_not_keep_a_stalled_stream_alive() {
 }
 
 #[tokio::test]
-async fn an_http2_connection_that_asks_nothing_is_told_to_go_and_ended() {
+async fn an_idle_http2_connection_gets_goaway_and_is_closed() {
     let server = impatient().await;
     let mut peer = Peer::connect(server.address, 65_535).await;
     assert!(peer.ask("/small").await);
@@ -58,7 +58,7 @@ async fn an_http2_connection_that_asks_nothing_is_told_to_go_and_ended() {
 }
 
 #[tokio::test]
-async fn a_cancelled_request_does_not_count_as_being_answered() {
+async fn a_cancelled_request_is_not_in_flight() {
     let server = impatient().await;
     let mut peer = Peer::connect(server.address, 65_535).await;
     assert!(peer.ask("/never").await);
@@ -68,7 +68,7 @@ async fn a_cancelled_request_does_not_count_as_being_answered() {
 }
 
 #[tokio::test]
-async fn an_answer_that_goes_on_keeps_its_connection() {
+async fn an_open_response_keeps_its_connection() {
     let server = impatient().await;
     let mut http2 = Peer::connect(server.address, 65_535).await;
     assert!(http2.ask("/endless").await);
@@ -88,7 +88,7 @@ async fn an_answer_that_goes_on_keeps_its_connection() {
 }
 
 #[tokio::test]
-async fn an_http1_peer_that_does_not_read_is_ended() {
+async fn an_http1_peer_that_does_not_read_is_closed() {
     let server = impatient().await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     // More than the buffers of the sockets take.
@@ -105,7 +105,7 @@ async fn an_http1_peer_that_does_not_read_is_ended() {
 }
 
 #[tokio::test]
-async fn a_request_that_never_ends_is_counted_until_it_is_given_up() {
+async fn an_endless_request_is_counted_until_it_is_dropped() {
     let server = impatient().await;
     let mut peer = Peer::connect(server.address, 65_535).await;
     let mut uploads = Vec::new();

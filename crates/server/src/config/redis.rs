@@ -1,7 +1,7 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use headgate_config::{Bounded, Problem, Secret, print_sections};
-use headgate_store_redis::{ConfigError, RedisConfig as Target};
+use headgate_store_redis::{RedisConfig as Target, RedisConfigError};
 use serde::Deserialize;
 
 use super::KeyPrefix;
@@ -63,7 +63,7 @@ impl RedisConfig {
     }
 
     fn with_certificates(&self, target: Target) -> Result<Target, Problem> {
-        let problem = |key: &str, error: ConfigError| Problem::new(key, told(&error));
+        let problem = |key: &str, error: RedisConfigError| Problem::new(key, told(&error));
         let target = match &self.ca {
             Some(ca) => {
                 target.root_certificate(ca.expose()).map_err(|error| problem("redis.ca", error))?
@@ -88,14 +88,14 @@ impl RedisConfig {
 }
 
 /// What is wrong, without the URL: it may hold a password.
-fn told(error: &ConfigError) -> String {
+fn told(error: &RedisConfigError) -> String {
     match error {
-        ConfigError::Url(_) => "expected a URL such as redis://127.0.0.1:6379".to_owned(),
+        RedisConfigError::Url(_) => "expected a URL such as redis://127.0.0.1:6379".to_owned(),
         other => other.to_string(),
     }
 }
 
-fn cluster(urls: &[Secret]) -> Result<Target, ConfigError> {
+fn cluster(urls: &[Secret]) -> Result<Target, RedisConfigError> {
     let urls: Vec<&str> = urls.iter().map(Secret::expose).collect();
     Target::cluster(&urls)
 }

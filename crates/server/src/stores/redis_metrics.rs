@@ -38,13 +38,13 @@ impl RedisCollector {
     }
 
     fn update(&self, status: &Status) {
-        let away = status.parts.iter().filter(|part| part.trouble.is_some()).count();
+        let away = status.servers.iter().filter(|server| server.error.is_some()).count();
         let state = |name, count| {
             let count = i64::try_from(count).unwrap_or(i64::MAX);
             self.servers.with_label_values(&[name]).set(count);
         };
         state("away", away);
-        state("up", status.parts.len() - away);
+        state("up", status.servers.len() - away);
         self.evicts.set(i64::from(status.eviction().is_some()));
         self.memory.set(status.memory_used_ratio());
     }

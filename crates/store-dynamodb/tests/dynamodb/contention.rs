@@ -34,7 +34,7 @@ async fn fire(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_64_who_want_one_cooldown_exactly_one_gets_it() {
+async fn one_of_64_concurrent_clients_gets_a_cooldown() {
     let server = require!(DynamoDb::shared());
     let clients = clients(&server).await;
     let batches = (0..64).map(|_| vec!["ip#12ca17b49af22894".to_owned()]);
@@ -42,7 +42,7 @@ async fn of_64_who_want_one_cooldown_exactly_one_gets_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_64_who_share_one_of_two_keys_exactly_one_gets_both_and_the_others_lose_nothing() {
+async fn one_of_64_batches_with_a_shared_key_is_admitted_and_the_others_take_nothing() {
     let server = require!(DynamoDb::shared());
     let clients = clients(&server).await;
     let own = |i: usize| format!("nick#{i}");
@@ -56,7 +56,7 @@ async fn of_64_who_share_one_of_two_keys_exactly_one_gets_both_and_the_others_lo
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn batches_that_cross_each_other_take_all_or_nothing() {
+async fn overlapping_batches_take_all_or_nothing() {
     let server = require!(DynamoDb::shared());
     let clients = clients(&server).await;
     let limit = Limit::fixed_window(10, Duration::from_hours(24 * 366)).unwrap();
@@ -75,7 +75,7 @@ async fn batches_that_cross_each_other_take_all_or_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reservations_of_one_cooldown_are_one_at_a_time_and_come_back() {
+async fn a_cooldown_has_one_reservation_at_a_time() {
     let server = require!(DynamoDb::shared());
     let clients = clients(&server).await;
     let limit = cooldown();

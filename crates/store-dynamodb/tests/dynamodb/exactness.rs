@@ -82,7 +82,7 @@ fn refuses_one_reservation_too_many_until_another_ends() {
 }
 
 #[test]
-fn two_clients_never_get_more_than_the_limit() {
+fn two_clients_never_exceed_the_limit() {
     let server = require!(DynamoDb::shared());
     let runtime = runtime();
     let table = server.new_table();

@@ -9,7 +9,7 @@ use headgate_testkit::{DynamoDb, require};
 use crate::support::{START, Scene, acquire, apply, cooldown, number, per_minute, string};
 
 #[tokio::test]
-async fn a_cooldown_limits_if_and_only_if_it_expires_later() {
+async fn a_cooldown_is_active_if_and_only_if_it_expires_later() {
     let server = require!(DynamoDb::shared());
     let scene = Scene::new(&server).await;
     scene.put("ip#x", &[("expires_at", number(1_772_928_300))]).await;
@@ -32,7 +32,7 @@ async fn a_cooldown_limits_if_and_only_if_it_expires_later() {
 }
 
 #[tokio::test]
-async fn an_item_that_expired_and_was_not_deleted_does_not_limit() {
+async fn an_expired_item_does_not_limit() {
     let server = require!(DynamoDb::shared());
     let scene = Scene::new(&server).await;
     assert!(scene.apply(Verb::Acquire, "k", &cooldown()).await.allowed);
@@ -45,7 +45,7 @@ async fn an_item_that_expired_and_was_not_deleted_does_not_limit() {
 }
 
 #[tokio::test]
-async fn an_expiry_that_another_program_set_over_ours_counts() {
+async fn an_expiry_set_by_another_program_takes_precedence() {
     let server = require!(DynamoDb::shared());
     let scene = Scene::new(&server).await;
     assert!(scene.apply(Verb::Acquire, "k", &cooldown()).await.allowed);
@@ -60,7 +60,7 @@ async fn an_expiry_that_another_program_set_over_ours_counts() {
 }
 
 #[tokio::test]
-async fn an_item_that_is_not_ours_is_an_error_of_that_key_alone_and_a_reset_clears_it() {
+async fn a_foreign_item_is_an_error_of_that_key_until_a_reset() {
     let server = require!(DynamoDb::shared());
     let scene = Scene::new(&server).await;
     let later = || ("expires_at", number(1_772_929_000));

@@ -12,7 +12,7 @@ use headgate_testkit::{DynamoDb, require};
 use crate::support::{START, Scene, acquire, apply, cooldown, per_minute};
 
 #[tokio::test]
-async fn a_cooldown_is_an_identifier_and_the_second_it_ends_at() {
+async fn a_cooldown_is_an_identifier_and_its_expiry() {
     let server = require!(DynamoDb::shared());
     let scene = Scene::new(&server).await;
     let name = "ip#12ca17b49af22894";
@@ -89,7 +89,7 @@ async fn every_item_of_every_algorithm_and_verb_expires() {
 }
 
 #[tokio::test]
-async fn a_reset_leaves_nothing_behind() {
+async fn a_reset_deletes_the_key() {
     let server = require!(DynamoDb::shared());
     let scene = Scene::new(&server).await;
     let limit = per_minute(5);
@@ -100,7 +100,7 @@ async fn a_reset_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_refused_and_says_so() {
+async fn unsupported_limits_and_keys_are_rejected() {
     let server = require!(DynamoDb::shared());
     let scene = Scene::new(&server).await;
     let refused = async |names: &[&str], limit: &Limit| {
@@ -126,7 +126,7 @@ async fn what_does_not_fit_is_refused_and_says_so() {
 }
 
 #[tokio::test]
-async fn the_most_that_is_claimed_fits_into_one_transaction() {
+async fn the_largest_supported_batch_fits_into_one_transaction() {
     let server = require!(DynamoDb::shared());
     let scene = Scene::new(&server).await;
     let limit = Limit::sliding_window(DynamoDbStore::MAX_LOG, Duration::from_secs(60)).unwrap();

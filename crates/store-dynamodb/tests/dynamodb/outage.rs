@@ -12,7 +12,7 @@ use crate::support::{PATIENCE, acquire, acquire_eventually, config, cooldown};
 const TIMEOUT: Duration = Duration::from_millis(1_500);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_outage_is_an_error_in_time_and_it_heals_by_itself() {
+async fn an_outage_is_an_error_in_time_and_recovers() {
     let server = require!(DynamoDb::start());
     let place = config(&server.endpoint(), "rate-limits");
     let store = DynamoDbStore::connect(place.timeout(TIMEOUT));
@@ -56,7 +56,7 @@ async fn an_outage_is_an_error_in_time_and_it_heals_by_itself() {
 }
 
 #[tokio::test]
-async fn over_tls_a_server_that_speaks_none_is_an_outage() {
+async fn a_server_without_tls_is_an_outage_over_tls() {
     let server = require!(DynamoDb::shared());
     let endpoint = server.endpoint().replace("http://", "https://");
     let store = DynamoDbStore::connect(config(&endpoint, "rate-limits"));

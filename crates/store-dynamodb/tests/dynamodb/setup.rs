@@ -10,7 +10,7 @@ use headgate_testkit::{DynamoDb, require};
 use crate::support::{PATIENCE, START, acquire, config, cooldown, create_table, store_on, string};
 
 #[tokio::test]
-async fn the_table_has_one_key_no_index_and_expires_by_expires_at() {
+async fn the_table_has_one_key_no_index_and_a_ttl() {
     let server = require!(DynamoDb::shared());
     let table = server.new_table();
     let store = store_on(&server, &table).await;
@@ -33,7 +33,7 @@ async fn the_table_has_one_key_no_index_and_expires_by_expires_at() {
 }
 
 #[tokio::test]
-async fn a_table_of_another_kind_is_left_alone() {
+async fn a_table_with_another_schema_is_rejected() {
     let server = require!(DynamoDb::shared());
     let table = server.new_table();
     let store = DynamoDbStore::connect(config(server.endpoint(), &table));
@@ -45,7 +45,7 @@ async fn a_table_of_another_kind_is_left_alone() {
 }
 
 #[tokio::test]
-async fn what_has_expired_is_deleted_by_the_server() {
+async fn expired_items_are_deleted_by_the_server() {
     // Its own server: another one than DynamoDB Local may take days.
     let server = require!(DynamoDb::start());
     let place = config(&server.endpoint(), "rate-limits");

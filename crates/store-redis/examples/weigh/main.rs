@@ -1,11 +1,11 @@
-//! Weighs what a subject takes in memory and on Redis, and times a decision in memory: the
-//! figures of `docs/algorithms.md`.
+//! Measures the memory of a key in both stores, and the time of a decision in memory: the figures of
+//! `docs/algorithms.md`.
 //!
 //! ```sh
 //! cargo run --release -p headgate-store-redis --example weigh
 //! ```
 //!
-//! It starts a `redis-server` of its own, and takes less than a minute.
+//! It starts a `redis-server` and takes less than a minute.
 
 #![expect(clippy::print_stdout, reason = "the figures are for whoever runs it")]
 
@@ -29,7 +29,7 @@ const ALGORITHMS: [Algorithm; 5] = [
     Algorithm::LeakyBucket,
 ];
 
-/// How many requests a subject has had admitted; Redis keeps long logs differently.
+/// Numbers of admitted requests: Redis stores long logs differently.
 const IN_MEMORY: [usize; 3] = [1, 10, 100];
 const ON_REDIS: [usize; 4] = [1, 10, 100, 1_000];
 
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A limit that nobody reaches here, and whose states outlive the measurement.
+/// A limit that is not reached, with a TTL longer than the measurement.
 fn roomy(algorithm: Algorithm) -> Result<Limit, LimitError> {
     Limit::new(algorithm, 1_000, Duration::from_hours(24))
 }

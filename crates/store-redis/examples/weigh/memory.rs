@@ -1,4 +1,4 @@
-//! Bytes per subject in the memory store.
+//! Bytes per key in the memory store.
 
 use std::{error::Error, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::{ALLOCATOR, roomy};
 
 const KEYS: usize = 100_000;
 
-/// What the allocator gave out for each of many subjects, with so many requests admitted of each.
+/// Allocated bytes per key, with `admitted` requests for each.
 pub(crate) fn bytes_per_key(
     algorithm: Algorithm,
     admitted: usize,
@@ -18,7 +18,7 @@ pub(crate) fn bytes_per_key(
     let limit = roomy(algorithm)?;
     let names: Vec<_> = (0..KEYS).map(|key| format!("user:{key}")).collect();
     let clock = ManualClock::new(Timestamp::from_micros(1_800_000_000_000_000));
-    // A log weighs as many slots as it has entries.
+    // A log takes one slot per entry.
     let store = MemoryStore::builder().capacity(KEYS * 200).clock(&clock).build();
     let region = Region::new(ALLOCATOR);
     for _ in 0..admitted {

@@ -1,4 +1,4 @@
-//! Bytes per subject on Redis.
+//! Bytes per key in Redis.
 
 use std::{error::Error, time::Duration};
 
@@ -9,10 +9,10 @@ use tokio::runtime::Runtime;
 
 use crate::roomy;
 
-/// As the server names a subject.
+/// A key as the server names it.
 const KEY: &str = "ratelimit:user:user-001:86400";
 
-/// A Redis of our own, which is asked what a key weighs.
+/// A Redis server that reports the memory of a key.
 pub(crate) struct Scales {
     redis: Redis,
     runtime: Runtime,
@@ -33,7 +33,7 @@ impl Scales {
         Ok(Self { redis, runtime, store })
     }
 
-    /// What Redis says the subject takes, its name included, with so many requests admitted.
+    /// Memory of a key including its name, with `admitted` requests.
     pub(crate) fn bytes_of_key(
         &self,
         algorithm: Algorithm,

@@ -1,4 +1,4 @@
-//! How long a decision takes in the memory store, on one thread.
+//! Time of a decision in the memory store, on one thread.
 
 use std::{error::Error, hint::black_box, time::Duration};
 
@@ -9,7 +9,7 @@ const KEYS: usize = 10_000;
 const PASSES: usize = 10;
 const ROUNDS: usize = 50;
 
-/// Nanoseconds for a decision that admits, and for one that denies.
+/// Nanoseconds of an admission and of a denial.
 pub(crate) fn of(algorithm: Algorithm) -> Result<[u64; 2], Box<dyn Error>> {
     let day = Duration::from_hours(24);
     Ok([
@@ -18,7 +18,7 @@ pub(crate) fn of(algorithm: Algorithm) -> Result<[u64; 2], Box<dyn Error>> {
     ])
 }
 
-/// Of many short rounds the fastest is the one that nothing else on the machine disturbed.
+/// The fastest of many short rounds, which is the least disturbed.
 fn fastest(limit: &Limit, allowed: bool) -> Result<u64, Box<dyn Error>> {
     let rounds = (0..ROUNDS).map(|_| round(limit, allowed)).collect::<Result<Vec<_>, _>>()?;
     Ok(rounds.into_iter().min().unwrap_or_default())
@@ -35,7 +35,7 @@ fn round(limit: &Limit, allowed: bool) -> Result<u64, Box<dyn Error>> {
         }
         Ok(admitted)
     };
-    // Everybody is known, and has had one.
+    // Every key exists and has had one request.
     assert_eq!(pass()?, KEYS, "newcomers are admitted");
     let clock = SystemClock::new();
     let start = clock.now();

@@ -1,4 +1,4 @@
-//! What writes a connection's commands, reads its replies and keeps its time.
+//! The task of a connection: writes commands, reads replies, enforces timeouts.
 
 use std::{
     collections::VecDeque,
@@ -24,50 +24,49 @@ use tokio::{
 use super::{CallError, Request};
 use crate::reply::{self, Reply};
 
-/// Runs one connection; ends with the reason why it is of no more use.
+/// Future that runs one connection and resolves to the error that ends it.
 pub(super) struct Driver<S> {
     stream: S,
     requests: mpsc::UnboundedReceiver<Request>,
     in_flight: Arc<AtomicUsize>,
     timeout: Duration,
     circuit: Arc<Circuit>,
-    /// Commands that were written, in order.
-    waiting: VecDeque<Waiting>,
-    /// How many of `waiting`, from the first, have been given up by their callers' time-out.
+    /// Written commands without a reply, in order.
+    pending: VecDeque<Pending>,
+    /// Number of calls at the front of `pending` that have timed out.
     late: usize,
     outgoing: Vec<u8>,
     written: usize,
     incoming: Vec<u8>,
     chunk: Box<[u8]>,
-    heard_at: Instant,
+    last_read_at: Instant,
     timer: Pin<Box<Sleep>>,
     is_armed: bool,
-    /// When the timer found a call late for the first time.
+    /// Time when the timer first found a call to be late.
     suspected_at: Option<Instant>,
 }
 
-/// A command that was written and has no reply yet.
-struct Waiting {
+/// A written command without a reply.
+struct Pending {
     skip: u8,
     sent_at: Instant,
-    answer: oneshot::Sender<Result<Value, CallError>>,
+    reply: oneshot::Sender<Result<Value, CallError>>,
 }
 
-/// Commands are gathered up to this size before they are written.
-const WRITE_AT_ONCE: usize = 64 << 10;
+/// Size at which collected commands are written.
+const WRITE_BATCH: usize = 64 << 10;
 
-const READ_AT_ONCE: usize = 16 << 10;
+const READ_CHUNK: usize = 16 << 10;
 
-/// Time-outs without a word after which a connection is given up.
+/// Number of timeouts without any reply after which a connection is closed.
 const SILENT_TIMEOUTS: u32 = 3;
 
-/// A connection may always be silent for this long: what is slow is not dead.
+/// Minimum silence before a connection is closed: a slow server is not a dead one.
 const MIN_SILENCE: Duration = Duration::from_millis(500);
 
-/// Time between the timer's first finding that a call is late and its verdict. Whatever had arrived
-/// by then has been read: the timer and the socket are looked at by the same part of the runtime,
-/// the socket first.
-const SECOND_LOOK: Duration = Duration::from_millis(1);
+/// Time between finding a call late and timing it out. Every reply that had arrived is read by then:
+/// the same driver of the runtime polls sockets and timers, sockets first.
+const CONFIRM_AFTER: Duration = Duration::from_millis(1);
 
 impl<S> Driver<S> {
     pub(super) fn new(
@@ -84,13 +83,13 @@ impl<S> Driver<S> {
             in_flight,
             timeout,
             circuit,
-            waiting: VecDeque::new(),
+            pending: VecDeque::new(),
             late: 0,
             outgoing: Vec::new(),
             written: 0,
             incoming: Vec::new(),
-            chunk: vec![0; READ_AT_ONCE].into(),
-            heard_at: now,
+            chunk: vec![0; READ_CHUNK].into(),
+            last_read_at: now,
             timer: Box::pin(sleep_until(now)),
             is_armed: false,
             suspected_at: None,
@@ -102,10 +101,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
     fn drive(&mut self, context: &mut Context<'_>) -> Result<(), io::Error> {
         self.read(context)?;
         while self.write(context)?.is_ready() && self.take(context)? {}
-        self.keep_time(context)
+        self.check_timeouts(context)
     }
 
-    /// Reads all that has arrived, and tells whoever waits for it.
+    /// Reads and delivers all replies that have arrived.
     fn read(&mut self, context: &mut Context<'_>) -> Result<(), io::Error> {
         loop {
             let mut chunk = ReadBuf::new(&mut self.chunk);
@@ -117,7 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             self.incoming.extend_from_slice(chunk.filled());
-            self.heard_at = Instant::now();
+            self.last_read_at = Instant::now();
             self.deliver()?;
         }
     }
@@ -126,27 +125,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         let mut read = 0;
         while let Some((reply, len)) = reply::parse(&self.incoming[read..])? {
             read += len;
-            self.answer(reply)?;
+            self.resolve(reply)?;
         }
         self.incoming.drain(..read);
         Ok(())
     }
 
-    /// Gives `reply` to the call that has waited longest.
-    fn answer(&mut self, reply: Reply) -> Result<(), io::Error> {
-        let unasked =
-            || io::Error::new(io::ErrorKind::InvalidData, "a reply that nobody asked for");
-        let first = self.waiting.front_mut().ok_or_else(unasked)?;
+    /// Delivers `reply` to the oldest call.
+    fn resolve(&mut self, reply: Reply) -> Result<(), io::Error> {
+        let unexpected = || io::Error::new(io::ErrorKind::InvalidData, "reply without a command");
+        let first = self.pending.front_mut().ok_or_else(unexpected)?;
         if first.skip > 0 {
             first.skip -= 1;
             return Ok(());
         }
-        if let Some(first) = self.waiting.pop_front() {
-            // Whoever was told that it is late does not listen any more.
-            let _ = first.answer.send(reply.map_err(CallError::Server));
+        if let Some(first) = self.pending.pop_front() {
+            // A call that has timed out no longer listens.
+            let _ = first.reply.send(reply.map_err(CallError::Server));
             if self.late > 0 {
                 self.late -= 1;
-                // Redis has answered all that was late: one try now tells whether it keeps up again.
+                // All late replies have arrived: a retry shows whether Redis keeps up again.
                 if self.late == 0 {
                     self.circuit.allow_retry_now();
                 }
@@ -156,29 +154,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         Ok(())
     }
 
-    /// Takes commands to write; says whether there are any.
+    /// Takes commands from the queue. Returns whether there is anything to write.
     fn take(&mut self, context: &mut Context<'_>) -> Result<bool, io::Error> {
         let mut now = None;
-        while self.outgoing.len() < WRITE_AT_ONCE {
+        while self.outgoing.len() < WRITE_BATCH {
             let request = match self.requests.poll_recv(context) {
                 Poll::Ready(Some(request)) => request,
                 Poll::Ready(None) => return Err(io::ErrorKind::NotConnected.into()),
                 Poll::Pending => break,
             };
-            if request.answer.is_closed() {
-                // The caller is gone before anything was sent: nothing needs to be.
+            if request.reply.is_closed() {
+                // The caller is gone, and nothing was sent yet.
                 self.in_flight.fetch_sub(1, Relaxed);
                 continue;
             }
             let sent_at = *now.get_or_insert_with(Instant::now);
             self.outgoing.extend_from_slice(&request.bytes);
-            let Request { skip, answer, .. } = request;
-            self.waiting.push_back(Waiting { skip, sent_at, answer });
+            let Request { skip, reply, .. } = request;
+            self.pending.push_back(Pending { skip, sent_at, reply });
         }
         Ok(!self.outgoing.is_empty())
     }
 
-    /// Writes what was taken; ready when all of it is gone.
+    /// Writes the collected commands. Ready when all of them are written.
     fn write(&mut self, context: &mut Context<'_>) -> Result<Poll<()>, io::Error> {
         while self.written < self.outgoing.len() {
             let rest = &self.outgoing[self.written..];
@@ -196,15 +194,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
-    /// Tells calls that are late, and gives up a connection that has been silent for too long.
-    fn keep_time(&mut self, context: &mut Context<'_>) -> Result<(), io::Error> {
-        while !self.waiting.is_empty() {
+    /// Times out late calls, and closes a connection that has been silent for too long.
+    fn check_timeouts(&mut self, context: &mut Context<'_>) -> Result<(), io::Error> {
+        while !self.pending.is_empty() {
             if !self.is_armed {
-                let due = self.suspected_at.map_or_else(|| self.due(), |at| at + SECOND_LOOK);
+                let due = self.suspected_at.map_or_else(|| self.due(), |at| at + CONFIRM_AFTER);
                 self.timer.as_mut().reset(due);
                 self.is_armed = true;
             }
-            // The timer alone says that time has passed: another clock may, before the socket was looked at.
+            // Only the timer decides that time has passed. Another clock could be ahead of the socket.
             if self.timer.as_mut().poll(context).is_pending() {
                 return Ok(());
             }
@@ -215,10 +213,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         Ok(())
     }
 
-    /// When the next call is late, or the connection has been silent for too long.
+    /// Time when the next call is late or the connection has been silent for too long.
     fn due(&self) -> Instant {
-        let silent = self.heard_or_asked_at() + self.max_silence();
-        self.waiting.get(self.late).map_or(silent, |next| silent.min(next.sent_at + self.timeout))
+        let silent = self.silent_since() + self.max_silence();
+        self.pending.get(self.late).map_or(silent, |next| silent.min(next.sent_at + self.timeout))
     }
 
     fn find_late(&mut self) -> Result<(), io::Error> {
@@ -229,23 +227,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             }
             return Ok(());
         };
-        while let Some(next) = self.waiting.get_mut(self.late) {
+        while let Some(next) = self.pending.get_mut(self.late) {
             if next.sent_at + self.timeout > suspected_at {
                 break;
             }
-            let answer = std::mem::replace(&mut next.answer, oneshot::channel().0);
-            let _ = answer.send(Err(CallError::Timeout));
+            let reply = std::mem::replace(&mut next.reply, oneshot::channel().0);
+            let _ = reply.send(Err(CallError::Timeout));
             self.late += 1;
         }
-        if self.heard_or_asked_at() + self.max_silence() <= suspected_at {
+        if self.silent_since() + self.max_silence() <= suspected_at {
             return Err(io::ErrorKind::TimedOut.into());
         }
         Ok(())
     }
 
-    /// When Redis last said something, or was asked while nothing was open.
-    fn heard_or_asked_at(&self) -> Instant {
-        self.waiting.front().map_or(self.heard_at, |first| first.sent_at.max(self.heard_at))
+    /// Time of the last read, or of the first command without a reply if that is later.
+    fn silent_since(&self) -> Instant {
+        self.pending.front().map_or(self.last_read_at, |first| first.sent_at.max(self.last_read_at))
     }
 
     fn max_silence(&self) -> Duration {
@@ -260,8 +258,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Driver<S> {
         let driver = self.get_mut();
         let Err(error) = driver.drive(context) else { return Poll::Pending };
         let error = Arc::new(error);
-        for waiting in driver.waiting.drain(..) {
-            let _ = waiting.answer.send(Err(CallError::Closed(Arc::clone(&error))));
+        for pending in driver.pending.drain(..) {
+            let _ = pending.reply.send(Err(CallError::Closed(Arc::clone(&error))));
         }
         Poll::Ready(error)
     }

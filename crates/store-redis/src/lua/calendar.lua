@@ -1,13 +1,13 @@
 -- calendar: hash count, start, finish [, leases]
---   count   taken in the period
---   start   its first microsecond
---   finish  the first microsecond after it
--- args: limit; text: the first microseconds of some successive periods around now, with commas
+--   count   units taken in the period
+--   start   first microsecond of the period
+--   finish  first microsecond after the period
+-- args: limit; text: first microseconds of consecutive periods around now, comma-separated
 
 local calendar = {}
 meters[4] = calendar
 
--- The period that `now` is in, of those that the caller listed, or nil.
+-- The listed period that contains `now`, or nil.
 local function period(bounds, now)
   local start
   for text in string.gmatch(bounds, '%d+') do

@@ -1,7 +1,7 @@
 -- fixed_window: hash count, start, window
---   count  taken in the window
---   start  its first microsecond, a multiple of the window
---   window its length in microseconds; then, where there are any, ;leases
+--   count   units taken in the window
+--   start   first microsecond of the window, a multiple of its length
+--   window  length in microseconds; then ;leases, if there are any
 -- args: limit, window (us); text: the window
 
 local fixed_window = {}

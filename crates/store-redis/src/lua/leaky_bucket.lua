@@ -1,10 +1,10 @@
 -- leaky_bucket: hash level, last_leak, leak
---   level      what stands in the bucket, whole units
---   last_leak  microseconds: when the last whole unit had leaked
---   leak       as the token bucket's limit, after a word that no limit of a token bucket begins with: whoever reads
---              the values of a hash without their names can tell whose they are
--- args: text: what `leak` says of it
--- The arithmetic is the token bucket's: tokens = burst - level.
+--   level      whole units in the bucket
+--   last_leak  microsecond when the last whole unit leaked
+--   leak       like `limit` of the token bucket, but with a first word that identifies a leaky bucket to
+--              code that reads the values of the hash without their names
+-- args: text: the value of `leak` for this limit
+-- The arithmetic is that of the token bucket: tokens = burst - level.
 
 local leaky_bucket = {}
 meters[2] = leaky_bucket
@@ -12,7 +12,7 @@ meters[2] = leaky_bucket
 function leaky_bucket.load(key, args, clock)
   local h = redis.call('HMGET', key, 'level', 'last_leak', 'leak')
   local _, _, burst = terms(args.text)
-  h[1] = h[1] and burst - assert(tonumber(h[1]), 'level is no number')
+  h[1] = h[1] and burst - assert(tonumber(h[1]), 'level is not a number')
   local s, since = load_bucket(key, args, clock, h)
   if since then refill(s, s.now - since, s.flow) end
   return s

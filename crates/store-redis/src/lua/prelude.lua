@@ -1,16 +1,16 @@
--- What every algorithm needs. Numbers are doubles: whole and exact up to 2^53.
+-- Shared by all algorithms. Numbers are doubles: whole, and exact up to 2^53.
 --
--- An algorithm is a table of functions on a state `s`, which it makes itself:
---   load(key, args, clock)  the state now; s.now never precedes its last change
+-- An algorithm is a table of functions on a state `s`:
+--   load(key, args, clock)  returns the current state; s.now is never before its last change
 --   fits(s, cost)           whether cost can be taken
---   take(s, cost)           takes it
---   give(s, cost, taken)    gives it back; `taken` is when it was taken, or nil
---   save(s)                 writes state and leases, with a time to live
---   reply(s, cost, fits)    numbers from which the engine derives its answer
+--   take(s, cost)           takes cost
+--   give(s, cost, taken)    returns cost; `taken` is the time when it was taken, or nil
+--   save(s)                 writes state and leases, with a TTL
+--   reply(s, cost, fits)    numbers from which the engine computes its outcome
 
 local meters = {}
 
--- floor(a * b / m) and a * b mod m, also where a * b is beyond 2^53.
+-- floor(a * b / m) and a * b mod m, also if a * b exceeds 2^53.
 -- Needs a < 2^48, m < 2^48 and a quotient below 2^53.
 local function muldiv(a, b, m)
   local product = a * b
@@ -18,7 +18,7 @@ local function muldiv(a, b, m)
     local r = math.fmod(product, m)
     return (product - r) / m, r
   end
-  -- Long multiplication and division at once, by the hexadecimal digits of b.
+  -- Long multiplication and division in one pass over the hexadecimal digits of b.
   local q, r, place = 0, 0, 1
   while place * 16 <= b do place = place * 16 end
   while place >= 1 do
@@ -51,19 +51,19 @@ local function write_leases(leases)
   return table.concat(texts, ';')
 end
 
--- Lets the key live `micros` longer than s.now, and as long as its leases, and a second more. Redis counts from
--- its clock, which may have been set back behind s.now.
+-- Sets the TTL of the key to `micros` after s.now, or to the end of its last lease, plus one second. Redis
+-- counts from its clock, which may have been set back behind s.now.
 local function expire(s, micros)
   for _, l in ipairs(s.leases) do
     micros = math.max(micros, l.expires - s.now)
   end
   micros = micros + s.now - s.clock
-  -- Only a limit that was lowered a lot can owe for years.
+  -- The cap matters only after a limit was lowered drastically: its debt may take years.
   redis.call('PEXPIRE', s.key, math.ceil(math.min(micros, 140737488355328) / 1000) + 1000)
 end
 
--- The window, and the leases after it: how windows keep them, so that one look tells whether the window is still
--- what it was and there are no leases.
+-- The window and its leases in one field, so that one comparison shows that the window is unchanged and has
+-- no leases.
 local function write_window(s)
   local window = string.format('%.0f', s.window)
   if #s.leases == 0 then return window end

@@ -1,9 +1,9 @@
--- sliding_window: a sorted set, one member for every admitted request
---   score   when it was admitted, in microseconds
---   member  n:units:when, where n tells requests of one microsecond apart; its seven digits come
---           first, so that the last member of a microsecond is the one with the largest n
--- Two more members stand before all of these, at scores that are no times:
---   '#'     its score is the sum of all units, so that nobody has to add them up
+-- sliding_window: a sorted set with a member for each admitted request
+--   score   time of the request, in microseconds
+--   member  n:units:time, where n distinguishes requests of the same microsecond; its seven digits come
+--           first, so that the last member of a microsecond has the largest n
+-- Two more members sort before these, at scores that are not times:
+--   '#'     its score is the sum of all units
 --   '?...'  at score -1: the leases
 -- args: limit, window (us)
 
@@ -56,7 +56,7 @@ function sliding_window.take(s, cost)
   redis.call('ZADD', s.key, s.now, s.newest_member)
 end
 
--- Takes `cost` units out of the members that the range holds, oldest first.
+-- Removes `cost` units from the members in the range, oldest first.
 local function remove(s, cost, from, to)
   while cost > 0 do
     local found = redis.call('ZRANGEBYSCORE', s.key, from, to, 'WITHSCORES', 'LIMIT', 0, 64)
@@ -106,8 +106,8 @@ function sliding_window.save(s)
   expire(s, s.window)
 end
 
--- The total, when the newest leaves, and when enough has left for `cost`. The
--- engine needs every entry to see what happens when leases run out.
+-- The total, the time of the newest entry, and that of the entry that makes room for `cost` when it expires.
+-- With leases, the engine needs every entry.
 function sliding_window.reply(s, cost, fits)
   local answer = { s.total, s.total > 0 and s.newest_at or 0, 0 }
   local in_the_way = s.total + cost - s.limit

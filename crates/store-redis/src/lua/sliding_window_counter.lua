@@ -1,8 +1,8 @@
 -- sliding_window_counter: hash start, previous, current, window
---   start     the window's first microsecond, a multiple of the window
---   current   taken in it
---   previous  taken in the one before
---   window    its length in microseconds; then, where there are any, ;leases
+--   start     first microsecond of the window, a multiple of its length
+--   current   units taken in the window
+--   previous  units taken in the previous window
+--   window    length in microseconds; then ;leases, if there are any
 -- args: limit, window (us); text: the window
 
 local sliding_window_counter = {}

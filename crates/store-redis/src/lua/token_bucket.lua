@@ -1,12 +1,12 @@
 -- token_bucket: hash tokens, last_refill, limit
---   tokens       whole tokens at last_refill (below 0 when the limit was lowered)
---   last_refill  microseconds: when the last whole token had flowed in
---   limit        rate/window/burst that were in force, to carry over what was used when they change;
---                then, where there are any, ;part;leases: the next token's progress at
---                last_refill in 1/window (less than a microsecond's worth), and the leases
--- args: text: what `limit` says of it
+--   tokens       whole tokens at last_refill (negative after the limit was lowered)
+--   last_refill  microsecond when the last whole token was added
+--   limit        rate/window/burst in force at the last change, to carry over usage to a new limit; then,
+--                if there are any, ;part;leases: the fraction of the next token at last_refill in
+--                1/window (less than a microsecond's worth), and the leases
+-- args: text: the value of `limit` for this limit
 
--- Lets tokens flow into s for `elapsed` microseconds.
+-- Refills s for `elapsed` microseconds.
 local function refill(s, elapsed, rate)
   local missing = (s.burst - s.tokens) * s.window
   if elapsed * rate > 2 * missing + s.window then
@@ -24,13 +24,13 @@ local function refill(s, elapsed, rate)
   end
 end
 
--- When the last whole token had flowed in, at `rate`, and the progress since the microsecond after.
+-- The time when the last whole token was added at `rate`, and the fraction since the next microsecond.
 local function last_whole(s, rate)
   local part = math.fmod(s.part, rate)
   return s.now - (s.part - part) / rate, part
 end
 
--- How long the state means anything.
+-- Time until the bucket is full.
 local function bucket_life(s)
   return muldiv(s.window, s.burst - math.min(s.tokens, 0), s.rate) + 1
 end
@@ -70,8 +70,8 @@ local function save_bucket(s, tokens_name, tokens, since_name, limit_name)
   if part > 0 or #s.leases > 0 then
     limit = string.format('%s;%.0f;%s', limit, part, write_leases(s.leases))
   end
-  -- Redis made a table of the hash for the length of the leases. Only anew does it become a list again, whose
-  -- values quick.lua knows by their order.
+  -- Redis has converted the hash to a hash table because of the length of the leases. Recreate it as a list, whose
+  -- values fast_path.lua reads by their order.
   if s.had_leases and #s.leases == 0 and redis.call('HLEN', s.key) == 3 then redis.call('DEL', s.key) end
   redis.call('HSET', s.key, tokens_name, tokens, since_name, since, limit_name, limit)
   expire(s, bucket_life(s))
@@ -82,7 +82,7 @@ meters[1] = token_bucket
 
 function token_bucket.load(key, args, clock)
   local h = redis.call('HMGET', key, 'tokens', 'last_refill', 'limit')
-  h[1] = h[1] and assert(tonumber(h[1]), 'tokens is no number')
+  h[1] = h[1] and assert(tonumber(h[1]), 'tokens is not a number')
   local s, since, limit = load_bucket(key, args, clock, h)
   if since then
     if s.changed then

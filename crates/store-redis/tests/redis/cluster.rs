@@ -1,11 +1,9 @@
-//! Redis Cluster: keys on different nodes, scripts that every node must learn, a node that dies.
+//! Redis Cluster: batches over several nodes, missing scripts, migrating slots, failover.
 
 use std::{rc::Rc, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use headgate::{
-    Algorithm, Batch, Check, CheckMode, Cost, Key, KeySpace, Limit, Store, StoreError, Verb,
-};
+use headgate::{Algorithm, Batch, Check, Cost, Key, Limit, KeySpace, CheckMode, Store, StoreError, Verb};
 use headgate_store_conformance::suite;
 use headgate_store_redis::{RedisConfig, RedisStore};
 use headgate_testkit::{Redis, RedisCluster, require, wait_until};
@@ -14,19 +12,19 @@ use tokio::task::JoinSet;
 use crate::{
     load::Load,
     support::{
-        OnRedis, PATIENCE, acquire, acquire_eventually, apply,
+        OnRedis, TEST_TIMEOUT, acquire, acquire_eventually, apply,
         clients_never_get_more_than_the_limit, cluster_store, per_minute, runtime,
     },
 };
 
-/// Braces put all keys of a scenario on one node.
+/// A hash tag, which puts all keys of a scenario on one node.
 const ONE_NODE: &str = "{together}";
 
 /// Slots 866 (node 0), 7365 (node 1) and 15495 (node 2) of three.
 const THREE_NODES: [&str; 3] = ["bar", "foo-1", "a"];
 
 #[test]
-fn agrees_with_the_model_and_never_gives_two_clients_more_than_the_limit() {
+fn matches_the_model_and_two_clients_never_exceed_the_limit() {
     let cluster = require!(RedisCluster::start(3, 0));
     let runtime = runtime();
     let fixture = OnRedis::on_its_own_time(cluster_store(&runtime, &cluster.urls()), ONE_NODE);
@@ -50,7 +48,7 @@ fn a_batch_over_several_nodes_is_all_or_nothing() {
 
     let limit = Limit::sliding_window(50, Duration::from_secs(3600)).unwrap();
     runtime.block_on(async {
-        // One of the three is used up: the other two must not be touched.
+        // One of the three is used up: nothing is taken from the other two.
         for _ in 0..50 {
             assert!(acquire(&*store, "b", &limit).await.unwrap()[0].allowed);
         }
@@ -61,7 +59,7 @@ fn a_batch_over_several_nodes_is_all_or_nothing() {
         assert_eq!(outcomes.iter().map(|o| o.allowed).collect::<Vec<_>>(), [true, true, false]);
         assert_eq!(outcomes.iter().map(|o| o.remaining).collect::<Vec<_>>(), [50, 50, 0]);
 
-        // Many at once: what is admitted is exactly what each of them has lost.
+        // Concurrently: each of the keys has lost exactly what was admitted.
         let mut callers = JoinSet::new();
         for _ in 0..8 {
             let (store, limit) = (Arc::clone(&store), limit.clone());
@@ -84,7 +82,7 @@ fn a_batch_over_several_nodes_is_all_or_nothing() {
     });
 }
 
-/// Has clients ask 400 times at once; says how many were admitted.
+/// Sends 400 concurrent calls. Returns the number of admissions.
 async fn four_hundred_at_once(
     clients: &[Arc<RedisStore>],
     keys: [&'static str; 2],
@@ -100,7 +98,7 @@ async fn four_hundred_at_once(
 }
 
 #[test]
-fn four_hundred_at_once_over_two_nodes_get_what_there_is_and_no_more() {
+fn concurrent_batches_over_two_nodes_never_exceed_the_limit() {
     let cluster = require!(RedisCluster::start(3, 0));
     let runtime = runtime();
     let clients = [(); 2].map(|()| Arc::new(cluster_store(&runtime, &cluster.urls())));
@@ -112,13 +110,13 @@ fn four_hundred_at_once_over_two_nodes_get_what_there_is_and_no_more() {
                 let outcomes = apply(&*clients[0], Verb::Peek, &keys, limit).await.unwrap();
                 [outcomes[0].remaining, outcomes[1].remaining]
             };
-            // There is room for all: nobody is denied because of the others.
+            // There is room for all: none is denied because of the others.
             let limit = Limit::new(algorithm, 10_000, a_year).unwrap();
             assert_eq!(four_hundred_at_once(&clients, keys, &limit).await, 400, "{algorithm}");
             assert_eq!(left(&limit).await, [9_600; 2], "{algorithm}");
 
-            // There is room for 50 more. Those of one client reach both nodes in about the same order; of two
-            // clients, one may be first here and the other there.
+            // There is room for 50 more. Calls of one client reach both nodes in about the same order; of two
+            // clients, each may be first on one node.
             let limit = Limit::new(algorithm, 450, a_year).unwrap();
             let first = four_hundred_at_once(&clients[..1], keys, &limit).await;
             assert!((25..=50).contains(&first), "{algorithm}: {first} of 50");
@@ -131,14 +129,14 @@ fn four_hundred_at_once_over_two_nodes_get_what_there_is_and_no_more() {
 }
 
 #[test]
-fn what_was_taken_in_vain_comes_back_although_the_caller_hung_up() {
+fn a_cancelled_batch_over_several_nodes_is_undone() {
     const CALLS: u64 = 100;
     let cluster = require!(RedisCluster::start(3, 0));
     let runtime = runtime();
     let store = cluster_store(&runtime, &cluster.urls());
     let limit = Limit::fixed_window(1_000, Duration::from_hours(24 * 366)).unwrap();
     let once = Limit::cooldown(Duration::from_hours(24)).unwrap();
-    // In one slot, so that whoever is counted has taken of what all share.
+    // In one slot, so that the count shows what was taken from the shared limit.
     let space = KeySpace::new("{all}", "");
     let [shared, counted] =
         ["shared", "counted"].map(|name| Key::new(name).unwrap().within(&space));
@@ -161,12 +159,12 @@ fn what_was_taken_in_vain_comes_back_although_the_caller_hung_up() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(PATIENCE, all_back).await.expect("all is given back");
+        tokio::time::timeout(TEST_TIMEOUT, all_back).await.expect("all is given back");
     });
 }
 
 #[test]
-fn scripts_are_loaded_where_they_are_missing() {
+fn missing_scripts_are_loaded() {
     let cluster = require!(RedisCluster::start(3, 0));
     let runtime = runtime();
     let store = cluster_store(&runtime, &cluster.urls());
@@ -184,13 +182,13 @@ fn scripts_are_loaded_where_they_are_missing() {
 }
 
 #[test]
-fn a_dead_master_takes_only_its_own_slots_with_it() {
+fn a_dead_master_affects_only_its_own_slots() {
     let [dead, alive, alive_too] = THREE_NODES;
     let cluster = require!(RedisCluster::start_partial(3));
     let runtime = runtime();
     let store = {
         let _guard = runtime.enter();
-        let config = RedisConfig::cluster(&cluster.urls()).unwrap().timeout(PATIENCE);
+        let config = RedisConfig::cluster(&cluster.urls()).unwrap().timeout(TEST_TIMEOUT);
         RedisStore::connect(config.breaker(5, Duration::from_millis(100)))
     };
     let limit = Limit::fixed_window(1_000, Duration::from_hours(24 * 366)).unwrap();
@@ -207,7 +205,7 @@ fn a_dead_master_takes_only_its_own_slots_with_it() {
                 let outcome = acquire(&store, key, &limit).await.expect("its node is there")[0];
                 assert_eq!(outcome.remaining, 999 - 2 * i + 1, "{key}");
             }
-            // What needs the dead node degrades as a whole, and takes nothing from the others.
+            // A batch that needs the dead node is degraded as a whole and takes nothing from the others.
             let failed = apply(&store, Verb::Acquire, &[dead, alive], &limit).await;
             assert!(failed.unwrap_err().is_outage());
             let both = apply(&store, Verb::Acquire, &[alive, alive_too], &limit).await.unwrap();
@@ -226,12 +224,12 @@ fn a_dead_master_takes_only_its_own_slots_with_it() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(PATIENCE, whole).await.expect("it is whole again");
+        tokio::time::timeout(TEST_TIMEOUT, whole).await.expect("it is whole again");
     });
 }
 
 #[test]
-fn calls_follow_a_slot_that_moves() {
+fn calls_follow_a_migrating_slot() {
     let cluster = require!(RedisCluster::start(3, 0));
     let runtime = runtime();
     let store = cluster_store(&runtime, &cluster.urls());
@@ -239,7 +237,7 @@ fn calls_follow_a_slot_that_moves() {
     let (from, to) = (cluster.node(0), cluster.node(1));
     let slot = from.cli(&["CLUSTER", "KEYSLOT", "bar"]);
     let [from_id, to_id] = [from, to].map(|node| node.cli(&["CLUSTER", "MYID"]));
-    // Braces are the program's own, so that keys can be told to share a slot.
+    // A hash tag, so that the keys share a slot.
     let space = KeySpace::new("{bar}", "");
     let acquire = async |names: &[&'static str]| {
         let key = |name| Key::new(name).unwrap().within(&space);
@@ -251,11 +249,11 @@ fn calls_follow_a_slot_that_moves() {
         assert_eq!(left(&["old"]).await, 999);
         to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]);
         from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]);
-        // Still where it was; a key of the slot that is not there yet is made on the other side.
+        // Existing keys are still on the old node; a new key of the slot is created on the new node.
         assert_eq!(left(&["old"]).await, 998);
         assert_eq!(left(&["new"]).await, 999);
         assert_eq!(to.cli(&["CLUSTER", "COUNTKEYSINSLOT", &slot]), "1", "ASK is followed");
-        // Keys on both sides cannot be decided together until they are on one.
+        // Keys on both nodes cannot be decided together until the slot has moved.
         let torn = acquire(&["old", "new"]).await.unwrap_err();
         assert!(matches!(torn, StoreError::Refused(_)), "{torn}");
         let port = to.port().to_string();
@@ -271,7 +269,7 @@ fn calls_follow_a_slot_that_moves() {
     });
 }
 
-/// How far a node's copy of the data has come.
+/// Replication offset of a node.
 fn replicated(node: &Redis) -> u64 {
     let info = node.cli(&["INFO", "replication"]);
     let offset = info.lines().find_map(|line| line.strip_prefix("master_repl_offset:"));
@@ -279,7 +277,7 @@ fn replicated(node: &Redis) -> u64 {
 }
 
 #[test]
-fn a_failover_under_load_is_survived() {
+fn calls_recover_from_a_failover_under_load() {
     const LIMIT: u64 = 5_000;
     let [lost, kept, kept_too] = THREE_NODES;
     let cluster = require!(RedisCluster::start(3, 1));
@@ -290,10 +288,13 @@ fn a_failover_under_load_is_survived() {
         Load::start(&runtime, RedisStore::connect(config), &THREE_NODES, LIMIT)
     };
     load.until("calls are answered", |told| told.admissions(lost) > 200);
-    // What was given by now will be known to the replica when its master dies.
+    // The replica knows what was admitted until now when its master dies.
     let safe = load.so_far(|told| told.admitted[lost].iter().max().copied());
     let offset = replicated(cluster.node(0));
-    assert!(wait_until(PATIENCE, || replicated(cluster.node(3)) >= offset), "the replica follows");
+    assert!(
+        wait_until(TEST_TIMEOUT, || replicated(cluster.node(3)) >= offset),
+        "the replica follows"
+    );
     cluster.kill_master(0);
     load.until("calls fail", |told| !told.errors.is_empty());
     cluster.wait_for_failover();
@@ -309,8 +310,8 @@ fn a_failover_under_load_is_survived() {
     });
     let told = load.stop(&runtime);
 
-    // Replicas hear of a decision after the caller does: what only the dead master knew is given once
-    // more by its successor. Nothing else is, and nothing at all on the other nodes.
+    // Replication is asynchronous: units that only the dead master knew of are admitted once more by its
+    // successor. No others are, and none on the other nodes.
     for key in [kept, kept_too] {
         assert_eq!(told.given(key, 1).len() as u64, told.admissions(key), "{key}");
     }

@@ -1,4 +1,4 @@
-//! Decision for decision what the model says, on one server.
+//! Exact agreement with the model, on one server.
 
 use std::{rc::Rc, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::support::{
 
 const START: u64 = 1_772_928_000_000_000;
 
-/// Redis under a clock that the test sets.
+/// Redis with a clock that the test sets.
 fn at_our_time(runtime: &tokio::runtime::Runtime, redis: Redis) -> impl Fn() -> Rc<dyn Fixture> {
     let store = store(runtime, &redis.url());
     let fixture = OnRedis { store, clock: Some(Arc::new(redis)), key_prefix: "", is_spread: false };
@@ -66,7 +66,7 @@ fn refuses_one_reservation_too_many_until_another_ends() {
 }
 
 #[test]
-fn two_clients_never_get_more_than_the_limit() {
+fn two_clients_never_exceed_the_limit() {
     let redis = require!(Redis::start());
     let runtime = runtime();
     let stores = [store(&runtime, &redis.url()), store(&runtime, &redis.url())];
@@ -74,7 +74,7 @@ fn two_clients_never_get_more_than_the_limit() {
 }
 
 #[test]
-fn skewed_client_clocks_change_nothing() {
+fn skewed_client_clocks_do_not_matter() {
     let redis = require!(Redis::builder().fake_clock(START).start());
     let runtime = runtime();
     let client = |clock: u64| {
@@ -110,7 +110,7 @@ fn every_check_of_a_long_mixed_batch_gets_its_own_numbers() {
     let redis = require!(Redis::builder().fake_clock(START).start());
     let runtime = runtime();
     let store = store(&runtime, &redis.url());
-    // A token a second: a fraction would send the whole batch the long way.
+    // A token a second: a fraction would take the whole batch to the slow path.
     let limits: Vec<Limit> = (10..35)
         .map(|n| {
             let seconds = Duration::from_secs(n);
@@ -138,13 +138,13 @@ fn every_check_of_a_long_mixed_batch_gets_its_own_numbers() {
             assert_eq!((outcome.allowed, outcome.remaining), (true, left), "{check:?}");
         }
     }
-    // Seven fixed windows and six counters, each time: the long way reads the others so, too.
+    // Seven fixed windows and six counters, each time; the slow path reads the others with HMGET, too.
     let stats = redis.cli(&["INFO", "commandstats"]);
     assert!(stats.contains("cmdstat_hmget:calls=39,"), "{stats}");
 }
 
 #[test]
-fn requests_of_one_microsecond_are_told_apart_whatever_they_cost() {
+fn requests_of_the_same_microsecond_are_counted_separately() {
     let redis = require!(Redis::builder().fake_clock(START).start());
     let runtime = runtime();
     let store = store(&runtime, &redis.url());
@@ -154,13 +154,13 @@ fn requests_of_one_microsecond_are_told_apart_whatever_they_cost() {
         let batch = Batch::from(Check::new(key, &limit, cost).unwrap());
         runtime.block_on(store.apply(Verb::Acquire, &batch)).unwrap();
     }
-    // A member for each request, and one for their sum.
+    // A member for each request, and one for the sum.
     assert_eq!(redis.cli(&["ZCARD", "log"]), "5");
 }
 
-/// Lua's numbers are doubles: one more than the largest limit is the limit itself.
+/// Numbers in Lua are doubles: the largest limit plus one rounds to the limit.
 #[test]
-fn the_largest_limit_is_not_passed() {
+fn the_largest_limit_is_not_exceeded() {
     let redis = require!(Redis::start());
     let runtime = runtime();
     let store = store(&runtime, &redis.url());

@@ -1,4 +1,4 @@
-//! A Redis that answers, but will not do everything: it is full, or forbids a key, or may not write.
+//! A Redis that is up but rejects some calls: out of memory, a forbidden key, read-only.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use headgate_store_redis::{RedisConfig, RedisStore};
 use headgate_testkit::{Redis, require, wait_until};
 use tokio::runtime::Runtime;
 
-use crate::support::{PATIENCE, acquire, acquire_eventually, apply, per_minute, runtime};
+use crate::support::{TEST_TIMEOUT, acquire, acquire_eventually, apply, per_minute, runtime};
 
-/// A store whose breaker would open with the first failure, for good.
-fn wary_store(runtime: &Runtime, url: &str) -> RedisStore {
+/// A store whose circuit breaker opens at the first failure, and stays open.
+fn fragile_store(runtime: &Runtime, url: &str) -> RedisStore {
     let _guard = runtime.enter();
-    let config = RedisConfig::from_url(url).unwrap().timeout(PATIENCE);
+    let config = RedisConfig::from_url(url).unwrap().timeout(TEST_TIMEOUT);
     RedisStore::connect(config.breaker(1, Duration::from_secs(3600)))
 }
 
@@ -21,10 +21,10 @@ fn assert_refused<T: std::fmt::Debug>(answer: &Result<T, StoreError>) {
 }
 
 #[test]
-fn a_full_redis_still_decides_the_subjects_it_has() {
+fn a_full_redis_still_decides_existing_keys() {
     let redis = require!(Redis::start());
     let runtime = runtime();
-    let store = wary_store(&runtime, &redis.url());
+    let store = fragile_store(&runtime, &redis.url());
     let a_day = Duration::from_hours(24);
     runtime.block_on(async {
         let limits = Algorithm::ALL.into_iter().filter(|one| *one != Algorithm::Calendar);
@@ -58,12 +58,12 @@ fn a_full_redis_still_decides_the_subjects_it_has() {
 }
 
 #[test]
-fn a_key_that_is_forbidden_is_an_error_of_that_key_alone() {
+fn a_forbidden_key_is_an_error_of_that_key_only() {
     let redis = require!(Redis::start());
     redis.cli(&["ACL", "SETUSER", "narrow", "on", ">pass", "+@all", "~mine:*"]);
     let runtime = runtime();
     let url = format!("redis://narrow:pass@127.0.0.1:{}", redis.port());
-    let store = wary_store(&runtime, &url);
+    let store = fragile_store(&runtime, &url);
     runtime.block_on(async {
         assert!(acquire(&store, "mine:k", &per_minute(5)).await.unwrap()[0].allowed);
         assert_refused(&acquire(&store, "others", &per_minute(5)).await);
@@ -72,10 +72,10 @@ fn a_key_that_is_forbidden_is_an_error_of_that_key_alone() {
 }
 
 #[test]
-fn a_redis_that_may_not_write_still_denies() {
+fn a_read_only_redis_still_denies() {
     let redis = require!(Redis::start());
     let runtime = runtime();
-    let store = wary_store(&runtime, &redis.url());
+    let store = fragile_store(&runtime, &redis.url());
     runtime.block_on(async {
         assert!(acquire(&store, "k", &per_minute(1)).await.unwrap()[0].allowed);
         redis.cli(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
@@ -86,7 +86,7 @@ fn a_redis_that_may_not_write_still_denies() {
 }
 
 #[test]
-fn a_policy_that_evicts_counters_is_reported_by_whatever_means_redis_allows() {
+fn an_eviction_policy_that_lifts_limits_is_reported() {
     let redis = require!(Redis::builder().args(["--maxmemory-policy", "allkeys-lru"]).start());
     let may_ask = |name: &str, forbidden: &str| {
         redis.cli(&["ACL", "SETUSER", name, "on", ">pass", "+@all", "~*", forbidden]);
@@ -95,14 +95,14 @@ fn a_policy_that_evicts_counters_is_reported_by_whatever_means_redis_allows() {
     let runtime = runtime();
     for url in [redis.url(), may_ask("without_info", "-info"), may_ask("without_config", "-config")]
     {
-        let store = wary_store(&runtime, &url);
+        let store = fragile_store(&runtime, &url);
         runtime.block_on(acquire_eventually(&store, "k", &per_minute(5)));
         let warns = || store.status().eviction().is_some_and(|text| text.contains("allkeys-lru"));
-        assert!(wait_until(PATIENCE, warns), "{:?}", store.status());
+        assert!(wait_until(TEST_TIMEOUT, warns), "{:?}", store.status());
     }
     redis.cli(&["CONFIG", "SET", "maxmemory-policy", "volatile-ttl"]);
-    let store = wary_store(&runtime, &redis.url());
+    let store = fragile_store(&runtime, &redis.url());
     let is_known = || store.status().parts[0].memory.is_some();
-    assert!(wait_until(PATIENCE, is_known));
+    assert!(wait_until(TEST_TIMEOUT, is_known));
     assert_eq!(store.status().eviction(), None);
 }

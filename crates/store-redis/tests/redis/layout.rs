@@ -1,4 +1,4 @@
-//! What stands in Redis: the layouts that the documents promise, and a time to live on everything.
+//! Layout of the keys in Redis, as documented, and their TTLs.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn a_token_bucket_is_a_hash_of_tokens_and_last_refill() {
 }
 
 #[test]
-fn a_sliding_window_is_a_sorted_set_whose_size_does_not_depend_on_costs() {
+fn a_sliding_window_is_a_sorted_set_with_a_member_per_request() {
     let redis = require!(Redis::start());
     let runtime = runtime();
     let store = store(&runtime, &redis.url());
@@ -47,7 +47,7 @@ fn a_sliding_window_is_a_sorted_set_whose_size_does_not_depend_on_costs() {
 }
 
 #[test]
-fn every_key_of_every_algorithm_and_verb_has_a_time_to_live() {
+fn every_key_has_a_ttl() {
     let redis = require!(Redis::start());
     let runtime = runtime();
     let store = store(&runtime, &redis.url());
@@ -82,9 +82,9 @@ fn every_key_of_every_algorithm_and_verb_has_a_time_to_live() {
     }
 }
 
-/// The time to live is not set on every call.
+/// The TTL is not set on every call.
 #[test]
-fn a_bucket_lives_until_it_is_full_again() {
+fn a_bucket_expires_when_it_is_full() {
     const SECOND: u64 = 1_000_000;
     const FILLS_IN: u64 = 60 * SECOND;
     const START: u64 = 30_000_000 * FILLS_IN;
@@ -93,7 +93,7 @@ fn a_bucket_lives_until_it_is_full_again() {
     let store = store(&runtime, &redis.url());
     for algorithm in [Algorithm::TokenBucket, Algorithm::LeakyBucket] {
         let limit = Limit::new(algorithm, 100, Duration::from_micros(FILLS_IN)).unwrap();
-        // What is taken, and after how many seconds.
+        // Units taken, and the seconds before.
         let soon = [(1, 0), (1, 31), (60, 1)];
         let later = [(1, 70), (1, 5), (97, 20), (1, 2), (50, 31), (5, 1)];
         for phase in [0, 9, 19, 28] {
@@ -114,9 +114,10 @@ fn a_bucket_lives_until_it_is_full_again() {
     }
 }
 
-/// Redis gives the values of a hash in the order in which they were written, or, once it was a large one, in any.
+/// Redis returns the values of a hash in the order of writing, or in any order once it has become a hash
+/// table.
 #[test]
-fn the_order_of_the_fields_says_nothing() {
+fn the_order_of_the_fields_does_not_matter() {
     const START: u64 = 1_772_928_000_000_000;
     let redis = require!(Redis::builder().fake_clock(START).start());
     let runtime = runtime();
@@ -142,7 +143,7 @@ fn the_order_of_the_fields_says_nothing() {
 }
 
 #[test]
-fn two_kinds_of_bucket_under_one_key_do_not_read_each_other() {
+fn token_and_leaky_buckets_do_not_read_each_other() {
     let redis = require!(Redis::builder().fake_clock(1_772_928_000_000_000).start());
     let runtime = runtime();
     let store = store(&runtime, &redis.url());
@@ -162,9 +163,9 @@ fn two_kinds_of_bucket_under_one_key_do_not_read_each_other() {
     }
 }
 
-/// Redis makes a table of a hash for a lease, in which no value has its place.
+/// A long lease field makes Redis convert a hash to a hash table, which has no order.
 #[test]
-fn a_bucket_whose_leases_have_ended_is_read_the_short_way_again() {
+fn a_bucket_returns_to_the_fast_path_after_its_leases() {
     let redis = require!(Redis::start());
     let runtime = runtime();
     let store = store(&runtime, &redis.url());
@@ -179,12 +180,12 @@ fn a_bucket_whose_leases_have_ended_is_read_the_short_way_again() {
         let outcome = runtime.block_on(acquire(&store, name, &limit)).unwrap()[0];
         assert_eq!((outcome.allowed, outcome.remaining), (true, 7), "{name}");
         let stats = redis.cli(&["INFO", "commandstats"]);
-        assert!(!stats.contains("cmdstat_hmget"), "{name} went the long way: {stats}");
+        assert!(!stats.contains("cmdstat_hmget"), "{name} took the slow path: {stats}");
     }
 }
 
 #[test]
-fn a_limit_that_became_slower_or_larger_lives_as_long_as_that_takes() {
+fn a_changed_limit_extends_the_ttl() {
     let redis = require!(Redis::builder().fake_clock(30_000_000 * 60_000_000).start());
     let runtime = runtime();
     let store = store(&runtime, &redis.url());
@@ -210,7 +211,7 @@ fn the_largest_batch_is_one_call() {
     let names: Vec<String> = (0..headgate::Batch::MAX_CHECKS).map(|i| format!("key:{i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let limit = per_minute(5);
-    // The first call brings the script.
+    // The first call loads the script.
     runtime.block_on(acquire(&store, "first", &limit)).unwrap();
     redis.cli(&["CONFIG", "RESETSTAT"]);
     for left in [4, 3] {
@@ -224,7 +225,7 @@ fn the_largest_batch_is_one_call() {
         line.split(['=', ',']).nth(1).unwrap().parse::<usize>().unwrap()
     };
     assert_eq!((calls("cmdstat_evalsha"), calls("cmdstat_eval:")), (2, 0), "{stats}");
-    // The long way would look at each a second time, by HMGET.
+    // The slow path would read each a second time, with HMGET.
     assert_eq!(
         (calls("cmdstat_hvals"), calls("cmdstat_hmget")),
         (2 * headgate::Batch::MAX_CHECKS, 0),
@@ -233,7 +234,7 @@ fn the_largest_batch_is_one_call() {
 }
 
 #[test]
-fn a_reset_leaves_nothing_behind() {
+fn a_reset_deletes_the_key() {
     let redis = require!(Redis::start());
     let runtime = runtime();
     let store = store(&runtime, &redis.url());
@@ -246,7 +247,7 @@ fn a_reset_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_value_that_is_not_ours_is_an_error_of_that_key_alone_and_a_reset_clears_it() {
+fn a_foreign_value_is_an_error_of_that_key_until_a_reset() {
     let redis = require!(Redis::start());
     let runtime = runtime();
     let store = store(&runtime, &redis.url());
@@ -274,7 +275,7 @@ fn a_value_that_is_not_ours_is_an_error_of_that_key_alone_and_a_reset_clears_it(
             assert!(matches!(error, StoreError::Corrupt(_)), "{key}: {error}");
             assert!(!error.is_outage());
             assert!(acquire(&store, "healthy", &limit).await.unwrap()[0].allowed);
-            // Beside a healthy key in one batch: nothing is taken from either.
+            // In a batch with a valid key: nothing is taken from either.
             let error =
                 apply(&store, Verb::Acquire, &["untouched", key], &limit).await.unwrap_err();
             assert!(matches!(error, StoreError::Corrupt(_)), "{key}: {error}");
@@ -289,7 +290,7 @@ fn a_value_that_is_not_ours_is_an_error_of_that_key_alone_and_a_reset_clears_it(
 }
 
 #[test]
-fn a_corrupt_value_is_answered_by_the_failure_policy() {
+fn the_failure_policy_decides_for_a_corrupt_value() {
     let redis = require!(Redis::start());
     let runtime = runtime();
     redis.cli(&["SET", "k", "hello"]);

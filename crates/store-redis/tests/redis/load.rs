@@ -1,4 +1,4 @@
-//! Callers that go on while servers fail, and what they were told.
+//! Load that continues while servers fail, and its results.
 
 use std::{
     collections::HashMap,
@@ -16,19 +16,19 @@ use tokio::{runtime::Runtime, task::JoinSet};
 
 use crate::support::acquire;
 
-/// The time within which something must come about that is bound to.
+/// Timeout of conditions that are certain to come true.
 const SOON: Duration = Duration::from_secs(30);
 
-/// Callers that take one after the other of some keys' allowances, until they are told to stop.
+/// Clients that acquire units of some keys until they are stopped.
 pub(crate) struct Load {
     log: Arc<Log>,
     callers: JoinSet<()>,
 }
 
-/// What callers were told.
+/// Results of all calls.
 #[derive(Default)]
-pub(crate) struct Told {
-    /// Which of its key's units each admission was: the first is 1.
+pub(crate) struct Results {
+    /// Number of the unit of each admission, from 1.
     pub(crate) admitted: HashMap<&'static str, Vec<u64>>,
     pub(crate) denied: HashMap<&'static str, u64>,
     pub(crate) errors: Vec<StoreError>,
@@ -36,15 +36,15 @@ pub(crate) struct Told {
 
 #[derive(Default)]
 struct Log {
-    told: Mutex<Told>,
+    told: Mutex<Results>,
     stopped: AtomicBool,
 }
 
 impl Load {
-    /// Each waits for one answer at a time: so many may come late.
+    /// Number of clients. Each has one call in flight, so at most this many replies are late.
     pub(crate) const CALLERS: u64 = 8;
 
-    /// Begins to ask for `keys`, each of which has `limit` units and gets none back.
+    /// Starts to acquire units of `keys`, each of which has `limit` units and no refill.
     pub(crate) fn start(
         runtime: &Runtime,
         store: RedisStore,
@@ -60,20 +60,20 @@ impl Load {
         Self { log, callers }
     }
 
-    /// Waits until what was told is as it should be.
+    /// Waits until the results satisfy a condition.
     #[track_caller]
-    pub(crate) fn until(&self, what: &str, told: impl Fn(&Told) -> bool) {
+    pub(crate) fn until(&self, what: &str, told: impl Fn(&Results) -> bool) {
         let came_about = wait_until(SOON, || told(&self.log.told.lock().unwrap()));
         assert!(came_about, "{what}: not within {SOON:?}");
     }
 
-    /// What was told by now.
-    pub(crate) fn so_far<T>(&self, told: impl Fn(&Told) -> T) -> T {
+    /// The results so far.
+    pub(crate) fn so_far<T>(&self, told: impl Fn(&Results) -> T) -> T {
         told(&self.log.told.lock().unwrap())
     }
 
-    /// Has the callers stop; gives all that they were told.
-    pub(crate) fn stop(self, runtime: &Runtime) -> Told {
+    /// Stops the clients. Returns all results.
+    pub(crate) fn stop(self, runtime: &Runtime) -> Results {
         self.log.stopped.store(true, Relaxed);
         runtime.block_on(self.callers.join_all());
         std::mem::take(&mut self.log.told.lock().unwrap())
@@ -101,8 +101,8 @@ impl Log {
     }
 }
 
-impl Told {
-    /// How many answers there were about `key`.
+impl Results {
+    /// Number of decisions about `key`.
     pub(crate) fn answers(&self, key: &str) -> u64 {
         self.admissions(key) + self.denials(key)
     }
@@ -115,7 +115,7 @@ impl Told {
         self.admitted.get(key).map_or(0, |admitted| admitted.len() as u64)
     }
 
-    /// The units of `key` that were given so many times, in order.
+    /// The units of `key` that were admitted this many times, in order.
     pub(crate) fn given(&self, key: &str, times: usize) -> Vec<u64> {
         let mut counts = HashMap::new();
         for unit in self.admitted.get(key).into_iter().flatten() {

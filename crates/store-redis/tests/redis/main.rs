@@ -1,4 +1,4 @@
-//! The Redis store keeps the contract on real servers, also while they fail.
+//! Conformance of the Redis store on real servers, also while they fail.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! A bound on the new subjects that a process adds.
+//! The bound on new keys of a process.
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::support::{acquire, apply, cluster_store, runtime, store};
 
 const RATE: u32 = 10;
 
-/// A bound whose clock stands still, so that only a second's worth of newcomers is ever added.
+/// A bound with a stopped clock, which admits only the initial burst.
 fn bound(store: RedisStore) -> NewcomerBound {
     let clock = Arc::new(ManualClock::new(Timestamp::from_micros(1_000_000_000)));
     NewcomerBound::new(Arc::new(store), NonZeroU32::new(RATE).unwrap(), clock)
@@ -21,18 +21,18 @@ fn hourly(limit: u64) -> Limit {
 }
 
 #[test]
-fn a_flood_of_newcomers_adds_few_keys_and_lifts_nobodys_limit() {
+fn a_flood_of_new_subjects_adds_few_keys_and_lifts_no_limit() {
     let redis = require!(Redis::start());
     let runtime = runtime();
     let direct = store(&runtime, &redis.url());
     let store = bound(store(&runtime, &redis.url()));
     let limit = hourly(2);
     runtime.block_on(async {
-        // Known to Redis by another process, and blocked.
+        // Denied, with a key that another process has added.
         for _ in 0..3 {
             acquire(&direct, "blocked", &limit).await.unwrap();
         }
-        // Known to this process.
+        // With a key that this process has added.
         assert_eq!(acquire(&store, "regular", &limit).await.unwrap()[0].remaining, 1);
         let mut admitted = 0;
         for i in 0..5_000 {
@@ -53,7 +53,7 @@ fn a_flood_of_newcomers_adds_few_keys_and_lifts_nobodys_limit() {
 }
 
 #[test]
-fn what_a_newcomer_reserves_can_be_committed_and_cancelled() {
+fn reservations_on_shared_keys_can_be_committed_and_cancelled() {
     let cluster = require!(RedisCluster::start(3, 0));
     let runtime = runtime();
     let store = bound(cluster_store(&runtime, &cluster.urls()));

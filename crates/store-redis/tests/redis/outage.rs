@@ -1,4 +1,4 @@
-//! Redis goes away and comes back: answers stay right, or follow the failure policy.
+//! Outages of Redis: decisions stay exact or follow the failure policy.
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 #[test]
-fn scripts_flushed_under_load_are_loaded_again() {
+fn flushed_scripts_are_reloaded_under_load() {
     let redis = require!(Redis::start());
     let runtime = runtime();
     let store = Arc::new(store(&runtime, &redis.url()));
@@ -39,7 +39,7 @@ fn scripts_flushed_under_load_are_loaded_again() {
 }
 
 #[test]
-fn a_restart_under_load_is_survived() {
+fn calls_recover_from_a_restart_under_load() {
     const LIMIT: u64 = 5_000;
     let redis = require!(Redis::start());
     let runtime = runtime();
@@ -51,13 +51,13 @@ fn a_restart_under_load_is_survived() {
     let [given, denied] =
         load.so_far(|told| [told.admissions("k") + late, told.denials("k") + late]);
     redis.restart();
-    // It came back empty: that allowance is new, and is as large as the one before.
+    // It restarts empty, so the limit is available once more.
     load.until("calls are answered again", |told| told.admissions("k") > given);
     load.until("the limit is reached again", |told| told.denials("k") > denied);
     let told = load.stop(&runtime);
 
-    // Redis keeps nothing here: what the first server gave, the second gives once more, and nothing
-    // else is given twice. A call whose answer was lost may have taken a unit that nobody got.
+    // Redis does not persist here: the second server admits the units of the first once more, and no
+    // others twice. A call whose reply was lost may have taken a unit without an admission.
     assert_eq!(
         told.given("k", 1).len() + 2 * told.given("k", 2).len(),
         told.admissions("k") as usize
@@ -69,7 +69,7 @@ fn a_restart_under_load_is_survived() {
 }
 
 #[test]
-fn it_can_be_started_before_redis() {
+fn the_store_can_start_before_redis() {
     let redis = require!(Redis::start());
     redis.kill();
     let runtime = runtime();
@@ -85,7 +85,7 @@ fn it_can_be_started_before_redis() {
 }
 
 #[test]
-fn a_redis_that_hangs_costs_a_few_time_outs_and_then_nothing() {
+fn a_hanging_redis_opens_the_circuit_breaker() {
     let redis = require!(Redis::start());
     let runtime = runtime();
     let _guard = runtime.enter();
@@ -114,7 +114,7 @@ fn a_redis_that_hangs_costs_a_few_time_outs_and_then_nothing() {
 }
 
 #[test]
-fn every_failure_mode_answers_through_an_outage_and_redis_answers_after_it() {
+fn every_failure_mode_decides_during_an_outage() {
     let redis = require!(Redis::start());
     let runtime = runtime();
     let _guard = runtime.enter();
@@ -137,12 +137,12 @@ fn every_failure_mode_answers_through_an_outage_and_redis_answers_after_it() {
             let closed = ask("k", FailMode::Closed).await;
             assert!(!closed.allowed && by(&closed) == Some(FailMode::Closed), "{closed:?}");
         }
-        // Two replicas share a limit of four: this one may admit two.
+        // Two replicas share a limit of four: this one admits two.
         let local = [ask("l", FailMode::Local).await, ask("l", FailMode::Local).await];
         assert!(local.iter().all(|outcome| outcome.allowed), "{local:?}");
         let over = ask("l", FailMode::Local).await;
         assert!(!over.allowed && by(&over) == Some(FailMode::Local), "{over:?}");
-        // With a cap, each may admit all four.
+        // With a cap, each admits up to four.
         for _ in 0..4 {
             let capped = ask("c", FailMode::Capped).await;
             assert!(capped.allowed && by(&capped) == Some(FailMode::Capped), "{capped:?}");
@@ -160,7 +160,7 @@ fn every_failure_mode_answers_through_an_outage_and_redis_answers_after_it() {
 }
 
 #[test]
-fn a_password_is_sent_and_a_wrong_one_is_an_outage() {
+fn a_wrong_password_is_an_outage() {
     let redis = require!(Redis::builder().password("open-sesame").start());
     let runtime = runtime();
     let right = store(&runtime, &redis.url());

@@ -1,5 +1,5 @@
-//! A process that is slower than Redis: what waits here does not count as Redis's silence, and what
-//! is too much is turned away at once.
+//! A process that is slower than Redis: waiting in the process is not a timeout of Redis, and excess
+//! calls are shed at once.
 
 use std::{thread, time::Duration};
 
@@ -9,11 +9,11 @@ use headgate_store_redis::{RedisConfig, RedisStore};
 use headgate_testkit::{Redis, require};
 use tokio::{runtime, task::JoinSet, time::Instant};
 
-use crate::support::{PATIENCE, acquire, acquire_eventually, per_minute};
+use crate::support::{TEST_TIMEOUT, acquire, acquire_eventually, per_minute};
 
 const TIMEOUT: Duration = Duration::from_millis(100);
 
-/// All of the process in one thread, so that it can be held up as a whole.
+/// A single-threaded runtime, which can be stalled as a whole.
 fn one_thread() -> runtime::Runtime {
     runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
@@ -23,7 +23,7 @@ fn config(redis: &Redis) -> RedisConfig {
 }
 
 #[test]
-fn a_process_that_stands_still_does_not_time_out_calls_that_redis_answered() {
+fn a_stalled_process_does_not_time_out_calls_with_a_reply() {
     let redis = require!(Redis::start());
     let runtime = one_thread();
     let _guard = runtime.enter();
@@ -31,7 +31,7 @@ fn a_process_that_stands_still_does_not_time_out_calls_that_redis_answered() {
     let limit = per_minute(10_000);
     runtime.block_on(async {
         acquire_eventually(&store, "k", &limit).await;
-        // Held up before the commands are written, while they are under way, and at every point between.
+        // Stalled before the commands are written, while they are in flight, and at every point between.
         for polls_before in 0..8 {
             let calls = join_all((0..50).map(|_| acquire(&store, "k", &limit)));
             let stall = async {
@@ -49,7 +49,7 @@ fn a_process_that_stands_still_does_not_time_out_calls_that_redis_answered() {
 }
 
 #[test]
-fn a_redis_that_is_silent_is_found_out_although_the_process_is_busy() {
+fn a_silent_redis_is_detected_in_a_busy_process() {
     let redis = require!(Redis::start());
     let runtime = one_thread();
     let _guard = runtime.enter();
@@ -72,7 +72,7 @@ fn a_redis_that_is_silent_is_found_out_although_the_process_is_busy() {
 }
 
 #[test]
-fn a_redis_that_was_slow_for_a_moment_is_asked_again_when_it_answers_and_not_a_pause_later() {
+fn the_circuit_breaker_closes_when_late_replies_arrive() {
     let redis = require!(Redis::start());
     let runtime = one_thread();
     let _guard = runtime.enter();
@@ -94,12 +94,12 @@ fn a_redis_that_was_slow_for_a_moment_is_asked_again_when_it_answers_and_not_a_p
 }
 
 #[test]
-fn calls_beyond_the_bound_are_turned_away_at_once_and_open_no_breaker() {
+fn excess_calls_are_shed_without_opening_the_circuit_breaker() {
     const BOUND: usize = 8;
     let redis = require!(Redis::start());
     let runtime = one_thread();
     let _guard = runtime.enter();
-    let config = config(&redis).connections(1).timeout(PATIENCE).max_in_flight(BOUND);
+    let config = config(&redis).connections(1).timeout(TEST_TIMEOUT).max_in_flight(BOUND);
     let store = RedisStore::connect(config.breaker(1, Duration::from_secs(3600)));
     let store = std::sync::Arc::new(store);
     let limit = per_minute(10_000);
@@ -116,7 +116,7 @@ fn calls_beyond_the_bound_are_turned_away_at_once_and_open_no_breaker() {
             let turned_away = calls.join_next().await.unwrap().unwrap();
             assert!(matches!(turned_away, Err(StoreError::Overloaded)), "{turned_away:?}");
         }
-        assert!(began.elapsed() < PATIENCE, "at once, not after {:?}", began.elapsed());
+        assert!(began.elapsed() < TEST_TIMEOUT, "at once, not after {:?}", began.elapsed());
         redis.resume();
         for answer in calls.join_all().await {
             assert!(answer.unwrap()[0].allowed);

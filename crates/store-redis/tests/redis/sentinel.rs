@@ -1,4 +1,4 @@
-//! Sentinel: the master is whoever Sentinel says it is.
+//! Finding the master through Sentinel.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ fn url(sentinel: &Sentinel) -> String {
 }
 
 #[test]
-fn agrees_with_the_model_and_follows_a_failover() {
+fn matches_the_model_and_follows_a_failover() {
     let sentinel = require!(Sentinel::start());
     let runtime = runtime();
     let fixture = OnRedis::on_its_own_time(store(&runtime, &url(&sentinel)), "");

@@ -1,4 +1,4 @@
-//! Stores on servers that the tests started.
+//! Stores on servers that the tests start.
 
 use std::{rc::Rc, sync::Arc, time::Duration};
 
@@ -8,29 +8,29 @@ use headgate_store_redis::{RedisConfig, RedisStore};
 use headgate_testkit::Redis;
 use tokio::{runtime::Runtime, task::JoinSet};
 
-/// Tests share two cores with the servers: nothing here is about being fast.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of tests, which share two cores with the servers.
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// A store on one server, made in `runtime`.
+/// A store on one server, created in `runtime`.
 pub(crate) fn store(runtime: &Runtime, url: &str) -> RedisStore {
     let _guard = runtime.enter();
-    RedisStore::connect(RedisConfig::from_url(url).unwrap().timeout(PATIENCE))
+    RedisStore::connect(RedisConfig::from_url(url).unwrap().timeout(TEST_TIMEOUT))
 }
 
 /// A store on the cluster of these nodes.
 pub(crate) fn cluster_store(runtime: &Runtime, urls: &[String]) -> RedisStore {
     let _guard = runtime.enter();
-    RedisStore::connect(RedisConfig::cluster(urls).unwrap().timeout(PATIENCE))
+    RedisStore::connect(RedisConfig::cluster(urls).unwrap().timeout(TEST_TIMEOUT))
 }
 
-/// A store as the conformance suite wants it.
+/// A store as a fixture of the conformance suite.
 pub(crate) struct OnRedis {
     pub(crate) store: RedisStore,
-    /// Where the clock can be set.
+    /// The server whose clock can be set.
     pub(crate) clock: Option<Arc<Redis>>,
     pub(crate) key_prefix: &'static str,
     /// Whether keys of one batch are in different slots.
@@ -42,7 +42,7 @@ impl OnRedis {
         Rc::new(Self { store, clock: None, key_prefix, is_spread: false })
     }
 
-    /// In a cluster, with every key in a slot of its own.
+    /// A store on a cluster, with every key in a slot of its own.
     pub(crate) fn spread_over_slots(store: RedisStore) -> Rc<dyn Fixture> {
         Rc::new(Self { store, clock: None, key_prefix: "", is_spread: true })
     }
@@ -70,7 +70,7 @@ impl Fixture for OnRedis {
     }
 }
 
-/// Two clients of one store fire at the same limit from several threads.
+/// Several threads of two clients acquire from the same limit.
 pub(crate) fn clients_never_get_more_than_the_limit(
     runtime: &Runtime,
     stores: [RedisStore; 2],
@@ -111,7 +111,7 @@ pub(crate) async fn acquire(
     apply(store, Verb::Acquire, &[name], limit).await
 }
 
-/// Asks until the store answers, however often it has to reconnect.
+/// Retries until the store decides.
 pub(crate) async fn acquire_eventually(store: &dyn Store, name: &str, limit: &Limit) -> Outcomes {
     let answered = async {
         loop {

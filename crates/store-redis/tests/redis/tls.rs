@@ -1,4 +1,4 @@
-//! TLS: who is trusted, who we are, and what is said when that goes wrong.
+//! TLS: trusted authorities, client certificates, and error messages.
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
@@ -6,11 +6,11 @@ use headgate_store_redis::{RedisConfig, RedisStore};
 use headgate_testkit::{Redis, Skip, find_program, free_port, require, wait_until};
 use tempfile::TempDir;
 
-use crate::support::{PATIENCE, acquire, acquire_eventually, per_minute, runtime};
+use crate::support::{TEST_TIMEOUT, acquire, acquire_eventually, per_minute, runtime};
 
 const KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
 
-/// An authority with certificates for 127.0.0.1 (`redis`) and for a client (`client`).
+/// An authority, with certificates for 127.0.0.1 (`redis`) and for a client (`client`).
 struct Authority {
     folder: TempDir,
 }
@@ -49,7 +49,7 @@ impl Authority {
         fs::read(self.path(name)).unwrap()
     }
 
-    /// A Redis with TLS on `port`, which asks clients for certificates as `auth_clients` says.
+    /// A Redis with TLS on `port`; `auth_clients` is its option `tls-auth-clients`.
     fn redis(&self, port: u16, auth_clients: &str) -> Result<Redis, Skip> {
         let tls = [
             ["--tls-port".to_owned(), port.to_string()],
@@ -68,18 +68,18 @@ fn openssl(folder: &Path, args: &[&str]) {
 }
 
 fn config(scheme: &str, port: u16) -> RedisConfig {
-    RedisConfig::from_url(&format!("{scheme}://127.0.0.1:{port}")).unwrap().timeout(PATIENCE)
+    RedisConfig::from_url(&format!("{scheme}://127.0.0.1:{port}")).unwrap().timeout(TEST_TIMEOUT)
 }
 
-/// What is said about a Redis that cannot be connected to.
+/// The reported error of a Redis that cannot be connected to.
 fn trouble(config: RedisConfig) -> String {
     let store = RedisStore::connect(config.timeout(Duration::from_millis(100)));
-    assert!(wait_until(PATIENCE, || store.status().outage().is_some()), "no trouble is told");
+    assert!(wait_until(TEST_TIMEOUT, || store.status().outage().is_some()), "no error is reported");
     store.status().outage().unwrap()
 }
 
 #[test]
-fn a_named_authority_is_trusted_and_a_stranger_is_not() {
+fn only_the_configured_authority_is_trusted() {
     let authority = require!(Authority::new("authority"));
     let port = free_port();
     let redis = require!(authority.redis(port, "no"));
@@ -97,7 +97,7 @@ fn a_named_authority_is_trusted_and_a_stranger_is_not() {
     });
     assert_eq!(trusting.status().outage(), None);
 
-    // Each way to get it wrong is told apart.
+    // Every mistake has its own message.
     let wrong = trouble(config("rediss", redis.port()));
     assert!(wrong.contains("may not speak TLS"), "{wrong}");
     let wrong = trouble(config("redis", port));
@@ -109,7 +109,7 @@ fn a_named_authority_is_trusted_and_a_stranger_is_not() {
 }
 
 #[test]
-fn a_redis_that_knows_its_clients_by_certificate_is_shown_one() {
+fn a_client_certificate_is_sent_if_required() {
     let authority = require!(Authority::new("authority"));
     let port = free_port();
     let _redis = require!(authority.redis(port, "yes"));
@@ -130,7 +130,7 @@ fn a_redis_that_knows_its_clients_by_certificate_is_shown_one() {
     let strange = trouble(strange.unwrap());
     assert!(strange.contains("does not accept the client certificate"), "{strange}");
 
-    // What is no certificate, or another's key, is found at the start.
+    // Invalid certificates and keys are rejected at the start.
     assert!(nameless().root_certificate("nonsense").is_err());
     assert!(nameless().client_certificate(key.clone(), certificate.clone()).is_err());
     assert!(nameless().client_certificate(certificate, stranger.pem("client.key")).is_err());

@@ -1,4 +1,4 @@
-//! Where the server of a link is: at an address, or wherever Sentinel says the master is.
+//! Location of a server: an address, or the master that Sentinel reports.
 
 use redis::{Cmd, ConnectionAddr, ConnectionInfo, Value, cmd};
 
@@ -7,11 +7,11 @@ use crate::{
     reply,
 };
 
-/// Where a server is.
+/// Location of a server.
 #[derive(Clone)]
-pub(crate) enum Source {
+pub(crate) enum Endpoint {
     At(Box<ConnectionInfo>),
-    /// The master of this name; `redis` says how to talk to it, wherever it is.
+    /// The master of this name. `redis` has the settings of the connection to it.
     Sentinel {
         nodes: Vec<ConnectionInfo>,
         master: String,
@@ -19,7 +19,7 @@ pub(crate) enum Source {
     },
 }
 
-impl Source {
+impl Endpoint {
     /// Connects to the server.
     pub(crate) async fn dial(&self, dialer: &Dialer) -> Result<Stream, DialError> {
         match self {
@@ -41,7 +41,7 @@ impl Source {
         matches!(redis.addr(), ConnectionAddr::TcpTls { .. })
     }
 
-    /// What to call the server where no secret may be told.
+    /// Name of the server without credentials.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::At(server) => server.addr().to_string(),
@@ -50,7 +50,7 @@ impl Source {
     }
 }
 
-/// `server` at another host and port.
+/// `server` with another host and port.
 pub(crate) fn with_address(server: &ConnectionInfo, host: String, port: u16) -> ConnectionInfo {
     let address = match server.addr() {
         ConnectionAddr::TcpTls { insecure, .. } => {
@@ -61,7 +61,7 @@ pub(crate) fn with_address(server: &ConnectionInfo, host: String, port: u16) -> 
     server.clone().set_addr(address)
 }
 
-/// Asks one Sentinel after the other; the first that knows is believed.
+/// Asks one Sentinel after the other, until one knows the master.
 async fn find_master(
     dialer: &Dialer,
     nodes: &[ConnectionInfo],

@@ -1,12 +1,11 @@
--- The short way, which almost every call takes: acquire and peek of states that
--- have no leases and no fractions, under limits that have not changed. Nothing is
--- written until all of that is sure; where it is not, the long way decides.
--- What is dear here: functions, which would be made anew on every call; tables that grow; numbers that become
--- texts; tonumber, which reads a text twice; every word of a command and every step of this loop. What most keys
--- do not need is in a table of its own, and a text that the next key needs too is kept.
--- Answers a text of numbers: the time of the decision; then the first number of every key, then the second of
--- every key, which is below zero if it would not be admitted by itself, then, if there are counters, a third of
--- every key, which only counters have.
+-- Fast path of almost every call: acquire and peek of states without leases and fractions, under unchanged
+-- limits. Nothing is written until that is certain for all keys; otherwise the slow path decides.
+-- Hot loop: avoid closures (allocated per call), table growth, number formatting, tonumber (parses a text
+-- twice) and command arguments. What most keys do not need is in a table of its own, and a formatted number
+-- is reused if the next key needs it too.
+-- Returns packed doubles: the time of the decision; the first number of each key; the second of each key,
+-- negated if the key is denied on its own; and, if there are counters, a third of each key, which only
+-- counters have.
 
 repeat
   local verb, stakes, checks = ARGV[1], ARGV[3], ARGV[4]
@@ -16,11 +15,11 @@ repeat
   local count, staked = #keys, stakes ~= ''
   local time = call('TIME')
   local now = time[1] * 1000000 + time[2]
-  -- Room for two numbers of ten keys from the start, so that it does not grow with each.
+  -- Preallocated for two numbers of ten keys.
   local answers = { nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
-  -- How a key is written down: {algorithm, cost, whether only one number changes, the time to live unless that is
-  -- long enough as it is, window or burst, text}. Of a token bucket that was there, where all share, that gives one
-  -- token and lives long enough, just what is new: 'tokens', 'both' tokens and time, or nil, which is the time alone.
+  -- How a key is written: {algorithm, cost, whether only one number changes, the new TTL or false, window or
+  -- burst, text}. In the most frequent case, an existing token bucket in mode s that gives one token and needs
+  -- no new TTL, just what changes: 'tokens', 'both' (tokens and time) or nil (only the time).
   local plan = { nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
   local sure, all, counters, at = true, true, false, 1
   for i = 1, count do
@@ -28,11 +27,12 @@ repeat
     local special, key, fits, a, b, left, same, life = staked, keys[i]
     at = next
 
-    if algorithm <= 2 then -- token_bucket, leaky_bucket: x is the time of a token if that is a whole number, y the burst
+    if algorithm <= 2 then -- token_bucket, leaky_bucket: x is the time per token, or 0 if not a whole number, y the burst
       if x == 0 then sure = false break end
-      -- HVALS is cheaper than HMGET. The order is that in which they were written, unless Redis has made a table of
-      -- the hash, as it does for a lease. Then the third is not this limit, or more tokens than a bucket holds give
-      -- away that they are a time. What the other kind of bucket left here has another third, too.
+      -- HVALS is cheaper than HMGET. Values come in the order in which they were written, unless Redis has
+      -- converted the hash to a hash table, as it does for a long lease field. Then the third value is not this
+      -- limit, or the first is a time, which exceeds any burst. The state of the other kind of bucket has another
+      -- third value, too.
       local h = call('HVALS', key)
       left = h[1]
       if not left then
@@ -48,7 +48,7 @@ repeat
           left, special = y - left, true
           if left < 0 then sure = false break end
         end
-        -- One assignment after the other: several at once go through copies.
+        -- Single assignments: a multiple assignment copies its values.
         local passed = 0
         if elapsed >= (y - left) * x then
           a = y
@@ -64,9 +64,8 @@ repeat
           a = left + passed / x
           b = now - rest
         end
-        -- Time goes in steps of half of what it takes to fill. The time to live is set when last_refill
-        -- enters another step, to a second more than it takes to fill. Is that past the time when
-        -- this one is full?
+        -- The TTL is set to the fill time plus one second, and only when last_refill enters another step of
+        -- half the fill time. Set it now if a step has passed or if the bucket is not full before it expires.
         local fill = y * x
         local into = b % (fill / 2)
         if passed > into or into + (y - a + cost) * x > fill + 1000000 then life, special = fill, true end
@@ -83,7 +82,7 @@ repeat
       fits = cost <= x - a
 
     elseif algorithm == 4 then -- calendar: x is the limit
-      -- Only within a period that has begun here: its end, and the time to live, are known.
+      -- Only in a period that this key has state of: its end and the TTL are known.
       local h = call('HMGET', key, 'count', 'start', 'finish', 'leases')
       if not h[1] or h[4] or now - h[2] < 0 then sure = false break end
       a, b, same, special = h[1] + 0, h[3] + 0, true, true
@@ -154,7 +153,7 @@ repeat
         if staked then
           local stake, fits = string.sub(stakes, i + 1, i + 1), b > 0
           if not (stake == 's' and all or stake == 'a' and fits and all or stake == 'o' and fits) then
-            -- It takes nothing.
+            -- Takes nothing.
             algorithm, life = 0, false
           end
         end

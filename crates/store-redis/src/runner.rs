@@ -1,4 +1,4 @@
-//! One script call: from a verb and its checks to their outcomes.
+//! Running a script: from a verb and its checks to their outcomes.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::{
     servers::Servers,
 };
 
-/// Has Redis decide checks that share a server.
+/// Decides checks that share a server by a script call.
 #[derive(Clone)]
-pub(crate) struct Caller {
+pub(crate) struct ScriptRunner {
     servers: Arc<Servers>,
-    /// Only chooses the calendar periods that Redis is told of.
+    /// Selects the calendar periods that are sent, and nothing else.
     clock: Arc<dyn Clock>,
 }
 
-impl Caller {
+impl ScriptRunner {
     pub(crate) fn connect(config: &RedisConfig) -> Self {
         Self { servers: Arc::new(Servers::open(config)), clock: Arc::new(SystemClock::new()) }
     }
@@ -31,7 +31,7 @@ impl Caller {
         &self.servers
     }
 
-    /// Does `verb` to `checks`, unless their server is being left alone.
+    /// Applies `verb` to `checks`, unless the circuit breaker of their server is open.
     pub(crate) async fn apply(
         &self,
         verb: Verb,
@@ -43,37 +43,36 @@ impl Caller {
         self.apply_admitted(verb, checks).await
     }
 
-    /// The same, where the server has been found to be one that may be asked.
+    /// Applies `verb` to `checks` of a server whose circuit breaker has admitted the call.
     pub(crate) async fn apply_admitted(
         &self,
         verb: Verb,
         checks: &[Check<'_>],
     ) -> Result<Outcomes, StoreError> {
-        self.ask(verb, checks, |now| Call::new(verb, checks, now)).await
+        self.run(verb, checks, |now| Call::new(verb, checks, now)).await
     }
 
-    /// Gives back what `checks` acquired, each at its time.
+    /// Returns what `checks` acquired at the times `taken`.
     pub(crate) async fn undo(
         &self,
         checks: &[Check<'_>],
         taken: &[Timestamp],
     ) -> Result<Outcomes, StoreError> {
-        self.ask(Verb::Refund, checks, |now| Call::undo(checks, taken, now)).await
+        self.run(Verb::Refund, checks, |now| Call::undo(checks, taken, now)).await
     }
 
-    async fn ask<'a>(
+    async fn run<'a>(
         &self,
         verb: Verb,
         checks: &'a [Check<'a>],
         call: impl Fn(Timestamp) -> Call<'a>,
     ) -> Result<Outcomes, StoreError> {
-        // What gives back or keeps a promise is not turned away where questions are.
-        let must = !verb.is_admission();
-        let mut answer = self.servers.run(&call(self.clock.now()), checks, must).await?;
-        if let Some(now) = call::other_periods_wanted(&answer) {
-            answer = self.servers.run(&call(now), checks, must).await?;
+        // Calls that return units or end a reservation are not shed when questions are.
+        let priority = !verb.is_admission();
+        let mut reply = self.servers.run(&call(self.clock.now()), checks, priority).await?;
+        if let Some(now) = call::needs_other_periods(&reply) {
+            reply = self.servers.run(&call(now), checks, priority).await?;
         }
-        call::outcomes(verb, checks, &answer)
-            .map_err(|error| StoreError::Corrupt(error.to_string()))
+        call::outcomes(verb, checks, &reply).map_err(|error| StoreError::Corrupt(error.to_string()))
     }
 }

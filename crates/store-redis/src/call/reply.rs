@@ -1,4 +1,4 @@
-//! A script's answer, read back into the engine's words.
+//! Decoding of the reply of a script.
 
 use headgate::{
     Account, Check, Cost, Lease, LeaseId, Limit, Outcome, Outcomes, State, Timestamp, Verb,
@@ -13,67 +13,71 @@ use redis::Value;
 use std::time::Duration;
 use thiserror::Error;
 
-/// An answer that our scripts never give.
+/// A reply that the scripts never send.
 #[derive(Clone, Copy, Debug, Error)]
-#[error("the script's answer does not have the form it should")]
-pub(crate) struct Malformed;
+#[error("malformed reply of the script")]
+pub(crate) struct MalformedReply;
 
-/// One key's part of the answer, as the driver writes it.
-struct Part<'v> {
+/// The reply for one key, as `slow_path.lua` writes it.
+struct KeyReply<'v> {
     allowed: bool,
     now: Timestamp,
     leases: Vec<Lease>,
     numbers: &'v [Value],
 }
 
-/// Reads the answer to `verb` and `checks`.
+/// Decodes the reply to `verb` and `checks`.
 pub(crate) fn outcomes(
     verb: Verb,
     checks: &[Check<'_>],
-    answer: &Value,
-) -> Result<Outcomes, Malformed> {
-    let parts = match answer {
-        Value::BulkString(numbers) => return quick_outcomes(checks, numbers),
+    reply: &Value,
+) -> Result<Outcomes, MalformedReply> {
+    let parts = match reply {
+        Value::BulkString(numbers) => return fast_path_outcomes(checks, numbers),
         Value::Array(parts) if parts.len() == checks.len() => parts,
-        _ => return Err(Malformed),
+        _ => return Err(MalformedReply),
     };
-    checks.iter().zip(parts).map(|(check, part)| outcome(verb, check, &Part::read(part)?)).collect()
+    checks
+        .iter()
+        .zip(parts)
+        .map(|(check, part)| outcome(verb, check, &KeyReply::read(part)?))
+        .collect()
 }
 
-/// Reads what `quick.lua` writes: the time, then the first number of every check, the second of every check,
-/// and, if there are counters, the third. No state has leases then.
-fn quick_outcomes(checks: &[Check<'_>], packed: &[u8]) -> Result<Outcomes, Malformed> {
+/// Decodes the reply of `fast_path.lua`: the time, then the first number of each check, the second of
+/// each and, if there are counters, the third of each. No state has leases then.
+fn fast_path_outcomes(checks: &[Check<'_>], packed: &[u8]) -> Result<Outcomes, MalformedReply> {
     let ([now, numbers @ ..], []) = packed.as_chunks::<8>() else {
-        return Err(Malformed);
+        return Err(MalformedReply);
     };
     let now = Timestamp::from_micros(unsigned(whole(*now))?);
-    let (firsts, numbers) = numbers.split_at_checked(checks.len()).ok_or(Malformed)?;
-    let (seconds, thirds) = numbers.split_at_checked(checks.len()).ok_or(Malformed)?;
+    let (firsts, numbers) = numbers.split_at_checked(checks.len()).ok_or(MalformedReply)?;
+    let (seconds, thirds) = numbers.split_at_checked(checks.len()).ok_or(MalformedReply)?;
     if !thirds.is_empty() && thirds.len() != checks.len() {
-        return Err(Malformed);
+        return Err(MalformedReply);
     }
     let outcome = |(i, check): (usize, &Check<'_>)| {
         let third = thirds.get(i).copied().map(whole);
-        quick_outcome(check, now, whole(firsts[i]), whole(seconds[i]), third)
+        fast_path_outcome(check, now, whole(firsts[i]), whole(seconds[i]), third)
     };
     checks.iter().enumerate().map(outcome).collect()
 }
 
-/// Lua's numbers are doubles, and ours are whole.
+/// Numbers in Lua are doubles; these are whole.
 #[expect(clippy::cast_possible_truncation, reason = "whole, and at most 2^53")]
 fn whole(bytes: [u8; 8]) -> i64 {
     f64::from_le_bytes(bytes) as i64
 }
 
-fn quick_outcome(
+fn fast_path_outcome(
     check: &Check<'_>,
     now: Timestamp,
     first: i64,
     second: i64,
     third: Option<i64>,
-) -> Result<Outcome, Malformed> {
+) -> Result<Outcome, MalformedReply> {
     let (limit, cost) = (check.limit(), check.cost());
-    // A time: it is below zero where the check is refused.
+    // A time, negated if the check is denied.
     let (time, allowed) = (second.unsigned_abs(), second > 0);
     let state = match limit.parameters() {
         Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => {
@@ -85,23 +89,23 @@ fn quick_outcome(
         Parameters::SlidingWindowCounter(_) => State::Counter(sliding_window_counter::State {
             start: time,
             previous: unsigned(first)?,
-            current: unsigned(third.ok_or(Malformed)?)?,
+            current: unsigned(third.ok_or(MalformedReply)?)?,
         }),
-        Parameters::SlidingWindow(_) => return Err(Malformed),
+        Parameters::SlidingWindow(_) => return Err(MalformedReply),
     };
     Ok(limit.outcome(&state, cost, now, allowed))
 }
 
-fn unsigned<T: TryFrom<i64>>(number: i64) -> Result<T, Malformed> {
-    T::try_from(number).map_err(|_| Malformed)
+fn unsigned<T: TryFrom<i64>>(number: i64) -> Result<T, MalformedReply> {
+    T::try_from(number).map_err(|_| MalformedReply)
 }
 
-/// Redis's time, when none of the calendar periods in the call were of that time.
-pub(crate) fn other_periods_wanted(answer: &Value) -> Option<Timestamp> {
-    number(answer).ok().map(Timestamp::from_micros)
+/// The time in Redis, if it is in none of the calendar periods that were sent.
+pub(crate) fn needs_other_periods(reply: &Value) -> Option<Timestamp> {
+    number(reply).ok().map(Timestamp::from_micros)
 }
 
-fn outcome(verb: Verb, check: &Check<'_>, part: &Part<'_>) -> Result<Outcome, Malformed> {
+fn outcome(verb: Verb, check: &Check<'_>, part: &KeyReply<'_>) -> Result<Outcome, MalformedReply> {
     let (limit, cost) = (check.limit(), check.cost());
     let state = match limit.parameters() {
         Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => part.bucket(bucket)?,
@@ -116,61 +120,62 @@ fn outcome(verb: Verb, check: &Check<'_>, part: &Part<'_>) -> Result<Outcome, Ma
     Ok(account.outcome(limit, verb, cost, part.now, part.allowed))
 }
 
-impl<'v> Part<'v> {
-    fn read(value: &'v Value) -> Result<Self, Malformed> {
+impl<'v> KeyReply<'v> {
+    fn read(value: &'v Value) -> Result<Self, MalformedReply> {
         let Value::Array(values) = value else {
-            return Err(Malformed);
+            return Err(MalformedReply);
         };
         let [Value::Int(allowed), now, Value::BulkString(leases), numbers @ ..] = &values[..]
         else {
-            return Err(Malformed);
+            return Err(MalformedReply);
         };
         let now = Timestamp::from_micros(number(now)?);
         Ok(Self { allowed: *allowed == 1, now, leases: read_leases(leases)?, numbers })
     }
 
-    fn number(&self, i: usize) -> Result<u64, Malformed> {
-        self.numbers.get(i).ok_or(Malformed).and_then(number)
+    fn number(&self, i: usize) -> Result<u64, MalformedReply> {
+        self.numbers.get(i).ok_or(MalformedReply).and_then(number)
     }
 
-    fn small(&self, i: usize) -> Result<u32, Malformed> {
-        self.numbers.get(i).ok_or(Malformed).and_then(small)
+    fn small(&self, i: usize) -> Result<u32, MalformedReply> {
+        self.numbers.get(i).ok_or(MalformedReply).and_then(small)
     }
 
-    /// tokens (may be negative), part, rate, since when
-    fn bucket(&self, bucket: &Bucket) -> Result<State, Malformed> {
+    /// tokens (may be negative), fraction, rate, time of the last refill
+    fn bucket(&self, bucket: &Bucket) -> Result<State, MalformedReply> {
         let Some(Value::Int(tokens)) = self.numbers.first() else {
-            return Err(Malformed);
+            return Err(MalformedReply);
         };
         let since = Timestamp::from_micros(self.number(3)?);
         bucket_state(bucket, *tokens, self.number(1)?, self.small(2)?, since)
     }
 
     /// count, end
-    fn window(&self) -> Result<State, Malformed> {
+    fn window(&self) -> Result<State, MalformedReply> {
         let (count, end) = (self.number(0)?, self.number(1)?);
         Ok(State::Window(fixed_window::State { end, count }))
     }
 
     /// start, previous, current
-    fn counter(&self) -> Result<State, Malformed> {
+    fn counter(&self) -> Result<State, MalformedReply> {
         let (start, previous, current) = (self.number(0)?, self.small(1)?, self.small(2)?);
         Ok(State::Counter(sliding_window_counter::State { start, previous, current }))
     }
 
-    /// total, newest, the entry that makes room by leaving, and every entry: when, units
-    fn log(&self) -> Result<State, Malformed> {
-        let (pairs, _) = self.numbers.get(3..).ok_or(Malformed)?.as_chunks::<2>();
+    /// total, time of the newest entry, time of the entry that makes room when it expires, and each
+    /// entry: time, units
+    fn log(&self) -> Result<State, MalformedReply> {
+        let (pairs, _) = self.numbers.get(3..).ok_or(MalformedReply)?.as_chunks::<2>();
         let entry = |[at, count]: &[Value; 2]| {
-            let count = u32::try_from(number(count)?).map_err(|_| Malformed)?;
+            let count = u32::try_from(number(count)?).map_err(|_| MalformedReply)?;
             Ok(Entry { at: number(at)?, count })
         };
         let log: sliding_window::State = pairs.iter().map(entry).collect::<Result<_, _>>()?;
         Ok(State::Log(log))
     }
 
-    /// A log may be long: without leases its three first numbers say all that is asked.
-    fn log_summary(&self, limit: &Limit, log: SlidingWindow) -> Result<Outcome, Malformed> {
+    /// Without leases, the first three numbers are enough: a log may be long.
+    fn log_summary(&self, limit: &Limit, log: SlidingWindow) -> Result<Outcome, MalformedReply> {
         let leaves = |at: u64| match at {
             0 => Duration::ZERO,
             at => Duration::from_micros((at + log.window()).saturating_sub(self.now.as_micros())),
@@ -185,39 +190,39 @@ impl<'v> Part<'v> {
     }
 }
 
-fn number(value: &Value) -> Result<u64, Malformed> {
+fn number(value: &Value) -> Result<u64, MalformedReply> {
     match value {
-        Value::Int(number) => u64::try_from(*number).map_err(|_| Malformed),
-        _ => Err(Malformed),
+        Value::Int(number) => u64::try_from(*number).map_err(|_| MalformedReply),
+        _ => Err(MalformedReply),
     }
 }
 
-fn small(value: &Value) -> Result<u32, Malformed> {
-    u32::try_from(number(value)?).map_err(|_| Malformed)
+fn small(value: &Value) -> Result<u32, MalformedReply> {
+    u32::try_from(number(value)?).map_err(|_| MalformedReply)
 }
 
-/// A bucket that has so many tokens, and part of another.
+/// A bucket with `tokens` and a fraction of another.
 fn bucket_state(
     bucket: &Bucket,
     tokens: i64,
     part: u64,
     rate: u32,
     since: Timestamp,
-) -> Result<State, Malformed> {
-    let missing = i64::from(bucket.burst()).checked_sub(tokens).ok_or(Malformed)?;
-    let missing = u64::try_from(missing).map_err(|_| Malformed)?;
+) -> Result<State, MalformedReply> {
+    let missing = i64::from(bucket.burst()).checked_sub(tokens).ok_or(MalformedReply)?;
+    let missing = u64::try_from(missing).map_err(|_| MalformedReply)?;
     let grains = u128::from(missing) * u128::from(bucket.window());
-    let debt = grains.checked_sub(part.into()).ok_or(Malformed)?;
+    let debt = grains.checked_sub(part.into()).ok_or(MalformedReply)?;
     Ok(State::Bucket(bucket::State::owing(debt, rate, since)))
 }
 
-/// Reads `id:cost:taken:expires`, separated by semicolons.
-fn read_leases(text: &[u8]) -> Result<Vec<Lease>, Malformed> {
+/// Parses `id:cost:taken:expires`, separated by semicolons.
+fn read_leases(text: &[u8]) -> Result<Vec<Lease>, MalformedReply> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    let text = str::from_utf8(text).map_err(|_| Malformed)?;
-    text.split(';').map(|lease| read_lease(lease).ok_or(Malformed)).collect()
+    let text = str::from_utf8(text).map_err(|_| MalformedReply)?;
+    text.split(';').map(|lease| read_lease(lease).ok_or(MalformedReply)).collect()
 }
 
 fn read_lease(text: &str) -> Option<Lease> {
@@ -238,7 +243,7 @@ mod tests {
 
     use super::*;
 
-    fn answer(numbers: &[f64]) -> Vec<u8> {
+    fn reply(numbers: &[f64]) -> Vec<u8> {
         numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
     }
 
@@ -247,13 +252,13 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_too_few_or_too_many_are_an_error() {
+    fn a_reply_with_too_few_or_too_many_numbers_is_malformed() {
         let minute = Duration::from_secs(60);
         let bucket = Limit::token_bucket(10, minute).unwrap();
         let counter = Limit::sliding_window_counter(10, minute).unwrap();
         let (now, tokens, start) = (120e6, 9.0, 60e6);
         let read = |limits: [&Limit; 2], numbers: &[f64]| {
-            quick_outcomes(&limits.map(check), &answer(numbers))
+            fast_path_outcomes(&limits.map(check), &reply(numbers))
                 .map(|outcomes| outcomes[0].remaining)
         };
 
@@ -268,6 +273,6 @@ mod tests {
         let one_more = [&counters[..], &[0.0]].concat();
         assert!(read([&counter, &bucket], &one_more).is_err());
         let checks = [check(&bucket), check(&bucket)];
-        assert!(quick_outcomes(&checks, &answer(&buckets)[1..]).is_err(), "a byte is missing");
+        assert!(fast_path_outcomes(&checks, &reply(&buckets)[1..]).is_err(), "a byte is missing");
     }
 }

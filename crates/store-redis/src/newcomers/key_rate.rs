@@ -1,35 +1,35 @@
-//! So many a second, and a second's worth at once.
+//! A rate with a burst of one second.
 
 use std::{
     num::NonZeroU32,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-/// So many a second, and a second's worth at once.
+/// A rate with a burst of one second.
 #[derive(Debug)]
-pub(super) struct Rate {
-    /// Nanoseconds that one takes.
+pub(super) struct KeyRate {
+    /// Nanoseconds per unit.
     interval: u64,
-    /// When everything that was taken will have flowed back, in nanoseconds.
-    whole_at: AtomicU64,
+    /// Time when the burst is available again, in nanoseconds.
+    full_at: AtomicU64,
 }
 
 const SECOND: u64 = 1_000_000_000;
 
-impl Rate {
+impl KeyRate {
     pub(super) fn new(per_second: NonZeroU32) -> Self {
         let interval = (SECOND / u64::from(per_second.get())).max(1);
-        Self { interval, whole_at: AtomicU64::new(0) }
+        Self { interval, full_at: AtomicU64::new(0) }
     }
 
-    /// Takes one, at this many microseconds of a steady clock.
+    /// Takes one at `steady` microseconds of a steady clock.
     pub(super) fn take(&self, steady: u64) -> bool {
         let now = steady.saturating_mul(1_000);
-        let next = |whole_at: u64| {
-            let next = whole_at.max(now) + self.interval;
+        let next = |full_at: u64| {
+            let next = full_at.max(now) + self.interval;
             (next - now <= SECOND).then_some(next)
         };
-        self.whole_at.fetch_update(Relaxed, Relaxed, next).is_ok()
+        self.full_at.fetch_update(Relaxed, Relaxed, next).is_ok()
     }
 }
 
@@ -38,8 +38,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gives_a_second_at_once_and_then_the_rate() {
-        let rate = Rate::new(NonZeroU32::new(4).unwrap());
+    fn admits_a_burst_of_one_second_and_then_the_rate() {
+        let rate = KeyRate::new(NonZeroU32::new(4).unwrap());
         let taken = |at| (0..10).filter(|_| rate.take(at)).count();
         assert_eq!(taken(7_000_000), 4);
         assert_eq!(taken(7_249_999), 0);

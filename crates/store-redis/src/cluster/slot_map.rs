@@ -1,4 +1,4 @@
-//! Which node serves which slots.
+//! Assignment of slots to nodes.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use redis::Value;
 
 use crate::{node::Node, reply, slot::SLOTS};
 
-/// Which node serves which slots.
+/// Assignment of slots to nodes.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct SlotMap {
     /// First slot, last slot and their node, in order.
     ranges: Vec<(u16, u16, Arc<Node>)>,
     nodes: Vec<Arc<Node>>,
 }
 
-/// Slots in a row, and the address of their master.
+/// A range of slots, and the address of its master.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SlotRange {
     pub(crate) first: u16,
@@ -23,9 +23,9 @@ pub(crate) struct SlotRange {
     pub(crate) port: u16,
 }
 
-// === impl Table ===
+// === impl SlotMap ===
 
-impl Table {
+impl SlotMap {
     const LAST_SLOT: u16 = SLOTS - 1;
 
     pub(crate) fn new(mut ranges: Vec<(u16, u16, Arc<Node>)>) -> Self {
@@ -55,7 +55,7 @@ impl Table {
         texts.join(", ")
     }
 
-    /// The slots that nobody serves.
+    /// The slots without a node.
     pub(crate) fn gaps(&self) -> String {
         let mut texts = Vec::new();
         let mut next = 0;
@@ -72,7 +72,7 @@ impl Table {
     }
 }
 
-impl PartialEq for Table {
+impl PartialEq for SlotMap {
     fn eq(&self, other: &Self) -> bool {
         self.ranges.len() == other.ranges.len()
             && self.ranges.iter().zip(&other.ranges).all(|(one, other)| {
@@ -85,7 +85,7 @@ fn span(first: u16, last: u16) -> String {
     if first == last { first.to_string() } else { format!("{first}-{last}") }
 }
 
-/// Reads `CLUSTER SLOTS`, as the node at `asked` answers it: first slot, last slot, master, replicas.
+/// Parses the reply of the node `asked` to `CLUSTER SLOTS`: first slot, last slot, master, replicas.
 pub(crate) fn ranges(slots: &Value, asked: &str) -> Option<Vec<SlotRange>> {
     let Value::Array(rows) = slots else { return None };
     rows.iter().map(|row| range(row, asked)).collect()
@@ -97,11 +97,11 @@ fn range(row: &Value, asked: &str) -> Option<SlotRange> {
         return None;
     };
     let [host, Value::Int(port), ..] = &master[..] else { return None };
-    // A node that does not know its own address says nothing: it is where it was asked.
+    // A node that does not know its own address leaves it empty: it is that of the connection.
     let host = reply::word(host).filter(|host| !host.is_empty() && host != "?");
     let [first, last, port] = [first, last, port].map(|number| u16::try_from(*number).ok());
     let (first, last) = (first?, last?);
-    let is_range = first <= last && last <= Table::LAST_SLOT;
+    let is_range = first <= last && last <= SlotMap::LAST_SLOT;
     is_range.then_some(SlotRange {
         first,
         last,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_masters_and_completes_addresses() {
+    fn an_empty_host_is_that_of_the_connection() {
         let slots = Value::Array(vec![row(0, 5_460, "10.0.0.1", 6_379), row(5_461, 16_383, "", 7)]);
         let ranges = ranges(&slots, "asked").unwrap();
         let hosts: Vec<_> = ranges.iter().map(|range| (&*range.host, range.port)).collect();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_slots_that_there_are_not() {
+    fn invalid_slots_are_rejected() {
         for bad in [row(5, 4, "h", 1), row(0, 16_384, "h", 1), row(0, 1, "h", 70_000), Value::Nil] {
             assert_eq!(ranges(&Value::Array(vec![bad]), "asked"), None);
         }

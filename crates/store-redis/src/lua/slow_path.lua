@@ -1,19 +1,19 @@
--- Does one verb to several keys, all or nothing, in one go.
+-- Slow path: applies one verb to several keys, all or nothing.
 -- KEYS     the keys
--- ARGV[1]  verb: peek, acquire, reserve, commit, cancel, refund, reset; or undo, which gives back what an
---          acquisition took of every key
--- ARGV[2]  lease id; to undo, when it was taken, for every key, with commas
--- ARGV[3]  lease in microseconds; then, where not all checks share, ';' and a letter for every key:
---          s  takes with the others, or none does      l  is only asked; its refusal stops the others
---          a  takes if it fits and the others do       o  takes if it fits, whatever the others say
---          g  is only asked                            (a, o and g stop nobody)
--- ARGV[4]  for every key, in binary: a byte for the algorithm (1 token_bucket, 2 leaky_bucket, 3 fixed_window,
---          4 calendar, 5 sliding_window_counter, 6 sliding_window), three doubles (cost; limit and window, of
---          buckets the time of a token, or 0 if that is no whole number, and the burst), and a text, which the
---          algorithm explains and which ends with a zero
--- Answers, for every key: 1 or 0 (would it be admitted by itself), the time of
--- the decision, its leases, and the algorithm's own numbers. Or just the time,
--- when that is in none of the calendar periods listed.
+-- ARGV[1]  verb: peek, acquire, reserve, commit, cancel, refund, reset; or undo, which returns what an
+--          acquire took from each key
+-- ARGV[2]  lease id; for undo, the times of the acquisitions, comma-separated
+-- ARGV[3]  length of the lease in microseconds; then, unless all checks have the mode s, ';' and a letter
+--          for each key:
+--          s  takes with the others or not at all      l  takes nothing; its denial denies the others
+--          a  takes if it fits and the others do       o  takes if it fits, regardless of the others
+--          g  takes nothing                            (a, o and g never deny the others)
+-- ARGV[4]  for each key, in binary: the algorithm as a byte (1 token_bucket, 2 leaky_bucket, 3 fixed_window,
+--          4 calendar, 5 sliding_window_counter, 6 sliding_window); three doubles: the cost, then the limit
+--          and the window or, for buckets, the microseconds per token (0 if not a whole number) and the
+--          burst; and a zero-terminated text that the file of the algorithm describes
+-- Returns for each key: 1 or 0 (allowed on its own), the time of the decision, the leases, and the numbers
+-- of the algorithm. Returns only the time if it is in none of the listed calendar periods.
 
 local MAX_PENDING = 128
 local verb, id = ARGV[1], ARGV[2]
@@ -27,7 +27,7 @@ local function find_lease(s)
   end
 end
 
--- Gives back what expired leases hold.
+-- Returns the units of expired leases.
 local function settle(meter, s)
   for i = #s.leases, 1, -1 do
     local l = s.leases[i]
@@ -46,7 +46,7 @@ local function permits(meter, s, cost)
   return true
 end
 
--- Whether it takes, once it is known whether all that bind are permitted.
+-- Whether the check takes units, given whether all binding checks are permitted.
 local function takes(s, all)
   if s.stake == 's' then return all end
   if s.stake == 'a' then return s.permitted and all end
@@ -71,21 +71,21 @@ local function perform(meter, s, cost)
   end
 end
 
--- A reset also clears away what no algorithm can read.
+-- A reset also deletes values that no algorithm can read.
 if verb == 'reset' then
   for i = 1, #KEYS do
     if not string.find(stakes, '^[lg]', i) then redis.call('DEL', KEYS[i]) end
   end
 end
 
--- All are read before anything is written: a state that cannot be read stops the whole.
+-- Read all states before the first write: an unreadable state fails the whole call.
 local states, next = {}, 1
 for i = 1, #KEYS do
   local algorithm, cost, limit, window, text
   algorithm, cost, limit, window, text, next = struct.unpack('<Bddds', ARGV[4], next)
   local meter = meters[algorithm]
   local s = meter.load(KEYS[i], { limit = limit, window = window, text = text }, clock)
-  -- Only the caller knows calendars, but only this clock counts: tell it the time, to be asked again.
+  -- The caller computes calendar periods, but the clock is that of Redis: return the time for a retry.
   if s.outside then return s.now end
   s.meter, s.cost, s.clock = meter, cost, clock
   s.stake = stakes == '' and 's' or string.sub(stakes, i, i)
@@ -113,7 +113,7 @@ for i, s in ipairs(states) do
   local acts = verb ~= 'peek' and verb ~= 'reset' and s.stake ~= 'l' and s.stake ~= 'g'
   local taken = acts and takes(s, all)
   if taken then perform(meter, s, cost) end
-  -- A refusal is written down only where it changed something all the same.
+  -- A denial is saved only if the state has changed.
   if acts and (taken or s.changed or s.settled) or s.must_save then meter.save(s) end
   local answer = { permitted and 1 or 0, s.now, write_leases(s.leases) }
   for _, number in ipairs(meter.reply(s, cost, permitted)) do
