@@ -1,4 +1,4 @@
-//! Where DynamoDB is, and how patient to be with it.
+//! Table, credentials and timeout.
 
 use std::{fmt, time::Duration};
 
@@ -15,7 +15,7 @@ use aws_smithy_http_client::{
 };
 use thiserror::Error;
 
-/// Where DynamoDB is, and how patient to be with it.
+/// Table, credentials and timeout of a DynamoDB store.
 #[derive(Clone)]
 pub struct DynamoDbConfig {
     region: String,
@@ -25,72 +25,71 @@ pub struct DynamoDbConfig {
     pub(crate) timeout: Duration,
 }
 
-/// Why this is no place in DynamoDB.
+/// Invalid configuration of a DynamoDB store.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum ConfigError {
-    /// Requests are signed for a region.
-    #[error("not a region: {0:?}; expected a name such as ap-northeast-1")]
+#[non_exhaustive]
+pub enum DynamoDbConfigError {
+    /// Invalid region.
+    #[error("invalid region {0:?}: expected a name such as ap-northeast-1")]
     Region(String),
-    /// DynamoDB's rule for names.
-    #[error("not a table name: {0:?}; expected 3 to 255 letters, digits, '_', '-' and '.'")]
+    /// Invalid table name.
+    #[error("invalid table name {0:?}: expected 3 to 255 letters, digits, '_', '-' and '.'")]
     Table(String),
-    /// Not something to connect to.
-    #[error("an endpoint begins with http:// or https:// and names a host")]
+    /// Invalid endpoint.
+    #[error("invalid endpoint: expected http:// or https://, a host and a port")]
     Endpoint,
 }
 
-/// Credentials that are known: an access key's id and its secret.
-pub fn keys(id: impl Into<String>, secret: impl Into<String>) -> Credentials {
+/// Static credentials: the id and the secret of an access key.
+pub fn static_credentials(id: impl Into<String>, secret: impl Into<String>) -> Credentials {
     Credentials::new(id, secret, None, None, "configuration")
 }
 
 // === impl DynamoDbConfig ===
 
 impl DynamoDbConfig {
-    /// The table of this name in this region, with [`keys`] or any other source of credentials: those
-    /// of crate `aws-config` ask the environment, the shared files and the machine's role.
+    /// A table in a region, with [`static_credentials`] or another provider: those of the crate
+    /// `aws-config` read the environment, the shared files and the role of the machine.
     pub fn new(
         region: impl Into<String>,
         table: impl Into<String>,
         credentials: impl ProvideCredentials + 'static,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self, DynamoDbConfigError> {
         let (region, table) = (region.into(), table.into());
         let fits = |name: &str, others: &[u8]| {
             name.bytes().all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte))
         };
         if region.is_empty() || region.len() > 64 || !fits(&region, b"-") {
-            return Err(ConfigError::Region(shortened(&region)));
+            return Err(DynamoDbConfigError::Region(shortened(&region)));
         }
         if !(3..=255).contains(&table.len()) || !fits(&table, b"_-.") {
-            return Err(ConfigError::Table(shortened(&table)));
+            return Err(DynamoDbConfigError::Table(shortened(&table)));
         }
         let credentials = SharedCredentialsProvider::new(credentials);
         Ok(Self { region, endpoint: None, credentials, table, timeout: Duration::from_secs(1) })
     }
 
-    /// Another place than Amazon's for the region: `http://` or `https://`, host and port.
-    pub fn endpoint(self, url: impl Into<String>) -> Result<Self, ConfigError> {
+    /// Overrides the endpoint of the region: `http://` or `https://`, host and port.
+    pub fn endpoint(self, url: impl Into<String>) -> Result<Self, DynamoDbConfigError> {
         let url = url.into();
         let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
         let is_host = |host: &str| {
             !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || c == '@')
         };
         if !host.is_some_and(is_host) {
-            return Err(ConfigError::Endpoint);
+            return Err(DynamoDbConfigError::Endpoint);
         }
         Ok(Self { endpoint: Some(url), ..self })
     }
 
-    /// How long DynamoDB may take for a decision, with all its requests and repetitions; 1 s unless
-    /// said. Calls of one process that change one subject wait for each other for as long again at
-    /// most, before their requests are sent.
+    /// Timeout of a decision, including all requests and retries. Default: 1 s. Calls of one process
+    /// that change the same key wait for each other before that, for up to the same time.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// A client of this place, for whatever else is kept there. It neither repeats requests nor gives up on them:
-    /// that is the caller's to decide.
+    /// A client for other tables of the program. It has no retries and no timeouts.
     pub fn client(&self) -> Client {
         let is_plain = self.endpoint.as_ref().is_some_and(|url| url.starts_with("http://"));
         let http = if is_plain {
@@ -112,7 +111,7 @@ impl DynamoDbConfig {
 }
 
 impl fmt::Debug for DynamoDbConfig {
-    /// Says nothing of credentials.
+    /// Omits credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DynamoDbConfig")
             .field("region", &self.region)
@@ -123,7 +122,7 @@ impl fmt::Debug for DynamoDbConfig {
     }
 }
 
-/// As much of a wrong name as an error should repeat.
+/// The part of an invalid name that an error quotes.
 fn shortened(name: &str) -> String {
     name.chars().take(64).collect()
 }
@@ -132,23 +131,29 @@ fn shortened(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn config(region: &str, table: &str) -> Result<DynamoDbConfig, ConfigError> {
-        DynamoDbConfig::new(region, table, keys("id", "hunter2"))
+    fn config(region: &str, table: &str) -> Result<DynamoDbConfig, DynamoDbConfigError> {
+        DynamoDbConfig::new(region, table, static_credentials("id", "hunter2"))
     }
 
     #[test]
-    fn what_is_no_region_or_table_is_refused() {
+    fn invalid_regions_and_tables_are_rejected() {
         for region in ["", "ap northeast", "https://x"] {
-            assert!(matches!(config(region, "limits"), Err(ConfigError::Region(_))), "{region}");
+            assert!(
+                matches!(config(region, "limits"), Err(DynamoDbConfigError::Region(_))),
+                "{region}"
+            );
         }
         for table in ["", "ab", "a/b/c", "limits table", &"x".repeat(256)] {
-            assert!(matches!(config("us-east-1", table), Err(ConfigError::Table(_))), "{table}");
+            assert!(
+                matches!(config("us-east-1", table), Err(DynamoDbConfigError::Table(_))),
+                "{table}"
+            );
         }
         assert!(config("ap-northeast-1", "aruaruarena_test-rate.limits").is_ok());
     }
 
     #[test]
-    fn what_is_no_endpoint_is_refused_without_repeating_it() {
+    fn an_error_about_an_invalid_endpoint_does_not_quote_it() {
         for url in ["", "localhost:8000", "ftp://host", "http://", "http://u:hunter2@host"] {
             let error = config("us-east-1", "limits").unwrap().endpoint(url).unwrap_err();
             assert!(!error.to_string().contains("hunter2"), "{error}");
@@ -157,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_shown() {
+    fn debug_output_has_no_secrets() {
         assert!(!format!("{:?}", config("us-east-1", "limits")).contains("hunter2"));
     }
 }

@@ -1,4 +1,4 @@
-//! What DynamoDB's errors mean to a decision.
+//! Errors of DynamoDB, and which of them are retried.
 
 use std::error::Error as StdError;
 
@@ -10,47 +10,48 @@ use aws_sdk_dynamodb::{
 use headgate::StoreError;
 use thiserror::Error;
 
-/// Why DynamoDB did not do what it was asked.
+/// Error of DynamoDB.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DynamoDbError {
-    /// It cannot be reached, or went away during the call.
+    /// DynamoDB cannot be reached, or the connection was lost.
     #[error("DynamoDB cannot be reached: {0}")]
     Unreachable(String),
-    /// It answered with an error of this code.
-    #[error("DynamoDB refuses: {code}: {message}")]
+    /// DynamoDB responded with an error.
+    #[error("DynamoDB rejected the request: {code}: {message}")]
     Refused {
-        /// DynamoDB's name for it.
+        /// Error code.
         code: String,
-        /// And its explanation.
+        /// Error message.
         message: String,
     },
-    /// It has no capacity left for us, also after several tries.
-    #[error("DynamoDB throttles: {0}")]
+    /// DynamoDB throttled all attempts.
+    #[error("throttled by DynamoDB: {0}")]
     Throttled(String),
-    /// The table is there and is not ours.
-    #[error("table {table:?} is not one for limits: {reason}")]
+    /// The table exists with another schema.
+    #[error("table {table:?} has another schema: {reason}")]
     Table {
-        /// Its name.
+        /// Name of the table.
         table: String,
-        /// What is different.
+        /// The difference.
         reason: &'static str,
     },
 }
 
-/// Why one try at a decision failed.
+/// Error of one attempt.
 #[derive(Debug)]
-pub(crate) enum Failure {
-    /// Somebody else changed a subject first: nothing was written.
+pub(crate) enum AttemptError {
+    /// Another client changed a key first: nothing was written.
     Contended,
-    /// DynamoDB asks for patience: nothing was written.
+    /// Throttled: nothing was written.
     Throttled(String),
-    /// Trying again does not help, or could count twice.
-    Broken(StoreError),
+    /// A retry is useless or could count twice.
+    Permanent(StoreError),
 }
 
-// === impl Failure ===
+// === impl AttemptError ===
 
-impl Failure {
+impl AttemptError {
     pub(crate) fn of<E>(error: &SdkError<E>) -> Self
     where
         E: ProvideErrorMetadata + StdError + 'static,
@@ -67,7 +68,7 @@ impl Failure {
                 | "RequestLimitExceeded"
                 | "ThrottlingException"),
             ) => Self::Throttled(code.to_owned()),
-            _ => Self::Broken(unavailable(error)),
+            _ => Self::Permanent(unavailable(error)),
         }
     }
 
@@ -80,33 +81,33 @@ impl Failure {
         }
     }
 
-    /// A cancelled transaction says of each of its items why.
+    /// Classifies a cancelled transaction, which has a reason for each item.
     fn of_reasons(reasons: &[CancellationReason]) -> Self {
-        let mut failure = Self::Contended;
+        let mut error = Self::Contended;
         for reason in reasons {
             match reason.code() {
                 None | Some("None" | "ConditionalCheckFailed" | "TransactionConflict") => {}
                 Some(code @ ("ProvisionedThroughputExceeded" | "ThrottlingError")) => {
-                    failure = Self::Throttled(code.to_owned());
+                    error = Self::Throttled(code.to_owned());
                 }
                 Some(code) => {
                     let message = reason.message().unwrap_or_default().to_owned();
                     let refused = DynamoDbError::Refused { code: code.to_owned(), message };
-                    return Self::Broken(StoreError::unavailable(refused));
+                    return Self::Permanent(StoreError::unavailable(refused));
                 }
             }
         }
-        failure
+        error
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for AttemptError {
     fn from(error: StoreError) -> Self {
-        Self::Broken(error)
+        Self::Permanent(error)
     }
 }
 
-/// An error that says nothing about a single subject.
+/// An error that is not about a single key.
 pub(crate) fn unavailable<E>(error: &SdkError<E>) -> StoreError
 where
     E: ProvideErrorMetadata + StdError + 'static,
@@ -118,7 +119,7 @@ where
     StoreError::unavailable(DynamoDbError::Refused { code: code.to_owned(), message })
 }
 
-/// The cause at the end of the chain: those before it only say whose call it was.
+/// The last cause in the chain: the others only name the operation.
 fn innermost(error: &(dyn StdError + 'static)) -> String {
     let mut cause = error;
     while let Some(next) = cause.source() {
@@ -131,21 +132,21 @@ fn innermost(error: &(dyn StdError + 'static)) -> String {
 mod tests {
     use super::*;
 
-    fn of(codes: &[&str]) -> Failure {
+    fn of(codes: &[&str]) -> AttemptError {
         let reason = |code: &&str| CancellationReason::builder().code(*code).build();
-        Failure::of_reasons(&codes.iter().map(reason).collect::<Vec<_>>())
+        AttemptError::of_reasons(&codes.iter().map(reason).collect::<Vec<_>>())
     }
 
     #[test]
-    fn a_transaction_that_met_another_is_tried_again_and_one_that_is_wrong_is_not() {
+    fn conflicting_transactions_are_retried_and_invalid_ones_are_not() {
         for reason in ["ConditionalCheckFailed", "TransactionConflict"] {
-            assert!(matches!(of(&["None", reason]), Failure::Contended), "{reason}");
+            assert!(matches!(of(&["None", reason]), AttemptError::Contended), "{reason}");
         }
         for reason in ["ThrottlingError", "ProvisionedThroughputExceeded"] {
-            let failure = of(&["ConditionalCheckFailed", reason]);
-            assert!(matches!(failure, Failure::Throttled(_)), "{reason}");
+            let error = of(&["ConditionalCheckFailed", reason]);
+            assert!(matches!(error, AttemptError::Throttled(_)), "{reason}");
         }
-        let failure = of(&["ThrottlingError", "ValidationError", "None"]);
-        assert!(matches!(failure, Failure::Broken(StoreError::Unavailable(_))), "{failure:?}");
+        let error = of(&["ThrottlingError", "ValidationError", "None"]);
+        assert!(matches!(error, AttemptError::Permanent(StoreError::Unavailable(_))), "{error:?}");
     }
 }

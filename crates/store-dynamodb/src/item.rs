@@ -1,7 +1,7 @@
-//! An account as an item, and back.
+//! Conversion between accounts and items.
 //!
-//! `expires_at` is the second at which the account means nothing any more, rounded up: after it, DynamoDB may
-//! delete the item at any time, and until it does, the item is read as if it had.
+//! `expires_at` is the second when the account is as good as new, rounded up. From then on, DynamoDB may
+//! delete the item at any time; until it does, the item is read as if it were deleted.
 
 mod state;
 
@@ -12,7 +12,7 @@ use headgate::{
     Account, Check, Limit, State, StoreError, Timestamp, Verb, algorithm::bucket, limit::Parameters,
 };
 
-use crate::step::Seen;
+use crate::transition::ReadState;
 
 /// Attributes by name.
 pub(crate) type Attributes = HashMap<String, AttributeValue>;
@@ -22,10 +22,10 @@ pub(crate) const EXPIRES_AT: &str = "expires_at";
 pub(crate) const VERSION: &str = "version";
 const STATE: &str = "state";
 
-/// Times beyond the year 9999 are nobody's.
+/// End of the year 9999: later times are invalid.
 const MAX_SECONDS: u64 = 253_402_300_799;
 
-/// What is to be written of one subject.
+/// An item to write.
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) account: Account,
@@ -33,22 +33,22 @@ pub(crate) struct Item {
     expires_at: u64,
 }
 
-/// What a write finds if nobody else wrote in between.
+/// State of the item that a write requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// No item.
     Nothing,
-    /// The item as it was read. One that another program wrote has no version.
+    /// The item is unchanged. One that another program wrote has no version.
     Unchanged { version: Option<u64>, expires_at: u64 },
 }
 
 // === impl Item ===
 
 impl Item {
-    /// The item of an account, unless it has nothing to remember.
+    /// The item of an account; `None` if the account is as good as new.
     pub(crate) fn new(check: &Check<'_>, account: Account, now: Timestamp) -> Option<Self> {
-        // Leases that run out give back what they hold: the answer knows when that leaves nothing. Until
-        // the last of them has, it must be found by its commit.
+        // `reset_after` takes the expiry of leases into account. The item must exist until the last lease
+        // has expired, so that a commit finds it.
         let free_after =
             account.outcome(check.limit(), Verb::Peek, check.cost(), now, true).reset_after;
         let until = account.leases.iter().map(|lease| lease.expires_at);
@@ -56,10 +56,10 @@ impl Item {
         (until > now).then(|| Self { account, at: now, expires_at: until.as_secs_ceil() })
     }
 
-    /// The attributes of a new version of the subject `name`.
+    /// The attributes of a new version of the key `name`.
     pub(crate) fn attributes(&self, name: &str, version: u64) -> Attributes {
         let mut state = state::encode(&self.account, self.at);
-        // Who changes `expires_at` alone leaves a state that does not belong to it.
+        // Shows whether another program has changed `expires_at` since.
         state.insert(EXPIRES_AT.to_owned(), number(self.expires_at));
         HashMap::from([
             (IDENTIFIER.to_owned(), AttributeValue::S(name.to_owned())),
@@ -70,27 +70,27 @@ impl Item {
     }
 }
 
-// === impl Seen ===
+// === impl ReadState ===
 
-impl Seen {
-    /// A subject of which nothing is known.
+impl ReadState {
+    /// A key without an item.
     pub(crate) fn nothing() -> Self {
         let expected = Expected::Nothing;
         Self { account: Account::default(), at: Timestamp::default(), expected }
     }
 
-    /// Reads an item that was found for `limit`.
+    /// Decodes the item of a key with this `limit`.
     pub(crate) fn read(
         item: &Attributes,
         limit: &Limit,
         now: Timestamp,
     ) -> Result<Self, StoreError> {
         let expires_at = read_number(item, EXPIRES_AT).filter(|seconds| *seconds <= MAX_SECONDS);
-        let expires_at = expires_at.ok_or_else(|| corrupt("expires_at is no Unix time"))?;
+        let expires_at = expires_at.ok_or_else(|| corrupt("expires_at is not a Unix time"))?;
         let version = match item.get(VERSION) {
             None => None,
             Some(_) => {
-                Some(read_number(item, VERSION).ok_or_else(|| corrupt("version is no number"))?)
+                Some(read_number(item, VERSION).ok_or_else(|| corrupt("version is not a number"))?)
             }
         };
         let nothing =
@@ -103,20 +103,20 @@ impl Seen {
                 if read_number(state, EXPIRES_AT) == Some(expires_at) =>
             {
                 let (account, at) =
-                    state::decode(state).ok_or_else(|| corrupt("state does not read"))?;
+                    state::decode(state).ok_or_else(|| corrupt("state is invalid"))?;
                 Ok(Self { account, at, ..nothing })
             }
             None | Some(AttributeValue::M(_)) => {
-                let account = taken_until(expires_at, limit)
-                    .ok_or_else(|| corrupt("expires_at alone says nothing of this limit"))?;
+                let account =
+                    taken_until(expires_at, limit).ok_or_else(|| corrupt("state is missing"))?;
                 Ok(Self { account, ..nothing })
             }
-            Some(_) => Err(corrupt("state is no map")),
+            Some(_) => Err(corrupt("state is not a map")),
         }
     }
 }
 
-/// A cooldown of which only the end is known.
+/// A cooldown that ends at `expires_at`.
 fn taken_until(expires_at: u64, limit: &Limit) -> Option<Account> {
     let (Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket)) = limit.parameters()
     else {
@@ -128,7 +128,7 @@ fn taken_until(expires_at: u64, limit: &Limit) -> Option<Account> {
     (bucket.burst() == 1).then_some(account)
 }
 
-/// Whose item it is stays out of errors: keys name subjects.
+/// The error omits the key, which identifies a subject.
 fn corrupt(what: &str) -> StoreError {
     StoreError::Corrupt(what.to_owned())
 }

@@ -1,4 +1,4 @@
-//! Callers in one process take turns at a subject, rather than undo each other's work.
+//! Locks by key within this process.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -12,28 +12,28 @@ use tokio::{
     time::timeout,
 };
 
-/// The right to write, by subject. It keeps nobody else in the world from writing: conditions on
-/// writes do that. It only saves the requests that would fail.
+/// Striped locks by key. They do not protect the items, which conditional writes do: they only save
+/// requests of this process that would fail.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct KeyLocks {
     hasher: RandomState,
     stripes: Box<[Mutex<()>]>,
     waiting: AtomicUsize,
 }
 
-/// Held while writing.
-pub(crate) type Turn<'a> = Vec<MutexGuard<'a, ()>>;
+/// The locks of a batch, held while writing.
+pub(crate) type KeyGuards<'a> = Vec<MutexGuard<'a, ()>>;
 
-/// One caller who waits, for as long as it does.
-struct Waiting<'a>(&'a AtomicUsize);
+/// Counts one waiting call.
+struct Waiter<'a>(&'a AtomicUsize);
 
-// === impl Turns ===
+// === impl KeyLocks ===
 
-impl Turns {
-    /// Few enough to be small, so many that strangers seldom wait for each other.
+impl KeyLocks {
+    /// Enough that different keys rarely share a lock.
     const STRIPES: usize = 4096;
 
-    /// How many callers wait at once: one more is told that there are too many.
+    /// Maximum number of waiting calls.
     const MAX_WAITING: usize = 1024;
 
     pub(crate) fn new() -> Self {
@@ -41,55 +41,55 @@ impl Turns {
         Self { hasher: RandomState::new(), stripes, waiting: AtomicUsize::new(0) }
     }
 
-    /// A turn at all of these, if nobody has one at any.
-    pub(crate) fn try_take(&self, names: &[String]) -> Option<Turn<'_>> {
-        self.places(names).into_iter().map(|i| self.stripes[i].try_lock().ok()).collect()
+    /// Locks all keys, if none of them is locked.
+    pub(crate) fn try_lock_all(&self, names: &[String]) -> Option<KeyGuards<'_>> {
+        self.positions(names).into_iter().map(|i| self.stripes[i].try_lock().ok()).collect()
     }
 
-    /// A turn at all of these, after those who came before.
+    /// Waits for the locks of all keys.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Overloaded`] if too many wait already, or it takes longer than `patience`.
-    pub(crate) async fn take(
+    /// [`StoreError::Overloaded`] if too many calls wait, or if it takes longer than `limit`.
+    pub(crate) async fn lock_all(
         &self,
         names: &[String],
-        patience: Duration,
-    ) -> Result<Turn<'_>, StoreError> {
-        let _waiting = Waiting::of(&self.waiting)?;
-        let taken = timeout(patience, self.take_all(names)).await;
+        limit: Duration,
+    ) -> Result<KeyGuards<'_>, StoreError> {
+        let _waiting = Waiter::new(&self.waiting)?;
+        let taken = timeout(limit, self.wait_for_all(names)).await;
         taken.map_err(|_| StoreError::Overloaded)
     }
 
-    async fn take_all(&self, names: &[String]) -> Turn<'_> {
-        let mut turn = Turn::new();
-        for place in self.places(names) {
-            turn.push(self.stripes[place].lock().await);
+    async fn wait_for_all(&self, names: &[String]) -> KeyGuards<'_> {
+        let mut guards = KeyGuards::new();
+        for position in self.positions(names) {
+            guards.push(self.stripes[position].lock().await);
         }
-        turn
+        guards
     }
 
-    /// In order, so that batches never wait in a circle.
-    fn places(&self, names: &[String]) -> Vec<usize> {
-        let place = |name| self.hasher.hash_one(name) as usize % Self::STRIPES;
-        let mut places: Vec<_> = names.iter().map(place).collect();
-        places.sort_unstable();
-        places.dedup();
-        places
+    /// In order, so that batches cannot deadlock.
+    fn positions(&self, names: &[String]) -> Vec<usize> {
+        let position = |name| self.hasher.hash_one(name) as usize % Self::STRIPES;
+        let mut positions: Vec<_> = names.iter().map(position).collect();
+        positions.sort_unstable();
+        positions.dedup();
+        positions
     }
 }
 
-// === impl Waiting ===
+// === impl Waiter ===
 
-impl<'a> Waiting<'a> {
-    fn of(waiting: &'a AtomicUsize) -> Result<Self, StoreError> {
+impl<'a> Waiter<'a> {
+    fn new(waiting: &'a AtomicUsize) -> Result<Self, StoreError> {
         let before = waiting.fetch_add(1, Relaxed);
         let own = Self(waiting);
-        if before < Turns::MAX_WAITING { Ok(own) } else { Err(StoreError::Overloaded) }
+        if before < KeyLocks::MAX_WAITING { Ok(own) } else { Err(StoreError::Overloaded) }
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }
@@ -102,24 +102,25 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_too_long_or_behind_too_many_is_told_so() {
-        let (turns, names) = (Turns::new(), ["k".to_owned()]);
-        let held = turns.try_take(&names).unwrap();
-        let patience = Duration::from_secs(1);
-        let error = turns.take(&names, patience).await.unwrap_err();
+    async fn waiting_is_bounded_in_time_and_number() {
+        let (key_locks, names) = (KeyLocks::new(), ["k".to_owned()]);
+        let held = key_locks.try_lock_all(&names).unwrap();
+        let limit = Duration::from_secs(1);
+        let error = key_locks.lock_all(&names, limit).await.unwrap_err();
         assert!(matches!(error, StoreError::Overloaded), "{error}");
-        assert_eq!(turns.waiting.load(Relaxed), 0);
+        assert_eq!(key_locks.waiting.load(Relaxed), 0);
 
         let mut context = Context::from_waker(Waker::noop());
-        let mut queue: Vec<_> =
-            (0..=Turns::MAX_WAITING).map(|_| Box::pin(turns.take(&names, patience))).collect();
-        let told = queue
+        let mut queue: Vec<_> = (0..=KeyLocks::MAX_WAITING)
+            .map(|_| Box::pin(key_locks.lock_all(&names, limit)))
+            .collect();
+        let ready = queue
             .iter_mut()
             .map(|it| it.as_mut().poll(&mut context))
             .filter(Poll::is_ready)
             .count();
-        assert_eq!(told, 1, "the last one, at once");
+        assert_eq!(ready, 1, "the last one, at once");
         drop((queue, held));
-        assert!(turns.take(&names, patience).await.is_ok());
+        assert!(key_locks.lock_all(&names, limit).await.is_ok());
     }
 }

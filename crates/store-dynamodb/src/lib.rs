@@ -5,55 +5,57 @@
 //! | module | contents |
 //! |---|---|
 //! | `store` | [`DynamoDbStore`]: read, decide, write; retry if another client was first |
-//! | `step` | the effect of a verb on what was read: pure |
+//! | `transition` | the effect of a verb on the items read, without I/O |
 //! | `item` | an account as an item, and back |
 //! | `table` | requests to DynamoDB: get, put, delete, transact |
 //! | `setup` | table creation |
-//! | `turns`, `backoff`, `time` | waiting: for calls of this process on the same key, and before a retry |
-//! | `config`, `error` | [`DynamoDbConfig`], and the meaning of errors |
+//! | `key_locks` | local locks that reduce contention within a process |
+//! | `backoff`, `time_budget` | retries, and the timeout of a decision |
+//! | `config`, `error` | [`DynamoDbConfig`], and errors |
 //!
 //! # The item
 //!
 //! | attribute | type | meaning |
 //! |---|---|---|
-//! | `identifier` | S, the partition key | the subject's key |
-//! | `expires_at` | N, the table's TTL attribute | the second at which the subject has all of its allowance again, rounded up |
-//! | `version` | N | another with every write |
-//! | `state` | M | what the algorithm remembers, and pending reservations |
+//! | `identifier` | S, the partition key | the key |
+//! | `expires_at` | N, the TTL attribute | Unix time when the full limit is available again, rounded up |
+//! | `version` | N | changes with every write |
+//! | `state` | M | state of the algorithm, and pending reservations |
 //!
-//! Of a cooldown (a bucket that holds one) other programs can know all from `expires_at`:
-//! it limits if and only if `expires_at > now`, whether or not DynamoDB has deleted the
-//! item. They may also write such items: where `expires_at` stands alone, or is not the one that
-//! `state` was written with, it is what counts. Under any other limit such an item is
-//! [`StoreError::Corrupt`](headgate::StoreError::Corrupt) until it has expired.
+//! Other programs can read a cooldown (a bucket of one) from `expires_at` alone: it is active if and
+//! only if `expires_at > now`, whether or not DynamoDB has deleted the item. They may also write such
+//! items: an `expires_at` without `state`, or another one than `state` was written with, takes
+//! precedence. Under any other limit, such an item is
+//! [`StoreError::Corrupt`](headgate::StoreError::Corrupt) until it expires.
 //!
 //! # The clock
 //!
-//! DynamoDB tells no time, so decisions use the clock of the machine that asks, or the one given to
-//! [`DynamoDbStore::with_clock`]. An item remembers when it was last changed: to a client whose clock is behind that,
-//! time stands still until it has caught up. Clients should keep their clocks together (NTP): a subject waits as much
-//! longer as the clock of the client that took is ahead of the one that asks. DynamoDB deletes by a clock of its own what
-//! expired before it: items of a clock that is far behind may go too early.
+//! DynamoDB does not report its time, so decisions use the clock of the client, or that of
+//! [`DynamoDbStore::with_clock`]. An item has the time of its last change: for a client whose clock is
+//! behind that, time stands still until its clock has caught up. Synchronise the clocks of clients
+//! (NTP): a wait is longer by as much as the clock of the client that took the unit is ahead of that of
+//! the client that asks. DynamoDB deletes expired items by its own clock, so a client whose clock is far
+//! behind may lose items early.
 //!
 //! # Bounds
 //!
-//! [`StoreError::Unsupported`](headgate::StoreError::Unsupported) answers what does not fit: a sliding window (the log)
-//! above [`DynamoDbStore::MAX_LOG`], more than [`DynamoDbStore::MAX_KEYS`] keys at once, and keys longer than
-//! [`DynamoDbStore::MAX_KEY_BYTES`]. Everything else fits into one item and one transaction.
+//! [`StoreError::Unsupported`](headgate::StoreError::Unsupported) is returned for sliding windows (the
+//! log) above [`DynamoDbStore::MAX_LOG`], more than [`DynamoDbStore::MAX_KEYS`] keys in a batch, and keys
+//! longer than [`DynamoDbStore::MAX_KEY_BYTES`]. Everything else fits into one item and one transaction.
 
 mod backoff;
 mod config;
 mod error;
 mod item;
+mod key_locks;
 mod setup;
-mod step;
 mod store;
 mod table;
-mod time;
-mod turns;
+mod time_budget;
+mod transition;
 
-/// The client's own words, for programs that keep other things in DynamoDB too.
+/// The AWS SDK of this crate, for [`DynamoDbStore::client`].
 pub use aws_sdk_dynamodb;
-pub use config::{ConfigError, DynamoDbConfig, keys};
+pub use config::{DynamoDbConfig, DynamoDbConfigError, static_credentials};
 pub use error::DynamoDbError;
 pub use store::DynamoDbStore;

@@ -1,4 +1,4 @@
-//! Making the table.
+//! Creation of the table.
 
 use std::time::Duration;
 
@@ -19,25 +19,25 @@ use crate::{
     table::Table,
 };
 
-/// How long DynamoDB may take to make a table; it needs seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of the creation, which takes seconds.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often it is asked whether it has.
+/// Polling interval.
 const POLL: Duration = Duration::from_millis(200);
 
 impl DynamoDbStore {
-    /// Makes the table, billed by request, and lets DynamoDB delete what has expired. A table that is there stays.
+    /// Creates the table with on-demand billing, and enables its TTL. An existing table is kept.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unavailable`], with a [`DynamoDbError::Table`] if the table that is there has another key or
+    /// [`StoreError::Unavailable`], with a [`DynamoDbError::Table`] if an existing table has another key or
     /// another TTL attribute.
     pub async fn create_table(&self) -> Result<(), StoreError> {
         let made = async {
             self.table().create().await?;
-            self.table().expire_items().await
+            self.table().enable_ttl().await
         };
-        timeout(PATIENCE, made).await.map_err(|_| StoreError::Timeout(PATIENCE))?
+        timeout(TIMEOUT, made).await.map_err(|_| StoreError::Timeout(TIMEOUT))?
     }
 }
 
@@ -59,10 +59,10 @@ impl Table {
         }
         loop {
             let describe = self.client.describe_table().table_name(&self.name);
-            let answer = describe.send().await.map_err(|error| unavailable(&error))?;
-            let table = answer.table.ok_or_else(|| self.is_other("it has no description"))?;
-            if !has_our_key(&table) {
-                return Err(self.is_other("its key is not the string `identifier` alone"));
+            let response = describe.send().await.map_err(|error| unavailable(&error))?;
+            let table = response.table.ok_or_else(|| self.wrong_schema("it has no description"))?;
+            if !has_expected_key(&table) {
+                return Err(self.wrong_schema("its key is not the string `identifier` alone"));
             }
             if table.table_status == Some(TableStatus::Active) {
                 return Ok(());
@@ -71,16 +71,16 @@ impl Table {
         }
     }
 
-    async fn expire_items(&self) -> Result<(), StoreError> {
+    async fn enable_ttl(&self) -> Result<(), StoreError> {
         let describe = self.client.describe_time_to_live().table_name(&self.name);
-        let answer = describe.send().await.map_err(|error| unavailable(&error))?;
-        if let Some(setting) = answer.time_to_live_description
+        let response = describe.send().await.map_err(|error| unavailable(&error))?;
+        if let Some(setting) = response.time_to_live_description
             && let Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling) =
                 setting.time_to_live_status
         {
             return match setting.attribute_name.as_deref() {
                 Some(EXPIRES_AT) => Ok(()),
-                _ => Err(self.is_other("its TTL attribute is not `expires_at`")),
+                _ => Err(self.wrong_schema("its TTL attribute is not `expires_at`")),
             };
         }
         let setting = TimeToLiveSpecification::builder().attribute_name(EXPIRES_AT).enabled(true);
@@ -90,12 +90,12 @@ impl Table {
         done.map(|_| ()).map_err(|error| unavailable(&error))
     }
 
-    fn is_other(&self, reason: &'static str) -> StoreError {
+    fn wrong_schema(&self, reason: &'static str) -> StoreError {
         StoreError::unavailable(DynamoDbError::Table { table: self.name.clone(), reason })
     }
 }
 
-fn has_our_key(table: &TableDescription) -> bool {
+fn has_expected_key(table: &TableDescription) -> bool {
     let is_string = |attribute: &AttributeDefinition| {
         attribute.attribute_name == IDENTIFIER && attribute.attribute_type == ScalarAttributeType::S
     };

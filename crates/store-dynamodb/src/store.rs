@@ -1,15 +1,15 @@
-//! Read, decide, write; again if others were first.
+//! The store: read, decide, write; retry if another client was first.
 
 use std::fmt;
 
 use crate::{
     DynamoDbConfig,
     backoff::Backoff,
-    error::Failure,
-    step::{Seen, Step},
+    error::AttemptError,
+    key_locks::{KeyGuards, KeyLocks},
     table::{Table, Write},
-    time::Time,
-    turns::{Turn, Turns},
+    time_budget::TimeBudget,
+    transition::{ReadState, Transition},
 };
 use aws_sdk_dynamodb::Client;
 use headgate::{
@@ -17,46 +17,45 @@ use headgate::{
     Verb,
 };
 
-/// Keeps subjects' states in a DynamoDB table.
+/// A store on a DynamoDB table.
 pub struct DynamoDbStore {
     table: Table,
     config: DynamoDbConfig,
     clock: Box<dyn Clock>,
-    turns: Turns,
+    key_locks: KeyLocks,
 }
 
-/// What came of one try.
-enum Try {
+/// Result of one attempt.
+enum Attempt {
     Decided(Outcomes),
-    /// Another call of this process is about to write: wait for a turn, and read again.
+    /// Another call of this process is writing: wait for the locks, and read again.
     Busy,
 }
 
 impl DynamoDbStore {
-    /// The largest limit of a sliding window (the log): each unit of it may have to be remembered, and a hundred such
-    /// items must fit into one transaction.
+    /// Largest limit of a sliding window (the log): each unit may take an entry, and a hundred such items
+    /// must fit into one transaction.
     pub const MAX_LOG: u64 = 2_000;
 
-    /// The most keys in one batch: DynamoDB's bound for a transaction.
+    /// Maximum number of keys in a batch: the limit of a DynamoDB transaction.
     pub const MAX_KEYS: usize = 100;
 
-    /// The longest key, with what stands before and after the subject: DynamoDB's bound.
+    /// Maximum length of a key with its prefix and suffix: the limit of DynamoDB.
     pub const MAX_KEY_BYTES: usize = 2_048;
 
-    /// Connects when it is first needed, and again whenever a connection is lost: calls
-    /// fail until DynamoDB is there.
+    /// Connects on first use, and reconnects whenever the connection is lost.
     pub fn connect(config: DynamoDbConfig) -> Self {
         let table = Table { client: config.client(), name: config.table.clone() };
-        Self { table, config, clock: Box::new(SystemClock::new()), turns: Turns::new() }
+        Self { table, config, clock: Box::new(SystemClock::new()), key_locks: KeyLocks::new() }
     }
 
-    /// With another clock than the machine's.
+    /// Replaces the system clock.
     #[must_use]
     pub fn with_clock(self, clock: impl Clock + 'static) -> Self {
         Self { clock: Box::new(clock), ..self }
     }
 
-    /// The client it uses, for whatever else is kept in DynamoDB.
+    /// The client, for other tables of the program.
     pub fn client(&self) -> &Client {
         &self.table.client
     }
@@ -67,63 +66,65 @@ impl DynamoDbStore {
 
     async fn apply_to(&self, verb: Verb, checks: &[Check<'_>]) -> Result<Outcomes, StoreError> {
         let names: Vec<String> = checks.iter().map(|check| check.key().to_string()).collect();
-        refuse_what_does_not_fit(checks, &names)?;
-        let mut turn = None;
+        validate(checks, &names)?;
+        let mut guards = None;
         let mut backoff = Backoff::default();
-        let mut time = Time::new(self.config.timeout);
+        let mut budget = TimeBudget::new(self.config.timeout);
         loop {
-            match time.spend(self.try_once(verb, checks, &names, turn.as_ref())).await? {
-                Ok(Try::Decided(outcomes)) => return Ok(outcomes),
-                // Waiting for our own process is not DynamoDB's time.
-                Ok(Try::Busy) => turn = Some(self.turns.take(&names, self.config.timeout).await?),
-                Err(failure) => time.spend(backoff.pause(failure)).await??,
+            match budget.spend(self.attempt(verb, checks, &names, guards.as_ref())).await? {
+                Ok(Attempt::Decided(outcomes)) => return Ok(outcomes),
+                // Waiting for this process does not count against the timeout of DynamoDB.
+                Ok(Attempt::Busy) => {
+                    guards = Some(self.key_locks.lock_all(&names, self.config.timeout).await?);
+                }
+                Err(error) => budget.spend(backoff.pause(error)).await??,
             }
         }
     }
 
-    async fn try_once(
+    async fn attempt(
         &self,
         verb: Verb,
         checks: &[Check<'_>],
         names: &[String],
-        turn: Option<&Turn<'_>>,
-    ) -> Result<Try, Failure> {
+        guards: Option<&KeyGuards<'_>>,
+    ) -> Result<Attempt, AttemptError> {
         if verb == Verb::Reset && checks.iter().all(|check| !check.mode().is_read_only()) {
             return self.reset(checks, names).await;
         }
         let found = self.table.read(names).await?;
         let clock = self.clock.now();
         let seen = found.iter().zip(checks).map(|(item, check)| match item {
-            None => Ok(Seen::nothing()),
-            Some(item) => Seen::read(item, check.limit(), clock),
+            None => Ok(ReadState::nothing()),
+            Some(item) => ReadState::read(item, check.limit(), clock),
         });
         let seen = seen.collect::<Result<Vec<_>, _>>()?;
-        let Step { outcomes, changes } = Step::decide(verb, checks, &seen, clock);
-        // Most denials end here: who is over the limit waits for nobody.
+        let Transition { outcomes, changes } = Transition::decide(verb, checks, &seen, clock);
+        // Most denials end here, without waiting for a lock.
         if changes.is_empty() {
-            return Ok(Try::Decided(outcomes));
+            return Ok(Attempt::Decided(outcomes));
         }
-        let taken = if turn.is_none() { self.turns.try_take(names) } else { None };
-        if turn.is_none() && taken.is_none() {
-            return Ok(Try::Busy);
+        let taken = if guards.is_none() { self.key_locks.try_lock_all(names) } else { None };
+        if guards.is_none() && taken.is_none() {
+            return Ok(Attempt::Busy);
         }
         let writes = changes.into_iter().map(|change| {
-            let (name, expected) = (names[change.place].as_str(), Some(change.expected));
+            let (name, expected) = (names[change.position].as_str(), Some(change.expected));
             Write { name, expected, item: change.item }
         });
         self.table.write(writes.collect()).await?;
-        Ok(Try::Decided(outcomes))
+        Ok(Attempt::Decided(outcomes))
     }
 
-    /// Needs to know nothing of what it forgets, and so also clears away what does not read.
-    async fn reset(&self, checks: &[Check<'_>], names: &[String]) -> Result<Try, Failure> {
+    /// Deletes without reading, and so also deletes invalid items.
+    async fn reset(&self, checks: &[Check<'_>], names: &[String]) -> Result<Attempt, AttemptError> {
         let delete = |name| Write { name, expected: None, item: None };
         self.table.write(names.iter().map(String::as_str).map(delete).collect()).await?;
         let now = self.clock.now();
         let outcome = |check: &Check<'_>| {
             Account::default().outcome(check.limit(), Verb::Reset, check.cost(), now, true)
         };
-        Ok(Try::Decided(checks.iter().map(outcome).collect()))
+        Ok(Attempt::Decided(checks.iter().map(outcome).collect()))
     }
 }
 
@@ -139,7 +140,7 @@ impl fmt::Debug for DynamoDbStore {
     }
 }
 
-fn refuse_what_does_not_fit(checks: &[Check<'_>], names: &[String]) -> Result<(), StoreError> {
+fn validate(checks: &[Check<'_>], names: &[String]) -> Result<(), StoreError> {
     let is_long_log = |check: &Check<'_>| {
         let limit = check.limit();
         limit.algorithm() == Algorithm::SlidingWindow && limit.capacity() > DynamoDbStore::MAX_LOG
@@ -152,7 +153,7 @@ fn refuse_what_does_not_fit(checks: &[Check<'_>], names: &[String]) -> Result<()
     }
     if checks.iter().any(is_long_log) {
         return Err(StoreError::Unsupported(
-            "a sliding window in DynamoDB has a limit of at most 2,000; sliding_window_counter has no such bound",
+            "a sliding window in DynamoDB has a limit of at most 2,000: use sliding_window_counter",
         ));
     }
     Ok(())

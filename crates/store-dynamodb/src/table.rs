@@ -1,4 +1,4 @@
-//! The requests that decisions are made of.
+//! Requests to DynamoDB.
 
 use std::collections::HashMap;
 
@@ -10,27 +10,27 @@ use aws_sdk_dynamodb::{
 use headgate::{LeaseId, StoreError};
 
 use crate::{
-    error::Failure,
+    error::AttemptError,
     item::{Attributes, EXPIRES_AT, Expected, IDENTIFIER, Item, VERSION, number},
 };
 
-/// A table, and the client to ask.
+/// A table and its client.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) client: Client,
     pub(crate) name: String,
 }
 
-/// One item's write.
+/// The write of one item.
 pub(crate) struct Write<'a> {
     pub(crate) name: &'a str,
-    /// `None` overwrites whatever is there.
+    /// `None` overwrites any item.
     pub(crate) expected: Option<Expected>,
-    /// `None` deletes.
+    /// `None` deletes the item.
     pub(crate) item: Option<Item>,
 }
 
-/// What must be true of an item for it to be written, as requests want it.
+/// Condition expression of a write.
 #[derive(Default)]
 struct Condition {
     expression: Option<String>,
@@ -41,29 +41,32 @@ struct Condition {
 // === impl Table ===
 
 impl Table {
-    /// The newest items of these names, in their order.
-    pub(crate) async fn read(&self, names: &[String]) -> Result<Vec<Option<Attributes>>, Failure> {
+    /// Reads the items of these keys, strongly consistent and in order.
+    pub(crate) async fn read(
+        &self,
+        names: &[String],
+    ) -> Result<Vec<Option<Attributes>>, AttemptError> {
         match names {
             [name] => Ok(vec![self.read_one(name).await?]),
             names => self.read_all(names).await,
         }
     }
 
-    async fn read_one(&self, name: &str) -> Result<Option<Attributes>, Failure> {
+    async fn read_one(&self, name: &str) -> Result<Option<Attributes>, AttemptError> {
         let get = self.client.get_item().table_name(&self.name).consistent_read(true);
-        let answer = get.set_key(Some(key(name))).send().await;
-        Ok(answer.map_err(|error| Failure::of(&error))?.item)
+        let response = get.set_key(Some(key(name))).send().await;
+        Ok(response.map_err(|error| AttemptError::of(&error))?.item)
     }
 
-    async fn read_all(&self, names: &[String]) -> Result<Vec<Option<Attributes>>, Failure> {
+    async fn read_all(&self, names: &[String]) -> Result<Vec<Option<Attributes>>, AttemptError> {
         let keys = names.iter().map(|name| key(name)).collect();
         let keys = KeysAndAttributes::builder().set_keys(Some(keys)).consistent_read(true).build();
         let get = self.client.batch_get_item().request_items(&self.name, keys.map_err(unbuilt)?);
-        let answer = get.send().await.map_err(|error| Failure::of(&error))?;
-        if answer.unprocessed_keys.is_some_and(|keys| !keys.is_empty()) {
-            return Err(Failure::Throttled("UnprocessedKeys".to_owned()));
+        let response = get.send().await.map_err(|error| AttemptError::of(&error))?;
+        if response.unprocessed_keys.is_some_and(|keys| !keys.is_empty()) {
+            return Err(AttemptError::Throttled("UnprocessedKeys".to_owned()));
         }
-        let found = answer.responses.and_then(|mut tables| tables.remove(&self.name));
+        let found = response.responses.and_then(|mut tables| tables.remove(&self.name));
         let mut found: HashMap<String, Attributes> = found
             .unwrap_or_default()
             .into_iter()
@@ -72,8 +75,8 @@ impl Table {
         Ok(names.iter().map(|name| found.remove(name)).collect())
     }
 
-    /// Writes all, or nothing if one of them is not as it is expected to be.
-    pub(crate) async fn write(&self, mut writes: Vec<Write<'_>>) -> Result<(), Failure> {
+    /// Writes all items, or none if one of them is not as expected.
+    pub(crate) async fn write(&self, mut writes: Vec<Write<'_>>) -> Result<(), AttemptError> {
         match writes.pop() {
             Some(only) if writes.is_empty() => self.write_one(only).await,
             Some(last) => {
@@ -82,26 +85,26 @@ impl Table {
                 let actions = actions.collect::<Result<_, _>>().map_err(unbuilt)?;
                 let write = self.client.transact_write_items().set_transact_items(Some(actions));
                 let done = write.send().await;
-                done.map(|_| ()).map_err(|error| Failure::of_transaction(&error))
+                done.map(|_| ()).map_err(|error| AttemptError::of_transaction(&error))
             }
             None => Ok(()),
         }
     }
 
-    async fn write_one(&self, write: Write<'_>) -> Result<(), Failure> {
+    async fn write_one(&self, write: Write<'_>) -> Result<(), AttemptError> {
         let Condition { expression, names, values } = Condition::of(write.expected);
         let Some(item) = write.item else {
             let delete = self.client.delete_item().table_name(&self.name);
             let delete = delete.set_key(Some(key(write.name))).set_condition_expression(expression);
             let delete = delete.set_expression_attribute_names(names);
             let done = delete.set_expression_attribute_values(values).send().await;
-            return done.map(|_| ()).map_err(|error| Failure::of(&error));
+            return done.map(|_| ()).map_err(|error| AttemptError::of(&error));
         };
         let put = self.client.put_item().table_name(&self.name);
         let put = put.set_item(Some(item.attributes(write.name, new_version())));
         let put = put.set_condition_expression(expression).set_expression_attribute_names(names);
         let done = put.set_expression_attribute_values(values).send().await;
-        done.map(|_| ()).map_err(|error| Failure::of(&error))
+        done.map(|_| ()).map_err(|error| AttemptError::of(&error))
     }
 
     fn action(&self, write: Write<'_>) -> Result<TransactWriteItem, BuildError> {
@@ -154,12 +157,12 @@ fn key(name: &str) -> Attributes {
     HashMap::from([(IDENTIFIER.to_owned(), AttributeValue::S(name.to_owned()))])
 }
 
-/// A number that no version before it had, also not that of an item that was deleted.
+/// A random version: it differs from all earlier ones, also from those of deleted items.
 fn new_version() -> u64 {
     LeaseId::random().get()
 }
 
-/// A request of ours that lacks a part.
-fn unbuilt(error: BuildError) -> Failure {
-    Failure::Broken(StoreError::unavailable(error))
+/// An incomplete request.
+fn unbuilt(error: BuildError) -> AttemptError {
+    AttemptError::Permanent(StoreError::unavailable(error))
 }

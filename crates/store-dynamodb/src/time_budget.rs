@@ -1,23 +1,23 @@
-//! How long DynamoDB may take for one decision.
+//! Timeout of a decision over several requests.
 
 use std::time::Duration;
 
 use headgate::StoreError;
 use tokio::time::{Instant, timeout};
 
-/// The time that one decision may spend on DynamoDB, with all its requests and repetitions.
+/// Remaining time of a decision for requests to DynamoDB and retries.
 #[derive(Debug)]
-pub(crate) struct Time {
+pub(crate) struct TimeBudget {
     all: Duration,
     left: Duration,
 }
 
-impl Time {
+impl TimeBudget {
     pub(crate) const fn new(all: Duration) -> Self {
         Self { all, left: all }
     }
 
-    /// Waits for `work`, until no time is left.
+    /// Runs `work`, until the budget is used up.
     pub(crate) async fn spend<T>(
         &mut self,
         work: impl Future<Output = T>,
@@ -36,8 +36,8 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn only_what_is_spent_counts() {
-        let mut time = Time::new(Duration::from_secs(3));
+    async fn only_time_spent_on_work_counts() {
+        let mut time = TimeBudget::new(Duration::from_secs(3));
         assert!(time.spend(sleep(Duration::from_secs(2))).await.is_ok());
         sleep(Duration::from_secs(60)).await;
         let error = time.spend(sleep(Duration::from_secs(2))).await.unwrap_err();

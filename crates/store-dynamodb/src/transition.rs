@@ -1,42 +1,43 @@
-//! What a verb does to what was read: all or nothing, and no I/O.
+//! The effect of a verb on the items read: all or nothing, without I/O.
 
 use headgate::{Account, Check, Outcomes, Timestamp, Verb};
 
 use crate::item::{Expected, Item};
 
-/// What is known of one subject, and what must still be there when it is written.
+/// State of a key as read, and what a write requires of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ReadState {
     pub(crate) account: Account,
-    /// When it was last changed.
+    /// Time of the last change.
     pub(crate) at: Timestamp,
     pub(crate) expected: Expected,
 }
 
-/// A decision, and what has to be written for it to be true.
+/// A decision, and the writes that it needs.
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct Transition {
     pub(crate) outcomes: Outcomes,
     pub(crate) changes: Vec<Change>,
 }
 
-/// One subject's write, with its place in the batch.
+/// The write of one key, with its position in the batch.
 #[derive(Debug)]
 pub(crate) struct Change {
-    pub(crate) place: usize,
+    pub(crate) position: usize,
     pub(crate) expected: Expected,
-    /// Nothing when there is nothing left to remember.
+    /// `None` deletes the item.
     pub(crate) item: Option<Item>,
 }
 
-// === impl Step ===
+// === impl Transition ===
 
-impl Step {
-    /// Does `verb` to all checks at one moment: the clock's, or that of the latest change if the clock is behind it.
+impl Transition {
+    /// Applies `verb` to all checks at the time of the clock, or of the latest change if the clock is
+    /// behind it.
     pub(crate) fn decide(
         verb: Verb,
         checks: &[Check<'_>],
-        seen: &[Seen],
+        seen: &[ReadState],
         clock: Timestamp,
     ) -> Self {
         let now = seen.iter().map(|seen| seen.at).fold(clock, Ord::max);
@@ -51,28 +52,28 @@ impl Step {
             |(check, (_, room)): (&Check<'_>, &(Account, bool))| *room || !check.mode().can_block();
         let all_allowed = checks.iter().zip(&settled).all(has_room);
 
-        let mut step = Self { outcomes: Outcomes::new(), changes: Vec::new() };
-        for (place, (mut account, allowed)) in settled.into_iter().enumerate() {
-            let (check, seen) = (&checks[place], &seen[place]);
+        let mut transition = Self { outcomes: Outcomes::new(), changes: Vec::new() };
+        for (position, (mut account, allowed)) in settled.into_iter().enumerate() {
+            let (check, seen) = (&checks[position], &seen[position]);
             let (limit, cost) = (check.limit(), check.cost());
             account.act(check, verb, now, check.mode().takes(allowed, all_allowed));
-            step.outcomes.push(account.outcome(limit, verb, cost, now, allowed));
+            transition.outcomes.push(account.outcome(limit, verb, cost, now, allowed));
             if verb != Verb::Peek && !check.mode().is_read_only() {
-                step.changes.extend(Change::between(place, check, seen, account, now));
+                transition.changes.extend(Change::between(position, check, seen, account, now));
             }
         }
-        step
+        transition
     }
 }
 
 // === impl Change ===
 
 impl Change {
-    /// What must be written for a subject that was `seen` to have this account, if anything.
+    /// The write that changes a key from `seen` to this account, if it differs.
     fn between(
-        place: usize,
+        position: usize,
         check: &Check<'_>,
-        seen: &Seen,
+        seen: &ReadState,
         account: Account,
         now: Timestamp,
     ) -> Option<Self> {
@@ -80,7 +81,7 @@ impl Change {
         match Item::new(check, account, now) {
             Some(item) if item.account == seen.account => None,
             None if Item::new(check, seen.account.clone(), now).is_none() => None,
-            item => Some(Self { place, expected, item }),
+            item => Some(Self { position, expected, item }),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use headgate_app_common::{Environment, VariableError};
-use headgate_store_dynamodb::{ConfigError, DynamoDbConfig, aws_sdk_dynamodb::config::Credentials};
+use headgate_store_dynamodb::{DynamoDbConfigError, DynamoDbConfig, aws_sdk_dynamodb::config::Credentials};
 
 /// Names of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) fn load(
     let credentials = credentials(environment)?;
     let config = DynamoDbConfig::new(region, &tables.rate_limits, credentials);
     let config = config.map_err(|error| match error {
-        ConfigError::Table(_) => VariableError::new(PREFIX, error.to_string()),
+        DynamoDbConfigError::Table(_) => VariableError::new(PREFIX, error.to_string()),
         _ => VariableError::new(REGION, error.to_string()),
     })?;
     let timeout = environment.parse::<u32>(TIMEOUT, "milliseconds, 1 to 60000")?.unwrap_or(500);

@@ -59,10 +59,10 @@ fn an_invalid_variable_is_reported_with_what_is_expected() {
             "memory",
             "unknown variable; known variables: POSTS_LISTEN, POSTS_SHUTDOWN_DELAY_SECONDS",
         ),
-        ("DYNAMODB_ENDPOINT", "localhost:8000", "an endpoint begins with http://"),
-        ("DYNAMODB_TABLE_PREFIX", "a/b", "not a table name"),
+        ("DYNAMODB_ENDPOINT", "localhost:8000", "invalid endpoint: expected http://"),
+        ("DYNAMODB_TABLE_PREFIX", "a/b", "invalid table name"),
         ("DYNAMODB_TIMEOUT_MS", "0", "expected milliseconds, 1 to 60000"),
-        ("AWS_REGION", "the moon", "not a region"),
+        ("AWS_REGION", "the moon", "invalid region"),
         ("AWS_ACCESS_KEY_ID", "AKID", "is missing; it belongs to AWS_ACCESS_KEY_ID"),
     ];
     for (variable, value, expected) in cases {

@@ -8,7 +8,7 @@ use headgate_store_dynamodb::{
         Client,
         types::{AttributeValue, TimeToLiveStatus},
     },
-    keys,
+    static_credentials,
 };
 use headgate_testkit::{SharedDynamoDb, require};
 
@@ -17,7 +17,9 @@ use crate::harness::{self, START, Server};
 type Item = HashMap<String, AttributeValue>;
 
 fn client(dynamodb: &SharedDynamoDb) -> Client {
-    let config = DynamoDbConfig::new("ap-northeast-1", "unused", keys("local", "local")).unwrap();
+    let config =
+        DynamoDbConfig::new("ap-northeast-1", "unused", static_credentials("local", "local"))
+            .unwrap();
     config.endpoint(dynamodb.endpoint()).unwrap().client()
 }
 

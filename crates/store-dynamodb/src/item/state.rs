@@ -1,4 +1,4 @@
-//! What an algorithm remembers, as attributes.
+//! State of an algorithm as attributes.
 //!
 //! | algorithm | attributes, all N but `log` |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | sliding window counter | `start`, `previous`, `current` |
 //! | sliding window | `log`: 8 bytes of time and 4 of units for each entry, big-endian, oldest first |
 //!
-//! Beside these stand `at`, the time of the last change, and while reservations are pending `leases`: for each its
-//! id, cost, beginning and end, 8 bytes each. All times are in microseconds since 1970.
+//! In addition: `at`, the time of the last change, and `leases` while reservations are pending: id,
+//! cost, start and end of each, 8 bytes each. Times are microseconds since 1970.
 
 use aws_sdk_dynamodb::{primitives::Blob, types::AttributeValue};
 use headgate::{
@@ -64,7 +64,7 @@ pub(super) fn encode(account: &Account, at: Timestamp) -> Attributes {
     attributes
 }
 
-/// Nothing that could not have been [encoded](encode): the arithmetic relies on it.
+/// Decodes only what can have been [encoded](encode): the arithmetic relies on it.
 pub(super) fn decode(attributes: &Attributes) -> Option<(Account, Timestamp)> {
     let at = read_time(attributes, AT)?;
     let state = if attributes.contains_key("full_at") {
@@ -103,9 +103,9 @@ fn read_log(attributes: &Attributes, at: Timestamp) -> Option<sliding_window::St
     let total: u64 = entries.iter().map(|entry| u64::from(entry.count)).sum();
     let is_sorted = entries.is_sorted_by_key(|entry| entry.at)
         && entries.last().is_none_or(|newest| newest.at <= at.as_micros());
-    let is_ours = rest.is_empty() && is_sorted && u32::try_from(total).is_ok();
-    // Only then: the log adds these up.
-    is_ours.then(|| entries.into_iter().collect())
+    let is_valid = rest.is_empty() && is_sorted && u32::try_from(total).is_ok();
+    // Only then: collecting a log adds up its units.
+    is_valid.then(|| entries.into_iter().collect())
 }
 
 fn read_leases(attributes: &Attributes) -> Option<Vec<Lease>> {
@@ -124,8 +124,8 @@ fn read_leases(attributes: &Attributes) -> Option<Vec<Lease>> {
             expires_at: time(expires_at)?,
         })
     };
-    let is_ours = rest.is_empty() && leases.len() <= Lease::MAX_PENDING;
-    some_if(is_ours, leases.iter().map(lease).collect::<Option<_>>()?)
+    let is_valid = rest.is_empty() && leases.len() <= Lease::MAX_PENDING;
+    some_if(is_valid, leases.iter().map(lease).collect::<Option<_>>()?)
 }
 
 fn read_time(attributes: &Attributes, name: &str) -> Option<Timestamp> {

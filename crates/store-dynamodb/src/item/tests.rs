@@ -6,7 +6,7 @@ use super::*;
 
 const NOW: Timestamp = Timestamp::from_micros(1_772_928_000_500_000);
 
-/// An account that took three and reserved two of ten, and its item.
+/// The item of an account that took three of ten and reserved two.
 fn item(algorithm: Algorithm) -> (Limit, Item) {
     let limit = match algorithm {
         Algorithm::Calendar => Limit::calendar(10, Period::Day, "Asia/Tokyo"),
@@ -29,10 +29,10 @@ fn state(item: &mut Attributes) -> &mut Attributes {
 }
 
 #[test]
-fn what_was_written_reads_back() {
+fn items_round_trip() {
     for algorithm in Algorithm::ALL {
         let (limit, item) = item(algorithm);
-        let seen = Seen::read(&item.attributes("k", 7), &limit, NOW).unwrap();
+        let seen = ReadState::read(&item.attributes("k", 7), &limit, NOW).unwrap();
         assert_eq!(seen.account, item.account, "{algorithm}");
         assert_eq!(seen.at, NOW);
         let expires_at = item.expires_at;
@@ -41,7 +41,7 @@ fn what_was_written_reads_back() {
 }
 
 #[test]
-fn what_could_not_have_been_written_does_not_read() {
+fn invalid_items_are_rejected() {
     for algorithm in Algorithm::ALL {
         let (limit, item) = item(algorithm);
         let written = item.attributes("k", 7);
@@ -59,7 +59,7 @@ fn what_could_not_have_been_written_does_not_read() {
             for value in &spoilt {
                 let mut item = written.clone();
                 state(&mut item).insert(name.clone(), value.clone());
-                let read = Seen::read(&item, &limit, NOW);
+                let read = ReadState::read(&item, &limit, NOW);
                 assert!(
                     matches!(read, Err(StoreError::Corrupt(_))),
                     "{algorithm} {name} {value:?}"
@@ -70,7 +70,7 @@ fn what_could_not_have_been_written_does_not_read() {
 }
 
 #[test]
-fn a_log_that_is_out_of_order_or_ahead_of_its_time_does_not_read() {
+fn a_log_out_of_order_or_ahead_of_its_time_is_rejected() {
     let (limit, item) = item(Algorithm::SlidingWindow);
     let at = NOW.as_micros();
     for times in [[at, at - 1], [at, at + 1]] {
@@ -78,6 +78,6 @@ fn a_log_that_is_out_of_order_or_ahead_of_its_time_does_not_read() {
         let mut item = item.attributes("k", 7);
         let log = AttributeValue::B(entries.collect::<Vec<_>>().into());
         state(&mut item).insert("log".to_owned(), log);
-        assert!(matches!(Seen::read(&item, &limit, NOW), Err(StoreError::Corrupt(_))));
+        assert!(matches!(ReadState::read(&item, &limit, NOW), Err(StoreError::Corrupt(_))));
     }
 }

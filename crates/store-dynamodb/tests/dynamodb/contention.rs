@@ -1,4 +1,4 @@
-//! Many at once, from several clients: never more than one after the other would get.
+//! Concurrent clients never get more than sequential ones.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ async fn clients(server: &SharedDynamoDb) -> [Arc<DynamoDbStore>; 2] {
     [Arc::new(store_on(server, &table).await), Arc::new(store_on(server, &table).await)]
 }
 
-/// Fires all batches at once, in turns from either client, and says which were admitted.
+/// Sends all batches concurrently, alternating between the clients. Returns which were admitted.
 async fn fire(
     clients: &[Arc<DynamoDbStore>; 2],
     limit: &Limit,
@@ -69,7 +69,7 @@ async fn overlapping_batches_take_all_or_nothing() {
         let taken = admitted.iter().flatten().filter(|taken| taken == name).count() as u64;
         assert_eq!(outcome.remaining, 10 - taken, "{name} of {admitted:?}");
     }
-    // Whoever came last found two of the three used up.
+    // The last one found two of the three used up.
     let used_up = left.iter().filter(|outcome| outcome.remaining == 0).count();
     assert!(used_up >= 2, "{left:?}");
 }
@@ -93,7 +93,7 @@ async fn a_cooldown_has_one_reservation_at_a_time() {
         }
         let held: Vec<_> = calls.join_all().await.into_iter().flatten().collect();
         let [id] = held[..] else { panic!("{held:?}") };
-        // The other client cancels what this one reserved.
+        // The other client cancels the reservation.
         for verb in [Verb::Cancel(id), Verb::Peek] {
             let outcomes = apply(&*clients[1], verb, &names, &limit).await.unwrap();
             assert!(outcomes.iter().all(|outcome| outcome.allowed), "{verb:?}");

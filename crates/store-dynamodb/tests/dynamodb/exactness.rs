@@ -1,4 +1,4 @@
-//! Decision for decision what the model says.
+//! Exact agreement with the model.
 
 use std::{rc::Rc, sync::Arc};
 
@@ -10,10 +10,10 @@ use tokio::{runtime::Runtime, task::JoinSet};
 
 use crate::support::{Scene, runtime, store, store_on};
 
-/// A store as the conformance suite wants it.
+/// A store as a fixture of the conformance suite.
 struct OnDynamoDb {
     store: DynamoDbStore,
-    /// Where the clock can be set.
+    /// The clock, if it can be set.
     clock: Option<Arc<ManualClock>>,
 }
 

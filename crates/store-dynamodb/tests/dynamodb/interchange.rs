@@ -23,7 +23,7 @@ async fn a_cooldown_is_active_if_and_only_if_it_expires_later() {
             assert_eq!(outcome.retry_after, Duration::from_micros(end.since(now)));
         }
     }
-    // Equal is free, whether or not the item has been deleted; and it is taken over.
+    // `expires_at == now` is free, even if the item is not deleted yet, and the item is overwritten.
     scene.clock.set(end);
     assert!(scene.apply(Verb::Peek, "ip#x", &cooldown()).await.allowed);
     assert!(scene.apply(Verb::Acquire, "ip#x", &cooldown()).await.allowed);
@@ -76,7 +76,7 @@ async fn a_foreign_item_is_an_error_of_that_key_until_a_reset() {
     scene.put("text-state", &[later(), ("state", string("full"))]).await;
     scene.put("empty-state", &[later(), ours(&[])]).await;
     scene.put("half-state", &[later(), ours(&[("at", number(1)), ("full_at", number(9))])]).await;
-    // A cooldown's end says nothing of a bucket of five.
+    // The end of a cooldown does not define the state of a bucket of five.
     scene.put("end-alone", &[later()]).await;
 
     let limit = per_minute(5);
@@ -95,7 +95,7 @@ async fn a_foreign_item_is_an_error_of_that_key_until_a_reset() {
         assert!(matches!(error, StoreError::Corrupt(_)), "{name}: {error}");
         assert!(!error.is_outage() && !error.to_string().contains(name), "{error}");
         assert!(acquire(&scene.store, &[&format!("healthy-{name}")], &limit).await.is_ok());
-        // Beside a healthy key in one batch: nothing is taken from either.
+        // In a batch with a valid key: nothing is taken from either.
         let error = acquire(&scene.store, &["untouched", name], &limit).await.unwrap_err();
         assert!(matches!(error, StoreError::Corrupt(_)), "{name}: {error}");
         apply(&scene.store, Verb::Reset, &[name], &limit).await.unwrap();

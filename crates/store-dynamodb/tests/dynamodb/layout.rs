@@ -1,4 +1,4 @@
-//! What stands in the table.
+//! Layout of the items.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -22,7 +22,7 @@ async fn a_cooldown_is_an_identifier_and_its_expiry() {
     let names: BTreeSet<&str> = item.keys().map(String::as_str).collect();
     assert_eq!(names, BTreeSet::from(["expires_at", "identifier", "state", "version"]));
     assert_eq!(item["identifier"].as_s().unwrap(), name);
-    // Taken at half past a second: free at half past another, which other programs know a half later.
+    // Taken half a second past a whole one, so it ends half a second past one, rounded up in `expires_at`.
     assert_eq!(item["expires_at"].as_n().unwrap(), "1772928301");
     assert_eq!(START.as_micros() + 300_000_000, 1_772_928_300_500_000);
 }
@@ -132,7 +132,7 @@ async fn the_largest_supported_batch_fits_into_one_transaction() {
     let limit = Limit::sliding_window(DynamoDbStore::MAX_LOG, Duration::from_secs(60)).unwrap();
     let names: Vec<String> = (0..DynamoDbStore::MAX_KEYS).map(|i| i.to_string()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    // Full but for one, each with entries of times of their own.
+    // All but one unit taken, each in an entry of its own.
     let entries: Vec<u8> = (0..DynamoDbStore::MAX_LOG - 1)
         .flat_map(|i| {
             let at = (START.as_micros() - 1_000_000 + i).to_be_bytes();

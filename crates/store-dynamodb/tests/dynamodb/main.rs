@@ -1,4 +1,4 @@
-//! The DynamoDB store keeps the contract on a real server, also while it fails.
+//! Conformance of the DynamoDB store on a real server, also while it fails.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! DynamoDB goes away, hangs and comes back.
+//! Outages of DynamoDB.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use headgate_store_dynamodb::DynamoDbStore;
 use headgate_testkit::{DynamoDb, require};
 use tokio::time::{Instant, timeout};
 
-use crate::support::{PATIENCE, acquire, acquire_eventually, config, cooldown};
+use crate::support::{TEST_TIMEOUT, acquire, acquire_eventually, config, cooldown};
 
 const TIMEOUT: Duration = Duration::from_millis(1_500);
 
@@ -18,7 +18,7 @@ async fn an_outage_is_an_error_in_time_and_recovers() {
     let store = DynamoDbStore::connect(place.timeout(TIMEOUT));
     store.create_table().await.unwrap();
     let limit = cooldown();
-    // The first calls connect and start what the server has not needed yet: they may take their time.
+    // The first calls connect and warm up the server, which takes a while.
     acquire_eventually(&store, "warm", &limit).await;
 
     server.stop();
@@ -30,7 +30,7 @@ async fn an_outage_is_an_error_in_time_and_recovers() {
     }
     assert!(began.elapsed() < 2 * TIMEOUT, "{:?}", began.elapsed());
 
-    // It came back without its table.
+    // It restarted without its table.
     server.restart();
     let refused = async {
         loop {
@@ -40,7 +40,7 @@ async fn an_outage_is_an_error_in_time_and_recovers() {
             }
         }
     };
-    let error = timeout(PATIENCE, refused).await.expect("the server answers again");
+    let error = timeout(TEST_TIMEOUT, refused).await.expect("the server answers again");
     assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
     store.create_table().await.unwrap();
     acquire_eventually(&store, "warm", &limit).await;

@@ -1,4 +1,4 @@
-//! Making the table.
+//! Creation of the table.
 
 use headgate::{ManualClock, StoreError};
 use headgate_store_dynamodb::{
@@ -7,14 +7,16 @@ use headgate_store_dynamodb::{
 };
 use headgate_testkit::{DynamoDb, require};
 
-use crate::support::{PATIENCE, START, acquire, config, cooldown, create_table, store_on, string};
+use crate::support::{
+    START, TEST_TIMEOUT, acquire, config, cooldown, create_table, store_on, string,
+};
 
 #[tokio::test]
 async fn the_table_has_one_key_no_index_and_a_ttl() {
     let server = require!(DynamoDb::shared());
     let table = server.new_table();
     let store = store_on(&server, &table).await;
-    // Again, beside another who does the same.
+    // Again, concurrently with another client.
     let (one, two) = tokio::join!(store.create_table(), store_on(&server, &table));
     one.unwrap();
     drop(two);
@@ -46,7 +48,7 @@ async fn a_table_with_another_schema_is_rejected() {
 
 #[tokio::test]
 async fn expired_items_are_deleted_by_the_server() {
-    // Its own server: another one than DynamoDB Local may take days.
+    // On DynamoDB Local: the service may take days.
     let server = require!(DynamoDb::start());
     let place = config(&server.endpoint(), "rate-limits");
     let store = DynamoDbStore::connect(place).with_clock(ManualClock::new(START));
@@ -57,6 +59,6 @@ async fn expired_items_are_deleted_by_the_server() {
         get.key("identifier", string("k")).send().await.unwrap().item.is_some()
     };
     let deleted = async { while is_there().await {} };
-    tokio::time::timeout(PATIENCE, deleted).await.expect("the item is deleted");
+    tokio::time::timeout(TEST_TIMEOUT, deleted).await.expect("the item is deleted");
     assert!(acquire(&store, &["k"], &cooldown()).await.unwrap()[0].allowed);
 }

@@ -1,4 +1,4 @@
-//! Stores on servers that the tests started.
+//! Stores on servers that the tests start.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use headgate_store_dynamodb::{
             ScalarAttributeType,
         },
     },
-    keys,
+    static_credentials,
 };
 use headgate_testkit::SharedDynamoDb;
 use tokio::runtime::Runtime;
@@ -23,8 +23,8 @@ use tokio::runtime::Runtime;
 /// 2026-03-08, half a second past midnight.
 pub(crate) const START: Timestamp = Timestamp::from_micros(1_772_928_000_500_000);
 
-/// Tests share two cores with the server: nothing here is about being fast.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of tests, which share two cores with the server.
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) const MINUTES: Duration = Duration::from_secs(300);
 
@@ -33,8 +33,9 @@ pub(crate) fn runtime() -> Runtime {
 }
 
 pub(crate) fn config(endpoint: &str, table: &str) -> DynamoDbConfig {
-    let config = DynamoDbConfig::new("ap-northeast-1", table, keys("id", "secret")).unwrap();
-    config.endpoint(endpoint).unwrap().timeout(PATIENCE)
+    let config =
+        DynamoDbConfig::new("ap-northeast-1", table, static_credentials("id", "secret")).unwrap();
+    config.endpoint(endpoint).unwrap().timeout(TEST_TIMEOUT)
 }
 
 /// A store on a table of its own.
@@ -48,7 +49,7 @@ pub(crate) async fn store_on(server: &SharedDynamoDb, table: &str) -> DynamoDbSt
     store
 }
 
-/// Makes a table by hand, with a string as its key.
+/// Creates a table with a string key.
 pub(crate) async fn create_table(client: &Client, table: &str, key: &str) {
     let attribute = AttributeDefinition::builder().attribute_name(key);
     let attribute = attribute.attribute_type(ScalarAttributeType::S).build().unwrap();
@@ -58,7 +59,7 @@ pub(crate) async fn create_table(client: &Client, table: &str, key: &str) {
     create.billing_mode(BillingMode::PayPerRequest).send().await.unwrap();
 }
 
-/// A table of its own, which its store sees at a time that the test sets, and others see as it is.
+/// A table of its own, with a store on a manual clock and raw access to the items.
 pub(crate) struct Scene {
     pub(crate) store: DynamoDbStore,
     pub(crate) clock: Arc<ManualClock>,
@@ -69,7 +70,7 @@ impl Scene {
     pub(crate) async fn new(server: &SharedDynamoDb) -> Self {
         let (table, clock) = (server.new_table(), Arc::new(ManualClock::new(START)));
         let store = DynamoDbStore::connect(config(server.endpoint(), &table));
-        // Without TTL: by the server's own clock, all that is written at our time has long expired.
+        // Without TTL: by the clock of the server, items of the manual clock have long expired.
         create_table(store.client(), &table, "identifier").await;
         Self { store: store.with_clock(Arc::clone(&clock)), clock, table }
     }
@@ -78,7 +79,7 @@ impl Scene {
         self.store.client()
     }
 
-    /// The item of this name, as any program sees it.
+    /// The raw item of this key.
     pub(crate) async fn item(&self, name: &str) -> Option<HashMap<String, AttributeValue>> {
         let get = self.client().get_item().table_name(&self.table).consistent_read(true);
         get.key("identifier", string(name)).send().await.unwrap().item
@@ -88,7 +89,7 @@ impl Scene {
         self.item(name).await.unwrap()["expires_at"].as_n().unwrap().parse().unwrap()
     }
 
-    /// Puts what another program might.
+    /// Puts a raw item.
     pub(crate) async fn put(&self, name: &str, attributes: &[(&str, AttributeValue)]) {
         let mut put = self.client().put_item().table_name(&self.table);
         put = put.item("identifier", string(name));
@@ -98,7 +99,7 @@ impl Scene {
         put.send().await.unwrap();
     }
 
-    /// Puts a sliding window of these entries, in the store's own form.
+    /// Puts a sliding window with these entries, encoded as by the store.
     pub(crate) async fn put_log(&self, name: &str, entries: &[u8]) {
         let expires_at = || number(START.as_secs_ceil() + 60);
         let state = HashMap::from([
@@ -151,7 +152,7 @@ pub(crate) async fn acquire(
     apply(store, Verb::Acquire, names, limit).await
 }
 
-/// Asks until the store answers, however long its server takes.
+/// Retries until the store decides.
 pub(crate) async fn acquire_eventually(store: &dyn Store, name: &str, limit: &Limit) -> Outcomes {
     let answered = async {
         loop {
@@ -161,5 +162,5 @@ pub(crate) async fn acquire_eventually(store: &dyn Store, name: &str, limit: &Li
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, answered).await.expect("the store answers")
+    tokio::time::timeout(TEST_TIMEOUT, answered).await.expect("the store answers")
 }
