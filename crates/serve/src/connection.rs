@@ -1,4 +1,4 @@
-//! One connection, from its first byte to its end.
+//! The task of a connection.
 
 use std::{
     convert::Infallible,
@@ -23,50 +23,50 @@ use tokio::{net::TcpStream, sync::watch};
 use tracing::{debug, warn};
 
 use crate::{
-    Answer, RequestBody,
+    RequestBody, ResponseBody,
     activity::Activity,
-    beside::Beside,
     connections::{Connections, EndReason},
     io::Socket,
+    wake_guarded::WakeGuarded,
     watchdog,
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How often an HTTP/2 peer must show that it is there.
-const PING_EVERY: Duration = Duration::from_secs(30);
+/// Interval of HTTP/2 pings.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How many HTTP/2 requests of one connection are answered at a time; more wait their turn.
+/// Maximum number of concurrent HTTP/2 streams of a connection.
 const MAX_STREAMS: u32 = 256;
 
-/// The largest head of a request.
+/// Maximum size of the head of a request.
 const MAX_HEAD_BYTES: usize = 32 * 1024;
 
-/// The same over HTTP/2, uncompressed and as its specification counts.
+/// Maximum size of the headers of an HTTP/2 request, uncompressed and as its specification counts.
 const MAX_HEADER_LIST_BYTES: u32 = 16 * 1024;
 
-/// What is framed of one HTTP/2 stream ahead of what the peer has taken.
+/// Maximum size of the send buffer of an HTTP/2 stream.
 const MAX_SEND_BUFFER_BYTES: usize = 64 * 1024;
 
-/// HTTP/2 requests that the peer may cancel before they are looked at.
+/// Maximum number of HTTP/2 requests that are cancelled before they are accepted.
 const MAX_PENDING_RESETS: usize = 20;
 
-/// How far the server has stopped.
+/// Phase of the shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// It has not.
+    /// No shutdown.
     Serving,
-    /// Peers are told to connect elsewhere, and are answered until they do.
+    /// Peers are asked to connect elsewhere; requests are still answered.
     Leaving,
-    /// Connections end with what they are doing.
+    /// Connections are closed after their requests in flight.
     Ending,
 }
 
-/// How connections speak HTTP.
+/// HTTP settings of connections.
 pub(crate) type Protocol = auto::Builder<TokioExecutor>;
 
-/// Sees a connection to its end.
-pub(crate) struct Attendant {
+/// The task of a connection.
+pub(crate) struct ConnectionTask {
     pub(crate) protocol: Protocol,
     pub(crate) connections: Arc<Connections>,
     pub(crate) activity: Arc<Activity>,
@@ -76,11 +76,11 @@ pub(crate) struct Attendant {
 
 pub(crate) fn protocol() -> Protocol {
     let mut http = auto::Builder::new(TokioExecutor::new());
-    // Answers are small: copying one behind its head costs less than handing both over.
+    // Responses are small: copying one after its head costs less than a vectored write.
     http.http1().header_read_timeout(None).writev(false).max_buf_size(MAX_HEAD_BYTES);
     http.http2()
         .timer(TokioTimer::new())
-        .keep_alive_interval(PING_EVERY)
+        .keep_alive_interval(PING_INTERVAL)
         .max_concurrent_streams(MAX_STREAMS)
         .max_header_list_size(MAX_HEADER_LIST_BYTES)
         .max_send_buf_size(MAX_SEND_BUFFER_BYTES)
@@ -88,26 +88,27 @@ pub(crate) fn protocol() -> Protocol {
     http
 }
 
-impl Attendant {
-    /// Answers the requests of a connection until it ends, or has to.
-    pub(crate) async fn attend<A, F, B>(self, stream: std::net::TcpStream, answer: A)
+impl ConnectionTask {
+    /// Serves the requests of a connection until it ends.
+    pub(crate) async fn run<A, F, B>(self, stream: std::net::TcpStream, handler: A)
     where
         A: Fn(Request<RequestBody>) -> F + Send + Sync + 'static,
         F: Future<Output = Response<B>> + Send + 'static,
         B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
         let Self { protocol, connections, activity, mut phase, idle } = self;
-        // From here on the thread that runs this is told when there is something to read.
+        // Registers the socket with the runtime of this task.
         let socket = match TcpStream::from_std(stream) {
             Ok(stream) => Socket::new(stream, Arc::clone(&activity)),
             Err(error) => return warn!(%error, "failed to register a connection"),
         };
-        let service = service_fn(|request: Request<Incoming>| respond(&activity, &answer, request));
+        let service =
+            service_fn(|request: Request<Incoming>| respond(&activity, &handler, request));
         let connection = protocol.serve_connection_with_upgrades(socket, service);
         let mut connection = pin!(connection);
-        let mut stopping = Beside::new(stopping(&activity, &mut phase));
-        let mut watch = Beside::new(watchdog::watch(&activity, idle));
-        let (mut is_stopping, mut is_told) = (false, false);
+        let mut stopping = WakeGuarded::new(stopping(&activity, &mut phase));
+        let mut watch = WakeGuarded::new(watchdog::watch(&activity, idle));
+        let (mut is_stopping, mut is_notified) = (false, false);
         let end = poll_fn(|context| {
             if !is_stopping {
                 is_stopping = stopping.poll(context).is_ready();
@@ -116,15 +117,15 @@ impl Attendant {
                 return Poll::Ready(Err(reason));
             }
             let is_leaving = activity.is_leaving() && activity.is_http2();
-            if (is_leaving || is_stopping) && !is_told {
-                is_told = true;
+            if (is_leaving || is_stopping) && !is_notified {
+                is_notified = true;
                 connection.as_mut().graceful_shutdown();
             }
             connection.as_mut().poll(context).map(Ok)
         });
         match end.await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => debug!(%error, "connection broke"),
+            Ok(Err(error)) => debug!(%error, "connection failed"),
             Err(reason) => end_with(&connections, reason),
         }
     }
@@ -132,35 +133,35 @@ impl Attendant {
 
 fn end_with(connections: &Connections, reason: EndReason) {
     connections.count_end(reason);
-    debug!(reason = reason.name(), "ended a connection");
+    debug!(reason = reason.name(), "closed a connection");
 }
 
-/// Answers one request. An async block would be twice as large, and it is moved with every request.
+/// Serves one request. Not an async block, which would be twice as large and is moved for each request.
 fn respond<A, F, B>(
     activity: &Arc<Activity>,
-    answer: &A,
+    handler: &A,
     request: Request<Incoming>,
-) -> impl Future<Output = Result<Response<Answer<B>>, Infallible>> + Send + use<A, F, B>
+) -> impl Future<Output = Result<Response<ResponseBody<B>>, Infallible>> + Send + use<A, F, B>
 where
     A: Fn(Request<RequestBody>) -> F,
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body,
 {
     let is_http2 = request.version() == Version::HTTP_2;
-    let asked = activity.begin(request.version());
+    let in_flight = activity.start(request.version());
     let request = request.map(|body| RequestBody::new(body, Arc::clone(activity)));
-    answer(request).map(move |mut response| {
-        if !is_http2 && asked.activity().is_some_and(|activity| activity.is_leaving()) {
+    handler(request).map(move |mut response| {
+        if !is_http2 && in_flight.activity().is_some_and(|activity| activity.is_leaving()) {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        Ok(response.map(|body| Answer::new(body, asked, is_http2)))
+        Ok(response.map(|body| ResponseBody::new(body, in_flight, is_http2)))
     })
 }
 
-/// Ready when the connection is to end with what it is doing. Before that it tells the peer, with
-/// the next answer, to connect elsewhere.
+/// Resolves when the connection has to close. Before that, the next response asks the peer to connect
+/// elsewhere.
 async fn stopping(activity: &Activity, phase: &mut watch::Receiver<Phase>) {
-    // A server that is gone has stopped.
+    // An error means that the server was dropped.
     let _ = phase.wait_for(|phase| *phase >= Phase::Leaving).await;
     activity.leave();
     let _ = phase.wait_for(|phase| *phase >= Phase::Ending).await;

@@ -1,4 +1,4 @@
-//! All connections of a process: how many there are, and how many bytes are buffered for them.
+//! All connections of a process: their number and buffered bytes.
 
 use std::{
     collections::BTreeMap,
@@ -16,36 +16,37 @@ use tokio::{
 
 use crate::activity::Activity;
 
-/// How long a peer may leave what is buffered for it alone while others need the room.
+/// Time without progress after which a connection may be closed when others need its buffers.
 const STALLED: Duration = Duration::from_secs(1);
 
-/// The same, of one that takes more room than the other needs.
+/// The same for a connection that holds twice what another needs.
 const HOARDED: Duration = Duration::from_millis(100);
 
-/// The largest answer that finds room though other answers hold all of it.
+/// Largest response that may exceed the bound, by up to a quarter, if it is the only one of its connection.
 const MODEST_BYTES: usize = 1024 * 1024;
 
-/// How many connections are looked at to find an idle one.
-const LOOKS: usize = 1024;
+/// Maximum number of connections scanned for an idle one.
+const MAX_SCAN: usize = 1024;
 
-/// The bounds of all connections together.
+/// Bounds on all connections together.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Maximum number of connections. More wait to be accepted.
     pub max_connections: usize,
-    /// Maximum number of bytes that are buffered for peers: answers that they have not taken, and
-    /// requests that they have not sent completely. One connection may hold half of them.
+    /// Maximum number of buffered bytes: responses that peers have not read, and incomplete requests.
+    /// One connection may hold half of them.
     pub max_buffered_bytes: usize,
 }
 
-/// Why the server ended a connection.
+/// Why the server closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EndReason {
-    /// It asked nothing for too long.
+    /// No request for too long.
     Idle,
-    /// The peer did not take its answers for too long.
+    /// The peer did not read its responses for too long.
     Stalled,
-    /// The peer did not take its answers while others needed the room.
+    /// The peer did not read its responses while others needed the buffers.
     Pressure,
     /// It was idle while others waited to be accepted.
     Crowded,
@@ -59,20 +60,20 @@ pub struct Connections {
     buffered: AtomicUsize,
     refused: AtomicU64,
     ended: [AtomicU64; EndReason::ALL.len()],
-    live: Mutex<Live>,
+    live: Mutex<ConnectionTable>,
 }
 
-/// The connections that are there, the oldest first.
+/// Open connections, oldest first.
 #[derive(Default)]
-struct Live {
+struct ConnectionTable {
     by_age: BTreeMap<u64, Arc<Activity>>,
     next: u64,
-    /// Where the search for an idle one goes on.
-    looked_at: u64,
+    /// Where the next scan for an idle connection starts.
+    scan_from: u64,
 }
 
-/// The place of one connection, until it is dropped.
-pub(crate) struct Place {
+/// The slot of one connection, released on drop.
+pub(crate) struct ConnectionSlot {
     connections: Arc<Connections>,
     number: u64,
     _room: Option<OwnedSemaphorePermit>,
@@ -98,12 +99,12 @@ impl EndReason {
 // === impl Connections ===
 
 impl Connections {
-    /// No connections yet, and these bounds.
+    /// An empty set of connections.
     pub fn new(bounds: Bounds) -> Arc<Self> {
-        let places = bounds.max_connections.min(Semaphore::MAX_PERMITS);
+        let slots = bounds.max_connections.min(Semaphore::MAX_PERMITS);
         Arc::new(Self {
             bounds,
-            room: Arc::new(Semaphore::new(places)),
+            room: Arc::new(Semaphore::new(slots)),
             started: Instant::now(),
             buffered: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
@@ -112,66 +113,66 @@ impl Connections {
         })
     }
 
-    /// Connections that are open.
+    /// Number of open connections.
     pub fn open(&self) -> usize {
         self.live().by_age.len()
     }
 
-    /// Bytes that are buffered for peers. Less than 32 KiB of a connection are not counted.
+    /// Number of buffered bytes. Less than 32 KiB of a connection are not counted.
     pub fn buffered_bytes(&self) -> usize {
         self.buffered.load(Relaxed)
     }
 
-    /// Answers and requests that were broken off because too many bytes were buffered.
+    /// Number of responses and requests that were aborted because too many bytes were buffered.
     pub fn refused(&self) -> u64 {
         self.refused.load(Relaxed)
     }
 
-    /// Connections that were ended for this reason.
+    /// Number of connections that were closed for this reason.
     pub fn ended(&self, reason: EndReason) -> u64 {
         self.ended[reason as usize].load(Relaxed)
     }
 
-    /// A place for one more connection. If all are taken, one that is idle makes room.
-    pub(crate) async fn place(self: &Arc<Self>, activity: &Arc<Activity>) -> Place {
+    /// Waits for a slot. If there is none, closes an idle connection.
+    pub(crate) async fn slot(self: &Arc<Self>, activity: &Arc<Activity>) -> ConnectionSlot {
         let mut room = Arc::clone(&self.room).try_acquire_owned().ok();
         if room.is_none() {
-            self.end_an_idle_one();
-            // Nobody closes it: there is a place, or there will be.
+            self.close_idle();
+            // Never fails: the semaphore is not closed.
             room = Arc::clone(&self.room).acquire_owned().await.ok();
         }
         let number = self.live().add(Arc::clone(activity));
-        Place { connections: Arc::clone(self), number, _room: room }
+        ConnectionSlot { connections: Arc::clone(self), number, _room: room }
     }
 
-    /// Milliseconds since the process began to serve.
+    /// Milliseconds since the start.
     pub(crate) fn now(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
     }
 
-    /// Counts what is buffered for one connection.
+    /// Updates the buffered bytes of one connection.
     pub(crate) fn report(&self, before: usize, now: usize) {
-        // Wraps around where it becomes less.
+        // Wraps around if it decreases.
         self.buffered.fetch_add(now.wrapping_sub(before), Relaxed);
     }
 
-    /// Whether `buffered` bytes can be buffered for one connection, `new` of them just now.
+    /// Whether one connection may buffer `buffered` bytes, of which `new` are new.
     ///
-    /// An answer that is alone on its connection may be larger than the connection's share. Where
-    /// others hold all that may be buffered, one of them that has stalled is ended.
+    /// A response that is the only one of its connection may exceed the share of the connection. If
+    /// others hold all buffers, a stalled one of them is closed.
     pub(crate) fn accepts(&self, activity: &Activity, buffered: usize, new: usize) -> bool {
         let is_alone = buffered <= new + 2 * crate::activity::STREAM_BYTES;
         let is_within_share = is_alone || buffered <= self.bounds.max_buffered_bytes / 2;
         let others = self.buffered.load(Relaxed).saturating_sub(activity.reported());
         let max = self.bounds.max_buffered_bytes;
-        // A quarter more is for those who ask for one thing at a time.
+        // A quarter more for connections with one modest response.
         let is_modest = is_alone && buffered <= MODEST_BYTES;
         let has_room = match (is_alone, is_modest) {
             (_, true) => others < max + max / 4,
             (true, false) => others < max,
             (false, _) => others + buffered <= max,
         };
-        let accepts = is_within_share && (has_room || self.end_a_stalled_one(buffered));
+        let accepts = is_within_share && (has_room || self.close_stalled(buffered));
         if !accepts {
             self.refused.fetch_add(1, Relaxed);
         }
@@ -182,10 +183,9 @@ impl Connections {
         self.ended[reason as usize].fetch_add(1, Relaxed);
     }
 
-    /// Ends the connection whose peer has left what is buffered for it alone for longest; or, where
-    /// none has for long, the one that holds most, if that is twice of what is `needed`. Whether
-    /// there was one.
-    fn end_a_stalled_one(&self, needed: usize) -> bool {
+    /// Closes the connection that has been stalled for longest or, if there is none, the one that holds
+    /// most, if that is twice what is `needed`. Returns whether there was one.
+    fn close_stalled(&self, needed: usize) -> bool {
         let now = self.now();
         let since = |one: &Activity| Duration::from_millis(now.saturating_sub(one.moved_at()));
         let live = self.live();
@@ -201,27 +201,27 @@ impl Connections {
         ended.inspect(|one| one.end(EndReason::Pressure)).is_some()
     }
 
-    fn end_an_idle_one(&self) {
+    fn close_idle(&self) {
         let mut live = self.live();
-        let from = live.looked_at;
+        let from = live.scan_from;
         let later = live.by_age.range(from..);
-        let mut looked = later.chain(live.by_age.range(..from)).take(LOOKS);
+        let mut looked = later.chain(live.by_age.range(..from)).take(MAX_SCAN);
         let idle = looked.find(|(_, one)| one.is_idle() && !one.is_ending());
         if let Some((&number, one)) = idle {
             one.end(EndReason::Crowded);
-            live.looked_at = number + 1;
+            live.scan_from = number + 1;
         }
     }
 
-    fn live(&self) -> MutexGuard<'_, Live> {
-        // A panic elsewhere leaves nothing half done that would matter here.
+    fn live(&self) -> MutexGuard<'_, ConnectionTable> {
+        // The table is consistent even after a panic elsewhere.
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Live ===
+// === impl ConnectionTable ===
 
-impl Live {
+impl ConnectionTable {
     fn add(&mut self, activity: Arc<Activity>) -> u64 {
         let number = self.next;
         self.next += 1;
@@ -230,9 +230,9 @@ impl Live {
     }
 }
 
-// === impl Place ===
+// === impl ConnectionSlot ===
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.connections.live().by_age.remove(&self.number);
     }

@@ -1,4 +1,4 @@
-//! A connection's socket, with what it takes and does not take counted.
+//! The socket of a connection, which counts written and unwritten bytes.
 
 use std::{
     io::{self, IoSlice},
@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 use crate::activity::Activity;
 
-/// A connection's socket.
+/// The socket of a connection.
 pub(crate) struct Socket {
     stream: TokioIo<TcpStream>,
     activity: Arc<Activity>,
@@ -24,8 +24,8 @@ impl Socket {
         Self { stream: TokioIo::new(stream), activity }
     }
 
-    /// Notes what came of offering the socket so many bytes.
-    fn note(&self, offered: usize, written: &Poll<io::Result<usize>>) {
+    /// Records the result of a write.
+    fn record(&self, offered: usize, written: &Poll<io::Result<usize>>) {
         match written {
             Poll::Ready(Ok(bytes)) => self.activity.wrote(*bytes, offered.saturating_sub(*bytes)),
             Poll::Ready(Err(_)) => {}
@@ -51,7 +51,7 @@ impl Write for Socket {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.note(bytes.len(), &written);
+        self.record(bytes.len(), &written);
         written
     }
 
@@ -61,7 +61,7 @@ impl Write for Socket {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.note(parts.iter().map(|part| part.len()).sum(), &written);
+        self.record(parts.iter().map(|part| part.len()).sum(), &written);
         written
     }
 

@@ -1,34 +1,34 @@
 //! Serves HTTP/1 and HTTP/2 connections within bounds, and drains them without losing a request.
 //!
-//! A peer decides how quickly it takes its answers and sends its requests, so what is held for it
-//! is bounded in bytes as well as in time, for one connection and for the process.
+//! Peers decide how fast they send requests and read responses, so buffers are bounded in bytes and in
+//! time, for each connection and for the process.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
 //! | `server` | accepting connections, and draining them on shutdown |
-//! | `connection` | one connection from its first byte to its end |
-//! | `activity` | what a connection is doing: requests, unsent bytes, progress |
-//! | `watchdog` | ends a connection that is idle or stalled |
-//! | `connections` | all connections of the process: their number, and the bytes held for them |
-//! | `answer`, `request` | bodies that are counted while they are held |
-//! | `io` | the socket, with what it does not take counted |
-//! | `beside` | a future that is polled only when something woke it |
+//! | `connection` | the task of a connection |
+//! | `activity` | requests in flight, unsent bytes and progress of a connection |
+//! | `watchdog` | closes connections that are idle or stalled |
+//! | `connections` | all connections of the process: their number and buffered bytes |
+//! | `response_body`, `request_body` | bodies whose buffered bytes are counted |
+//! | `io` | the socket, with unwritten bytes counted |
+//! | `wake_guarded` | a future that is polled only after it was woken |
 //! | `signals` | SIGTERM, SIGINT and SIGHUP |
 
 mod activity;
-mod answer;
-mod beside;
 mod connection;
 mod connections;
 mod io;
-mod request;
+mod request_body;
+mod response_body;
 mod server;
 pub mod signals;
+mod wake_guarded;
 mod watchdog;
 
 pub use self::{
-    answer::Answer,
     connections::{Bounds, Connections, EndReason},
-    request::RequestBody,
+    request_body::RequestBody,
+    response_body::ResponseBody,
     server::{Drain, Server, Timeouts},
 };

@@ -1,4 +1,4 @@
-//! Requests whose bytes are counted while they arrive.
+//! Request bodies whose bytes are counted while they arrive.
 
 use std::{
     pin::Pin,
@@ -13,8 +13,8 @@ use crate::activity::Activity;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of a request. What has arrived of it is counted until it is complete, or dropped: a
-/// peer that sends many requests slowly cannot make the server keep more than it may.
+/// Body of a request. Its bytes are counted until it is complete or dropped, so that a peer that sends
+/// many requests slowly cannot exceed the bounds.
 pub struct RequestBody {
     body: Incoming,
     activity: Arc<Activity>,
@@ -42,11 +42,11 @@ impl Body for RequestBody {
             Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
             Some(Ok(frame)) => frame,
         };
-        // Most bodies come in one part, and are complete with it.
+        // Most bodies are complete with their first chunk.
         if let Some(part) = frame.data_ref().filter(|_| !self.body.is_end_stream()) {
             self.counted += part.len();
             if self.activity.receive(part.len()).is_err() {
-                return Poll::Ready(Some(Err("too many requests are incomplete".into())));
+                return Poll::Ready(Some(Err("too many incomplete requests".into())));
             }
         }
         Poll::Ready(Some(Ok(frame)))
@@ -64,7 +64,7 @@ impl Body for RequestBody {
 impl Drop for RequestBody {
     fn drop(&mut self) {
         if self.counted > 0 {
-            self.activity.forget(self.counted);
+            self.activity.release(self.counted);
         }
     }
 }

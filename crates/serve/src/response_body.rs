@@ -1,4 +1,4 @@
-//! Answers whose bytes are counted until the peer has taken them.
+//! Response bodies whose bytes are counted until the peer has read them.
 
 use std::{
     io::IoSlice,
@@ -11,45 +11,45 @@ use h2::Reason;
 use hyper::body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use crate::activity::{Asked, Open, Unsent};
+use crate::activity::{InFlightRequest, OpenResponse, UnsentBytes};
 
-/// Answers of at most this size are not counted over HTTP/1, where only one is sent at a time.
+/// Largest response that is not counted over HTTP/1, which sends one at a time.
 const SMALL_BYTES: u64 = 16 * 1024;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 pin_project! {
-    /// The body of an answer.
-    pub struct Answer<B> {
+    /// Body of a response.
+    pub struct ResponseBody<B> {
         #[pin]
         body: B,
-        open: Option<Open>,
+        open: Option<OpenResponse>,
     }
 }
 
-/// A part of an answer.
-pub struct Part<D> {
+/// A chunk of a response.
+pub struct CountedData<D> {
     data: D,
-    unsent: Option<Unsent>,
+    unsent: Option<UnsentBytes>,
 }
 
-// === impl Answer ===
+// === impl ResponseBody ===
 
-impl<B: Body> Answer<B> {
-    pub(crate) fn new(body: B, asked: Asked, is_http2: bool) -> Self {
+impl<B: Body> ResponseBody<B> {
+    pub(crate) fn new(body: B, request: InFlightRequest, is_http2: bool) -> Self {
         let is_small = body.size_hint().exact().is_some_and(|bytes| bytes <= SMALL_BYTES);
         let open = if is_small && !is_http2 || body.is_end_stream() {
-            asked.answered();
+            request.finish();
             None
         } else {
-            asked.opened()
+            request.open_response()
         };
         Self { body, open }
     }
 }
 
-impl<B: Body<Error: Into<BoxError>>> Body for Answer<B> {
-    type Data = Part<B::Data>;
+impl<B: Body<Error: Into<BoxError>>> Body for ResponseBody<B> {
+    type Data = CountedData<B::Data>;
     type Error = BoxError;
 
     fn poll_frame(
@@ -65,7 +65,7 @@ impl<B: Body<Error: Into<BoxError>>> Body for Answer<B> {
         let unsent = match (this.open.as_ref(), frame.data_ref()) {
             (Some(open), Some(data)) => {
                 let Ok(unsent) = open.send(data.remaining()) else {
-                    // The reason is what the peer of an HTTP/2 stream is told.
+                    // The error code of the HTTP/2 stream.
                     let calm = h2::Error::from(Reason::ENHANCE_YOUR_CALM);
                     return Poll::Ready(Some(Err(calm.into())));
                 };
@@ -73,7 +73,7 @@ impl<B: Body<Error: Into<BoxError>>> Body for Answer<B> {
             }
             _ => None,
         };
-        Poll::Ready(Some(Ok(frame.map_data(|data| Part { data, unsent }))))
+        Poll::Ready(Some(Ok(frame.map_data(|data| CountedData { data, unsent }))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -85,9 +85,9 @@ impl<B: Body<Error: Into<BoxError>>> Body for Answer<B> {
     }
 }
 
-// === impl Part ===
+// === impl CountedData ===
 
-impl<D: Buf> Buf for Part<D> {
+impl<D: Buf> Buf for CountedData<D> {
     fn remaining(&self) -> usize {
         self.data.remaining()
     }

@@ -11,53 +11,53 @@ use tracing::{debug, warn};
 use crate::{
     RequestBody,
     activity::Activity,
-    connection::{Attendant, Phase, Protocol, protocol},
+    connection::{ConnectionTask, Phase, Protocol, protocol},
     connections::Connections,
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How long to wait when there are no sockets left to accept with.
+/// Pause after a failed accept, for example when the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How many connections that wait to be accepted are taken in when the listener closes.
+/// Maximum number of queued connections that are accepted on shutdown.
 const LAST_ACCEPTED: usize = 4096;
 
-/// How long a server waits for its connections.
+/// Timeouts of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// How long a connection may go without a request, or leave its answers alone.
+    /// Maximum time without a request, or without progress of a response.
     pub idle: Duration,
-    /// How long idle connections are still answered once the server stops.
+    /// Time that idle connections stay open during shutdown.
     pub grace: Duration,
-    /// How long requests in flight may take after that.
+    /// Maximum time of requests in flight after that.
     pub drain: Duration,
 }
 
-/// A listener and what is needed to serve its connections.
+/// A listener and its settings.
 pub struct Server<N, A> {
-    /// Where connections come from.
+    /// Listener of the server.
     pub listener: TcpListener,
-    /// Names the runtime of the next connection.
+    /// Returns the runtime of the next connection.
     pub runtime: N,
-    /// Lets a connection in, for as long as it keeps what this returns.
+    /// Admits a connection. The returned permit is dropped when the connection closes.
     pub admit: A,
-    /// Bounds, shared with the process's other listeners.
+    /// Bounds, shared with the other listeners of the process.
     pub connections: Arc<Connections>,
-    /// How long the server waits for its connections.
+    /// Timeouts of connections.
     pub timeouts: Timeouts,
 }
 
-/// How a server ended.
+/// Result of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drain {
     /// Every request was answered.
     Complete,
-    /// Time ran out on this many connections.
+    /// This many connections were closed with requests in flight.
     CutOff(usize),
 }
 
-/// The connections of one server.
+/// State of a running server.
 struct Served {
     protocol: Protocol,
     phase: watch::Sender<Phase>,
@@ -67,7 +67,7 @@ struct Served {
 // === impl Drain ===
 
 impl Drain {
-    /// How two servers ended together.
+    /// Combines the results of two servers.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -88,12 +88,13 @@ where
     A: Fn(SocketAddr) -> Option<P>,
     P: Send + 'static,
 {
-    /// Answers requests, each with where it came from, until `shutdown`; then drains.
+    /// Serves requests with `handler`, which gets the address of the peer, until `shutdown`; then
+    /// drains.
     ///
-    /// From `shutdown` on new connections are refused, HTTP/1 answers say `Connection: close`, and
-    /// HTTP/2 peers get a GOAWAY. Idle connections are closed only after the grace: a request that
-    /// is on its way is answered.
-    pub async fn serve<S, F, B>(self, answer: S, shutdown: impl Future<Output = ()>) -> Drain
+    /// From `shutdown` on, new connections are refused, HTTP/1 responses have `Connection: close`, and
+    /// HTTP/2 peers get a GOAWAY. Idle connections are closed after the grace period, so that requests
+    /// in transit are answered.
+    pub async fn serve<S, F, B>(self, handler: S, shutdown: impl Future<Output = ()>) -> Drain
     where
         S: Fn(Request<RequestBody>, SocketAddr) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response<B>> + Send + 'static,
@@ -105,36 +106,36 @@ where
         loop {
             let accepted = tokio::select! {
                 accepted = accept(&self.listener) => accepted,
-                // Finished connections leave the set, so that it holds only live ones.
+                // Removes finished connections from the set.
                 Some(_) = served.tasks.join_next() => continue,
                 () = &mut shutdown => break,
             };
-            // A server without a place for one more can stop all the same.
+            // Waiting for a slot does not delay the shutdown.
             tokio::select! {
-                () = self.begin(&mut served, accepted, &answer) => {}
+                () = self.start(&mut served, accepted, &handler) => {}
                 () = &mut shutdown => break,
             }
         }
-        // Those who have connected already would otherwise be cut off by the listener's end.
+        // Closing the listener would reset connections in its queue.
         for _ in 0..LAST_ACCEPTED {
             let Some(accepted) = accept(&self.listener).now_or_never() else {
                 break;
             };
-            if self.begin(&mut served, accepted, &answer).now_or_never().is_none() {
+            if self.start(&mut served, accepted, &handler).now_or_never().is_none() {
                 break;
             }
         }
-        // From here on connecting is refused, so that balancers go elsewhere.
+        // Refuse connections, so that load balancers go elsewhere.
         drop(self.listener);
         served.drain(self.timeouts).await
     }
 
-    /// Begins to serve a connection, once there is a place for it.
-    async fn begin<S, F, B>(
+    /// Starts to serve a connection, once there is a slot for it.
+    async fn start<S, F, B>(
         &self,
         served: &mut Served,
         (stream, peer): (std::net::TcpStream, SocketAddr),
-        answer: &S,
+        handler: &S,
     ) where
         S: Fn(Request<RequestBody>, SocketAddr) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response<B>> + Send + 'static,
@@ -144,18 +145,18 @@ where
             return;
         };
         let activity = Arc::new(Activity::new(Arc::clone(&self.connections)));
-        let place = self.connections.place(&activity).await;
-        let attendant = Attendant {
+        let slot = self.connections.slot(&activity).await;
+        let task = ConnectionTask {
             protocol: served.protocol.clone(),
             connections: Arc::clone(&self.connections),
             activity,
             phase: served.phase.subscribe(),
             idle: self.timeouts.idle,
         };
-        let answer = answer.clone();
+        let handler = handler.clone();
         let connection = async move {
-            let _places = (place, permit);
-            attendant.attend(stream, move |request| answer(request, peer)).await;
+            let _held = (slot, permit);
+            task.run(stream, move |request| handler(request, peer)).await;
         };
         served.tasks.spawn_on(connection, &(self.runtime)());
     }
@@ -165,11 +166,10 @@ where
 
 impl Served {
     async fn drain(mut self, timeouts: Timeouts) -> Drain {
-        // Connections hold receivers: when the last of them is gone, all have finished.
-        for (phase, patience) in [(Phase::Leaving, timeouts.grace), (Phase::Ending, timeouts.drain)]
-        {
+        // Connections hold receivers: when the last one is dropped, all have finished.
+        for (phase, limit) in [(Phase::Leaving, timeouts.grace), (Phase::Ending, timeouts.drain)] {
             self.phase.send_replace(phase);
-            if time::timeout(patience, self.phase.closed()).await.is_ok() {
+            if time::timeout(limit, self.phase.closed()).await.is_ok() {
                 return Drain::Complete;
             }
         }
@@ -178,18 +178,18 @@ impl Served {
     }
 }
 
-/// The next connection, and whose it is. One that fails before it begins is the caller's loss alone.
+/// Accepts the next connection. Errors of a single connection are ignored.
 async fn accept(listener: &TcpListener) -> (std::net::TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // Answers are small and complete: nothing is worth waiting for.
+                // Responses are small and complete: do not delay them.
                 if let Err(error) = stream.set_nodelay(true) {
-                    debug!(%error, "failed to turn off Nagle's algorithm");
+                    debug!(%error, "failed to set TCP_NODELAY");
                 }
                 match stream.into_std() {
                     Ok(stream) => return (stream, peer),
-                    Err(error) => warn!(%error, "failed to hand a connection on"),
+                    Err(error) => warn!(%error, "failed to detach a connection from its runtime"),
                 }
             }
             Err(error) if is_of_one_connection(&error) => {}

@@ -1,4 +1,4 @@
-//! What an operator tells a process.
+//! Signals: SIGTERM, SIGINT and SIGHUP.
 
 use std::{
     future::Future,
@@ -13,23 +13,23 @@ use tokio::{
 };
 use tracing::warn;
 
-/// SIGTERM and SIGINT: the process is to stop. A second one is for those who cannot wait.
+/// SIGTERM and SIGINT, which stop the process. A second one stops it without a drain.
 pub struct Stop {
     interrupt: Signal,
     terminate: Signal,
 }
 
-/// Ready when a signal to stop came.
+/// Resolves at the first signal to stop.
 pub struct Shutdown(oneshot::Receiver<()>);
 
 // === impl Stop ===
 
 impl Stop {
-    /// Catches these signals from here on.
+    /// Starts to catch the signals.
     ///
     /// # Errors
     ///
-    /// Signals cannot be caught here.
+    /// If signals cannot be caught.
     pub fn catch() -> io::Result<Self> {
         let interrupt = signal(SignalKind::interrupt())?;
         Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? })
@@ -43,11 +43,11 @@ impl Stop {
     }
 }
 
-/// Catches SIGHUP from here on, which would end the process, and calls `hung_up` for every one.
+/// Starts to catch SIGHUP, which would end the process, and calls `hung_up` for each.
 ///
 /// # Errors
 ///
-/// Signals cannot be caught here.
+/// If signals cannot be caught.
 pub fn on_hangup(mut hung_up: impl FnMut()) -> io::Result<impl Future<Output = ()>> {
     let mut hangup = signal(SignalKind::hangup())?;
     Ok(async move {
@@ -57,23 +57,23 @@ pub fn on_hangup(mut hung_up: impl FnMut()) -> io::Result<impl Future<Output = (
     })
 }
 
-/// Serves until the first signal to stop; a second one does not wait for the end of the drain.
-/// What `serve` came to, if it came to its end.
+/// Runs `serve` until the first signal to stop and its drain. Returns its output, or `None` if a second
+/// signal cut the drain short.
 pub async fn serve_until<S: Future>(
     mut stop: Stop,
     serve: impl FnOnce(Shutdown) -> S,
 ) -> Option<S::Output> {
-    let (shutdown, told) = oneshot::channel();
+    let (shutdown, received) = oneshot::channel();
     let stopped = async {
         stop.next().await;
-        // A server that has ended by itself need not be told.
+        // The server may have ended already.
         let _ = shutdown.send(());
         stop.next().await;
     };
     tokio::select! {
-        end = serve(Shutdown(told)) => Some(end),
+        end = serve(Shutdown(received)) => Some(end),
         () = stopped => {
-            warn!("stopped without waiting for requests in flight: a second signal came");
+            warn!("received a second signal: stopping with requests in flight");
             None
         }
     }
@@ -85,7 +85,7 @@ impl Future for Shutdown {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        // A sender that is gone stops the server, too.
+        // A dropped sender stops the server, too.
         Pin::new(&mut self.0).poll(context).map(|_| ())
     }
 }

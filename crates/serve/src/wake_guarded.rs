@@ -1,4 +1,4 @@
-//! What a connection's task waits for beside the connection itself.
+//! A future that is polled only after it was woken.
 
 use std::{
     future::Future,
@@ -10,71 +10,71 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-/// A future that is polled only when something woke it.
+/// A future that is polled only after it was woken.
 ///
-/// A connection wakes its task for every request. What else the task waits for, the end of the
-/// server or a long silence, comes once: asking for it every time would cost as much as a decision.
-pub(super) struct Beside<F> {
+/// A connection wakes its task for every request. The other futures of the task, such as the shutdown of
+/// the server, complete once: polling them every time would cost as much as a decision.
+pub(super) struct WakeGuarded<F> {
     future: Pin<Box<F>>,
-    bell: Arc<Bell>,
-    /// The bell as a waker, for the future.
+    flag: Arc<WakeFlag>,
+    /// Waker of the future, which sets the flag.
     waker: Waker,
-    /// Whom the bell wakes.
+    /// The task that the flag wakes.
     task: Option<Waker>,
 }
 
-/// Remembers that it rang.
-struct Bell {
-    rang: AtomicBool,
-    /// Whom it wakes: always the last who looked, however often it rings.
+/// A waker that records that it was called.
+struct WakeFlag {
+    woken: AtomicBool,
+    /// The task that polled last.
     task: Mutex<Option<Waker>>,
 }
 
-// === impl Beside ===
+// === impl WakeGuarded ===
 
-impl<F: Future> Beside<F> {
+impl<F: Future> WakeGuarded<F> {
     pub(super) fn new(future: F) -> Self {
-        // The first look is owed.
-        let bell = Arc::new(Bell { rang: AtomicBool::new(true), task: Mutex::default() });
-        let waker = Waker::from(Arc::clone(&bell));
-        Self { future: Box::pin(future), bell, waker, task: None }
+        // Set, so that the first poll reaches the future.
+        let flag = Arc::new(WakeFlag { woken: AtomicBool::new(true), task: Mutex::default() });
+        let waker = Waker::from(Arc::clone(&flag));
+        Self { future: Box::pin(future), flag, waker, task: None }
     }
 
-    /// What [`Future::poll`] would say. After it is ready, it is not to be asked again.
+    /// Like [`Future::poll`]. Must not be called again after it is ready.
     #[inline]
     pub(super) fn poll(&mut self, context: &Context<'_>) -> Poll<F::Output> {
         let known = self.task.as_ref().is_some_and(|task| task.will_wake(context.waker()));
-        if known && !self.bell.rang.load(Ordering::Acquire) {
+        if known && !self.flag.woken.load(Ordering::Acquire) {
             return Poll::Pending;
         }
-        self.look(context)
+        self.poll_inner(context)
     }
 
     #[cold]
-    fn look(&mut self, context: &Context<'_>) -> Poll<F::Output> {
-        // The task before the flag: whoever rings in between wakes the task that looks here.
-        self.bell.task().replace(context.waker().clone());
+    fn poll_inner(&mut self, context: &Context<'_>) -> Poll<F::Output> {
+        // The task before the flag, so that a wake-up in between reaches this task.
+        self.flag.task().replace(context.waker().clone());
         self.task = Some(context.waker().clone());
-        self.bell.rang.store(false, Ordering::Release);
+        self.flag.woken.store(false, Ordering::Release);
         self.future.as_mut().poll(&mut Context::from_waker(&self.waker))
     }
 }
 
-// === impl Bell ===
+// === impl WakeFlag ===
 
-impl Bell {
+impl WakeFlag {
     fn task(&self) -> MutexGuard<'_, Option<Waker>> {
         self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Wake for Bell {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.rang.store(true, Ordering::Release);
+        self.woken.store(true, Ordering::Release);
         let task = self.task().clone();
         if let Some(task) = task {
             task.wake();
@@ -91,17 +91,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn it_is_polled_once_and_then_when_it_was_woken() {
+    async fn the_future_is_polled_once_and_then_after_each_wake() {
         let polls = AtomicUsize::new(0);
-        let (ring, mut bell) = oneshot::channel::<()>();
-        let mut beside = Beside::new(poll_fn(|context| {
+        let (ring, mut flag) = oneshot::channel::<()>();
+        let mut wake_guarded = WakeGuarded::new(poll_fn(|context| {
             polls.fetch_add(1, Ordering::Relaxed);
-            Pin::new(&mut bell).poll(context)
+            Pin::new(&mut flag).poll(context)
         }));
 
         for _ in 0..5 {
             poll_fn(|context| {
-                assert!(beside.poll(context).is_pending());
+                assert!(wake_guarded.poll(context).is_pending());
                 Poll::Ready(())
             })
             .await;
@@ -110,12 +110,12 @@ mod tests {
 
         // From another task: this one must be woken.
         tokio::spawn(async move { ring.send(()) });
-        let _ = poll_fn(|context| beside.poll(context)).await;
+        let _ = poll_fn(|context| wake_guarded.poll(context)).await;
         assert_eq!(polls.load(Ordering::Relaxed), 2);
     }
 
     #[test]
-    fn another_task_is_woken_when_another_asks() {
+    fn the_task_that_polled_last_is_woken() {
         struct Count(AtomicUsize);
         impl Wake for Count {
             fn wake(self: Arc<Self>) {
@@ -123,11 +123,11 @@ mod tests {
             }
         }
         let counts = [(); 2].map(|()| Arc::new(Count(AtomicUsize::new(0))));
-        let (ring, bell) = oneshot::channel::<()>();
-        let mut beside = Beside::new(bell);
+        let (ring, flag) = oneshot::channel::<()>();
+        let mut wake_guarded = WakeGuarded::new(flag);
         for count in &counts {
             let waker = Waker::from(Arc::clone(count));
-            assert!(beside.poll(&Context::from_waker(&waker)).is_pending());
+            assert!(wake_guarded.poll(&Context::from_waker(&waker)).is_pending());
         }
         ring.send(()).unwrap();
         let woken = counts.map(|count| count.0.load(Ordering::Relaxed));

@@ -1,53 +1,52 @@
-//! Ends connections that are idle or stalled.
+//! Closes connections that are idle or stalled.
 
 use std::time::Duration;
 
 use tokio::time;
 
 use crate::{
-    activity::{Activity, PARTS},
+    activity::{Activity, INTERVALS},
     connections::EndReason,
 };
 
-/// Waits until the connection must end, and says why.
+/// Waits until the connection has to be closed. Returns the reason.
 ///
-/// It must end when it has asked nothing for `idle`, or when the peer has not taken for as long what
-/// it asked for; both may last a quarter longer. A PING is no request, and its answer is none.
+/// That is after `idle` without a request, or without progress of a response; either may take a quarter
+/// longer. Pings do not count.
 pub(crate) async fn watch(activity: &Activity, idle: Duration) -> EndReason {
     tokio::select! {
-        reason = look(activity, idle) => reason,
+        reason = poll_activity(activity, idle) => reason,
         reason = activity.ended() => reason,
     }
 }
 
-async fn look(activity: &Activity, idle: Duration) -> EndReason {
+async fn poll_activity(activity: &Activity, idle: Duration) -> EndReason {
     let (mut silent, mut stuck) = (0, 0);
-    let (mut begun, mut written) = (0, 0);
+    let (mut started, mut written) = (0, 0);
     loop {
-        time::sleep(idle / PARTS as u32).await;
-        if activity.next_part() {
+        time::sleep(idle / INTERVALS as u32).await;
+        if activity.next_interval() {
             return EndReason::Stalled;
         }
         let (written_now, unwritten) = activity.progress();
         stuck = if unwritten > 0 && written_now == written { stuck + 1 } else { 0 };
-        if stuck == PARTS {
+        if stuck == INTERVALS {
             return EndReason::Stalled;
         }
-        let begun_now = activity.begun();
-        silent = if activity.is_idle() && begun_now == begun { silent + 1 } else { 0 };
-        if silent == PARTS {
+        let started_now = activity.started();
+        silent = if activity.is_idle() && started_now == started { silent + 1 } else { 0 };
+        if silent == INTERVALS {
             return leave(activity, idle).await;
         }
-        (begun, written) = (begun_now, written_now);
+        (started, written) = (started_now, written_now);
     }
 }
 
-/// HTTP/2 peers are told that no more requests are taken before the connection ends; one that has
-/// just sent a request gets its answer.
+/// Sends HTTP/2 peers a GOAWAY before the connection is closed, so that a request in transit is answered.
 async fn leave(activity: &Activity, idle: Duration) -> EndReason {
     if activity.is_http2() {
         activity.leave();
-        time::sleep(idle / PARTS as u32).await;
+        time::sleep(idle / INTERVALS as u32).await;
     }
     EndReason::Idle
 }

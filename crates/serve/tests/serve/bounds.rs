@@ -1,4 +1,4 @@
-//! What slow peers may take, and what is left to others.
+//! Bounds on slow peers.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn buffers_of_peers_that_do_not_read_are_bounded() {
         peers.push(peer);
         assert!(server.get("/small").await.starts_with("HTTP/1.1 200"));
     }
-    // All together asked for 250 MB.
+    // Together they request 250 MB.
     until("answers are refused", || server.connections.refused() > 0).await;
     let streams = 20 * 100 * 4 * 1024;
     assert!(most <= 6 * MEGABYTE + streams, "{most}");
@@ -35,7 +35,7 @@ async fn readers_get_the_buffers_of_stalled_peers() {
     let bounds = Bounds { max_buffered_bytes: MEGABYTE, ..BOUNDS };
     let server = Running::start(bounds, TIMEOUTS).await;
     let mut stalled = Vec::new();
-    // One answer each, which finds room longest: 2.5 MB where 1.25 may be.
+    // One response each, which is admitted longest: 2.5 MB of 1.25 MB.
     for _ in 0..20 {
         let mut peer = Peer::connect(server.address, 0).await;
         peer.ask("/large").await;
@@ -49,7 +49,7 @@ async fn readers_get_the_buffers_of_stalled_peers() {
             if let Ok(answer) = peer.answer().await {
                 return read(answer.into_body()).await;
             }
-            // Who has stalled is known after a second.
+            // A connection counts as stalled after a second.
             time::sleep(Duration::from_millis(50)).await;
         }
     };

@@ -1,4 +1,4 @@
-//! Stopping: nobody loses a request.
+//! Shutdown without lost requests.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::{io::AsyncReadExt as _, net::TcpStream, time};
 
 use super::harness::{self, BOUNDS, LARGE, LIMIT, Peer, Running, TIMEOUTS, ask};
 
-/// What is answered on a connection, up to the first answer's end.
+/// Reads one response.
 async fn read(stream: &mut TcpStream) -> String {
     let mut answer = String::new();
     let mut part = vec![0; 1024];
@@ -94,7 +94,7 @@ async fn a_server_without_a_free_slot_stops() {
     let server = Running::start(bounds, timeouts).await;
     let mut peer = Peer::connect(server.address, 65_535).await;
     assert!(peer.ask("/endless").await);
-    // Kept: a client that drops its answer cancels the request.
+    // Kept: dropping the response cancels the request.
     let answer = peer.answer().await.unwrap();
     assert_eq!(answer.status(), 200);
     let _waiting = TcpStream::connect(server.address).await.unwrap();

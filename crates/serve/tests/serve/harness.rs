@@ -1,4 +1,4 @@
-//! A server on a free port, and peers that behave as no client library does.
+//! A server on a free port, and peers that misbehave.
 
 use std::{convert::Infallible, future::pending, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -17,10 +17,10 @@ use tokio::{
     time,
 };
 
-/// How long anything may take on a busy machine.
+/// Timeout on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// The size of an answer to `/large`.
+/// Size of the response to `/large`.
 pub(crate) const LARGE: usize = 128 * 1024;
 
 pub(crate) const BOUNDS: Bounds =
@@ -44,7 +44,7 @@ pub(crate) struct Running {
 /// A peer over HTTP/2.
 pub(crate) struct Peer {
     pub(crate) requests: SendRequest<Bytes>,
-    /// Ends with the connection.
+    /// Resolves when the connection ends.
     pub(crate) connection: JoinHandle<Result<(), h2::Error>>,
     pub(crate) responses: Vec<ResponseFuture>,
 }
@@ -70,19 +70,19 @@ impl Running {
         Self { address, connections, stop, serving }
     }
 
-    /// Asks the server to stop.
+    /// Starts the shutdown.
     pub(crate) fn stop(self) -> JoinHandle<Drain> {
         self.stop.send(()).unwrap();
         self.serving
     }
 
-    /// Waits until so many connections were ended for this reason.
+    /// Waits until this many connections were closed for this reason.
     pub(crate) async fn ended(&self, reason: EndReason, count: u64) {
         let what = format!("{count} connections ended: {}", reason.name());
         until(&what, || self.connections.ended(reason) >= count).await;
     }
 
-    /// The status line and headers that a request over a new HTTP/1 connection gets.
+    /// Status line and headers of the response to a request on a new HTTP/1 connection.
     pub(crate) async fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         ask(&mut stream, path).await;
@@ -95,7 +95,7 @@ impl Running {
 // === impl Peer ===
 
 impl Peer {
-    /// A peer that grants streams a window of so many bytes.
+    /// A peer with a flow-control window of this many bytes per stream.
     pub(crate) async fn connect(address: SocketAddr, window: u32) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         let mut builder = h2::client::Builder::new();
@@ -105,7 +105,7 @@ impl Peer {
         Self { requests, connection, responses: Vec::new() }
     }
 
-    /// Sends a request. Whether the connection took it.
+    /// Sends a request. Returns whether the connection accepted it.
     pub(crate) async fn ask(&mut self, path: &str) -> bool {
         let request = Request::get(format!("http://test{path}")).body(()).unwrap();
         let Ok(Ok(mut ready)) = time::timeout(LIMIT, self.requests.clone().ready()).await else {
@@ -118,7 +118,7 @@ impl Peer {
         true
     }
 
-    /// The answer to the request that was sent last.
+    /// The response to the last request.
     pub(crate) async fn answer(&mut self) -> Result<Response<h2::RecvStream>, h2::Error> {
         let response = self.responses.pop().unwrap();
         time::timeout(LIMIT, response).await.expect("an answer")
@@ -135,7 +135,7 @@ pub(crate) async fn ask(stream: &mut TcpStream, path: &str) {
     stream.write_all(request.as_bytes()).await.unwrap();
 }
 
-/// Reads a body to its end; its length.
+/// Reads a body to its end. Returns its length.
 pub(crate) async fn read(mut body: h2::RecvStream) -> usize {
     let mut read = 0;
     while let Some(part) = time::timeout(LIMIT, body.data()).await.expect("the next part") {
@@ -159,7 +159,7 @@ async fn answer(request: Request<RequestBody>, _: SocketAddr) -> Response<Body> 
     let path = request.uri().path().to_owned();
     Response::new(match path.as_str() {
         "/large" => Full::new(Bytes::from(vec![b'x'; LARGE])).boxed_unsync(),
-        // An answer that has begun, and has nothing more to say for now.
+        // A response that has started and never ends.
         "/endless" => {
             let first = Ok(Frame::data(Bytes::from_static(b"first")));
             let stream = futures_util::stream::once(async { first });

@@ -1,4 +1,4 @@
-//! Connections that ask nothing, or take nothing, end.
+//! Connections that are idle or stalled are closed.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ async fn an_idle_http2_connection_gets_goaway_and_is_closed() {
     let mut peer = Peer::connect(server.address, 65_535).await;
     assert!(peer.ask("/small").await);
     assert_eq!(peer.answer().await.unwrap().status(), 200);
-    // A GOAWAY without an error ends the connection in order.
+    // A GOAWAY without an error is a graceful end.
     let end = time::timeout(LIMIT, peer.connection).await.expect("the connection ends").unwrap();
     assert!(end.is_ok(), "{end:?}");
 }
@@ -78,7 +78,7 @@ async fn an_open_response_keeps_its_connection() {
     ask(&mut http1, "/endless").await;
     let mut answer = vec![0; 1024];
     assert!(http1.read(&mut answer).await.unwrap() > 0);
-    // Another falls silent in the meantime, four times over.
+    // Meanwhile another connection exceeds the idle timeout four times.
     for ended in 1..=4 {
         let _idle = TcpStream::connect(server.address).await.unwrap();
         server.ended(EndReason::Idle, ended).await;
@@ -91,7 +91,7 @@ async fn an_open_response_keeps_its_connection() {
 async fn an_http1_peer_that_does_not_read_is_closed() {
     let server = impatient().await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
-    // More than the buffers of the sockets take.
+    // More than fits into socket buffers.
     let asking = async {
         for _ in 0..1_000 {
             let request = b"GET /large HTTP/1.1\r\nhost: test\r\n\r\n";

@@ -1,4 +1,4 @@
-//! Connections as peers see them: real sockets, HTTP/1 and HTTP/2 as bytes.
+//! Connections on real sockets, with HTTP/1 and HTTP/2 peers.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
