@@ -1,5 +1,7 @@
-//! librdkafka repeats itself several times a second while brokers are away. The log hears of it once a minute, and when it
-//! is over.
+//! Rate-limited logging of broker errors.
+//!
+//! librdkafka repeats an error several times a second while brokers are down. It is logged once a minute,
+//! and so is the recovery.
 
 use std::{
     mem,
@@ -11,62 +13,62 @@ use rdkafka::error::RDKafkaErrorCode;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use crate::error::Trouble;
+use crate::error::BrokerError;
 
-/// How often the log hears that something is still wrong.
+/// Interval of repeated warnings.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// What is wrong with the brokers, if anything is.
+/// The last error of the brokers, and when it was logged.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub(crate) struct BrokerLog {
     brokers: String,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    trouble: Option<Trouble>,
-    /// When the log last heard of trouble, and how often it has not since.
-    said: Option<Instant>,
-    unsaid: u64,
-    /// Whether the log believes that something is wrong.
-    is_believed: bool,
+    last_error: Option<BrokerError>,
+    /// Time of the last warning, and the number suppressed since.
+    logged_at: Option<Instant>,
+    suppressed: u64,
+    /// Whether an error was logged, but not its end.
+    is_reported: bool,
 }
 
-// === impl Journal ===
+// === impl BrokerLog ===
 
-impl Journal {
-    /// A journal of these brokers, of which nothing is known.
+impl BrokerLog {
+    /// A log without errors.
     pub(crate) fn new(brokers: &[String]) -> Self {
         Self { brokers: brokers.join(","), state: Mutex::default() }
     }
 
-    /// Something is wrong.
-    pub(crate) fn note(&self, code: RDKafkaErrorCode, reason: &str) {
+    /// Records an error.
+    pub(crate) fn error(&self, code: RDKafkaErrorCode, reason: &str) {
         debug!(%code, "Kafka client: {reason}");
         let mut state = self.lock();
-        // That no broker is left follows from what was said of each of them, which says more.
-        if code != RDKafkaErrorCode::AllBrokersDown || state.trouble.is_none() {
-            state.trouble = Some(Trouble { code, reason: reason.to_owned() });
+        // `AllBrokersDown` follows from the errors of the brokers, which are more specific.
+        if code != RDKafkaErrorCode::AllBrokersDown || state.last_error.is_none() {
+            state.last_error = Some(BrokerError { code, reason: reason.to_owned() });
         }
-        if let Some(unsaid) = state.speak(Instant::now()) {
-            state.is_believed = true;
-            warn!(brokers = self.brokers, %code, unsaid, "Kafka is in trouble: {reason}");
+        if let Some(suppressed) = state.should_log(Instant::now()) {
+            state.is_reported = true;
+            warn!(brokers = self.brokers, %code, suppressed, "Kafka error: {reason}");
         }
     }
 
-    /// A message was acknowledged.
-    pub(crate) fn all_is_well(&self) {
+    /// Records the acknowledgement of a message.
+    pub(crate) fn acknowledged(&self) {
         let mut state = self.lock();
-        state.trouble = None;
-        if mem::take(&mut state.is_believed) {
+        state.last_error = None;
+        if mem::take(&mut state.is_reported) {
             info!(brokers = self.brokers, "Kafka acknowledges messages again");
         }
     }
 
-    /// What is wrong, as far as we have heard.
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
-        self.lock().trouble.clone()
+    /// The last error, unless a message was acknowledged since.
+    pub(crate) fn last_error(&self) -> Option<BrokerError> {
+        self.lock().last_error.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -77,14 +79,14 @@ impl Journal {
 // === impl State ===
 
 impl State {
-    /// Whether to say something now, and then how much was not said before.
-    fn speak(&mut self, now: Instant) -> Option<u64> {
-        if self.said.is_some_and(|said| now.duration_since(said) < INTERVAL) {
-            self.unsaid += 1;
+    /// Returns the number of suppressed warnings if one is due.
+    fn should_log(&mut self, now: Instant) -> Option<u64> {
+        if self.logged_at.is_some_and(|logged_at| now.duration_since(logged_at) < INTERVAL) {
+            self.suppressed += 1;
             return None;
         }
-        self.said = Some(now);
-        Some(mem::take(&mut self.unsaid))
+        self.logged_at = Some(now);
+        Some(mem::take(&mut self.suppressed))
     }
 }
 
@@ -93,23 +95,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn speaks_once_a_minute() {
+    fn warns_once_a_minute() {
         let (mut state, start) = (State::default(), Instant::now());
-        assert_eq!(state.speak(start), Some(0));
+        assert_eq!(state.should_log(start), Some(0));
         for second in 1..60 {
-            assert_eq!(state.speak(start + Duration::from_secs(second)), None);
+            assert_eq!(state.should_log(start + Duration::from_secs(second)), None);
         }
-        assert_eq!(state.speak(start + INTERVAL), Some(59));
-        assert_eq!(state.speak(start + INTERVAL), None);
+        assert_eq!(state.should_log(start + INTERVAL), Some(59));
+        assert_eq!(state.should_log(start + INTERVAL), None);
     }
 
     #[test]
-    fn remembers_why_no_broker_is_left() {
-        let journal = Journal::new(&[]);
-        journal.note(RDKafkaErrorCode::Authentication, "wrong password");
-        journal.note(RDKafkaErrorCode::AllBrokersDown, "1/1 brokers are down");
-        assert_eq!(journal.trouble().unwrap().reason, "wrong password");
-        journal.all_is_well();
-        assert!(journal.trouble().is_none());
+    fn keeps_the_specific_error_when_all_brokers_are_down() {
+        let broker_log = BrokerLog::new(&[]);
+        broker_log.error(RDKafkaErrorCode::Authentication, "wrong password");
+        broker_log.error(RDKafkaErrorCode::AllBrokersDown, "1/1 brokers are down");
+        assert_eq!(broker_log.last_error().unwrap().reason, "wrong password");
+        broker_log.acknowledged();
+        assert!(broker_log.last_error().is_none());
     }
 }

@@ -1,87 +1,88 @@
-//! Where the brokers are, how they know us, and how patient to be with them.
+//! Brokers, security and timeout.
 
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use thiserror::Error;
 
-/// How long [`Publisher::publish`](crate::Publisher::publish) may take.
+/// Valid timeouts of [`Publisher::publish`](crate::Publisher::publish).
 const TIMEOUTS: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(600);
 
-/// Where the brokers are, how they know us, and how patient to be with them.
+/// Brokers, security and timeout of a publisher.
 #[derive(Clone, Debug)]
 pub struct KafkaConfig {
-    /// Some of the brokers, as `host:port`: they tell of the others.
+    /// Bootstrap brokers, as `host:port`.
     pub brokers: Vec<String>,
-    /// How to connect to them.
+    /// Security of the connections.
     pub security: Security,
-    /// How long one message may take, from 100 ms to 10 minutes.
+    /// Timeout of a message, from 100 ms to 10 minutes.
     pub send_timeout: Duration,
 }
 
-/// How to connect to the brokers.
+/// Security of the connections to brokers.
 #[derive(Clone)]
 pub enum Security {
-    /// In the clear, without a name.
+    /// Neither encryption nor authentication.
     Plaintext,
-    /// With TLS.
+    /// TLS.
     Ssl {
-        /// The authorities to trust, in PEM; the system's if none is named.
+        /// Certificate authorities to trust, in PEM. Default: those of the system.
         ca_file: Option<PathBuf>,
     },
-    /// With TLS and a password.
+    /// TLS and SASL authentication.
     SaslSsl {
-        /// How the password is shown.
+        /// SASL mechanism.
         mechanism: Mechanism,
-        /// Who we are.
+        /// Username.
         username: String,
-        /// What only we know.
+        /// Password.
         password: String,
-        /// The authorities to trust, in PEM; the system's if none is named.
+        /// Certificate authorities to trust, in PEM. Default: those of the system.
         ca_file: Option<PathBuf>,
     },
 }
 
-/// How a password is shown to a broker.
+/// SASL mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
-    /// As it is, inside TLS.
+    /// The password itself, inside TLS.
     Plain,
-    /// By proof, with SHA-256.
+    /// Challenge and response, with SHA-256.
     ScramSha256,
-    /// By proof, with SHA-512.
+    /// Challenge and response, with SHA-512.
     ScramSha512,
 }
 
-/// Why a configuration cannot be used. It never holds the password.
+/// Invalid configuration. Never contains the password.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum ConfigError {
-    /// There is no place to begin.
-    #[error("brokers: name at least one, as host:port")]
+#[non_exhaustive]
+pub enum KafkaConfigError {
+    /// No brokers.
+    #[error("brokers: expected at least one host:port")]
     NoBrokers,
-    /// A broker's address does not read as one.
+    /// Invalid address of a broker.
     #[error("brokers: {0:?} is not host:port")]
     Broker(String),
-    /// The time for one message is too short or too long.
+    /// Timeout out of range.
     #[error("send timeout: {0:?} is not between 100 ms and 10 minutes")]
     Timeout(Duration),
-    /// Half of the credentials is missing, or cannot be sent.
-    #[error("sasl: {0} must not be empty nor have a NUL in it")]
+    /// Invalid username or password.
+    #[error("sasl: {0} must not be empty or contain a NUL")]
     Credential(&'static str),
-    /// The file of authorities cannot be read.
+    /// The file of certificate authorities cannot be read.
     #[error("ca file: cannot read {}: {reason}", path.display())]
     CaFile {
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         reason: String,
     },
-    /// librdkafka does not take it.
+    /// librdkafka rejects the configuration.
     #[error("kafka client: {0}")]
     Client(String),
 }
 
-/// A mechanism that there is not.
+/// Unknown SASL mechanism.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("sasl mechanism: {0:?} is not one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512")]
 pub struct UnknownMechanism(pub String);
@@ -89,21 +90,21 @@ pub struct UnknownMechanism(pub String);
 // === impl KafkaConfig ===
 
 impl KafkaConfig {
-    /// These brokers, and 5 s for a message.
+    /// A configuration with a timeout of 5 s.
     pub fn new(brokers: Vec<String>, security: Security) -> Self {
         Self { brokers, security, send_timeout: Duration::from_secs(5) }
     }
 
-    /// Whether all of it makes sense, before any of it is used.
-    pub fn validate(&self) -> Result<(), ConfigError> {
+    /// Validates the configuration.
+    pub fn validate(&self) -> Result<(), KafkaConfigError> {
         if self.brokers.is_empty() {
-            return Err(ConfigError::NoBrokers);
+            return Err(KafkaConfigError::NoBrokers);
         }
         if let Some(broker) = self.brokers.iter().find(|broker| !is_address(broker)) {
-            return Err(ConfigError::Broker(broker.clone()));
+            return Err(KafkaConfigError::Broker(broker.clone()));
         }
         if !TIMEOUTS.contains(&self.send_timeout) {
-            return Err(ConfigError::Timeout(self.send_timeout));
+            return Err(KafkaConfigError::Timeout(self.send_timeout));
         }
         self.security.validate()
     }
@@ -112,7 +113,7 @@ impl KafkaConfig {
 // === impl Security ===
 
 impl Security {
-    /// The authorities to trust, if they are named.
+    /// File of certificate authorities.
     pub(crate) fn ca_file(&self) -> Option<&PathBuf> {
         match self {
             Self::Plaintext => None,
@@ -120,28 +121,29 @@ impl Security {
         }
     }
 
-    fn validate(&self) -> Result<(), ConfigError> {
+    fn validate(&self) -> Result<(), KafkaConfigError> {
         if let Self::SaslSsl { username, password, .. } = self {
-            let cannot_be_sent = |text: &str| text.is_empty() || text.contains('\0');
-            if cannot_be_sent(username) {
-                return Err(ConfigError::Credential("username"));
+            let is_invalid = |text: &str| text.is_empty() || text.contains('\0');
+            if is_invalid(username) {
+                return Err(KafkaConfigError::Credential("username"));
             }
-            if cannot_be_sent(password) {
-                return Err(ConfigError::Credential("password"));
+            if is_invalid(password) {
+                return Err(KafkaConfigError::Credential("password"));
             }
         }
         let Some(path) = self.ca_file() else {
             return Ok(());
         };
-        // librdkafka would tell the name of the call that failed, and not of the file.
-        std::fs::read(path)
-            .map(drop)
-            .map_err(|error| ConfigError::CaFile { path: path.clone(), reason: error.to_string() })
+        // The error of librdkafka does not name the file.
+        std::fs::read(path).map(drop).map_err(|error| KafkaConfigError::CaFile {
+            path: path.clone(),
+            reason: error.to_string(),
+        })
     }
 }
 
 impl fmt::Debug for Security {
-    /// Says neither who we are nor what we know.
+    /// Omits username and password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plaintext => f.write_str("Plaintext"),
@@ -158,7 +160,7 @@ impl fmt::Debug for Security {
 // === impl Mechanism ===
 
 impl Mechanism {
-    /// Its name in Kafka's configuration.
+    /// Name in the configuration of Kafka.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "PLAIN",
@@ -179,8 +181,8 @@ impl FromStr for Mechanism {
     }
 }
 
-/// `host:port`, with brackets around an IPv6 address. librdkafka would also take lists and schemes, and ignore what it
-/// does not understand.
+/// Whether `text` is `host:port`, with brackets around an IPv6 address. librdkafka would also accept lists
+/// and schemes, and ignore the rest.
 fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else {
         return false;

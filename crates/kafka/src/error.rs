@@ -1,35 +1,35 @@
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use thiserror::Error;
 
-/// Why a message was not acknowledged. Unless it was refused, it may have arrived all the same.
+/// Error of a message that was not acknowledged. Unless it was rejected, it may still have arrived.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PublishError {
     /// No broker acknowledged it in time.
     #[error("kafka is unavailable: {reason}")]
     Unavailable {
-        /// What was last heard of the brokers.
+        /// Last error of the brokers.
         reason: String,
     },
-    /// Too many messages wait for the brokers already.
-    #[error("too many messages wait for kafka")]
+    /// Too many messages in flight.
+    #[error("too many messages in flight to kafka")]
     Busy,
-    /// There is no such topic, and the brokers do not create it.
+    /// The topic does not exist, and the brokers do not create it.
     #[error("kafka has no topic {topic}: create it")]
     UnknownTopic {
-        /// Its name.
+        /// Name of the topic.
         topic: String,
     },
-    /// The brokers do not let us do this.
-    #[error("kafka does not let us publish: check the user, the password and the ACLs: {reason}")]
+    /// Authentication or authorization failed.
+    #[error("kafka denied access: check the user, the password and the ACLs: {reason}")]
     Denied {
-        /// What they said.
+        /// Error of the brokers.
         reason: String,
     },
-    /// The message can never be published as it is.
-    #[error("kafka refuses the message: {reason}")]
-    Refused {
-        /// What is wrong with it.
+    /// The message is invalid.
+    #[error("kafka rejected the message: {reason}")]
+    Rejected {
+        /// What is invalid.
         reason: String,
     },
 }
@@ -37,18 +37,17 @@ pub enum PublishError {
 // === impl PublishError ===
 
 impl PublishError {
-    /// Whether the same message may be acknowledged later: when brokers are back, or somebody has mended the topic or
-    /// the permissions.
+    /// Whether a retry can succeed, possibly after the topic or the permissions were fixed.
     pub const fn is_retryable(&self) -> bool {
-        !matches!(self, Self::Refused { .. })
+        !matches!(self, Self::Rejected { .. })
     }
 
-    /// Why librdkafka did not deliver a message to this topic; `trouble` is what it last said of the brokers.
-    pub(crate) fn new(error: &KafkaError, topic: &str, trouble: Option<Trouble>) -> Self {
+    /// Converts an error of librdkafka about a message to `topic`.
+    pub(crate) fn new(error: &KafkaError, topic: &str, last_error: Option<BrokerError>) -> Self {
         let code = error.rdkafka_error_code();
-        let trouble = trouble.filter(|_| code.is_none_or(says_little));
-        let (code, reason) = match trouble {
-            Some(Trouble { code, reason }) => (Some(code), reason),
+        let last_error = last_error.filter(|_| code.is_none_or(is_unspecific));
+        let (code, reason) = match last_error {
+            Some(BrokerError { code, reason }) => (Some(code), reason),
             None => (code, describe(error)),
         };
         match code {
@@ -57,21 +56,21 @@ impl PublishError {
                 Self::UnknownTopic { topic: topic.to_owned() }
             }
             Some(code) if is_denial(code) => Self::Denied { reason },
-            Some(code) if is_refusal(code) => Self::Refused { reason },
+            Some(code) if is_rejection(code) => Self::Rejected { reason },
             _ => Self::Unavailable { reason },
         }
     }
 }
 
-/// What librdkafka said of the brokers.
+/// An error of the brokers.
 #[derive(Clone, Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct BrokerError {
     pub(crate) code: Code,
     pub(crate) reason: String,
 }
 
-/// Time ran out: the brokers' last trouble says why.
-fn says_little(code: Code) -> bool {
+/// Whether the code is a timeout, whose cause is the last error of the brokers.
+fn is_unspecific(code: Code) -> bool {
     use Code::{
         AllBrokersDown, BrokerTransportFailure, MessageTimedOut, OperationTimedOut, TimedOutQueue,
     };
@@ -99,7 +98,7 @@ fn is_denial(code: Code) -> bool {
     )
 }
 
-fn is_refusal(code: Code) -> bool {
+fn is_rejection(code: Code) -> bool {
     use Code::{
         InvalidRecord, InvalidTimestamp, InvalidTopic, MessageBatchTooLarge, MessageSizeTooLarge,
     };
@@ -121,13 +120,13 @@ fn describe(error: &KafkaError) -> String {
 mod tests {
     use super::*;
 
-    fn of(code: Code, trouble: Option<Code>) -> PublishError {
-        let trouble = trouble.map(|code| Trouble { code, reason: "as heard".to_owned() });
-        PublishError::new(&KafkaError::MessageProduction(code), "t", trouble)
+    fn of(code: Code, last_error: Option<Code>) -> PublishError {
+        let last_error = last_error.map(|code| BrokerError { code, reason: "as heard".to_owned() });
+        PublishError::new(&KafkaError::MessageProduction(code), "t", last_error)
     }
 
     #[test]
-    fn only_what_is_wrong_with_the_message_is_final() {
+    fn only_errors_of_the_message_are_final() {
         assert!(!of(Code::MessageSizeTooLarge, None).is_retryable());
         assert!(!of(Code::InvalidRecord, Some(Code::AllBrokersDown)).is_retryable());
         for code in [Code::MessageTimedOut, Code::NotEnoughReplicas, Code::QueueFull, Code::Fatal] {
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_tells_why() {
+    fn a_timeout_has_the_last_error_of_the_brokers() {
         let down = of(Code::MessageTimedOut, Some(Code::BrokerTransportFailure));
         assert_eq!(down, PublishError::Unavailable { reason: "as heard".into() });
         let denied = of(Code::MessageTimedOut, Some(Code::Authentication));

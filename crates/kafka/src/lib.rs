@@ -1,16 +1,16 @@
-//! Publishes to Apache Kafka: acknowledged by all replicas in sync, within a bound of time and memory.
+//! Publishes to Apache Kafka: acknowledged by all in-sync replicas, within bounds of time and memory.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | `publisher` | [`Publisher`]: one message, until it is acknowledged or its time is up |
-//! | `producer` | librdkafka's producer, and what it reports |
-//! | `topics` | how many partitions a topic has |
-//! | `partition` | the same partition for the same subject, by Kafka's own hash |
-//! | `journal` | what is wrong with the brokers, said once and not once a second |
-//! | `config`, `message`, `error` | where the brokers are, what is sent, what went wrong |
+//! | `publisher` | [`Publisher`]: publishes a message and waits for its acknowledgement |
+//! | `producer` | the producer of librdkafka, and its callbacks |
+//! | `topics` | cache of partition counts |
+//! | `partition` | the partition of a subject, by the hash of Kafka |
+//! | `broker_log` | rate-limited logging of broker errors |
+//! | `config`, `message`, `error` | configuration, messages and errors |
 //!
-//! Nothing here blocks a thread of the async runtime, and what is published waits for brokers that are away no longer
-//! than it was told to. Building it takes a C++ compiler, make, pkg-config and OpenSSL's headers (`libssl-dev`).
+//! No call blocks a thread of the async runtime, and none waits longer than its timeout for brokers that
+//! are down. The build needs a C++ compiler, make, pkg-config and the headers of OpenSSL (`libssl-dev`).
 //!
 //! ```no_run
 //! use headgate_kafka::{KafkaConfig, Mechanism, Message, Publisher, Security};
@@ -41,9 +41,9 @@
 //! # }
 //! ```
 
+mod broker_log;
 mod config;
 mod error;
-mod journal;
 mod message;
 mod partition;
 mod producer;
@@ -51,7 +51,7 @@ mod publisher;
 mod topics;
 
 pub use self::{
-    config::{ConfigError, KafkaConfig, Mechanism, Security, UnknownMechanism},
+    config::{KafkaConfig, KafkaConfigError, Mechanism, Security, UnknownMechanism},
     error::PublishError,
     message::Message,
     partition::partition_of,

@@ -1,38 +1,38 @@
 use crate::PublishError;
 
-/// Kafka's own bound on a topic's name.
-const LONGEST_TOPIC: usize = 249;
+/// Maximum length of a topic name in Kafka.
+const MAX_TOPIC_BYTES: usize = 249;
 
-/// What is to be published.
+/// A message to publish.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// Where to: letters, digits, `.`, `_` and `-`.
+    /// Topic: letters, digits, `.`, `_` and `-`.
     pub topic: &'a str,
-    /// The record's key.
+    /// Key of the record.
     pub key: &'a str,
-    /// Messages of which this is the same are in one partition, in the order in which they were published.
+    /// Messages with the same value are in the same partition, in the order of publishing.
     pub partition_by: &'a str,
-    /// The record's value.
+    /// Value of the record.
     pub payload: &'a [u8],
-    /// Names and values that go with it.
+    /// Headers of the record.
     pub headers: &'a [(&'a str, &'a str)],
 }
 
 // === impl Message ===
 
 impl Message<'_> {
-    /// What librdkafka would take for a fault of the program, not of the message.
+    /// Rejects what librdkafka would treat as an error of the program.
     pub(crate) fn validate(&self) -> Result<(), PublishError> {
-        let refused = |reason: &str| Err(PublishError::Refused { reason: reason.to_owned() });
+        let rejected = |reason: &str| Err(PublishError::Rejected { reason: reason.to_owned() });
         let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        if !(1..=LONGEST_TOPIC).contains(&self.topic.len()) || !self.topic.bytes().all(is_legal) {
-            return refused("a topic's name has 1 to 249 letters, digits, '.', '_' and '-'");
+        if !(1..=MAX_TOPIC_BYTES).contains(&self.topic.len()) || !self.topic.bytes().all(is_legal) {
+            return rejected("a topic name has 1 to 249 letters, digits, '.', '_' and '-'");
         }
         if matches!(self.topic, "." | "..") {
-            return refused("a topic cannot be called '.' or '..'");
+            return rejected("a topic name cannot be '.' or '..'");
         }
         if self.headers.iter().any(|(name, _)| name.contains('\0')) {
-            return refused("a header's name cannot have a NUL in it");
+            return rejected("a header name cannot contain a NUL");
         }
         Ok(())
     }
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_what_a_topic_can_be_called() {
+    fn invalid_topic_names_are_rejected() {
         assert!(to("k1s0.system.quota.exceeded.v1").is_ok());
         assert!(to(&"t".repeat(249)).is_ok());
         for topic in ["", ".", "..", "a b", "a\0b", "größe", &"t".repeat(250)] {
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_header_whose_name_ends_early() {
+    fn a_header_name_with_a_nul_is_rejected() {
         let headers = &[("a", "fine"), ("b\0", "not")];
         let message = Message { topic: "t", key: "", partition_by: "", payload: &[], headers };
         assert!(!message.validate().unwrap_err().is_retryable());

@@ -1,7 +1,6 @@
 use std::num::NonZeroU32;
 
-/// The partition, of so many, in which messages of this subject are: what Kafka's own producers take for a record whose
-/// key is the subject.
+/// The partition of a subject: the same as the Java producer chooses for a record with this key.
 ///
 /// ```
 /// use std::num::NonZeroU32;
@@ -10,11 +9,11 @@ use std::num::NonZeroU32;
 /// assert_eq!(headgate_kafka::partition_of("abc", three), 479_470_107 % 3);
 /// ```
 pub fn partition_of(subject: &str, partitions: NonZeroU32) -> u32 {
-    // Kafka drops the sign, which would be the first bit.
+    // Kafka clears the sign bit.
     (murmur2(subject.as_bytes()) & 0x7fff_ffff) % partitions
 }
 
-/// Murmur hash 2 of 32 bits, begun as Kafka begins it.
+/// Murmur hash 2 of 32 bits, with the seed of Kafka.
 fn murmur2(data: &[u8]) -> u32 {
     const START: u32 = 0x9747_b28c;
     const M: u32 = 0x5bd1_e995;
@@ -40,9 +39,9 @@ fn murmur2(data: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// What `org.apache.kafka.common.utils.Utils.murmur2` gives.
+    /// Values of `org.apache.kafka.common.utils.Utils.murmur2`.
     #[test]
-    fn hashes_as_kafka_does() {
+    fn hashes_match_kafka() {
         for (text, hash) in [
             ("", 275_646_681),
             ("21", -973_932_308),
@@ -58,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_the_sign() {
+    fn the_sign_bit_is_cleared() {
         let ten = NonZeroU32::new(10).unwrap();
         // 2^31 more than the hash of -973,932,308.
         assert_eq!(partition_of("21", ten), 1_173_551_340 % 10);

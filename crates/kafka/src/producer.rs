@@ -1,4 +1,4 @@
-//! librdkafka's producer, and what it reports.
+//! The producer of librdkafka, and its callbacks.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -12,55 +12,58 @@ use rdkafka::{
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tracing::debug;
 
-use crate::{ConfigError, KafkaConfig, Message, Security, journal::Journal};
+use crate::{KafkaConfig, KafkaConfigError, Message, Security, broker_log::BrokerLog};
 
-/// How many bytes may wait for the brokers, in KiB.
+/// Maximum size of the send queue, in KiB.
 const QUEUE_KIB: u32 = 64 * 1024;
 
-/// Tells whether a message was delivered.
+/// Receives the result of a delivery.
 pub(crate) type Delivered = oneshot::Receiver<Result<(), KafkaError>>;
 
-/// A client of the brokers. It connects when it is needed, and again when it has to.
+/// A client of the brokers, which connects on demand.
 pub(crate) struct Producer(Option<ThreadedProducer<Context>>);
 
-/// One message on its way. It keeps its place in the queue also when nobody waits for it any more.
-pub(crate) struct Parcel {
+/// A message in flight. It keeps its slot even if the caller no longer waits.
+pub(crate) struct PendingDelivery {
     reply: oneshot::Sender<Result<(), KafkaError>>,
     _place: OwnedSemaphorePermit,
 }
 
 struct Context {
-    journal: Arc<Journal>,
+    broker_log: Arc<BrokerLog>,
 }
 
 // === impl Producer ===
 
 impl Producer {
-    pub(crate) fn new(config: &KafkaConfig, journal: Arc<Journal>) -> Result<Self, ConfigError> {
-        let producer = settings(config).create_with_context(Context { journal });
+    pub(crate) fn new(
+        config: &KafkaConfig,
+        broker_log: Arc<BrokerLog>,
+    ) -> Result<Self, KafkaConfigError> {
+        let producer = settings(config).create_with_context(Context { broker_log });
         producer.map(|producer| Self(Some(producer))).map_err(|error| match error {
-            // The whole of it would show the value, which may be a password.
+            // The full error contains the value, which may be a password.
             KafkaError::ClientConfig(_, _, key, _) => {
-                ConfigError::Client(format!("it does not take our {key}"))
+                KafkaConfigError::Client(format!("invalid value of {key}"))
             }
-            error => ConfigError::Client(error.to_string()),
+            error => KafkaConfigError::Client(error.to_string()),
         })
     }
 
-    /// Puts a message into the queue.
+    /// Queues a message.
     pub(crate) fn send(
         &self,
         message: &Message<'_>,
         partition: u32,
-        place: OwnedSemaphorePermit,
+        slot: OwnedSemaphorePermit,
     ) -> Result<Delivered, KafkaError> {
         let (reply, delivered) = oneshot::channel();
         let headers = message.headers.iter().fold(
             OwnedHeaders::new_with_capacity(message.headers.len()),
             |headers, (key, value)| headers.insert(Header { key, value: Some(*value) }),
         );
-        let parcel = Box::new(Parcel { reply, _place: place });
-        let record = BaseRecord::with_opaque_to(message.topic, parcel)
+        let pending = Box::new(PendingDelivery { reply, _place: slot });
+        let record = BaseRecord::with_opaque_to(message.topic, pending)
             .key(message.key)
             .payload(message.payload)
             .partition(partition as i32)
@@ -69,7 +72,7 @@ impl Producer {
         Ok(delivered)
     }
 
-    /// Asks the brokers how many partitions a topic has: blocks until they answer or the time is up.
+    /// Number of partitions of a topic. Blocks until the brokers respond or the time is up.
     pub(crate) fn count_partitions(&self, topic: &str, wait: Duration) -> Result<u32, KafkaError> {
         let metadata = self.client().client().fetch_metadata(Some(topic), wait)?;
         let found = metadata.topics().iter().find(|found| found.name() == topic);
@@ -80,26 +83,26 @@ impl Producer {
         }
     }
 
-    /// Whether it will never send anything again.
-    pub(crate) fn is_dead(&self) -> bool {
+    /// Whether the producer has failed permanently.
+    pub(crate) fn has_failed(&self) -> bool {
         self.client().client().fatal_error().is_some()
     }
 
-    /// Ends it, and waits until it has ended: blocks.
-    pub(crate) fn end(mut self) {
+    /// Shuts down. Blocks until that is done.
+    pub(crate) fn shut_down(mut self) {
         drop(self.0.take());
     }
 
     fn client(&self) -> &ThreadedProducer<Context> {
-        self.0.as_ref().expect("it is only taken when dropped")
+        self.0.as_ref().expect("present until it is dropped")
     }
 }
 
 impl Drop for Producer {
-    /// Ends elsewhere: librdkafka waits for its threads.
+    /// Shuts down on another thread: librdkafka waits for its own.
     fn drop(&mut self) {
         if let Some(client) = self.0.take() {
-            // Without a thread to end on it ends here, which is late and not wrong.
+            // If no thread can be started, it shuts down here.
             let _ = thread::Builder::new().name("kafka-end".into()).spawn(move || drop(client));
         }
     }
@@ -109,30 +112,34 @@ impl Drop for Producer {
 
 impl ClientContext for Context {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
-        // What matters comes as an error, too.
+        // Errors are also reported to `error`.
         debug!(?level, facility, "Kafka client: {line}");
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown);
-        self.journal.note(code, reason);
+        self.broker_log.error(code, reason);
     }
 }
 
 impl ProducerContext for Context {
-    type DeliveryOpaque = Box<Parcel>;
+    type DeliveryOpaque = Box<PendingDelivery>;
 
-    fn delivery(&self, result: &DeliveryResult<'_>, parcel: Box<Parcel>) {
+    fn delivery(&self, result: &DeliveryResult<'_>, pending: Box<PendingDelivery>) {
         let result = match result {
             Ok(message) => {
-                debug!(topic = message.topic(), offset = message.offset(), "Kafka has a message");
-                self.journal.all_is_well();
+                debug!(
+                    topic = message.topic(),
+                    offset = message.offset(),
+                    "Kafka acknowledged a message"
+                );
+                self.broker_log.acknowledged();
                 Ok(())
             }
             Err((error, _)) => Err(error.clone()),
         };
-        // Whoever waited may have given up.
-        let _ = parcel.reply.send(result);
+        // The caller may have given up.
+        let _ = pending.reply.send(result);
     }
 }
 
@@ -145,7 +152,7 @@ fn settings(config: &KafkaConfig) -> ClientConfig {
         .set("bootstrap.servers", config.brokers.join(","))
         .set("acks", "all")
         .set("enable.idempotence", "true")
-        // librdkafka looks for what is late once a second: it shall be done when the caller's time is up.
+        // librdkafka checks timeouts once a second: end before the timeout of the caller.
         .set("message.timeout.ms", millis(config.send_timeout * 3 / 4))
         .set(
             "socket.connection.setup.timeout.ms",

@@ -12,114 +12,114 @@ use tokio::{
 use tracing::warn;
 
 use crate::{
-    ConfigError, KafkaConfig, Message, PublishError,
-    journal::Journal,
+    KafkaConfig, KafkaConfigError, Message, PublishError,
+    broker_log::BrokerLog,
     partition_of,
     producer::Producer,
     topics::{self, Topics},
 };
 
-/// How many messages may be on their way to the brokers; others wait for their turn.
+/// Maximum number of messages in flight. Others wait.
 const IN_FLIGHT: usize = 1_000;
 
-/// Publishes messages, one at a time or many at once.
+/// Publishes messages, concurrently if wanted.
 ///
-/// Messages of one `partition_by` arrive in the order in which they were published, if each is published after the one
-/// before it was acknowledged. A message whose publishing failed and is repeated may arrive twice.
+/// Messages with the same `partition_by` arrive in order, if each is published after the previous one was
+/// acknowledged. A message that is retried after an error may arrive twice.
 pub struct Publisher {
     config: KafkaConfig,
     producer: RwLock<Arc<Producer>>,
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     topics: Topics,
-    journal: Arc<Journal>,
+    broker_log: Arc<BrokerLog>,
 }
 
 // === impl Publisher ===
 
 impl Publisher {
-    /// A publisher for these brokers, which need not be there yet.
-    pub fn new(config: &KafkaConfig) -> Result<Self, ConfigError> {
+    /// A publisher. The brokers need not be up yet.
+    pub fn new(config: &KafkaConfig) -> Result<Self, KafkaConfigError> {
         config.validate()?;
-        let journal = Arc::new(Journal::new(&config.brokers));
-        let producer = Producer::new(config, Arc::clone(&journal))?;
+        let broker_log = Arc::new(BrokerLog::new(&config.brokers));
+        let producer = Producer::new(config, Arc::clone(&broker_log))?;
         Ok(Self {
             config: config.clone(),
             producer: RwLock::new(Arc::new(producer)),
-            places: Arc::new(Semaphore::new(IN_FLIGHT)),
+            slots: Arc::new(Semaphore::new(IN_FLIGHT)),
             topics: Topics::default(),
-            journal,
+            broker_log,
         })
     }
 
-    /// Publishes a message, and returns once all replicas in sync have it, or its time is up.
+    /// Publishes a message, and waits until all in-sync replicas have it or the timeout expires.
     ///
-    /// It must be called on a tokio runtime that keeps time. Dropping the future does not take the message back.
+    /// Needs a tokio runtime with a timer. Dropping the future does not withdraw the message.
     pub async fn publish(&self, message: Message<'_>) -> Result<(), PublishError> {
         message.validate()?;
         let deadline = Instant::now() + self.config.send_timeout;
-        let place = self.place(deadline).await?;
+        let slot = self.slot(deadline).await?;
         let producer = self.producer();
         let timed_out = Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut));
-        let sent = timeout_at(deadline, self.send(&producer, &message, place, deadline)).await;
+        let sent = timeout_at(deadline, self.send(&producer, &message, slot, deadline)).await;
         let Err(error) = sent.unwrap_or(timed_out) else {
             return Ok(());
         };
         self.recover(&error, message.topic, &producer).await;
-        Err(PublishError::new(&error, message.topic, self.journal.trouble()))
+        Err(PublishError::new(&error, message.topic, self.broker_log.last_error()))
     }
 
-    /// Ends all connections, and drops what nobody waits for any more.
+    /// Closes all connections and drops messages in flight.
     ///
-    /// A program that ends should do this first: dropping the publisher ends them, too, and does not wait for that.
+    /// Call it before the program ends: dropping the publisher closes them, too, but does not wait.
     pub async fn close(self) {
         let producer = self.producer.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // Somebody who still asks for a topic ends it when done.
+        // A pending metadata request shuts it down when it is done.
         if let Some(producer) = Arc::into_inner(producer) {
-            let _ = spawn_blocking(move || producer.end()).await;
+            let _ = spawn_blocking(move || producer.shut_down()).await;
         }
     }
 
-    async fn place(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, PublishError> {
-        let place = timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await;
-        // It is never closed.
-        place.ok().and_then(Result::ok).ok_or(PublishError::Busy)
+    async fn slot(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, PublishError> {
+        let slot = timeout_at(deadline, Arc::clone(&self.slots).acquire_owned()).await;
+        // The semaphore is never closed.
+        slot.ok().and_then(Result::ok).ok_or(PublishError::Busy)
     }
 
     async fn send(
         &self,
         producer: &Arc<Producer>,
         message: &Message<'_>,
-        place: OwnedSemaphorePermit,
+        slot: OwnedSemaphorePermit,
         deadline: Instant,
     ) -> Result<(), KafkaError> {
         let partitions = self.topics.partitions(producer, message.topic, deadline).await?;
         let partition = partition_of(message.partition_by, partitions);
-        let delivered = producer.send(message, partition, place)?;
+        let delivered = producer.send(message, partition, slot)?;
         delivered.await.unwrap_or(Err(KafkaError::Canceled))
     }
 
-    /// Does what is needed for the next message to fare better.
+    /// Drops stale state, so that the next message can succeed.
     async fn recover(&self, error: &KafkaError, topic: &str, failed: &Arc<Producer>) {
         if error.rdkafka_error_code().is_some_and(topics::is_missing) {
             self.topics.forget(topic);
         }
-        if failed.is_dead() {
+        if failed.has_failed() {
             self.replace(failed).await;
         }
     }
 
-    /// An idempotent producer that lost track of what it has sent does nothing any more.
+    /// Replaces an idempotent producer that has lost track of its messages and sends no more.
     async fn replace(&self, failed: &Arc<Producer>) {
-        let (config, journal) = (self.config.clone(), Arc::clone(&self.journal));
-        // It reads files, and starts threads.
-        let made = spawn_blocking(move || Producer::new(&config, journal)).await;
+        let (config, broker_log) = (self.config.clone(), Arc::clone(&self.broker_log));
+        // Reads files and starts threads.
+        let made = spawn_blocking(move || Producer::new(&config, broker_log)).await;
         let Ok(Ok(fresh)) = made else {
-            warn!("Kafka's client failed for good, and cannot be made again yet");
+            warn!("failed to replace the Kafka client after a fatal error");
             return;
         };
         let mut producer = self.producer.write().unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&producer, failed) {
-            warn!("Kafka's client failed for good; another takes its place");
+            warn!("replaced the Kafka client after a fatal error");
             *producer = Arc::new(fresh);
         }
     }

@@ -1,4 +1,4 @@
-//! How many partitions a topic has: asked once, and again every minute.
+//! Cache of partition counts.
 
 use std::{
     collections::HashMap,
@@ -16,24 +16,24 @@ use tokio::{
 
 use crate::producer::Producer;
 
-/// How long an answer is good for: partitions are added seldom, and never taken away.
-const FRESH: Duration = Duration::from_secs(60);
+/// TTL of an entry. Partitions are rarely added and never removed.
+const TTL: Duration = Duration::from_secs(60);
 
-/// How long a topic that nobody knows may take to come into being, on brokers that create what they are asked for.
+/// Time that brokers may take to create a missing topic.
 const CREATION: Duration = Duration::from_secs(2);
 
-/// How long to wait before asking for such a topic again.
+/// Pause before a missing topic is requested again.
 const PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 pub(crate) struct Topics {
-    known: Mutex<HashMap<String, Known>>,
-    /// Held while asking, so that many who want to know ask once.
+    cache: Mutex<HashMap<String, CachedTopic>>,
+    /// Held during a request, so that concurrent callers share one.
     asking: sync::Mutex<()>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct CachedTopic {
     partitions: NonZeroU32,
     until: Instant,
 }
@@ -41,7 +41,7 @@ struct Known {
 // === impl Topics ===
 
 impl Topics {
-    /// How many partitions the topic has, or had when the brokers last said so.
+    /// Number of partitions of a topic, as last reported by the brokers.
     pub(crate) async fn partitions(
         &self,
         producer: &Arc<Producer>,
@@ -56,8 +56,8 @@ impl Topics {
             return Ok(fresh);
         }
         match ask(producer, topic, deadline).await {
-            Ok(partitions) => Ok(self.learn(topic, partitions)),
-            // What was true a while ago most likely is.
+            Ok(partitions) => Ok(self.insert(topic, partitions)),
+            // A stale entry is most likely still correct.
             Err(error) => match self.lock().get(topic) {
                 Some(stale) if error.rdkafka_error_code().is_none_or(|code| !is_missing(code)) => {
                     Ok(stale.partitions)
@@ -67,7 +67,7 @@ impl Topics {
         }
     }
 
-    /// Asks again the next time.
+    /// Removes a topic from the cache.
     pub(crate) fn forget(&self, topic: &str) {
         self.lock().remove(topic);
     }
@@ -77,18 +77,18 @@ impl Topics {
         (Instant::now() < known.until).then_some(known.partitions)
     }
 
-    fn learn(&self, topic: &str, partitions: NonZeroU32) -> NonZeroU32 {
-        let known = Known { partitions, until: Instant::now() + FRESH };
+    fn insert(&self, topic: &str, partitions: NonZeroU32) -> NonZeroU32 {
+        let known = CachedTopic { partitions, until: Instant::now() + TTL };
         self.lock().insert(topic.to_owned(), known);
         partitions
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, CachedTopic>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether there is no such topic, or not yet.
+/// Whether the topic does not exist, or not yet.
 pub(crate) fn is_missing(code: RDKafkaErrorCode) -> bool {
     use RDKafkaErrorCode::{
         LeaderNotAvailable, UnknownPartition, UnknownTopic, UnknownTopicOrPartition,
@@ -101,7 +101,7 @@ async fn ask(
     topic: &str,
     deadline: Instant,
 ) -> Result<NonZeroU32, KafkaError> {
-    let patience = deadline.min(Instant::now() + CREATION);
+    let limit = deadline.min(Instant::now() + CREATION);
     loop {
         let wait = deadline.saturating_duration_since(Instant::now());
         let error = match count(producer, topic, wait).await.map(NonZeroU32::new) {
@@ -110,14 +110,14 @@ async fn ask(
             Err(error) => error,
         };
         let is_missing = error.rdkafka_error_code().is_some_and(is_missing);
-        if !is_missing || Instant::now() + PAUSE >= patience {
+        if !is_missing || Instant::now() + PAUSE >= limit {
             return Err(error);
         }
         sleep(PAUSE).await;
     }
 }
 
-/// librdkafka blocks while it asks, so it does that on a thread that may block.
+/// Requests the count on a blocking thread, because librdkafka blocks.
 async fn count(producer: &Arc<Producer>, topic: &str, wait: Duration) -> Result<u32, KafkaError> {
     let (producer, topic) = (Arc::clone(producer), topic.to_owned());
     let counted = spawn_blocking(move || producer.count_partitions(&topic, wait)).await;
@@ -129,16 +129,16 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_is_good_for_a_minute() {
+    async fn entries_expire_after_a_minute() {
         let (topics, three) = (Topics::default(), NonZeroU32::new(3).unwrap());
-        topics.learn("t", three);
-        tokio::time::advance(FRESH.saturating_sub(PAUSE)).await;
+        topics.insert("t", three);
+        tokio::time::advance(TTL.saturating_sub(PAUSE)).await;
         assert_eq!(topics.fresh("t"), Some(three));
         assert_eq!(topics.fresh("another"), None);
         tokio::time::advance(PAUSE).await;
         assert_eq!(topics.fresh("t"), None);
 
-        topics.learn("t", three);
+        topics.insert("t", three);
         topics.forget("t");
         assert_eq!(topics.fresh("t"), None);
     }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use headgate_config::{Problem, Secret};
 use headgate_kafka::{
-    ConfigError, KafkaConfig as Target, Mechanism, Message, PublishError, Publisher, Security,
+    KafkaConfig as Target, KafkaConfigError, Mechanism, Message, PublishError, Publisher, Security,
 };
 use headgate_quota::{EventKind, QuotaEvent};
 use prometheus::IntCounter;
@@ -115,13 +115,13 @@ fn target(config: &KafkaConfig) -> Target {
 }
 
 /// Reports the error under the key that it is about.
-fn problem(error: &ConfigError) -> Problem {
+fn problem(error: &KafkaConfigError) -> Problem {
     let key = match error {
-        ConfigError::NoBrokers | ConfigError::Broker(_) => "kafka.brokers",
-        ConfigError::Timeout(_) => "kafka.send_timeout_seconds",
-        ConfigError::Credential(_) => "kafka.password",
-        ConfigError::CaFile { .. } => "kafka.ca_file",
-        ConfigError::Client(_) => "kafka",
+        KafkaConfigError::NoBrokers | KafkaConfigError::Broker(_) => "kafka.brokers",
+        KafkaConfigError::Timeout(_) => "kafka.send_timeout_seconds",
+        KafkaConfigError::Credential(_) => "kafka.password",
+        KafkaConfigError::CaFile { .. } => "kafka.ca_file",
+        _ => "kafka",
     };
     Problem::new(key, error.to_string())
 }

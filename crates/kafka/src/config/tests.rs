@@ -14,7 +14,7 @@ fn sasl(username: &str, password: &str) -> Security {
 }
 
 #[test]
-fn takes_hosts_with_ports() {
+fn brokers_are_host_and_port() {
     for address in ["kafka:9092", "kafka-1.example.com:1", "10.0.0.1:65535", "[::1]:9092"] {
         assert!(is_address(address), "{address}");
     }
@@ -37,18 +37,18 @@ fn takes_hosts_with_ports() {
 }
 
 #[test]
-fn says_what_is_wrong() {
+fn invalid_configurations_are_rejected() {
     let mut none = config(Security::Plaintext);
     none.brokers.clear();
-    assert_eq!(none.validate(), Err(ConfigError::NoBrokers));
+    assert_eq!(none.validate(), Err(KafkaConfigError::NoBrokers));
 
     let mut hasty = config(Security::Plaintext);
     hasty.send_timeout = Duration::from_millis(99);
-    assert_eq!(hasty.validate(), Err(ConfigError::Timeout(hasty.send_timeout)));
+    assert_eq!(hasty.validate(), Err(KafkaConfigError::Timeout(hasty.send_timeout)));
 
-    assert_eq!(config(sasl("", "x")).validate(), Err(ConfigError::Credential("username")));
-    assert_eq!(config(sasl("x", "")).validate(), Err(ConfigError::Credential("password")));
-    assert_eq!(config(sasl("x", "a\0b")).validate(), Err(ConfigError::Credential("password")));
+    assert_eq!(config(sasl("", "x")).validate(), Err(KafkaConfigError::Credential("username")));
+    assert_eq!(config(sasl("x", "")).validate(), Err(KafkaConfigError::Credential("password")));
+    assert_eq!(config(sasl("x", "a\0b")).validate(), Err(KafkaConfigError::Credential("password")));
 
     let missing = Security::Ssl { ca_file: Some("/no/such/file".into()) };
     let error = config(missing).validate().unwrap_err().to_string();
@@ -57,14 +57,14 @@ fn says_what_is_wrong() {
 }
 
 #[test]
-fn keeps_the_credentials_to_itself() {
+fn debug_output_has_no_credentials() {
     let shown = format!("{:?}", config(sasl("who-it-is", "what-it-is")));
     assert!(shown.contains("ScramSha512"), "{shown}");
     assert!(!shown.contains("who-it-is") && !shown.contains("what-it-is"), "{shown}");
 }
 
 #[test]
-fn knows_mechanisms_by_their_names() {
+fn mechanisms_are_parsed_by_name() {
     assert_eq!("SCRAM-SHA-512".parse(), Ok(Mechanism::ScramSha512));
     assert_eq!("SCRAM-SHA-256".parse(), Ok(Mechanism::ScramSha256));
     assert_eq!("PLAIN".parse(), Ok(Mechanism::Plain));

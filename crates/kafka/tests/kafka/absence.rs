@@ -17,7 +17,7 @@ use crate::support::{config, message};
 
 const TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// One thread runs it all: if anything blocked it, the ticks would stop.
+/// On a single thread, whose ticks would stop if anything blocked.
 #[tokio::test(flavor = "current_thread")]
 async fn without_brokers_publishing_fails_in_time_without_blocking() {
     let mut config = config(&format!("127.0.0.1:{}", free_port()));
@@ -36,7 +36,7 @@ async fn without_brokers_publishing_fails_in_time_without_blocking() {
 
     let start = Instant::now();
     let mut tasks = JoinSet::new();
-    // More than have room at once.
+    // More than may be in flight.
     for _ in 0..1_100 {
         let publisher = Arc::clone(&publisher);
         tasks.spawn(async move { publisher.publish(message("t", "s", "p")).await.unwrap_err() });

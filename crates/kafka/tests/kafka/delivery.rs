@@ -22,7 +22,7 @@ async fn a_message_arrives_with_key_payload_and_headers() {
         payload: br#"{"event":"QUOTA_EXCEEDED"}"#,
         headers: &[("event_id", "e-1"), ("empty", "")],
     };
-    // The broker creates the topic when it is first asked for it.
+    // The broker creates the topic on the first request.
     let publisher = publisher(kafka.brokers());
     publisher.publish(message).await.unwrap();
     publisher.close().await;
@@ -101,7 +101,7 @@ async fn a_message_that_is_too_large_is_rejected() {
     let publisher = publisher(kafka.brokers());
     let huge = "x".repeat(2_000_000);
     let error = publisher.publish(message(&topic, "tenant-1", &huge)).await.unwrap_err();
-    assert!(matches!(error, PublishError::Refused { .. }), "{error}");
+    assert!(matches!(error, PublishError::Rejected { .. }), "{error}");
     assert!(!error.is_retryable());
     publisher.publish(message(&topic, "tenant-1", "small")).await.unwrap();
 }

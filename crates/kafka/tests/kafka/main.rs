@@ -1,4 +1,4 @@
-//! A publisher and a real broker: what arrives, what happens without one, and who is let in.
+//! A publisher with a real broker: delivery, outages and security.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 

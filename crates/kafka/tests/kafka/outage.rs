@@ -12,7 +12,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::support::{PATIENCE, config, create_topic, message, payload, publisher, read};
 
-/// What the log hears.
+/// The log.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -25,7 +25,7 @@ impl Log {
         log
     }
 
-    /// How often it heard this of these brokers. Other tests write to it, too.
+    /// Number of lines with this text and these brokers. Other tests write to the log, too.
     fn count(&self, text: &str, brokers: &str) -> usize {
         let log = self.0.lock().unwrap();
         let is_it = |line: &&str| line.contains(text) && line.contains(brokers);
@@ -70,10 +70,10 @@ async fn calls_during_an_outage_are_bounded_and_recover() {
         assert!(start.elapsed() < TIMEOUT * 2, "{:?}", start.elapsed());
         assert!(matches!(error, PublishError::Unavailable { .. }), "{error}");
     }
-    // Each publisher has said so once: a minute has not passed.
-    assert_eq!(log.count("Kafka is in trouble", &brokers), 2);
+    // Each publisher has logged it once: a minute has not passed.
+    assert_eq!(log.count("Kafka error", &brokers), 2);
 
-    // A call that began without a broker ends with one.
+    // A call that starts without a broker succeeds with one.
     let (waiting, ()) = tokio::join!(patient.publish(message(topic, "s", "third")), async {
         tokio::task::block_in_place(|| kafka.restart());
     },);

@@ -1,13 +1,13 @@
 use std::{fs, path::PathBuf, time::Duration};
 
-use headgate_kafka::{ConfigError, KafkaConfig, Mechanism, PublishError, Publisher, Security};
+use headgate_kafka::{KafkaConfig, KafkaConfigError, Mechanism, PublishError, Publisher, Security};
 use headgate_testkit::{Kafka, SecureListeners, require};
 
 use crate::support::{PATIENCE, message, payload, read, secure_config};
 
 const TOPIC: &str = "secured";
 
-/// Long enough to be told why not.
+/// Long enough for the brokers to reject the connection.
 const TIMEOUT: Duration = Duration::from_secs(4);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -53,7 +53,7 @@ fn a_file_without_certificates_is_rejected_at_once() {
     fs::write(file.path(), "not a certificate").unwrap();
     let security = Security::Ssl { ca_file: Some(file.path().to_owned()) };
     let error = Publisher::new(&secure_config("127.0.0.1:1", security)).unwrap_err();
-    assert!(matches!(error, ConfigError::Client(_)), "{error}");
+    assert!(matches!(error, KafkaConfigError::Client(_)), "{error}");
 }
 
 async fn publish(
@@ -76,7 +76,7 @@ fn sasl(listeners: &SecureListeners, mechanism: Mechanism, password: &str) -> Se
     }
 }
 
-/// A certificate that signed nothing of the broker's.
+/// An authority that did not sign the certificate of the broker.
 fn another_authority(kafka: &Kafka) -> PathBuf {
     let file = kafka.folder().join("another.crt");
     let made = std::process::Command::new("openssl")

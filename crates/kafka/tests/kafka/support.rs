@@ -10,10 +10,10 @@ use rdkafka::{
 };
 use tokio::time::timeout;
 
-/// Longer than anything takes that happens at all, on a busy machine.
+/// Timeout on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A message of which only this matters.
+/// A minimal message.
 pub(crate) fn message<'a>(topic: &'a str, subject: &'a str, payload: &'a str) -> Message<'a> {
     Message {
         topic,
@@ -33,7 +33,7 @@ pub(crate) fn secure_config(brokers: &str, security: Security) -> KafkaConfig {
     KafkaConfig { send_timeout: PATIENCE, ..KafkaConfig::new(brokers, security) }
 }
 
-/// A publisher that waits as long as it takes.
+/// A publisher with a long timeout.
 pub(crate) fn publisher(brokers: &str) -> Publisher {
     Publisher::new(&config(brokers)).unwrap()
 }
@@ -46,14 +46,14 @@ pub(crate) async fn create_topic(brokers: &str, topic: &str, partitions: i32) {
     assert!(created.iter().all(Result::is_ok), "{created:?}");
 }
 
-/// Messages of a topic that has so many partitions, until there are enough; those of a partition are in order.
+/// Reads `count` messages of a topic. Those of a partition are in order.
 pub(crate) async fn read(
     brokers: &str,
     topic: &str,
     partitions: i32,
     enough: impl Fn(&[OwnedMessage]) -> bool,
 ) -> Vec<OwnedMessage> {
-    // It joins no group, and still has to name one.
+    // Required, although it joins no group.
     let consumer: StreamConsumer = client(brokers).set("group.id", topic).create().unwrap();
     let mut all = TopicPartitionList::new();
     for partition in 0..partitions {
