@@ -1,6 +1,6 @@
 //! The checks of a batch that share a slot.
 
-use headgate::{Check, Outcomes, CheckMode};
+use headgate::{Check, CheckMode, Outcomes};
 
 use crate::slot;
 
@@ -52,8 +52,9 @@ impl<'a> SlotGroup<'a> {
         let taken = self.checks.iter().zip(reply).enumerate().filter(|(_, (check, outcome))| {
             check.mode().can_be_blocked() && check.mode().takes(outcome.allowed, all)
         });
-        let (positions, checks) =
-            taken.map(|(position, (check, _))| (position, check.with_mode(CheckMode::Required))).unzip();
+        let (positions, checks) = taken
+            .map(|(position, (check, _))| (position, check.with_mode(CheckMode::Required)))
+            .unzip();
         Self { slot: self.slot, positions, checks }
     }
 }

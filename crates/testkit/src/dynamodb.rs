@@ -3,7 +3,6 @@
 mod launch;
 mod probe;
 mod programs;
-mod shared;
 
 use std::{
     fmt,
@@ -15,9 +14,7 @@ use self::{
     launch::{Failure, Launch},
     programs::Programs,
 };
-pub use shared::SharedDynamoDb;
-
-use crate::{Skip, port, process::Process, wait_until};
+use crate::{SharedDynamoDb, Skip, port, process::Process, wait_until};
 
 /// Each attempt takes another port; only another process, at the same moment, can take it from us.
 const ATTEMPTS: usize = 10;

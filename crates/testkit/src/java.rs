@@ -1,10 +1,10 @@
-//! Java, which some servers need.
+//! Java, for servers that need it.
 
 use std::{env, path::PathBuf};
 
 use crate::{Skip, skip::find_program};
 
-/// A small heap, and a compiler that is done soon: no test runs long enough for a better one.
+/// A small heap, and only the fast compiler: tests are too short for the optimizing one.
 pub(crate) const JVM: &[&str] = &[
     "-Xmx256m",
     "-Xshare:auto",

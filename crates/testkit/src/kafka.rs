@@ -7,7 +7,6 @@ mod ports;
 mod probe;
 mod programs;
 mod properties;
-mod shared;
 
 use std::{
     fmt,
@@ -16,9 +15,9 @@ use std::{
     time::Duration,
 };
 
+pub use self::builder::KafkaBuilder;
 use self::launch::{Failure, Launch};
-pub use self::{builder::KafkaBuilder, shared::SharedKafka};
-use crate::{Skip, port, process::Process, wait_until};
+use crate::{SharedKafka, Skip, port, process::Process, wait_until};
 
 /// The user that secure listeners know.
 const USER: &str = "headgate";

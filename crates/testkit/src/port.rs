@@ -1,7 +1,7 @@
-//! Ports that stay ours.
+//! Free ports outside the ephemeral range.
 //!
-//! The kernel's own choice (binding port 0) comes from the range of outgoing connections: any client's socket can
-//! take such a port between our look and the server's bind, or while a killed server is down. We pick below it.
+//! Binding port 0 returns a port of the range of outgoing connections, which any client can take before the
+//! server binds it, or while a killed server is down. These ports are below that range.
 
 use std::{
     net::{Ipv4Addr, TcpListener, TcpStream},
@@ -12,11 +12,10 @@ use std::{
 const FIRST: u16 = 10_000;
 const COUNT: u16 = 10_000;
 
-/// A cluster node's bus listens this far above its port. Since `COUNT` is no larger, a bus never sits on a port that
-/// another call hands out.
+/// Offset of the bus port of a cluster node. `COUNT` is not larger, so a bus port is never handed out.
 const BUS_OFFSET: u16 = 10_000;
 
-/// Each process starts elsewhere: neighbouring process ids land this many ports apart.
+/// Distance of the first ports of processes with consecutive ids.
 const STRIDE: u32 = 997;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -55,14 +54,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hands_out_different_ports_that_can_be_bound_with_their_bus() {
+    fn ports_are_different_and_free() {
         let (one, two) = (free_port(), free_port());
         assert_ne!(one, two);
         assert!(can_bind(one) && can_bind(one + BUS_OFFSET));
     }
 
     #[test]
-    fn passes_over_a_port_that_is_taken() {
+    fn taken_ports_are_skipped() {
         let listeners: Vec<_> = (0..20)
             .map(|turn| candidate(NEXT.load(Ordering::Relaxed) + turn))
             .filter_map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok())

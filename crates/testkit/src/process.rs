@@ -1,5 +1,6 @@
-//! A child process that ends with its handle and, where the system allows, with the process that started it.
+//! A child process that ends with its handle and, if the system allows it, with its parent process.
 
+mod run;
 mod spawner;
 
 use std::{
@@ -9,9 +10,10 @@ use std::{
     time::Duration,
 };
 
+pub(crate) use self::run::run;
 use crate::wait_until;
 
-/// How long the kernel may take to stop a process that was told to.
+/// Time that a process may take to react to a signal.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -20,12 +22,12 @@ pub(crate) struct Process {
     paused: bool,
 }
 
-/// A command for a program that dies with us, to be started by [`Process::start`].
+/// A command for [`Process::start`] whose program is killed when this process ends.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command_ended_by("KILL", program)
 }
 
-/// The same for a program that cleans up after itself when it gets this signal in place of SIGKILL.
+/// A command whose program gets this signal instead of SIGKILL, to clean up after itself.
 pub(crate) fn command_ended_by(signal: &str, program: impl AsRef<OsStr>) -> Command {
     spawner::tied_command(signal, program.as_ref())
 }
@@ -42,11 +44,11 @@ impl Process {
     }
 
     pub(crate) fn has_exited(&mut self) -> bool {
-        // An error means that there is no such child any more.
+        // An error means that the child is gone.
         self.child.try_wait().map_or(true, |status| status.is_some())
     }
 
-    /// How it ended, or `None` while it runs.
+    /// The exit status; `None` while it runs.
     pub(crate) fn exit_status(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
@@ -56,15 +58,15 @@ impl Process {
         !self.paused && !self.has_exited()
     }
 
-    /// Kills it (SIGKILL) and waits for its end. Does nothing to a process that has ended.
+    /// Kills it (SIGKILL) and waits for its end. Does nothing if it has ended.
     pub(crate) fn kill(&mut self) {
-        // Both fail only if it is gone already, which is what we want.
+        // Both fail only if it is gone already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         self.paused = false;
     }
 
-    /// Tells it to end at once (SIGQUIT) and waits for that; kills it if it does not.
+    /// Sends SIGQUIT and waits for its end; kills it if it does not end.
     pub(crate) fn quit(&mut self) {
         if !self.has_exited() && self.send("QUIT") {
             wait_until(SIGNAL_TIMEOUT, || self.has_exited());
@@ -72,7 +74,7 @@ impl Process {
         self.kill();
     }
 
-    /// Stops it (SIGSTOP) and waits until it stands still.
+    /// Stops it (SIGSTOP) and waits until it is stopped.
     pub(crate) fn pause(&mut self) {
         self.signal("STOP");
         self.paused = true;
@@ -80,20 +82,20 @@ impl Process {
         wait_until(SIGNAL_TIMEOUT, || is_stopped(&stat));
     }
 
-    /// Lets a paused process run on (SIGCONT).
+    /// Resumes a paused process (SIGCONT).
     pub(crate) fn resume(&mut self) {
         self.signal("CONT");
         self.paused = false;
     }
 
     fn signal(&mut self, name: &str) {
-        // The id of a process that was waited for may belong to another by now.
+        // The id of an ended process may belong to another one by now.
         assert!(!self.has_exited(), "the server is not running");
         assert!(self.send(name), "could not send {name} to the server");
     }
 
     fn send(&self, name: &str) -> bool {
-        // The shell's own kill: the program of that name is in none of the packages that a small image must have.
+        // The builtin of the shell: a small image may have no `kill` program.
         Command::new("sh")
             .args(["-c", "kill -s \"$1\" \"$2\"", "sh", name, &self.id().to_string()])
             .status()
@@ -107,7 +109,7 @@ impl Drop for Process {
     }
 }
 
-/// Reads `pid (name) STATE ...`; true where there is no such file to ask.
+/// Whether the state in `pid (name) STATE ...` is stopped; true if there is no such file.
 fn is_stopped(stat: &str) -> bool {
     fs::read_to_string(stat)
         .map_or(true, |line| line.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')))

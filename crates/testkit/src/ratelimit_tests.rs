@@ -1,25 +1,14 @@
-//! The tests of envoyproxy/ratelimit, which `scripts/envoy-ratelimit-tests` builds for use with Headgate.
+//! The integration tests of envoyproxy/ratelimit, built by `scripts/envoy-ratelimit-tests`.
 
-use std::{
-    fs::{self, File},
-    io,
-    path::Path,
-    process::Stdio,
-    time::Duration,
-};
+use std::{io, path::Path, time::Duration};
 
-use crate::{
-    Skip, cache,
-    process::{self, Process},
-    skip::find_program,
-    wait_until,
-};
+use crate::{Skip, cache, process, skip::find_program};
 
 const NAME: &str = "envoyproxy/ratelimit";
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/envoy-ratelimit-tests");
 
-/// Longer than any run takes that is not stuck.
+/// Longer than any run that is not stuck.
 const TIME_LIMIT: Duration = Duration::from_mins(18);
 
 /// The tests, ready to run.
@@ -27,11 +16,11 @@ const TIME_LIMIT: Duration = Duration::from_mins(18);
 pub struct RatelimitTests(());
 
 impl RatelimitTests {
-    /// Those that the test dependencies built.
+    /// Finds the tests that the test dependencies built.
     ///
     /// # Errors
     ///
-    /// [`Skip`] if there are none, or no Redis for them.
+    /// [`Skip`] if they are not built, or if `redis-server` is not installed.
     pub fn find() -> Result<Self, Skip> {
         find_program("redis-server")?;
         let stamp = cache::tool("envoy-ratelimit").map(|folder| folder.join("stamp"));
@@ -41,33 +30,19 @@ impl RatelimitTests {
         Err(Skip::new(NAME, "not built: run scripts/envoy-ratelimit-tests build, which needs Go"))
     }
 
-    /// Runs them with this `headgate`: the numbers that the script says at its end.
+    /// Runs the tests against this `headgate` program. Returns the output, with a summary at its end.
     ///
     /// # Errors
     ///
-    /// Its output, if something is wrong, it cannot run or does not end in time.
+    /// The output, if a test fails or the run does not end in time.
     pub fn run(self, headgate: &Path) -> Result<String, String> {
         Self::try_run(headgate).unwrap_or_else(|error| Err(error.to_string()))
     }
 
     fn try_run(headgate: &Path) -> io::Result<Result<String, String>> {
         let folder = tempfile::Builder::new().prefix("headgate-ratelimit-tests-").tempdir()?;
-        let log = folder.path().join("log");
-        let output = File::create(&log)?;
         let mut command = process::command_ended_by("TERM", SCRIPT);
         command.arg("run").arg(headgate).env("TMPDIR", folder.path());
-        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-
-        let mut process = Process::start(command)?;
-        let ended = wait_until(TIME_LIMIT, || process.has_exited());
-        if !ended {
-            process.kill();
-        }
-        let log = String::from_utf8_lossy(&fs::read(log)?).into_owned();
-        if !ended {
-            return Ok(Err(format!("{NAME} did not end within {TIME_LIMIT:?}:\n{log}")));
-        }
-        let succeeded = process.exit_status()?.is_some_and(|status| status.success());
-        Ok(if succeeded { Ok(log) } else { Err(log) })
+        process::run(NAME, command, folder.path(), TIME_LIMIT)
     }
 }

@@ -5,7 +5,6 @@ mod cli;
 mod clock;
 mod launch;
 mod probe;
-mod shared;
 
 use std::{
     fmt,
@@ -19,9 +18,8 @@ use self::launch::{Failure, Launch};
 pub use self::{
     builder::RedisBuilder,
     clock::{FakeClock, skewed_clock},
-    shared::SharedRedis,
 };
-use crate::{Skip, port, process::Process, wait_until};
+use crate::{SharedRedis, Skip, port, process::Process, wait_until};
 
 /// How long a dead server's port may stay open, and how long a restarted one may wait for its port.
 const PORT_TIMEOUT: Duration = Duration::from_secs(10);

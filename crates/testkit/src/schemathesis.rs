@@ -1,23 +1,12 @@
-//! Schemathesis, which sends an HTTP API the requests that its own description allows, and those that it forbids.
+//! Schemathesis: tests an HTTP API with requests generated from its OpenAPI document.
 
-use std::{
-    fs::{self, File},
-    io,
-    path::PathBuf,
-    process::Stdio,
-    time::Duration,
-};
+use std::{io, path::PathBuf, time::Duration};
 
-use crate::{
-    Skip, cache,
-    process::{self, Process},
-    skip::find_program,
-    wait_until,
-};
+use crate::{Skip, cache, process, skip::find_program};
 
 const NAME: &str = "schemathesis";
 
-/// Longer than any run takes that is not stuck.
+/// Longer than any run that is not stuck.
 const TIME_LIMIT: Duration = Duration::from_mins(10);
 
 /// The program, ready to run.
@@ -30,7 +19,7 @@ pub struct Schemathesis {
 // === impl Schemathesis ===
 
 impl Schemathesis {
-    /// The version that the test dependencies pin, or else the one on `PATH`.
+    /// Finds the version that the test dependencies pin, or else the one on `PATH`.
     ///
     /// # Errors
     ///
@@ -44,42 +33,29 @@ impl Schemathesis {
         Ok(Self { program, time_limit: TIME_LIMIT })
     }
 
-    /// Ends a run that takes longer than this; without it, ten minutes.
+    /// Maximum time of a run. Default: ten minutes.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
         self
     }
 
-    /// Tests the API that the document at this address describes: `schemathesis run`, with more arguments.
+    /// Runs `schemathesis run` with the OpenAPI document at this URL and more arguments.
     ///
     /// # Errors
     ///
-    /// Its output, if it finds a fault, cannot run or does not end in time.
+    /// The output, if it finds a fault or does not end in time.
     pub fn run(&self, openapi_url: &str, extra_args: &[&str]) -> Result<(), String> {
         self.try_run(openapi_url, extra_args).unwrap_or_else(|error| Err(error.to_string()))
     }
 
     fn try_run(&self, openapi_url: &str, extra_args: &[&str]) -> io::Result<Result<(), String>> {
-        // It keeps what it has found in its current folder, and looks for settings there.
+        // It reads settings from its current folder, and stores examples there.
         let folder = tempfile::Builder::new().prefix("headgate-schemathesis-").tempdir()?;
-        let log = folder.path().join("log");
-        let output = File::create(&log)?;
         let mut command = process::command(&self.program);
         command.arg("run").arg(openapi_url).args(extra_args).current_dir(&folder);
         command.env("NO_COLOR", "1").env("COLUMNS", "120").env("NO_PROXY", "127.0.0.1,localhost");
-        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-
-        let mut process = Process::start(command)?;
-        let ended = wait_until(self.time_limit, || process.has_exited());
-        if !ended {
-            process.kill();
-        }
-        let log = String::from_utf8_lossy(&fs::read(log)?).into_owned();
-        if !ended {
-            return Ok(Err(format!("{NAME} did not end within {:?}:\n{log}", self.time_limit)));
-        }
-        let succeeded = process.exit_status()?.is_some_and(|status| status.success());
-        Ok(if succeeded { Ok(()) } else { Err(log) })
+        let result = process::run(NAME, command, folder.path(), self.time_limit)?;
+        Ok(result.map(|_| ()))
     }
 }

@@ -23,7 +23,7 @@ pub struct Skip {
     pub reason: String,
 }
 
-/// Gives the value of an `Ok`; on `Err(Skip)` returns from the test, saying what was skipped.
+/// Unwraps an `Ok`; on `Err(Skip)`, reports the missing component and returns from the test.
 ///
 /// With `CI=true` an absent component fails the test instead, unless [`SKIPPABLE_IN_CI`] lists it. Each skipped test
 /// is printed and, if `HEADGATE_SKIP_LOG` names a file, appended to it as `component: reason (test)`.
@@ -33,7 +33,7 @@ macro_rules! require {
         match $server {
             Ok(server) => server,
             Err(skip) => {
-                // A function's type name holds the path of the function around it: the test's name, on any thread.
+                // The type name of a function contains the path of the enclosing function: the test.
                 fn here() {}
                 $crate::Skip::report(&skip, ::std::any::type_name_of_val(&here));
                 return;
@@ -49,16 +49,13 @@ impl Skip {
         Self { component: component.into(), reason: reason.into() }
     }
 
-    /// Records that the test around `marker` was skipped: the part of [`require!`](crate::require) that is not control flow.
+    /// Reports that the test around `marker` was skipped, for [`require!`](crate::require).
     ///
     /// # Panics
     ///
-    /// Where the component must not be missing, or when the skip log cannot be written.
+    /// If the component must not be missing, or if the skip log cannot be written.
     #[doc(hidden)]
-    #[expect(
-        clippy::print_stderr,
-        reason = "whoever runs the tests must see what they did not prove"
-    )]
+    #[expect(clippy::print_stderr, reason = "skipped tests have to be visible")]
     #[track_caller]
     pub fn report(&self, marker: &str) {
         let in_ci = env::var("CI").is_ok_and(|value| value == "true");
@@ -67,7 +64,7 @@ impl Skip {
         let line = format!("{self} ({})\n", test_name(marker));
         eprint!("skipped: {line}");
         if let Some(log) = env::var_os("HEADGATE_SKIP_LOG") {
-            // One write: lines of tests that run at the same time do not mix.
+            // A single write, so that lines of concurrent tests do not mix.
             OpenOptions::new()
                 .create(true)
                 .append(true)
@@ -86,7 +83,7 @@ impl Skip {
 ///
 /// # Errors
 ///
-/// [`Skip`] if there is none of this name.
+/// [`Skip`] if it is not installed.
 pub fn find_program(name: &str) -> Result<PathBuf, Skip> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
@@ -96,7 +93,7 @@ pub fn find_program(name: &str) -> Result<PathBuf, Skip> {
 }
 
 fn test_name(marker: &str) -> &str {
-    // An async test's body is a closure of the test function.
+    // The body of an async test is a closure in the test function.
     marker.trim_end_matches("::here").trim_end_matches("::{{closure}}")
 }
 
@@ -112,14 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn continuous_integration_says_that_it_is_that() {
+    fn ci_sets_its_variable() {
         let run = include_str!("../../../.ci/run");
         let set = run.find("\nexport CI=true\n").expect("CI=true for every command");
         assert!(run.find("\nmake ").is_some_and(|make| set < make), "{run}");
     }
 
     #[test]
-    fn names_the_test_behind_an_async_body() {
+    fn the_name_of_an_async_test_is_found() {
         assert_eq!(test_name("conformance::on_redis::here"), "conformance::on_redis");
         assert_eq!(test_name("conformance::on_redis::{{closure}}::here"), "conformance::on_redis");
     }

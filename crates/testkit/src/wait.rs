@@ -5,11 +5,8 @@ use std::{
 
 const POLL: Duration = Duration::from_millis(5);
 
-/// Returns true as soon as `done` does, or false once `timeout` has passed.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a server in another process keeps real time, so waiting for it does too"
-)]
+/// Polls `done` until it returns true. Returns false after `timeout`.
+#[expect(clippy::disallowed_methods, reason = "servers in other processes run in real time")]
 pub fn wait_until(timeout: Duration, mut done: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + timeout;
     loop {
@@ -28,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn asks_again_until_the_answer_is_yes() {
+    fn polls_until_done() {
         let mut asked = 0;
         assert!(wait_until(Duration::from_secs(10), || {
             asked += 1;
@@ -38,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_at_least_once_and_gives_up() {
+    fn polls_at_least_once_before_the_timeout() {
         let mut asked = 0;
         assert!(!wait_until(Duration::ZERO, || {
             asked += 1;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use headgate_app_common::{Environment, VariableError};
-use headgate_store_dynamodb::{DynamoDbConfigError, DynamoDbConfig, aws_sdk_dynamodb::config::Credentials};
+use headgate_store_dynamodb::{
+    DynamoDbConfig, DynamoDbConfigError, aws_sdk_dynamodb::config::Credentials,
+};
 
 /// Names of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]

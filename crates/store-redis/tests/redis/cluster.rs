@@ -3,7 +3,9 @@
 use std::{rc::Rc, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use headgate::{Algorithm, Batch, Check, Cost, Key, Limit, KeySpace, CheckMode, Store, StoreError, Verb};
+use headgate::{
+    Algorithm, Batch, Check, CheckMode, Cost, Key, KeySpace, Limit, Store, StoreError, Verb,
+};
 use headgate_store_conformance::suite;
 use headgate_store_redis::{RedisConfig, RedisStore};
 use headgate_testkit::{Redis, RedisCluster, require, wait_until};

@@ -1,7 +1,7 @@
-//! The one thread that starts every child.
+//! The thread that starts all child processes.
 //!
-//! The kernel sends the parent-death signal when the *thread* that started a child ends, and a test's thread ends
-//! before its process does. This one lives as long as the process.
+//! The kernel sends the parent-death signal when the *thread* that started a child ends, and the thread of
+//! a test ends before its process. This one runs as long as the process.
 
 use std::{
     ffi::OsStr,
@@ -22,7 +22,7 @@ static SPAWNER: LazyLock<mpsc::Sender<Job>> = LazyLock::new(|| {
         .name("testkit-spawner".into())
         .spawn(move || {
             for Job { mut command, reply } in queue {
-                // A caller that is gone needs no child: dropping the answer would leave one running.
+                // Kill the child of a caller that is gone.
                 if let Err(mpsc::SendError(Ok(mut orphan))) = reply.send(command.spawn()) {
                     let _ = orphan.kill();
                     let _ = orphan.wait();
@@ -33,7 +33,8 @@ static SPAWNER: LazyLock<mpsc::Sender<Job>> = LazyLock::new(|| {
     jobs
 });
 
-/// util-linux has offered this since 2.33; other systems' children may outlive a killed test process.
+/// Whether `setpriv --pdeathsig` works: util-linux 2.33 or later. Otherwise children may outlive a killed
+/// test process.
 static HAS_PARENT_DEATH_SIGNAL: LazyLock<bool> = LazyLock::new(|| {
     tie("KILL", OsStr::new("true"))
         .stdout(Stdio::null())
@@ -52,7 +53,7 @@ pub(super) fn spawn(command: Command) -> io::Result<Child> {
     answer.recv().map_err(io::Error::other)?
 }
 
-/// `setpriv` becomes the program (exec), so the child's id is the program's.
+/// `setpriv` execs the program, so the process id is that of the program.
 fn tie(signal: &str, program: &OsStr) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", signal, "--"]).arg(program);
