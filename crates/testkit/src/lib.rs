@@ -12,7 +12,7 @@
 //! - [`Envoy`]: the proxy, with the configuration of a test;
 //! - [`RatelimitTests`]: the integration tests of envoyproxy/ratelimit;
 //! - [`ManagementServer`]: an xDS server, whose configuration a test can change;
-//! - [`Schemathesis`]: requests generated from an OpenAPI document;
+//! - [`Schemathesis`]: requests generated from an `OpenAPI` document;
 //! - [`Browser`]: Chromium, driven by scripts;
 //! - [`NostrClient`]: third-party Nostr clients, driven by scripts;
 //! - [`SmallDisk`]: a disk that a test can fill;

@@ -1,4 +1,4 @@
-//! Schemathesis: tests an HTTP API with requests generated from its OpenAPI document.
+//! Schemathesis: tests an HTTP API with requests generated from its `OpenAPI` document.
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -40,7 +40,7 @@ impl Schemathesis {
         self
     }
 
-    /// Runs `schemathesis run` with the OpenAPI document at this URL and more arguments.
+    /// Runs `schemathesis run` with the `OpenAPI` document at this URL and more arguments.
     ///
     /// # Errors
     ///

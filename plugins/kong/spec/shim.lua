@@ -1,5 +1,5 @@
--- The part of Kong's plugin development kit that the plugin uses, on nginx and its Lua module alone. Who calls is what
--- headers of the test say.
+-- The part of Kong's plugin development kit that the plugin uses, on plain nginx with its Lua module. Headers of the
+-- test define the consumer.
 
 local typedefs = require "typedefs"
 
@@ -73,7 +73,7 @@ kong = {
 local handler = require "kong.plugins.headgate.handler"
 local conf
 
--- Takes a plugin's configuration as Kong would.
+-- Loads a configuration of the plugin as Kong does.
 function _M.configure(given)
   conf = assert(validator.validate(schema, given))
 end
@@ -86,7 +86,7 @@ function _M.header_filter()
   return handler:header_filter(conf)
 end
 
--- Says whether Kong would take the configuration that is in the body.
+-- Validates the configuration in the body as Kong does.
 function _M.judge()
   ngx.req.read_body()
   local given = assert(loadstring("return " .. ngx.req.get_body_data()))()

@@ -1,4 +1,4 @@
--- The field types that the schema takes from Kong. Called with a table, each gives a copy with more said.
+-- The field types of Kong that the schema uses. Called with a table, each returns an extended copy.
 
 local function define(attributes)
   return setmetatable(attributes, {

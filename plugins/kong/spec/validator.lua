@@ -1,5 +1,5 @@
--- Reads a configuration by a schema as Kong does, as far as this schema goes. A word in the schema that is unknown here
--- is an error: Kong would refuse to load it.
+-- Validates a configuration against a schema as Kong does, as far as this schema needs. An unknown attribute in the
+-- schema is an error, as in Kong.
 
 local _M = {}
 
@@ -71,7 +71,7 @@ local function entity_problem(schema, config)
   end
 end
 
--- The whole configuration with its defaults, or what is wrong with it.
+-- Returns the configuration with defaults, or the errors.
 function _M.validate(schema, given)
   local config, known = {}, {}
   for _, entry in ipairs(config_fields(schema)) do

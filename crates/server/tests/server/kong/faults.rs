@@ -32,7 +32,10 @@ async fn without_a_server_the_tolerant_go_on() {
     assert_eq!((reply.status.as_u16(), reply.text.as_str()), (200, "upstream"));
     assert_eq!(headers(&reply)[1], "");
     let log = gateway.log();
-    assert!(log.contains("cannot ask Headgate: cannot connect: connection refused"), "{log}");
+    assert!(
+        log.contains("failed to check the rate limit: cannot connect: connection refused"),
+        "{log}"
+    );
 }
 
 #[tokio::test]
@@ -115,7 +118,11 @@ async fn a_silent_server_is_not_waited_for() {
         assert_eq!(gateway.get(&[]).await.status, 503, "{words:?}");
         let took = asked.elapsed();
         assert!((Duration::from_millis(250)..SOON).contains(&took), "{took:?} for {words:?}");
-        assert!(gateway.log().contains("cannot ask Headgate: timeout"), "{}", gateway.log());
+        assert!(
+            gateway.log().contains("failed to check the rate limit: timeout"),
+            "{}",
+            gateway.log()
+        );
     }
 }
 
@@ -167,15 +174,18 @@ async fn numbers_of_any_size_and_fields_of_later_times_are_read() {
 #[tokio::test]
 async fn an_answer_that_is_none_is_a_fault() {
     let answers: [(&[u8], &str); 7] = [
-        (b"SSH-2.0-OpenSSH_9.2\r\n", "the answer is not HTTP/1.1"),
-        (b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "a header that cannot be read"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 99999999\r\n\r\n", "no length, or one beyond"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "response is not HTTP/1.1"),
+        (b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "invalid header in response"),
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-length: 99999999\r\n\r\n",
+            "without a length, or longer than",
+        ),
         (b"HTTP/1.1 415 No\r\ncontent-length: 4\r\n\r\na\nb\n", "status 415: a b"),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", "grpc-status missing"),
-        (b"HTTP/1.1 200 OK\r\ngrpc-status: 0\r\ncontent-length: 0\r\n\r\n", "is empty"),
+        (b"HTTP/1.1 200 OK\r\ngrpc-status: 0\r\ncontent-length: 0\r\n\r\n", "empty response"),
         (
             b"HTTP/1.1 200 OK\r\ngrpc-status: 0\r\ncontent-length: 7\r\n\r\n\0\0\0\0\x02\x22\x7f",
-            "the answer cannot be read",
+            "invalid response message",
         ),
     ];
     for (answer, expected) in answers {

@@ -1,4 +1,4 @@
--- Asks Headgate whether a subject may go on: `CheckRateLimit` as gRPC-Web, which is gRPC over HTTP/1.1.
+-- Client of `CheckRateLimit` over gRPC-Web, which works over HTTP/1.1.
 
 local http = require "kong.plugins.headgate.http"
 local message = require "kong.plugins.headgate.message"
@@ -9,10 +9,10 @@ local _M = {}
 
 local METHOD = "/k1s0.system.ratelimit.v1.RateLimitService/CheckRateLimit"
 
--- Marks a frame that holds trailers in place of a message.
+-- Type of a frame with trailers instead of a message.
 local TRAILERS = 128
 
--- What the server takes as a request's id.
+-- Maximum length of a request id on the server.
 local MAX_ID_BYTES = 128
 
 local function frame(bytes)
@@ -21,7 +21,7 @@ local function frame(bytes)
     .. bytes
 end
 
--- The message, and the text of the trailers, of a body.
+-- Returns the message and the trailers of a body.
 local function unframe(body)
   local found, trailers, from = nil, "", 1
   while from + 4 <= #body do
@@ -38,8 +38,8 @@ local function unframe(body)
   return found, trailers
 end
 
--- For the log: what somebody else wrote is shortened, and forges no lines.
-local function told(text)
+-- Sanitizes text for the log: bounded, and without line breaks.
+local function sanitized(text)
   local unescaped = gsub(sub(text or "", 1, 200), "%%(%x%x)", function(code)
     return char(tonumber(code, 16))
   end)
@@ -56,9 +56,9 @@ local function request(conf, body, request_id)
     "Content-Length: " .. #body,
   }
   if conf.token then
-    -- The schema says so too, but a vault has the last word.
+    -- The schema checks this too, but not values from a vault.
     if not match(conf.token, "^[!-~]+$") then
-      return nil, "the token must be visible characters without spaces"
+      return nil, "invalid token: expected printable characters without spaces"
     end
     lines[#lines + 1] = "Authorization: Bearer " .. conf.token
   end
@@ -68,27 +68,27 @@ local function request(conf, body, request_id)
   return table.concat(lines, "\r\n") .. "\r\n\r\n" .. body
 end
 
--- What the answer says, or why there is none.
+-- Decodes a response.
 local function read(response)
   if response.status ~= 200 then
-    return nil, "status " .. response.status .. ": " .. told(response.body)
+    return nil, "status " .. response.status .. ": " .. sanitized(response.body)
   end
-  local answer, trailers = unframe(response.body)
+  local reply, trailers = unframe(response.body)
   local status = response.headers["grpc-status"] or match(trailers, "grpc%-status:%s*(%d+)")
   if status ~= "0" then
     local words = response.headers["grpc-message"] or match(trailers, "grpc%-message:%s*([^\r\n]*)")
-    return nil, "grpc-status " .. told(status or "missing") .. ": " .. told(words)
+    return nil, "grpc-status " .. sanitized(status or "missing") .. ": " .. sanitized(words)
   end
-  if not answer then
-    return nil, "the answer is empty"
+  if not reply then
+    return nil, "empty response"
   end
-  return message.answer(answer)
+  return message.decode(reply)
 end
 
--- May `subject` go on?
+-- Checks the rate limit of `subject`.
 function _M.check(conf, subject, request_id)
-  local question = message.question(conf.rule_id or conf.scope, subject, conf.cost)
-  local bytes, err = request(conf, frame(question), request_id)
+  local body = message.encode(conf.rule_id or conf.scope, subject, conf.cost)
+  local bytes, err = request(conf, frame(body), request_id)
   if not bytes then
     return nil, err
   end

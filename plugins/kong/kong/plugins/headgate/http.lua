@@ -1,4 +1,4 @@
--- One HTTP/1.1 request over a connection that is kept for the next.
+-- HTTP/1.1 requests over keep-alive connections.
 
 local floor = math.floor
 local find, gsub, lower, match, sub = string.find, string.gsub, string.lower, string.match, string.sub
@@ -8,12 +8,12 @@ local _M = {}
 
 local MAX_HEADERS = 64
 local MAX_CHUNKS = 64
-local MAX_ANSWER_BYTES = 64 * 1024
+local MAX_RESPONSE_BYTES = 64 * 1024
 
--- A kept connection may have been closed by the other side just now.
+-- A keep-alive connection may have just been closed by the server.
 local MAX_ATTEMPTS = 3
 
--- An IPv6 address stands in brackets where a port follows, and where nginx connects to it.
+-- An IPv6 address needs brackets before a port and for nginx to connect.
 function _M.bracketed(host)
   if find(host, ":", 1, true) and sub(host, 1, 1) ~= "[" then
     return "[" .. host .. "]"
@@ -21,8 +21,8 @@ function _M.bracketed(host)
   return host
 end
 
--- Gives the next step the time that is left: whatever happens, the whole exchange ends in time.
-local function hurry(sock, deadline)
+-- Sets the timeout of the next step to the remaining time, so that the whole exchange ends in time.
+local function set_remaining_time(sock, deadline)
   update_time()
   local left = floor(deadline - now() * 1000)
   if left < 1 then
@@ -33,11 +33,11 @@ local function hurry(sock, deadline)
 end
 
 local function connect(sock, target, deadline)
-  local in_time, late = hurry(sock, deadline)
+  local in_time, late = set_remaining_time(sock, deadline)
   if not in_time then
     return nil, late
   end
-  -- A connection is kept for those alone who would have opened it in the same way.
+  -- Connections are reused only for requests with the same settings.
   local pool = table.concat({
     "headgate", target.host, target.port, tostring(target.tls), target.server_name or "",
     tostring(target.verify),
@@ -48,7 +48,7 @@ local function connect(sock, target, deadline)
     return nil, err
   end
   if target.tls and sock:getreusedtimes() == 0 then
-    in_time, late = hurry(sock, deadline)
+    in_time, late = set_remaining_time(sock, deadline)
     if not in_time then
       return nil, late
     end
@@ -57,7 +57,7 @@ local function connect(sock, target, deadline)
   return true
 end
 
--- Reads what has come so far, and waits for more: nginx's own time limit begins anew with every byte.
+-- Buffered reading with a total deadline: the timeout of nginx restarts with every byte.
 local Reader = {}
 Reader.__index = Reader
 
@@ -66,10 +66,10 @@ function Reader.new(sock, deadline)
 end
 
 function Reader:more()
-  if #self.buffer > MAX_ANSWER_BYTES then
-    return nil, "the answer is too long"
+  if #self.buffer > MAX_RESPONSE_BYTES then
+    return nil, "response too long"
   end
-  local in_time, late = hurry(self.sock, self.deadline)
+  local in_time, late = set_remaining_time(self.sock, self.deadline)
   if not in_time then
     return nil, late
   end
@@ -108,7 +108,7 @@ function Reader:line()
   return (gsub(line, "\r$", ""))
 end
 
--- The status and the headers, by their names in lower case.
+-- Reads the status and the headers, with names in lower case.
 local function read_head(reader)
   local line, err = reader:line()
   if not line then
@@ -116,7 +116,7 @@ local function read_head(reader)
   end
   local status = match(line, "^HTTP/1%.1 (%d%d%d)")
   if not status then
-    return nil, "the answer is not HTTP/1.1"
+    return nil, "response is not HTTP/1.1"
   end
   local headers = {}
   for _ = 1, MAX_HEADERS do
@@ -129,11 +129,11 @@ local function read_head(reader)
     end
     local name, value = match(line, "^([^:%s]+):%s*(.-)%s*$")
     if not name then
-      return nil, "the answer has a header that cannot be read"
+      return nil, "invalid header in response"
     end
     headers[lower(name)] = value
   end
-  return nil, "the answer has too many headers"
+  return nil, "too many headers in response"
 end
 
 local function read_chunks(reader)
@@ -144,17 +144,17 @@ local function read_chunks(reader)
       return nil, err
     end
     local size = tonumber(match(line, "^(%x+)") or "", 16)
-    if not size or size > MAX_ANSWER_BYTES or #chunks == MAX_CHUNKS then
-      return nil, "the answer has a chunk that cannot be read"
+    if not size or size > MAX_RESPONSE_BYTES or #chunks == MAX_CHUNKS then
+      return nil, "invalid chunk in response"
     end
     chunks[#chunks + 1], err = reader:bytes(size)
     if err then
       return nil, err
     end
-    -- Every chunk ends with an empty line. We ask for no trailers, and get none.
+    -- Every chunk ends with a line break. There are no trailers: none are requested.
     line, err = reader:line()
     if line ~= "" then
-      return nil, err or "the answer has a chunk that cannot be read"
+      return nil, err or "invalid chunk in response"
     end
     if size == 0 then
       return table.concat(chunks)
@@ -167,16 +167,17 @@ local function read_body(reader, headers)
     return read_chunks(reader)
   end
   local length = tonumber(match(headers["content-length"] or "", "^%d+$"))
-  if not length or length > MAX_ANSWER_BYTES then
-    return nil, "the answer has no length, or one beyond " .. MAX_ANSWER_BYTES
+  if not length or length > MAX_RESPONSE_BYTES then
+    return nil, "response without a length, or longer than " .. MAX_RESPONSE_BYTES
   end
   return reader:bytes(length)
 end
 
--- Sends the request and reads all of the answer. The third result says that nobody saw the request.
+-- Sends the request and reads the response. The third result is true if the server cannot have seen the
+-- request, so that a retry is safe.
 local function exchange(sock, request, deadline)
   local reused = sock:getreusedtimes() > 0
-  local in_time, late = hurry(sock, deadline)
+  local in_time, late = set_remaining_time(sock, deadline)
   if not in_time then
     return nil, late
   end
@@ -195,12 +196,12 @@ local function exchange(sock, request, deadline)
   if not response.body then
     return nil, err
   end
-  -- What is left over belongs to no answer of ours.
+  -- Excess bytes are not part of any response.
   response.reusable = reader.buffer == "" and lower(response.headers.connection or "") ~= "close"
   return response
 end
 
--- Sends `request` to `target`, and gives the status, the headers and the body of the answer, all within
+-- Sends `request` to `target`. Returns the status, the headers and the body of the response, within
 -- `target.timeout` milliseconds.
 function _M.send(target, request)
   update_time()

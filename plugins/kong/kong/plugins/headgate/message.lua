@@ -1,17 +1,17 @@
--- The two messages of CheckRateLimit, as Protocol Buffers write them.
+-- Protocol Buffers encoding of the messages of CheckRateLimit.
 
 local byte, char, floor, sub = string.byte, string.char, math.floor, string.sub
 
 local _M = {}
 
--- How a field is written: a number, eight bytes, bytes with their length, or four bytes.
+-- Wire types: varint, 8 bytes, length-prefixed bytes, 4 bytes.
 local VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
--- 64 bits, seven in a byte.
+-- 64 bits, seven per byte.
 local MAX_VARINT_BYTES = 10
 
--- The fields of an answer that matter here, by their numbers.
-local ANSWER = {
+-- Fields of the response that are used, by number.
+local RESPONSE = {
   [1] = { name = "allowed", kind = VARINT },
   [2] = { name = "remaining", kind = VARINT },
   [3] = { name = "reset_at", kind = VARINT },
@@ -34,16 +34,16 @@ local function text_field(number, text)
   return char(number * 8 + BYTES) .. varint(#text) .. text
 end
 
--- A CheckRateLimitRequest.
-function _M.question(rule, subject, cost)
-  local question = text_field(1, rule) .. text_field(2, subject)
+-- Encodes a CheckRateLimitRequest.
+function _M.encode(rule, subject, cost)
+  local request = text_field(1, rule) .. text_field(2, subject)
   if cost and cost > 1 then
-    question = question .. char(3 * 8 + VARINT) .. varint(cost)
+    request = request .. char(3 * 8 + VARINT) .. varint(cost)
   end
-  return question
+  return request
 end
 
--- The number at `from`, and where the next byte is. A double holds 53 bits of it, which is more than any limit has.
+-- Returns the number at `from`, and the position after it. A double has 53 bits, which is enough for any limit.
 local function read_varint(bytes, from)
   local number, scale = 0, 1
   for place = from, from + MAX_VARINT_BYTES - 1 do
@@ -60,7 +60,7 @@ local function read_varint(bytes, from)
   return nil
 end
 
--- What a field holds, and where the next one is.
+-- Returns the value of a field, and the position after it.
 local function read_value(bytes, kind, from)
   if kind == VARINT then
     return read_varint(bytes, from)
@@ -75,27 +75,27 @@ local function read_value(bytes, kind, from)
   return sub(bytes, from, from + length - 1), from + length
 end
 
--- What a CheckRateLimitResponse says. Fields that are not there have their defaults; unknown ones are passed over.
-function _M.answer(bytes)
-  local answer = { allowed = 0, remaining = 0, reset_at = 0, reason = "", limit = 0, retry_after_ms = 0 }
+-- Decodes a CheckRateLimitResponse. Missing fields have their defaults; unknown fields are skipped.
+function _M.decode(bytes)
+  local decision = { allowed = 0, remaining = 0, reset_at = 0, reason = "", limit = 0, retry_after_ms = 0 }
   local from = 1
   while from <= #bytes do
     local tag, value
     tag, from = read_varint(bytes, from)
     if not tag then
-      return nil, "the answer cannot be read"
+      return nil, "invalid response message"
     end
-    local kind, field = tag % 8, ANSWER[floor(tag / 8)]
+    local kind, field = tag % 8, RESPONSE[floor(tag / 8)]
     value, from = read_value(bytes, kind, from)
     if not value then
-      return nil, "the answer cannot be read"
+      return nil, "invalid response message"
     end
     if field and field.kind == kind then
-      answer[field.name] = value
+      decision[field.name] = value
     end
   end
-  answer.allowed = answer.allowed ~= 0
-  return answer
+  decision.allowed = decision.allowed ~= 0
+  return decision
 end
 
 return _M

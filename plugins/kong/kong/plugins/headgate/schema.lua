@@ -7,7 +7,7 @@ return {
     { config = {
       type = "record",
       fields = {
-        -- Where Headgate listens for gRPC, and how to get there.
+        -- Address of the gRPC listener of Headgate.
         { host = typedefs.host { required = true, default = "127.0.0.1" } },
         { port = typedefs.port { required = true, default = 50051 } },
         { tls = { type = "boolean", required = true, default = false } },
@@ -15,7 +15,7 @@ return {
         { tls_server_name = typedefs.sni },
         { token = { type = "string", len_max = 4096, match = "^[!-~]+$", referenceable = true, encrypted = true } },
 
-        -- Who is counted, by which rules, and how much a request takes.
+        -- Subject, rules and cost of a request.
         { scope = {
           type = "string", required = true, default = "user", one_of = { "service", "user", "endpoint" },
         } },
@@ -27,13 +27,13 @@ return {
         { header_name = typedefs.header_name },
         { cost = { type = "integer", required = true, default = 1, between = { 1, 1000000 } } },
 
-        -- How patient to be, in milliseconds, and what happens when there is no answer.
+        -- Timeouts in milliseconds, and behaviour without a decision.
         { timeout = { type = "integer", required = true, default = 250, between = { 1, 60000 } } },
         { keepalive_timeout = { type = "integer", required = true, default = 60000, between = { 1, 3600000 } } },
         { keepalive_pool_size = { type = "integer", required = true, default = 64, between = { 1, 10000 } } },
         { fault_tolerant = { type = "boolean", required = true, default = true } },
 
-        -- What clients see.
+        -- Responses to clients.
         { hide_client_headers = { type = "boolean", required = true, default = false } },
         { error_message = { type = "string", required = true, default = "API rate limit exceeded", len_max = 1000 } },
       },

@@ -1,11 +1,11 @@
--- Whom a request is counted for.
+-- Subject of a request.
 
 local find, format, gmatch, gsub, match = string.find, string.format, string.gmatch, string.gsub, string.match
 local sha1_bin = ngx.sha1_bin
 
 local _M = {}
 
--- The longest subject that the server takes, in bytes.
+-- Maximum length of a subject on the server, in bytes.
 local MAX_BYTES = 512
 
 local function hex(bytes)
@@ -14,7 +14,7 @@ local function hex(bytes)
   end))
 end
 
--- A subject that the server takes, whatever a client wrote: if it refused one, whoever wrote it would go uncounted.
+-- Replaces a value that the server would reject by its hash, so that it is counted.
 local function clean(text)
   if #text > MAX_BYTES or find(text, "[^\32-\122|~]") then
     return "sha1:" .. hex(sha1_bin(text))
@@ -22,7 +22,7 @@ local function clean(text)
   return text
 end
 
--- The first four of the eight groups of an IPv6 address, without leading zeros, or nothing if it is none.
+-- The eight groups of an IPv6 address, or nil if it is not one.
 local function network(address)
   local head, tail = match(address, "^([%x:]*)::([%x:]*)$")
   local groups = {}
@@ -41,8 +41,8 @@ local function network(address)
   return #groups == 8 and groups or nil
 end
 
--- The text by which an address is counted: an IPv4 address, or the network of an IPv6 address, since whoever has one
--- address there has all of them. Headgate writes both in the same way.
+-- The text that an address is counted by: an IPv4 address, or the /64 network of an IPv6 address, because a
+-- client can use any address in it. The same text as in Headgate.
 function _M.address(address)
   address = gsub(address, "%%.*$", "")
   local v4 = match(address, "^::[fF][fF][fF][fF]:(%d+%.%d+%.%d+%.%d+)$") or match(address, "^[%d.]+$")
@@ -73,7 +73,7 @@ local function credential()
   return found and (found.id or found.username)
 end
 
--- Who it is, by what `limit_by` says.
+-- Finders by `limit_by`.
 local FINDERS = {
   consumer = function()
     local found = kong.client.get_consumer()
@@ -92,7 +92,7 @@ local FINDERS = {
   ip = function() end,
 }
 
--- Whom the request is counted for; whoever cannot be named is counted by the address.
+-- The subject of the request. Without one, the client address.
 function _M.of(conf)
   local found = FINDERS[conf.limit_by](conf)
   if found and found ~= "" then
