@@ -1,4 +1,4 @@
-//! A browser that a script drives: Chromium, by Playwright on Node.js.
+//! Chromium, driven by Playwright scripts on Node.js.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,7 +9,7 @@ use crate::{Skip, cache, skip::find_program};
 
 const NAME: &str = "browser";
 
-/// The program that runs scripts, and what they need.
+/// Node.js, Playwright and Chromium.
 #[derive(Debug, Clone)]
 pub struct Browser {
     node: PathBuf,

@@ -1,4 +1,4 @@
-//! A Redis Cluster, put together by hand: `redis-cli --cluster create` waits several seconds where we wait for facts.
+//! Redis Cluster, assembled with `CLUSTER` commands: `redis-cli --cluster create` waits for several seconds.
 
 use std::{iter, time::Duration};
 
@@ -6,7 +6,7 @@ use crate::{Redis, RedisBuilder, Skip, redis::field, wait_until};
 
 const SLOTS: usize = 16_384;
 
-/// Redis itself waits 2 s before a new master takes writes; elections take a few node timeouts.
+/// A new master accepts writes after 2 s; elections take a few node timeouts.
 const CLUSTER_TIMEOUT: Duration = Duration::from_mins(1);
 
 const NODE_ARGS: &[&str] = &[
@@ -14,7 +14,7 @@ const NODE_ARGS: &[&str] = &[
     "yes",
     "--cluster-node-timeout",
     "1000",
-    // A replica of a short-lived test has seldom heard from its master, and is good enough all the same.
+    // In a short test, a replica may not have recent data of its master. It is promoted anyway.
     "--cluster-replica-validity-factor",
     "0",
     "--cluster-allow-replica-migration",
@@ -23,10 +23,10 @@ const NODE_ARGS: &[&str] = &[
     "0",
 ];
 
-/// A Redis Cluster of our own, whose nodes notice a dead master within about a second.
+/// A Redis Cluster, whose nodes detect a dead master within about a second.
 #[derive(Debug)]
 pub struct RedisCluster {
-    /// The first masters, then their replicas in the same order, round after round.
+    /// The initial masters, then their replicas in the same order.
     nodes: Vec<Redis>,
     masters: usize,
 }
@@ -34,8 +34,7 @@ pub struct RedisCluster {
 // === impl RedisCluster ===
 
 impl RedisCluster {
-    /// Starts `masters` nodes that share the slots evenly, each with so many replicas, and returns once all of them
-    /// agree that the cluster is whole.
+    /// Starts `masters` nodes with `replicas` each, and waits until all nodes agree on a complete cluster.
     ///
     /// # Errors
     ///
@@ -43,12 +42,12 @@ impl RedisCluster {
     ///
     /// # Panics
     ///
-    /// When there are no masters, or the nodes do not come to agree.
+    /// If there are no masters, or if the nodes do not agree.
     pub fn start(masters: usize, replicas_per_master: usize) -> Result<Self, Skip> {
         Self::start_with(masters, replicas_per_master, &[])
     }
 
-    /// Starts `masters` nodes without replicas that go on serving their slots when another node is gone
+    /// Starts `masters` nodes without replicas, which serve their slots even if another node is down
     /// (`cluster-require-full-coverage no`).
     ///
     /// # Errors
@@ -76,27 +75,27 @@ impl RedisCluster {
         self.nodes.iter().map(Redis::url).collect()
     }
 
-    /// Node `i`: the masters of the start come first, then replica `masters + i` of master `i`.
+    /// Node `i`: the initial masters, then replica `masters + i` of master `i`.
     pub fn node(&self, i: usize) -> &Redis {
         &self.nodes[i]
     }
 
-    /// Kills (SIGKILL) the node that was started as master `i`.
+    /// Kills (SIGKILL) the initial master `i`.
     ///
     /// # Panics
     ///
-    /// When there was no such master.
+    /// If there is no such master.
     #[track_caller]
     pub fn kill_master(&self, i: usize) {
         assert!(i < self.masters, "there are {} masters", self.masters);
         self.nodes[i].kill();
     }
 
-    /// Returns once every node that runs sees all slots served by nodes that run.
+    /// Waits until every running node sees all slots served by running nodes.
     ///
     /// # Panics
     ///
-    /// When that does not happen within a minute: a master without replicas was lost.
+    /// If that does not happen within a minute, because a master without replicas is down.
     #[track_caller]
     pub fn wait_for_failover(&self) {
         self.wait("has failed over", |node| self.sees_live_masters(node));
@@ -106,12 +105,12 @@ impl RedisCluster {
         for (i, master) in self.nodes[..self.masters].iter().enumerate() {
             let (first, next) = (SLOTS * i / self.masters, SLOTS * (i + 1) / self.masters);
             run(master, &["ADDSLOTSRANGE", &first.to_string(), &(next - 1).to_string()]);
-            // Nodes of equal epochs would first have to sort out which of them is newer.
+            // Nodes with equal epochs would first have to resolve the conflict.
             run(master, &["SET-CONFIG-EPOCH", &(i + 1).to_string()]);
         }
     }
 
-    /// Every pair meets: news of a node that only one other has met travels by gossip, which takes seconds.
+    /// Introduces every pair of nodes: gossip would take seconds.
     fn introduce_nodes(&self) {
         for (i, node) in self.nodes.iter().enumerate() {
             for other in &self.nodes[i + 1..] {
@@ -128,7 +127,7 @@ impl RedisCluster {
         }
     }
 
-    /// Waits until all nodes that are awake agree.
+    /// Waits until all running nodes agree.
     #[track_caller]
     fn wait(&self, what: &str, agrees: impl Fn(&Redis) -> bool) {
         let awake = || self.nodes.iter().filter(|node| node.is_awake());
@@ -141,7 +140,7 @@ impl RedisCluster {
         let known = self.nodes.len().to_string();
         node.ask(&["CLUSTER", "INFO"])
             .is_some_and(|info| field(&info, "cluster_known_nodes") == Some(&known))
-            // A node in handshake is counted, and has no lasting id yet.
+            // A node in handshake is counted, but has no final id yet.
             && node.ask(&["CLUSTER", "NODES"]).is_some_and(|nodes| !nodes.contains("handshake"))
     }
 

@@ -1,4 +1,4 @@
-//! A disk that can be full.
+//! A disk that a test can fill.
 
 use std::{
     fs::{self, File},
@@ -11,10 +11,10 @@ use tempfile::TempDir;
 
 use crate::Skip;
 
-/// Bytes that are written at a time, which is what the system gives out at a time.
+/// Size of a write: the block size of the file system.
 const BLOCK: usize = 4096;
 
-/// A small disk of our own, in memory: unmounted when dropped.
+/// A small disk in memory, unmounted when dropped.
 #[derive(Debug)]
 pub struct SmallDisk {
     folder: TempDir,
@@ -23,15 +23,15 @@ pub struct SmallDisk {
 // === impl SmallDisk ===
 
 impl SmallDisk {
-    /// Mounts a disk with room for so many kilobytes.
+    /// Mounts a disk of this many kilobytes.
     ///
     /// # Errors
     ///
-    /// [`Skip`] if this user may not mount anything.
+    /// [`Skip`] if the user may not mount.
     ///
     /// # Panics
     ///
-    /// When there is no folder for it.
+    /// If no folder can be created.
     pub fn mount(kilobytes: u32) -> Result<Self, Skip> {
         let folder = tempfile::Builder::new().prefix("headgate-disk-").tempdir();
         let folder = folder.expect("a folder to mount the disk in");
@@ -52,22 +52,22 @@ impl SmallDisk {
         self.folder.path()
     }
 
-    /// Takes all the room that is left.
+    /// Fills the disk.
     ///
     /// # Panics
     ///
-    /// When no file can be made.
+    /// If no file can be created.
     pub fn fill(&self) {
         let mut ballast = File::options().append(true).create(true).open(self.ballast());
         let ballast = ballast.as_mut().expect("a file on the disk");
         while ballast.write_all(&[1; BLOCK]).is_ok() {}
     }
 
-    /// Gives back what [`fill`](Self::fill) took.
+    /// Frees the space that [`fill`](Self::fill) took.
     ///
     /// # Panics
     ///
-    /// When it took nothing.
+    /// If the disk was not filled.
     pub fn free(&self) {
         fs::remove_file(self.ballast()).expect("the disk was filled");
     }
@@ -79,7 +79,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // At once, also while a server still has files open; what stays goes with the last of them.
+        // Lazily, since a server may still have files open.
         let _ = Command::new("umount").arg("--lazy").arg(self.path()).status();
     }
 }

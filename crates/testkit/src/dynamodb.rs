@@ -1,4 +1,4 @@
-//! One DynamoDB Local, from start to drop.
+//! DynamoDB Local.
 
 mod launch;
 mod probe;
@@ -16,19 +16,20 @@ use self::{
 };
 use crate::{SharedDynamoDb, Skip, port, process::Process, wait_until};
 
-/// Each attempt takes another port; only another process, at the same moment, can take it from us.
+/// Each attempt uses another port, which only another process can take in between.
 const ATTEMPTS: usize = 10;
 
-/// How long a dead server's port may stay open, and how long a restarted one may wait for its port.
+/// Time for the port of a dead server to close, and for a restarted one to bind it.
 const PORT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A DynamoDB Local of our own, Amazon's implementation for tests, without tables: killed when dropped.
+/// A DynamoDB Local without tables, killed when dropped.
 ///
-/// It takes any region and any credentials, shows all of them the same tables, and keeps its data in memory. Where a table
-/// has a TTL attribute it deletes what has expired by the machine's clock, within seconds: a test with a clock of its own
-/// sets that to a time to come, or makes a table without. It takes two seconds to start. Methods take `&self`, so that one task can stop the server while others use it.
+/// It accepts any region and credentials, with the same tables for all, and keeps its data in memory. With a
+/// TTL attribute, it deletes expired items by the clock of the machine within seconds: a test with another
+/// clock sets it to the future, or uses a table without TTL. It takes two seconds to start. Methods take
+/// `&self`, so that one task can stop the server while others use it.
 pub struct DynamoDb {
-    // Dropped in this order: the process ends before its folder goes.
+    // Dropped in this order: the process before its folder.
     process: Mutex<Process>,
     launch: Launch,
 }
@@ -36,15 +37,15 @@ pub struct DynamoDb {
 // === impl DynamoDb ===
 
 impl DynamoDb {
-    /// Starts a server and returns once it answers.
+    /// Starts a server, and waits until it responds.
     ///
     /// # Errors
     ///
-    /// [`Skip`] if Java 17 is not there, or the server's jars, which `scripts/install-test-deps` fetches.
+    /// [`Skip`] without Java 17 or the jars of the server, which `scripts/install-test-deps` installs.
     ///
     /// # Panics
     ///
-    /// When the server is installed and does not start, with its log.
+    /// If the server is installed but does not start, with its log.
     pub fn start() -> Result<Self, Skip> {
         let programs = Programs::find()?;
         for _ in 0..ATTEMPTS {
@@ -60,18 +61,18 @@ impl DynamoDb {
         panic!("{ATTEMPTS} ports in a row were taken");
     }
 
-    /// The server that `HEADGATE_TEST_DYNAMODB_ENDPOINT` names, or else one that all who hold it share.
+    /// The server that `HEADGATE_TEST_DYNAMODB_ENDPOINT` names, or one shared within the process.
     ///
-    /// Others use it too: take a [`new_table`](SharedDynamoDb::new_table), and leave the server alone.
+    /// Use a [`new_table`](SharedDynamoDb::new_table), and do not stop the server.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start), unless that variable is set.
+    /// As for [`start`](Self::start), unless the variable is set.
     pub fn shared() -> Result<SharedDynamoDb, Skip> {
         SharedDynamoDb::get()
     }
 
-    /// Where clients find it: `http://127.0.0.1:PORT`.
+    /// The URL for clients: `http://127.0.0.1:PORT`.
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.launch.port())
     }
@@ -81,11 +82,11 @@ impl DynamoDb {
         self.process().id()
     }
 
-    /// Kills the server (SIGKILL) and returns once nothing listens on its port.
+    /// Kills the server (SIGKILL), and waits until its port is closed.
     ///
     /// # Panics
     ///
-    /// When something else listens there.
+    /// If another process listens on the port.
     #[track_caller]
     pub fn stop(&self) {
         self.process().kill();
@@ -93,11 +94,11 @@ impl DynamoDb {
         assert!(wait_until(PORT_TIMEOUT, || !port::is_open(port)), "{port} is still open");
     }
 
-    /// Kills the server if it runs, and starts it again on the same port, without tables.
+    /// Restarts the server on the same port, without tables.
     ///
     /// # Panics
     ///
-    /// When it does not start.
+    /// If it does not start.
     #[track_caller]
     pub fn restart(&self) {
         let mut process = self.process();
@@ -107,34 +108,34 @@ impl DynamoDb {
                 *process = fresh;
                 true
             }
-            // Somebody's short-lived socket: it passes.
+            // Another socket holds the port for a moment.
             Err(Failure::PortTaken) => false,
             Err(broken) => panic!("{broken}"),
         });
         assert!(started, "{} stays taken", self.launch.port());
     }
 
-    /// Makes the server hang (SIGSTOP): it takes connections and answers nothing.
+    /// Pauses the server (SIGSTOP): it accepts connections but does not respond.
     ///
     /// # Panics
     ///
-    /// When it does not run.
+    /// If it is not running.
     #[track_caller]
     pub fn pause(&self) {
         self.process().pause();
     }
 
-    /// Lets a paused server go on.
+    /// Resumes a paused server.
     ///
     /// # Panics
     ///
-    /// When it does not run.
+    /// If it is not running.
     #[track_caller]
     pub fn resume(&self) {
         self.process().resume();
     }
 
-    /// A panic elsewhere leaves the process handle as good as it was.
+    /// The process handle is valid even after a panic elsewhere.
     fn process(&self) -> MutexGuard<'_, Process> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Envoy, the proxy, with a configuration that the test brings.
+//! The Envoy proxy.
 
 use std::{
     fs::{self, File},
@@ -19,13 +19,13 @@ use crate::{
 
 const NAME: &str = "envoy";
 
-/// A machine that builds at the same time is slow.
+/// Timeout of a start on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A proxy that listens where its configuration says.
+/// An Envoy with the configuration of a test.
 #[derive(Debug)]
 pub struct Envoy {
-    /// Before its folder: dropped first.
+    /// Dropped before its folder.
     _process: Process,
     folder: TempDir,
 }
@@ -33,7 +33,7 @@ pub struct Envoy {
 // === impl Envoy ===
 
 impl Envoy {
-    /// Starts with this configuration, and returns once it accepts connections on `port`, which the configuration names.
+    /// Starts with this configuration, and waits until it accepts connections on `port`.
     ///
     /// # Errors
     ///
@@ -41,13 +41,13 @@ impl Envoy {
     ///
     /// # Panics
     ///
-    /// With what it says, when it does not accept its configuration.
+    /// If it does not accept the configuration, with its log.
     pub fn start(config: &str, port: u16) -> Result<Self, Skip> {
         let program = program()?;
         Ok(launch(program, config, port).unwrap_or_else(|error| panic!("{NAME}: {error}")))
     }
 
-    /// What it has said so far.
+    /// The log so far.
     pub fn log(&self) -> String {
         read_log(&self.folder)
     }

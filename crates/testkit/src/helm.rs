@@ -1,4 +1,4 @@
-//! Helm, which makes Kubernetes's objects of a chart.
+//! Helm.
 
 use std::{
     ffi::OsStr,
@@ -10,7 +10,7 @@ use crate::{Skip, cache, skip::find_program};
 
 const NAME: &str = "helm";
 
-/// The cluster that objects are made for: a build from source pretends to be an old one unless it is told.
+/// Kubernetes version of the target. A build from source assumes an old one by default.
 const KUBERNETES: &str = "1.34.0";
 
 /// The program, ready to run.
@@ -33,20 +33,20 @@ impl Helm {
         }
     }
 
-    /// The objects of a chart, as YAML: `helm template`, with these arguments.
+    /// Renders a chart as YAML: `helm template` with these arguments.
     ///
     /// # Errors
     ///
-    /// What it says, if it cannot make them.
+    /// The output, if it fails.
     pub fn template<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<String, String> {
         self.run("template", arguments)
     }
 
-    /// What it says of a chart: `helm lint`, with these arguments.
+    /// Lints a chart: `helm lint` with these arguments.
     ///
     /// # Errors
     ///
-    /// What it says, if it finds a fault.
+    /// The output, if it finds a fault.
     pub fn lint<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<String, String> {
         self.run("lint", arguments)
     }

@@ -1,4 +1,4 @@
-//! An issuer of tokens: signs them, and publishes its keys over HTTP.
+//! An issuer of JSON Web Tokens.
 
 mod key;
 mod publisher;
@@ -12,10 +12,10 @@ use std::{
 use serde_json::{Map, Value, json};
 
 pub use self::key::{Algorithm, SigningKey};
-use self::{publisher::Publisher, sign_in::Asked};
+use self::{publisher::Publisher, sign_in::AuthorizationRequest};
 use crate::free_port;
 
-/// An issuer with keys of its own, whose JWK Set is at [`url`](Self::url).
+/// An issuer that signs tokens and publishes its JWK Set at [`url`](Self::url).
 ///
 /// ```
 /// let issuer = headgate_testkit::Issuer::start();
@@ -28,7 +28,7 @@ pub struct Issuer {
     publisher: Option<Publisher>,
 }
 
-/// What the issuer answers with when it is asked for its keys.
+/// Response of the issuer to requests for its keys.
 #[derive(Clone, Debug, Default)]
 pub enum Answer {
     /// Its keys.
@@ -36,7 +36,7 @@ pub enum Answer {
     Keys,
     /// This status and body.
     Status(u16, String),
-    /// Nothing, for ever.
+    /// No response.
     Silence,
 }
 
@@ -45,20 +45,20 @@ struct State {
     keys: Vec<Arc<SigningKey>>,
     answer: Answer,
     fetches: usize,
-    /// The role of whoever signs in.
+    /// Role of users who sign in.
     role: Option<String>,
-    /// What was asked for under each code that is not used yet.
-    codes: HashMap<String, Asked>,
+    /// Requests by authorization code, until the code is used.
+    codes: HashMap<String, AuthorizationRequest>,
     id_token: IdToken,
 }
 
-/// The ID token that the issuer gives to whoever signs in.
+/// The ID token of users who sign in.
 #[derive(Clone, Debug, Default)]
 pub enum IdToken {
-    /// One with the nonce that it was asked for.
+    /// With the nonce of the request.
     #[default]
-    Asked,
-    /// One with another nonce.
+    Requested,
+    /// With another nonce.
     Nonce(String),
     /// None.
     Missing,
@@ -67,15 +67,15 @@ pub enum IdToken {
 // === impl Issuer ===
 
 impl Issuer {
-    /// Starts an issuer on a free loopback port, with one ES256 key called `key-1`.
+    /// Starts an issuer on a free loopback port, with one ES256 key named `key-1`.
     ///
     /// # Panics
     ///
-    /// When it cannot listen.
+    /// If it cannot listen.
     pub fn start() -> Self {
         let mut issuer = Self { port: 0, state: Arc::default(), publisher: None };
         issuer.publish(SigningKey::generate("key-1", Algorithm::Es256));
-        // Another process may take a port between the look and the bind.
+        // Another process may take the port in between.
         issuer.publisher = (0..20).find_map(|_| {
             issuer.port = free_port();
             Publisher::start(issuer.port, &issuer.state)
@@ -84,73 +84,72 @@ impl Issuer {
         issuer
     }
 
-    /// Where its keys are.
+    /// URL of the JWK Set.
     pub fn url(&self) -> String {
         format!("{}/certs", self.name())
     }
 
-    /// What its tokens have as `iss`.
+    /// The claim `iss` of its tokens.
     pub fn name(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
     /// A token with these claims, signed with the newest key.
     ///
-    /// `iss`, `sub` (`user-1`) and `exp` (in 15 minutes) are added unless they are there; one that is
-    /// null is left out.
+    /// Missing claims `iss`, `sub` (`user-1`) and `exp` (in 15 minutes) are added; null claims are removed.
     ///
     /// # Panics
     ///
-    /// When every key was withdrawn, or the claims are no object.
+    /// If all keys were withdrawn, or if the claims are not an object.
     pub fn token(&self, claims: Value) -> String {
         let key = self.lock().keys.last().map(Arc::clone).expect("a key");
         key.sign(&self.claims(claims))
     }
 
-    /// A token whose bearer has this role and is called `{role}@example.com`.
+    /// A token for `{role}@example.com` with this role.
     pub fn token_for(&self, role: &str) -> String {
         let email = format!("{role}@example.com");
         self.token(json!({"email": email, "realm_access": {"roles": [role]}}))
     }
 
-    /// These claims with what [`token`](Self::token) adds.
+    /// These claims, completed as by [`token`](Self::token).
     ///
     /// # Panics
     ///
-    /// When the claims are no object.
+    /// If the claims are not an object.
     pub fn claims(&self, claims: Value) -> Value {
         complete(&self.name(), claims)
     }
 
-    /// Publishes a key, and signs with it from now on.
+    /// Publishes a key, and uses it to sign from now on.
     pub fn publish(&self, key: SigningKey) -> Arc<SigningKey> {
         let key = Arc::new(key);
         self.lock().keys.push(Arc::clone(&key));
         key
     }
 
-    /// Publishes no longer the keys that are called `kid`.
+    /// Withdraws the keys named `kid`.
     pub fn withdraw(&self, kid: &str) {
         self.lock().keys.retain(|key| key.kid() != kid);
     }
 
-    /// Answers differently from now on.
+    /// Changes the response to requests for keys.
     pub fn answer_with(&self, answer: Answer) {
         self.lock().answer = answer;
     }
 
-    /// Whoever signs in from now on has this role, without being asked: `/authorize` sends them back at once, and `/token`
-    /// gives a token for the code to the client that can prove that it asked (RFC 7636).
+    /// Sets the role of users who sign in from now on. `/authorize` redirects at once, and `/token` returns a
+    /// token for the code to the client with the code verifier (RFC 7636).
     pub fn sign_in_as(&self, role: &str) {
         self.lock().role = Some(role.to_owned());
     }
 
-    /// Gives another ID token to whoever signs in from now on.
+    /// Changes the ID token of users who sign in from now on.
     pub fn give_id_token(&self, id_token: IdToken) {
         self.lock().id_token = id_token;
     }
 
-    /// How often it was asked for its keys.
+    /// Number of requests for its keys.
     pub fn fetches(&self) -> usize {
         self.lock().fetches
     }
@@ -164,7 +163,7 @@ impl Issuer {
     ///
     /// # Panics
     ///
-    /// When somebody else took its port meanwhile.
+    /// If another process has taken the port.
     pub fn resume(&mut self) {
         self.publisher = Publisher::start(self.port, &self.state);
         assert!(self.publisher.is_some(), "the issuer's own port");

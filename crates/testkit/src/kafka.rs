@@ -1,4 +1,4 @@
-//! One Apache Kafka broker, from start to drop.
+//! Apache Kafka.
 
 mod builder;
 mod certificates;
@@ -19,51 +19,50 @@ pub use self::builder::KafkaBuilder;
 use self::launch::{Failure, Launch};
 use crate::{SharedKafka, Skip, port, process::Process, wait_until};
 
-/// The user that secure listeners know.
+/// The only user of secure listeners.
 const USER: &str = "headgate";
 const PASSWORD: &str = "correct-horse";
 
-/// How long a dead broker's port may stay open, and how long a restarted one may wait for its port.
+/// Time for the port of a dead broker to close, and for a restarted one to bind it.
 const PORT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An Apache Kafka broker of our own, which is its own controller: killed, and its folder removed, when dropped.
+/// An Apache Kafka broker that is its own controller. Killed when dropped, and its folder removed.
 ///
-/// It listens on 127.0.0.1 alone and takes a few seconds to start. A topic that nobody has created comes into being
-/// when it is first asked for, with 3 partitions. Methods take `&self`, so that one task can stop the broker while
-/// others use it.
+/// It listens on 127.0.0.1 and takes a few seconds to start. Missing topics are created on first use, with 3
+/// partitions. Methods take `&self`, so that one task can stop the broker while others use it.
 pub struct Kafka {
-    // Dropped in this order: the process ends before its folder goes.
+    // Dropped in this order: the process before its folder.
     process: Mutex<Process>,
     launch: Launch,
 }
 
-/// Where a broker built with [`KafkaBuilder::secure`] takes TLS connections, and whom it lets in.
+/// TLS listeners and credentials of a broker built with [`KafkaBuilder::secure`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecureListeners {
-    /// TLS for everybody (`SSL`), as `host:port`.
+    /// TLS without authentication (`SSL`), as `host:port`.
     pub ssl: String,
-    /// TLS for the user (`SASL_SSL`; SCRAM-SHA-256, SCRAM-SHA-512 or PLAIN), as `host:port`.
+    /// TLS with authentication (`SASL_SSL`; SCRAM-SHA-256, SCRAM-SHA-512 or PLAIN), as `host:port`.
     pub sasl_ssl: String,
-    /// The authority that signed the broker's certificate, in PEM.
+    /// Certificate authority of the broker, in PEM.
     pub ca_file: PathBuf,
-    /// The only user's name.
+    /// Name of the only user.
     pub username: &'static str,
-    /// And password.
+    /// Password of the user.
     pub password: &'static str,
 }
 
 // === impl Kafka ===
 
 impl Kafka {
-    /// Starts a broker that takes all clients.
+    /// Starts a broker without authentication.
     ///
     /// # Errors
     ///
-    /// [`Skip`] if Java 17 is not there, or Kafka's jars, which `scripts/install-test-deps` fetches.
+    /// [`Skip`] without Java 17 or the jars of Kafka, which `scripts/install-test-deps` installs.
     ///
     /// # Panics
     ///
-    /// When the broker is installed and does not start.
+    /// If the broker is installed but does not start.
     pub fn start() -> Result<Self, Skip> {
         Self::builder().start()
     }
@@ -73,13 +72,13 @@ impl Kafka {
         KafkaBuilder::default()
     }
 
-    /// The brokers that `HEADGATE_TEST_KAFKA_BROKERS` names, or else one that all who hold it share.
+    /// The brokers that `HEADGATE_TEST_KAFKA_BROKERS` names, or one shared within the process.
     ///
-    /// Others use it too: take a [`new_topic`](SharedKafka::new_topic), and leave the broker alone.
+    /// Use a [`new_topic`](SharedKafka::new_topic), and do not stop the broker.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start), unless that variable is set.
+    /// As for [`start`](Self::start), unless the variable is set.
     pub fn shared() -> Result<SharedKafka, Skip> {
         SharedKafka::get()
     }
@@ -89,11 +88,11 @@ impl Kafka {
         self.launch.ports().plain()
     }
 
-    /// The addresses for clients with TLS, and what they need.
+    /// The listeners with TLS.
     ///
     /// # Panics
     ///
-    /// When the broker was not built with [`KafkaBuilder::secure`].
+    /// If the broker was not built with [`KafkaBuilder::secure`].
     #[track_caller]
     pub fn secure(&self) -> SecureListeners {
         self.launch.secure().expect("a broker built with secure listeners")
@@ -104,16 +103,16 @@ impl Kafka {
         self.process().id()
     }
 
-    /// The folder that holds all of the broker's files.
+    /// The folder of the broker.
     pub fn folder(&self) -> &Path {
         self.launch.folder()
     }
 
-    /// Kills the broker (SIGKILL) and returns once nothing listens on its ports.
+    /// Kills the broker (SIGKILL), and waits until its ports are closed.
     ///
     /// # Panics
     ///
-    /// When something else listens there.
+    /// If another process listens on a port.
     #[track_caller]
     pub fn stop(&self) {
         self.process().kill();
@@ -122,11 +121,11 @@ impl Kafka {
         assert!(closed, "one of {ports:?} is still open");
     }
 
-    /// Kills the broker if it runs, and starts it again: same ports and options, and all that it had acknowledged.
+    /// Restarts the broker with the same ports, options and data.
     ///
     /// # Panics
     ///
-    /// When it does not start.
+    /// If it does not start.
     #[track_caller]
     pub fn restart(&self) {
         let mut process = self.process();
@@ -136,14 +135,14 @@ impl Kafka {
                 *process = fresh;
                 true
             }
-            // Somebody's short-lived socket: it passes.
+            // Another socket holds the port for a moment.
             Err(Failure::PortTaken) => false,
             Err(broken) => panic!("{broken}"),
         });
         assert!(started, "one of {:?} stays taken", self.launch.ports().all());
     }
 
-    /// A panic elsewhere leaves the process handle as good as it was.
+    /// The process handle is valid even after a panic elsewhere.
     fn process(&self) -> MutexGuard<'_, Process> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }

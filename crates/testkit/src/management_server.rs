@@ -1,4 +1,4 @@
-//! A management server of Envoy's configuration: go-control-plane, with a small program of ours around it.
+//! An xDS management server: a small program around go-control-plane.
 
 use std::{
     fs::{self, File},
@@ -22,10 +22,10 @@ const NAME: &str = "go-control-plane";
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/management-server");
 
-/// A machine that builds at the same time is slow.
+/// Timeout of a start on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A server on a port of its own, which it keeps when it is started again.
+/// A management server. It keeps its port when it is restarted.
 #[derive(Debug)]
 pub struct ManagementServer {
     process: Option<Process>,
@@ -34,47 +34,47 @@ pub struct ManagementServer {
     certificates: Option<Certificates>,
 }
 
-/// Files in PEM that make it speak TLS.
+/// PEM files for mutual TLS.
 #[derive(Debug, Clone)]
 pub struct Certificates {
-    /// Its certificate.
+    /// Certificate of the server.
     pub cert: PathBuf,
-    /// Its private key.
+    /// Private key of the server.
     pub key: PathBuf,
-    /// The authority of the certificates that clients must bring.
+    /// Authority of client certificates.
     pub client_ca: PathBuf,
 }
 
-/// What happened to a configuration.
+/// An event of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heard {
     /// `listening`, `serving`, `subscribed`, `accepted` or `refused`.
     pub event: String,
     /// The version that is served, or the last one that the client accepted.
     pub version: String,
-    /// Why the client refuses.
+    /// Error of the client.
     pub message: String,
-    /// Who subscribes.
+    /// The subscriber.
     pub node: String,
 }
 
 // === impl ManagementServer ===
 
 impl ManagementServer {
-    /// Starts without a configuration, for the node `default`.
+    /// Starts the server without a configuration, for the node `default`.
     ///
     /// # Errors
     ///
-    /// [`Skip`] if there is no Go to build it with, or it cannot be built.
+    /// [`Skip`] if Go is not installed, or if the build fails.
     pub fn start() -> Result<Self, Skip> {
         Self::launch(None)
     }
 
-    /// The same, with mutual TLS.
+    /// Starts the server with mutual TLS.
     ///
     /// # Errors
     ///
-    /// [`Skip`] if there is no Go to build it with, or it cannot be built.
+    /// [`Skip`] if Go is not installed, or if the build fails.
     pub fn start_with_tls(certificates: Certificates) -> Result<Self, Skip> {
         Self::launch(Some(certificates))
     }
@@ -116,11 +116,11 @@ impl ManagementServer {
         self.port
     }
 
-    /// Serves these resources, a JSON list of `RateLimitConfig`, as this version.
+    /// Serves this version: a JSON list of `RateLimitConfig`.
     ///
     /// # Panics
     ///
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn serve(&self, version: &str, resources: &str) {
         let text = format!("{{\"version\": \"{version}\", \"resources\": {resources}}}");
         let draft = self.folder.path().join("draft");
@@ -134,18 +134,18 @@ impl ManagementServer {
         self.process = None;
     }
 
-    /// Starts it again, with what it served last.
+    /// Restarts it with its last configuration.
     ///
     /// # Panics
     ///
-    /// When it does not start.
+    /// If it does not start.
     pub fn restart(&mut self) {
         self.kill();
         let program = program().expect("the program that ran before");
         self.run(&program).unwrap_or_else(|error| panic!("{NAME}: {error}"));
     }
 
-    /// What it heard so far.
+    /// The events so far.
     pub fn heard(&self) -> Vec<Heard> {
         let log = self.log();
         let objects = log.lines().filter_map(|line| serde_json::from_str(line).ok());
@@ -166,7 +166,7 @@ impl ManagementServer {
         self.heard().iter().any(|it| it.event == "accepted" && it.version == version)
     }
 
-    /// What it has said so far.
+    /// The log so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_file()).unwrap_or_else(|error| error.to_string())
     }
@@ -180,7 +180,7 @@ impl ManagementServer {
     }
 }
 
-/// The program, built once for each state of its source.
+/// The program, built once per version of its source.
 fn program() -> Result<PathBuf, Skip> {
     static PROGRAM: LazyLock<Result<PathBuf, Skip>> = LazyLock::new(build);
     PROGRAM.clone()
@@ -195,7 +195,7 @@ fn build() -> Result<PathBuf, Skip> {
     }
     let go = find_program("go").map_err(|missing| skip(missing.to_string()))?;
     fs::create_dir_all(&folder).map_err(|error| skip(error.to_string()))?;
-    // Another process may build it, too: whichever is done first is used.
+    // Another process may build it at the same time. The first result is used.
     let draft = folder.join(format!("draft-{}", std::process::id()));
     let output = Command::new(go)
         .args(["build", "-trimpath", "-mod=readonly", "-o"])
@@ -212,7 +212,7 @@ fn build() -> Result<PathBuf, Skip> {
     Ok(built)
 }
 
-/// Changes with the source.
+/// Hash of the source.
 fn fingerprint() -> u64 {
     const PRIME: u64 = 0x0100_0000_01b3;
     let sources = [

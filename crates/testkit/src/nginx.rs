@@ -1,4 +1,4 @@
-//! nginx with its Lua module: what a gateway's plugin runs in.
+//! nginx with its Lua module, for gateway plugins.
 
 use std::{
     fs::{self, File},
@@ -17,19 +17,19 @@ use crate::{
     wait_until,
 };
 
-/// How long it may take to listen; an idle machine needs 20 ms.
+/// Timeout of a start, which takes 20 ms on an idle machine.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often another process may take the port first.
+/// Maximum number of ports tried.
 const ATTEMPTS: usize = 10;
 
-/// Where systems put modules.
+/// Folders of modules.
 const MODULE_FOLDERS: [&str; 3] =
     ["/usr/lib/nginx/modules", "/usr/lib64/nginx/modules", "/usr/local/lib/nginx/modules"];
 
 const MODULES: [&str; 2] = ["ndk_http_module.so", "ngx_http_lua_module.so"];
 
-/// One process of nginx; ends with its handle.
+/// An nginx process, killed when dropped.
 #[derive(Debug)]
 pub struct Nginx {
     _process: Process,
@@ -40,7 +40,7 @@ pub struct Nginx {
 // === impl Nginx ===
 
 impl Nginx {
-    /// Starts it with what `http` says of a port: the contents of the section of that name.
+    /// Starts nginx. `http` returns the contents of the `http` section for a port.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Nginx {
     ///
     /// # Panics
     ///
-    /// When it does not start; the message has its log.
+    /// If it does not start, with its log.
     pub fn start(http: impl Fn(u16) -> String) -> Result<Self, Skip> {
         let (program, modules) = find()?;
         for _ in 0..ATTEMPTS {
@@ -62,23 +62,23 @@ impl Nginx {
         panic!("nginx found no free port in {ATTEMPTS} attempts")
     }
 
-    /// Where it listens on this machine.
+    /// Its address.
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// What it has logged so far.
+    /// The log so far.
     ///
     /// # Panics
     ///
-    /// When the log cannot be read.
+    /// If the log cannot be read.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).expect("the log of nginx")
     }
 }
 
 fn find() -> Result<(PathBuf, Vec<PathBuf>), Skip> {
-    // Who is not root often does not have this folder on the path.
+    // Often only on the `PATH` of root.
     let sbin = PathBuf::from("/usr/sbin/nginx");
     let program = find_program("nginx").or_else(|skip| sbin.is_file().then_some(sbin).ok_or(skip));
     let mut folders = MODULE_FOLDERS.iter().map(Path::new);
@@ -90,7 +90,7 @@ fn find() -> Result<(PathBuf, Vec<PathBuf>), Skip> {
 fn configuration(modules: &[PathBuf], http: &str) -> String {
     let modules = modules.iter().map(|module| format!("load_module {};", module.display()));
     let modules = modules.collect::<Vec<_>>().join("\n");
-    // By default these are where only root may write.
+    // The defaults are writable only by root.
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {kind};"))
         .join("\n");
@@ -108,7 +108,7 @@ fn launch(program: &Path, configuration: &str, port: u16) -> Result<Nginx, Strin
     let started = start(program, configuration, folder.path());
     let mut process = started.map_err(|error| format!("nginx cannot be run: {error}"))?;
     let mut ended = false;
-    // It writes its id once the port is its own: until then another process's server may listen there.
+    // It writes its process id after it has bound the port.
     let pid = folder.path().join("pid");
     let listens = wait_until(START_TIMEOUT, || {
         ended = process.has_exited();

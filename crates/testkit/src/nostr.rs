@@ -1,4 +1,4 @@
-//! Nostr clients of other makers, each driven by a script: nostr-tools on Node.js, aionostr on Python.
+//! Third-party Nostr clients, driven by scripts: nostr-tools on Node.js, aionostr on Python.
 
 use std::{
     path::{Path, PathBuf},

@@ -1,4 +1,4 @@
-//! One PostgreSQL server, from start to drop.
+//! PostgreSQL.
 
 mod account;
 mod builder;
@@ -22,14 +22,14 @@ use crate::{Skip, SmallDisk, port, process::Process, wait_until};
 const USER: &str = "postgres";
 const DATABASE: &str = "postgres";
 
-/// How long a dead server's port may stay open, and how long a restarted one may wait for its port.
+/// Time for the port of a dead server to close, and for a restarted one to bind it.
 const PORT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A PostgreSQL server of our own: stopped, and its folder removed, when dropped.
+/// A PostgreSQL server. Stopped when dropped, and its folder removed.
 ///
-/// It listens on 127.0.0.1 alone, trusts every client unless built with a password, and does not wait for the disk
-/// unless built to: what it has committed outlives the server, not the machine. Methods take `&self`, so that one task can stop the
-/// server while others use it.
+/// It listens on 127.0.0.1. By default it trusts every client, and does not sync to disk: commits survive a
+/// crash of the server, but not of the machine. Methods take `&self`, so that one task can stop the server
+/// while others use it.
 pub struct Postgres {
     process: Mutex<Process>,
     launch: Launch,
@@ -38,7 +38,7 @@ pub struct Postgres {
 // === impl Postgres ===
 
 impl Postgres {
-    /// Starts a server that trusts its clients.
+    /// Starts a server without a password.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Postgres {
     ///
     /// # Panics
     ///
-    /// When the server is installed and does not start.
+    /// If the server is installed but does not start.
     pub fn start() -> Result<Self, Skip> {
         Self::builder().start()
     }
@@ -57,10 +57,10 @@ impl Postgres {
         PostgresBuilder::default()
     }
 
-    /// A new, empty database on the server that `HEADGATE_TEST_POSTGRES_URL` names, or else on one that all who hold
-    /// such a database share.
+    /// A new database on the server that `HEADGATE_TEST_POSTGRES_URL` names, or on one shared within the
+    /// process.
     ///
-    /// It takes 0.1 to 0.2 s, a server of one's own about 1 s. The user must be allowed to create databases.
+    /// Takes 0.1 to 0.2 s; starting a server takes about 1 s. The user needs the right to create databases.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Postgres {
     ///
     /// # Panics
     ///
-    /// When the database cannot be created.
+    /// If the database cannot be created.
     pub fn shared() -> Result<Database, Skip> {
         Database::create()
     }
@@ -83,7 +83,7 @@ impl Postgres {
         self.launch.port()
     }
 
-    /// The superuser's name.
+    /// Name of the superuser.
     pub fn user(&self) -> &'static str {
         USER
     }
@@ -98,31 +98,31 @@ impl Postgres {
         self.process().id()
     }
 
-    /// The folder that holds all of the server's files.
+    /// The folder of the server.
     pub fn folder(&self) -> &Path {
         self.launch.folder()
     }
 
-    /// Where another program of the server's version would be, such as `pgbench`.
+    /// Path of another program of the same version, such as `pgbench`. It may not exist.
     pub fn program(&self, name: &str) -> PathBuf {
         self.launch.program(name)
     }
 
-    /// Runs SQL through `psql` as the superuser and gives the rows, one a line, with `|` between columns.
+    /// Runs SQL with `psql` as the superuser. Returns a line per row, with `|` between columns.
     ///
     /// # Panics
     ///
-    /// When the server cannot be reached or refuses it.
+    /// If the server cannot be reached or returns an error.
     #[track_caller]
     pub fn psql(&self, sql: &str) -> String {
         self.launch.ask(sql)
     }
 
-    /// Creates a database whose tables are on this disk, and gives its address.
+    /// Creates a database on this disk. Returns its URL.
     ///
     /// # Panics
     ///
-    /// When the server cannot use the disk.
+    /// If the server cannot use the disk.
     #[track_caller]
     pub fn database_on(&self, disk: &SmallDisk, name: &str) -> String {
         let folder = self.launch.tablespace_folder(disk.path());
@@ -131,11 +131,11 @@ impl Postgres {
         database::with_database(&self.url(), name)
     }
 
-    /// Ends the server and its sessions at once, as a crash would, and returns once nothing listens on its port.
+    /// Crashes the server, and waits until its port is closed.
     ///
     /// # Panics
     ///
-    /// When something else listens there.
+    /// If another process listens on the port.
     #[track_caller]
     pub fn stop(&self) {
         self.process().quit();
@@ -143,11 +143,11 @@ impl Postgres {
         assert!(closed, "port {} is still open", self.port());
     }
 
-    /// Starts a stopped server again, on the same port and with all that was committed; stops it first if it runs.
+    /// Restarts the server on the same port, with all committed data.
     ///
     /// # Panics
     ///
-    /// When it does not start.
+    /// If it does not start.
     #[track_caller]
     pub fn start_again(&self) {
         let mut process = self.process();
@@ -157,14 +157,14 @@ impl Postgres {
                 *process = fresh;
                 true
             }
-            // Somebody's short-lived socket: it passes.
+            // Another socket holds the port for a moment.
             Err(Failure::PortTaken) => false,
             Err(broken) => panic!("{broken}"),
         });
         assert!(started, "port {} stays taken", self.port());
     }
 
-    /// A panic elsewhere leaves the process handle as good as it was.
+    /// The process handle is valid even after a panic elsewhere.
     fn process(&self) -> MutexGuard<'_, Process> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -172,7 +172,7 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // A killed server would leave its sessions and its shared memory behind.
+        // Killing it would leak sessions and shared memory.
         self.process().quit();
     }
 }

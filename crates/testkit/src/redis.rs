@@ -21,10 +21,10 @@ pub use self::{
 };
 use crate::{SharedRedis, Skip, port, process::Process, wait_until};
 
-/// How long a dead server's port may stay open, and how long a restarted one may wait for its port.
+/// Time for the port of a dead server to close, and for a restarted one to bind it.
 const PORT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A Redis server of our own: killed, and its folder removed, when dropped.
+/// A Redis server. Killed when dropped, and its folder removed.
 ///
 /// It listens on 127.0.0.1 and persists nothing. Methods take `&self`, so that one task can kill the server while
 /// others use it.
@@ -57,7 +57,7 @@ impl Redis {
 
     /// The server that `HEADGATE_TEST_REDIS_URL` names, or else one that all who hold it share.
     ///
-    /// Others use it too: take keys that nobody else takes, and leave the server alone.
+    /// Use unique keys, and do not stop the server.
     pub fn shared() -> Result<SharedRedis, Skip> {
         SharedRedis::get()
     }
@@ -131,7 +131,7 @@ impl Redis {
                 *process = fresh;
                 true
             }
-            // Somebody's short-lived socket: it passes.
+            // Another socket holds the port for a moment.
             Err(Failure::PortTaken) => false,
             Err(broken) => panic!("{broken}"),
         });
@@ -168,7 +168,7 @@ impl Redis {
         self.is_awake().then(|| self.launch.ask(command).ok()).flatten()
     }
 
-    /// A panic elsewhere leaves the process handle as good as it was.
+    /// The process handle is valid even after a panic elsewhere.
     fn process(&self) -> MutexGuard<'_, Process> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }

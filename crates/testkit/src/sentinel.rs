@@ -1,4 +1,4 @@
-//! A master and a replica under the eyes of three sentinels.
+//! Redis Sentinel.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ const NAME: &str = "headgate";
 const SENTINELS: usize = 3;
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Sentinels introduce themselves every 2 s and look at replicas every 10 s: fine for years, long for a test. They also
-/// suspend judgement for 30 s when their own timer is 2 s late, which a busy machine brings about.
+/// Discovery takes 2 s and the refresh of replicas 10 s, which is long for a test. A sentinel also pauses for
+/// 30 s when its timer is 2 s late, as on a busy machine.
 const PACE: &[&str] =
     &["SENTINEL", "DEBUG", "PUBLISH-PERIOD", "100", "INFO-PERIOD", "200", "TILT-PERIOD", "1000"];
 
-/// One master, one replica and three sentinels, which fail over in about a second.
+/// A master, a replica and three sentinels, which fail over in about a second.
 #[derive(Debug)]
 pub struct Sentinel {
     sentinels: Vec<Redis>,
@@ -23,7 +23,7 @@ pub struct Sentinel {
 // === impl Sentinel ===
 
 impl Sentinel {
-    /// Starts all of them and returns once the replica follows its master and the sentinels know everyone.
+    /// Starts all servers, and waits until the replica is in sync and the sentinels know all servers.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl Sentinel {
     ///
     /// # Panics
     ///
-    /// When they do not find each other.
+    /// If they do not find each other.
     pub fn start() -> Result<Self, Skip> {
         let master = Redis::builder().args(["--repl-diskless-sync-delay", "0"]).start()?;
         let port = master.port().to_string();
@@ -43,7 +43,7 @@ impl Sentinel {
         let replica = started.remove(0);
         let this = Self { sentinels, servers: vec![master, replica] };
         for sentinel in &this.sentinels {
-            // Unknown before Redis 7.0; without it, it only takes longer.
+            // Not in Redis before 7.0, where it only takes longer.
             sentinel.cli(PACE);
         }
         let ready = wait_until(TIMEOUT, || this.is_ready());
@@ -51,36 +51,36 @@ impl Sentinel {
         Ok(this)
     }
 
-    /// The sentinels' addresses.
+    /// URLs of the sentinels.
     pub fn sentinel_urls(&self) -> Vec<String> {
         self.sentinels.iter().map(Redis::url).collect()
     }
 
-    /// Sentinel `i`, to be killed or paused.
+    /// Sentinel `i`, which a test can kill or pause.
     pub fn sentinel(&self, i: usize) -> &Redis {
         &self.sentinels[i]
     }
 
-    /// The name under which the sentinels know the master.
+    /// Name of the master.
     pub fn master_name(&self) -> &'static str {
         NAME
     }
 
-    /// The port of the master, according to the first sentinel that answers.
+    /// Port of the master, according to the first sentinel that responds.
     ///
     /// # Panics
     ///
-    /// When no sentinel answers.
+    /// If no sentinel responds.
     #[track_caller]
     pub fn master_port(&self) -> u16 {
         self.sentinels.iter().find_map(master_port).expect("a sentinel that answers")
     }
 
-    /// The server that the sentinels call master.
+    /// The current master.
     ///
     /// # Panics
     ///
-    /// When no sentinel answers.
+    /// If no sentinel responds.
     #[track_caller]
     pub fn master(&self) -> &Redis {
         let port = self.master_port();
@@ -88,21 +88,21 @@ impl Sentinel {
         found.expect("a master that we started")
     }
 
-    /// Kills (SIGKILL) the server that the sentinels call master.
+    /// Kills (SIGKILL) the current master.
     ///
     /// # Panics
     ///
-    /// When no sentinel answers.
+    /// If no sentinel responds.
     #[track_caller]
     pub fn kill_master(&self) {
         self.master().kill();
     }
 
-    /// Returns once all sentinels that run name the same master, and that server runs as one.
+    /// Waits until all running sentinels agree on a master, and it is one.
     ///
     /// # Panics
     ///
-    /// When that does not happen within a minute.
+    /// If that does not happen within a minute.
     #[track_caller]
     pub fn wait_for_failover(&self) {
         let done = wait_until(TIMEOUT, || self.agree_on_live_master());
@@ -137,7 +137,7 @@ impl Sentinel {
                 .is_some_and(|role| role.starts_with("master"))
     }
 
-    /// What each sentinel knows, for a failed wait.
+    /// State of the sentinels, for the message of a failed wait.
     fn views(&self) -> Vec<Option<String>> {
         self.sentinels.iter().map(|sentinel| sentinel.ask(&["SENTINEL", "MASTER", NAME])).collect()
     }
@@ -149,8 +149,8 @@ fn replica_of(port: &str) -> RedisBuilder {
 
 /// The configuration of sentinel `i`.
 ///
-/// One that sees the master down may ask for a failover (a quorum of 1), and each looks a second longer than the one
-/// before: sentinels that noticed together would each vote for themselves, and try again only seconds later.
+/// The quorum is 1, and each sentinel waits a second longer than the previous one: sentinels that detect the
+/// failure at the same time would each vote for themselves, and retry only seconds later.
 fn config(master_port: &str, i: usize) -> String {
     let down_after = 500 + 1_000 * i;
     format!(
@@ -171,14 +171,14 @@ fn has(sentinel: &Redis, name: &str, value: &str) -> bool {
         .is_some_and(|facts| fact(&facts, name) == Some(value))
 }
 
-/// Until a sentinel has seen the replica's own account of its link, it would not promote it.
+/// Whether a sentinel has a healthy replica, which it would promote.
 fn has_healthy_replica(sentinel: &Redis) -> bool {
     sentinel.ask(&["SENTINEL", "REPLICAS", NAME]).is_some_and(|facts| {
         fact(&facts, "master-link-status") == Some("ok") && fact(&facts, "flags") == Some("slave")
     })
 }
 
-/// The value of `name` where names and values take turns, a line each.
+/// The value of `name` in alternating lines of names and values.
 fn fact<'a>(facts: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = facts.lines();
     while let (Some(key), Some(value)) = (lines.next(), lines.next()) {

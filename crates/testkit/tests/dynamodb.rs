@@ -1,4 +1,4 @@
-//! A DynamoDB Local starts, stops, comes back and leaves nothing behind.
+//! DynamoDB Local starts, stops, restarts and cleans up.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -39,7 +39,7 @@ fn shared_servers_are_the_same_server() {
     assert_ne!(one.new_table(), two.new_table());
 }
 
-/// In a process of its own, whose environment is not ours.
+/// In a process of its own, with another environment.
 #[test]
 fn the_environment_overrides_server_and_jars() {
     const CHILD: &str = "HEADGATE_TESTKIT_CHILD";

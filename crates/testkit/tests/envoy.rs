@@ -1,4 +1,4 @@
-//! A real Envoy, with a configuration of the test's own.
+//! A real Envoy, with the configuration of a test.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -47,7 +47,7 @@ fn an_invalid_configuration_is_reported() {
         require!(Envoy::start("no_such_key: 1", port));
         panic!("it has started");
     });
-    // Where Envoy is not installed, there is nothing to tell.
+    // Nothing to test if Envoy is not installed.
     if let Err(told) = started {
         let told = told.downcast::<String>().unwrap();
         assert!(told.contains("no_such_key"), "{told}");

@@ -1,4 +1,4 @@
-//! A Kafka broker starts, comes back with its data after a crash and leaves nothing behind.
+//! A Kafka broker starts, restarts with its data after a crash, and cleans up.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -50,7 +50,7 @@ fn shared_brokers_are_the_same_broker() {
     assert_ne!(one.new_topic(), two.new_topic());
 }
 
-/// In a process of its own, whose environment is not ours.
+/// In a process of its own, with another environment.
 #[test]
 fn the_environment_overrides_brokers_and_jars() {
     const CHILD: &str = "HEADGATE_TESTKIT_CHILD";

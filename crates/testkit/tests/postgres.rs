@@ -1,4 +1,4 @@
-//! A PostgreSQL server starts, answers, crashes on request and leaves nothing behind, and so does a database.
+//! PostgreSQL servers and databases start, respond, crash on request and clean up.
 
 use std::{
     env,
@@ -16,11 +16,11 @@ use headgate_testkit::{Postgres, require, wait_until};
 
 const SOON: Duration = Duration::from_secs(10);
 
-/// Set for the halves of tests that run in a process of their own.
+/// Set for tests that run in a process of their own.
 const CHILD: &str = "HEADGATE_TESTKIT_CHILD";
 const URL_VARIABLE: &str = "HEADGATE_TEST_POSTGRES_URL";
 
-/// What a server that is gone must not leave behind.
+/// Traces that a stopped server must not leave.
 struct Traces {
     processes: Vec<PathBuf>,
     folder: PathBuf,
@@ -47,7 +47,7 @@ impl Traces {
     }
 }
 
-/// Runs one of this file's tests in a process of its own, where it knows that it is wanted.
+/// Runs a test of this file in a process of its own.
 fn child_test(name: &str) -> Command {
     let mut command = Command::new(env::current_exe().expect("this executable"));
     command.args(["--exact", name, "--nocapture"]).env(CHILD, "1");
@@ -55,7 +55,7 @@ fn child_test(name: &str) -> Command {
     command
 }
 
-/// What a child said after `key=`.
+/// The value after `key=` in the output of a child.
 fn said(output: impl BufRead, key: &str) -> Option<String> {
     let mut lines = output.lines().map_while(Result::ok);
     lines.find_map(|line| Some(line.strip_prefix(key)?.strip_prefix('=')?.to_owned()))
@@ -219,7 +219,7 @@ fn child_uses_a_database() {
 fn servers_die_with_a_test_process_that_is_killed() {
     drop(require!(Postgres::start()));
     let folder = tempfile::tempdir().unwrap();
-    // Where we are root, the server is another user's.
+    // As root, the server runs as another user.
     fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
     let mut command = child_test("child_waits_for_its_end");
     command.env("TMPDIR", folder.path()).stdout(Stdio::piped());
@@ -241,7 +241,7 @@ fn child_waits_for_its_end() {
     if env::var_os(CHILD).is_none() {
         return;
     }
-    // Started on a thread that ends at once: only the end of the process may take the servers down.
+    // Started on a thread that ends at once: only the end of the process may end the servers.
     let (own, shared) =
         thread::spawn(|| (Postgres::start().unwrap(), Postgres::shared().unwrap())).join().unwrap();
     let checkpointer = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'";

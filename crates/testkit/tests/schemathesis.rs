@@ -1,4 +1,4 @@
-//! Schemathesis passes an API that keeps its word, reports one that does not, and ends in time.
+//! Schemathesis passes a conforming API, reports another, and ends in time.
 
 use std::{
     env, fs,
@@ -11,10 +11,10 @@ use std::{
 
 use headgate_testkit::{Schemathesis, require};
 
-/// Set for the half of a test that runs in a process of its own.
+/// Set for a test that runs in a process of its own.
 const CHILD: &str = "HEADGATE_TESTKIT_CHILD";
 
-/// One operation without parameters, which answers `{"up": true}`.
+/// One operation without parameters, which returns `{"up": true}`.
 const OPENAPI: &str = r#"{
     "openapi": "3.1.0",
     "info": {"title": "Up", "version": "1"},
@@ -26,7 +26,7 @@ const OPENAPI: &str = r#"{
     }}}}}
 }"#;
 
-/// Serves the document and this answer of `/up`, for as long as the test process lives; gives the document's address.
+/// Serves the document and this response to `/up` until the process ends. Returns the URL of the document.
 fn serve(up: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("its address");
@@ -38,11 +38,11 @@ fn serve(up: &'static str) -> String {
     format!("http://{address}/openapi.json")
 }
 
-/// One answer a connection. A client that goes away early needs none.
+/// Sends one response per connection.
 fn answer(mut stream: TcpStream, up: &str) -> Option<()> {
     let mut lines = BufReader::new(stream.try_clone().ok()?).lines().map_while(Result::ok);
     let request = lines.next()?;
-    // What is left unread when the connection closes would reset it.
+    // Unread bytes would reset the connection.
     let headers: Vec<_> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
     assert!(!headers.is_empty());
     let (status, body) = match request.split(' ').take(2).collect::<Vec<_>>()[..] {
@@ -76,7 +76,7 @@ fn a_nonconforming_api_is_reported() {
 #[test]
 fn a_stuck_run_is_ended() {
     let schemathesis = require!(Schemathesis::find()).time_limit(Duration::from_millis(500));
-    // Accepts connections, in the kernel, and never answers.
+    // The kernel accepts connections, but there is no response.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/openapi.json", silent.local_addr().unwrap());
     let report = schemathesis.run(&url, &[]).unwrap_err();

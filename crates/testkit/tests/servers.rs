@@ -1,4 +1,4 @@
-//! Each server starts, answers, breaks on request and leaves nothing behind.
+//! Redis servers start, respond, fail on request and clean up.
 
 use std::{
     env,
@@ -17,7 +17,7 @@ const SOON: Duration = Duration::from_secs(10);
 /// 2026-02-23T10:00:00Z.
 const START: u64 = 1_771_840_800_000_000;
 
-/// What a dropped server must not leave behind.
+/// Traces that a dropped server must not leave.
 struct Traces {
     process: PathBuf,
     folder: PathBuf,
@@ -38,10 +38,10 @@ impl Traces {
     }
 }
 
-/// Set for the halves of tests that run in a process of their own.
+/// Set for tests that run in a process of their own.
 const CHILD: &str = "HEADGATE_TESTKIT_CHILD";
 
-/// Runs one of this file's tests in a process of its own, where it knows that it is wanted.
+/// Runs a test of this file in a process of its own.
 fn child_test(name: &str) -> Command {
     let mut command = Command::new(env::current_exe().expect("this executable"));
     command.args(["--exact", name, "--nocapture"]).env(CHILD, "1");
@@ -152,7 +152,7 @@ fn a_shared_server_runs_while_it_is_held() {
 fn a_fake_clock_is_exact_to_the_microsecond() {
     let redis = require!(Redis::builder().fake_clock(START).start());
     assert_eq!(time(&redis), START);
-    // 511 is the first of the fractions that binary rounding would turn into one microsecond less.
+    // 511 is the first fraction that would be rounded down to the previous microsecond.
     for micros in [0, 1, 7, 511, 1_001, 123_457, 500_003, 999_999, 1_000_000] {
         redis.clock().set(START + micros);
         assert_eq!(time(&redis), START + micros);
@@ -257,7 +257,7 @@ fn child_waits_for_its_end() {
     if env::var_os(CHILD).is_none() {
         return;
     }
-    // Started on a thread that ends at once: only the end of the process may take the server down.
+    // Started on a thread that ends at once: only the end of the process may end the server.
     let redis = thread::spawn(Redis::start).join().unwrap().unwrap();
     assert!(!wait_until(Duration::from_millis(100), || !redis.is_awake()));
     println!("\nserver=/proc/{}", redis.pid());

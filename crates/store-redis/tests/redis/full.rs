@@ -102,7 +102,7 @@ fn an_eviction_policy_that_lifts_limits_is_reported() {
     }
     redis.cli(&["CONFIG", "SET", "maxmemory-policy", "volatile-ttl"]);
     let store = fragile_store(&runtime, &redis.url());
-    let is_known = || store.status().parts[0].memory.is_some();
+    let is_known = || store.status().servers[0].memory.is_some();
     assert!(wait_until(TEST_TIMEOUT, is_known));
     assert_eq!(store.status().eviction(), None);
 }

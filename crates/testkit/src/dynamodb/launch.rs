@@ -11,12 +11,12 @@ use thiserror::Error;
 use super::{probe, programs::Programs};
 use crate::{free_port, java::JVM, process, process::Process, wait_until};
 
-/// How long a server may take to answer; an idle machine needs 2 s.
+/// Timeout of a start, which takes 2 s on an idle machine.
 const START_TIMEOUT: Duration = Duration::from_secs(90);
 
 const MAIN: &str = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner";
 
-/// All it takes to start the same server again: its port, its folder and its programs.
+/// Settings of a server: port, folder and programs.
 #[derive(Debug)]
 pub(super) struct Launch {
     programs: Programs,
@@ -24,7 +24,7 @@ pub(super) struct Launch {
     folder: TempDir,
 }
 
-/// Why a server did not start.
+/// Error of a start.
 #[derive(Debug, Error)]
 pub(super) enum Failure {
     #[error("the port is taken")]
@@ -33,7 +33,7 @@ pub(super) enum Failure {
     OldJava,
     #[error("dynamodb does not start; its log:\n{log}")]
     Ended { log: String },
-    #[error("dynamodb does not answer; its log:\n{log}")]
+    #[error("dynamodb does not respond; its log:\n{log}")]
     Silent { log: String },
     #[error("dynamodb cannot be run: {0}")]
     Io(#[from] io::Error),
@@ -42,7 +42,7 @@ pub(super) enum Failure {
 // === impl Launch ===
 
 impl Launch {
-    /// A launch on a free port, in a new folder.
+    /// Prepares a server on a free port, in a new folder.
     pub(super) fn prepare(programs: Programs) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new().prefix("headgate-dynamodb-").tempdir()?;
         Ok(Self { programs, port: free_port(), folder })
@@ -52,14 +52,14 @@ impl Launch {
         self.port
     }
 
-    /// Starts the server without tables and returns once it answers.
+    /// Starts the server without tables, and waits until it responds.
     pub(super) fn start(&self) -> Result<Process, Failure> {
         let log_file = self.folder.path().join("log");
         let log = File::create(&log_file)?;
         let mut command = process::command(&self.programs.java);
         command.args(JVM).arg(self.programs.native_libraries());
         command.arg("-cp").arg(self.programs.class_path()).arg(MAIN);
-        // All credentials and regions see the same tables, as those of one account do.
+        // The same tables for all credentials and regions.
         command.args(["-inMemory", "-sharedDb", "-disableTelemetry"]);
         command.args(["-port", &self.port.to_string()]);
         command.current_dir(self.folder.path());

@@ -6,24 +6,24 @@ use std::{
     time::Duration,
 };
 
-/// What else holds the port may take our connection and never answer.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Timeout, because another process on the port may never respond.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The state of a listening socket in `/proc/net/tcp`.
 const LISTENING: &str = "0A";
 
-/// Any request will do: the server refuses what nobody signed, and is there.
+/// An unsigned request, which the server rejects.
 const REQUEST: &[u8] =
     b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// Whether the server that answers on this port is process `pid`, rather than another test's that was there first.
+/// Whether process `pid`, and not the server of another test, responds on this port.
 pub(super) fn is_served_by(pid: u32, port: u16) -> bool {
-    // Where the system does not tell whose sockets there are, any that answers must do.
+    // Without information about sockets, any server that responds is accepted.
     let is_ours = listens(pid, port).unwrap_or(true);
     is_ours && ask(port).is_ok_and(|status| status.starts_with(b"HTTP/1.1 "))
 }
 
-/// Whether one of the process's sockets listens on the port.
+/// Whether the process listens on the port.
 fn listens(pid: u32, port: u16) -> io::Result<bool> {
     let sockets = fs::read_to_string("/proc/net/tcp")?;
     let port = format!(":{port:04X}");
@@ -41,7 +41,7 @@ fn listens(pid: u32, port: u16) -> io::Result<bool> {
 
 fn ask(port: u16) -> io::Result<[u8; 9]> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     stream.write_all(REQUEST)?;
     let mut status = [0; 9];
     stream.read_exact(&mut status)?;

@@ -8,7 +8,7 @@ use crate::{Skip, cache, java};
 
 const NAME: &str = "dynamodb";
 
-/// Java, and the folder of the server's jars and native libraries.
+/// Java, and the folder with the jars and native libraries of the server.
 #[derive(Debug, Clone)]
 pub(super) struct Programs {
     pub(super) java: PathBuf,
@@ -31,7 +31,7 @@ impl Programs {
         self.jars.join("*")
     }
 
-    /// Tells Java where SQLite, in which the server keeps its data, is.
+    /// Path of the SQLite library, which the server uses for its data.
     pub(super) fn native_libraries(&self) -> OsString {
         let mut option = OsString::from("-Dsqlite4java.library.path=");
         option.push(&self.jars);

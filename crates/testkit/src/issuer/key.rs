@@ -14,10 +14,10 @@ use ring::{
 };
 use serde_json::{Value, json};
 
-/// How a key signs.
+/// Signature algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// RSA with 2048 bits. The key, which takes long to make, is the same in all of a process.
+    /// RSA with 2048 bits. All keys of a process are the same, because generating one is slow.
     Rs256,
     /// ECDSA on P-256.
     Es256,
@@ -52,11 +52,11 @@ impl Algorithm {
 // === impl SigningKey ===
 
 impl SigningKey {
-    /// Makes a key that is called `kid`.
+    /// Generates a key named `kid`.
     ///
     /// # Panics
     ///
-    /// When `openssl`, which makes RSA keys, is not there.
+    /// If `openssl`, which generates RSA keys, is not installed.
     pub fn generate(kid: &str, algorithm: Algorithm) -> Self {
         let random = SystemRandom::new();
         let pair = match algorithm {
@@ -76,12 +76,12 @@ impl SigningKey {
         Self { kid: kid.to_owned(), pair }
     }
 
-    /// The key's name.
+    /// Name of the key.
     pub fn kid(&self) -> &str {
         &self.kid
     }
 
-    /// The public half, as a JWK Set lists it.
+    /// The public key as a JWK.
     pub fn jwk(&self) -> Value {
         let mut jwk = match &self.pair {
             Pair::Rsa(pair) => {
@@ -90,7 +90,7 @@ impl SigningKey {
                 json!({"kty": "RSA", "n": n, "e": e})
             }
             Pair::P256(pair) => {
-                // An uncompressed point: a 4, then two coordinates.
+                // An uncompressed point: 4, then two coordinates.
                 let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
                 let (x, y) = (URL_SAFE.encode(x), URL_SAFE.encode(y));
                 json!({"kty": "EC", "crv": "P-256", "x": x, "y": y})
@@ -111,7 +111,7 @@ impl SigningKey {
         self.sign_with(&header, claims)
     }
 
-    /// A token with exactly this header and these claims, whatever they say.
+    /// A token with exactly this header and these claims.
     pub fn sign_with(&self, header: &Value, claims: &Value) -> String {
         let parts = [header, claims].map(|part| URL_SAFE.encode(part.to_string()));
         let message = parts.join(".");
@@ -157,7 +157,7 @@ fn rsa() -> Arc<RsaKeyPair> {
             .expect("openssl on PATH");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let der = fs::read(&file).expect("the key that openssl made");
-        // Versions of openssl differ in what they wrap the key in.
+        // The format depends on the version of openssl.
         let pair = RsaKeyPair::from_pkcs8(&der).or_else(|_| RsaKeyPair::from_der(&der));
         Arc::new(pair.expect("an RSA key"))
     };

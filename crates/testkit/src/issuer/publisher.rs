@@ -18,7 +18,7 @@ use tokio::{runtime, sync::oneshot};
 
 use super::{Answer, State, lock, sign_in};
 
-/// Answers on a thread of its own, so that a test need not run on tokio. Dropping it closes the port.
+/// HTTP server on a thread of its own, so that tests need no tokio runtime. Dropping it closes the port.
 pub(super) struct Publisher {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -39,7 +39,7 @@ impl Drop for Publisher {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It panicked if this fails, and has said so.
+            // An error means that it panicked.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! The authorization code flow with PKCE, for people who are never asked.
+//! The authorization code flow with PKCE, without user interaction.
 
 use std::{
     collections::HashMap,
@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use super::{IdToken, State, complete, lock};
 
-/// What somebody was sent here for.
-pub(super) struct Asked {
+/// An authorization request.
+pub(super) struct AuthorizationRequest {
     client_id: String,
     redirect_uri: String,
     challenge: String,
@@ -26,7 +26,7 @@ pub(super) struct Asked {
 
 type Parameters = HashMap<String, String>;
 
-/// Answers what is not about keys.
+/// Responds to requests other than those for keys.
 pub(super) async fn answer(
     request: Request<Incoming>,
     state: &Arc<Mutex<State>>,
@@ -70,13 +70,13 @@ fn described(issuer: &str) -> Value {
     })
 }
 
-/// Where somebody is sent back to.
+/// The redirect of an authorization request.
 fn authorize(query: &Parameters, state: &Arc<Mutex<State>>) -> Option<String> {
     let given = |name: &str| query.get(name).filter(|value| !value.is_empty()).cloned();
     if given("response_type")? != "code" || given("code_challenge_method")? != "S256" {
         return None;
     }
-    let asked = Asked {
+    let asked = AuthorizationRequest {
         client_id: given("client_id")?,
         redirect_uri: given("redirect_uri")?,
         challenge: given("code_challenge")?,
@@ -93,7 +93,7 @@ fn authorize(query: &Parameters, state: &Arc<Mutex<State>>) -> Option<String> {
     Some(location)
 }
 
-/// Tokens for a code, for the client that asked for it, once.
+/// Exchanges a code for tokens, once.
 fn token(issuer: &str, form: &Parameters, state: &Arc<Mutex<State>>) -> Option<Value> {
     let mut held = lock(state);
     let asked = held.codes.remove(form.get("code")?)?;
@@ -111,7 +111,7 @@ fn token(issuer: &str, form: &Parameters, state: &Arc<Mutex<State>>) -> Option<V
         "access_token": key.sign(&complete(issuer, claims)),
     });
     let nonce = match &held.id_token {
-        IdToken::Asked => asked.nonce,
+        IdToken::Requested => asked.nonce,
         IdToken::Nonce(other) => Some(other.clone()),
         IdToken::Missing => return Some(tokens),
     };

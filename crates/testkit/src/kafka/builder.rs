@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{Skip, skip::find_program};
 
-/// Each attempt takes other ports; only another process, at the same moment, can take them from us.
+/// Each attempt uses other ports, which only another process can take in between.
 const ATTEMPTS: usize = 10;
 
 /// Options of a [`Kafka`] broker.
@@ -20,29 +20,29 @@ pub struct KafkaBuilder {
 // === impl KafkaBuilder ===
 
 impl KafkaBuilder {
-    /// Listens for TLS as well: see [`Kafka::secure`].
+    /// Adds listeners with TLS: see [`Kafka::secure`].
     #[must_use]
     pub fn secure(mut self) -> Self {
         self.secure = true;
         self
     }
 
-    /// Sets one of the broker's properties, for example `auto.create.topics.enable` to `false`.
+    /// Sets a property of the broker, for example `auto.create.topics.enable` to `false`.
     #[must_use]
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.push((name.into(), value.into()));
         self
     }
 
-    /// Starts the broker and returns once it knows of itself.
+    /// Starts the broker, and waits until it lists itself.
     ///
     /// # Errors
     ///
-    /// [`Skip`] if Java 17, Kafka's jars or, for secure listeners, `openssl` is missing.
+    /// [`Skip`] without Java 17, the jars of Kafka or, for secure listeners, `openssl`.
     ///
     /// # Panics
     ///
-    /// When the broker is installed and does not start, with its log.
+    /// If the broker is installed but does not start, with its log.
     pub fn start(self) -> Result<Kafka, Skip> {
         let programs = Programs::find()?;
         if self.secure {

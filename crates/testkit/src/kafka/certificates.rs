@@ -4,10 +4,10 @@ use std::{
     process::Command,
 };
 
-/// Keys on a curve: they are made at once.
+/// Elliptic curve keys, which are generated fast.
 const NEW_KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
 
-/// Makes an authority, and a key with a certificate for 127.0.0.1 that the authority signed.
+/// Creates an authority, and a certificate for 127.0.0.1 signed by it.
 pub(super) fn make(folder: &Path) -> io::Result<()> {
     fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1")?;
     let openssl = |command: &str, more: &[&str]| {
@@ -27,12 +27,12 @@ pub(super) fn make(folder: &Path) -> io::Result<()> {
     fs::write(key_store(folder), [key?, certificate?].concat())
 }
 
-/// The broker's key and certificate, in one file.
+/// Key and certificate of the broker, in one file.
 pub(super) fn key_store(folder: &Path) -> PathBuf {
     folder.join("kafka.pem")
 }
 
-/// The authority's certificate.
+/// Certificate of the authority.
 pub(super) fn authority(folder: &Path) -> PathBuf {
     folder.join("ca.crt")
 }

@@ -19,13 +19,13 @@ use super::{
 };
 use crate::{java::JVM, process, process::Process, wait_until};
 
-/// How long a broker may take to list itself; an idle machine needs 3 s.
+/// Timeout of a start, which takes 3 s on an idle machine.
 const START_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// It says what went wrong, and nothing else.
+/// Log only warnings and errors.
 const LOG_LEVEL: &str = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn";
 
-/// All it takes to start the same broker again: its ports, its folder and its programs.
+/// Settings of a broker: ports, folder and programs.
 #[derive(Debug)]
 pub(super) struct Launch {
     programs: Programs,
@@ -35,7 +35,7 @@ pub(super) struct Launch {
     folder: TempDir,
 }
 
-/// Why a broker did not start.
+/// Error of a start.
 #[derive(Debug, Error)]
 pub(super) enum Failure {
     #[error("a port is taken")]
@@ -55,7 +55,7 @@ pub(super) enum Failure {
 // === impl Launch ===
 
 impl Launch {
-    /// A launch on free ports, with the data of a new broker in a new folder.
+    /// Prepares a broker on free ports, with an empty log in a new folder.
     pub(super) fn prepare(options: &KafkaBuilder, programs: Programs) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new().prefix("headgate-kafka-").tempdir()?;
         let ports = Ports::free();
@@ -64,7 +64,7 @@ impl Launch {
         }
         let text = properties::text(options, ports, folder.path());
         fs::write(properties_file(folder.path()), text)?;
-        // 22 characters of base 64, and no other broker's.
+        // 22 characters of base64, unique.
         let cluster = format!("hgtest{:016x}", RandomState::new().build_hasher().finish());
         let launch = Self { programs, ports, cluster, secure: options.secure, folder };
         launch.format()?;
@@ -89,7 +89,7 @@ impl Launch {
         })
     }
 
-    /// Starts the broker with the data that it has and returns once it lists itself.
+    /// Starts the broker with its data, and waits until it lists itself.
     pub(super) fn start(&self) -> Result<Process, Failure> {
         let mut command = self.java("kafka.Kafka");
         let log_file = self.folder().join("log");
@@ -114,7 +114,7 @@ impl Launch {
         })
     }
 
-    /// Makes the data folder, with the user if there is to be one.
+    /// Formats the data folder, with the user of secure listeners.
     fn format(&self) -> Result<(), Failure> {
         let mut format = self.java("kafka.tools.StorageTool");
         format.args(["format", "--cluster-id", &self.cluster, "--config"]);
@@ -137,7 +137,7 @@ impl Launch {
 
     fn java(&self, class: &str) -> Command {
         let mut command = process::command(&self.programs.java);
-        // Libraries that it unpacks go with the folder.
+        // Unpacked libraries are removed with the folder.
         let temporary = format!("-Djava.io.tmpdir={}", self.folder().display());
         command
             .args(JVM)

@@ -1,6 +1,6 @@
 use crate::free_port;
 
-/// One port for each listener. Those for TLS stay closed unless they are wanted.
+/// A port for each listener. Those with TLS are optional.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ports {
     pub(super) plain: u16,

@@ -4,18 +4,16 @@ use std::{
     time::Duration,
 };
 
-/// What else holds the port may take our connection and never answer.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Timeout, because another process on the port may never respond.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Asks for the cluster without topics: request 3 (metadata) in version 4, number 1, of nobody; an empty list; and
-/// create nothing.
+/// A metadata request (3) in version 4 with number 1: no client id, an empty list of topics, create none.
 const METADATA: [u8; 15] = [0, 3, 0, 4, 0, 0, 0, 1, 0xff, 0xff, 0, 0, 0, 0, 0];
 
-/// Answers of a cluster of one node are shorter than this.
-const LONGEST: usize = 64 * 1024;
+/// Maximum length of a response.
+const MAX_BYTES: usize = 64 * 1024;
 
-/// Whether the cluster of this id, rather than another test's that was there first, serves this port and lists a
-/// broker there.
+/// Whether the cluster of this id, and not that of another test, serves this port and lists a broker.
 pub(super) fn is_served_by(cluster: &str, port: u16) -> bool {
     let contains = |answer: &[u8], text: &str| {
         answer.windows(text.len()).any(|window| window == text.as_bytes())
@@ -25,11 +23,11 @@ pub(super) fn is_served_by(cluster: &str, port: u16) -> bool {
 
 fn ask(port: u16) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     stream.write_all(&[&(METADATA.len() as u32).to_be_bytes()[..], &METADATA].concat())?;
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;
-    let mut answer = vec![0; (u32::from_be_bytes(length) as usize).min(LONGEST)];
+    let mut answer = vec![0; (u32::from_be_bytes(length) as usize).min(MAX_BYTES)];
     stream.read_exact(&mut answer)?;
     Ok(answer)
 }

@@ -4,7 +4,7 @@ use crate::{Skip, cache, java};
 
 const NAME: &str = "kafka";
 
-/// Java, and the folder of Kafka's jars.
+/// Java, and the folder with the jars of Kafka.
 #[derive(Debug, Clone)]
 pub(super) struct Programs {
     pub(super) java: PathBuf,

@@ -2,8 +2,8 @@ use std::path::Path;
 
 use super::{KafkaBuilder, PASSWORD, USER, certificates, ports::Ports};
 
-/// One node for everything, with topics of its own that need no other. It is quick to say that it is there, and to believe
-/// that the process before it is not.
+/// A single node without replication, with short timeouts for its registration and for that of the previous
+/// process.
 const FIXED: &str = "\
 process.roles=broker,controller
 node.id=1
@@ -43,7 +43,7 @@ pub(super) fn text(options: &KafkaBuilder, ports: Ports, folder: &Path) -> Strin
         lines.extend(secure(folder));
     }
     lines.push(format!("listeners={}", listeners.join(",")));
-    // The last one counts: what the test says goes after what we say.
+    // The last value counts, so those of the test come last.
     lines.extend(options.properties.iter().map(|(name, value)| format!("{name}={value}")));
     format!("{FIXED}{}\n", lines.join("\n"))
 }

@@ -8,10 +8,10 @@ use std::{
 use super::programs;
 use crate::Skip;
 
-/// The system's user for PostgreSQL, which every package of it creates.
+/// User that PostgreSQL packages create.
 const NAME: &str = "postgres";
 
-/// Whom the server runs as when we are root, since PostgreSQL refuses root.
+/// User of the server if this process is root, which PostgreSQL does not allow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Account {
     uid: u32,
@@ -21,7 +21,7 @@ pub(super) struct Account {
 // === impl Account ===
 
 impl Account {
-    /// `None` if the server can run as the user that we are.
+    /// `None` if the server can run as the current user.
     pub(super) fn find() -> Result<Option<Self>, Skip> {
         if id(&["-u"]) != Some(0) {
             return Ok(None);
@@ -34,18 +34,18 @@ impl Account {
         }
     }
 
-    /// Gives it a file or folder.
+    /// Makes it the owner of a file or folder.
     pub(super) fn own(self, path: &Path) -> io::Result<()> {
         chown(path, Some(self.uid), Some(self.gid))
     }
 
-    /// Runs the command as this user, without root's other groups.
+    /// Runs the command as this user, without the groups of root.
     pub(super) fn run(self, command: &mut Command) {
         command.uid(self.uid).gid(self.gid);
     }
 }
 
-/// The number that `id` answers: the standard library has no call for it.
+/// Output of `id`, which the standard library has no function for.
 fn id(args: &[&str]) -> Option<u32> {
     let output = Command::new("id").args(args).output().ok()?;
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()

@@ -35,7 +35,7 @@ impl Database {
             Ok(url) => (url, None),
             Err(_) => shared_server().map(|server| (server.url(), Some(server)))?,
         };
-        // Nobody else's, also not that of another machine which tests on the same server.
+        // Unique, also among other machines that test on the same server.
         let name = format!("headgate_test_{:016x}", RandomState::new().build_hasher().finish());
         if let Err(error) = psql::ask(&psql, &server_url, &format!("CREATE DATABASE {name}")) {
             panic!("create a database at {server_url}: {error}");

@@ -12,17 +12,17 @@ use thiserror::Error;
 use super::{DATABASE, USER, account::Account, programs::Programs, psql};
 use crate::{free_port, process, process::Process, wait_until};
 
-/// How long a server may take to accept connections; an idle machine needs 0.1 s.
+/// Timeout of a start, which takes 0.1 s on an idle machine.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Loopback alone, no socket file, room for many tests' pools.
+/// Loopback only, no socket file, many connections.
 const SETTINGS: &[&str] =
     &["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=300"];
 
 /// With fsync off a commit still reaches the system's cache, so it outlives the server.
 const HASTY: &[&str] = &["fsync=off", "full_page_writes=off"];
 
-/// All it takes to start the same server again: its port, its folder and its programs.
+/// Settings of a server: port, folder and programs.
 #[derive(Debug)]
 pub(super) struct Launch {
     programs: Programs,
@@ -33,7 +33,7 @@ pub(super) struct Launch {
     folder: TempDir,
 }
 
-/// Why a server did not start.
+/// Error of a start.
 #[derive(Debug, Error)]
 pub(super) enum Failure {
     #[error("the port is taken")]

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{Skip, skip::find_program};
 
-/// Each attempt takes another port; only another process, at the same moment, can take it from us.
+/// Each attempt uses another port, which only another process can take in between.
 const ATTEMPTS: usize = 10;
 
 /// Options of a [`Redis`] server.
@@ -21,44 +21,44 @@ pub struct RedisBuilder {
 // === impl RedisBuilder ===
 
 impl RedisBuilder {
-    /// Requires this password of clients. It goes into the URL as it is: use characters that need no escape there.
+    /// Requires this password. It is used in the URL without escaping.
     #[must_use]
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
         self
     }
 
-    /// Adds arguments to the server's command line, for example `["--maxmemory", "10mb"]`.
+    /// Adds command line arguments, for example `["--maxmemory", "10mb"]`.
     #[must_use]
     pub fn args<A: Into<String>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// Holds the server's wall clock at this time, in microseconds since 1970, until [`Redis::clock`] moves it.
+    /// Sets the wall clock of the server to this time, in microseconds since 1970. [`Redis::clock`] moves it.
     #[must_use]
     pub fn fake_clock(mut self, unix_micros: u64) -> Self {
         self.fake_clock = Some(unix_micros);
         self
     }
 
-    /// Starts a sentinel with this configuration in place of a data server.
+    /// Starts a sentinel with this configuration instead of a data server.
     #[must_use]
     pub(crate) fn sentinel(mut self, config: String) -> Self {
         self.sentinel = Some(config);
         self
     }
 
-    /// Starts the server and returns once it answers.
+    /// Starts the server, and waits until it responds.
     ///
     /// # Errors
     ///
-    /// [`Skip`] if `redis-server`, `redis-cli` or, for a fake clock, `libfaketime` is not installed, or if this
-    /// server does not bear libfaketime.
+    /// [`Skip`] if `redis-server`, `redis-cli` or, for a fake clock, `libfaketime` is not installed, or if the
+    /// server does not work with libfaketime.
     ///
     /// # Panics
     ///
-    /// When the server is installed and does not start, with its log.
+    /// If the server is installed but does not start, with its log.
     pub fn start(self) -> Result<Redis, Skip> {
         let server = find_program("redis-server")?;
         let cli = find_program("redis-cli")?;
@@ -71,7 +71,7 @@ impl RedisBuilder {
                     return Ok(Redis { process: Mutex::new(process), launch });
                 }
                 Err(Failure::PortTaken) => {}
-                // An allocator that clashes with libfaketime is a property of the machine, not a failed test.
+                // An allocator that conflicts with libfaketime is a property of the machine.
                 Err(failure) if library.is_some() => {
                     return Err(Skip::new(clock::COMPONENT, failure.to_string()));
                 }
@@ -81,7 +81,7 @@ impl RedisBuilder {
         panic!("{ATTEMPTS} ports in a row were taken");
     }
 
-    /// Starts several servers at the same time.
+    /// Starts several servers concurrently.
     pub(crate) fn start_all(builders: impl IntoIterator<Item = Self>) -> Result<Vec<Redis>, Skip> {
         thread::scope(|scope| {
             let starting: Vec<_> =

@@ -1,6 +1,6 @@
 use std::{io, path::PathBuf, process::Command};
 
-/// `redis-cli`, pointed at one server.
+/// `redis-cli` for one server.
 #[derive(Debug)]
 pub(super) struct Cli {
     pub(super) program: PathBuf,
@@ -11,7 +11,7 @@ pub(super) struct Cli {
 // === impl Cli ===
 
 impl Cli {
-    /// The answer as text, an error reply included; an error if the server cannot be reached.
+    /// The reply as text, also if it is an error; an error if the server cannot be reached.
     pub(super) fn ask(&self, command: &[&str]) -> io::Result<String> {
         let mut cli = Command::new(&self.program);
         cli.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]).args(command);

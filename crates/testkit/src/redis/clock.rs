@@ -1,4 +1,4 @@
-//! A wall clock that stands still, under a real server: libfaketime, told the time by a file.
+//! A manual wall clock for a real server: libfaketime, which reads the time from a file.
 
 use std::{
     fs,
@@ -14,14 +14,14 @@ pub(super) const COMPONENT: &str = "libfaketime";
 
 const LIBRARY: &str = "faketime/libfaketime.so.1";
 
-/// Where distributions keep it: beside the other libraries, or one folder down, by architecture.
+/// Folders of libfaketime in distributions, possibly within one per architecture.
 const LIBRARY_FOLDERS: &[&str] = &["/usr/lib", "/usr/lib64", "/usr/local/lib"];
 
 /// The wall clock of one server. Clones move the same clock.
 ///
-/// Time stands still between calls, to the microsecond: after `set(t)`, `TIME` answers `t`, in scripts too. Redis keeps
-/// expiry in whole milliseconds: a key that expires at millisecond `m` is there through `m` and gone at `m + 1`.
-/// Timers inside the server (its event loop, its timeouts) run in real time.
+/// Time stands still between calls: after `set(t)`, `TIME` returns `t`, in scripts too. Redis stores expiry in
+/// milliseconds: a key that expires at millisecond `m` exists through `m` and is gone at `m + 1`. Timers of
+/// the server (event loop, timeouts) run in real time.
 #[derive(Debug, Clone)]
 pub struct FakeClock {
     file: PathBuf,
@@ -37,23 +37,23 @@ impl FakeClock {
         clock
     }
 
-    /// Moves the server to this time, in microseconds since 1970, forwards or backwards.
+    /// Sets the time of the server, in microseconds since 1970.
     ///
-    /// The server's next command sees it.
+    /// The next command sees it.
     ///
     /// # Panics
     ///
-    /// When the server, and the clock with it, was dropped.
+    /// If the server was dropped.
     #[track_caller]
     pub fn set(&self, unix_micros: u64) {
         self.write(&mut self.lock(), unix_micros);
     }
 
-    /// Moves the server forwards. What is finer than a microsecond is cut off.
+    /// Advances the time of the server, in whole microseconds.
     ///
     /// # Panics
     ///
-    /// When the server, and the clock with it, was dropped.
+    /// If the server was dropped.
     #[track_caller]
     pub fn advance(&self, by: Duration) {
         let mut now = self.lock();
@@ -61,7 +61,7 @@ impl FakeClock {
         self.write(&mut now, later);
     }
 
-    /// The server's time, in microseconds since 1970.
+    /// The time of the server, in microseconds since 1970.
     pub fn now(&self) -> u64 {
         *self.lock()
     }
@@ -70,25 +70,25 @@ impl FakeClock {
     fn write(&self, now: &mut u64, unix_micros: u64) {
         let (seconds, micros) = (unix_micros / 1_000_000, unix_micros % 1_000_000);
         let next = self.file.with_extension("next");
-        // libfaketime turns the fraction into a double and cuts it off at a nanosecond: .000511 would become
-        // 510,999 ns. Half a microsecond more keeps every value inside its microsecond.
+        // libfaketime parses the fraction as a double and truncates it to nanoseconds: .000511 would become
+        // 510,999 ns. Add half a microsecond.
         fs::write(&next, format!("{seconds}.{micros:06}5\n"))
-            // Renamed, since the server reads at any moment and must not see half a line.
+            // Atomic rename: the server must not read a partial line.
             .and_then(|()| fs::rename(&next, &self.file))
             .expect("write the clock of a server that still exists");
         *now = unix_micros;
     }
 
-    /// Puts the server that `command` starts under this clock.
+    /// Makes the server of `command` use this clock.
     pub(super) fn govern(&self, command: &mut Command, library: &Path) {
         command
-            // With libc's allocator ahead of jemalloc: jemalloc asks for the time while libfaketime, which allocates
-            // in its own start, is not ready to tell it.
+            // The allocator of libc instead of jemalloc, which asks for the time before libfaketime is
+            // initialized.
             .env("LD_PRELOAD", format!("{}:libc.so.6", library.display()))
             .env("FAKETIME_TIMESTAMP_FILE", &self.file)
             .env("FAKETIME_FMT", "%s")
             .env("FAKETIME_NO_CACHE", "1")
-            // The event loop waits on the monotonic clock; both spellings are in use.
+            // The event loop uses the monotonic clock. Versions differ in the name of the variable.
             .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
             .env("DONT_FAKE_MONOTONIC", "1")
             .env("TZ", "UTC");
@@ -99,14 +99,14 @@ impl FakeClock {
     }
 }
 
-/// What to set in the environment of a program whose wall clock is to be off by so many seconds. Its timers
-/// run in real time.
+/// Environment variables for a program whose wall clock is off by this many seconds. Its timers run in real
+/// time.
 ///
 /// # Errors
 ///
 /// [`Skip`] if `libfaketime` is not installed.
 pub fn skewed_clock(seconds: i64) -> Result<[(&'static str, String); 4], Skip> {
-    // The one for programs with several threads stands beside the other.
+    // The multi-threaded variant is in the same folder.
     let library = find_library()?.with_file_name("libfaketimeMT.so.1");
     Ok([
         ("LD_PRELOAD", library.display().to_string()),
@@ -125,12 +125,12 @@ pub(super) fn find_library() -> Result<PathBuf, Skip> {
         .ok_or_else(|| Skip::new(COMPONENT, "not installed"))
 }
 
-/// Removes the names of what libfaketime shares among a program's children, which a killed process leaves behind.
+/// Removes the shared memory and the semaphore of libfaketime, which a killed process would leak.
 ///
-/// The program has opened both by the time it answers, and needs the names no more.
+/// A program that responds has opened both and no longer needs their names.
 pub(super) fn forget_shared_memory(pid: u32) {
     for name in ["faketime_shm_", "sem.faketime_sem_"] {
-        // Absent in versions and on systems that keep them elsewhere, or not at all.
+        // Some versions and systems have none.
         let _ = fs::remove_file(format!("/dev/shm/{name}{pid}"));
     }
 }

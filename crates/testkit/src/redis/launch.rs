@@ -17,10 +17,10 @@ use super::{
 };
 use crate::{free_port, process, process::Process, wait_until};
 
-/// How long a server may take to answer; an idle machine needs 20 ms.
+/// Timeout of a start, which takes 20 ms on an idle machine.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// All it takes to start the same server again: its port, its folder and its command line.
+/// Settings of a server: port, folder and command line.
 #[derive(Debug)]
 pub(super) struct Launch {
     server: PathBuf,
@@ -30,7 +30,7 @@ pub(super) struct Launch {
     folder: TempDir,
 }
 
-/// Why a server did not start.
+/// Error of a start.
 #[derive(Debug, Error)]
 pub(super) enum Failure {
     #[error("the port is taken")]
@@ -48,7 +48,7 @@ pub(super) enum Failure {
 // === impl Launch ===
 
 impl Launch {
-    /// A launch on a free port, in a new folder.
+    /// Prepares a server on a free port, in a new folder.
     pub(super) fn new(
         options: &RedisBuilder,
         server: &Path,
@@ -99,7 +99,7 @@ impl Launch {
         self.cli.ask(command)
     }
 
-    /// Starts the server with no data and returns once it answers.
+    /// Starts the server without data, and waits until it responds.
     pub(super) fn start(&self) -> Result<Process, Failure> {
         let mut process = Process::start(self.command()?)?;
         let pid = process.id();
@@ -150,7 +150,7 @@ impl Launch {
         Ok(command)
     }
 
-    /// An empty folder, but for what a node knows of its cluster.
+    /// Empties the folder, except for the cluster configuration of a node.
     fn fresh_data_folder(&self) -> io::Result<PathBuf> {
         let data = self.folder().join("data");
         let nodes = data.join("nodes.conf");

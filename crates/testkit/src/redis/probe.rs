@@ -4,10 +4,10 @@ use std::{
     time::Duration,
 };
 
-/// What else holds the port may take our connection and never answer; `redis-cli` would wait for ever.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Timeout, because another process on the port may never respond.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Whether the server that answers on this port is process `pid`, rather than another test's that was there first.
+/// Whether process `pid`, and not the server of another test, responds on this port.
 pub(super) fn is_served_by(pid: u32, port: u16, password: Option<&str>) -> bool {
     let answer = ask_for_info(port, password);
     let id = format!("process_id:{pid}");
@@ -19,7 +19,7 @@ pub(super) fn is_served_by(pid: u32, port: u16, password: Option<&str>) -> bool 
 
 fn ask_for_info(port: u16, password: Option<&str>) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     if let Some(password) = password {
         write!(stream, "AUTH {password}\r\n")?;
     }

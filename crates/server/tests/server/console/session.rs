@@ -217,7 +217,7 @@ async fn an_id_token_of_another_sign_in_opens_nothing() {
         issuer.give_id_token(other);
         assert_eq!(travel(&server, &issuer, &host).await, "/console?sign_in=failed");
     }
-    issuer.give_id_token(IdToken::Asked);
+    issuer.give_id_token(IdToken::Requested);
     assert_eq!(travel(&server, &issuer, &host).await, "/console");
     // An issuer that knows OAuth 2.0 alone is not asked for one.
     let keys = [&keys[..], &[("console.oidc.scope", "profile")]].concat();
