@@ -76,8 +76,8 @@ impl Backend {
         Self::on(Arc::new(policy))
     }
 
-    /// Counts in `store`, without a circuit breaker. While the store fails, every request is denied,
-    /// unless [`fail_mode`](Self::fail_mode) is [`FailMode::Open`].
+    /// Counts in `store`, without a circuit breaker. While the store fails, every request is
+    /// denied, unless [`fail_mode`](Self::fail_mode) is [`FailMode::Open`].
     pub fn on(store: Arc<dyn Store>) -> Self {
         Self::new(Counters::Store(store))
     }
@@ -101,9 +101,9 @@ impl Backend {
 
     /// First word of every key in the store. Default: `guard`.
     ///
-    /// Services that share a store but not their limits need different namespaces. So does a service
-    /// on Redis whose limits change their algorithm: until they expire, the keys hold the state of
-    /// the previous one.
+    /// Services that share a store but not their limits need different namespaces. So does a
+    /// service on Redis whose limits change their algorithm: until they expire, the keys hold the
+    /// state of the previous one.
     pub fn namespace(self, namespace: &str) -> Result<Self, NameError> {
         Ok(Self { namespace: Name::new(namespace)?, ..self })
     }

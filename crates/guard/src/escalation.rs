@@ -17,10 +17,10 @@ use thiserror::Error;
 /// Exponential penalties for clients that are denied repeatedly.
 ///
 /// A denial starts a penalty, during which every request of the client is denied. The first penalty
-/// lasts `first`, and each further one twice as long as the one before, up to `max`; none ends before
-/// the limit itself would admit. Requests during a penalty do not extend it: a client that waits as
-/// long as `Retry-After` says is admitted. Every `forgiven_after` without an offence undoes one
-/// doubling.
+/// lasts `first`, and each further one twice as long as the one before, up to `max`; none ends
+/// before the limit itself would admit. Requests during a penalty do not extend it: a client that
+/// waits as long as `Retry-After` says is admitted. Every `forgiven_after` without an offence
+/// undoes one doubling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Escalation {
     first: Duration,
@@ -49,7 +49,8 @@ pub enum EscalationError {
 
 /// Penalties of offending keys, in bounded memory.
 ///
-/// When full, further offenders get no penalty beyond the limit itself; no penalty is evicted early.
+/// When full, further offenders get no penalty beyond the limit itself; no penalty is evicted
+/// early.
 pub struct Penalties {
     clock: Arc<dyn Clock>,
     hasher: RandomState,
@@ -103,7 +104,8 @@ impl Escalation {
         self.first.saturating_mul(1 << doublings).min(self.max)
     }
 
-    /// Offences after which the penalty no longer grows. Counting more would only delay forgiveness.
+    /// Offences after which the penalty no longer grows. Counting more would only delay
+    /// forgiveness.
     fn max_offences(&self) -> u32 {
         (1..=32).find(|offences| self.penalty(*offences) == self.max).unwrap_or(32)
     }

@@ -1,9 +1,9 @@
 //! The client's address behind trusted proxies.
 //!
-//! Clients can send any header, so forwarding headers are read only if the peer of the connection is
-//! a trusted proxy, and then from the right: the right-most address was added by that proxy, the one
-//! before it by the proxy before it. The first address that is not a trusted proxy is the client.
-//! Everything to the left of it was sent by the client and is ignored.
+//! Clients can send any header, so forwarding headers are read only if the peer of the connection
+//! is a trusted proxy, and then from the right: the right-most address was added by that proxy, the
+//! one before it by the proxy before it. The first address that is not a trusted proxy is the
+//! client. Everything to the left of it was sent by the client and is ignored.
 //!
 //! | module | contents |
 //! |---|---|

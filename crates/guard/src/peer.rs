@@ -106,7 +106,8 @@ impl PeerGuard {
         self.0.limits.store(Arc::new(limits));
     }
 
-    /// Counts one message of `peer`, against its own limit and that of all peers or against neither.
+    /// Counts one message of `peer`, against its own limit and that of all peers or against
+    /// neither.
     pub async fn admit(&self, peer: PeerId<'_>) -> Result<Option<Decision>, Denied> {
         let limits = self.limits();
         if !limits.enabled {

@@ -70,7 +70,8 @@ const CONNECTION: &str = "ws-connect";
 // === impl WebSocketGuard ===
 
 impl WebSocketGuard {
-    /// A guard with `limits` that counts in `backend`. Open connections are counted in this process.
+    /// A guard with `limits` that counts in `backend`. Open connections are counted in this
+    /// process.
     pub fn new(limits: WebSocketLimits, backend: Backend) -> Self {
         let prefixes = |kind: MessageKind| Prefixes {
             address: backend.prefix(kind.class(), "ip"),

@@ -64,8 +64,8 @@ async fn survives(escalation: Option<Escalation>) {
     }
     let change = region.change();
     let grown = change.bytes_allocated as i64 - change.bytes_deallocated as i64;
-    // 24 bytes a slot and spare room; 24 bytes an offender and spare room; the overflow sketch of one
-    // limit.
+    // 24 bytes a slot and spare room; 24 bytes an offender and spare room; the overflow sketch of
+    // one limit.
     let bound =
         CAPACITY * 64 + escalation.map_or(0, |_| Penalties::CAPACITY * 80) + OVERFLOW_BYTES / 8;
     assert!(grown < bound as i64, "{grown} bytes more than before, at most {bound}");

@@ -1,7 +1,7 @@
 //! Rate-limited logging of broker errors.
 //!
-//! librdkafka repeats an error several times a second while brokers are down. It is logged once a minute,
-//! and so is the recovery.
+//! librdkafka repeats an error several times a second while brokers are down. It is logged once a
+//! minute, and so is the recovery.
 
 use std::{
     mem,

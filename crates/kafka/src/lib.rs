@@ -1,4 +1,5 @@
-//! Publishes to Apache Kafka: acknowledged by all in-sync replicas, within bounds of time and memory.
+//! Publishes to Apache Kafka: acknowledged by all in-sync replicas, within bounds of time and
+//! memory.
 //!
 //! | module | contents |
 //! |---|---|
@@ -9,8 +10,9 @@
 //! | `broker_log` | rate-limited logging of broker errors |
 //! | `config`, `message`, `error` | configuration, messages and errors |
 //!
-//! No call blocks a thread of the async runtime, and none waits longer than its timeout for brokers that
-//! are down. The build needs a C++ compiler, make, pkg-config and the headers of OpenSSL (`libssl-dev`).
+//! No call blocks a thread of the async runtime, and none waits longer than its timeout for brokers
+//! that are down. The build needs a C++ compiler, make, pkg-config and the headers of OpenSSL
+//! (`libssl-dev`).
 //!
 //! ```no_run
 //! use headgate_kafka::{KafkaConfig, Mechanism, Message, Publisher, Security};

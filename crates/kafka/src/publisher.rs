@@ -24,8 +24,8 @@ const IN_FLIGHT: usize = 1_000;
 
 /// Publishes messages, concurrently if wanted.
 ///
-/// Messages with the same `partition_by` arrive in order, if each is published after the previous one was
-/// acknowledged. A message that is retried after an error may arrive twice.
+/// Messages with the same `partition_by` arrive in order, if each is published after the previous
+/// one was acknowledged. A message that is retried after an error may arrive twice.
 pub struct Publisher {
     config: KafkaConfig,
     producer: RwLock<Arc<Producer>>,

@@ -1,7 +1,7 @@
 //! Requests in flight, unsent bytes and progress of a connection.
 //!
-//! Requests and bodies update a few atomics, so that one timer per connection is enough: hyper would
-//! set one for each request.
+//! Requests and bodies update a few atomics, so that one timer per connection is enough: hyper
+//! would set one for each request.
 
 mod guards;
 
@@ -173,7 +173,8 @@ impl Activity {
         (self.written.load(Relaxed), self.unwritten.load(Relaxed))
     }
 
-    /// Starts the next interval. Returns whether there are bytes without progress for [`INTERVALS`].
+    /// Starts the next interval. Returns whether there are bytes without progress for
+    /// [`INTERVALS`].
     pub(crate) fn next_interval(&self) -> bool {
         let interval = (self.interval.load(Relaxed) + 1) % SLOTS;
         self.interval.store(interval, Relaxed);

@@ -136,7 +136,8 @@ fn end_with(connections: &Connections, reason: EndReason) {
     debug!(reason = reason.name(), "closed a connection");
 }
 
-/// Serves one request. Not an async block, which would be twice as large and is moved for each request.
+/// Serves one request. Not an async block, which would be twice as large and is moved for each
+/// request.
 fn respond<A, F, B>(
     activity: &Arc<Activity>,
     handler: &A,
@@ -158,8 +159,8 @@ where
     })
 }
 
-/// Resolves when the connection has to close. Before that, the next response asks the peer to connect
-/// elsewhere.
+/// Resolves when the connection has to close. Before that, the next response asks the peer to
+/// connect elsewhere.
 async fn stopping(activity: &Activity, phase: &mut watch::Receiver<Phase>) {
     // An error means that the server was dropped.
     let _ = phase.wait_for(|phase| *phase >= Phase::Leaving).await;

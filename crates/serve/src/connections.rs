@@ -22,7 +22,8 @@ const STALLED: Duration = Duration::from_secs(1);
 /// The same for a connection that holds twice what another needs.
 const HOARDED: Duration = Duration::from_millis(100);
 
-/// Largest response that may exceed the bound, by up to a quarter, if it is the only one of its connection.
+/// Largest response that may exceed the bound, by up to a quarter, if it is the only one of its
+/// connection.
 const MODEST_BYTES: usize = 1024 * 1024;
 
 /// Maximum number of connections scanned for an idle one.
@@ -33,8 +34,8 @@ const MAX_SCAN: usize = 1024;
 pub struct Bounds {
     /// Maximum number of connections. More wait to be accepted.
     pub max_connections: usize,
-    /// Maximum number of buffered bytes: responses that peers have not read, and incomplete requests.
-    /// One connection may hold half of them.
+    /// Maximum number of buffered bytes: responses that peers have not read, and incomplete
+    /// requests. One connection may hold half of them.
     pub max_buffered_bytes: usize,
 }
 
@@ -183,8 +184,8 @@ impl Connections {
         self.ended[reason as usize].fetch_add(1, Relaxed);
     }
 
-    /// Closes the connection that has been stalled for longest or, if there is none, the one that holds
-    /// most, if that is twice what is `needed`. Returns whether there was one.
+    /// Closes the connection that has been stalled for longest or, if there is none, the one that
+    /// holds most, if that is twice what is `needed`. Returns whether there was one.
     fn close_stalled(&self, needed: usize) -> bool {
         let now = self.now();
         let since = |one: &Activity| Duration::from_millis(now.saturating_sub(one.moved_at()));

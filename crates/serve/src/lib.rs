@@ -1,7 +1,7 @@
 //! Serves HTTP/1 and HTTP/2 connections within bounds, and drains them without losing a request.
 //!
-//! Peers decide how fast they send requests and read responses, so buffers are bounded in bytes and in
-//! time, for each connection and for the process.
+//! Peers decide how fast they send requests and read responses, so buffers are bounded in bytes and
+//! in time, for each connection and for the process.
 //!
 //! | module | contents |
 //! |---|---|

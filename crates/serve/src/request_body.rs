@@ -13,8 +13,8 @@ use crate::activity::Activity;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Body of a request. Its bytes are counted until it is complete or dropped, so that a peer that sends
-/// many requests slowly cannot exceed the bounds.
+/// Body of a request. Its bytes are counted until it is complete or dropped, so that a peer that
+/// sends many requests slowly cannot exceed the bounds.
 pub struct RequestBody {
     body: Incoming,
     activity: Arc<Activity>,

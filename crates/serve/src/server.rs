@@ -91,9 +91,9 @@ where
     /// Serves requests with `handler`, which gets the address of the peer, until `shutdown`; then
     /// drains.
     ///
-    /// From `shutdown` on, new connections are refused, HTTP/1 responses have `Connection: close`, and
-    /// HTTP/2 peers get a GOAWAY. Idle connections are closed after the grace period, so that requests
-    /// in transit are answered.
+    /// From `shutdown` on, new connections are refused, HTTP/1 responses have `Connection: close`,
+    /// and HTTP/2 peers get a GOAWAY. Idle connections are closed after the grace period, so that
+    /// requests in transit are answered.
     pub async fn serve<S, F, B>(self, handler: S, shutdown: impl Future<Output = ()>) -> Drain
     where
         S: Fn(Request<RequestBody>, SocketAddr) -> F + Clone + Send + Sync + 'static,

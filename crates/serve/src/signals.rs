@@ -57,8 +57,8 @@ pub fn on_hangup(mut hung_up: impl FnMut()) -> io::Result<impl Future<Output = (
     })
 }
 
-/// Runs `serve` until the first signal to stop and its drain. Returns its output, or `None` if a second
-/// signal cut the drain short.
+/// Runs `serve` until the first signal to stop and its drain. Returns its output, or `None` if a
+/// second signal cut the drain short.
 pub async fn serve_until<S: Future>(
     mut stop: Stop,
     serve: impl FnOnce(Shutdown) -> S,

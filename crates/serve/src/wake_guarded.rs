@@ -12,8 +12,8 @@ use std::{
 
 /// A future that is polled only after it was woken.
 ///
-/// A connection wakes its task for every request. The other futures of the task, such as the shutdown of
-/// the server, complete once: polling them every time would cost as much as a decision.
+/// A connection wakes its task for every request. The other futures of the task, such as the
+/// shutdown of the server, complete once: polling them every time would cost as much as a decision.
 pub(super) struct WakeGuarded<F> {
     future: Pin<Box<F>>,
     flag: Arc<WakeFlag>,

@@ -11,8 +11,8 @@ use crate::{
 
 /// Waits until the connection has to be closed. Returns the reason.
 ///
-/// That is after `idle` without a request, or without progress of a response; either may take a quarter
-/// longer. Pings do not count.
+/// That is after `idle` without a request, or without progress of a response; either may take a
+/// quarter longer. Pings do not count.
 pub(crate) async fn watch(activity: &Activity, idle: Duration) -> EndReason {
     tokio::select! {
         reason = poll_activity(activity, idle) => reason,
@@ -42,7 +42,8 @@ async fn poll_activity(activity: &Activity, idle: Duration) -> EndReason {
     }
 }
 
-/// Sends HTTP/2 peers a GOAWAY before the connection is closed, so that a request in transit is answered.
+/// Sends HTTP/2 peers a GOAWAY before the connection is closed, so that a request in transit is
+/// answered.
 async fn leave(activity: &Activity, idle: Duration) -> EndReason {
     if activity.is_http2() {
         activity.leave();

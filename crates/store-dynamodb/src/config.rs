@@ -82,8 +82,8 @@ impl DynamoDbConfig {
         Ok(Self { endpoint: Some(url), ..self })
     }
 
-    /// Timeout of a decision, including all requests and retries. Default: 1 s. Calls of one process
-    /// that change the same key wait for each other before that, for up to the same time.
+    /// Timeout of a decision, including all requests and retries. Default: 1 s. Calls of one
+    /// process that change the same key wait for each other before that, for up to the same time.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }

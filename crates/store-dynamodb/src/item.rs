@@ -1,7 +1,7 @@
 //! Conversion between accounts and items.
 //!
-//! `expires_at` is the second when the account is as good as new, rounded up. From then on, DynamoDB may
-//! delete the item at any time; until it does, the item is read as if it were deleted.
+//! `expires_at` is the second when the account is as good as new, rounded up. From then on,
+//! DynamoDB may delete the item at any time; until it does, the item is read as if it were deleted.
 
 mod state;
 
@@ -47,8 +47,8 @@ pub(crate) enum Expected {
 impl Item {
     /// The item of an account; `None` if the account is as good as new.
     pub(crate) fn new(check: &Check<'_>, account: Account, now: Timestamp) -> Option<Self> {
-        // `reset_after` takes the expiry of leases into account. The item must exist until the last lease
-        // has expired, so that a commit finds it.
+        // `reset_after` takes the expiry of leases into account. The item must exist until the last
+        // lease has expired, so that a commit finds it.
         let free_after =
             account.outcome(check.limit(), Verb::Peek, check.cost(), now, true).reset_after;
         let until = account.leases.iter().map(|lease| lease.expires_at);

@@ -30,8 +30,8 @@ impl DynamoDbStore {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unavailable`], with a [`DynamoDbError::Table`] if an existing table has another key or
-    /// another TTL attribute.
+    /// [`StoreError::Unavailable`], with a [`DynamoDbError::Table`] if an existing table has
+    /// another key or another TTL attribute.
     pub async fn create_table(&self) -> Result<(), StoreError> {
         let made = async {
             self.table().create().await?;

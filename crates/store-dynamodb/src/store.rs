@@ -33,8 +33,8 @@ enum Attempt {
 }
 
 impl DynamoDbStore {
-    /// Largest limit of a sliding window (the log): each unit may take an entry, and a hundred such items
-    /// must fit into one transaction.
+    /// Largest limit of a sliding window (the log): each unit may take an entry, and a hundred such
+    /// items must fit into one transaction.
     pub const MAX_LOG: u64 = 2_000;
 
     /// Maximum number of keys in a batch: the limit of a DynamoDB transaction.

@@ -32,8 +32,8 @@ pub(crate) struct Change {
 // === impl Transition ===
 
 impl Transition {
-    /// Applies `verb` to all checks at the time of the clock, or of the latest change if the clock is
-    /// behind it.
+    /// Applies `verb` to all checks at the time of the clock, or of the latest change if the clock
+    /// is behind it.
     pub(crate) fn decide(
         verb: Verb,
         checks: &[Check<'_>],

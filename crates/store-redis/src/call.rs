@@ -46,8 +46,8 @@ impl<'a> Call<'a> {
     /// Estimated size of a packed check: a byte, three doubles and a short text.
     const BYTES_PER_CHECK: usize = 64;
 
-    /// A call that applies `verb` to `checks`. `now` need not be exact: it only selects the calendar
-    /// periods that are sent.
+    /// A call that applies `verb` to `checks`. `now` need not be exact: it only selects the
+    /// calendar periods that are sent.
     pub fn new(verb: Verb, checks: &'a [Check<'a>], now: Timestamp) -> Self {
         let (verb, id, lease) = match verb {
             Verb::Peek => ("peek", None, None),

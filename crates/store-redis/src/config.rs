@@ -123,21 +123,22 @@ impl RedisConfig {
         self
     }
 
-    /// Maximum number of calls in flight to a server. Default: 4,096. Excess calls fail at once with
-    /// [`StoreError::Overloaded`](headgate::StoreError::Overloaded).
+    /// Maximum number of calls in flight to a server. Default: 4,096. Excess calls fail at once
+    /// with [`StoreError::Overloaded`](headgate::StoreError::Overloaded).
     #[must_use]
     pub fn max_in_flight(self, calls: usize) -> Self {
         Self { max_in_flight: calls.clamp(1, 1 << 24), ..self }
     }
 
-    /// Circuit breaker of each server: the number of consecutive failures that open it, and the time
-    /// between retries. Default: 5, and 500 ms.
+    /// Circuit breaker of each server: the number of consecutive failures that open it, and the
+    /// time between retries. Default: 5, and 500 ms.
     #[must_use]
     pub fn breaker(self, tolerance: u32, pause: Duration) -> Self {
         Self { tolerance, pause, ..self }
     }
 
-    /// Certificate authorities to trust, in PEM. Default: those of the system. Used for `rediss://`.
+    /// Certificate authorities to trust, in PEM. Default: those of the system. Used for
+    /// `rediss://`.
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Result<Self, RedisConfigError> {
         self.certificates.authorities = Some(pem.into());
         self.certificates.check()?;

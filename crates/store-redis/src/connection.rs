@@ -75,8 +75,8 @@ struct AbortOnDrop(AbortHandle);
 // === impl Connection ===
 
 impl Connection {
-    /// Starts a connection on `stream`. The receiver gets the error that ends it. When all late replies
-    /// have arrived, `circuit` may retry.
+    /// Starts a connection on `stream`. The receiver gets the error that ends it. When all late
+    /// replies have arrived, `circuit` may retry.
     pub(crate) fn open<S>(
         stream: S,
         bounds: ConnectionLimits,

@@ -38,8 +38,8 @@ impl ErrorClass {
             "ASK" => Self::Ask(address()),
             "TRYAGAIN" => Self::TryAgain,
             "OOM" => Self::OutOfMemory,
-            // A replica that was a master, or one that lost its master; or a server that needs us to
-            // authenticate, which a new connection does.
+            // A replica that was a master, or one that lost its master; or a server that needs us
+            // to authenticate, which a new connection does.
             "READONLY" | "MASTERDOWN" | "NOAUTH" | "WRONGPASS" => Self::NotMaster,
             "CLUSTERDOWN" if error.text().contains("slot not served") => Self::Rejected,
             "LOADING" | "CLUSTERDOWN" | "BUSY" | "UNKILLABLE" | "DENIED" => Self::Unavailable,

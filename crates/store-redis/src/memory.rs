@@ -22,8 +22,8 @@ pub struct Memory {
 impl Memory {
     /// Whether Redis may evict counters that are in use, which lifts limits.
     ///
-    /// Every key of this store has a TTL, so the `volatile-*` policies are no better than `allkeys-*`,
-    /// except for `volatile-ttl`, which evicts the keys that expire next.
+    /// Every key of this store has a TTL, so the `volatile-*` policies are no better than
+    /// `allkeys-*`, except for `volatile-ttl`, which evicts the keys that expire next.
     pub fn evicts_counters(&self) -> bool {
         !matches!(self.policy.as_str(), "noeviction" | "volatile-ttl")
     }

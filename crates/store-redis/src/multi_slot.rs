@@ -9,8 +9,8 @@ use crate::{runner::ScriptRunner, slot_group::SlotGroup};
 
 /// A batch over several slots of a cluster.
 ///
-/// Every slot decides by itself, concurrently. If one of them denies, the others are undone: no limit
-/// is exceeded, but for a moment less of it is available.
+/// Every slot decides by itself, concurrently. If one of them denies, the others are undone: no
+/// limit is exceeded, but for a moment less of it is available.
 pub(crate) struct MultiSlotBatch<'a> {
     runner: &'a ScriptRunner,
     groups: Vec<SlotGroup<'a>>,
@@ -51,8 +51,8 @@ impl<'a> MultiSlotBatch<'a> {
         self.groups.iter().zip(replies).all(|(group, reply)| group.binding_allowed(reply))
     }
 
-    /// Undoes what `verb` took, and replaces the replies with the state after that. A slot that does
-    /// not reply keeps what it took: admitting too little is better than too much.
+    /// Undoes what `verb` took, and replaces the replies with the state after that. A slot that
+    /// does not reply keeps what it took: admitting too little is better than too much.
     async fn undo(&self, verb: Verb, replies: &mut [Outcomes]) {
         let taken = self.groups.iter().zip(&*replies);
         let taken = taken.map(|(group, reply)| (group.taken_together(reply), reply));

@@ -24,15 +24,15 @@ use recent_keys::RecentKeys;
 /// Bounds the new keys that this process adds to Redis each second; beyond that, new subjects share
 /// keys.
 ///
-/// A subject is new if this process has not seen it during the TTL of its state. New subjects within
-/// the rate get a key of their own, in one round trip as usual. Beyond the rate, a second round trip
-/// asks whether Redis has the key already. If it does, the subject is decided by it; if not, by one of
-/// [`SHARED`](Self::SHARED) keys that new subjects of the same limit share, chosen by a hash with a
-/// secret of this process.
+/// A subject is new if this process has not seen it during the TTL of its state. New subjects
+/// within the rate get a key of their own, in one round trip as usual. Beyond the rate, a second
+/// round trip asks whether Redis has the key already. If it does, the subject is decided by it; if
+/// not, by one of [`SHARED`](Self::SHARED) keys that new subjects of the same limit share, chosen
+/// by a hash with a secret of this process.
 ///
 /// So a subject with a key in Redis is always decided exactly; the process adds at most the rate, a
-/// burst of one second, and the shared keys; and new subjects together never get more than the shared
-/// keys allow. A single one may get less than its limit.
+/// burst of one second, and the shared keys; and new subjects together never get more than the
+/// shared keys allow. A single one may get less than its limit.
 pub struct NewcomerBound {
     store: Arc<RedisStore>,
     clock: Arc<dyn Clock>,
@@ -115,7 +115,8 @@ impl NewcomerBound {
         Ok(is_there)
     }
 
-    /// Includes the position, so that two checks of a batch with the same limit have different keys.
+    /// Includes the position, so that two checks of a batch with the same limit have different
+    /// keys.
     fn shared_name(&self, position: usize, check: &Check<'_>) -> String {
         let limit = check.limit();
         let bucket = self.recent.hash(check.key()) % Self::SHARED;

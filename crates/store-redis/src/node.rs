@@ -101,7 +101,8 @@ impl Node {
         reply
     }
 
-    /// Runs the script. On a server that is out of memory, retries with the script for existing keys.
+    /// Runs the script. On a server that is out of memory, retries with the script for existing
+    /// keys.
     async fn run(&self, call: &Call<'_>, options: SendOptions) -> Result<Value, PoolError> {
         let reply = self.run_script(call, ScriptKind::Full, options).await;
         if class(&reply) == Some(ErrorClass::OutOfMemory) {

@@ -96,8 +96,8 @@ impl Pool {
         Self { members, next: AtomicUsize::new(0), timeout: config.timeout }
     }
 
-    /// Sends a command over one of the connections, round robin. Connections that are down or full are
-    /// skipped if there are others.
+    /// Sends a command over one of the connections, round robin. Connections that are down or full
+    /// are skipped if there are others.
     pub(crate) async fn send(
         &self,
         command: &Cmd,
@@ -255,7 +255,8 @@ impl Reconnector {
         })
     }
 
-    /// Publishes a connection until it is lost or replaced. `before` is the end of the previous one.
+    /// Publishes a connection until it is lost or replaced. `before` is the end of the previous
+    /// one.
     async fn hold(&self, stream: Stream, before: End) -> End {
         let address = self.endpoint.name();
         let circuit = Arc::clone(&self.circuit);
@@ -264,8 +265,8 @@ impl Reconnector {
         // Drop a request to replace the previous connection.
         let _ = self.replace.notified().now_or_never();
         self.publish.send_replace(MemberState::Up(connection));
-        // After a lost connection, a new one is a reason to retry. After a replaced one it is not: the
-        // server could be reached before, too.
+        // After a lost connection, a new one is a reason to retry. After a replaced one it is not:
+        // the server could be reached before, too.
         if before == End::Lost {
             self.circuit.allow_retry_now();
         }

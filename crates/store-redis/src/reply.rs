@@ -43,7 +43,8 @@ impl ServerError {
     }
 }
 
-/// Parses the reply at the start of `bytes`. Returns it with its length; `None` if it is incomplete.
+/// Parses the reply at the start of `bytes`. Returns it with its length; `None` if it is
+/// incomplete.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(Reply, usize)>, ProtocolError> {
     let mut reader = Reader { bytes, at: 0 };
     let reply = reader.reply(0)?;

@@ -52,7 +52,8 @@ impl Servers {
         }
     }
 
-    /// Runs the script for `checks`, which share a server. With `priority`, more calls may be in flight.
+    /// Runs the script for `checks`, which share a server. With `priority`, more calls may be in
+    /// flight.
     pub(crate) async fn run(
         &self,
         call: &Call<'_>,

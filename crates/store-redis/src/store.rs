@@ -12,8 +12,8 @@ use crate::{RedisConfig, Status, multi_slot::MultiSlotBatch, runner::ScriptRunne
 /// give it another name: the state of the previous algorithm can be an error of that key, under the
 /// failure policy, until it expires or is reset.
 ///
-/// Each server has its own circuit breaker, so that the other nodes of a cluster keep working. Errors
-/// of a single key, and of a server that is out of memory, do not open it.
+/// Each server has its own circuit breaker, so that the other nodes of a cluster keep working.
+/// Errors of a single key, and of a server that is out of memory, do not open it.
 pub struct RedisStore {
     runner: ScriptRunner,
 }

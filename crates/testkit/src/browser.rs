@@ -37,8 +37,8 @@ impl Browser {
         Ok(Self { node, chromium, modules: modules.ok_or_else(missing)? })
     }
 
-    /// Runs `script`, which finds the packages in the folder `HEADGATE_NODE_MODULES` and the browser at
-    /// `HEADGATE_CHROMIUM`.
+    /// Runs `script`, which finds the packages in the folder `HEADGATE_NODE_MODULES` and the
+    /// browser at `HEADGATE_CHROMIUM`.
     pub fn script(&self, script: &Path) -> Command {
         let mut command = Command::new(&self.node);
         command.arg(script);

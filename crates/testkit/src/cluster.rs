@@ -1,4 +1,5 @@
-//! Redis Cluster, assembled with `CLUSTER` commands: `redis-cli --cluster create` waits for several seconds.
+//! Redis Cluster, assembled with `CLUSTER` commands: `redis-cli --cluster create` waits for several
+//! seconds.
 
 use std::{iter, time::Duration};
 
@@ -34,7 +35,8 @@ pub struct RedisCluster {
 // === impl RedisCluster ===
 
 impl RedisCluster {
-    /// Starts `masters` nodes with `replicas` each, and waits until all nodes agree on a complete cluster.
+    /// Starts `masters` nodes with `replicas` each, and waits until all nodes agree on a complete
+    /// cluster.
     ///
     /// # Errors
     ///
@@ -47,8 +49,8 @@ impl RedisCluster {
         Self::start_with(masters, replicas_per_master, &[])
     }
 
-    /// Starts `masters` nodes without replicas, which serve their slots even if another node is down
-    /// (`cluster-require-full-coverage no`).
+    /// Starts `masters` nodes without replicas, which serve their slots even if another node is
+    /// down (`cluster-require-full-coverage no`).
     ///
     /// # Errors
     ///

@@ -24,10 +24,11 @@ const PORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A DynamoDB Local without tables, killed when dropped.
 ///
-/// It accepts any region and credentials, with the same tables for all, and keeps its data in memory. With a
-/// TTL attribute, it deletes expired items by the clock of the machine within seconds: a test with another
-/// clock sets it to the future, or uses a table without TTL. It takes two seconds to start. Methods take
-/// `&self`, so that one task can stop the server while others use it.
+/// It accepts any region and credentials, with the same tables for all, and keeps its data in
+/// memory. With a TTL attribute, it deletes expired items by the clock of the machine within
+/// seconds: a test with another clock sets it to the future, or uses a table without TTL. It takes
+/// two seconds to start. Methods take `&self`, so that one task can stop the server while others
+/// use it.
 pub struct DynamoDb {
     // Dropped in this order: the process before its folder.
     process: Mutex<Process>,
@@ -41,7 +42,8 @@ impl DynamoDb {
     ///
     /// # Errors
     ///
-    /// [`Skip`] without Java 17 or the jars of the server, which `scripts/install-test-deps` installs.
+    /// [`Skip`] without Java 17 or the jars of the server, which `scripts/install-test-deps`
+    /// installs.
     ///
     /// # Panics
     ///

@@ -96,7 +96,8 @@ impl Issuer {
 
     /// A token with these claims, signed with the newest key.
     ///
-    /// Missing claims `iss`, `sub` (`user-1`) and `exp` (in 15 minutes) are added; null claims are removed.
+    /// Missing claims `iss`, `sub` (`user-1`) and `exp` (in 15 minutes) are added; null claims are
+    /// removed.
     ///
     /// # Panics
     ///
@@ -138,8 +139,8 @@ impl Issuer {
         self.lock().answer = answer;
     }
 
-    /// Sets the role of users who sign in from now on. `/authorize` redirects at once, and `/token` returns a
-    /// token for the code to the client with the code verifier (RFC 7636).
+    /// Sets the role of users who sign in from now on. `/authorize` redirects at once, and `/token`
+    /// returns a token for the code to the client with the code verifier (RFC 7636).
     pub fn sign_in_as(&self, role: &str) {
         self.lock().role = Some(role.to_owned());
     }

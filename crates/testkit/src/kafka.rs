@@ -28,8 +28,9 @@ const PORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An Apache Kafka broker that is its own controller. Killed when dropped, and its folder removed.
 ///
-/// It listens on 127.0.0.1 and takes a few seconds to start. Missing topics are created on first use, with 3
-/// partitions. Methods take `&self`, so that one task can stop the broker while others use it.
+/// It listens on 127.0.0.1 and takes a few seconds to start. Missing topics are created on first
+/// use, with 3 partitions. Methods take `&self`, so that one task can stop the broker while others
+/// use it.
 pub struct Kafka {
     // Dropped in this order: the process before its folder.
     process: Mutex<Process>,

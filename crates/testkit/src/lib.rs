@@ -20,11 +20,12 @@
 //! - [`skewed_clock`]: environment variables for a program with a wrong clock;
 //! - [`require!`]: skips a test if the machine lacks a component ([`Skip`]).
 //!
-//! Dropping a handle kills its servers, waits for them and removes their folders, also when the test panics.
-//! If `setpriv` of util-linux is installed, servers also die with a killed test process; only their temporary
-//! folders then stay.
+//! Dropping a handle kills its servers, waits for them and removes their folders, also when the
+//! test panics. If `setpriv` of util-linux is installed, servers also die with a killed test
+//! process; only their temporary folders then stay.
 //!
-//! All functions block. An async test that has to keep other tasks running calls them on a blocking thread.
+//! All functions block. An async test that has to keep other tasks running calls them on a blocking
+//! thread.
 //!
 //! ```
 //! # fn main() {

@@ -1,7 +1,7 @@
 //! Free ports outside the ephemeral range.
 //!
-//! Binding port 0 returns a port of the range of outgoing connections, which any client can take before the
-//! server binds it, or while a killed server is down. These ports are below that range.
+//! Binding port 0 returns a port of the range of outgoing connections, which any client can take
+//! before the server binds it, or while a killed server is down. These ports are below that range.
 
 use std::{
     net::{Ipv4Addr, TcpListener, TcpStream},
@@ -12,7 +12,8 @@ use std::{
 const FIRST: u16 = 10_000;
 const COUNT: u16 = 10_000;
 
-/// Offset of the bus port of a cluster node. `COUNT` is not larger, so a bus port is never handed out.
+/// Offset of the bus port of a cluster node. `COUNT` is not larger, so a bus port is never handed
+/// out.
 const BUS_OFFSET: u16 = 10_000;
 
 /// Distance of the first ports of processes with consecutive ids.
@@ -20,10 +21,11 @@ const STRIDE: u32 = 997;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// Returns a loopback port on which nothing listens, nor on the port 10,000 above it (a Redis Cluster node's bus).
+/// Returns a loopback port on which nothing listens, nor on the port 10,000 above it (a Redis
+/// Cluster node's bus).
 ///
-/// No two calls in one process return the same port until 10,000 calls later. Another process may still take it
-/// first: start the server, and on "Address already in use" call again.
+/// No two calls in one process return the same port until 10,000 calls later. Another process may
+/// still take it first: start the server, and on "Address already in use" call again.
 ///
 /// # Panics
 ///

@@ -27,9 +27,9 @@ const PORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A PostgreSQL server. Stopped when dropped, and its folder removed.
 ///
-/// It listens on 127.0.0.1. By default it trusts every client, and does not sync to disk: commits survive a
-/// crash of the server, but not of the machine. Methods take `&self`, so that one task can stop the server
-/// while others use it.
+/// It listens on 127.0.0.1. By default it trusts every client, and does not sync to disk: commits
+/// survive a crash of the server, but not of the machine. Methods take `&self`, so that one task
+/// can stop the server while others use it.
 pub struct Postgres {
     process: Mutex<Process>,
     launch: Launch,
@@ -42,8 +42,8 @@ impl Postgres {
     ///
     /// # Errors
     ///
-    /// [`Skip`] if `initdb`, `postgres` or `psql` is not installed, or if we are root and there is no user `postgres`
-    /// to run the server.
+    /// [`Skip`] if `initdb`, `postgres` or `psql` is not installed, or if we are root and there is
+    /// no user `postgres` to run the server.
     ///
     /// # Panics
     ///
@@ -57,10 +57,11 @@ impl Postgres {
         PostgresBuilder::default()
     }
 
-    /// A new database on the server that `HEADGATE_TEST_POSTGRES_URL` names, or on one shared within the
-    /// process.
+    /// A new database on the server that `HEADGATE_TEST_POSTGRES_URL` names, or on one shared
+    /// within the process.
     ///
-    /// Takes 0.1 to 0.2 s; starting a server takes about 1 s. The user needs the right to create databases.
+    /// Takes 0.1 to 0.2 s; starting a server takes about 1 s. The user needs the right to create
+    /// databases.
     ///
     /// # Errors
     ///
@@ -73,7 +74,8 @@ impl Postgres {
         Database::create()
     }
 
-    /// The address for clients: `postgresql://USER@127.0.0.1:PORT/DATABASE`, with the password if there is one.
+    /// The address for clients: `postgresql://USER@127.0.0.1:PORT/DATABASE`, with the password if
+    /// there is one.
     pub fn url(&self) -> String {
         self.launch.url()
     }

@@ -30,7 +30,8 @@ impl RatelimitTests {
         Err(Skip::new(NAME, "not built: run scripts/envoy-ratelimit-tests build, which needs Go"))
     }
 
-    /// Runs the tests against this `headgate` program. Returns the output, with a summary at its end.
+    /// Runs the tests against this `headgate` program. Returns the output, with a summary at its
+    /// end.
     ///
     /// # Errors
     ///

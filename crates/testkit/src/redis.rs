@@ -26,8 +26,8 @@ const PORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A Redis server. Killed when dropped, and its folder removed.
 ///
-/// It listens on 127.0.0.1 and persists nothing. Methods take `&self`, so that one task can kill the server while
-/// others use it.
+/// It listens on 127.0.0.1 and persists nothing. Methods take `&self`, so that one task can kill
+/// the server while others use it.
 pub struct Redis {
     // Dropped in this order: the process ends before its folder goes.
     process: Mutex<Process>,
@@ -92,7 +92,8 @@ impl Redis {
         self.launch.clock().expect("a server built with a fake clock")
     }
 
-    /// Runs one command through `redis-cli` and gives its answer, an error reply included, without newlines at its end.
+    /// Runs one command through `redis-cli` and gives its answer, an error reply included, without
+    /// newlines at its end.
     ///
     /// # Panics
     ///
@@ -138,7 +139,8 @@ impl Redis {
         assert!(started, "port {} stays taken", self.port());
     }
 
-    /// Freezes the process (SIGSTOP): connections stay open and nothing answers, also not [`cli`](Self::cli).
+    /// Freezes the process (SIGSTOP): connections stay open and nothing answers, also not
+    /// [`cli`](Self::cli).
     ///
     /// # Panics
     ///

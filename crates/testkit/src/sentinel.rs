@@ -8,8 +8,8 @@ const NAME: &str = "headgate";
 const SENTINELS: usize = 3;
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Discovery takes 2 s and the refresh of replicas 10 s, which is long for a test. A sentinel also pauses for
-/// 30 s when its timer is 2 s late, as on a busy machine.
+/// Discovery takes 2 s and the refresh of replicas 10 s, which is long for a test. A sentinel also
+/// pauses for 30 s when its timer is 2 s late, as on a busy machine.
 const PACE: &[&str] =
     &["SENTINEL", "DEBUG", "PUBLISH-PERIOD", "100", "INFO-PERIOD", "200", "TILT-PERIOD", "1000"];
 
@@ -23,7 +23,8 @@ pub struct Sentinel {
 // === impl Sentinel ===
 
 impl Sentinel {
-    /// Starts all servers, and waits until the replica is in sync and the sentinels know all servers.
+    /// Starts all servers, and waits until the replica is in sync and the sentinels know all
+    /// servers.
     ///
     /// # Errors
     ///
@@ -149,8 +150,9 @@ fn replica_of(port: &str) -> RedisBuilder {
 
 /// The configuration of sentinel `i`.
 ///
-/// The quorum is 1, and each sentinel waits a second longer than the previous one: sentinels that detect the
-/// failure at the same time would each vote for themselves, and retry only seconds later.
+/// The quorum is 1, and each sentinel waits a second longer than the previous one: sentinels that
+/// detect the failure at the same time would each vote for themselves, and retry only seconds
+/// later.
 fn config(master_port: &str, i: usize) -> String {
     let down_after = 500 + 1_000 * i;
     format!(

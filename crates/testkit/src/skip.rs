@@ -25,15 +25,17 @@ pub struct Skip {
 
 /// Unwraps an `Ok`; on `Err(Skip)`, reports the missing component and returns from the test.
 ///
-/// With `CI=true` an absent component fails the test instead, unless [`SKIPPABLE_IN_CI`] lists it. Each skipped test
-/// is printed and, if `HEADGATE_SKIP_LOG` names a file, appended to it as `component: reason (test)`.
+/// With `CI=true` an absent component fails the test instead, unless [`SKIPPABLE_IN_CI`] lists it.
+/// Each skipped test is printed and, if `HEADGATE_SKIP_LOG` names a file, appended to it as
+/// `component: reason (test)`.
 #[macro_export]
 macro_rules! require {
     ($server:expr) => {
         match $server {
             Ok(server) => server,
             Err(skip) => {
-                // The type name of a function contains the path of the enclosing function: the test.
+                // The type name of a function contains the path of the enclosing function: the
+                // test.
                 fn here() {}
                 $crate::Skip::report(&skip, ::std::any::type_name_of_val(&here));
                 return;

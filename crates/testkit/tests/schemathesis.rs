@@ -26,7 +26,8 @@ const OPENAPI: &str = r#"{
     }}}}}
 }"#;
 
-/// Serves the document and this response to `/up` until the process ends. Returns the URL of the document.
+/// Serves the document and this response to `/up` until the process ends. Returns the URL of the
+/// document.
 fn serve(up: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("its address");

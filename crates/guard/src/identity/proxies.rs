@@ -49,13 +49,13 @@ impl TrustedProxies {
     /// The client of a request that arrived from `peer` with `headers`.
     ///
     /// A peer that is not a trusted proxy is the client, and the headers are ignored. Otherwise the
-    /// addresses in the [header that the proxies write](ForwardedBy) are read from the right, across
-    /// all of its lines, and the first that is not a trusted proxy is the client. If all are
+    /// addresses in the [header that the proxies write](ForwardedBy) are read from the right,
+    /// across all of its lines, and the first that is not a trusted proxy is the client. If all are
     /// trusted, the left-most is.
     ///
-    /// Reading stops at anything that is not an address (`unknown`, `_hidden`, garbage) and after 32
-    /// addresses or 4096 bytes: the client is then the last address that was read, or the peer if
-    /// there is none. Empty items are skipped; ports are ignored.
+    /// Reading stops at anything that is not an address (`unknown`, `_hidden`, garbage) and after
+    /// 32 addresses or 4096 bytes: the client is then the last address that was read, or the peer
+    /// if there is none. Empty items are skipped; ports are ignored.
     ///
     /// The result is never an IPv4-mapped IPv6 address.
     ///

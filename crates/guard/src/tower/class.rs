@@ -31,8 +31,8 @@ pub struct Class {
 }
 
 impl Class {
-    /// A class without limits. Its name is used in store keys, headers and metrics: 1 to 16 bytes of
-    /// `a-z`, `0-9`, `-` and `_`.
+    /// A class without limits. Its name is used in store keys, headers and metrics: 1 to 16 bytes
+    /// of `a-z`, `0-9`, `-` and `_`.
     pub fn new(name: &str) -> Result<Self, NameError> {
         Ok(Self {
             name: Name::new(name)?,

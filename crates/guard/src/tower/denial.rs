@@ -18,8 +18,8 @@ pub struct Denial<'a> {
     denied: Denied,
 }
 
-/// Renders a denial as a response. Limit headers are added to it. If the request has no peer address,
-/// its status becomes 500, or `INTERNAL` for gRPC.
+/// Renders a denial as a response. Limit headers are added to it. If the request has no peer
+/// address, its status becomes 500, or `INTERNAL` for gRPC.
 pub trait Render<B> {
     /// The response to a denied request.
     fn render(&self, denial: &Denial<'_>) -> Response<B>;

@@ -71,14 +71,14 @@ impl Guard {
         GuardLayer::after_auth(self, Arc::new(subject))
     }
 
-    /// Middleware that limits requests by a key of their own, such as an API key, in each class with
-    /// an allowance [by key](Class::by_key). See [`KeyExtractor`] for an example.
+    /// Middleware that limits requests by a key of their own, such as an API key, in each class
+    /// with an allowance [by key](Class::by_key). See [`KeyExtractor`] for an example.
     pub fn layer_by_key(&self, extractor: KeyExtractor, missing: MissingKey) -> GuardLayer {
         GuardLayer::by_key(self, extractor, missing)
     }
 
-    /// Middleware that limits how many requests of an address are in flight at once. A request is in
-    /// flight until its response body has ended.
+    /// Middleware that limits how many requests of an address are in flight at once. A request is
+    /// in flight until its response body has ended.
     pub fn in_flight_layer(&self) -> InFlightLayer {
         InFlightLayer::new(self)
     }
@@ -109,7 +109,8 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// If the policy lacks a class that the current one has. The current policy then stays in force.
+    /// If the policy lacks a class that the current one has. The current policy then stays in
+    /// force.
     pub fn replace(&self, policy: Policy) -> Result<(), PolicyError> {
         let shared = &*self.0;
         let mut in_flight = shared.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,8 +132,8 @@ impl Guard {
         self.0.client(request)
     }
 
-    /// Counts one request of `class` by `address`, as [`layer`](Self::layer) does, where there is no
-    /// HTTP request.
+    /// Counts one request of `class` by `address`, as [`layer`](Self::layer) does, where there is
+    /// no HTTP request.
     ///
     /// ```
     /// use headgate_guard::{Allowance, Class, Guard, Policy, Routes};

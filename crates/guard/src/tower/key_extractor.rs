@@ -25,19 +25,19 @@ use crate::AddressKey;
 
 /// Extracts the key that a request is counted by, for [`Guard::layer_by_key`].
 ///
-/// A key is one part of the request, or several of them joined with [`and`](Self::and). Alternatives
-/// are joined with [`or`](Self::or). A part that is empty, that is longer than
+/// A key is one part of the request, or several of them joined with [`and`](Self::and).
+/// Alternatives are joined with [`or`](Self::or). A part that is empty, that is longer than
 /// [`MAX_VALUE_BYTES`](Self::MAX_VALUE_BYTES), or whose header was sent more than once is missing;
 /// [`MissingKey`] says what happens then.
 ///
 /// Values are hashed with SHA-256 before they are counted. Neither the store nor a log sees an API
-/// key. A guessable value, such as an e-mail address, can still be guessed from its hash by
-/// somebody who can read the store.
+/// key. A guessable value, such as an e-mail address, can still be guessed from its hash by anyone
+/// who can read the store.
 ///
 /// # Which values can be trusted?
 ///
-/// A client that chooses its own key has as many allowances as it has keys. A header, a path, an API
-/// key or a token that nobody has checked yet is such a value: limit it by address as well, or place
+/// A client that chooses its own key has as many allowances as it has keys. Headers, paths, and API
+/// keys and tokens that have not been verified are such values: limit by address as well, or place
 /// the layer inside the middleware that authenticates.
 ///
 /// ```
@@ -67,7 +67,7 @@ use crate::AddressKey;
 #[derive(Clone)]
 pub struct KeyExtractor(Source);
 
-/// What happens to a request without a key.
+/// Treatment of requests without a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MissingKey {
@@ -167,11 +167,11 @@ impl KeyExtractor {
         Self(Source::BearerToken)
     }
 
-    /// A claim of the JSON Web Token in the `Authorization` header, such as `sub`: a text or a whole
-    /// number at the top level of its payload.
+    /// A claim of the JSON Web Token in the `Authorization` header, such as `sub`: a text or a
+    /// whole number at the top level of its payload.
     ///
-    /// **The token is decoded, not verified.** Use this only where somebody else has verified its
-    /// signature and its expiry before the request gets here: a gateway in front of the service, or
+    /// **The token is decoded, not verified.** Use this only if its signature and its expiry have
+    /// been verified before the request gets here, by a gateway in front of the service, or
     /// middleware outside this layer. Otherwise any client can claim to be any other and use up its
     /// allowance. If that middleware leaves the claims in the request's extensions,
     /// [`extension`](Self::extension) is safer and faster.
@@ -316,8 +316,9 @@ impl KeyExtractor {
         Self(Source::Both(Arc::new((self.0, other.0))))
     }
 
-    /// The value of `self`, or else that of `other`. The two never share a key, even if their values
-    /// are equal: a client without an account cannot use up the allowance of one with an account.
+    /// The value of `self`, or else that of `other`. The two never share a key, even if their
+    /// values are equal: a client without an account cannot use up the allowance of one with an
+    /// account.
     ///
     /// ```
     /// use headgate_guard::{KeyExtractor, RequestHead};

@@ -38,7 +38,7 @@ enum Verdict<B> {
     Pending(Arc<CompiledPolicy>, usize, Client),
 }
 
-/// What a request is counted by.
+/// The client that a request is counted for.
 enum Client {
     Address(IpAddr),
     Subject(Option<Box<str>>, IpAddr),

@@ -48,8 +48,8 @@ impl Shared {
         Some(self.proxies.client(peer, request.headers()))
     }
 
-    /// The address that `request` is counted by; `None` if the request has to be refused because its
-    /// peer address is unknown.
+    /// The address that `request` is counted by; `None` if the request has to be refused because
+    /// its peer address is unknown.
     #[inline]
     pub(super) fn counted_client<B>(&self, request: &Request<B>) -> Option<IpAddr> {
         self.client(request).or_else(|| self.unknown_client())

@@ -143,8 +143,8 @@ async fn a_refused_upload_keeps_its_connection() {
 async fn a_large_upload_is_refused_at_once_with_connection_close() {
     with_refused(|mut client| {
         client.send_head(100 << 20, "");
-        // Far more than fits into socket buffers: if the server did not read it, writing would block
-        // or the connection would be reset.
+        // Far more than fits into socket buffers: if the server did not read it, writing would
+        // block or the connection would be reset.
         client.send(900_000).unwrap();
         let answer = client.receive();
         assert_eq!((answer.status(), answer.header("connection")), (429, "close"), "{answer:?}");

@@ -18,8 +18,9 @@ fn network(n: u64) -> IpAddr {
     Ipv6Addr::from_bits(0x2001_0db8 << 96 | u128::from(n) << 64).into()
 }
 
-/// Under a limit per minute, a request refills in half a second and its state is dropped. To fill the
-/// store takes capacity / 0.5 s requests a second, 40,000 here; the flood sends a quarter of that.
+/// Under a limit per minute, a request refills in half a second and its state is dropped. To fill
+/// the store takes capacity / 0.5 s requests a second, 40,000 here; the flood sends a quarter of
+/// that.
 #[tokio::test]
 async fn a_flood_under_limits_per_minute_does_not_fill_the_store() {
     let clock = Arc::new(ManualClock::new(Timestamp::from_micros(1_800_000_000_000_000)));

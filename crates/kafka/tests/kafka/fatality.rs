@@ -5,8 +5,8 @@ use rdkafka::{
 
 use crate::support::{message, publisher};
 
-/// A real broker responds with this error only after it has lost messages; the mock of librdkafka does so
-/// on request.
+/// A real broker responds with this error only after it has lost messages; the mock of librdkafka
+/// does so on request.
 #[tokio::test]
 async fn a_failed_producer_is_replaced() {
     let cluster = MockCluster::new(1).unwrap();

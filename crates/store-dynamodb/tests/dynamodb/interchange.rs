@@ -23,7 +23,8 @@ async fn a_cooldown_is_active_if_and_only_if_it_expires_later() {
             assert_eq!(outcome.retry_after, Duration::from_micros(end.since(now)));
         }
     }
-    // `expires_at == now` is free, even if the item is not deleted yet, and the item is overwritten.
+    // `expires_at == now` is free, even if the item is not deleted yet, and the item is
+    // overwritten.
     scene.clock.set(end);
     assert!(scene.apply(Verb::Peek, "ip#x", &cooldown()).await.allowed);
     assert!(scene.apply(Verb::Acquire, "ip#x", &cooldown()).await.allowed);

@@ -22,7 +22,8 @@ async fn a_cooldown_is_an_identifier_and_its_expiry() {
     let names: BTreeSet<&str> = item.keys().map(String::as_str).collect();
     assert_eq!(names, BTreeSet::from(["expires_at", "identifier", "state", "version"]));
     assert_eq!(item["identifier"].as_s().unwrap(), name);
-    // Taken half a second past a whole one, so it ends half a second past one, rounded up in `expires_at`.
+    // Taken half a second past a whole one, so it ends half a second past one, rounded up in
+    // `expires_at`.
     assert_eq!(item["expires_at"].as_n().unwrap(), "1772928301");
     assert_eq!(START.as_micros() + 300_000_000, 1_772_928_300_500_000);
 }

@@ -1,5 +1,5 @@
-//! Measures the memory of a key in both stores, and the time of a decision in memory: the figures of
-//! `docs/algorithms.md`.
+//! Measures the memory of a key in both stores, and the time of a decision in memory: the figures
+//! of `docs/algorithms.md`.
 //!
 //! ```sh
 //! cargo run --release -p headgate-store-redis --example weigh

@@ -44,8 +44,8 @@ pub(crate) fn outcomes(
         .collect()
 }
 
-/// Decodes the reply of `fast_path.lua`: the time, then the first number of each check, the second of
-/// each and, if there are counters, the third of each. No state has leases then.
+/// Decodes the reply of `fast_path.lua`: the time, then the first number of each check, the second
+/// of each and, if there are counters, the third of each. No state has leases then.
 fn fast_path_outcomes(checks: &[Check<'_>], packed: &[u8]) -> Result<Outcomes, MalformedReply> {
     let ([now, numbers @ ..], []) = packed.as_chunks::<8>() else {
         return Err(MalformedReply);

@@ -85,7 +85,8 @@ fn span(first: u16, last: u16) -> String {
     if first == last { first.to_string() } else { format!("{first}-{last}") }
 }
 
-/// Parses the reply of the node `asked` to `CLUSTER SLOTS`: first slot, last slot, master, replicas.
+/// Parses the reply of the node `asked` to `CLUSTER SLOTS`: first slot, last slot, master,
+/// replicas.
 pub(crate) fn ranges(slots: &Value, asked: &str) -> Option<Vec<SlotRange>> {
     let Value::Array(rows) = slots else { return None };
     rows.iter().map(|row| range(row, asked)).collect()

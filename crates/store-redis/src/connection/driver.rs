@@ -64,8 +64,8 @@ const SILENT_TIMEOUTS: u32 = 3;
 /// Minimum silence before a connection is closed: a slow server is not a dead one.
 const MIN_SILENCE: Duration = Duration::from_millis(500);
 
-/// Time between finding a call late and timing it out. Every reply that had arrived is read by then:
-/// the same driver of the runtime polls sockets and timers, sockets first.
+/// Time between finding a call late and timing it out. Every reply that had arrived is read by
+/// then: the same driver of the runtime polls sockets and timers, sockets first.
 const CONFIRM_AFTER: Duration = Duration::from_millis(1);
 
 impl<S> Driver<S> {
@@ -202,7 +202,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                 self.timer.as_mut().reset(due);
                 self.is_armed = true;
             }
-            // Only the timer decides that time has passed. Another clock could be ahead of the socket.
+            // Only the timer decides that time has passed. Another clock could be ahead of the
+            // socket.
             if self.timer.as_mut().poll(context).is_pending() {
                 return Ok(());
             }

@@ -10,8 +10,8 @@ use headgate::Key;
 
 /// Keys that this process has used recently.
 ///
-/// A set-associative table with eight slots per row. A slot holds the upper half of the hash of a key
-/// and the second when it expires; the lower half selects the row.
+/// A set-associative table with eight slots per row. A slot holds the upper half of the hash of a
+/// key and the second when it expires; the lower half selects the row.
 pub(super) struct RecentKeys {
     slots: Box<[AtomicU64]>,
     hashes: RandomState,

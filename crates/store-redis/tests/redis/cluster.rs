@@ -117,8 +117,8 @@ fn concurrent_batches_over_two_nodes_never_exceed_the_limit() {
             assert_eq!(four_hundred_at_once(&clients, keys, &limit).await, 400, "{algorithm}");
             assert_eq!(left(&limit).await, [9_600; 2], "{algorithm}");
 
-            // There is room for 50 more. Calls of one client reach both nodes in about the same order; of two
-            // clients, each may be first on one node.
+            // There is room for 50 more. Calls of one client reach both nodes in about the same
+            // order; of two clients, each may be first on one node.
             let limit = Limit::new(algorithm, 450, a_year).unwrap();
             let first = four_hundred_at_once(&clients[..1], keys, &limit).await;
             assert!((25..=50).contains(&first), "{algorithm}: {first} of 50");
@@ -207,7 +207,8 @@ fn a_dead_master_affects_only_its_own_slots() {
                 let outcome = acquire(&store, key, &limit).await.expect("its node is there")[0];
                 assert_eq!(outcome.remaining, 999 - 2 * i + 1, "{key}");
             }
-            // A batch that needs the dead node is degraded as a whole and takes nothing from the others.
+            // A batch that needs the dead node is degraded as a whole and takes nothing from the
+            // others.
             let failed = apply(&store, Verb::Acquire, &[dead, alive], &limit).await;
             assert!(failed.unwrap_err().is_outage());
             let both = apply(&store, Verb::Acquire, &[alive, alive_too], &limit).await.unwrap();
@@ -251,7 +252,8 @@ fn calls_follow_a_migrating_slot() {
         assert_eq!(left(&["old"]).await, 999);
         to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]);
         from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]);
-        // Existing keys are still on the old node; a new key of the slot is created on the new node.
+        // Existing keys are still on the old node; a new key of the slot is created on the new
+        // node.
         assert_eq!(left(&["old"]).await, 998);
         assert_eq!(left(&["new"]).await, 999);
         assert_eq!(to.cli(&["CLUSTER", "COUNTKEYSINSLOT", &slot]), "1", "ASK is followed");
@@ -312,8 +314,8 @@ fn calls_recover_from_a_failover_under_load() {
     });
     let told = load.stop(&runtime);
 
-    // Replication is asynchronous: units that only the dead master knew of are admitted once more by its
-    // successor. No others are, and none on the other nodes.
+    // Replication is asynchronous: units that only the dead master knew of are admitted once more
+    // by its successor. No others are, and none on the other nodes.
     for key in [kept, kept_too] {
         assert_eq!(told.given(key, 1).len() as u64, told.admissions(key), "{key}");
     }

@@ -138,7 +138,8 @@ fn every_check_of_a_long_mixed_batch_gets_its_own_numbers() {
             assert_eq!((outcome.allowed, outcome.remaining), (true, left), "{check:?}");
         }
     }
-    // Seven fixed windows and six counters, each time; the slow path reads the others with HMGET, too.
+    // Seven fixed windows and six counters, each time; the slow path reads the others with HMGET,
+    // too.
     let stats = redis.cli(&["INFO", "commandstats"]);
     assert!(stats.contains("cmdstat_hmget:calls=39,"), "{stats}");
 }

@@ -114,8 +114,8 @@ fn a_bucket_expires_when_it_is_full() {
     }
 }
 
-/// Redis returns the values of a hash in the order of writing, or in any order once it has become a hash
-/// table.
+/// Redis returns the values of a hash in the order of writing, or in any order once it has become a
+/// hash table.
 #[test]
 fn the_order_of_the_fields_does_not_matter() {
     const START: u64 = 1_772_928_000_000_000;

@@ -56,8 +56,8 @@ fn calls_recover_from_a_restart_under_load() {
     load.until("the limit is reached again", |told| told.denials("k") > denied);
     let told = load.stop(&runtime);
 
-    // Redis does not persist here: the second server admits the units of the first once more, and no
-    // others twice. A call whose reply was lost may have taken a unit without an admission.
+    // Redis does not persist here: the second server admits the units of the first once more, and
+    // no others twice. A call whose reply was lost may have taken a unit without an admission.
     assert_eq!(
         told.given("k", 1).len() + 2 * told.given("k", 2).len(),
         told.admissions("k") as usize

@@ -1,5 +1,5 @@
-//! A process that is slower than Redis: waiting in the process is not a timeout of Redis, and excess
-//! calls are shed at once.
+//! A process that is slower than Redis: waiting in the process is not a timeout of Redis, and
+//! excess calls are shed at once.
 
 use std::{thread, time::Duration};
 
@@ -31,7 +31,8 @@ fn a_stalled_process_does_not_time_out_calls_with_a_reply() {
     let limit = per_minute(10_000);
     runtime.block_on(async {
         acquire_eventually(&store, "k", &limit).await;
-        // Stalled before the commands are written, while they are in flight, and at every point between.
+        // Stalled before the commands are written, while they are in flight, and at every point
+        // between.
         for polls_before in 0..8 {
             let calls = join_all((0..50).map(|_| acquire(&store, "k", &limit)));
             let stall = async {

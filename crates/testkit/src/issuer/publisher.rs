@@ -18,7 +18,8 @@ use tokio::{runtime, sync::oneshot};
 
 use super::{Answer, State, lock, sign_in};
 
-/// HTTP server on a thread of its own, so that tests need no tokio runtime. Dropping it closes the port.
+/// HTTP server on a thread of its own, so that tests need no tokio runtime. Dropping it closes the
+/// port.
 pub(super) struct Publisher {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,

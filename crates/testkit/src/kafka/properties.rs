@@ -2,8 +2,8 @@ use std::path::Path;
 
 use super::{KafkaBuilder, PASSWORD, USER, certificates, ports::Ports};
 
-/// A single node without replication, with short timeouts for its registration and for that of the previous
-/// process.
+/// A single node without replication, with short timeouts for its registration and for that of the
+/// previous process.
 const FIXED: &str = "\
 process.roles=broker,controller
 node.id=1

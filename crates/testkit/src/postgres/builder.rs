@@ -21,8 +21,8 @@ pub struct PostgresBuilder {
 // === impl PostgresBuilder ===
 
 impl PostgresBuilder {
-    /// Requires this password of clients (SCRAM). It goes into the URL as it is: use characters that need no escape
-    /// there.
+    /// Requires this password of clients (SCRAM). It goes into the URL as it is: use characters
+    /// that need no escape there.
     #[must_use]
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
@@ -40,8 +40,8 @@ impl PostgresBuilder {
     ///
     /// # Errors
     ///
-    /// [`Skip`] if `initdb`, `postgres` or `psql` is not installed, or if we are root and there is no user `postgres`
-    /// to run the server.
+    /// [`Skip`] if `initdb`, `postgres` or `psql` is not installed, or if we are root and there is
+    /// no user `postgres` to run the server.
     ///
     /// # Panics
     ///

@@ -68,8 +68,8 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // With its sessions: a pool may close later than the test that used it. A server that is gone by now took
-        // the database with it.
+        // With its sessions: a pool may close later than the test that used it. A server that is
+        // gone by now took the database with it.
         let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         let _ = psql::ask(&self.psql, &self.server_url, &drop);
     }

@@ -172,14 +172,16 @@ impl Launch {
     }
 
     fn prepare_command(&self, command: &mut Command) {
-        // Another user may not be able to enter our current folder, nor write messages that we can read.
+        // Another user may not be able to enter our current folder, nor write messages that we can
+        // read.
         command.current_dir(self.folder()).env("LC_ALL", "C");
         if let Some(account) = self.account {
             account.run(command);
         }
     }
 
-    /// Reads what the server writes about itself: its id in the first line, its state in the eighth.
+    /// Reads what the server writes about itself: its id in the first line, its state in the
+    /// eighth.
     fn is_ready(&self, pid: u32) -> bool {
         let file = fs::read_to_string(self.data_folder().join("postmaster.pid"));
         file.is_ok_and(|text| {

@@ -24,7 +24,8 @@ impl Programs {
     }
 }
 
-/// A program beside `initdb`, so that all are of one version, or else on `PATH`: a client may come without a server.
+/// A program beside `initdb`, so that all are of one version, or else on `PATH`: a client may come
+/// without a server.
 pub(super) fn find(name: &str) -> Result<PathBuf, Skip> {
     server_folder()
         .map(|folder| folder.join(name))

@@ -9,8 +9,8 @@ use std::{
 use super::Process;
 use crate::wait_until;
 
-/// Runs a command to its end, with its log in `folder`. Returns its output: `Err` if it failed or did not
-/// end in time.
+/// Runs a command to its end, with its log in `folder`. Returns its output: `Err` if it failed or
+/// did not end in time.
 pub(crate) fn run(
     name: &str,
     mut command: Command,

@@ -1,7 +1,7 @@
 //! The thread that starts all child processes.
 //!
-//! The kernel sends the parent-death signal when the *thread* that started a child ends, and the thread of
-//! a test ends before its process. This one runs as long as the process.
+//! The kernel sends the parent-death signal when the *thread* that started a child ends, and the
+//! thread of a test ends before its process. This one runs as long as the process.
 
 use std::{
     ffi::OsStr,
@@ -33,8 +33,8 @@ static SPAWNER: LazyLock<mpsc::Sender<Job>> = LazyLock::new(|| {
     jobs
 });
 
-/// Whether `setpriv --pdeathsig` works: util-linux 2.33 or later. Otherwise children may outlive a killed
-/// test process.
+/// Whether `setpriv --pdeathsig` works: util-linux 2.33 or later. Otherwise children may outlive a
+/// killed test process.
 static HAS_PARENT_DEATH_SIGNAL: LazyLock<bool> = LazyLock::new(|| {
     tie("KILL", OsStr::new("true"))
         .stdout(Stdio::null())

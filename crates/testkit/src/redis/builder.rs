@@ -35,7 +35,8 @@ impl RedisBuilder {
         self
     }
 
-    /// Sets the wall clock of the server to this time, in microseconds since 1970. [`Redis::clock`] moves it.
+    /// Sets the wall clock of the server to this time, in microseconds since 1970. [`Redis::clock`]
+    /// moves it.
     #[must_use]
     pub fn fake_clock(mut self, unix_micros: u64) -> Self {
         self.fake_clock = Some(unix_micros);
@@ -53,8 +54,8 @@ impl RedisBuilder {
     ///
     /// # Errors
     ///
-    /// [`Skip`] if `redis-server`, `redis-cli` or, for a fake clock, `libfaketime` is not installed, or if the
-    /// server does not work with libfaketime.
+    /// [`Skip`] if `redis-server`, `redis-cli` or, for a fake clock, `libfaketime` is not
+    /// installed, or if the server does not work with libfaketime.
     ///
     /// # Panics
     ///

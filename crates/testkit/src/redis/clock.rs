@@ -19,9 +19,9 @@ const LIBRARY_FOLDERS: &[&str] = &["/usr/lib", "/usr/lib64", "/usr/local/lib"];
 
 /// The wall clock of one server. Clones move the same clock.
 ///
-/// Time stands still between calls: after `set(t)`, `TIME` returns `t`, in scripts too. Redis stores expiry in
-/// milliseconds: a key that expires at millisecond `m` exists through `m` and is gone at `m + 1`. Timers of
-/// the server (event loop, timeouts) run in real time.
+/// Time stands still between calls: after `set(t)`, `TIME` returns `t`, in scripts too. Redis
+/// stores expiry in milliseconds: a key that expires at millisecond `m` exists through `m` and is
+/// gone at `m + 1`. Timers of the server (event loop, timeouts) run in real time.
 #[derive(Debug, Clone)]
 pub struct FakeClock {
     file: PathBuf,
@@ -70,8 +70,8 @@ impl FakeClock {
     fn write(&self, now: &mut u64, unix_micros: u64) {
         let (seconds, micros) = (unix_micros / 1_000_000, unix_micros % 1_000_000);
         let next = self.file.with_extension("next");
-        // libfaketime parses the fraction as a double and truncates it to nanoseconds: .000511 would become
-        // 510,999 ns. Add half a microsecond.
+        // libfaketime parses the fraction as a double and truncates it to nanoseconds: .000511
+        // would become 510,999 ns. Add half a microsecond.
         fs::write(&next, format!("{seconds}.{micros:06}5\n"))
             // Atomic rename: the server must not read a partial line.
             .and_then(|()| fs::rename(&next, &self.file))
@@ -82,8 +82,8 @@ impl FakeClock {
     /// Makes the server of `command` use this clock.
     pub(super) fn govern(&self, command: &mut Command, library: &Path) {
         command
-            // The allocator of libc instead of jemalloc, which asks for the time before libfaketime is
-            // initialized.
+            // The allocator of libc instead of jemalloc, which asks for the time before libfaketime
+            // is initialized.
             .env("LD_PRELOAD", format!("{}:libc.so.6", library.display()))
             .env("FAKETIME_TIMESTAMP_FILE", &self.file)
             .env("FAKETIME_FMT", "%s")
@@ -99,8 +99,8 @@ impl FakeClock {
     }
 }
 
-/// Environment variables for a program whose wall clock is off by this many seconds. Its timers run in real
-/// time.
+/// Environment variables for a program whose wall clock is off by this many seconds. Its timers run
+/// in real time.
 ///
 /// # Errors
 ///

@@ -55,7 +55,7 @@ impl Source {
                 sources.1.write(head, client, digest)?;
             }
             Self::Either(sources) => {
-                // What a missing alternative has written is dropped.
+                // Discards the input of an alternative that turns out to be missing.
                 let mut first = digest.clone();
                 if sources.0.write(head, client, &mut first).is_some() {
                     *digest = first;
@@ -105,7 +105,7 @@ fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
     usable(token)
 }
 
-/// The text with `%41` replaced by `A`. What is no valid escape stays as it is.
+/// The text with `%41` replaced by `A`. Invalid escapes are kept.
 fn percent_decoded(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.contains(&b'%') {
         return Cow::Borrowed(text);
