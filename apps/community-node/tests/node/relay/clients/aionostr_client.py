@@ -1,4 +1,4 @@
-"""What an application sees that uses aionostr: python aionostr_client.py URL
+"""Tests the relay with aionostr: python aionostr_client.py URL
 
 It ends with status 0 if the relay behaves, and says what it does not do otherwise.
 """
@@ -32,7 +32,7 @@ async def soon(what, awaitable):
 
 
 async def publish(relay, made):
-    """Whether the relay has taken the event, and its note."""
+    """Whether the relay accepted the event, and its note."""
     await relay.add_event(made)
     _, event_id, taken, note = await soon("the answer to an event", relay.event_adds.get())
     assert event_id == made.id, event_id
@@ -40,7 +40,7 @@ async def publish(relay, made):
 
 
 async def fetch(relay, name, *filters):
-    """What is kept."""
+    """Stored events."""
     queue = await relay.subscribe(name, *filters)
     found = []
     while (item := await soon(f"what is kept: {filters}", queue.get())) is not None:
@@ -67,7 +67,7 @@ async def main(url):
         assert await fetch(relay, "kept", about) == [first.id]
         assert await fetch(relay, "new", {**about, "limit": 0}) == []
 
-        # It does not know CLOSED: the notice beside it tells.
+        # It does not know CLOSED, but shows the NOTICE.
         await relay.subscribe("bad", {"kinds": [1]})
         reason = await soon("the refusal of a subscription", relay.notices.get())
         assert reason == "invalid: a #t filter is required", reason
@@ -91,7 +91,7 @@ async def main(url):
         assert await fetch(relay, "kept", about) == []
         assert await fetch(relay, "articles", {"#t": ["articles"]}) == []
 
-        # It signs in by itself when it is asked to.
+        # It answers the challenge by itself.
         mine = event(1, [["t", "rust"], ["-"]])
         taken, note = await publish(relay, mine)
         assert not taken and note.startswith("auth-required: "), note

@@ -1,6 +1,6 @@
-// What an application sees that uses nostr-tools: node nostr-tools.mjs URL
+// Tests the relay with nostr-tools: node nostr-tools.mjs URL
 //
-// It ends with status 0 if the relay behaves, and says what it does not do otherwise.
+// Exits with 0 if all assertions hold, and prints the one that fails otherwise.
 
 import assert from "node:assert/strict";
 import { pathToFileURL } from "node:url";
@@ -29,14 +29,14 @@ const soon = (what, promise) => {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 };
 
-// What is kept; the reason if the relay closes the subscription.
+// Stored events; the reason if the relay closes the subscription.
 const fetch = (relay, filters) =>
   soon(
     JSON.stringify(filters),
     new Promise((resolve) => {
       const found = [];
       const subscription = relay.subscribe(filters, {
-        // Longer than the test waits: nobody pretends that the relay has answered.
+        // Longer than the test's timeout, so that the client does not fake an EOSE.
         eoseTimeout: 10 * SOON,
         onevent: (event) => found.push(event.id),
         oneose: () => {
@@ -54,13 +54,13 @@ for (const nip of [1, 9, 11, 40, 42, 70]) assert(information.supported_nips.incl
 const relay = await soon("connect", Relay.connect(url));
 const about = [{ "#t": ["rust"] }];
 
-// Published, found, and told of as a duplicate.
+// Published, found, and refused as a duplicate.
 const first = event(1, [["t", "rust"]], "hello");
 assert.equal(await relay.publish(first), "");
 assert.match(await relay.publish(first), /^duplicate: /);
 assert.deepEqual(await fetch(relay, about), { found: [first.id] });
 
-// Out of bounds: the client is told, and does not wait for ever.
+// Out of bounds: the client gets a reason, and does not hang.
 for (const [filters, reason] of [
   [[{ kinds: [1] }], "invalid: a #t filter is required"],
   [Array(11).fill(about[0]), "invalid: more than 10 filters"],
@@ -70,7 +70,7 @@ for (const [filters, reason] of [
   assert.deepEqual(await fetch(relay, filters), { reason });
 }
 
-// Only what is new.
+// Only new events.
 assert.deepEqual(await fetch(relay, [{ "#t": ["rust"], limit: 0 }]), { found: [] });
 const told = soon(
   "a new event",
@@ -98,11 +98,11 @@ await relay.publish(event(5, [["e", first.id], ["k", "1"]]));
 assert.deepEqual(await fetch(relay, about), { found: [] });
 await assert.rejects(relay.publish(first), /^Error: blocked: /);
 
-// What has expired is refused.
+// An expired event is refused.
 const expired = event(1, [["t", "rust"], ["expiration", String(now - 1)]]);
 await assert.rejects(relay.publish(expired), /^Error: invalid: event has expired/);
 
-// A protected event is taken once its author has signed in, though nobody has to.
+// A protected event is accepted after its author authenticates, even if that is optional.
 const mine = event(1, [["t", "rust"], ["-"]], `of ${getPublicKey(secret)}`);
 await assert.rejects(relay.publish(mine), /^Error: auth-required: /);
 await soon("signing in", relay.auth(async (template) => finalizeEvent(template, secret)));
