@@ -15,7 +15,7 @@ const NODE_MEMBERS: usize = 5;
 /// Overhead of a B-tree node.
 const NODE_BYTES: usize = 64;
 
-/// Capacity that a hash table keeps.
+/// Entries up to which a hash table is not shrunk.
 const FEW_MEMBERS: usize = 1_024;
 
 /// An owned string.

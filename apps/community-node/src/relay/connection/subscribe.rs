@@ -69,7 +69,7 @@ impl Connection {
         let bytes = queries.iter().map(Query::footprint).sum();
         if !self.subscriptions.has_room_for(&id, bytes) {
             self.relay.reject(Reason::Restricted, Kind::Req);
-            // Closing others helps in the first case only.
+            // Closing others helps, unless this one alone is too large.
             let reason = if bytes > MAX_BYTES { TOO_LARGE } else { TOO_MANY };
             return self.refuse(&id, reason).await;
         }

@@ -1,6 +1,6 @@
 """Tests the relay with aionostr: python aionostr_client.py URL
 
-It ends with status 0 if the relay behaves, and says what it does not do otherwise.
+Exits with 0 if all assertions hold, and prints the one that fails otherwise.
 """
 
 import asyncio
