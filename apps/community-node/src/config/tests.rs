@@ -18,7 +18,7 @@ fn without_variables_it_needs_nothing_but_this_machine() {
 fn an_invalid_variable_is_reported_with_what_is_expected() {
     let cases = [
         ("CN_LISTEN", "8090", "expected an address and a port"),
-        ("CN_DATABASE_URL", "mysql://x", "begins with postgresql://"),
+        ("CN_DATABASE_URL", "mysql://x", "must begin with postgresql://"),
         ("CN_TRUSTED_PROXIES", "10.0.0.0/8, x", "\"x\" is not an IP address"),
         (
             "CN_FORWARDED_BY",
