@@ -43,7 +43,7 @@ pub struct App {
     tracer: Option<Tracer>,
 }
 
-/// What runs beside the requests.
+/// Tasks in the background.
 struct Tasks {
     refresher: Refresher,
     sampler: Sampler,

@@ -7,7 +7,7 @@
 //! | [`pulse`] | what was decided in each of the last seconds, and how store and database are |
 //! | [`preview`] | what a limit would admit, by the engine itself |
 //!
-//! What browsers are answered is in `rest::console`, and the pages are in `assets`.
+//! Handlers are in `rest::console`, and the pages in `assets`.
 
 pub(crate) mod preview;
 pub(crate) mod pulse;
@@ -28,7 +28,7 @@ pub(crate) use self::top_denied::{Limited, TopDenied};
 /// Path that the issuer redirects browsers to.
 pub(crate) const OIDC_CALLBACK: &str = "/console/oidc/callback";
 
-/// What a browser needs beside the API.
+/// State of the console.
 pub(crate) struct Console {
     pub(crate) sessions: Sessions,
     pub(crate) top_denied: Arc<TopDenied>,

@@ -5,7 +5,7 @@ use std::fmt;
 pub(crate) struct Masked<'a>(pub(crate) &'a str);
 
 impl Masked<'_> {
-    /// What is not longer is not shown at all.
+    /// Longest key that is hidden completely.
     const HIDDEN_CHARS: usize = 6;
 }
 

@@ -64,7 +64,7 @@ impl Metrics {
         Ok(Self { registry, text: MetricsText::default() })
     }
 
-    /// Where areas register their metrics.
+    /// The registry that areas add their metrics to.
     pub(crate) const fn registry(&self) -> &Registry {
         &self.registry
     }

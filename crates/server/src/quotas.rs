@@ -44,7 +44,7 @@ pub(crate) struct QuotaServices {
     pub(crate) clock: Arc<LedgerClock>,
 }
 
-/// What goes on beside the requests.
+/// Tasks in the background.
 pub(crate) struct QuotaTasks {
     pub(crate) committer: Committer,
     pub(crate) reconciler: Reconciler,
@@ -118,7 +118,7 @@ impl QuotaServices {
         run_to_completion(async move { reset.reset(&id, &reason, author).await }).await
     }
 
-    /// How much is used.
+    /// Usage in the current period.
     pub(crate) async fn usage(&self, id: &QuotaId) -> Result<QuotaUsage, QuotaRefusal> {
         match self.usage.usage(id).await {
             Ok(usage) => Ok(usage),

@@ -22,13 +22,13 @@ pub(crate) struct Refresher {
     /// Whether the tables are those of this version.
     migrated: bool,
     failing: Failing,
-    /// How many rules were left out when that was last told.
+    /// Ignored rules when that was last logged.
     left_out: usize,
-    /// How far the machine's clock was from the database's when last measured, if far.
+    /// Clock skew when last measured, if it was too large.
     skew: Option<Skew>,
 }
 
-/// What failed at the last attempt, so that an outage is logged once.
+/// Failures of the last attempt: an outage is logged once.
 #[derive(Clone, Copy, Debug, Default)]
 struct Failing {
     rules: bool,
@@ -36,7 +36,7 @@ struct Failing {
     writes: bool,
 }
 
-/// How long to wait before listening again, or looking again for a database that was never there.
+/// Delay before listening again, or retrying a database that never answered.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Refresher {

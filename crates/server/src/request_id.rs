@@ -1,4 +1,4 @@
-//! What a request is called: in its answer, in error bodies and in the log.
+//! Ids of requests: in responses, error bodies and logs.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -111,7 +111,7 @@ mod tests {
         assert_ne!(one, ids.next());
     }
 
-    /// So that no two counts ever make the same id, which 48 bits of a hash did after some millions.
+    /// Ids of different counts differ, which 48 bits of a hash did not guarantee.
     #[test]
     fn every_step_of_scrambling_can_be_undone() {
         const fn undone(mut number: u64) -> u64 {

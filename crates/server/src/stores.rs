@@ -25,9 +25,9 @@ pub(crate) struct Stores {
     pub(crate) limiter: BatchLimiter,
     /// The store without the failure policy.
     pub(crate) probe: Probe,
-    /// Which store decides.
+    /// The store that decides.
     pub(crate) kind: StoreKind,
-    /// Where quotas are counted.
+    /// The counters of quotas.
     pub(crate) counters: Counters,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum OpenError {
     Metrics(#[from] prometheus::Error),
 }
 
-/// Where quotas are counted: in the same store, without the failure policy.
+/// The counters of quotas: in the same store, without the failure policy.
 #[derive(Clone)]
 pub(crate) struct Counters {
     pub(crate) store: Arc<dyn Store>,
@@ -50,7 +50,7 @@ pub(crate) struct Counters {
     pub(crate) probe: Probe,
 }
 
-/// Which store decides.
+/// The store that decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreKind {
     /// This process, alone.
@@ -197,12 +197,12 @@ impl Probe {
         Self { store: BatchLimiter::new(store), limit: limit.clone(), redis: None, up }
     }
 
-    /// What of the store is down, in a sentence: of a cluster, which slots.
+    /// Describes which part of the store is down: of a cluster, which slots.
     pub(crate) fn outage(&self) -> Option<String> {
         self.redis.as_ref().and_then(|redis| redis.status().outage())
     }
 
-    /// What may delete counters that still count, in a sentence.
+    /// Describes an eviction policy that may delete live counters.
     pub(crate) fn eviction(&self) -> Option<String> {
         self.redis.as_ref().and_then(|redis| redis.status().eviction())
     }

@@ -37,7 +37,7 @@ use crate::{
     workers::Workers,
 };
 
-/// What everything else is built on.
+/// Stores, database and observability, which everything else is built on.
 struct Foundation {
     clock: Arc<dyn Clock>,
     metrics: Metrics,

@@ -1,19 +1,19 @@
-//! What a limit would admit, by the engine itself: one subject, two windows of time, two ways of asking.
+//! Preview of a limit, computed by the engine: one subject, two windows, two request patterns.
 
 use std::time::Duration;
 
 use headgate::{Account, Cost, Limit, Timestamp, Verb};
 
-/// How many moments are looked at in each way.
+/// Points of each pattern.
 const STEPS: u64 = 120;
 
-/// How many windows are looked at.
+/// Windows that are previewed.
 const WINDOWS: u32 = 2;
 
-/// Who asks for more than the limit gives, by how much: in percent.
+/// Load of the steady pattern, in percent of the limit.
 const STEADY_PERCENT: u64 = 125;
 
-/// What a subject would be admitted over two windows.
+/// Units admitted over two windows.
 #[derive(Debug)]
 pub(crate) struct Preview {
     /// Of one who takes all there is, as soon as it is there.
@@ -22,7 +22,7 @@ pub(crate) struct Preview {
     pub(crate) steady: Vec<Point>,
 }
 
-/// What was asked for and admitted so far.
+/// Units requested and admitted so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Point {
     pub(crate) after: Duration,

@@ -35,7 +35,7 @@ pub(crate) struct Beat {
     pub(crate) seq: u64,
     /// When it ended.
     pub(crate) at: Timestamp,
-    /// How long it was.
+    /// Its length.
     pub(crate) micros: u64,
     pub(crate) totals: Totals,
 }
@@ -49,7 +49,7 @@ impl Pulse {
         beats.iter().filter(|beat| beat.seq > seq).copied().collect()
     }
 
-    /// Why the store did not answer when it was last asked.
+    /// The error of the last probe of the store, if it failed.
     pub(crate) fn store_error(&self) -> Option<String> {
         self.store_error.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -38,7 +38,7 @@ pub(crate) struct Limited<'a> {
 /// A subject denied often.
 #[derive(Clone, Debug)]
 pub(crate) struct DeniedSubject {
-    /// What kind of subject; `key` where no rule is about it.
+    /// Kind of subject; `key` for checks by key.
     pub(crate) scope: &'static str,
     pub(crate) identifier: String,
     /// The rule that denied it last, if one did.

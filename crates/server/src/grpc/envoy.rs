@@ -19,7 +19,7 @@ use super::{
 };
 use crate::access::Access;
 
-/// How Envoy is answered.
+/// The use case, and how it is exposed to Envoy.
 #[derive(Clone)]
 pub(crate) struct EnvoySurface {
     pub(crate) limits: Arc<EnvoyLimits>,

@@ -1,4 +1,4 @@
-//! What every call has: id, timeout, log line, metrics.
+//! The id, timeout, log line and metrics of every call.
 
 use std::{
     convert::Infallible,
@@ -54,7 +54,7 @@ pub(crate) struct Grpc {
     draining: watch::Sender<bool>,
 }
 
-/// What handlers need.
+/// The use cases of the services.
 pub(crate) struct UseCases {
     pub(crate) checks: Arc<MeteredChecks>,
     pub(crate) rules: Arc<RuleAdmin>,
@@ -63,7 +63,7 @@ pub(crate) struct UseCases {
     pub(crate) access: Arc<Access>,
 }
 
-/// What happens around every call.
+/// Clock, tracer, metrics and timeout of every call.
 pub(crate) struct Around {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tracer: Option<Tracer>,

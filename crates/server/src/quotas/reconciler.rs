@@ -17,7 +17,7 @@ pub(crate) struct Reconciler {
     failing: bool,
 }
 
-/// How many rounds a period is looked at after it last changed.
+/// Rounds in which a period is compared after it last changed.
 const ROUNDS: u32 = 6;
 
 impl Reconciler {

@@ -30,7 +30,7 @@ struct Health {
     components: Components,
 }
 
-/// What that depends on.
+/// Dependencies.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ActuatorComponents)]
@@ -59,21 +59,21 @@ struct RateLimiter {
     details: Details,
 }
 
-/// How it decides.
+/// Settings.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ActuatorDetails)]
 struct Details {
-    /// Who counts: `memory` or `redis`.
+    /// The store: `memory` or `redis`.
     store: &'static str,
     /// How, where a caller does not say.
     default_algorithm: &'static str,
-    /// Who decides while the store cannot.
+    /// Decides while the store cannot.
     #[schema(value_type = super::schemas::FailMode)]
     fail_mode: &'static str,
 }
 
-/// What is running.
+/// Name and version of the server.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ActuatorInfo)]
 struct Info<'a> {
@@ -108,7 +108,7 @@ pub(super) async fn health(
     json::respond(&Health { status, components: Components { redis, rate_limiter } })
 }
 
-/// What is running.
+/// Name and version of the server.
 #[utoipa::path(get, path = "/actuator/info", tag = "health", operation_id = "actuator_info", responses((status = 200, description = "Its name and version", body = Info<'_>)))]
 pub(super) async fn info(State(operations): State<Arc<Operations>>) -> Response {
     let app = &operations.app;

@@ -45,7 +45,7 @@ pub(super) struct WireEntry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     target_name: Option<String>,
-    /// What it said before.
+    /// State before.
     #[schema(value_type = Option<Object>, required = true)]
     before: Option<&'a RawValue>,
     /// What it says now; of a reset that was not done `{"outcome":"not_done"}`, and of one that was begun `{"outcome":"unknown"}` where nobody knows whether it was done.
@@ -57,7 +57,7 @@ pub(super) struct WireEntry<'a> {
     reason: Option<&'a str>,
 }
 
-/// What a change says of the name of what was changed.
+/// The name in the recorded state.
 #[derive(Deserialize)]
 struct Said<'a> {
     #[serde(borrow)]

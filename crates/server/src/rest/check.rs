@@ -23,7 +23,7 @@ pub(super) use self::{
     question::{WireQuestion, scope, subject, text},
 };
 
-/// Where [`check`] answers.
+/// The path of [`check`].
 pub(super) const PATH: &str = "/api/v1/ratelimit/check";
 
 /// Decides whether a subject may go on, and takes what it asks for if it may.

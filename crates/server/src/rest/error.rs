@@ -98,7 +98,7 @@ pub(super) struct Envelope<'a> {
     error: Inside<'a>,
 }
 
-/// What went wrong.
+/// The error itself.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ErrorBody)]
 struct Inside<'a> {

@@ -30,13 +30,13 @@ pub(super) const PATH: &str = "/api/v1/events";
 #[schema(as = Events)]
 pub(super) struct WireEvents {
     events: Vec<WireEvent>,
-    /// Where to go on. There is nothing new while it stays what `after` was.
+    /// Where to continue. There is nothing new while it equals `after`.
     next: String,
 }
 
-/// Which events are wanted, and from where on.
+/// Selects events, from a position on.
 #[derive(Debug, Default)]
-struct Wanted {
+struct EventFilter {
     after: Option<i64>,
     /// Backwards, from where on.
     before: Option<i64>,
@@ -45,12 +45,12 @@ struct Wanted {
 }
 
 /// The parameters that choose events, of a list and of a stream.
-const WANTED: [&str; 3] = ["after", "quota_id", "event_type"];
+const FILTER: [&str; 3] = ["after", "quota_id", "event_type"];
 
 const MAX_LIMIT: u32 = 100;
 const DEFAULT_LIMIT: u32 = 50;
 
-/// How many events are looked at for one answer, if most are not wanted.
+/// Most events scanned for one response, if few match.
 const MAX_PAGES: usize = 10;
 
 /// Lists events, oldest first by default.
@@ -77,8 +77,8 @@ pub(super) async fn list(
     query: Query,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadEvents).await?;
-    let mut reader = query.reader(&[&WANTED, &["order", "before", "deliveries", "limit"]]);
-    let wanted = Wanted::read(&mut reader);
+    let mut reader = query.reader(&[&FILTER, &["order", "before", "deliveries", "limit"]]);
+    let wanted = EventFilter::read(&mut reader);
     let told = || format!("limit must be a whole number from 1 to {MAX_LIMIT}");
     let limit: Option<u32> = reader.parsed("limit", told);
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
@@ -100,9 +100,9 @@ pub(super) async fn list(
     Ok(json::respond(&WireEvents { events, next: next.to_string() }))
 }
 
-// === impl Wanted ===
+// === impl EventFilter ===
 
-impl Wanted {
+impl EventFilter {
     fn read(reader: &mut Reader<'_>) -> Self {
         let after = reader.parsed("after", || no_cursor("after"));
         if after.is_some_and(|after: i64| after < 0) {

@@ -15,7 +15,7 @@ use super::{
     json,
     query::Query,
     schemas::{self, Failing, Invalid, Protected},
-    usage::WireStanding,
+    usage::WireSubjectUsage,
 };
 use crate::rate_limits::RuleAdmin;
 
@@ -26,7 +26,7 @@ pub(super) struct WireExplanation<'a> {
     #[schema(value_type = schemas::Scope)]
     scope: &'static str,
     identifier: &'a str,
-    /// Which set of rules was looked at.
+    /// Revision of the rules.
     revision: i64,
     rules: Vec<WireExplained>,
 }
@@ -57,7 +57,7 @@ pub(super) struct WireExplained {
     applies: bool,
     why: &'static str,
     #[serde(flatten)]
-    standing: WireStanding,
+    standing: WireSubjectUsage,
 }
 
 /// Says which rules match a subject, and why.

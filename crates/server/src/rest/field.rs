@@ -9,7 +9,7 @@ use serde::{
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
-/// What a field holds. Texts without escapes are borrowed from the body.
+/// The value of a field. Texts without escapes are borrowed from the body.
 #[derive(Debug, Default)]
 pub(super) enum Field<'a> {
     #[default]

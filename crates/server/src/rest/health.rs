@@ -42,7 +42,7 @@ pub(super) struct Checks {
     /// A risk to limits although everything answers: `warning:` and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     eviction: Option<String>,
-    /// By how much this machine's clock differs from the database's, where that is more than 5 seconds.
+    /// Difference between this machine's clock and the database's, if it is more than 5 seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     clock: Option<String>,
 }

@@ -58,7 +58,7 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
     }
 }
 
-/// What is wrong with JSON that is not a `T`: all fields, or what the parser stopped at.
+/// The error of JSON that is not a `T`: all invalid fields, or where the parser stopped.
 #[cold]
 fn unfit<'a, T: WireObject<'a>>(text: &'a str, error: &serde_json::Error) -> ApiError {
     let (object, mut wrong) = unknown::parse::<T>(text);

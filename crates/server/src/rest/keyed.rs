@@ -17,7 +17,7 @@ use crate::rate_limits::MeteredKeys;
 
 pub(super) use self::answer::{WireDecision, WireRemaining};
 
-/// What the handlers below need.
+/// The use case and settings of the handlers below.
 pub(crate) struct KeyedApi {
     pub(crate) limits: MeteredKeys,
     /// The algorithm of requests that name none.

@@ -26,7 +26,7 @@ pub(super) struct Document {
     text: OnceLock<Bytes>,
 }
 
-/// Where the metrics are unless the operator wants them elsewhere.
+/// Default path of the metrics.
 const METRICS: &str = "/metrics";
 
 #[derive(OpenApi)]

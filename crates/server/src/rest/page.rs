@@ -4,15 +4,15 @@ use headgate_ratelimit::Listed;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Which part of a list was given.
+/// Pagination of a list.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Pagination)]
 pub(super) struct WirePagination {
-    /// How many there are on all pages.
+    /// Number of items on all pages.
     total_count: u64,
-    /// Which page it is, from 1.
+    /// Page number, from 1.
     page: u32,
-    /// How many a page has.
+    /// Items per page.
     page_size: u32,
     /// Whether there is another page.
     has_next: bool,

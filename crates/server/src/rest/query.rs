@@ -78,7 +78,7 @@ impl Reader<'_> {
         parsed
     }
 
-    /// Which page is wanted.
+    /// The requested page.
     pub(super) fn page(&mut self) -> Page {
         let number = self.parsed("page", || PageError::Number.to_string());
         let size = self.parsed("page_size", || PageError::Size.to_string());

@@ -32,7 +32,7 @@ use super::{
 };
 use crate::quotas::{QuotaRefusal, QuotaServices};
 
-/// What all paths of this surface begin with.
+/// Prefix of all paths of this API.
 pub(super) const PATH: &str = "/api/v1/quotas";
 
 /// One page of policies.

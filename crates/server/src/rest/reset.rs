@@ -27,11 +27,11 @@ const MAX_REASON_CHARS: usize = 1000;
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = Reset)]
 pub(super) struct WireReset<'a> {
-    /// What kind of subject.
+    /// Kind of subject.
     #[serde(borrow, default)]
     #[schema(value_type = schemas::Scope, required = true)]
     scope: Field<'a>,
-    /// Which one.
+    /// Identifier of the subject.
     #[serde(borrow, default)]
     #[schema(value_type = String, required = true, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$")]
     identifier: Field<'a>,
@@ -41,7 +41,7 @@ pub(super) struct WireReset<'a> {
     reason: Field<'a>,
 }
 
-/// What was done.
+/// The outcome.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Done)]
 pub(super) struct WireDone {

@@ -5,12 +5,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-/// Where the console is served.
+/// Redirects to the console.
 pub(super) async fn console() -> Response {
     lead_to("/console")
 }
 
-/// Where it is not: the description of the API.
+/// Without a console: points to the description of the API.
 pub(super) async fn docs() -> Response {
     lead_to("/api-docs")
 }

@@ -39,7 +39,7 @@ pub(super) use self::{
 pub(super) struct WireRules {
     rules: Vec<WireRule>,
     pagination: WirePagination,
-    /// Which rules these are of: pages with the same number are of the same rules.
+    /// Revision of the rules: pages with the same revision belong together.
     revision: i64,
 }
 

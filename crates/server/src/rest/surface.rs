@@ -1,4 +1,4 @@
-//! What happens around every request: its id, its time limit, its log line, its metrics.
+//! The id, timeout, log line and metrics of every request.
 
 use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -37,7 +37,7 @@ pub(crate) struct Surface {
     around: Around,
 }
 
-/// What happens around every request.
+/// Clock, tracer, metrics and timeout of every request.
 pub(crate) struct Around {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tracer: Option<Tracer>,

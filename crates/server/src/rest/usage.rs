@@ -18,7 +18,7 @@ use super::{
 };
 use crate::rate_limits::RuleAdmin;
 
-/// How much of a rule's allowance is used.
+/// Usage of a rule's allowance.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Usage)]
 pub(super) struct WireUsage {
@@ -32,13 +32,13 @@ pub(super) struct WireUsage {
     algorithm: &'static str,
     enabled: bool,
     #[serde(flatten)]
-    standing: WireStanding,
+    standing: WireSubjectUsage,
 }
 
-/// How a subject stands; left out where nothing is known.
+/// Usage of a subject; left out if nothing is known.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Standing)]
-pub(super) struct WireStanding {
+pub(super) struct WireSubjectUsage {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     used: Option<u64>,
@@ -93,7 +93,7 @@ impl TryFrom<&Usage> for WireUsage {
     }
 }
 
-impl From<Option<SubjectUsage>> for WireStanding {
+impl From<Option<SubjectUsage>> for WireSubjectUsage {
     fn from(usage: Option<SubjectUsage>) -> Self {
         Self {
             used: usage.map(|usage| usage.used),

@@ -17,10 +17,10 @@ use tracing::{info, warn};
 use super::TracerError;
 use crate::config::Endpoint;
 
-/// How long a collector may take to let itself be connected to, and to take a batch.
+/// Timeout of connecting to a collector and of sending a batch.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long to be silent about a collector that is away.
+/// Time between two warnings about a collector that is down.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// A collector, reached over OTLP.

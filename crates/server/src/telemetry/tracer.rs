@@ -24,16 +24,16 @@ use crate::{
     request_id::RequestId,
 };
 
-/// How many spans wait to be sent; more are lost.
+/// Most spans in the queue; more are dropped.
 const QUEUE: usize = 4096;
 
-/// How many are sent at a time.
+/// Spans in a batch.
 const BATCH: usize = 512;
 
-/// How long a span waits for others to be sent with.
+/// Longest delay of a batch.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// How long the last spans may take when the server ends.
+/// Timeout of the last batch when the server stops.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Opens spans. What is in them is decided here and in [`Span`] alone, so that nothing that
@@ -44,7 +44,7 @@ pub(crate) struct Tracer {
     tracer: SdkTracer,
 }
 
-/// Why no request is followed.
+/// Tracing that cannot be started.
 #[derive(Debug, Error)]
 pub enum TracerError {
     /// The collector cannot be spoken to in this way.

@@ -23,19 +23,19 @@ pub(super) struct Answer<'a> {
     verdict: &'a Verdict,
 }
 
-/// What was decided.
+/// A decision.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Decision)]
 pub(in crate::rest) struct WireAnswer<'a> {
     /// Whether the subject may go on.
     allowed: bool,
-    /// What is left after this decision.
+    /// Remaining units after this decision.
     remaining: u64,
     /// The Unix second at which the whole allowance is back.
     reset_at: u64,
     /// The most the subject can have at once.
     limit: u64,
-    /// Why it may not go on, or why it may although nobody counted; otherwise empty.
+    /// Why it was denied, or admitted without being counted; otherwise empty.
     #[schema(value_type = String)]
     reason: Reason<'a>,
 }

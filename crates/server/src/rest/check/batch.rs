@@ -36,13 +36,13 @@ pub(in crate::rest) struct WireBatch<'a> {
     dry_run: Field<'a>,
 }
 
-/// What was decided about all of them.
+/// The decisions.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Decisions)]
 pub(in crate::rest) struct WireAnswers<'a> {
     /// Whether all may go on, and so whether anything was taken.
     allowed: bool,
-    /// How each subject stands, in the order of the checks.
+    /// The decision for each subject, in the order of the checks.
     results: Vec<WireAnswer<'a>>,
 }
 

@@ -19,11 +19,11 @@ use crate::rest::{
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = Check)]
 pub(in crate::rest) struct WireQuestion<'a> {
-    /// What kind of subject.
+    /// Kind of subject.
     #[serde(borrow, default)]
     #[schema(value_type = super::super::schemas::Scope, required = true)]
     scope: Field<'a>,
-    /// Which one: 1 to 512 bytes without control characters and braces.
+    /// Identifier: 1 to 512 bytes without control characters and braces.
     #[serde(borrow, default)]
     #[schema(value_type = String, required = true, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user-001")]
     identifier: Field<'a>,

@@ -81,7 +81,7 @@ static ASSETS: &[Asset] = &assets![
     "table.js" SCRIPT,
 ];
 
-/// What tells one version of each asset from another, in their order.
+/// Version of each asset, in their order.
 static TAGS: LazyLock<Vec<HeaderValue>> =
     LazyLock::new(|| ASSETS.iter().map(|asset| tag(asset.text)).collect());
 

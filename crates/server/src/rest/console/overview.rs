@@ -16,7 +16,7 @@ use crate::{
 /// Number of denied subjects shown.
 const MOST: usize = 10;
 
-/// How the server is doing.
+/// State of the server.
 #[derive(Serialize)]
 struct WireOverview<'a> {
     now: String,
@@ -27,13 +27,13 @@ struct WireOverview<'a> {
     database: WireHealth,
     rules: WireSnapshot,
     quotas: WireSnapshot,
-    /// Who was limited in the last minutes.
+    /// Subjects denied in the last minutes.
     limited: Vec<WireDenied>,
     /// Whether identifiers are hidden from this role.
     masked: bool,
 }
 
-/// What was decided in one second.
+/// Decisions in one second.
 #[derive(Serialize)]
 struct WireBeat {
     seq: u64,
@@ -65,7 +65,7 @@ struct WireHealth {
     error: Option<String>,
 }
 
-/// Which rules or policies are in force.
+/// The rules or policies in force.
 #[derive(Serialize)]
 struct WireSnapshot {
     revision: i64,

@@ -12,7 +12,7 @@ use crate::{
     rest::{caller::Caller, error::ApiError, json, json_body::JsonBody, rules::WireDraft},
 };
 
-/// What would be admitted over two windows: points of milliseconds, units asked for, units admitted.
+/// Units admitted over two windows: points of milliseconds, units requested, units admitted.
 #[derive(Serialize)]
 struct WirePreview {
     /// The most at once.

@@ -1,4 +1,4 @@
-//! Who has an event, and who does not yet.
+//! Deliveries of an event.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -24,7 +24,7 @@ pub(in crate::rest) struct WireEvent {
     deliveries: Option<Vec<WireDelivery>>,
 }
 
-/// Whether somebody has an event.
+/// Delivery of an event to one receiver.
 #[derive(Serialize, ToSchema)]
 #[schema(as = EventDelivery)]
 pub(in crate::rest) struct WireDelivery {

@@ -2,7 +2,7 @@
 
 use utoipa::ToSchema;
 
-/// What happened to a quota. Each kind happens once in a policy's period.
+/// An event of a quota. Each type occurs once in a policy's period.
 #[derive(ToSchema)]
 #[schema(as = Event)]
 #[expect(dead_code, reason = "only described")]
@@ -35,7 +35,7 @@ pub(in crate::rest) struct EventDescription {
     reached_at: Option<String>,
 }
 
-/// What happened.
+/// Type of event.
 #[derive(ToSchema)]
 #[schema(rename_all = "SCREAMING_SNAKE_CASE")]
 #[expect(dead_code, reason = "only described")]

@@ -18,7 +18,7 @@ use tokio::{
 };
 use tracing::debug;
 
-use super::{EventDescription, WANTED, Wanted, no_cursor};
+use super::{EventDescription, EventFilter, FILTER, no_cursor};
 use crate::{
     access::Access,
     rest::{
@@ -32,16 +32,16 @@ use crate::{
 
 pub(in crate::rest) const PATH: &str = "/api/v1/events/stream";
 
-/// What a client sends that was cut off.
+/// Sent by clients that reconnect.
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// How many events are written at a time.
+/// Events written at a time.
 const AT_A_TIME: u32 = 100;
 
 /// Poll interval of the log without notifications.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How long nothing is sent: both ends see that the other is there.
+/// Heartbeat interval: both ends see that the other is there.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// How long a client may take to read what was sent before it loses its place: it gets a heartbeat
@@ -57,7 +57,7 @@ const GREETING: &str = "retry: 2000\n\n";
 /// One client's place in the log.
 struct Following {
     events: Events,
-    wanted: Wanted,
+    wanted: EventFilter,
     after: i64,
     news: watch::Receiver<()>,
     shutdown: Shutdown,
@@ -67,7 +67,7 @@ struct Following {
     _permit: StreamPermit,
 }
 
-/// Why there is nothing to write yet.
+/// Reasons to wait.
 enum Quiet {
     /// It is over.
     Ended,
@@ -106,8 +106,8 @@ pub(in crate::rest) async fn follow(
     query: Query,
 ) -> Result<Response, ApiError> {
     let actor = caller.actor(Action::ReadEvents).await?;
-    let mut reader = query.reader(&[&WANTED]);
-    let mut wanted = Wanted::read(&mut reader);
+    let mut reader = query.reader(&[&FILTER]);
+    let mut wanted = EventFilter::read(&mut reader);
     if let Some(last) = headers.get(LAST_EVENT_ID) {
         let seq = last.to_str().ok().and_then(|text| text.parse().ok());
         match seq.filter(|seq: &i64| *seq >= 0) {
@@ -140,7 +140,7 @@ fn stream(mut texts: mpsc::Receiver<String>) -> impl Stream<Item = Result<Bytes,
 // === impl Following ===
 
 impl Following {
-    fn new(events: &Events, wanted: Wanted, permit: StreamPermit) -> Self {
+    fn new(events: &Events, wanted: EventFilter, permit: StreamPermit) -> Self {
         let now = Instant::now();
         Self {
             events: events.clone(),
@@ -179,7 +179,7 @@ impl Following {
         }
     }
 
-    /// What to write next; `None` when it is over.
+    /// The next text; `None` when the stream ends.
     async fn next(&mut self) -> Option<String> {
         if !self.greeted {
             self.greeted = true;

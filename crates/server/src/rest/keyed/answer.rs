@@ -14,43 +14,43 @@ use crate::rest::{error::NO_STORE, json, limit_headers};
 
 const DEGRADED: HeaderName = HeaderName::from_static("x-ratelimit-degraded");
 
-/// What was decided.
+/// A decision.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RateLimitDecision)]
 pub(in crate::rest) struct WireDecision<'a> {
     /// Whether the key may go on.
     allowed: bool,
-    /// Whom it is about: as it was given, or the client's address.
+    /// The key as it was given, or the client's address.
     #[schema(example = "user:123")]
     key: &'a str,
     #[schema(value_type = described::Algorithm)]
     algorithm: &'static str,
-    /// What is left after this decision.
+    /// Remaining units after this decision.
     remaining: u64,
     /// After how many seconds the whole allowance is back.
     reset_after_seconds: u64,
     /// After how many seconds the same request is admitted; 0 when it was.
     retry_after_seconds: u64,
     message: &'static str,
-    /// Who decided in the place of the store; left out when the store did.
+    /// What decided in place of the store; left out when the store did.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = crate::rest::schemas::Degraded, required = false)]
     degraded: Option<&'static str>,
 }
 
-/// How much a key has left.
+/// Remaining units of a key.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RateLimitRemaining)]
 pub(in crate::rest) struct WireRemaining<'a> {
-    /// Whom it is about: as it was given, or the client's address.
+    /// The key as it was given, or the client's address.
     #[schema(example = "user:123")]
     key: &'a str,
     remaining: u64,
     #[schema(value_type = described::Algorithm)]
     algorithm: &'static str,
-    /// Who answered in the place of the store; left out when the store did.
+    /// What answered in place of the store; left out when the store did.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = crate::rest::schemas::Degraded, required = false)]
     degraded: Option<&'static str>,

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::rest::{client::Peer, error::ApiError};
 
-/// Where these answer.
+/// The path.
 pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/check";
 
 /// Decides whether a key may go on, and takes what it asks for if it may. Prefer `POST`: what fetches ahead or tries again by itself does so with `GET`.

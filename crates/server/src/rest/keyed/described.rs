@@ -5,7 +5,7 @@ use utoipa::{IntoResponses, ToSchema};
 use super::answer::{WireDecision, WireRemaining};
 use crate::rest::error::KeyedEnvelope as Envelope;
 
-/// How a key's units are counted; names are read in either case.
+/// Algorithm; names are read in either case.
 #[derive(ToSchema)]
 #[schema(as = RateLimitAlgorithm, rename_all = "SCREAMING_SNAKE_CASE")]
 #[expect(dead_code, reason = "only described")]
@@ -54,7 +54,7 @@ pub(super) enum Decided {
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]
 pub(super) enum Looked {
-    /// What is left.
+    /// Remaining units.
     #[response(
         status = 200,
         headers(
@@ -69,7 +69,7 @@ pub(super) enum Looked {
     Remaining(WireRemaining<'static>),
 }
 
-/// What every caller may be told instead.
+/// Errors.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]
 pub(super) enum Refused {

@@ -19,7 +19,7 @@ pub(super) struct Parameters<'q> {
     permits: Option<Cow<'q, str>>,
 }
 
-/// Whom a request is about.
+/// The subject of a request.
 enum Subject<'q> {
     Given(Cow<'q, str>),
     Client(AddressKey),
@@ -64,7 +64,7 @@ impl<'q> Parameters<'q> {
         Self { key: self.key.or_else(client), ..self }
     }
 
-    /// Who is asked about, under which algorithm.
+    /// The key and the algorithm.
     pub(super) fn subject(
         &self,
         default: KeyedAlgorithm,

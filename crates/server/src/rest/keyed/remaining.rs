@@ -14,7 +14,7 @@ use super::{
 };
 use crate::rest::{client::Peer, error::ApiError};
 
-/// Where this answers.
+/// The path.
 pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/remaining";
 
 /// Says how much a key has left, and takes nothing.

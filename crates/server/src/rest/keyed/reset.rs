@@ -22,10 +22,10 @@ use crate::rest::{
     json,
 };
 
-/// Where this answers.
+/// The path.
 pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/reset";
 
-/// What was done.
+/// The outcome.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RateLimitReset)]
 struct WireReset<'a> {

@@ -1,4 +1,4 @@
-//! What is the same for many operations.
+//! Parts that many operations share.
 
 use utoipa::{
     Modify,
@@ -9,7 +9,7 @@ use utoipa::{
     },
 };
 
-/// How callers show who they are.
+/// Authentication by a bearer token.
 pub(super) struct Token;
 
 /// Every answer says which request it is for.

@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// How much would be used.
+/// The amount to check.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = QuotaQuestion)]

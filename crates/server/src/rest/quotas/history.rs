@@ -33,7 +33,7 @@ pub(in crate::rest) struct WireHistory {
     pagination: WirePagination,
 }
 
-/// How much was used in a period.
+/// Usage in a period.
 #[derive(Serialize, ToSchema)]
 #[schema(as = QuotaPeriodUsage)]
 pub(in crate::rest) struct WirePeriod {

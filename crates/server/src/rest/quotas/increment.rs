@@ -32,10 +32,10 @@ use crate::{
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// Where this answers.
+/// The path.
 pub(in crate::rest) const PATH: &str = "/api/v1/quotas/{id}/usage/increment";
 
-/// How much to use. A field that is misspelt is refused: it would be charged otherwise than meant.
+/// An increment. Misspelt fields are refused: they would be charged otherwise than meant.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = QuotaIncrement)]
@@ -51,7 +51,7 @@ pub(in crate::rest) struct WireIncrement<'a> {
     request_id: Field<'a>,
 }
 
-/// What was used.
+/// Usage after an increment.
 #[derive(Serialize, ToSchema)]
 #[schema(as = QuotaIncremented)]
 pub(in crate::rest) struct WireIncremented {
@@ -133,7 +133,7 @@ pub(super) fn amount(field: Field<'_>) -> Result<u64, Detail> {
     Err(Detail::new("amount", reason, message))
 }
 
-/// By what name it is sent again: the body's, else the header's.
+/// The idempotency key: the body's, else the header's.
 fn request_id<'a>(
     field: Field<'a>,
     headers: &'a HeaderMap,

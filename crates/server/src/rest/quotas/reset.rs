@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// Why usage is to be forgotten.
+/// A reset of usage.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = QuotaReset)]
@@ -35,7 +35,7 @@ pub(in crate::rest) struct WireQuotaReset<'a> {
     reason: Field<'a>,
 }
 
-/// What was reset.
+/// The outcome of a reset.
 #[derive(Serialize, ToSchema)]
 #[schema(as = QuotaResetDone)]
 pub(in crate::rest) struct WireQuotaResetDone {
@@ -46,7 +46,7 @@ pub(in crate::rest) struct WireQuotaResetDone {
     #[serde(serialize_with = "time::serialize")]
     #[schema(value_type = String, format = DateTime)]
     reset_at: Timestamp,
-    /// By whom, as the token says.
+    /// Author, as the token says.
     #[schema(example = "admin@example.com")]
     reset_by: String,
 }

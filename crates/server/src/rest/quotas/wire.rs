@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::rest::{error::Detail, field::Field, json_body::WireObject, schemas, time};
 
-/// What a quota policy is to say. Optional fields that an update leaves out stay as they are; null takes them back.
+/// A quota policy to create or update. Optional fields that an update leaves out stay as they are; null resets them.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = QuotaDraft)]
@@ -16,23 +16,23 @@ pub(in crate::rest) struct WirePolicyDraft<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = String, required = true, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s][^\x00-\x1F\x7F-\x9F]*$", example = "Standard plan")]
     name: Field<'a>,
-    /// What kind of subject it is about.
+    /// Kind of subject.
     #[serde(borrow, default)]
     #[schema(value_type = schemas::SubjectType, required = true)]
     subject_type: Field<'a>,
-    /// Which one.
+    /// Id of the subject.
     #[serde(borrow, default)]
     #[schema(value_type = String, required = true, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s][^\x00-\x1F\x7F-\x9F]*$", example = "tenant-abc")]
     subject_id: Field<'a>,
-    /// How much the subject may use in a period.
+    /// Most units the subject may use in a period.
     #[serde(borrow, default)]
     #[schema(value_type = u64, required = true, minimum = 1, maximum = 9_007_199_254_740_992i64, example = 10_000)]
     limit: Field<'a>,
-    /// How long a period is.
+    /// Length of a period.
     #[serde(borrow, default)]
     #[schema(value_type = schemas::Period, required = true)]
     period: Field<'a>,
-    /// By the calendar of which zone, as an IANA name; default UTC.
+    /// IANA name of the time zone; default UTC.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 64, example = "Asia/Tokyo")]
     time_zone: Field<'a>,
@@ -73,7 +73,7 @@ pub(in crate::rest) struct WirePolicy {
     updated_at: Timestamp,
 }
 
-/// How much of a quota is used.
+/// Usage of a quota.
 #[derive(Serialize, ToSchema)]
 #[schema(as = QuotaUsage)]
 pub(in crate::rest) struct WireQuotaUsage {

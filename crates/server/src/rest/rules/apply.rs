@@ -32,7 +32,7 @@ use crate::{
 /// Shorter lists need no turn.
 const SHORT_LIST_BYTES: u64 = 1024 * 1024;
 
-/// What the rules are to be.
+/// A list of rules to apply.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = RuleList)]
@@ -55,25 +55,25 @@ pub(in crate::rest) struct WireList<'a> {
     revision: Field<'a>,
 }
 
-/// How the list is to be applied.
+/// Options of applying a list.
 struct Manner {
     prune: bool,
     dry_run: bool,
     seen: Option<Revision>,
 }
 
-/// What changed, or would.
+/// Changes, made or planned.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Plan)]
 pub(in crate::rest) struct WirePlan {
     created: Vec<WireSpec>,
     updated: Vec<WireUpdate>,
     deleted: Vec<WireRule>,
-    /// How many rules stay as they are.
+    /// Number of unchanged rules.
     unchanged: usize,
     /// Whether it was done.
     applied: bool,
-    /// Which rules this was planned for. Sent back with the same list, exactly this is done, or nothing.
+    /// Revision of the plan. Sent back with the same list, exactly this is done, or nothing.
     revision: i64,
 }
 
@@ -151,7 +151,7 @@ impl<'a> WireObject<'a> for WireList<'a> {
 }
 
 impl WireList<'_> {
-    /// How the list is to be applied, and its rules.
+    /// The options and the rules.
     fn into_drafts(self, max: u64) -> Result<(Manner, Vec<Draft>), ApiError> {
         let manner = self.manner(max)?;
         Ok((manner, self.rules.into_iter().map(Into::into).collect()))
@@ -176,7 +176,7 @@ impl WireList<'_> {
         }
     }
 
-    /// Which rules the caller has seen, if the caller cares.
+    /// The revision that the caller has read, if given.
     fn seen(&self) -> Result<Option<Revision>, Detail> {
         match &self.revision {
             Field::Missing | Field::Null => Ok(None),

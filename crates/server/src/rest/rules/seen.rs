@@ -1,4 +1,4 @@
-//! Which state of a rule a caller has seen: its `updated_at`, as an entity tag.
+//! The state of a rule that a caller has read: its `updated_at`, as an entity tag.
 
 use axum::{
     http::{

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::rest::{error::Detail, field::Field, json_body::WireObject, schemas, time};
 
-/// What a rule is to say. Optional fields that an update leaves out stay as they are; null takes them back.
+/// A rule to create or update. Optional fields that an update leaves out stay as they are; null resets them.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = RuleDraft)]
@@ -16,31 +16,31 @@ pub(in crate::rest) struct WireDraft<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1F\x7F-\x9F]+$")]
     name: Field<'a>,
-    /// What kind of subject it is about.
+    /// Kind of subject.
     #[serde(borrow, default)]
     #[schema(value_type = schemas::Scope, required = true)]
     scope: Field<'a>,
-    /// Which ones: an identifier, `prefix*`, or `*` for all.
+    /// Subjects: an identifier, `prefix*`, or `*` for all.
     #[serde(borrow, default)]
     #[schema(value_type = String, required = true, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1F\x7F{}*]*\*?$", example = "*")]
     identifier_pattern: Field<'a>,
-    /// How many units a subject may take.
+    /// Most units a subject may take in a window.
     #[serde(borrow, default)]
     #[schema(value_type = u32, format = "uint32", required = true, minimum = 1, maximum = 4_294_967_295i64, example = 100)]
     limit: Field<'a>,
-    /// In how many seconds. At most 8 rules have the same scope and pattern: all of them must admit.
+    /// Window in seconds. At most 8 rules have the same scope and pattern: all of them must admit.
     #[serde(borrow, default)]
     #[schema(value_type = u32, required = true, minimum = 1, maximum = 31_622_400, example = 60)]
     window_seconds: Field<'a>,
-    /// How that is counted; default `token_bucket`.
+    /// Algorithm; default `token_bucket`.
     #[serde(borrow, default)]
     #[schema(value_type = Option<schemas::Algorithm>)]
     algorithm: Field<'a>,
-    /// How many units at once, where that is not the limit; for buckets only.
+    /// Most units at once, if that is not the limit; for buckets only.
     #[serde(borrow, default)]
     #[schema(value_type = Option<u32>, format = "uint32", minimum = 1, maximum = 4_294_967_295i64)]
     burst: Field<'a>,
-    /// Who decides while the store cannot; the server's default otherwise.
+    /// Decides while the store cannot; default: the server's.
     #[serde(borrow, default)]
     #[schema(value_type = Option<schemas::FailMode>)]
     fail_mode: Field<'a>,
@@ -66,7 +66,7 @@ pub(in crate::rest) struct WireRule {
     updated_at: Timestamp,
 }
 
-/// What a rule says.
+/// A rule's settings.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RuleSpec)]
 pub(in crate::rest) struct WireSpec {

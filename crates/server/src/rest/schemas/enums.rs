@@ -2,7 +2,7 @@
 
 use utoipa::ToSchema;
 
-/// What kind of subject.
+/// Kind of subject.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(dead_code, reason = "only described")]
@@ -12,7 +12,7 @@ pub(in crate::rest) enum Scope {
     Endpoint,
 }
 
-/// How units are counted.
+/// Algorithm.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(dead_code, reason = "only described")]
@@ -24,7 +24,7 @@ pub(in crate::rest) enum Algorithm {
     SlidingWindowCounter,
 }
 
-/// Who decides while the store cannot.
+/// Decides while the store cannot.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(dead_code, reason = "only described")]
@@ -35,7 +35,7 @@ pub(in crate::rest) enum FailMode {
     Local,
 }
 
-/// What decided in the place of the store: a fail mode, or a denial that the store gave earlier.
+/// Decided in place of the store: a fail mode, or a denial that the store gave earlier.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(dead_code, reason = "only described")]
@@ -56,7 +56,7 @@ pub(in crate::rest) enum Window {
     Seconds(u64),
 }
 
-/// How a rule's pattern fits a subject.
+/// How a rule's pattern matches a subject.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(dead_code, reason = "only described")]
@@ -67,7 +67,7 @@ pub(in crate::rest) enum Match {
     Default,
 }
 
-/// What was changed.
+/// Kind of change.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "only described")]
 pub(in crate::rest) enum AuditAction {
@@ -89,7 +89,7 @@ pub(in crate::rest) enum AuditAction {
     QuotaReset,
 }
 
-/// Whom a quota is about.
+/// Kind of subject of a quota.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(dead_code, reason = "only described")]
@@ -99,7 +99,7 @@ pub(in crate::rest) enum SubjectType {
     ApiKey,
 }
 
-/// How long a quota lasts: a day or a month of its time zone.
+/// Period of a quota: a day or a month of its time zone.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(dead_code, reason = "only described")]

@@ -149,7 +149,7 @@ pub(in crate::rest) enum RequestIdReused {
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]
 pub(in crate::rest) enum Exceeded {
-    /// So much is not left: nothing was used. `Retry-After` says when the period ends.
+    /// The quota is exceeded; nothing was used. `Retry-After` says when the period ends.
     #[response(status = 429)]
     Exceeded(Envelope<'static>),
 }

@@ -46,7 +46,7 @@ impl QuotaEventLog for Quietly {
 
 fn follow(events: &Events) -> impl Stream<Item = String> {
     let permit = events.streams().acquire(None).unwrap();
-    let texts = Following::new(events, Wanted::default(), permit).start();
+    let texts = Following::new(events, EventFilter::default(), permit).start();
     stream(texts).map(|text| String::from_utf8(text.unwrap().to_vec()).unwrap())
 }
 
@@ -69,7 +69,7 @@ async fn a_client_that_does_not_read_is_disconnected() {
     let events = Events::new(Arc::new(Quietly));
     let free = events.streams().available();
     let permit = events.streams().acquire(None).unwrap();
-    let texts = Following::new(&events, Wanted::default(), permit).start();
+    let texts = Following::new(&events, EventFilter::default(), permit).start();
     time::sleep(STALLED).await;
     assert_eq!((events.streams().available(), texts.is_closed()), (free - 1, false));
     time::sleep(HEARTBEAT * 2).await;
