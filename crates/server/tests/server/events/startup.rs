@@ -14,7 +14,7 @@ fn a_schedule_that_is_none_refuses_to_start_by_its_key() {
     for key in ["quota.reset_schedule.daily", "quota.reset_schedule.monthly"] {
         is_refused(key, "0 0 * *", "expected 5 or 6 fields");
         is_refused(key, "61 0 * * *", "the minute must be 0 to 59");
-        is_refused(key, "0 0 30 2 *", "such a day never comes");
+        is_refused(key, "0 0 30 2 *", "schedule never fires (no such date)");
         is_refused(key, "midnight", r#"expected a cron expression such as "0 0 * * *""#);
         for fits in ["0 0 * * *", "30 0 0 * * *"] {
             let variable = format!("HEADGATE__{}", key.to_uppercase().replace('.', "__"));
