@@ -31,6 +31,7 @@ check: deps ## Check format, lints, docs, licences and advisories
 	cargo clippy --workspace --features kafka --all-targets --locked -- -D warnings
 	cargo clippy $(APPS) --workspace --all-targets --locked -- -D warnings
 	cargo clippy $(BENCH) --all-targets --locked -- -D warnings
+	RUSTFLAGS='-D warnings' cargo check -p headgate -p headgate-store-memory --no-default-features --locked --target-dir target/no-default-features
 	scripts/plots --check
 	scripts/docs
 	RUSTDOCFLAGS='-D warnings' cargo doc $(APPS) --workspace --no-deps --locked

@@ -8,9 +8,12 @@ use std::{fmt, num::NonZeroU32, time::Duration};
 use thiserror::Error;
 
 #[cfg(feature = "calendar")]
-use crate::algorithm::{Period, calendar::Zone};
 use crate::{
-    Algorithm, Cost,
+    Cost,
+    algorithm::{Period, calendar::Zone},
+};
+use crate::{
+    Algorithm,
     algorithm::{Bucket, Calendar, FixedWindow, SlidingWindow, SlidingWindowCounter},
 };
 
