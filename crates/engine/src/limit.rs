@@ -7,14 +7,14 @@ use std::{fmt, num::NonZeroU32, time::Duration};
 
 use thiserror::Error;
 
+use crate::{
+    Algorithm,
+    algorithm::{Bucket, Calendar, FixedWindow, SlidingWindow, SlidingWindowCounter},
+};
 #[cfg(feature = "calendar")]
 use crate::{
     Cost,
     algorithm::{Period, calendar::Zone},
-};
-use crate::{
-    Algorithm,
-    algorithm::{Bucket, Calendar, FixedWindow, SlidingWindow, SlidingWindowCounter},
 };
 
 /// The number of units that a subject may take, and the algorithm that counts them. Every value of

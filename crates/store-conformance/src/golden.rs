@@ -1,10 +1,10 @@
-//! Golden vectors: answers written down once, that no later change may alter.
+//! Golden vectors: recorded answers that no later change may alter.
 //!
-//! `golden/vectors.txt` is what [`render`] makes of the scripts below with the
-//! model. Stores whose clock can be set [`replay`] it.
+//! `golden/vectors.txt` is the output of [`render`]: the scripts below, run on the model. Stores
+//! whose clock can be set [`replay`] it.
 //!
-//! A line reads `+pause verb cost: allowed remaining reset_after retry_after`,
-//! all times in microseconds.
+//! The format of a line is `+pause verb cost: allowed remaining reset_after retry_after`, with all
+//! times in microseconds.
 
 use std::{fmt::Write as _, rc::Rc, time::Duration};
 
@@ -23,10 +23,10 @@ const START: Timestamp = Timestamp::from_micros(1_772_945_999_500_000);
 
 const SECOND: u64 = 1_000_000;
 
-/// What happens to one subject: pause, verb, cost.
+/// The steps of one subject: pause, verb, cost.
 type Script = Vec<(u64, Verb, u64)>;
 
-/// The vectors as the model makes them now.
+/// The vectors that the model gives now.
 pub fn render() -> String {
     let mut text = String::new();
     for (limit, script) in cases() {
@@ -43,9 +43,9 @@ pub fn render() -> String {
     text
 }
 
-/// Plays the vectors on stores whose clock can be set; panics where an answer differs.
+/// Replays the vectors on stores whose clock can be set; panics if an answer differs.
 ///
-/// `fixture` makes the store for one limit: all begin at the same time.
+/// `fixture` creates the store for one limit: all start at the same time.
 pub async fn replay(fixture: impl Fn() -> Rc<dyn Fixture>) {
     let mut text = String::new();
     for (limit, script) in cases() {
@@ -152,7 +152,8 @@ fn script(limit: &Limit) -> Script {
 mod tests {
     use super::*;
 
-    /// To change the vectors on purpose: `UPDATE_GOLDEN=1 cargo test -p headgate-store-conformance`.
+    /// To change the vectors on purpose: `UPDATE_GOLDEN=1 cargo test -p
+    /// headgate-store-conformance`.
     #[test]
     fn the_arithmetic_still_gives_the_golden_vectors() {
         let rendered = render();

@@ -1,16 +1,13 @@
-//! One suite and one set of golden vectors that every store passes.
+//! The conformance suite and the golden vectors that every store passes.
 //!
-//! A store's tests make a [`Fixture`] and call the functions of [`suite`]. The
-//! reference is the engine's own [`Account`](headgate::Account), kept in a map by
-//! [`Model`]: whatever a store answers, the model must have answered the same.
+//! The tests of a store implement [`Fixture`] and call the functions of [`suite`]. The reference is
+//! the engine's own [`Account`](headgate::Account), kept in a map by [`Model`]: a store must give
+//! the same answers as the model.
 //!
-//! Stores whose clock can be set are driven through time; others run on their
-//! own time, which they tell in every answer, and the model follows.
+//! If the clock of a store can be set, the suite moves it. Other stores run in real time, which
+//! they report in every answer, and the model follows.
 
-#![allow(
-    clippy::missing_panics_doc,
-    reason = "a panic is how a test fails: it is what these functions are for"
-)]
+#![allow(clippy::missing_panics_doc, reason = "these functions are assertions")]
 
 mod fixture;
 pub mod golden;

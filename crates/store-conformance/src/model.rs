@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use headgate::{Account, Check, Outcome, Timestamp, Verb};
 
-/// What every store must agree with.
+/// The reference that every store must agree with.
 #[derive(Debug, Default)]
 pub struct Model {
     accounts: HashMap<String, Account>,
 }
 
 impl Model {
-    /// Does `verb` to `checks`, all or nothing, each at its own time: parts of a
-    /// cluster have clocks of their own.
+    /// Applies `verb` to `checks`, all or nothing, each at its own time: the parts of a cluster
+    /// have clocks of their own.
     pub fn apply(&mut self, verb: Verb, checks: &[Check<'_>], times: &[Timestamp]) -> Vec<Outcome> {
         let mut permitted = Vec::new();
         for (check, now) in checks.iter().zip(times) {

@@ -1,4 +1,4 @@
-//! Random traffic: subjects, their limits, and what is done to them when.
+//! Random traffic: subjects, their limits, and timed operations on them.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -7,14 +7,14 @@ use headgate::{
 };
 use proptest::{prelude::*, sample::select};
 
-/// What happens to a few subjects.
+/// Operations on a few subjects.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     pub(crate) subjects: Vec<Subject>,
     pub(crate) steps: Vec<Step>,
 }
 
-/// A way of counting with limits that change over time.
+/// An algorithm with limits that change over time.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     /// The same algorithm and window with different numbers.
@@ -67,9 +67,8 @@ impl Scenario {
         Self::over(windows.boxed(), Just(0).boxed())
     }
 
-    /// The same traffic without what places that decide by themselves cannot know of each other: what a batch
-    /// took in vain is given back a moment later, by its name, and under the limit of that moment; and
-    /// reservations end place by place.
+    /// The same traffic without what independent nodes cannot agree on: units of a denied batch are
+    /// returned a moment later, under the limit of that moment, and reservations end node by node.
     pub(crate) fn over_several_places(mut self) -> Self {
         let mut names = HashMap::new();
         for (i, step) in self.steps.iter_mut().enumerate() {
@@ -178,7 +177,7 @@ fn step(pauses: BoxedStrategy<u64>) -> impl Strategy<Value = Step> {
     })
 }
 
-/// Mostly as batches are: together.
+/// Mostly required, as in real batches.
 fn mode() -> impl Strategy<Value = CheckMode> {
     prop_oneof![6 => Just(CheckMode::Required), 1 => select(CheckMode::ALL.to_vec())]
 }

@@ -1,4 +1,4 @@
-//! What every store's tests call. Each function panics where the store is wrong.
+//! The tests that every store calls. Each function panics if the store is wrong.
 
 mod concurrency;
 mod exactness;

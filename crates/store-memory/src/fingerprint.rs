@@ -1,4 +1,4 @@
-//! Subjects as 64-bit numbers that nobody outside can predict.
+//! Subjects as 64-bit hashes that clients cannot predict.
 
 use std::{collections::hash_map::RandomState, hash::BuildHasher, num::NonZeroU64};
 
@@ -13,28 +13,28 @@ use crate::NumericKey;
 
 /// A keyed hash of a key, its algorithm and its window.
 ///
-/// The hashes are universal: of any two subjects that somebody thinks of without knowing the secret,
-/// at most n in 2^60 secrets give both the same fingerprint, n being the longer one's bytes
-/// (`PolymurHash`), or one in 2^63 for subjects by number (`MultiplyShift`). The secret is new in
-/// every store and nothing that depends on it leaves the store, so that nobody can look for two that
-/// collide. The limit's number is no part of it: a changed limit finds the same state.
+/// The hashes are universal: for any two subjects that are chosen without knowing the secret, at
+/// most n in 2^60 secrets give both the same fingerprint, where n is the length of the longer one
+/// in bytes (`PolymurHash`), or one in 2^63 for numeric keys (`MultiplyShift`). Every store has a
+/// new secret and nothing that depends on it leaves the store, so that collisions cannot be
+/// searched for. The number of units is not part of it: a changed limit finds the same state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Fingerprint(NonZeroU64);
 
-/// The algorithm and the window as one number, the shape of the state they need: of fewer than 62
-/// bits, because a hash adds it to a number of 61.
+/// The algorithm and the window as one number, which determine the form of a state. It has fewer
+/// than 62 bits, because a hash adds it to a number of 61.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Shape(u64);
 
-/// Makes fingerprints under one secret.
+/// Computes fingerprints under one secret.
 pub(crate) struct Fingerprints {
     keys: PolymurHash,
-    /// Subjects by number have a secret of their own, and so nothing in common with those by key.
+    /// Numeric keys have a secret of their own, independent of that of text keys.
     numbers: MultiplyShift,
 }
 
-/// The upper half of a sum of products of 128 bits, one for each word: strongly universal if the
-/// factors are random (Dietzfelbinger), and a third of what hashing the same bytes as a text costs.
+/// The upper half of a sum of 128-bit products, one for each word: strongly universal if the
+/// factors are random (Dietzfelbinger), for a third of the cost of hashing the same bytes as text.
 struct MultiplyShift {
     factors: [u128; 3],
     offset: u128,
@@ -48,7 +48,7 @@ impl Fingerprint {
 
 impl Fingerprints {
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a fifth of a decision is calling the parts of it")]
+    #[expect(clippy::inline_always, reason = "calls are a fifth of the cost of a decision")]
     pub(crate) fn of(&self, key: Key<'_>, shape: Shape) -> Fingerprint {
         if key.space().is_empty() {
             return Fingerprint::from(self.keys.hash_with_tweak(key.subject(), shape.0));
@@ -56,7 +56,7 @@ impl Fingerprints {
         self.of_parts(key.parts(), shape)
     }
 
-    /// A key is its text, however that is divided into parts.
+    /// A key is identified by its text, however that is split into parts.
     fn of_parts(&self, parts: [&str; 3], shape: Shape) -> Fingerprint {
         let mut bytes = [0; 128];
         let mut rest = &mut bytes[..];
@@ -89,8 +89,8 @@ impl MultiplyShift {
     }
 }
 
-/// Breaks up the even steps in which the products of consecutive numbers grow: they would stand in
-/// rows in a table. No two hashes become one.
+/// Breaks up the even steps between the products of consecutive numbers, which would cluster in a
+/// table. It is a bijection.
 #[inline]
 const fn scatter(mut hash: u64) -> u64 {
     hash = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -105,7 +105,7 @@ impl From<u64> for Fingerprint {
 }
 
 impl Default for Fingerprints {
-    /// Under a secret of its own, from the operating system's randomness.
+    /// With a new secret, from the operating system's randomness.
     fn default() -> Self {
         let random = RandomState::new();
         let secret = |n: u8| [random.hash_one([0, n]), random.hash_one([1, n])];
@@ -133,7 +133,7 @@ impl Shape {
         }
     }
 
-    /// That of a bucket, and the bucket: almost everybody has one.
+    /// The bucket and its shape, if the limit is one: almost all are.
     #[inline]
     pub(crate) const fn of_bucket(limit: &Limit) -> Option<(&Bucket, Self)> {
         match limit.parameters() {
@@ -155,8 +155,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_hashes_are_scattered_to_one() {
-        /// Undoes it, step by step.
+    fn scatter_is_a_bijection() {
+        /// The inverse.
         fn gather(mut hash: u64) -> u64 {
             hash ^= hash >> 29 ^ hash >> 58;
             hash = hash.wrapping_mul(0xf1de_83e1_9937_733d);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_close_to_each_other_have_fingerprints_apart() {
+    fn fingerprints_of_consecutive_numbers_are_spread_evenly() {
         let fingerprints = Fingerprints::default();
         let mut seen = HashSet::new();
         let mut low_bits = [0_u32; 64];

@@ -4,23 +4,31 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `store` | [`MemoryStore`]: picks shards, decides |
-//! | `locked` | the shards of a batch, locked in order, and its subjects |
-//! | `shard` | the subjects under one lock, and room for new ones |
+//! | `store` | [`MemoryStore`]: finds the shards of a batch and decides |
+//! | `builder` | [`Builder`]: the settings of a store |
+//! | `fast_path` | the results of the fast path: one check, one lock |
+//! | `locked`, `subject` | the slow path: the shards of a batch, locked together, and its subjects |
+//! | `lock` | the lock of a shard |
+//! | `shard` | the subjects under one lock, and eviction of expired ones |
 //! | `table` | fingerprint to slot, in one probe |
-//! | `slot` | states of fixed size, packed |
+//! | `slot` | packed states of fixed size |
 //! | `overflow` | the sketch that counts new keys past capacity |
 //! | `fingerprint` | keyed hashing |
-//! | `numeric` | [`NumericKey`]: subjects that are numbers already |
+//! | `numeric` | [`NumericKey`]: subjects that are numbers |
 
+mod builder;
+mod fast_path;
 mod fingerprint;
+mod lock;
 mod locked;
 mod numeric;
 mod overflow;
 mod shard;
 mod slot;
 mod store;
+mod subject;
 mod table;
 
+pub use builder::Builder;
 pub use numeric::NumericKey;
-pub use store::{Builder, MemoryStore};
+pub use store::MemoryStore;

@@ -1,75 +1,20 @@
-//! The shards a batch needs, and its subjects while they are decided.
+//! The shards of a batch, locked together.
 
-use headgate::{Account, Check, Clock, Limit, Outcome, State, Timestamp, Verb};
+use headgate::{Account, Clock, Limit, State, Timestamp, Verb};
 use smallvec::SmallVec;
 
 use crate::{
     fingerprint::Fingerprint,
-    overflow::{Newcomer, Overflow},
+    lock::Guard,
     shard::Shard,
-    store::{Guard, MemoryStore},
+    store::MemoryStore,
+    subject::{KeptIn, Subject},
 };
 
-/// The shards a batch needs, locked in order so that batches never wait in a circle.
-pub(crate) struct Locked<'s>(SmallVec<[(usize, Guard<'s, Shard>); 2]>);
+/// The shards of a batch, locked in ascending order so that batches cannot deadlock.
+pub(crate) struct LockedShards<'s>(SmallVec<[(usize, Guard<'s, Shard>); 2]>);
 
-/// A subject of a batch, taken out of where it is kept.
-pub(crate) enum Subject {
-    /// One with a place of its own.
-    Settled(Fingerprint, Account),
-    /// One that shares.
-    New(Newcomer),
-}
-
-// === impl Subject ===
-
-impl Subject {
-    pub(crate) fn permits(&self, check: &Check<'_>, verb: Verb, now: Timestamp) -> bool {
-        match self {
-            Self::Settled(_, account) => account.permits(check.limit(), verb, check.cost(), now),
-            Self::New(newcomer) => newcomer.permits(check, verb, now),
-        }
-    }
-
-    pub(crate) fn act(
-        &mut self,
-        overflow: &Overflow,
-        check: &Check<'_>,
-        verb: Verb,
-        now: Timestamp,
-        takes: bool,
-    ) {
-        match self {
-            Self::Settled(fingerprint, account) => {
-                account.act(check, verb, now, takes);
-                // What it used before there was room for it goes, too.
-                if verb == Verb::Reset && takes {
-                    overflow.clear(*fingerprint, check.limit(), now);
-                }
-            }
-            Self::New(newcomer) => newcomer.act(overflow, check, verb, now, takes),
-        }
-    }
-
-    pub(crate) fn outcome(
-        &self,
-        check: &Check<'_>,
-        verb: Verb,
-        now: Timestamp,
-        allowed: bool,
-    ) -> Outcome {
-        match self {
-            Self::Settled(_, account) => {
-                account.outcome(check.limit(), verb, check.cost(), now, allowed)
-            }
-            Self::New(newcomer) => newcomer.outcome(check, verb, now, allowed),
-        }
-    }
-}
-
-// === impl Locked ===
-
-impl<'s> Locked<'s> {
+impl<'s> LockedShards<'s> {
     pub(crate) fn lock<C: Clock>(store: &'s MemoryStore<C>, fingerprints: &[Fingerprint]) -> Self {
         let mut wanted: SmallVec<[usize; 2]> =
             fingerprints.iter().map(|fingerprint| store.shard_of(*fingerprint)).collect();
@@ -84,7 +29,7 @@ impl<'s> Locked<'s> {
         &mut self.0[i].1
     }
 
-    /// One time for the whole batch, behind none of its shards.
+    /// The time of the whole batch: the latest of all its shards.
     pub(crate) fn tick(&mut self, clock: Timestamp) -> Timestamp {
         let now = self.0.iter_mut().map(|(_, shard)| shard.tick(clock)).max();
         let now = now.unwrap_or(clock);
@@ -94,6 +39,7 @@ impl<'s> Locked<'s> {
         now
     }
 
+    /// Takes a subject out, to be [`put`](Self::put) back.
     pub(crate) fn take<C: Clock>(
         &mut self,
         store: &MemoryStore<C>,
@@ -103,23 +49,25 @@ impl<'s> Locked<'s> {
         now: Timestamp,
     ) -> Subject {
         let shard = self.shard(store, fingerprint);
-        if shard.knows(fingerprint) {
+        if shard.contains(fingerprint) {
             let mut account = shard.take(fingerprint, limit);
             account.settle(limit, now);
-            return Subject::Settled(fingerprint, account);
+            return Subject { fingerprint, account, kept_in: KeptIn::Slot };
         }
-        // What it used while it had to share is still used.
+        // Usage from when it had no slot still counts.
         let state = store.overflow.usage(fingerprint, limit, now);
         let leases = shard.take_leases(fingerprint, now);
-        let shares = state != State::Fresh || !leases.is_empty();
-        // Looking takes no place.
-        if shard.has_room(now) && !(verb == Verb::Peek && shares) {
-            return Subject::Settled(fingerprint, Account { state, leases });
-        }
-        let reserves = matches!(verb, Verb::Reserve { .. });
-        let no_lease_for = reserves.then(|| shard.no_lease_for(&leases, now)).flatten();
-        let account = Account { state, leases };
-        Subject::New(Newcomer { fingerprint, account, no_lease_for })
+        let is_in_overflow = state != State::Fresh || !leases.is_empty();
+        // A peek does not move a subject into a slot.
+        let gets_slot = shard.has_room(now) && !(verb == Verb::Peek && is_in_overflow);
+        let kept_in = if gets_slot {
+            KeptIn::Slot
+        } else {
+            let reserves = matches!(verb, Verb::Reserve { .. });
+            let no_lease_for = reserves.then(|| shard.no_lease_for(&leases, now)).flatten();
+            KeptIn::Overflow { no_lease_for }
+        };
+        Subject { fingerprint, account: Account { state, leases }, kept_in }
     }
 
     pub(crate) fn put<C: Clock>(
@@ -129,13 +77,11 @@ impl<'s> Locked<'s> {
         limit: &Limit,
         now: Timestamp,
     ) {
-        match subject {
-            Subject::Settled(fingerprint, account) => {
-                self.shard(store, fingerprint).put(fingerprint, limit, account, now);
-            }
-            Subject::New(Newcomer { fingerprint, account, .. }) => {
-                self.shard(store, fingerprint).put_leases(fingerprint, account.leases);
-            }
+        let Subject { fingerprint, account, kept_in } = subject;
+        let shard = self.shard(store, fingerprint);
+        match kept_in {
+            KeptIn::Slot => shard.put(fingerprint, limit, account, now),
+            KeptIn::Overflow { .. } => shard.put_leases(fingerprint, account.leases),
         }
     }
 }

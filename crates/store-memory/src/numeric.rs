@@ -1,27 +1,27 @@
-//! Subjects that are numbers already, such as addresses.
+//! Subjects that are numbers, such as addresses.
 
 use headgate::{Check, Clock, Cost, InvalidCheck, Key, Limit, Outcome, Verb, algorithm::Meter};
 
 use crate::{MemoryStore, fingerprint::Shape};
 
-/// A subject that is known by a number, which costs less to find than one with a key. It is never
-/// the same as one with a key.
+/// The key of a subject that is a number, which is faster to hash than a [`Key`]. It never names
+/// the same subject as a `Key` does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NumericKey {
-    /// Keeps the program's own kinds of subjects apart.
+    /// Separates the kinds of subjects of a program.
     pub space: u64,
-    /// Which one of that kind.
+    /// The subject.
     pub number: u64,
 }
 
-/// Stands where a check needs a key and nobody reads it.
+/// Placeholder for checks whose key is not used.
 const NO_KEY: Key<'static> = match Key::new("-") {
     Ok(key) => key,
-    Err(_) => panic!("not a key"),
+    Err(_) => panic!("an invalid key"),
 };
 
 impl<C: Clock> MemoryStore<C> {
-    /// Takes `cost` from the allowance of a subject that is known by a number, if it fits.
+    /// Takes `cost` units for a subject that is a number, if `limit` admits them.
     ///
     /// ```
     /// use std::time::Duration;
@@ -49,20 +49,20 @@ impl<C: Clock> MemoryStore<C> {
             && cost.get() <= bucket.capacity()
         {
             match self.take(bucket, self.fingerprints.of_number(subject, shape), cost) {
-                Ok(taken) => return Ok(taken.outcome(bucket, cost)),
-                Err(absent) => {
-                    if let Some(outcome) = absent.take_first(bucket, cost) {
+                Ok(decided) => return Ok(decided.outcome(bucket, cost)),
+                Err(new) => {
+                    if let Some(outcome) = new.acquire(bucket, cost) {
                         return Ok(outcome);
                     }
                 }
             }
         }
-        let outcome = self.acquire_numeric_slowly(subject, limit, cost)?;
+        let outcome = self.acquire_numeric_slow(subject, limit, cost)?;
         Ok(outcome)
     }
 
-    /// Takes `cost` as [`acquire_numeric`](Self::acquire_numeric) does, and says no more than it
-    /// must: nothing of an admission, and of a denial how the subject stands.
+    /// Takes `cost` as [`acquire_numeric`](Self::acquire_numeric) does, and returns an outcome only
+    /// for a denial, which saves time.
     #[inline]
     pub fn admit_numeric(
         &self,
@@ -75,21 +75,21 @@ impl<C: Clock> MemoryStore<C> {
             && cost.get() <= bucket.capacity()
         {
             match self.take(bucket, self.fingerprints.of_number(subject, shape), cost) {
-                Ok(taken) if taken.is_allowed() => return Ok(None),
-                Ok(taken) => return Ok(Some(taken.outcome(bucket, cost))),
-                Err(absent) => {
-                    if let Some(outcome) = absent.take_first(bucket, cost) {
+                Ok(decided) if decided.is_allowed() => return Ok(None),
+                Ok(decided) => return Ok(Some(decided.outcome(bucket, cost))),
+                Err(new) => {
+                    if let Some(outcome) = new.acquire(bucket, cost) {
                         return Ok(denied(outcome));
                     }
                 }
             }
         }
-        self.acquire_numeric_slowly(subject, limit, cost).map(denied)
+        self.acquire_numeric_slow(subject, limit, cost).map(denied)
     }
 
-    /// The long way: other algorithms, no room, and what is wrong with a check.
+    /// Slow path: other algorithms, a full store, and invalid checks.
     #[inline(never)]
-    fn acquire_numeric_slowly(
+    fn acquire_numeric_slow(
         &self,
         subject: NumericKey,
         limit: &Limit,
@@ -101,7 +101,7 @@ impl<C: Clock> MemoryStore<C> {
     }
 }
 
-/// Says nothing of the number: it may be an address.
+/// Leaves out the number, which may be an address.
 impl std::fmt::Debug for NumericKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("NumericKey").finish_non_exhaustive()

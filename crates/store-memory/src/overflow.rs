@@ -1,23 +1,21 @@
-//! A sketch of what newcomers have used while the store is full of live limits.
+//! A sketch that counts new subjects while the store is full.
 //!
-//! Every newcomer is mapped to one cell in each of four rows by a secret hash. A cell holds an
-//! upper bound of what each subject mapped to it has used, as a share of its allowance. The lowest
-//! of a newcomer's four bounds decides, so one cell with room is enough; an admission then raises
-//! all four to at least the new usage (a count-min sketch with conservative update). Since no bound
-//! is ever below a subject's real usage, no newcomer gets more than its limit. Newcomers whose four
-//! cells were all filled by others are denied although they have used nothing.
+//! A secret hash maps every new subject to one cell in each of four rows. A cell holds an upper
+//! bound of what each subject mapped to it has used, as a share of its limit. The lowest of the
+//! four bounds decides, so one cell with room is enough; an admission then raises all four to at
+//! least the new usage (a count-min sketch with conservative update). Since no bound is ever below
+//! a subject's real usage, no subject gets more than its limit. A subject whose four cells were all
+//! filled by others is denied although it has used nothing.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | `group` | which limits share a table |
-//! | `level` | usage that flows back or ends with a window, as a point in time |
-//! | `held` | usage that is held until a quiet window has passed |
-//! | `newcomer` | the verbs for a subject without a place of its own |
+//! | `group` | the limits that share a table |
+//! | `level` | usage that decreases steadily or ends with a window, as a point in time |
+//! | `held` | usage of sliding windows, held until a window has passed without any |
 
 mod group;
 mod held;
 mod level;
-mod newcomer;
 
 use std::{
     array,
@@ -32,22 +30,21 @@ use std::{
 use headgate::{Limit, State, Timestamp};
 
 use self::group::{Encoding, Group};
-pub(crate) use self::newcomer::Newcomer;
 use crate::fingerprint::Fingerprint;
 
-/// Shared usage of all subjects that have no place of their own.
+/// Shared usage of all subjects without a slot.
 ///
 /// Cells are read and raised without a lock: the lock of a subject's shard keeps two decisions
 /// about the same subject apart, and different subjects only ever raise each other's cells.
 #[derive(Debug)]
 pub(crate) struct Overflow {
-    /// One for each row, so that nobody can predict which subjects share a cell.
+    /// One for each row, so that clients cannot predict which subjects share a cell.
     secrets: [u64; Self::ROWS],
     /// Cells in a row.
     width: usize,
-    /// Allocated when the first newcomer of the group arrives.
+    /// Allocated for the first new subject of the group.
     tables: [OnceLock<Box<[AtomicU64]>>; Group::COUNT],
-    /// Latest time, in microseconds, at which any cell means anything.
+    /// Latest time at which any cell is in use, in microseconds.
     live_until: AtomicU64,
     decisions: AtomicU64,
 }
@@ -71,13 +68,13 @@ impl Overflow {
         }
     }
 
-    /// Whether any newcomer's usage still counts.
+    /// Whether any usage still counts.
     #[inline]
     pub(crate) fn is_live(&self, now: Timestamp) -> bool {
         self.live_until.load(Relaxed) >= now.as_micros()
     }
 
-    /// Decisions made here.
+    /// Number of decisions.
     pub(crate) fn decisions(&self) -> u64 {
         self.decisions.load(Relaxed)
     }
@@ -100,7 +97,13 @@ impl Overflow {
     }
 
     /// Raises the subject's cells to what it has used after an admission at `now`.
-    fn raise(&self, fingerprint: Fingerprint, limit: &Limit, state: &State, now: Timestamp) {
+    pub(crate) fn raise(
+        &self,
+        fingerprint: Fingerprint,
+        limit: &Limit,
+        state: &State,
+        now: Timestamp,
+    ) {
         let group = Group::of(limit);
         let cells = self.cells(group, fingerprint);
         let until = match group.encoding() {
@@ -124,8 +127,8 @@ impl Overflow {
         self.live_until.fetch_max(until, Relaxed);
     }
 
-    /// Forgets the subject's usage: clears its lowest cell, which is enough to give it room. Of the
-    /// others in that cell, those with no fuller usage elsewhere get their allowance back, too.
+    /// Deletes the subject's usage: clears its lowest cell, which is enough. Others in that cell
+    /// are reset as well, if it is their lowest.
     pub(crate) fn clear(&self, fingerprint: Fingerprint, limit: &Limit, now: Timestamp) {
         let group = Group::of(limit);
         if !self.is_live(now) || self.tables[group.index()].get().is_none() {

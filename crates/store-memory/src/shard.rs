@@ -1,4 +1,4 @@
-//! One lock's worth of subjects, and room for new ones.
+//! The subjects under one lock.
 
 use std::{
     collections::HashMap,
@@ -14,28 +14,28 @@ use crate::{
     table::Table,
 };
 
-/// What almost every decision touches fits into one cache line, the lock included.
+/// With the lock, what almost every decision touches fits into one cache line.
 #[derive(Debug)]
 pub(crate) struct Shard {
-    /// The latest time seen: this shard's time never runs backwards.
+    /// Latest time seen: the time of a shard never runs backwards.
     now: Timestamp,
-    /// Subjects whose state has a fixed size and who have no reservation pending.
+    /// Subjects whose state has a fixed size and that have no pending reservations.
     table: Table,
-    rest: Box<Rest>,
+    cold: Box<Cold>,
 }
 
-/// What new subjects and long states need.
+/// Data for new subjects and for states of variable size.
 #[derive(Debug, Default)]
-struct Rest {
+struct Cold {
     capacity: usize,
     /// Subjects that are not in the table.
-    heavy: HashMap<Fingerprint, Heavy, BuildHasherDefault<AsItIs>>,
-    /// What the heavy ones weigh, in slots.
+    heavy: HashMap<Fingerprint, Heavy, BuildHasherDefault<IdentityHasher>>,
+    /// Slots that the heavy ones take.
     weight: usize,
     hand: usize,
     sweep_heavy_at: Timestamp,
-    /// Pending reservations of newcomers, who have no account here.
-    leases: HashMap<Fingerprint, Vec<Lease>, BuildHasherDefault<AsItIs>>,
+    /// Pending reservations of subjects without a slot.
+    leases: HashMap<Fingerprint, Vec<Lease>, BuildHasherDefault<IdentityHasher>>,
 }
 
 #[derive(Debug)]
@@ -44,41 +44,41 @@ struct Heavy {
     until: Timestamp,
 }
 
-/// Fingerprints are hashes already.
+/// Fingerprints are hashes already: they need no hashing.
 #[derive(Debug, Default)]
-struct AsItIs(u64);
+struct IdentityHasher(u64);
 
 impl Shard {
-    /// How many slots a new key may look at to find one that is spent.
+    /// Slots that are examined for an expired one when a new key arrives.
     const SWEEP: usize = 64;
 
-    /// How often, in microseconds, all heavy accounts may be looked at.
+    /// Shortest time between two sweeps of all heavy accounts, in microseconds.
     const HEAVY_SWEEP_EVERY: u64 = 100_000;
 
-    /// How many reservations of newcomers are remembered: one for so many slots, and a few.
+    /// One reservation of subjects without a slot is kept for this many slots, and a few more.
     const SLOTS_PER_LEASE: usize = 64;
     const MIN_LEASES: usize = 16;
 
     pub(crate) fn new(capacity: usize) -> Self {
-        let rest = Box::new(Rest { capacity, ..Rest::default() });
-        Self { now: Timestamp::default(), table: Table::default(), rest }
+        let cold = Box::new(Cold { capacity, ..Cold::default() });
+        Self { now: Timestamp::default(), table: Table::default(), cold }
     }
 
-    /// How many slots' worth of memory is in use.
+    /// Number of slots in use.
     pub(crate) fn len(&self) -> usize {
-        self.table.len() + self.rest.weight
+        self.table.len() + self.cold.weight
     }
 
-    /// The time for this shard, given what the clock says.
+    /// The time of this shard, given the clock's.
     #[inline]
     pub(crate) fn tick(&mut self, clock: Timestamp) -> Timestamp {
         self.now = self.now.max(clock);
         self.now
     }
 
-    /// Decides for a subject that is in the table, and says how it stands then.
+    /// Decides for a subject that is in the table; returns its state after the decision.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a fifth of a decision is calling the parts of it")]
+    #[expect(clippy::inline_always, reason = "calls are a fifth of the cost of a decision")]
     pub(crate) fn acquire<M: Compact>(
         &mut self,
         meter: &M,
@@ -89,7 +89,7 @@ impl Shard {
         let packed = self.table.get_mut(fingerprint)?;
         let mut state = meter.unpack(*packed);
         let allowed = meter.admit(&mut state, cost, now);
-        // What a refusal leaves as it was need not travel from one core's cache to another's.
+        // A denial leaves the state unchanged: not writing it keeps the cache line shared.
         let after = meter.pack(&state);
         if after != *packed {
             *packed = after;
@@ -97,7 +97,8 @@ impl Shard {
         Some((state, allowed))
     }
 
-    /// Decides for a subject that is not in the table, if there is room for it; `None` sends it the long way.
+    /// Decides for a subject that is not in the table, if there is a free slot; `None` leaves it to
+    /// the slow path.
     pub(crate) fn acquire_first<M: Compact>(
         &mut self,
         meter: &M,
@@ -105,7 +106,7 @@ impl Shard {
         cost: Cost,
         now: Timestamp,
     ) -> Option<(M::State, bool)> {
-        if self.len() >= self.rest.capacity || self.rest.heavy.contains_key(&fingerprint) {
+        if self.len() >= self.cold.capacity || self.cold.heavy.contains_key(&fingerprint) {
             return None;
         }
         let mut state = M::State::default();
@@ -114,14 +115,14 @@ impl Shard {
         Some((state, allowed))
     }
 
-    /// Whether there is a place for one more subject.
+    /// Whether there is a slot for one more subject.
     pub(crate) fn has_room(&mut self, now: Timestamp) -> bool {
-        self.len() < self.rest.capacity || self.make_room(now)
+        self.len() < self.cold.capacity || self.make_room(now)
     }
 
-    /// Whether the subject has a state here.
-    pub(crate) fn knows(&self, fingerprint: Fingerprint) -> bool {
-        self.table.get(fingerprint).is_some() || self.rest.heavy.contains_key(&fingerprint)
+    /// Whether the subject has a slot.
+    pub(crate) fn contains(&self, fingerprint: Fingerprint) -> bool {
+        self.table.get(fingerprint).is_some() || self.cold.heavy.contains_key(&fingerprint)
     }
 
     /// Takes the subject's account out, to be [`put`](Self::put) back.
@@ -129,34 +130,34 @@ impl Shard {
         if let Some(packed) = self.table.get(fingerprint) {
             return Account { state: packed.unpack(limit.parameters()), leases: Vec::new() };
         }
-        match self.rest.heavy.get_mut(&fingerprint) {
+        match self.cold.heavy.get_mut(&fingerprint) {
             None => Account::default(),
             Some(heavy) => {
-                self.rest.weight -= heavy.weight();
+                self.cold.weight -= heavy.weight();
                 std::mem::take(&mut heavy.account)
             }
         }
     }
 
-    /// Takes out the pending reservations of a subject that has no account here.
+    /// Takes out the pending reservations of a subject without a slot.
     pub(crate) fn take_leases(&mut self, fingerprint: Fingerprint, now: Timestamp) -> Vec<Lease> {
-        let mut leases = self.rest.leases.remove(&fingerprint).unwrap_or_default();
+        let mut leases = self.cold.leases.remove(&fingerprint).unwrap_or_default();
         leases.retain(|lease| lease.expires_at > now);
         leases
     }
 
-    /// Remembers the pending reservations of a subject that has no account here.
+    /// Keeps the pending reservations of a subject without a slot.
     pub(crate) fn put_leases(&mut self, fingerprint: Fingerprint, leases: Vec<Lease>) {
         if !leases.is_empty() {
-            self.rest.leases.insert(fingerprint, leases);
+            self.cold.leases.insert(fingerprint, leases);
         }
     }
 
-    /// How long until one more reservation of a newcomer can be remembered beside its `own`; `None`
-    /// if it can be now.
+    /// Time until one more reservation of a subject without a slot can be kept beside its `own`;
+    /// `None` if it can be now.
     pub(crate) fn no_lease_for(&mut self, own: &[Lease], now: Timestamp) -> Option<Duration> {
-        let most = Self::MIN_LEASES.max(self.rest.capacity / Self::SLOTS_PER_LEASE);
-        let others = &mut self.rest.leases;
+        let most = Self::MIN_LEASES.max(self.cold.capacity / Self::SLOTS_PER_LEASE);
+        let others = &mut self.cold.leases;
         others.retain(|_, leases| {
             leases.retain(|lease| lease.expires_at > now);
             !leases.is_empty()
@@ -183,7 +184,7 @@ impl Shard {
         let packed =
             Packed::pack(&account.state, limit.parameters()).filter(|_| account.leases.is_empty());
         if let Some(packed) = packed {
-            self.rest.heavy.remove(&fingerprint);
+            self.cold.heavy.remove(&fingerprint);
             self.put_light(fingerprint, packed, now);
         } else {
             self.table.remove(fingerprint);
@@ -192,7 +193,7 @@ impl Shard {
     }
 
     fn put_light(&mut self, fingerprint: Fingerprint, packed: Packed, now: Timestamp) {
-        if packed.is_spent(now.as_micros()) {
+        if packed.is_expired(now.as_micros()) {
             self.table.remove(fingerprint);
         } else if let Some(held) = self.table.get_mut(fingerprint) {
             *held = packed;
@@ -211,30 +212,30 @@ impl Shard {
         let until = now.plus(limit.reset_after(&account.state, now));
         let until = account.leases.iter().map(|lease| lease.expires_at).fold(until, Ord::max);
         if until <= now {
-            self.rest.heavy.remove(&fingerprint);
+            self.cold.heavy.remove(&fingerprint);
             return;
         }
-        let room = self.rest.capacity.saturating_sub(self.len());
+        let room = self.cold.capacity.saturating_sub(self.len());
         if let State::Log(log) = &mut account.state {
-            // Past capacity a log remembers what it must more coarsely.
+            // Beyond the capacity, a log is kept with less precision.
             while log.len() > room.max(1) {
                 log.coalesce();
             }
         }
         let heavy = Heavy { account, until };
-        self.rest.weight += heavy.weight();
-        self.rest.heavy.insert(fingerprint, heavy);
+        self.cold.weight += heavy.weight();
+        self.cold.heavy.insert(fingerprint, heavy);
     }
 
-    /// Drops what means nothing any more; says whether that made room.
+    /// Evicts expired states; returns whether that made room.
     fn make_room(&mut self, now: Timestamp) -> bool {
-        self.rest.hand = self.table.sweep(self.rest.hand, Self::SWEEP, now.as_micros());
-        if self.len() >= self.rest.capacity && now >= self.rest.sweep_heavy_at {
-            self.rest.sweep_heavy_at = now.plus(Self::HEAVY_SWEEP_EVERY);
-            self.rest.heavy.retain(|_, heavy| heavy.until > now);
-            self.rest.weight = self.rest.heavy.values().map(Heavy::weight).sum();
+        self.cold.hand = self.table.sweep(self.cold.hand, Self::SWEEP, now.as_micros());
+        if self.len() >= self.cold.capacity && now >= self.cold.sweep_heavy_at {
+            self.cold.sweep_heavy_at = now.plus(Self::HEAVY_SWEEP_EVERY);
+            self.cold.heavy.retain(|_, heavy| heavy.until > now);
+            self.cold.weight = self.cold.heavy.values().map(Heavy::weight).sum();
         }
-        self.len() < self.rest.capacity
+        self.len() < self.cold.capacity
     }
 }
 
@@ -245,7 +246,7 @@ impl Heavy {
     }
 }
 
-impl Hasher for AsItIs {
+impl Hasher for IdentityHasher {
     fn write(&mut self, _: &[u8]) {
         unreachable!("a fingerprint hashes as one u64")
     }
@@ -255,7 +256,7 @@ impl Hasher for AsItIs {
     }
 
     fn finish(&self) -> u64 {
-        // The low bits chose the shard: let the map use others.
+        // The low bits select the shard: the map uses others.
         self.0.rotate_right(20)
     }
 }

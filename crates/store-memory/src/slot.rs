@@ -1,4 +1,4 @@
-//! States of fixed size, packed into two words.
+//! Packed states of fixed size: two words.
 
 use headgate::{
     State,
@@ -9,28 +9,28 @@ use headgate::{
     limit::Parameters,
 };
 
-/// A fingerprint (0: the slot is free) and a packed state.
+/// A fingerprint (0 for a free slot) and a packed state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) fingerprint: u64,
     pub(crate) packed: Packed,
 }
 
-/// A state whose first word is the last microsecond at which it means anything.
+/// A packed state. The first word is the last microsecond before it expires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Packed {
     until: u64,
     counts: u64,
 }
 
-/// A meter whose states have a fixed size.
+/// A meter with states of fixed size.
 pub(crate) trait Compact: Meter {
     fn pack(&self, state: &Self::State) -> Packed;
     fn unpack(&self, packed: Packed) -> Self::State;
 }
 
 impl Packed {
-    /// Packs a state of fixed size; `None` for one that has none.
+    /// Packs a state; `None` if it has no fixed size.
     pub(crate) fn pack(state: &State, parameters: &Parameters) -> Option<Self> {
         Some(match (state, parameters) {
             (State::Fresh, _) => Self::default(),
@@ -62,9 +62,9 @@ impl Packed {
         Self { until, counts: 0 }
     }
 
-    /// Whether the state is that of a subject never seen.
+    /// Whether the state has expired and so equals that of a new subject.
     #[inline]
-    pub(crate) const fn is_spent(self, now: u64) -> bool {
+    pub(crate) const fn is_expired(self, now: u64) -> bool {
         self.until < now
     }
 }

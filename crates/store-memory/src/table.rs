@@ -1,9 +1,9 @@
 //! Fingerprint to slot, in one probe of one place in memory.
 //!
-//! Open addressing in which a fingerprint's home grows with the fingerprint, so
-//! that the slots stand sorted, with gaps. A search ends at the first larger
-//! fingerprint, a removal leaves no tombstone, and growing is one sequential copy, so
-//! that it can grow by a half at a time and leave little memory unused.
+//! Open addressing in which the home slot is proportional to the fingerprint, so that the slots are
+//! sorted, with gaps. A search ends at the first larger fingerprint, a removal leaves no tombstone,
+//! and growing is one sequential copy, so that the table can grow by a half at a time and leave
+//! little memory unused.
 
 use crate::{
     fingerprint::Fingerprint,
@@ -13,10 +13,10 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     slots: Vec<Slot>,
-    /// How many of the slots are somebody's home; the rest catches what is pushed off the end.
+    /// Number of home slots; the rest catches what is pushed off the end.
     homes: u32,
     len: u32,
-    /// When it was last rebuilt, in microseconds.
+    /// Time of the last rebuild, in microseconds.
     rebuilt_at: u64,
 }
 
@@ -24,7 +24,7 @@ impl Table {
     const MIN_HOMES: usize = 16;
     const SPARE: usize = 8;
 
-    /// Within so many microseconds of a rebuild, the next one drops nothing.
+    /// If a rebuild follows another one within this many microseconds, it evicts nothing.
     const SOON: u64 = 1_000_000;
 
     pub(crate) const fn len(&self) -> usize {
@@ -39,7 +39,7 @@ impl Table {
     #[inline]
     pub(crate) fn get_mut(&mut self, fingerprint: Fingerprint) -> Option<&mut Packed> {
         let (wanted, home) = (fingerprint.get(), self.home(fingerprint.get()));
-        // The first few at once: their cache lines arrive together, and no branch is mispredicted.
+        // Four at once: their cache lines arrive together, and no branch is mispredicted.
         if let Some(few) = self.slots.get(home..).and_then(|slots| slots.first_chunk::<4>()) {
             let mut at = 4;
             for i in (0..4).rev() {
@@ -48,7 +48,7 @@ impl Table {
             if at < 4 {
                 return Some(&mut self.slots[home + at].packed);
             }
-            // It would stand before all that are larger, and before any gap.
+            // It would be before any larger one, and before any gap.
             if few.iter().any(|slot| slot.fingerprint == 0 || slot.fingerprint > wanted) {
                 return None;
             }
@@ -57,9 +57,9 @@ impl Table {
         Some(&mut self.slots[i].packed)
     }
 
-    /// Adds a fingerprint that is not there yet.
+    /// Inserts a fingerprint that is not in the table.
     pub(crate) fn insert(&mut self, fingerprint: Fingerprint, packed: Packed, now: u64) {
-        // Beyond four in five, searches get long.
+        // Beyond a load of 80 %, searches get long.
         if u64::from(self.len) * 5 >= u64::from(self.homes) * 4 {
             self.rebuild(now);
         }
@@ -79,17 +79,17 @@ impl Table {
         }
     }
 
-    /// Frees the spent ones among `count` slots from `from` on; says where it stopped.
+    /// Evicts the expired ones among `count` slots from `from` on; returns where it stopped.
     pub(crate) fn sweep(&mut self, from: usize, count: usize, now: u64) -> usize {
         let mut i = if from < self.slots.len() { from } else { 0 };
         for _ in 0..count.min(self.slots.len()) {
             let slot = self.slots[i];
             let is_free = slot.fingerprint == 0;
-            if !is_free && slot.packed.is_spent(now) {
-                // What moved into this slot is looked at next.
+            if !is_free && slot.packed.is_expired(now) {
+                // The slot that moved here is examined next.
                 self.remove_at(i);
             } else if is_free && i >= self.homes as usize || i + 1 == self.slots.len() {
-                // Where nobody is at home, nothing stands behind a free slot.
+                // Beyond the home slots, nothing follows a free slot.
                 i = 0;
             } else {
                 i += 1;
@@ -103,7 +103,7 @@ impl Table {
         ((u128::from(fingerprint) * u128::from(self.homes)) >> 64) as usize
     }
 
-    /// Where the fingerprint is, or else where it belongs.
+    /// Index of the fingerprint, or else the index to insert it at.
     #[inline(never)]
     fn find(&self, fingerprint: Fingerprint) -> Result<usize, usize> {
         let wanted = fingerprint.get();
@@ -119,7 +119,7 @@ impl Table {
         Err(self.slots.len())
     }
 
-    /// Adds a free slot that is nobody's home.
+    /// Adds a free slot beyond the home slots.
     #[cold]
     fn add_slot(&mut self) -> usize {
         if self.slots.len() == self.slots.capacity() {
@@ -131,7 +131,7 @@ impl Table {
 
     fn remove_at(&mut self, mut hole: usize) {
         while let Some(next) = self.slots.get(hole + 1).copied() {
-            // One that is at home stays; so does everything after it.
+            // A slot at its home stays, and so does everything after it.
             if next.fingerprint == 0 || self.home(next.fingerprint) > hole {
                 break;
             }
@@ -142,12 +142,12 @@ impl Table {
         self.len -= 1;
     }
 
-    /// Copies what is not spent into a table half as large again as it must be. A table that fills
-    /// quickly keeps its spent states too: those who come again find their places, and what is
-    /// added within a second is little.
+    /// Copies what has not expired into a table half as large again as necessary. A table that
+    /// fills quickly also keeps expired states: subjects that return find their slots, and little
+    /// is added within a second.
     fn rebuild(&mut self, now: u64) {
         let soon = now < self.rebuilt_at + Self::SOON;
-        let kept = |slot: &&Slot| slot.fingerprint != 0 && (soon || !slot.packed.is_spent(now));
+        let kept = |slot: &&Slot| slot.fingerprint != 0 && (soon || !slot.packed.is_expired(now));
         let len = if soon { self.len() } else { self.slots.iter().filter(kept).count() };
         let homes = (len * 15 / 8).max(Self::MIN_HOMES);
         let slots = vec![Slot::default(); homes + Self::SPARE];
@@ -169,7 +169,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// Adds so many subjects at `now`, all spent a microsecond later.
+    /// Inserts `count` subjects at `now` that all expire a microsecond later.
     fn fill(table: &mut Table, from: u64, count: u64, now: u64) {
         for i in from..from + count {
             let fingerprint = Fingerprint::from((i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -178,12 +178,12 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_that_begins_behind_everybody_goes_on_at_the_front() {
+    fn a_sweep_wraps_around() {
         let mut table = Table::default();
         fill(&mut table, 0, 5, 0);
         table.sweep(Table::MIN_HOMES, Table::SPARE, 1);
-        assert!(table.len() < 5, "all five are spent, and none was found");
-        // Also where the table has become shorter since.
+        assert!(table.len() < 5, "all five have expired, and none was evicted");
+        // Also if the table has shrunk since.
         for from in [table.slots.len(), table.slots.len() + 1] {
             table.sweep(from, table.slots.len(), 1);
             assert_eq!(table.len(), 0);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_a_few_slots_more_than_homes_and_what_is_pushed_off_the_end() {
+    fn slots_beyond_the_homes_catch_what_is_pushed_off_the_end() {
         let mut table = Table::default();
         fill(&mut table, 0, 1_000, 0);
         assert_eq!(table.slots.len(), table.homes as usize + Table::SPARE);
@@ -206,22 +206,22 @@ mod tests {
             assert_eq!(
                 table.get(last(i)),
                 Some(Packed::until(i)),
-                "all of them at home at the end"
+                "all of them have the last home"
             );
         }
     }
 
     #[test]
-    fn a_table_that_fills_quickly_keeps_the_spent_and_one_that_fills_slowly_drops_them() {
+    fn expired_states_are_evicted_only_if_the_table_fills_slowly() {
         let mut table = Table::default();
         fill(&mut table, 0, 1_000, Table::SOON);
         let quickly = 2 * Table::SOON - 1;
         fill(&mut table, 1_000, 1_000, quickly);
-        assert_eq!(table.len(), 2_000, "all spent, and none dropped");
+        assert_eq!(table.len(), 2_000, "all expired, and none evicted");
 
         let slowly = quickly + Table::SOON;
         let room = u64::from(table.homes) * 4 / 5 - 2_000;
         fill(&mut table, 2_000, room + 2, slowly);
-        assert!(table.len() < 2_000, "{} are left of those that were spent", table.len());
+        assert!(table.len() < 2_000, "{} are left of the expired ones", table.len());
     }
 }

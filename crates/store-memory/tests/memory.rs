@@ -1,4 +1,4 @@
-//! The memory store keeps the contract, and its bounds.
+//! The memory store passes the conformance suite and stays within its bounds.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -114,7 +114,7 @@ fn a_batch_is_all_or_nothing_while_threads_compete_for_its_parts() {
             .filter(|_| store.apply_now(Verb::Acquire, &batch).iter().all(|o| o.allowed))
             .count()
     };
-    // In opposite order: shards locked in the batch's order would wait for each other for ever.
+    // In opposite order: shards locked in the order of the batch would deadlock.
     let taken: usize = thread::scope(|scope| {
         let threads = [("a", "b"), ("b", "a"), ("b", "c"), ("c", "b")];
         let threads = threads.map(|(first, second)| scope.spawn(move || take(first, second)));
@@ -130,7 +130,7 @@ fn a_batch_is_all_or_nothing_while_threads_compete_for_its_parts() {
 }
 
 #[test]
-fn a_flood_of_new_keys_neither_grows_memory_nor_forgets_a_live_limit() {
+fn a_flood_of_new_keys_neither_grows_memory_nor_evicts_live_states() {
     let memory = InMemory::with_capacity(1_000);
     let limit = per_minute(5);
     memory.exhaust("offender", &limit);
@@ -145,7 +145,7 @@ fn a_flood_of_new_keys_neither_grows_memory_nor_forgets_a_live_limit() {
 }
 
 #[test]
-fn limits_that_mean_nothing_any_more_make_room() {
+fn expired_states_make_room() {
     let memory = InMemory::with_capacity(10);
     let limit = per_minute(5);
     for round in 0..5 {
@@ -158,7 +158,7 @@ fn limits_that_mean_nothing_any_more_make_room() {
 }
 
 #[test]
-fn every_algorithm_keeps_to_the_capacity() {
+fn every_algorithm_respects_the_capacity() {
     for algorithm in Algorithm::ALL.into_iter().filter(|a| *a != Algorithm::Calendar) {
         let memory = InMemory::with_capacity(100);
         let limit = Limit::new(algorithm, 50, Duration::from_secs(60)).unwrap();
@@ -201,7 +201,7 @@ fn reservations_count_against_the_capacity_and_expire() {
 }
 
 #[test]
-fn a_reset_forgets_everything() {
+fn a_reset_deletes_the_state() {
     let memory = InMemory::with_capacity(100);
     for algorithm in Algorithm::ALL.into_iter().filter(|a| *a != Algorithm::Calendar) {
         let limit = Limit::new(algorithm, 3, Duration::from_secs(60)).unwrap();
@@ -214,7 +214,7 @@ fn a_reset_forgets_everything() {
 }
 
 #[test]
-fn a_changed_limit_acts_at_once_and_hands_out_nothing_twice() {
+fn a_changed_limit_applies_at_once_and_admits_nothing_twice() {
     let memory = InMemory::with_capacity(100);
     memory.exhaust("u", &per_minute(5));
     assert_eq!(memory.acquire("u", &per_minute(8)).remaining, 2, "raised by three");
@@ -228,7 +228,7 @@ fn a_changed_limit_acts_at_once_and_hands_out_nothing_twice() {
 }
 
 #[test]
-fn subjects_by_number_are_counted_as_those_by_key_are_and_apart_from_them() {
+fn numeric_keys_count_like_text_keys_and_separately() {
     for algorithm in Algorithm::ALL.into_iter().filter(|name| *name != Algorithm::Calendar) {
         let memory = InMemory::with_capacity(1);
         let limit = Limit::new(algorithm, 2, Duration::from_secs(60)).unwrap();
@@ -251,7 +251,7 @@ fn subjects_by_number_are_counted_as_those_by_key_are_and_apart_from_them() {
 }
 
 #[test]
-fn an_admission_by_number_says_nothing_and_a_denial_what_an_answer_says() {
+fn admit_numeric_returns_an_outcome_only_for_denials() {
     let memory = InMemory::with_capacity(1_000);
     let limits = [per_minute(2), Limit::fixed_window(2, Duration::from_secs(60)).unwrap()];
     for (space, limit) in limits.iter().enumerate() {
@@ -267,7 +267,7 @@ fn an_admission_by_number_says_nothing_and_a_denial_what_an_answer_says() {
 }
 
 #[test]
-fn a_subject_is_known_by_its_text_however_it_is_divided() {
+fn a_key_is_identified_by_its_text_however_it_is_split() {
     let memory = InMemory::with_capacity(100);
     let cooldown = Limit::cooldown(Duration::from_secs(60)).unwrap();
     let long = "x".repeat(300);

@@ -1,4 +1,4 @@
-//! New keys while the store is full of live limits.
+//! New keys while the store is full.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -15,7 +15,7 @@ const START: Timestamp = Timestamp::from_micros(1_772_928_000_000_000);
 /// Cells in a row for each byte of the sketch: eight groups, four rows, eight bytes a cell.
 const BYTES_PER_COLUMN: usize = 8 * 4 * 8;
 
-/// A store without room for anybody new.
+/// A store without free slots.
 struct Full {
     clock: Arc<ManualClock>,
     store: MemoryStore<Arc<ManualClock>>,
@@ -90,7 +90,7 @@ impl Random {
 }
 
 #[test]
-fn each_new_key_has_its_own_allowance_while_the_store_is_full() {
+fn every_new_key_has_its_own_units_while_the_store_is_full() {
     for limit in limits(5) {
         let full = Full::new();
         for i in 0..100 {
@@ -108,7 +108,7 @@ fn each_new_key_has_its_own_allowance_while_the_store_is_full() {
 }
 
 #[test]
-fn a_new_key_that_waits_as_long_as_told_is_admitted() {
+fn a_new_key_is_admitted_after_retry_after() {
     for limit in limits(3) {
         let full = Full::new();
         for _ in 0..3 {
@@ -121,8 +121,8 @@ fn a_new_key_that_waits_as_long_as_told_is_admitted() {
     }
 }
 
-/// Everything that is admitted is admitted by the reference, too, which knows each subject by itself:
-/// with collisions, with time, with room that comes and goes.
+/// Whatever is admitted is also admitted by the reference, which keeps each subject separately:
+/// with collisions, over time, with slots that are freed and taken.
 #[test]
 fn no_new_key_gets_more_than_its_limit() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
@@ -153,7 +153,7 @@ fn no_new_key_gets_more_than_its_limit() {
 }
 
 #[test]
-fn what_a_new_key_has_used_still_counts_when_there_is_room_for_it() {
+fn usage_of_a_new_key_still_counts_after_it_gets_a_slot() {
     for limit in limits(2) {
         let clock = Arc::new(ManualClock::new(START));
         let store = MemoryStore::builder().capacity(1).clock(Arc::clone(&clock)).build();
@@ -179,13 +179,13 @@ fn a_flood_of_a_million_addresses_locks_no_new_key_out() {
         full.take(n, &limit);
     }
     assert!(full.store.overflowed() > 900_000);
-    // x = 1,000,000 / (120 * 131,072): at most x^4 = 0.002 %, whoever sends them.
+    // x = 1,000,000 / (120 * 131,072): at most x^4 = 0.002 %, for any sequence of requests.
     let share = full.false_denials(&limit);
     assert!(share < 0.001, "{share} of honest newcomers are denied");
 }
 
-/// What an attacker with many addresses can do at most is to use up one after the other. Then a
-/// newcomer is denied with the probability of a Bloom filter: `(1 - e^-x)^4` for `x` addresses
+/// The most that an attacker with many addresses can do is to use them up one after the other. Then
+/// a new key is denied with the probability of a Bloom filter: `(1 - e^-x)^4` for `x` addresses
 /// used up for each column, at most `x^4`.
 #[test]
 fn false_denials_follow_the_formula() {
@@ -236,7 +236,7 @@ fn room_comes_back_with_time() {
 }
 
 #[test]
-fn limits_of_hours_do_not_shut_those_of_minutes() {
+fn limits_per_hour_do_not_block_limits_per_minute() {
     let full = Full::with_width(64);
     let hourly = Limit::token_bucket(1, Duration::from_hours(1)).unwrap();
     for n in 0..10_000 {
@@ -259,7 +259,7 @@ fn a_peek_takes_nothing() {
 }
 
 #[test]
-fn a_refund_gives_nothing_back_and_a_reset_everything() {
+fn a_refund_returns_nothing_and_a_reset_everything() {
     for limit in limits(2) {
         let full = Full::new();
         full.acquire("late", &limit);
@@ -293,7 +293,7 @@ fn new_keys_can_reserve_commit_and_cancel() {
 }
 
 #[test]
-fn reservations_of_new_keys_are_bounded_and_told_when_to_come_back() {
+fn reservations_of_new_keys_are_bounded_and_report_retry_after() {
     let full = Full::new();
     let limit = per_minute(1_000);
     let lease = Duration::from_secs(5);

@@ -1,24 +1,24 @@
-//! The algorithms once more, as one would explain them: every unit taken is written down with its
-//! time, and what counts is added up anew for each question. Slow, and nothing shared with the
-//! engine's arithmetic, so that a mistake in the one is not a mistake in the other.
+//! A naive implementation of the algorithms: it records every unit with its time, and adds up the
+//! units that count for each check. It is slow and shares nothing with the engine's arithmetic, so
+//! that they do not share mistakes.
 
 use headgate::{Lease, LeaseId, Limit, Timestamp, Verb, limit::Parameters};
 
-/// What one subject took.
+/// Units taken by one subject.
 #[derive(Default)]
 pub(super) struct Naive {
     /// Units still counted and when they were taken, oldest first.
     taken: Vec<(u64, u64)>,
     /// A bucket's debt, in grains (`window` grains are a token), at `seen`.
     debt: u128,
-    /// Grains that flow back each microsecond: the rate of the last limit that was in force.
+    /// Grains that return every microsecond: the rate of the last limit that applied.
     rate: u128,
     seen: u64,
     leases: Vec<(LeaseId, u64, u64, u64)>,
 }
 
 impl Naive {
-    /// Does `verb`; says whether it was allowed, and how much is left then.
+    /// Applies `verb`; returns whether it was allowed and how many units are left.
     pub(super) fn apply(
         &mut self,
         verb: Verb,
@@ -101,7 +101,7 @@ impl Naive {
         }
     }
 
-    /// Forgets `cost` units: those taken at `at`, or those that the algorithm gives back first.
+    /// Removes `cost` units: those taken at `at`, or those that the algorithm returns first.
     fn give_back(&mut self, limit: &Limit, mut cost: u64, at: Option<u64>, now: u64) {
         if let Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) =
             limit.parameters()
@@ -111,8 +111,8 @@ impl Naive {
             return;
         }
         let (from, current) = (counted_from(limit, now), window_start(limit, now));
-        // A window's units are one number: which of them are given back makes no difference. The
-        // log forgets the oldest, and two counters forget from the newer one first.
+        // In a window it makes no difference which units return. The log removes the oldest, and
+        // the two counters subtract from the newer one first.
         let logs = matches!(limit.parameters(), Parameters::SlidingWindow(_));
         let same_window = |unit: u64, at: u64| {
             if logs { unit == at } else { window_start(limit, unit) == window_start(limit, at) }

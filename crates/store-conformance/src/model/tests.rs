@@ -1,4 +1,4 @@
-//! The model's promises, tried out: what it says about the future comes true.
+//! The model agrees with the naive implementation, and its predictions come true.
 
 use headgate::{
     Account, Algorithm, Check, CheckMode, Cost, KeySpace, Limit, Outcome, Timestamp, Verb,
@@ -41,7 +41,7 @@ proptest! {
         for step in &scenario.steps {
             now = now.plus(step.pause);
             for check in scenario.checks(step, &KeySpace::EMPTY, &names) {
-                // One by one: what batches do together is another test's business.
+                // One by one: other tests cover batches.
                 let check = check.with_mode(CheckMode::Required);
                 let subject: usize = check.key().to_string().parse().unwrap();
                 let (limit, cost) = (check.limit(), check.cost().get());
@@ -65,7 +65,7 @@ proptest! {
         let mut now = START;
         for step in &scenario.steps {
             now = now.plus(step.pause);
-            // Only acquisitions, one limit each: nothing is given back or changed.
+            // Only acquisitions, one limit each: no refunds and no changes.
             for (i, subject) in scenario.subjects.iter().enumerate() {
                 let limit = &subject.limits[0];
                 let cost = Cost::new(1 + step.pause % limit.capacity()).unwrap();
@@ -85,7 +85,7 @@ fn names() -> Vec<String> {
     (0..3).map(|i| i.to_string()).collect()
 }
 
-/// The account as it will stand at `then` if nothing happens until then.
+/// The account at `then`, if nothing happens until then.
 fn later(account: &Account, limit: &Limit, then: Timestamp) -> Account {
     let mut account = account.clone();
     account.settle(limit, then);
@@ -151,7 +151,7 @@ fn reset_after_is_when_all_is_back(
     Ok(())
 }
 
-/// Adds up what was admitted by the plain meaning of each algorithm.
+/// Adds up the admitted units by the definition of each algorithm.
 fn within_the_limit(limit: &Limit, admitted: &[(u64, u64)]) -> Result<(), TestCaseError> {
     let most = u128::from(limit.capacity());
     for (i, (from, _)) in admitted.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Many at once never get more than one after the other would.
+//! Concurrent calls.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::fixture::next_scenario;
 const LIMIT: u64 = 50;
 const CALLS: usize = 400;
 
-/// Throws 400 calls at once at a limit of 50, spread over several clients of one
-/// store, for every algorithm: exactly 50 are admitted.
+/// Makes 400 concurrent calls under a limit of 50, spread over several clients of one store, for
+/// every algorithm: exactly 50 are admitted.
 ///
-/// `fire` has every client fire the shot at the same time, and says how many
-/// calls were admitted in all.
+/// `fire` makes every client fire its shot at the same time, and returns the number of admitted
+/// calls.
 pub fn never_admits_more_than_the_limit(clients: usize, fire: impl Fn(Shot) -> u64) {
     for algorithm in Algorithm::ALL {
         let shot = Shot { algorithm, scenario: next_scenario(), calls: CALLS / clients };
@@ -33,7 +33,7 @@ pub struct Shot {
 }
 
 impl Shot {
-    /// Fires all calls at `store` at once; says how many were admitted.
+    /// Makes all calls to `store` at once; returns how many were admitted.
     pub async fn fire(self, store: &dyn Store, prefix: &str) -> u64 {
         let limit = self.limit();
         let name = format!("{prefix}concurrency:{}", self.scenario);
@@ -50,7 +50,7 @@ impl Shot {
         admitted.count() as u64
     }
 
-    /// So slow that nothing flows back while the test runs.
+    /// So slow that no unit returns while the test runs.
     fn limit(self) -> Limit {
         match self.algorithm {
             Algorithm::Calendar => Limit::calendar(LIMIT, Period::Month, "UTC"),

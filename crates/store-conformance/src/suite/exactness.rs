@@ -1,4 +1,4 @@
-//! Decision for decision, what the model says.
+//! Agreement with the model.
 
 use std::{rc::Rc, time::Duration};
 
@@ -11,13 +11,13 @@ use proptest::{
 
 use crate::{Fixture, Model, fixture::next_scenario, scenario::Scenario};
 
-/// Where stores whose clock can be set begin: 2026-03-08, a day before New York's clocks change.
+/// Start time of stores whose clock can be set: 2026-03-08, a day before New York's clocks change.
 const START: Timestamp = Timestamp::from_micros(1_772_928_000_000_000);
 
 /// Drives the store and the model side by side through random traffic of every
 /// algorithm and verb, with limits that change on the way, and compares every answer.
 ///
-/// `fixture` makes the store for one scenario: all begin at the same time.
+/// `fixture` creates the store for one scenario: all start at the same time.
 /// `block_on` runs a scenario to its end.
 pub fn agrees_with_the_model(
     fixture: impl Fn() -> Rc<dyn Fixture>,
@@ -75,8 +75,8 @@ fn failure(error: impl std::fmt::Display) -> TestCaseError {
     TestCaseError::fail(error.to_string())
 }
 
-/// Sets the clock back under every algorithm: whatever was used stays used until it has come
-/// back, and nobody gets anything twice.
+/// Sets the clock back under every algorithm: used units stay used until the clock has caught up,
+/// and nothing is admitted twice.
 pub async fn stands_still_when_its_clock_steps_back(fixture: &dyn Fixture) {
     let late = START.plus(3_600_000_000);
     assert!(fixture.set_time(late), "the fixture's clock can be set");

@@ -1,4 +1,4 @@
-//! What waits for its commit is bounded, and says so.
+//! The bound on pending reservations.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::{Fixture, fixture::next_scenario};
 const LIMIT: u64 = 1_000;
 const LEASE: Duration = Duration::from_mins(10);
 
-/// Reserves as often as reservations may be pending on one key: the next one is refused though the
-/// limit has room, is told when the first of them runs out, and is admitted once one has ended. It is told
-/// the same where the limit has room earlier, but not yet.
+/// Makes as many reservations as may be pending on one key: the next one is denied although units
+/// are left, reports the expiry of the first one as `retry_after`, and is admitted once one has
+/// ended. It reports the same if a unit returns earlier.
 pub async fn refuses_one_reservation_too_many_until_another_ends(fixture: &dyn Fixture) {
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow] {
         let limit = Limit::new(algorithm, LIMIT, Duration::from_hours(24));
@@ -42,7 +42,7 @@ pub async fn refuses_one_reservation_too_many_until_another_ends(fixture: &dyn F
         let left = ask(reserve(1_001)).await;
         assert!(!left.allowed, "{algorithm}");
 
-        // Then the limit has no room either. A token comes back long before a reservation ends.
+        // No units are left either; a token returns long before a reservation ends.
         let all = Cost::new(left.remaining).unwrap_or_else(|error| panic!("{error}"));
         assert!(ask_for(Verb::Acquire, all).await.allowed, "{algorithm}");
         let refused = ask(reserve(1_001)).await;

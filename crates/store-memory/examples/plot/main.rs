@@ -1,4 +1,4 @@
-//! Draws what each algorithm admits of the same traffic: the plots of `docs/algorithms.md`.
+//! Plots what each algorithm admits of the same traffic, for `docs/algorithms.md`.
 //!
 //! ```sh
 //! cargo run -p headgate-store-memory --example plot
@@ -17,7 +17,7 @@ use crate::run::{LIMIT, Run, WINDOW, by_phase};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/algorithms");
 
-/// What the leaky bucket is plotted with: with as much as its limit it would be the token bucket.
+/// Burst of the plotted leaky bucket: with its whole limit it would equal the token bucket.
 const LEAKY_BURST: u64 = 10;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_committed_plots_are_what_the_engine_draws() {
+    fn the_committed_plots_are_up_to_date() {
         let mut drawn: Vec<_> = runs()
             .unwrap()
             .iter()
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_tells_what_the_plots_show() {
+    fn the_table_in_the_docs_matches_the_plots() {
         let page = fs::read_to_string(format!("{FOLDER}.md")).unwrap();
         let table = summary(&runs().unwrap());
         assert!(page.contains(&table), "docs/algorithms.md lacks\n{table}");

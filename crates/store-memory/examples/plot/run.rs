@@ -1,4 +1,4 @@
-//! One limit under the traffic that all of them get.
+//! One limit under the traffic of the plots.
 
 use std::{error::Error, time::Duration};
 
@@ -14,7 +14,7 @@ const SECOND: u64 = 1_000_000;
 /// A multiple of the window, so that windows begin at 0 s, 60 s, 120 s of the plot.
 const EPOCH: u64 = 1_800_000_000 * SECOND;
 
-/// Requests at a steady pace: the first, where they end, and the time between two, in microseconds.
+/// Requests at a steady pace: start, end and interval, in microseconds.
 struct Phase {
     from: u64,
     until: u64,
@@ -28,10 +28,10 @@ const PHASES: [Phase; 3] = [
     Phase { from: 100 * SECOND, until: SECONDS * SECOND, every: SECOND * 3 / 10 },
 ];
 
-/// What a limit admitted; times are microseconds since the plot begins.
+/// The requests that a limit admitted; times are microseconds since the start of the plot.
 pub(crate) struct Run {
     pub(crate) algorithm: Algorithm,
-    /// The bucket's size where it is not the limit's number.
+    /// Capacity of a bucket, if it differs from the limit.
     pub(crate) burst: Option<u64>,
     pub(crate) asked: Vec<u64>,
     pub(crate) admitted: Vec<u64>,
@@ -62,12 +62,12 @@ impl Run {
         Ok(Self { algorithm: limit.algorithm(), burst, asked, admitted })
     }
 
-    /// The most that were admitted in any stretch of time as long as the window.
+    /// Maximum number of admitted requests in any window.
     pub(crate) fn peak(&self) -> usize {
         self.admitted.iter().map(|at| self.in_window_until(*at)).max().unwrap_or(0)
     }
 
-    /// How many were admitted in the window that ends with this second.
+    /// Number of admitted requests in the window that ends with this second.
     pub(crate) fn in_last_window(&self, second: u64) -> usize {
         self.in_window_until(second * SECOND)
     }
@@ -86,12 +86,12 @@ impl Phase {
     }
 }
 
-/// How many of these times lie in each phase.
+/// Number of times in each phase.
 pub(crate) fn by_phase(times: &[u64]) -> [usize; 3] {
     PHASES.map(|phase| between(times, phase.from, phase.until))
 }
 
-/// How many of these times lie in each stretch of so many seconds.
+/// Number of times in each interval of `seconds`.
 pub(crate) fn per(seconds: u64, times: &[u64]) -> impl Iterator<Item = usize> {
     let bins = 0..SECONDS / seconds;
     bins.map(move |bin| between(times, bin * seconds * SECOND, (bin + 1) * seconds * SECOND))

@@ -1,9 +1,9 @@
-//! Which limits share a table.
+//! Groups of limits that share a table.
 
 use headgate::{Limit, limit::Parameters};
 
-/// Limits whose usage is encoded alike and lasts about as long. A limit by the hour never fills the
-/// cells of one by the second, which would keep those shut for an hour.
+/// Limits whose usage is encoded alike and lasts about as long. A limit per hour must not fill the
+/// cells of a limit per second, which would block those for an hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group(usize);
 
@@ -16,7 +16,7 @@ pub(super) enum Encoding {
     Held,
 }
 
-/// Longest time that the usage of a group's limits lasts, in microseconds; the last has none.
+/// Longest time that the usage of each group lasts, in microseconds; the last group has none.
 const LASTS: [u64; 3] = [10_000_000, 600_000_000, 36_000_000_000];
 
 impl Group {

@@ -1,8 +1,8 @@
 //! Usage of sliding windows: held as if all of it had been admitted at the time of the latest
 //! admission. That is stricter than the log and the two counters, never more generous.
 //!
-//! A cell holds the millisecond from which it means nothing (42 bits) and the share of the allowance
-//! that is used, in parts of 2^21 (22 bits).
+//! A cell holds the millisecond at which it expires (42 bits) and the used share of the limit, in
+//! parts of 2^21 (22 bits).
 
 use headgate::{
     Limit, State, Timestamp,
@@ -15,7 +15,7 @@ const MAX_LOAD: u64 = (1 << LOAD_BITS) - 1;
 const WHOLE: u64 = 1 << (LOAD_BITS - 1);
 const MAX_MILLIS: u64 = (1 << (u64::BITS - LOAD_BITS)) - 1;
 
-/// Lowest bound of each part: both hold for the subject.
+/// The lowest bound of each part: both are valid for the subject.
 pub(super) fn lowest<const N: usize>(cells: [u64; N], now: Timestamp) -> u64 {
     let millis = cells.iter().map(|cell| cell >> LOAD_BITS).min().unwrap_or(0);
     let load = cells.iter().map(|cell| cell & MAX_LOAD).min().unwrap_or(0);
@@ -31,7 +31,7 @@ pub(super) fn merge(old: u64, new: u64, now: Timestamp) -> u64 {
     millis << LOAD_BITS | (old & MAX_LOAD).max(new & MAX_LOAD)
 }
 
-/// The microsecond from which the cell means nothing.
+/// The microsecond at which the cell expires.
 pub(super) const fn until(cell: u64) -> u64 {
     (cell >> LOAD_BITS) * 1_000
 }

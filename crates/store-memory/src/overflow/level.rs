@@ -1,12 +1,12 @@
-//! Usage that flows back steadily or ends with a window, as the time at which it is gone.
+//! Usage that decreases steadily or ends with a window, as the time at which it is gone.
 //!
-//! For a bucket that is the time at which it is whole again. A fixed or calendar window counts as a
-//! bucket whose clock stands at the window's start: a share of the allowance is the same share of
-//! the window after that, so everything is gone when the next window begins. Limits of different
-//! numbers can share such a cell, because a share of the allowance means the same to all of them.
+//! For a bucket that is the time at which it is full. A fixed or calendar window counts as a bucket
+//! whose clock stands at the window's start: a share of the limit is the same share of the window
+//! after that, so everything is gone when the next window begins. Different limits can share such a
+//! cell, because a share of the limit means the same to all of them.
 //!
 //! Times are in 1/4096 microseconds. Encoding rounds up and decoding rounds down to what the limit
-//! can count, which gives back exactly what was encoded for rates up to 4,096 in a window and never
+//! can count, which returns exactly what was encoded for rates up to 4,096 per window and never
 //! less for others.
 
 use headgate::{
@@ -36,7 +36,7 @@ pub(super) fn encode(state: &State, limit: &Limit) -> u64 {
             point(state.full_at).saturating_add(fraction)
         }
         (State::Window(state), parameters) => {
-            // The last microsecond of a window tells which one it is.
+            // The last microsecond of a window identifies it.
             let last = Timestamp::from_micros(state.end.saturating_sub(1));
             Window::of(parameters, last).map_or(0, |window| window.encode(state.count))
         }
@@ -65,7 +65,7 @@ fn decode_bucket(cell: u64, bucket: &Bucket, now: Timestamp) -> State {
     State::Bucket(bucket::State { full_at, fraction, rate: bucket.rate() })
 }
 
-/// A microsecond as a cell's value.
+/// A microsecond as the value of a cell.
 const fn point(micros: u64) -> u64 {
     if micros >> (u64::BITS - FRACTION_BITS) == 0 { micros << FRACTION_BITS } else { u64::MAX }
 }

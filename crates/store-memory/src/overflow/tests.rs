@@ -24,9 +24,9 @@ fn limits() -> Vec<Limit> {
     limits
 }
 
-/// Values of the finalizer of `SplitMix64`, worked out elsewhere.
+/// Reference values, computed independently.
 #[test]
-fn bits_are_mixed_as_a_known_hash_mixes_them() {
+fn mix_is_the_finalizer_of_splitmix64() {
     assert_eq!(mix(1), 0x5692_161d_100b_05e5);
     assert_eq!(mix(0x0123_4567_89ab_cdef), 0xb2c0_58e4_ebb5_112c);
     assert_eq!(mix(u64::MAX), 0xb4d0_55fc_f2cb_bd7b);
@@ -37,7 +37,7 @@ fn tables(overflow: &Overflow) -> usize {
 }
 
 #[test]
-fn what_was_charged_is_read_back_to_the_unit() {
+fn usage_is_decoded_to_the_unit() {
     for limit in limits() {
         let overflow = Overflow::new(1 << 20);
         let subject = Fingerprint::from(7);
@@ -54,7 +54,7 @@ fn what_was_charged_is_read_back_to_the_unit() {
 }
 
 #[test]
-fn nothing_is_left_of_it_when_the_limit_is_whole_again() {
+fn usage_is_gone_when_the_limit_resets() {
     for limit in limits() {
         let overflow = Overflow::new(1 << 20);
         let subject = Fingerprint::from(7);
@@ -69,7 +69,7 @@ fn nothing_is_left_of_it_when_the_limit_is_whole_again() {
 }
 
 #[test]
-fn a_table_is_allocated_for_the_first_newcomer_of_its_group() {
+fn a_table_is_allocated_for_the_first_subject_of_its_group() {
     let overflow = Overflow::new(1 << 20);
     let minute = Limit::token_bucket(10, Duration::from_secs(60)).unwrap();
     let day = Limit::fixed_window(10, Duration::from_hours(24)).unwrap();
@@ -86,7 +86,7 @@ fn a_table_is_allocated_for_the_first_newcomer_of_its_group() {
 }
 
 #[test]
-fn a_far_future_is_not_taken_for_the_past() {
+fn a_far_future_does_not_wrap_around() {
     let limit = Limit::token_bucket(10, Duration::from_secs(60)).unwrap();
     let rate = 10;
     let far = State::Bucket(bucket::State { full_at: u64::MAX / 2, fraction: 9, rate });

@@ -1,0 +1,111 @@
+//! A subject of a batch, while the batch is decided.
+
+use std::time::Duration;
+
+use headgate::{Account, Check, Outcome, Timestamp, Verb};
+
+use crate::{fingerprint::Fingerprint, overflow::Overflow};
+
+/// A subject that was taken out of the store while its batch is decided.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) account: Account,
+    pub(crate) kept_in: KeptIn,
+}
+
+/// Where the state of a subject is kept.
+#[derive(Debug)]
+pub(crate) enum KeptIn {
+    /// A slot of its own.
+    Slot,
+    /// The cells of the sketch, which it shares with others. Nothing is returned to those, because
+    /// it might be another subject's: refunds, cancelled and expired reservations only age out.
+    Overflow {
+        /// Time until one more reservation can be kept; `None` if it can be now.
+        no_lease_for: Option<Duration>,
+    },
+}
+
+impl Subject {
+    pub(crate) fn permits(&self, check: &Check<'_>, verb: Verb, now: Timestamp) -> bool {
+        self.no_lease_for(verb).is_none()
+            && self.account.permits(check.limit(), verb, check.cost(), now)
+    }
+
+    /// Applies `verb`, if the check takes once the whole batch is known.
+    pub(crate) fn act(
+        &mut self,
+        overflow: &Overflow,
+        check: &Check<'_>,
+        verb: Verb,
+        now: Timestamp,
+        takes: bool,
+    ) {
+        match self.kept_in {
+            KeptIn::Slot => {
+                self.account.act(check, verb, now, takes);
+                // Its usage from before it had a slot is deleted, too.
+                if verb == Verb::Reset && takes {
+                    overflow.clear(self.fingerprint, check.limit(), now);
+                }
+            }
+            KeptIn::Overflow { .. } => {
+                if verb != Verb::Peek {
+                    overflow.count_decision();
+                }
+                if takes {
+                    self.act_in_overflow(overflow, check, verb, now);
+                }
+            }
+        }
+    }
+
+    fn act_in_overflow(
+        &mut self,
+        overflow: &Overflow,
+        check: &Check<'_>,
+        verb: Verb,
+        now: Timestamp,
+    ) {
+        let Self { fingerprint, account, .. } = self;
+        let limit = check.limit();
+        match verb {
+            Verb::Peek | Verb::Refund => {}
+            Verb::Acquire | Verb::Reserve { .. } => {
+                account.perform(limit, verb, check.cost(), now);
+                overflow.raise(*fingerprint, limit, &account.state, now);
+            }
+            Verb::Commit(id) | Verb::Cancel(id) => account.leases.retain(|lease| lease.id != id),
+            Verb::Reset => {
+                overflow.clear(*fingerprint, limit, now);
+                *account = Account::default();
+            }
+        }
+    }
+
+    pub(crate) fn outcome(
+        &self,
+        check: &Check<'_>,
+        verb: Verb,
+        now: Timestamp,
+        allowed: bool,
+    ) -> Outcome {
+        let (limit, cost) = (check.limit(), check.cost());
+        if matches!(self.kept_in, KeptIn::Slot) {
+            return self.account.outcome(limit, verb, cost, now, allowed);
+        }
+        let mut outcome = limit.outcome(&self.account.state, cost, now, allowed);
+        if !allowed && let Some(wait) = self.no_lease_for(verb) {
+            outcome.retry_after = outcome.retry_after.max(wait);
+        }
+        outcome
+    }
+
+    const fn no_lease_for(&self, verb: Verb) -> Option<Duration> {
+        match (&self.kept_in, verb) {
+            (KeptIn::Overflow { no_lease_for }, Verb::Reserve { .. }) => *no_lease_for,
+            _ => None,
+        }
+    }
+}
