@@ -112,7 +112,7 @@ impl App {
             Err(_) => warn!("starting on safe defaults: the database timed out"),
         }
         if !node.denylist.is_loaded() {
-            warn!("starting without a denylist: nobody is denied until it can be read");
+            warn!("starting without a denylist; all subjects are admitted until it is read");
         }
         Ok(Self { node, reloader, timing: Timing::default(), metrics_listener: None, stop })
     }

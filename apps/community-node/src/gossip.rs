@@ -63,7 +63,7 @@ pub async fn start(node: &Arc<Node>, relay: &Relay) -> io::Result<Gossip> {
         return Ok(Gossip(None));
     };
     let endpoint = endpoint::bind(node, bind).await?;
-    info!("Gossiping as {} at {:?}", endpoint.id(), endpoint.bound_sockets());
+    info!("gossiping as {} at {:?}", endpoint.id(), endpoint.bound_sockets());
     let swarm = Swarm::builder().max_message_size(MAX_MESSAGE_BYTES).spawn(endpoint.clone());
     let admission = PeerAdmission::new(swarm.clone());
     let router = Router::builder(endpoint).accept(iroh_gossip::ALPN, admission).spawn();

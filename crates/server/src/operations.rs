@@ -56,7 +56,7 @@ impl Operations {
         }
         // Gauges that are only known by asking.
         if let Err(error) = self.probe.ask().await {
-            debug!(%error, "The store does not answer");
+            debug!(%error, "store failed its probe");
         }
         self.quotas.measure();
         self.metrics.render()

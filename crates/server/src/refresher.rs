@@ -1,4 +1,4 @@
-//! Keeps the rules and quota policies in force those that the database holds.
+//! Reloads rules and quota policies when the database changes.
 
 use std::{fmt::Display, sync::Arc, time::Duration};
 
@@ -12,14 +12,14 @@ use tracing::{info, warn};
 
 use crate::quotas::Skew;
 
-/// Asks the database whether rules or policies have changed: when it says so, and every now and then.
+/// Reloads rules and policies on a notification of the database, and periodically.
 pub(crate) struct Refresher {
     catalog: Arc<Catalog>,
     policies: Arc<PolicyCatalog>,
     database: Arc<Database>,
     clock: Arc<LedgerClock>,
     every: Duration,
-    /// Whether the tables are those of this version.
+    /// True once the tables are those of this version.
     migrated: bool,
     failing: Failing,
     /// Ignored rules when that was last logged.
@@ -60,21 +60,21 @@ impl Refresher {
         }
     }
 
-    /// Reads rules and policies once. A database that is not there is waited for later, while others are served.
+    /// Reads rules and policies once. Does not wait for a database that is down: `run` retries.
     pub(crate) async fn refresh(&mut self) {
         match self.refresh_rules().await {
             Ok(refreshed) => {
                 if refreshed != Refreshed::Unchanged || self.failing.rules {
                     let snapshot = self.catalog.load();
                     let (revision, rules) = (snapshot.revision().0, snapshot.len());
-                    info!(revision, rules, "In force: revision {revision} of the rules");
+                    info!(revision, rules, "loaded revision {revision} of the rules");
                 }
                 self.failing.rules = false;
-                self.tell_left_out();
+                self.log_ignored();
             }
             Err(error) => {
                 if !self.failing.rules {
-                    warn!(%error, "Cannot read the rules: those in force stay");
+                    warn!(%error, "failed to load rules; keeping the current ones");
                 }
                 self.failing.rules = true;
             }
@@ -87,24 +87,23 @@ impl Refresher {
         }
     }
 
-    /// Finds out whether writes succeed again, once one has failed: reads go on without room on the
-    /// disk.
+    /// Probes writes after one has failed: on a full disk, reads still succeed.
     async fn probe_writes(&mut self) {
         let Some(error) = self.database.write_error() else {
             self.failing.writes = false;
             return;
         };
         if !self.failing.writes {
-            warn!(%error, "Cannot write to the database: trying again every second");
+            warn!(%error, "failed to write to the database; retrying every second");
         }
         self.failing.writes = self.database.probe_writes().await.is_err();
         if !self.failing.writes {
-            info!("The database takes writes again");
+            info!("database accepts writes again");
         }
     }
 
-    /// Says once that a database of an older version has more windows of one pattern than are asked.
-    fn tell_left_out(&mut self) {
+    /// Logs once that rules are ignored: an older version allowed more windows per pattern.
+    fn log_ignored(&mut self) {
         let snapshot = self.catalog.load();
         let left_out = snapshot.ignored();
         if let (Some(first), true) = (left_out.first(), left_out.len() != self.left_out) {
@@ -112,7 +111,7 @@ impl Refresher {
             warn!(
                 rules,
                 rule.id = %first,
-                "{rules} rules decide nothing, such as {first}: their pattern has {most} shorter windows; delete some"
+                "{rules} rules ignored, such as {first}: more than {most} windows per pattern; delete some"
             );
         }
         self.left_out = left_out.len();
@@ -121,7 +120,7 @@ impl Refresher {
     async fn refresh_rules(&mut self) -> Result<Refreshed, RepositoryError> {
         if !self.migrated {
             match self.database.migrate().await {
-                Ok(version) => tell_newer(version),
+                Ok(version) => log_if_newer(version),
                 Err(error) => {
                     self.catalog.lost(&error);
                     return Err(error);
@@ -137,23 +136,23 @@ impl Refresher {
             Ok(changed) => {
                 if changed || self.failing.policies {
                     let (revision, policies) = (self.policies.revision().0, self.policies.len());
-                    info!(revision, policies, "In force: revision {revision} of the quotas");
+                    info!(revision, policies, "loaded revision {revision} of the quota policies");
                 }
                 self.failing.policies = false;
-                self.tell_skew();
+                self.log_skew();
             }
             Err(error) => {
                 if !self.failing.policies {
-                    warn!(%error, "Cannot read the quota policies: those in force stay");
+                    warn!(%error, "failed to load quota policies; keeping the current ones");
                 }
                 self.failing.policies = true;
             }
         }
     }
 
-    /// Logs once that the clocks differ, and once that they agree again. Reading the policies has
-    /// measured that.
-    fn tell_skew(&mut self) {
+    /// Logs once that the clocks differ, and once that they agree again. The skew was measured when
+    /// the policies were read.
+    fn log_skew(&mut self) {
         let skew = Skew::of(&self.clock);
         match skew {
             Some(skew) if self.skew.is_none() => {
@@ -161,14 +160,14 @@ impl Refresher {
                 warn!(skew_seconds = micros / 1_000_000, "clock skew: {skew}");
             }
             None if self.skew.is_some() => {
-                info!("this machine's clock agrees with the database's again");
+                info!("clock agrees with the database again");
             }
             _ => {}
         }
         self.skew = skew;
     }
 
-    /// Goes on for as long as it is polled.
+    /// Never returns.
     pub(crate) async fn run(mut self) {
         let changed = Arc::new(Notify::new());
         let listening = listen(Arc::clone(&self.database), Arc::clone(&changed));
@@ -187,37 +186,37 @@ impl Refresher {
     }
 }
 
-/// Warns of tables that a newer server made.
-fn tell_newer(version: SchemaVersion) {
+/// Warns if a newer version of the server migrated the database.
+fn log_if_newer(version: SchemaVersion) {
     let SchemaVersion { applied, known } = version;
     if version.is_newer() {
         warn!(
             applied,
             known,
-            "The database's tables are of version {applied}, newer than version {known} of this server: replace it soon"
+            "database schema {applied} is newer than schema {known} of this server; upgrade soon"
         );
     }
 }
 
-/// Hears the database for as long as it is polled, whoever restarts in between.
+/// Listens for notifications of the database, and reconnects after a failure. Never returns.
 async fn listen(database: Arc<Database>, changed: Arc<Notify>) {
     let quotas = database.quotas();
     let rules = async {
         loop {
             let error = RateLimitRuleRepository::listen(&*database, &changed).await;
-            unheard(&error, "rules").await;
+            listening_failed(&error, "rules").await;
         }
     };
     let policies = async {
         loop {
             let error = QuotaPolicyRepository::listen(&quotas, &changed).await;
-            unheard(&error, "quota policies").await;
+            listening_failed(&error, "quota policies").await;
         }
     };
     tokio::join!(rules, policies);
 }
 
-async fn unheard(error: &impl Display, what: &str) {
-    warn!(%error, "Cannot hear of changed {what}: asking for them instead");
+async fn listening_failed(error: &impl Display, what: &str) {
+    warn!(%error, "cannot listen for changed {what}; polling instead");
     time::sleep(RETRY).await;
 }

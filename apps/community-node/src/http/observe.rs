@@ -36,7 +36,7 @@ pub(super) async fn observe(
     metrics.http_requests.with_label_values(&labels).inc();
     metrics.http_request_duration.with_label_values(&labels).observe(took.as_secs_f64());
     let id = id.filter(|id| !id.given).map(|id| id.id);
-    debug!(route, method, status = status.as_u16(), request_id = id, "Answered");
+    debug!(route, method, status = status.as_u16(), request_id = id, "answered");
     answer
 }
 

@@ -23,7 +23,7 @@ fn response_log_and_audit_log_have_the_same_request_id() {
         let header = answer.lines().find_map(|line| line.strip_prefix("x-request-id: "));
         let id = header.expect("a header").trim();
         let log = server.log();
-        assert!(log.lines().any(|line| line.contains(&format!("Answered {id}"))), "{id} in {log}");
+        assert!(log.lines().any(|line| line.contains(&format!("answered {id}"))), "{id} in {log}");
         let audit = server.json(&["audit", "--action", action]);
         assert_eq!(audit["entries"][0]["request_id"], id, "{audit}");
     }

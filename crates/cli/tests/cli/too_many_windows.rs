@@ -6,7 +6,7 @@ use headgate_testkit::{Postgres, require, wait_until};
 
 use crate::harness::Server;
 
-const WARNING: &str = "2 rules decide nothing, such as ";
+const WARNING: &str = "2 rules ignored, such as ";
 
 fn create(server: &Server, pattern: &str) {
     let arguments = ["--scope", "user", "--pattern", pattern, "--limit", "5", "--window", "60s"];
@@ -35,7 +35,7 @@ fn ignored_rules_are_logged_once() {
     // A refresh after another server's change does not repeat the warning.
     let rival = Server::start(&variables);
     create(&rival, "u2");
-    let heard = || count("In force: revision 2 of the rules") == 1;
+    let heard = || count("loaded revision 2 of the rules") == 1;
     assert!(wait_until(Duration::from_secs(30), heard), "{}", server.log());
     assert_eq!(count(WARNING), 1, "{}", server.log());
 }

@@ -1,4 +1,4 @@
-//! Running the server until it is told to stop.
+//! Running the server until shutdown.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -85,15 +85,15 @@ async fn closed(mut stopped: watch::Receiver<()>) {
 
 async fn finish(deliveries: JoinSet<()>) {
     if timeout(LAST_DELIVERY, deliveries.join_all()).await.is_err() {
-        warn!("Stopped: an event was on its way, and may be delivered again");
+        warn!("stopped during a delivery; its event may be delivered again");
     }
 }
 
 fn log(drain: Drain) {
     match drain {
-        Drain::Complete => info!("Stopped: every request was answered"),
+        Drain::Complete => info!("stopped; all requests were answered"),
         Drain::CutOff(connections) => {
-            warn!(connections, "Stopped: time ran out on {connections} connections");
+            warn!(connections, "drain timed out; connections were closed");
         }
     }
 }

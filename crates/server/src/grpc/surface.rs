@@ -224,14 +224,14 @@ fn log(
     let method = method.map_or("unmatched", |place| METHODS[place].name);
     let took_us = took.as_micros() as u64;
     let Some(refusal) = refusal else {
-        debug!(request_id, trace_id, method, took_us, "Answered {request_id}");
+        debug!(request_id, trace_id, method, took_us, "answered {request_id}");
         return;
     };
     let (status, code) = (code_name(refusal.status()), refusal.code(namespace));
     if let Some(cause) = refusal.cause() {
-        error!(request_id, trace_id, method, status, code, took_us, cause, "Failed {request_id}");
+        error!(request_id, trace_id, method, status, code, took_us, cause, "failed {request_id}");
     } else {
-        info!(request_id, trace_id, method, status, code, took_us, "Refused {request_id}");
+        info!(request_id, trace_id, method, status, code, took_us, "refused {request_id}");
     }
 }
 

@@ -118,7 +118,7 @@ impl MeteredChecks {
             let rule = rule.map_or_else(|| "default".to_owned(), |id| id.to_string());
             warn!(
                 %scope, %identifier, rule, %mode, reason = mode.cause.name(), answers,
-                "The store cannot decide checks: fail mode {mode} answers"
+                "store failed to decide checks; fail mode {mode} answers"
             );
         }
     }

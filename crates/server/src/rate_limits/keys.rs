@@ -112,7 +112,7 @@ impl MeteredKeys {
             let (algorithm, key) = (question.algorithm, Masked(question.key.subject()));
             warn!(
                 %algorithm, %key, %mode, reason = mode.cause.name(), answers,
-                "The store cannot decide about keys: fail mode {mode} answers"
+                "store failed to decide checks of keys; fail mode {mode} answers"
             );
         }
     }

@@ -71,7 +71,7 @@ pub(super) fn log_unsettled(request_id: &str, report: &ResetReport) {
             request_id,
             outcome,
             %cause,
-            "A reset is in the audit log with an unknown outcome, which was: {outcome}"
+            "audit log has no outcome for a reset, which was {outcome}"
         );
     }
 }

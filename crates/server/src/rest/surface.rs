@@ -157,20 +157,20 @@ fn log(
     let took_us = took.as_micros() as u64;
     match refusal {
         None => {
-            debug!(request_id, trace_id, method, path, status, took_us, "Answered {request_id}");
+            debug!(request_id, trace_id, method, path, status, took_us, "answered {request_id}");
         }
         Some(refusal) => {
             let code = refusal.code(route.errors.namespace());
             if let Some(cause) = refusal.cause() {
                 error!(
                     request_id,
-                    trace_id, method, path, status, code, took_us, cause, "Failed {request_id}"
+                    trace_id, method, path, status, code, took_us, cause, "failed {request_id}"
                 );
                 return;
             }
             info!(
                 request_id,
-                trace_id, method, path, status, code, took_us, "Refused {request_id}"
+                trace_id, method, path, status, code, took_us, "refused {request_id}"
             );
         }
     }

@@ -53,12 +53,12 @@ impl Collector {
     fn log(&self, sent: &OTelSdkResult) {
         let Ok(mut complained) = self.complained.lock() else { return };
         match sent {
-            Ok(()) if complained.take().is_some() => info!("The collector takes spans again"),
+            Ok(()) if complained.take().is_some() => info!("collector accepts spans again"),
             Ok(()) => {}
             Err(_) if complained.is_some_and(|at| at.elapsed() < SILENCE) => {}
             Err(error) => {
                 *complained = Some(Instant::now());
-                warn!(%error, "The collector does not take spans; they are lost");
+                warn!(%error, "failed to send spans to the collector; dropping them");
             }
         }
     }

@@ -136,7 +136,7 @@ impl Tracer {
         let sent =
             task::spawn_blocking(move || provider.shutdown_with_timeout(LAST_PATIENCE)).await;
         if let Ok(Err(error)) = sent {
-            warn!(%error, "The last spans are lost");
+            warn!(%error, "failed to send the last spans; dropping them");
         }
     }
 }

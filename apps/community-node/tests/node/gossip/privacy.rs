@@ -73,7 +73,7 @@ async fn metrics_and_logs_identify_nobody() {
 
     let metrics = node.metrics();
     let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(logged.contains("Gossiping as"), "{logged}");
+    assert!(logged.contains("gossiping as"), "{logged}");
     let (author, client) = (author.public_key().to_hex(), client.public_key().to_hex());
     let events = [theirs.id.to_hex(), ours.id.to_hex()];
     for raw in [&author, &client, &events[0], &events[1], &peer, &peer_at, "secret-name"] {

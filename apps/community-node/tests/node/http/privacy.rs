@@ -71,7 +71,7 @@ async fn metrics_and_logs_identify_nobody() {
 
     let metrics = server.get("/metrics").await.text;
     let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(logged.contains("Answered"), "{logged}");
+    assert!(logged.contains("answered"), "{logged}");
     let ours = [
         "198.51.100.77",
         "2001:db8:aaaa",

@@ -188,7 +188,7 @@ impl Following {
         while Instant::now() < self.ends_at {
             // While the database is away, the client is kept.
             let page = self.page().await.unwrap_or_else(|error| {
-                debug!(%error, "Cannot read events");
+                debug!(%error, "failed to read events");
                 None
             });
             if let Some(text) = page {
