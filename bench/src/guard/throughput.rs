@@ -1,4 +1,5 @@
-//! Through a socket: requests per second of an axum handler that does nothing, bare and behind each layer.
+//! Through a socket: requests per second of an axum handler that does nothing, bare and behind each
+//! layer.
 
 use super::Entrant;
 use crate::{

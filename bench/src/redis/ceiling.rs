@@ -12,8 +12,8 @@ use headgate_testkit::Redis;
 
 use super::{Load, SUBJECTS, client};
 
-/// `redis-benchmark` that sends what our store sends, except that something stands in for zeros: see
-/// [`replace_zeros`].
+/// `redis-benchmark` that sends what our store sends, except that something stands in for zeros:
+/// see [`replace_zeros`].
 #[derive(Debug)]
 pub(crate) struct Ceiling {
     port: u16,
@@ -63,9 +63,9 @@ impl Ceiling {
     }
 }
 
-/// Puts a byte that is not in the word, and means nothing in a Lua pattern, in the place of every zero: the
-/// arguments of a program cannot hold zeros, nor can what redis-benchmark reads from its input. The script puts
-/// them back, which costs it half a microsecond a call.
+/// Puts a byte that is not in the word, and means nothing in a Lua pattern, in the place of every
+/// zero: the arguments of a program cannot hold zeros, nor can what redis-benchmark reads from its
+/// input. The script puts them back, which costs it half a microsecond a call.
 fn replace_zeros(word: &mut [u8]) -> u8 {
     let stand_in = (128..=u8::MAX).find(|byte| !word.contains(byte)).expect("a short word");
     word.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = stand_in);

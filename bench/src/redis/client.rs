@@ -44,8 +44,8 @@ impl Client {
         (each * load.in_flight()) as f64 / elapsed.as_secs_f64()
     }
 
-    /// Median microseconds for batches of so many limits, one batch at a time. They take turns, so that
-    /// both meet the same machine, whatever else it does.
+    /// Median microseconds for batches of so many limits, one batch at a time. They take turns, so
+    /// that both meet the same machine, whatever else it does.
     pub(super) fn latencies<const N: usize>(
         &self,
         sizes: [usize; N],

@@ -40,7 +40,8 @@ pub(crate) enum Place<'a> {
     OwnCore,
     /// On a core of its own but for the Redis with this address, with the load on the other.
     OwnCoreWith { redis: &'a str },
-    /// On all cores, together with its load, the Redis and maybe the PostgreSQL with these addresses.
+    /// On all cores, together with its load, the Redis and maybe the PostgreSQL with these
+    /// addresses.
     Beside { redis: &'a str, postgres: Option<&'a str> },
 }
 

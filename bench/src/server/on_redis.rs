@@ -78,7 +78,8 @@ fn throughput(ceiling: &Ceiling, place: Place<'_>, options: Options) -> Result<(
     Ok(())
 }
 
-/// How long answers take when requests do not wait for each other, at half of what the server can do.
+/// How long answers take when requests do not wait for each other, at half of what the server can
+/// do.
 fn open(server: &Running, options: Options) {
     let time = Duration::from_secs(if options.is_quick() { 2 } else { 5 });
     let mut table = Table::new(&[

@@ -102,8 +102,8 @@ impl EnvoyConfig {
         }
     }
 
-    /// Returns what each key accepts by itself but the section does not. `exposed` says whether other
-    /// machines can reach the gRPC port.
+    /// Returns what each key accepts by itself but the section does not. `exposed` says whether
+    /// other machines can reach the gRPC port.
     pub fn validate(&self, exposed: bool) -> Vec<Problem> {
         if !self.enabled {
             return Vec::new();

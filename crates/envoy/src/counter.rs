@@ -74,8 +74,8 @@ impl CounterRequest {
         !self.rule.shadow_mode && !self.rule.quota_mode && !settings.quota_mode
     }
 
-    /// Whether the units that are left are taken although more were asked for: where denials consume,
-    /// and for a limit of 0, so that the next peek sees that a request was denied.
+    /// Whether the units that are left are taken although more were asked for: where denials
+    /// consume, and for a limit of 0, so that the next peek sees that a request was denied.
     pub(crate) fn uses_up(&self, answer: &CounterAnswer, settings: Settings) -> bool {
         let consumes = settings.denied_consumes == DeniedConsumes::All || self.denies_all();
         let denied = !answer.outcome.allowed || self.exceeds_capacity();

@@ -1,8 +1,8 @@
 //! Envoy's global rate limit service: which limit each descriptor of a request matches, and whether
 //! all of them admit it.
 //!
-//! [`Configurator`] loads domains from files or follows a management server; [`EnvoyLimits`] answers
-//! requests. The gRPC service itself is in `headgate-server`.
+//! [`Configurator`] loads domains from files or follows a management server; [`EnvoyLimits`]
+//! answers requests. The gRPC service itself is in `headgate-server`.
 //!
 //! | module | contents |
 //! |---|---|

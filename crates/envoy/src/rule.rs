@@ -125,7 +125,8 @@ impl DescriptorRule {
         &self.name
     }
 
-    /// The label in metrics: keys, and the values that are in the file, such as `service.user_trial`.
+    /// The label in metrics: keys, and the values that are in the file, such as
+    /// `service.user_trial`.
     pub fn label(&self) -> &str {
         &self.label
     }

@@ -29,8 +29,8 @@ pub struct DescriptorStatus {
 // === impl EnvoyVerdict ===
 
 impl EnvoyVerdict {
-    /// Seconds until the same request is admitted, rounded up, at least 1; `None` if it never is, or
-    /// if it is not denied.
+    /// Seconds until the same request is admitted, rounded up, at least 1; `None` if it never is,
+    /// or if it is not denied.
     pub fn retry_after_secs(&self) -> Option<u64> {
         if !self.over_limit {
             return None;

@@ -1,7 +1,7 @@
 //! Delivers quota events, and closes quota periods on schedule.
 //!
-//! Events are in the database, written in one transaction with the usage that caused them. Nothing is
-//! kept in memory but the batch at hand, and no request waits for any of this.
+//! Events are in the database, written in one transaction with the usage that caused them. Nothing
+//! is kept in memory but the batch at hand, and no request waits for any of this.
 //!
 //! | module | contents |
 //! |---|---|

@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use crate::batch::BatchOutcome;
 
-/// One pass through the log, from the oldest undelivered event of a sink to the newest. A subject with a
-/// rejected event is blocked until the next pass; others are not.
+/// One pass through the log, from the oldest undelivered event of a sink to the newest. A subject
+/// with a rejected event is blocked until the next pass; others are not.
 #[derive(Debug, Default)]
 pub(crate) struct LogPass {
     /// Sequence number of the last event it looked at.
@@ -48,8 +48,8 @@ impl LogPass {
         self.blocked.extend(outcome.failures.into_iter().map(|(subject, _)| subject));
     }
 
-    /// Returns when to begin the next pass, at the end of the log, if a subject is blocked. New events
-    /// are delivered until then.
+    /// Returns when to begin the next pass, at the end of the log, if a subject is blocked. New
+    /// events are delivered until then.
     pub(crate) fn retry_at(&mut self) -> Option<Instant> {
         if self.blocked.is_empty() {
             *self = Self::default();

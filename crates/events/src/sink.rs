@@ -30,7 +30,8 @@ pub(crate) trait EventSink: Send + Sync {
     /// Number of subjects whose events are delivered concurrently.
     fn concurrency(&self) -> usize;
 
-    /// Delivers one event, if the receiver subscribed to it; returns once it is durable, or timed out.
+    /// Delivers one event, if the receiver subscribed to it; returns once it is durable, or timed
+    /// out.
     async fn deliver(&self, event: &QuotaEvent) -> Result<(), DeliveryError>;
 }
 

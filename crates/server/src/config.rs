@@ -1,8 +1,8 @@
 //! The server's configuration: a YAML file, overridden by the environment, read and validated as a
 //! whole before anything starts.
 //!
-//! Each section has a file of its own. How files and variables become values, and how problems are
-//! reported, is `headgate-config`.
+//! Each section has a file of its own. `headgate-config` merges files and variables, and reports
+//! problems.
 
 mod app;
 mod audit;
@@ -46,7 +46,7 @@ pub use self::{
     window::WindowSize,
 };
 
-/// What the keys need beyond their types.
+/// Prefix of variables, secret keys, and other properties that the types do not express.
 const SCHEMA: Schema = Schema {
     variable_prefix: "HEADGATE__",
     secrets: &[

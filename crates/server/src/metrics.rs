@@ -1,10 +1,10 @@
 //! The registry that every area adds its metrics to, and the text that Prometheus scrapes.
 //!
 //! An area defines its metrics beside the code that updates them (`rest/request_metrics.rs`,
-//! `rate_limits/check_metrics.rs`, ...) and registers them here; what belongs to no area of the server
-//! (connections, database statements) is in this module. No label ever holds what a caller sent:
-//! identifiers stay out, and so do unknown paths and methods. Updating a metric is an atomic addition
-//! or two.
+//! `rate_limits/check_metrics.rs`, ...) and registers them here; what belongs to no area of the
+//! server (connections, database statements) is in this module. No label ever holds what a caller
+//! sent: identifiers stay out, and so do unknown paths and methods. Updating a metric is an atomic
+//! addition or two.
 
 mod connections;
 mod queries;

@@ -1,4 +1,5 @@
-//! The state of a running server, as health checks, `/metrics` and the console's overview report it.
+//! The state of a running server, as health checks, `/metrics` and the console's overview report
+//! it.
 
 use std::sync::{
     Arc,
@@ -38,7 +39,7 @@ impl Operations {
         self.stopping.store(true, Relaxed);
     }
 
-    /// Whether the server is stopping.
+    /// Returns true once the server is stopping.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Relaxed)
     }

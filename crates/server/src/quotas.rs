@@ -51,8 +51,8 @@ pub(crate) struct QuotaTasks {
 }
 
 impl QuotaServices {
-    /// Creates the use cases. Policies and usage are in `kept`, counters in a store; `new_events` is
-    /// notified of events.
+    /// Creates the use cases. Policies and usage are in `kept`, counters in a store; `new_events`
+    /// is notified of events.
     pub(crate) fn new(
         config: &Config,
         kept: &QuotaDatabase,
@@ -106,8 +106,8 @@ impl QuotaServices {
         }
     }
 
-    /// Resets the usage of the current period. The ledger records it in the same transaction; the counter
-    /// follows even if the caller disconnects.
+    /// Resets the usage of the current period. The ledger records it in the same transaction; the
+    /// counter follows even if the caller disconnects.
     pub(crate) async fn reset(
         &self,
         id: &QuotaId,
@@ -126,7 +126,7 @@ impl QuotaServices {
         }
     }
 
-    /// Whether `amount`, or 1, would be admitted now.
+    /// Decides if `amount`, or 1, would be admitted now.
     pub(crate) async fn check(
         &self,
         id: &QuotaId,

@@ -44,7 +44,7 @@ pub(crate) enum OpenError {
 #[derive(Clone)]
 pub(crate) struct Counters {
     pub(crate) store: Arc<dyn Store>,
-    /// Whether other processes count there too.
+    /// True if other processes share the store.
     pub(crate) shared: bool,
     /// The store without the failure policy.
     pub(crate) probe: Probe,

@@ -33,8 +33,8 @@ enum Condition<'a> {
     NotEquals(&'a str),
 }
 
-/// Value of the `generic_key` of a limit without conditions, variables and name: a descriptor has at
-/// least one entry.
+/// Value of the `generic_key` of a limit without conditions, variables and name: a descriptor has
+/// at least one entry.
 const EVERY_REQUEST: &str = "every_request";
 
 /// Returns the entries of `limit`.
@@ -114,8 +114,8 @@ fn count_by(entries: &mut Vec<EntryMatcher>, key: &str) {
     }
 }
 
-/// Parses `key == "value"` or `key != "value"`, with either kind of quotes or, as in old versions of
-/// limitador, none.
+/// Parses `key == "value"` or `key != "value"`, with either kind of quotes or, as in old versions
+/// of limitador, none.
 fn parse(text: &str) -> Option<(&str, Condition<'_>)> {
     let operator = text.find(['=', '!'])?;
     let (key, rest) = text.split_at(operator);

@@ -3,8 +3,8 @@ use std::{path::PathBuf, time::Duration};
 use headgate_config::{Bounded, Print, Printed, Problem, Secret, print_sections, quoted};
 use serde::Deserialize;
 
-/// The Kafka cluster that events are published to: the section `kafka`. Without brokers, events stay in
-/// the database, readable over REST.
+/// The Kafka cluster that events are published to: the section `kafka`. Without brokers, events
+/// stay in the database, readable over REST.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct KafkaConfig {

@@ -163,7 +163,7 @@ impl QuotaEventLog for Diary {
         _: i64,
         _: u32,
     ) -> Result<Vec<headgate_quota::LoggedEvent>, RepositoryError> {
-        unreachable!("nothing is told")
+        unreachable!("not called in these tests")
     }
 
     async fn before(
@@ -171,14 +171,14 @@ impl QuotaEventLog for Diary {
         _: i64,
         _: u32,
     ) -> Result<Vec<headgate_quota::LoggedEvent>, RepositoryError> {
-        unreachable!("nothing is told")
+        unreachable!("not called in these tests")
     }
 
     async fn deliveries(
         &self,
         _: &[&str],
     ) -> Result<Vec<headgate_quota::Delivery>, RepositoryError> {
-        unreachable!("nothing is told")
+        unreachable!("not called in these tests")
     }
 
     async fn undelivered(
@@ -187,15 +187,15 @@ impl QuotaEventLog for Diary {
         _: i64,
         _: u32,
     ) -> Result<Vec<headgate_quota::LoggedEvent>, RepositoryError> {
-        unreachable!("nothing is told")
+        unreachable!("not called in these tests")
     }
 
     async fn delivered(&self, _: &str, _: &[&str], _: Timestamp) -> Result<(), RepositoryError> {
-        unreachable!("nothing is told")
+        unreachable!("not called in these tests")
     }
 
     async fn backlog(&self, _: &str) -> Result<headgate_quota::Backlog, RepositoryError> {
-        unreachable!("nothing is told")
+        unreachable!("not called in these tests")
     }
 }
 

@@ -142,7 +142,8 @@ fn unreachable(error: &reqwest::Error) -> DeliveryError {
     DeliveryError::Unavailable(format!("cannot connect: {root}"))
 }
 
-/// Returns the name under which deliveries are recorded: a digest of the URL, which may hold a secret.
+/// Returns the name under which deliveries are recorded: a digest of the URL, which may hold a
+/// secret.
 fn name(url: &WebhookUrl) -> String {
     let digest = digest::digest(&digest::SHA256, url.get().as_str().as_bytes());
     format!("{WEBHOOK}:{}", hex(&digest.as_ref()[..16]))

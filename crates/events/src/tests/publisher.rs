@@ -58,11 +58,11 @@ impl QuotaEventLog for Log {
     }
 
     async fn before(&self, _: i64, _: u32) -> Result<Vec<LoggedEvent>, RepositoryError> {
-        unreachable!("nobody looks back")
+        unreachable!("not called in these tests")
     }
 
     async fn deliveries(&self, _: &[&str]) -> Result<Vec<Delivery>, RepositoryError> {
-        unreachable!("nobody asks who has them")
+        unreachable!("not called in these tests")
     }
 
     async fn undelivered(
@@ -84,7 +84,7 @@ impl QuotaEventLog for Log {
     }
 
     async fn backlog(&self, _: &str) -> Result<Backlog, RepositoryError> {
-        unreachable!("nobody counts")
+        unreachable!("not called in these tests")
     }
 
     async fn lead(&self, _: &str) -> Result<Option<Box<dyn Leadership>>, RepositoryError> {

@@ -72,9 +72,9 @@ struct UseCases {
 }
 
 impl App {
-    /// Builds the server that `config` describes, with the rules that the database has. A database or
-    /// store that does not answer yet is retried while requests are served. It must be called within a
-    /// tokio runtime.
+    /// Builds the server that `config` describes, with the rules that the database has. A database
+    /// or store that does not answer yet is retried while requests are served. It must be called
+    /// within a tokio runtime.
     pub async fn build(config: &Config) -> Result<Self, BuildError> {
         let workers = Workers::start(config.server.workers()).map_err(BuildError::Workers)?;
         let base = Foundation::open(config, &workers)?;

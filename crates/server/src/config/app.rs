@@ -1,7 +1,7 @@
 use headgate_config::print_sections;
 use serde::Deserialize;
 
-/// Who this is, for those who look at several.
+/// Name, version and environment of this deployment.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct AppConfig {
@@ -9,7 +9,7 @@ pub struct AppConfig {
     pub name: String,
     /// `app.version`: the version of the deployment.
     pub version: String,
-    /// `app.environment`: where it is deployed.
+    /// `app.environment`: environment of the deployment, such as `production`.
     pub environment: String,
 }
 

@@ -3,18 +3,18 @@ use std::time::Duration;
 use headgate_config::{Bounded, print_sections};
 use serde::Deserialize;
 
-/// How long the audit log is kept.
+/// Retention of the audit log.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct AuditConfig {
-    /// `audit.retention_days`: how long entries are kept; 0 keeps them for ever.
+    /// `audit.retention_days`: days that entries are kept; 0 keeps them forever.
     pub retention_days: Bounded<0, 36_500>,
 }
 
 impl AuditConfig {
     const DAY: u64 = 24 * 60 * 60;
 
-    /// Returns how long entries are kept, if not for ever.
+    /// Returns the retention, or `None` if entries are kept forever.
     pub(crate) fn retention(self) -> Option<Duration> {
         match self.retention_days.get() {
             0 => None,

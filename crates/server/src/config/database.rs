@@ -4,40 +4,40 @@ use headgate_config::{Bounded, ConfigDuration, Problem, Secret, print_sections};
 use headgate_persistence::{ConfigError, DatabaseConfig as Target, PostgresParts};
 use serde::Deserialize;
 
-/// Where rules and the audit log are kept. Without an address: in a file of this machine.
+/// The database of rules, quotas and the audit log. The default is a local SQLite file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct DatabaseConfig {
-    /// `database.url`: `postgresql://…` or `sqlite://…`; takes the place of the keys that name its parts.
+    /// `database.url`: `postgresql://…` or `sqlite://…`; replaces the keys for its parts.
     pub url: Option<Secret>,
-    /// `database.host`: a PostgreSQL server.
+    /// `database.host`: host name of the PostgreSQL server.
     pub host: Option<String>,
     /// `database.port`: its port.
     pub port: Bounded<1, 65_535>,
-    /// `database.name`: which of its databases.
+    /// `database.name`: name of the database.
     pub name: String,
-    /// `database.user`: as whom.
+    /// `database.user`: user name.
     pub user: String,
-    /// `database.password`: and how that is shown.
+    /// `database.password`: password of the user.
     pub password: Option<Secret>,
-    /// `database.ssl_mode`: how the connection is secured.
+    /// `database.ssl_mode`: TLS mode of the connection.
     pub ssl_mode: String,
-    /// `database.schema`: where the tables are that belong to no part of the server alone.
+    /// `database.schema`: schema of the tables that all parts of the server share.
     pub schema: String,
-    /// `database.max_open_conns`: how many connections there may be; also `max_connections`.
+    /// `database.max_open_conns`: maximum number of connections; alias `max_connections`.
     #[serde(alias = "max_connections")]
     pub max_open_conns: Bounded<1, 1000>,
-    /// `database.max_idle_conns`: how many of them are kept open; also `min_connections`.
+    /// `database.max_idle_conns`: idle connections that are kept open; alias `min_connections`.
     #[serde(alias = "min_connections")]
     pub max_idle_conns: Bounded<0, 1000>,
-    /// `database.conn_max_lifetime`: when a connection is replaced.
+    /// `database.conn_max_lifetime`: age at which a connection is replaced.
     pub conn_max_lifetime: ConfigDuration,
-    /// `database.connect_timeout_seconds`: how long to wait for a connection.
+    /// `database.connect_timeout_seconds`: timeout of connecting.
     pub connect_timeout_seconds: Bounded<1, 60>,
 }
 
 impl DatabaseConfig {
-    /// Where the database is; without an address, a file in `data_dir`.
+    /// Returns the address of the database; the default is a file in `data_dir`.
     pub(crate) fn target(&self, data_dir: &Path) -> Result<Target, Problem> {
         let target = match (&self.url, &self.host) {
             (Some(_), Some(_)) => {
@@ -51,7 +51,7 @@ impl DatabaseConfig {
             (None, None) => Ok(Target::file(data_dir.join("headgate.db"))),
         }?;
         let target = match (&self.url, &self.password) {
-            // A URL with the password left out takes the one that is given beside it.
+            // `database.password` applies if the URL has no password.
             (Some(_), Some(password)) => target.password_if_missing(password.expose()),
             _ => target,
         };

@@ -2,13 +2,13 @@ use headgate_config::{Bounded, print_sections};
 use headgate_store_memory::MemoryStore;
 use serde::Deserialize;
 
-/// How much this process remembers.
+/// Bounds of the memory store.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct MemoryConfig {
-    /// `memory.capacity`: how many subjects are told apart.
+    /// `memory.capacity`: maximum number of subjects with counters of their own.
     pub capacity: Bounded<1, 1_000_000_000>,
-    /// `memory.overflow_bytes`: memory for telling new subjects apart past that.
+    /// `memory.overflow_bytes`: memory for estimating further subjects.
     pub overflow_bytes: Bounded<4_096, 1_073_741_824>,
 }
 

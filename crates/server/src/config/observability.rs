@@ -4,46 +4,47 @@ use axum::http::{Uri, uri::Scheme};
 use headgate_config::{Print, Printed, print_sections, quoted};
 use serde::Deserialize;
 
-/// What the server says about itself.
+/// Logs, traces and metrics.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct ObservabilityConfig {
-    /// `observability.log`: its log.
+    /// `observability.log`: level and format of the log.
     pub log: LogConfig,
-    /// `observability.trace`: where requests can be followed.
+    /// `observability.trace`: export of spans.
     pub trace: TraceConfig,
-    /// `observability.metrics`: its numbers.
+    /// `observability.metrics`: the Prometheus endpoint.
     pub metrics: MetricsConfig,
 }
 
-/// Where requests can be followed across services.
+/// Export of spans over OTLP.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct TraceConfig {
-    /// `observability.trace.enabled`: whether spans are sent.
+    /// `observability.trace.enabled`: turns the export on.
     pub enabled: bool,
-    /// `observability.trace.endpoint`: the OTLP collector they are sent to, over gRPC.
+    /// `observability.trace.endpoint`: URL of the OTLP collector (gRPC).
     pub endpoint: Endpoint,
-    /// `observability.trace.sample_rate`: which part of the requests nobody upstream decided on.
+    /// `observability.trace.sample_rate`: fraction of traces sampled, unless the caller has
+    /// decided.
     pub sample_rate: Fraction,
 }
 
-/// What is counted, and where that can be read.
+/// The Prometheus endpoint.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct MetricsConfig {
-    /// `observability.metrics.enabled`: whether metrics can be read.
+    /// `observability.metrics.enabled`: turns the endpoint on.
     pub enabled: bool,
-    /// `observability.metrics.path`: where.
+    /// `observability.metrics.path`: path of the endpoint.
     pub path: MetricsPath,
 }
 
-/// Where a collector of spans listens.
+/// URL of an OTLP collector.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
 pub struct Endpoint(Uri);
 
-/// A path that nothing else answers.
+/// A path that collides with no other route.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
 pub struct MetricsPath(Cow<'static, str>);
@@ -53,17 +54,18 @@ pub struct MetricsPath(Cow<'static, str>);
 #[serde(try_from = "String")]
 pub struct Fraction(f64);
 
-/// What the log looks like.
+/// Level and format of the log.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct LogConfig {
-    /// `observability.log.level`: the least that is logged; `RUST_LOG` says it in more detail.
+    /// `observability.log.level`: least severe level that is logged; `RUST_LOG` overrides it per
+    /// module.
     pub level: LogLevel,
-    /// `observability.log.format`: for people or for programs.
+    /// `observability.log.format`: text or JSON.
     pub format: LogFormat,
 }
 
-/// The least that is logged.
+/// Least severe level that is logged.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
@@ -71,24 +73,24 @@ pub enum LogLevel {
     Trace,
     /// Every request.
     Debug,
-    /// Refused requests, and what changes.
+    /// Refused requests and changes of state.
     #[default]
     Info,
-    /// What may need attention.
+    /// Events that may need attention.
     Warn,
-    /// What failed.
+    /// Failures.
     Error,
 }
 
-/// How log lines are written.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people; `pretty` says the same.
+    /// Plain text; alias `pretty`.
     #[default]
     #[serde(alias = "pretty")]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -122,7 +124,7 @@ impl TryFrom<String> for Endpoint {
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let uri = text.parse().ok().filter(|uri: &Uri| {
             let known = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&uri.scheme());
-            // A password would end up in messages.
+            // A password would be printed in messages.
             known && uri.authority().is_some_and(|authority| !authority.as_str().contains('@'))
         });
         uri.map(Self).ok_or_else(|| {
@@ -136,10 +138,10 @@ impl TryFrom<String> for Endpoint {
 // === impl MetricsPath ===
 
 impl MetricsPath {
-    /// What begins paths that are, or may become, something else's.
+    /// First segments of paths that are reserved for other routes.
     const TAKEN: [&str; 6] = ["actuator", "api", "api-docs", "console", "healthz", "readyz"];
 
-    /// The path.
+    /// Returns the path.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -149,7 +151,7 @@ impl TryFrom<String> for MetricsPath {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        // Neither what a request's path cannot have nor what would stand for many paths.
+        // No characters that are invalid in a path, and no patterns of the router.
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/".contains(&b);
         let rest = text.strip_prefix('/').filter(|rest| !rest.is_empty());
         let Some(rest) = rest.filter(|rest| rest.bytes().all(is_plain)) else {
@@ -170,7 +172,7 @@ impl TryFrom<String> for MetricsPath {
 // === impl Fraction ===
 
 impl Fraction {
-    /// The number.
+    /// Returns the number.
     pub const fn get(self) -> f64 {
         self.0
     }
@@ -216,7 +218,7 @@ impl Print for Fraction {
 
 impl Print for Endpoint {
     fn print(&self) -> Printed {
-        // Without the slash that a URL ends in where it has no path.
+        // `Uri` prints an empty path as `/`.
         Printed::scalar(self.get().to_string().trim_end_matches('/'))
     }
 }

@@ -5,27 +5,27 @@ use headgate_events::{ResetSchedule, RetentionConfig};
 use headgate_quota::{StoreCounter, usecase::IncrementUsage};
 use serde::Deserialize;
 
-/// How quotas are kept.
+/// Bounds, schedule and retention of quotas.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct QuotaConfig {
-    /// `quota.queue_capacity`: how many increments may wait for the ledger.
+    /// `quota.queue_capacity`: maximum number of increments that wait for the ledger.
     pub queue_capacity: Bounded<1, 1_000_000>,
-    /// `quota.reconcile_interval_seconds`: how often counters are compared with the ledger.
+    /// `quota.reconcile_interval_seconds`: interval of comparing counters with the ledger.
     pub reconcile_interval_seconds: Bounded<1, 3600>,
-    /// `quota.reset_schedule`: when periods that are over are closed, and what is old is forgotten.
+    /// `quota.reset_schedule`: cron schedule that closes periods and deletes old data.
     pub reset_schedule: ResetSchedule,
-    /// `quota.retention`: how long things are kept.
+    /// `quota.retention`: retention of closed periods, request ids and events.
     pub retention: RetentionConfig,
 }
 
-/// What the keys of quotas' counters begin with.
+/// Prefix of the keys of quota counters.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
 pub struct KeyPrefix(String);
 
 impl QuotaConfig {
-    /// How often counters are compared with the ledger.
+    /// Returns the interval of comparing counters with the ledger.
     pub(crate) const fn reconcile_interval(&self) -> Duration {
         Duration::from_secs(self.reconcile_interval_seconds.get())
     }
@@ -47,7 +47,7 @@ impl Default for QuotaConfig {
 impl KeyPrefix {
     const MAX_BYTES: usize = 64;
 
-    /// The prefix as text.
+    /// Returns the prefix.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -63,7 +63,7 @@ impl TryFrom<String> for KeyPrefix {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        // Braces would choose the node in a Redis Cluster.
+        // Braces are a hash tag in Redis Cluster.
         let fits = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'{' | b'}');
         if (1..=Self::MAX_BYTES).contains(&text.len()) && text.bytes().all(fits) {
             return Ok(Self(text));

@@ -13,62 +13,62 @@ pub use self::overrides::{
     LeakyBucketOverride, OverrideConfig, TokenBucketOverride, WindowOverride,
 };
 
-/// A number that a limit can count to.
+/// A capacity or rate of a limit.
 pub type Units = Bounded<1, { u32::MAX as u64 }>;
 
-/// What is allowed to keys that no rule is about, by the name of an algorithm.
+/// Limits of checks by key, one per algorithm.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct RateLimiterConfig {
-    /// `rate_limiter.algorithm`: which one counts where a caller names none.
+    /// `rate_limiter.algorithm`: algorithm of requests that name none.
     pub algorithm: AlgorithmName,
-    /// `rate_limiter.fail_mode`: who decides while the store cannot.
+    /// `rate_limiter.fail_mode`: fail mode while the store is down.
     pub fail_mode: FailModeName,
-    /// `rate_limiter.token_bucket`: what is allowed under `TOKEN_BUCKET`.
+    /// `rate_limiter.token_bucket`: limit of `TOKEN_BUCKET`.
     pub token_bucket: TokenBucketConfig,
-    /// `rate_limiter.sliding_window`: what is allowed under `SLIDING_WINDOW`.
+    /// `rate_limiter.sliding_window`: limit of `SLIDING_WINDOW`.
     pub sliding_window: WindowConfig,
-    /// `rate_limiter.sliding_window_counter`: what is allowed under `SLIDING_WINDOW_COUNTER`.
+    /// `rate_limiter.sliding_window_counter`: limit of `SLIDING_WINDOW_COUNTER`.
     pub sliding_window_counter: WindowConfig,
-    /// `rate_limiter.fixed_window`: what is allowed under `FIXED_WINDOW`.
+    /// `rate_limiter.fixed_window`: limit of `FIXED_WINDOW`.
     pub fixed_window: WindowConfig,
-    /// `rate_limiter.leaky_bucket`: what is allowed under `LEAKY_BUCKET`.
+    /// `rate_limiter.leaky_bucket`: limit of `LEAKY_BUCKET`.
     pub leaky_bucket: LeakyBucketConfig,
-    /// `rate_limiter.overrides`: what is allowed to keys with certain beginnings instead.
+    /// `rate_limiter.overrides`: other limits for keys with a given prefix.
     pub overrides: Vec<OverrideConfig>,
 }
 
-/// A bucket that refills.
+/// A token bucket.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct TokenBucketConfig {
-    /// The most tokens it holds.
+    /// Maximum number of tokens.
     pub capacity: Units,
-    /// Tokens that flow back every second.
+    /// Tokens added per second.
     pub refill_rate: Units,
 }
 
-/// A bucket that drains.
+/// A leaky bucket.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct LeakyBucketConfig {
-    /// The most that it takes in.
+    /// Maximum level.
     pub capacity: Units,
-    /// How much drains every second.
+    /// Units drained per second.
     pub leak_rate: Units,
 }
 
-/// So many in so long.
+/// A fixed or sliding window.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct WindowConfig {
-    /// How many.
+    /// Units admitted per window.
     pub max_requests: Units,
-    /// In how long.
+    /// Length of the window.
     pub window_size: WindowSize,
 }
 
-/// The name of an algorithm, in either case.
+/// The name of an algorithm, in upper or lower case.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
 pub struct AlgorithmName(KeyedAlgorithm);
@@ -78,7 +78,7 @@ const SECTION: &str = "rate_limiter";
 // === impl RateLimiterConfig ===
 
 impl RateLimiterConfig {
-    /// What is allowed, compiled.
+    /// Compiles the limits and overrides.
     pub(crate) fn limits(&self) -> Result<KeyedLimits, Problem> {
         let sizes = self.sizes();
         let defaults = PerAlgorithm::try_from_fn(|algorithm| sizes.limit(SECTION, algorithm))?;
@@ -87,7 +87,7 @@ impl RateLimiterConfig {
             let section = format!("{SECTION}.overrides[{place}]");
             changed.check(&self.overrides[..place]).map_err(|problem| problem.within(&section))?;
             let sizes = changed.over(&sizes);
-            for algorithm in KeyedAlgorithm::ALL.into_iter().filter(|it| changed.says(*it)) {
+            for algorithm in KeyedAlgorithm::ALL.into_iter().filter(|it| changed.overrides(*it)) {
                 let limit = sizes.limit(&section, algorithm)?;
                 limits = limits.with_override(algorithm, &changed.prefix, limit);
             }
@@ -129,7 +129,7 @@ impl Default for WindowConfig {
 // === impl AlgorithmName ===
 
 impl AlgorithmName {
-    /// Which one it names.
+    /// Returns the algorithm.
     pub const fn get(self) -> KeyedAlgorithm {
         self.0
     }

@@ -8,27 +8,27 @@ use serde::Deserialize;
 
 const YEAR_SECONDS: u64 = Limit::MAX_WINDOW.as_secs();
 
-/// What is allowed.
+/// Defaults and bounds of rules.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct RateLimitConfig {
-    /// `ratelimit.fail_open`: whether checks are admitted while the store cannot decide, at most the
-    /// whole limit of each subject in each window.
+    /// `ratelimit.fail_open`: admits checks while the store is down, at most the whole limit of
+    /// each subject in each window.
     pub fail_open: bool,
-    /// `ratelimit.default_limit`: how many checks are allowed where no rule says otherwise.
+    /// `ratelimit.default_limit`: limit where no rule matches.
     pub default_limit: Bounded<1, { u32::MAX as u64 }>,
-    /// `ratelimit.default_window_seconds`: in how long a time.
+    /// `ratelimit.default_window_seconds`: window of the default limit.
     pub default_window_seconds: Bounded<1, YEAR_SECONDS>,
-    /// `ratelimit.replicas`: among how many servers a limit is divided while each decides alone.
+    /// `ratelimit.replicas`: replicas that share a limit while the store is down.
     pub replicas: Bounded<1, 10_000>,
-    /// `ratelimit.refresh_interval_seconds`: how often the database is asked whether rules have changed.
+    /// `ratelimit.refresh_interval_seconds`: interval of polling the database for changed rules.
     pub refresh_interval_seconds: Bounded<1, 3600>,
-    /// `ratelimit.max_rules`: how many rules there may be.
+    /// `ratelimit.max_rules`: maximum number of rules.
     pub max_rules: Bounded<1, 1_000_000>,
 }
 
 impl RateLimitConfig {
-    /// What applies where no rule was written.
+    /// Returns the limit where no rule matches.
     pub(crate) fn defaults(&self) -> Result<Defaults, LimitError> {
         let window = Duration::from_secs(self.default_window_seconds.get());
         Ok(Defaults {
@@ -38,17 +38,17 @@ impl RateLimitConfig {
         })
     }
 
-    /// What decides while the store cannot, where nothing else says so.
+    /// Returns the fail mode of rules that set none.
     pub(crate) const fn fail_mode(&self) -> FailMode {
         if self.fail_open { FailMode::Capped } else { FailMode::Closed }
     }
 
-    /// Among how many servers a limit is divided.
+    /// Returns the number of replicas that share a limit.
     pub(crate) fn replicas(&self) -> NonZeroU32 {
         NonZeroU32::new(self.replicas.get() as u32).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// How often the database is asked whether rules have changed.
+    /// Returns the interval of polling the database for changed rules.
     pub(crate) const fn refresh_interval(&self) -> Duration {
         Duration::from_secs(self.refresh_interval_seconds.get())
     }

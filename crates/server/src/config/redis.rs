@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::KeyPrefix;
 
-/// Where counters are shared between instances. Without an address they stay in memory.
+/// Redis, where replicas share counters. Without an address, counters are in memory.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct RedisConfig {
@@ -14,30 +14,30 @@ pub struct RedisConfig {
     pub url: Option<Secret>,
     /// `redis.urls`: nodes of a Redis Cluster.
     pub urls: Option<Vec<Secret>>,
-    /// `redis.password`: completes addresses that have none.
+    /// `redis.password`: password for addresses that have none.
     pub password: Option<Secret>,
-    /// `redis.ca`: the authority that signed Redis's certificate, in PEM.
+    /// `redis.ca`: CA certificate of Redis, in PEM.
     pub ca: Option<Secret>,
-    /// `redis.cert`: the certificate that Redis knows this server by, in PEM.
+    /// `redis.cert`: client certificate, in PEM.
     pub cert: Option<Secret>,
-    /// `redis.key`: its private key, in PEM.
+    /// `redis.key`: private key of the client certificate, in PEM.
     pub key: Option<Secret>,
-    /// `redis.pool_size`: how many connections share the load.
+    /// `redis.pool_size`: connections per Redis server.
     pub pool_size: Bounded<1, 1024>,
-    /// `redis.timeout_ms`: how long a decision may take before it counts as failed.
+    /// `redis.timeout_ms`: timeout of a decision.
     pub timeout_ms: Bounded<1, 60_000>,
-    /// `redis.max_in_flight`: calls to one Redis server at a time, above which they are shed.
+    /// `redis.max_in_flight`: maximum number of calls in flight per Redis server; more are shed.
     pub max_in_flight: Bounded<1, 1_000_000>,
-    /// `redis.max_new_subjects_per_second`: new subjects that this instance adds in a second.
+    /// `redis.max_new_subjects_per_second`: new subjects that this instance adds per second.
     pub max_new_subjects_per_second: Option<Bounded<1, 1_000_000_000>>,
-    /// `redis.key_prefix`: what the keys of quotas' counters begin with.
+    /// `redis.key_prefix`: prefix of the keys of quota counters.
     pub key_prefix: KeyPrefix,
-    /// `redis.connect_timeout_seconds`: how long to wait for a connection.
+    /// `redis.connect_timeout_seconds`: timeout of connecting.
     pub connect_timeout_seconds: Bounded<1, 60>,
 }
 
 impl RedisConfig {
-    /// Where Redis is, if it is to be used.
+    /// Returns the address of Redis, if one is configured.
     pub(crate) fn target(&self) -> Result<Option<Target>, Problem> {
         let (key, parsed) = match (&self.url, &self.urls) {
             (None, None) => return Ok(None),
@@ -48,7 +48,7 @@ impl RedisConfig {
             (Some(url), None) => ("redis.url", Target::from_url(url.expose())),
             (None, Some(urls)) => ("redis.urls", cluster(urls)),
         };
-        let target = parsed.map_err(|error| Problem::new(key, told(&error)))?;
+        let target = parsed.map_err(|error| Problem::new(key, describe(&error)))?;
         let timeout = Duration::from_millis(self.timeout_ms.get());
         let target = target
             .connections(self.pool_size.get() as usize)
@@ -63,7 +63,7 @@ impl RedisConfig {
     }
 
     fn with_certificates(&self, target: Target) -> Result<Target, Problem> {
-        let problem = |key: &str, error: RedisConfigError| Problem::new(key, told(&error));
+        let problem = |key: &str, error: RedisConfigError| Problem::new(key, describe(&error));
         let target = match &self.ca {
             Some(ca) => {
                 target.root_certificate(ca.expose()).map_err(|error| problem("redis.ca", error))?
@@ -80,15 +80,15 @@ impl RedisConfig {
         }
     }
 
-    /// New subjects that this instance adds in a second, where that is bounded.
+    /// Returns the bound of new subjects per second, if there is one.
     pub(crate) fn new_subjects_per_second(&self) -> Option<NonZeroU32> {
         let bound = self.max_new_subjects_per_second.as_ref()?.get();
         u32::try_from(bound).ok().and_then(NonZeroU32::new)
     }
 }
 
-/// What is wrong, without the URL: it may hold a password.
-fn told(error: &RedisConfigError) -> String {
+/// Describes the error without the URL, which may contain a password.
+fn describe(error: &RedisConfigError) -> String {
     match error {
         RedisConfigError::Url(_) => "expected a URL such as redis://127.0.0.1:6379".to_owned(),
         other => other.to_string(),

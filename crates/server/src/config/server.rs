@@ -11,39 +11,39 @@ use headgate_guard::{Cidr, ForwardedBy, Ipv6Prefix, TrustedProxies};
 use headgate_serve::{Bounds, Timeouts};
 use serde::Deserialize;
 
-/// Where the server listens, and how patient it is.
+/// Addresses, timeouts and other bounds of the listeners.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct ServerConfig {
     /// `server.host`: the address to listen on.
     pub host: Host,
-    /// `server.port`: 0 takes any that is free.
+    /// `server.port`: port of HTTP; 0 picks a free one.
     pub port: Bounded<0, 65_535>,
-    /// `server.grpc_port`: where gRPC is; 0 takes any that is free.
+    /// `server.grpc_port`: port of gRPC; 0 picks a free one.
     pub grpc_port: Bounded<0, 65_535>,
-    /// `server.data_dir`: the folder of what must survive a restart when there is no other place for it.
+    /// `server.data_dir`: folder of the SQLite file and the generated admin token.
     pub data_dir: PathBuf,
-    /// `server.workers`: how many threads answer; 0 takes as many as there are cores.
+    /// `server.workers`: number of worker threads; 0 means one per core.
     pub workers: Bounded<0, 1024>,
-    /// `server.trusted_proxies`: whose word about their clients' addresses is believed.
+    /// `server.trusted_proxies`: proxies whose forwarding headers are trusted.
     pub trusted_proxies: Vec<TrustedProxy>,
-    /// `server.forwarded_by`: in which header these proxies say it.
+    /// `server.forwarded_by`: header in which these proxies send the client's address.
     pub forwarded_by: ForwardedByName,
-    /// `server.ipv6_prefix_length`: how many bits of an IPv6 address make a client.
+    /// `server.ipv6_prefix_length`: leading bits of an IPv6 address that identify a client.
     pub ipv6_prefix_length: Bounded<48, 64>,
-    /// `server.request_timeout_seconds`: how long a request may take, its body included.
+    /// `server.request_timeout_seconds`: timeout of a request, including its body.
     pub request_timeout_seconds: Bounded<1, 3600>,
-    /// `server.idle_timeout_seconds`: how long a connection may go without a request.
+    /// `server.idle_timeout_seconds`: timeout of a connection without requests.
     pub idle_timeout_seconds: Bounded<1, 3600>,
     /// `server.max_connections`: maximum number of connections, on both ports together.
     pub max_connections: Bounded<1, 1_000_000>,
-    /// `server.max_buffered_bytes`: maximum number of bytes held for clients that are slow.
+    /// `server.max_buffered_bytes`: maximum number of bytes buffered for slow clients.
     pub max_buffered_bytes: Bounded<1_048_576, 1_099_511_627_776>,
-    /// `server.shutdown_delay_seconds`: how long everything is served after a signal to stop.
+    /// `server.shutdown_delay_seconds`: time to serve as usual after a signal to stop.
     pub shutdown_delay_seconds: Bounded<0, 3600>,
-    /// `server.shutdown_grace_seconds`: how long idle connections are still answered after that.
+    /// `server.shutdown_grace_seconds`: time to answer on idle connections after that.
     pub shutdown_grace_seconds: Bounded<0, 3600>,
-    /// `server.shutdown_timeout_seconds`: how long requests in flight may take after that.
+    /// `server.shutdown_timeout_seconds`: timeout of requests in flight after that.
     pub shutdown_timeout_seconds: Bounded<0, 3600>,
 }
 
@@ -57,7 +57,7 @@ pub struct Host(IpAddr);
 #[serde(try_from = "String")]
 pub struct TrustedProxy(Cidr);
 
-/// A header in which proxies name their clients.
+/// Header in which proxies send the client's address.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum ForwardedByName {
@@ -75,17 +75,17 @@ pub enum ForwardedByName {
 // === impl ServerConfig ===
 
 impl ServerConfig {
-    /// Where to listen for gRPC.
+    /// Returns the address of the gRPC listener.
     pub fn grpc_address(&self) -> SocketAddr {
         SocketAddr::new(self.host.0, self.grpc_port.get() as u16)
     }
 
-    /// Where to listen.
+    /// Returns the address of the HTTP listener.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.host.0, self.port.get() as u16)
     }
 
-    /// How many threads answer.
+    /// Returns the number of worker threads.
     pub(crate) fn workers(&self) -> usize {
         match self.workers.get() as usize {
             0 => thread::available_parallelism().map_or(1, usize::from),
@@ -93,13 +93,13 @@ impl ServerConfig {
         }
     }
 
-    /// Whose word about their clients is believed.
+    /// Returns the trusted proxies and the header that they send.
     pub(crate) fn proxies(&self) -> TrustedProxies {
         let proxies: TrustedProxies = self.trusted_proxies.iter().map(|proxy| proxy.0).collect();
         proxies.forwarded_by(self.forwarded_by.get())
     }
 
-    /// How many bits of an IPv6 address make a client.
+    /// Returns the prefix of an IPv6 address that identifies a client.
     pub(crate) fn ipv6_prefix(&self) -> Ipv6Prefix {
         // The bounds are the same.
         Ipv6Prefix::new(self.ipv6_prefix_length.get() as u8).unwrap_or_default()
@@ -109,7 +109,7 @@ impl ServerConfig {
         Duration::from_secs(self.request_timeout_seconds.get())
     }
 
-    /// How long connections are waited for.
+    /// Returns the timeouts of connections.
     pub(crate) const fn timeouts(&self) -> Timeouts {
         Timeouts {
             idle: Duration::from_secs(self.idle_timeout_seconds.get()),
@@ -118,7 +118,7 @@ impl ServerConfig {
         }
     }
 
-    /// The bounds of all connections together.
+    /// Returns the bounds of all connections together.
     pub(crate) const fn bounds(&self) -> Bounds {
         Bounds {
             max_connections: self.max_connections.get() as usize,
@@ -130,14 +130,15 @@ impl ServerConfig {
         Duration::from_secs(self.shutdown_delay_seconds.get())
     }
 
-    /// Other machines are let in only by somebody who wrote that down.
+    /// Reports a server that other machines reach without authentication, unless `auth.mode` is
+    /// `off`.
     pub(super) fn exposed_without(&self, auth: &AuthConfig) -> Option<Problem> {
         let decided = auth.mode == Some(AuthMode::Off) || auth.authenticates();
         (!self.host.0.is_loopback() && !decided).then(|| {
             let message = format!(
                 "{} can be reached from other machines, and nothing authenticates them: \
-                 set auth.jwks_url or auth.tokens, listen on 127.0.0.1, or write auth.mode: off to \
-                 serve everybody",
+                 set auth.jwks_url or auth.tokens, listen on 127.0.0.1, or set auth.mode: off to \
+                 serve without authentication",
                 self.host.0
             );
             Problem::new("server.host", message)
@@ -188,7 +189,7 @@ impl TryFrom<String> for Host {
 // === impl TrustedProxy ===
 
 impl TrustedProxy {
-    /// The range.
+    /// Returns the range.
     pub const fn get(&self) -> &Cidr {
         &self.0
     }

@@ -5,7 +5,7 @@ use headgate_config::Secret;
 
 use super::*;
 
-/// The file's configuration under the variables, or the error as an operator reads it.
+/// Loads a file and variables; an error is the text that an operator reads.
 fn load(yaml: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
@@ -29,7 +29,7 @@ fn no_file_serves_this_machine_from_memory() {
     assert!(config.ratelimit.fail_open);
 }
 
-/// The configuration files of the two founding documents, as they are printed there.
+/// The files are copied from the documents unchanged.
 #[test]
 fn the_founding_documents_files_are_read() {
     let rate_limit = load(
@@ -61,7 +61,7 @@ ratelimit:
   default_limit: 100
   default_window_seconds: 60
 "#,
-        // The document has no section on who may use the server, and it listens everywhere.
+        // The document listens on all addresses, and has no authentication.
         &[("HEADGATE__AUTH__MODE", "off")],
     )
     .unwrap();
@@ -142,7 +142,7 @@ observability:
     )
     .unwrap();
     assert_eq!(config.app.name, "ratelimit");
-    // What looks like a number stays as it was written where a text is wanted.
+    // A number is read as text where the key is text.
     assert_eq!(config.app.version, "0.10");
     assert_eq!(config.app.environment, "production");
     assert_eq!(config.server.address().to_string(), "0.0.0.0:9090");
@@ -189,7 +189,7 @@ fn a_list_in_a_variable_has_commas() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once() {
+fn all_problems_are_reported_at_once() {
     let told = problems(
         "server:\n  prot: 80\n  port: 70000\n  host: example.com\nratelimit:\n  fail_open: maybe\n  default_limit: 0\n",
         &[
@@ -275,7 +275,7 @@ fn each_mistake_is_named_by_its_place() {
         ),
         (
             "server:\n  host: 0.0.0.0\n",
-            "server.host (config.yaml:2): 0.0.0.0 can be reached from other machines, and nothing authenticates them: set auth.jwks_url or auth.tokens, listen on 127.0.0.1, or write auth.mode: off to serve everybody",
+            "server.host (config.yaml:2): 0.0.0.0 can be reached from other machines, and nothing authenticates them: set auth.jwks_url or auth.tokens, listen on 127.0.0.1, or set auth.mode: off to serve without authentication",
         ),
     ];
     refused(&cases);

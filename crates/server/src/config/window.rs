@@ -11,12 +11,12 @@ pub struct WindowSize(u64);
 impl WindowSize {
     const MAX: u64 = Limit::MAX_WINDOW.as_secs();
 
-    /// So many seconds.
+    /// A window of this many seconds.
     pub const fn from_secs(seconds: u64) -> Self {
         Self(seconds)
     }
 
-    /// Its seconds.
+    /// Returns the length in seconds.
     pub const fn seconds(self) -> u64 {
         self.0
     }

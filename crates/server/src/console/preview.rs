@@ -37,11 +37,13 @@ struct Subject<'l> {
     point: Point,
 }
 
-/// Long after the beginning of all time, and a multiple of every window of whole seconds that divides a day.
+/// Long after the beginning of all time, and a multiple of every window of whole seconds that
+/// divides a day.
 const EPOCH: Timestamp = Timestamp::from_micros(86_400_000_000_000);
 
 impl Preview {
-    /// Asks the engine what `limit`, which is about windows of this length, would admit to how many.
+    /// Asks the engine what `limit`, which is about windows of this length, would admit to how
+    /// many.
     pub(crate) fn of(limit: &Limit, units: u64, window: Duration) -> Self {
         let asked = |step: u64| {
             let whole = u128::from(units) * u128::from(STEADY_PERCENT) * u128::from(WINDOWS);
@@ -54,7 +56,8 @@ impl Preview {
     }
 }
 
-/// Asks at each step for what `wants` says, given the step with what was asked before, and what is left.
+/// Asks at each step for what `wants` says, given the step with what was asked before, and what is
+/// left.
 fn walk(limit: &Limit, window: Duration, wants: impl Fn((u64, u64), u64) -> u64) -> Vec<Point> {
     let point = Point { after: Duration::ZERO, asked: 0, admitted: 0 };
     let mut subject = Subject { limit, account: Account::default(), point };

@@ -1,5 +1,4 @@
-//! Browsers that have signed in. Sessions are in this process alone: whoever is sent to another
-//! server signs in there.
+//! Sessions of browsers. They live in this process alone: on another replica, people sign in again.
 
 use std::{
     collections::HashMap,
@@ -22,7 +21,7 @@ const MAX_SESSIONS: usize = 1024;
 
 const SECRET_BYTES: usize = 32;
 
-/// The table holds digests: whoever reads the memory of it cannot sign in with that.
+/// Key of a session: a digest, so that a memory dump reveals no session secret.
 type Digest = [u8; SHA256_OUTPUT_LEN];
 
 /// All sessions of one server.
@@ -33,7 +32,7 @@ pub(crate) struct Sessions {
     clock: Arc<dyn Clock>,
 }
 
-/// Somebody who has signed in.
+/// A signed-in browser.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) actor: Actor,

@@ -1,5 +1,5 @@
-//! The subjects denied most often, in bounded memory: the space-saving algorithm of Metwally, Agrawal
-//! and El Abbadi, sharded to reduce lock contention.
+//! The subjects denied most often, in bounded memory: the space-saving algorithm of Metwally,
+//! Agrawal and El Abbadi, sharded to reduce lock contention.
 //!
 //! Only denials come here: admitted requests pay nothing.
 

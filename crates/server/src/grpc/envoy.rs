@@ -25,7 +25,7 @@ pub(crate) struct EnvoySurface {
     pub(crate) limits: Arc<EnvoyLimits>,
     pub(crate) requires_token: bool,
     pub(crate) headers: ResponseHeaders,
-    /// Whether responses carry metadata.
+    /// Adds metadata to responses.
     pub(crate) dynamic_metadata: bool,
 }
 

@@ -26,7 +26,7 @@ const ENVOYPROXY: &str = "ratelimit";
 #[derive(Clone)]
 pub(super) struct Health {
     draining: watch::Receiver<bool>,
-    /// Whether readiness waits for the first configuration.
+    /// True while readiness waits for the first Envoy configuration.
     starting: watch::Receiver<bool>,
 }
 
@@ -76,7 +76,7 @@ impl From<Phase> for ServingStatus {
     }
 }
 
-/// Whether there is a service of this name; the empty name is the server itself.
+/// Returns true if there is a service of this name; the empty name is the server itself.
 fn is_known(service: &str) -> bool {
     matches!(service, "" | RATE_LIMITS | QUOTAS | ENVOY | ENVOYPROXY)
 }

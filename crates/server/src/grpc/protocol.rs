@@ -1,7 +1,7 @@
 //! gRPC, and gRPC-Web for browsers and gateways without HTTP/2.
 //!
-//! The messages are the same. gRPC ends with HTTP trailers; gRPC-Web, which cannot rely on them, with
-//! another frame that contains them as text.
+//! The messages are the same. gRPC ends with HTTP trailers; gRPC-Web, which cannot rely on them,
+//! with another frame that contains them as text.
 
 use axum::http::{
     HeaderMap, HeaderValue, Method, Request, Response, Version, header::CONTENT_TYPE,
@@ -44,7 +44,7 @@ impl Protocol {
     }
 }
 
-/// Whether this may follow the name of a protocol: nothing, a format or a parameter.
+/// Returns true if `rest` may follow the name of a protocol: nothing, a format or a parameter.
 fn is_suffix(rest: &[u8]) -> bool {
     matches!(rest, [] | [b'+' | b';', ..])
 }

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use headgate::Clock;
 
-/// Measures elapsed time to the microsecond, at half the cost of reading the operating system's clock.
+/// Measures elapsed time to the microsecond, at half the cost of reading the operating system's
+/// clock.
 pub(crate) struct Stopwatch<'a> {
     clock: &'a dyn Clock,
     started: u64,

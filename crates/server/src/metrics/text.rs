@@ -14,8 +14,8 @@ const MAX_AGE: Duration = Duration::from_secs(1);
 /// The last text.
 ///
 /// It is the largest response that needs no token. While one reader is still receiving it, requests
-/// within a second get the same bytes, so that many slow readers cost one text. A reader that finishes
-/// before it asks again always gets a new one.
+/// within a second get the same bytes, so that many slow readers cost one text. A reader that
+/// finishes before it asks again always gets a new one.
 #[derive(Default)]
 pub(super) struct MetricsText(Mutex<Option<(Bytes, Instant)>>);
 

@@ -13,7 +13,7 @@ pub(crate) struct Reconciler {
     house: Housekeeping,
     metrics: QuotaMetrics,
     every: Duration,
-    /// Whether the last attempt failed: an outage is logged once.
+    /// True if the last attempt failed: an outage is logged once.
     failing: bool,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct MeteredChecks {
     metrics: CheckMetrics,
     top_denied: Arc<TopDenied>,
     clock: Arc<dyn Clock>,
-    /// Whether requests have spans.
+    /// True if requests have spans.
     traced: bool,
     outages: OutageLog,
 }

@@ -19,14 +19,14 @@ use crate::{
     telemetry::Span,
 };
 
-/// [`LimitKeys`] with metrics, trace attributes, the list of the most denied subjects, and a warning
-/// while the store cannot decide.
+/// [`LimitKeys`] with metrics, trace attributes, the list of the most denied subjects, and a
+/// warning while the store cannot decide.
 pub(crate) struct MeteredKeys {
     keys: LimitKeys,
     metrics: KeyMetrics,
     top_denied: Arc<TopDenied>,
     clock: Arc<dyn Clock>,
-    /// Whether requests have spans.
+    /// True if requests have spans.
     traced: bool,
     outages: OutageLog,
 }

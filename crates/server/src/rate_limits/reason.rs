@@ -6,7 +6,7 @@ use headgate::{Decision, FailMode};
 use headgate_ratelimit::Scope;
 use serde::{Serialize, Serializer};
 
-/// Why a request was denied, or admitted without being counted.
+/// Reason for denying a request, or for admitting it without counting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reason<'a> {
     None,

@@ -1,5 +1,5 @@
-//! `GET /actuator/health`, `/actuator/info` and `/actuator/prometheus`: what `/readyz` and `/metrics` say, where
-//! callers of the distributed limiter look for it.
+//! `GET /actuator/health`, `/actuator/info` and `/actuator/prometheus`: `/readyz` and `/metrics`
+//! under the paths and in the format of Spring Boot.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) const HEALTH: &str = "/actuator/health";
 pub(super) const INFO: &str = "/actuator/info";
 pub(super) const PROMETHEUS: &str = "/actuator/prometheus";
 
-/// Whether keys can be limited.
+/// State of the limiter.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ActuatorHealth)]
 struct Health {
@@ -42,7 +42,7 @@ struct Components {
     rate_limiter: RateLimiter,
 }
 
-/// Whether Redis answers.
+/// State of Redis.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ActuatorRedis)]
 struct Redis {
@@ -66,7 +66,7 @@ struct RateLimiter {
 struct Details {
     /// The store: `memory` or `redis`.
     store: &'static str,
-    /// How, where a caller does not say.
+    /// Algorithm of requests that name none.
     default_algorithm: &'static str,
     /// Decides while the store cannot.
     #[schema(value_type = super::schemas::FailMode)]
@@ -88,7 +88,7 @@ struct App<'a> {
     version: &'a str,
 }
 
-/// Whether keys can be limited. It is 200 while anybody decides: a server that is taken out of service could not even apply the failure policy.
+/// Shows the state of the limiter. The status is 200 even if the store is down: a server that is taken out of service could not apply the failure policy.
 #[utoipa::path(get, path = "/actuator/health", tag = "health", operation_id = "actuator_health", responses((status = 200, description = "They can", body = Health), Late))]
 pub(super) async fn health(
     State(operations): State<Arc<Operations>>,
@@ -115,7 +115,7 @@ pub(super) async fn info(State(operations): State<Arc<Operations>>) -> Response 
     json::respond(&Info { app: App { name: &app.name, version: &app.version } })
 }
 
-/// Everything that is counted, as Prometheus reads it: the same as at the configured path.
+/// Shows all metrics in Prometheus' text format, as at the configured path.
 #[utoipa::path(
     get,
     path = "/actuator/prometheus",
@@ -123,7 +123,7 @@ pub(super) async fn info(State(operations): State<Arc<Operations>>) -> Response 
     operation_id = "actuator_prometheus",
     responses(
         (status = 200, description = "The metrics", body = String, content_type = "text/plain; version=0.0.4; charset=utf-8"),
-        (status = 500, description = "Something of the server's own failed; its log says what", body = Envelope<'_>),
+        (status = 500, description = "An internal error; the server's log has the cause", body = Envelope<'_>),
         Late,
     ),
 )]

@@ -41,14 +41,14 @@ pub(super) struct WireEntry<'a> {
     #[schema(value_type = AuditAction)]
     action: &'a str,
     target: &'a str,
-    /// The changed thing's name at the time: of a rule without one, its scope and pattern.
+    /// Name of the changed object at the time; for a rule without a name, its scope and pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     target_name: Option<String>,
     /// State before.
     #[schema(value_type = Option<Object>, required = true)]
     before: Option<&'a RawValue>,
-    /// What it says now; of a reset that was not done `{"outcome":"not_done"}`, and of one that was begun `{"outcome":"unknown"}` where nobody knows whether it was done.
+    /// State after. For a reset that failed: `{"outcome":"not_done"}`; for one whose outcome was not recorded: `{"outcome":"unknown"}`.
     #[schema(value_type = Option<Object>, required = true)]
     after: Option<&'a RawValue>,
     request_id: &'a str,

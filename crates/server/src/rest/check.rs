@@ -1,4 +1,4 @@
-//! `POST /api/v1/ratelimit/check` and `/check/batch`: may these subjects go on?
+//! `POST /api/v1/ratelimit/check` and `/check/batch`: decisions on one or more subjects.
 
 mod answer;
 pub(super) mod batch;
@@ -26,7 +26,7 @@ pub(super) use self::{
 /// The path of [`check`].
 pub(super) const PATH: &str = "/api/v1/ratelimit/check";
 
-/// Decides whether a subject may go on, and takes what it asks for if it may.
+/// Admits or denies a request of a subject, and takes its cost if it is admitted.
 #[utoipa::path(
     post,
     path = PATH,

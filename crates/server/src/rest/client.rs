@@ -26,8 +26,8 @@ impl Peer {
 }
 
 impl Clients {
-    /// The key of the client of a request that came from `peer`: `ip:` and its address, taken from a
-    /// forwarding header only if the proxy is trusted.
+    /// The key of the client of a request that came from `peer`: `ip:` and its address, taken from
+    /// a forwarding header only if the proxy is trusted.
     pub(super) fn key(&self, peer: IpAddr, headers: &HeaderMap) -> AddressKey {
         AddressKey::grouped("ip:", self.proxies.client(peer, headers), self.ipv6)
     }

@@ -1,4 +1,5 @@
-//! `/api/v1/services`: documents of services that embed the guard, and which instance runs on which.
+//! `/api/v1/services`: documents of services that embed the guard, and which instance runs on
+//! which.
 
 mod catalog;
 pub(super) mod changes;
@@ -37,7 +38,7 @@ const MAX_BYTES: usize = 128 * 1024;
 #[schema(as = ServiceDocuments)]
 pub(super) struct WireDocuments {
     services: Vec<WireDocument>,
-    /// What each instance runs on.
+    /// The document that each instance runs on.
     instances: Vec<WireState>,
 }
 

@@ -1,10 +1,10 @@
 //! Every error of this surface, and the body that it is answered with:
-//! `{"error":{"code","message","request_id","details"?}}`. What is about quotas always has `details`;
-//! limits by key have a body of their own (`keyed`).
+//! `{"error":{"code","message","request_id","details"?}}`. What is about quotas always has
+//! `details`; limits by key have a body of their own (`keyed`).
 //!
 //! Handlers return an [`ApiError`], which renders itself. The request's id and the route's
-//! [`ErrorFormat`] come from a task-local that `surface` sets around the router; without it, an error
-//! has a new id and the default format.
+//! [`ErrorFormat`] come from a task-local that `surface` sets around the router; without it, an
+//! error has a new id and the default format.
 
 mod detail;
 mod format;

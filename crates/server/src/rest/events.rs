@@ -30,7 +30,7 @@ pub(super) const PATH: &str = "/api/v1/events";
 #[schema(as = Events)]
 pub(super) struct WireEvents {
     events: Vec<WireEvent>,
-    /// Where to continue. There is nothing new while it equals `after`.
+    /// Cursor of the next page. Nothing is new while it equals `after`.
     next: String,
 }
 

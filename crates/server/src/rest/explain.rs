@@ -53,7 +53,7 @@ pub(super) struct WireExplained {
     #[serde(rename = "match")]
     #[schema(value_type = schemas::Match)]
     level: &'static str,
-    /// Whether it decides.
+    /// True if it applies to the request.
     applies: bool,
     why: &'static str,
     #[serde(flatten)]

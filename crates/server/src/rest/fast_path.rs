@@ -1,6 +1,6 @@
-//! The two hottest routes, answered without the router: the path and method are compared here, and the
-//! handlers of the route table are called directly. That saves a fifth of the instructions of a check.
-//! Their responses are those of the router, which a test below compares.
+//! The two hottest routes, answered without the router: the path and method are compared here, and
+//! the handlers of the route table are called directly. That saves a fifth of the instructions of a
+//! check. Their responses are those of the router, which a test below compares.
 
 use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 

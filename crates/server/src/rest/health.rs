@@ -36,7 +36,7 @@ pub(super) struct Checks {
     /// A warning about the version of the database's tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<String>,
-    /// Whether the last configuration of Envoy's domains is in force, where Envoy is answered.
+    /// State of the Envoy configuration; left out if the service for Envoy is off.
     #[serde(skip_serializing_if = "Option::is_none")]
     envoy: Option<String>,
     /// A risk to limits although everything answers: `warning:` and why.
@@ -62,7 +62,7 @@ pub(super) async fn live() -> Response {
 #[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "It can", body = Readiness), (status = 503, description = "It stops, or waits for its first configuration", body = Readiness), Late))]
 pub(super) async fn ready(State(operations): State<Arc<Operations>>) -> Response {
     let store = operations.probe.ask().await.err().map(|error| error.to_string());
-    // Which server is down, and why, says more than a failed probe, which may have asked another part.
+    // The store's own report names the server that is down; a probe may have reached another one.
     let store = operations.probe.outage().or(store);
     let database = operations.read_error().or_else(|| unwritable(&operations.database));
     let envoy = operations.envoy.as_ref().map(|envoy| envoy.degraded_reason());

@@ -24,8 +24,8 @@ pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 /// The most that a list of rules needs: 640 bytes each for 100,000 of them.
 pub(super) const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
 
-/// An object that a body can hold. It refuses unknown fields: one that is misspelt would otherwise be
-/// answered as if it had been left out.
+/// An object that a body can hold. It refuses unknown fields: one that is misspelt would otherwise
+/// be answered as if it had been left out.
 pub(super) trait WireObject<'a>: Deserialize<'a> {
     /// Everything else that is wrong with an object that had unknown fields.
     fn problems(self) -> Vec<Detail>;
@@ -70,7 +70,7 @@ fn unfit<'a, T: WireObject<'a>>(text: &'a str, error: &serde_json::Error) -> Api
 }
 
 impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
-    /// Whether what the head of `request` announces is taken in.
+    /// Checks the content type and length in the head of `request`.
     pub(super) fn announced<B: HttpBody>(request: &Request<B>) -> Result<(), ApiError> {
         if !is_json(request.headers()) {
             return Err(ApiError::NotJson);
@@ -108,7 +108,7 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
         B: HttpBody<Data = Bytes, Error = BoxError> + Unpin,
     {
         while let Some(frame) = body.frame().await {
-            // What is no data is of no interest.
+            // Trailers are ignored.
             if let Ok(part) = frame.map_err(|error| Self::broken(&error))?.into_data() {
                 return Ok(Some(part));
             }
@@ -156,7 +156,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     let Some(value) = headers.get(header::CONTENT_TYPE) else {
         return false;
     };
-    // Nearly everybody writes it so.
+    // Fast path: the usual spelling.
     if value == json::CONTENT_TYPE {
         return true;
     }

@@ -1,9 +1,9 @@
-//! What every answer about a limit says in its headers: `X-RateLimit-*`, `Retry-After`, and the fields of
+//! Headers of decisions: `X-RateLimit-*`, `Retry-After`, and the fields of
 //! draft-ietf-httpapi-ratelimit-headers-11.
 //!
-//! Of these, `RateLimit-Policy` lists every limit that the request had to pass, by name, and `RateLimit` how each of
-//! them stands: `r` is what is left, `t` the seconds until there is more. `Retry-After` is never earlier than the `t`
-//! of the limit that denies.
+//! Of these, `RateLimit-Policy` lists every limit that the request had to pass, by name, and
+//! `RateLimit` how each of them stands: `r` is what is left, `t` the seconds until there is more.
+//! `Retry-After` is never earlier than the `t` of the limit that denies.
 
 mod policy;
 

@@ -26,7 +26,7 @@ const CONTENT_TYPE: HeaderValue =
     operation_id = "metrics",
     responses(
         (status = 200, description = "The metrics", body = String, content_type = "text/plain; version=0.0.4; charset=utf-8"),
-        (status = 500, description = "Something of the server's own failed; its log says what", body = Envelope<'_>),
+        (status = 500, description = "An internal error; the server's log has the cause", body = Envelope<'_>),
         Late,
     ),
 )]

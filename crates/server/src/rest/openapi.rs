@@ -92,7 +92,7 @@ const METRICS: &str = "/metrics";
         actuator::prometheus,
         show,
     ),
-    // What only stands in answers that several operations share is not found by itself.
+    // utoipa does not find schemas that are only used in shared responses.
     components(schemas(
         keyed::WireDecision<'_>,
         keyed::WireRemaining<'_>,

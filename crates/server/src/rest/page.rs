@@ -14,7 +14,7 @@ pub(super) struct WirePagination {
     page: u32,
     /// Items per page.
     page_size: u32,
-    /// Whether there is another page.
+    /// True if there is another page.
     has_next: bool,
 }
 

@@ -5,8 +5,8 @@ use axum::{
     http::request::Parts,
 };
 
-/// The parameter in a path, such as a rule's id. It never fails: what is not UTF-8 is no known id either,
-/// and answered as such.
+/// The parameter in a path, such as a rule's id. It never fails: what is not UTF-8 is no known id
+/// either, and answered as such.
 pub(super) struct PathParam(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathParam {

@@ -24,8 +24,8 @@ const MAX_LISTED: usize = 20;
 const MAX_NAME_CHARS: usize = 64;
 
 impl Query {
-    /// Reads the `known` parameters, and refuses all others: one that is misspelt would otherwise be
-    /// answered as if it had been left out.
+    /// Reads the `known` parameters, and refuses all others: one that is misspelt would otherwise
+    /// be answered as if it had been left out.
     pub(super) fn reader(&self, known: &[&[&str]]) -> Reader<'_> {
         let mut reader = self.lenient_reader();
         let known = || known.iter().copied().flatten().copied();

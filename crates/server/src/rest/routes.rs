@@ -1,4 +1,5 @@
-//! The route table: the handler of a path, its name in metrics and logs, and the errors it answers with.
+//! The route table: the handler of a path, its name in metrics and logs, and the errors it answers
+//! with.
 
 use axum::{Router, routing::MethodRouter};
 use hyper_util::service::TowerToHyperService;
@@ -27,8 +28,8 @@ pub(super) struct Route {
     pub(super) on_timeout: fn() -> ApiError,
 }
 
-/// Finds the route of a path. Axum tells a path's template only to layers around every handler, which
-/// costs several allocations a request; a lookup here costs none.
+/// Finds the route of a path. Axum tells a path's template only to layers around every handler,
+/// which costs several allocations a request; a lookup here costs none.
 pub(super) struct RouteTable {
     by_path: matchit::Router<Route>,
     unknown: Route,
@@ -148,7 +149,7 @@ impl RouteTable {
 mod tests {
     use crate::rest;
 
-    /// A client that is told of a timeout would send the increment again as new, and be charged twice.
+    /// After a timeout, a client would send the increment again as new, and be charged twice.
     #[test]
     fn a_late_increment_is_unconfirmed() {
         let routes = rest::routes(None, false);

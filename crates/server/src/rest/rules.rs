@@ -1,4 +1,4 @@
-//! `/api/v1/ratelimit/rules`: what the rules are.
+//! `/api/v1/ratelimit/rules`: reading and writing rules.
 
 pub(super) mod apply;
 mod seen;
@@ -87,7 +87,7 @@ pub(super) async fn list(
     Ok(json::respond(&WireRules { rules, pagination, revision: revision.0 }))
 }
 
-/// Makes a rule.
+/// Creates a rule.
 #[utoipa::path(
     post,
     path = "/api/v1/ratelimit/rules",
@@ -130,7 +130,7 @@ pub(super) async fn get(
     Ok(seen::tagged(&rule))
 }
 
-/// Changes what a rule says.
+/// Updates a rule.
 #[utoipa::path(
     put,
     path = "/api/v1/ratelimit/rules/{id}",
@@ -138,7 +138,7 @@ pub(super) async fn get(
     operation_id = "update_rule",
     params(
         ("id" = String, Path, format = "uuid", description = "The rule's id"),
-        ("If-Match" = Option<String>, Header, description = "The rule's `updated_at` as it was seen, in quotes, which is also its `ETag`: it is changed only if nobody else changed it since"),
+        ("If-Match" = Option<String>, Header, description = "The rule's `updated_at` as it was seen, in quotes, which is also its `ETag`: the rule is changed only if it still has this tag"),
     ),
     request_body = WireDraft<'_>,
     security(("token" = [])),
@@ -161,7 +161,7 @@ pub(super) async fn update(
     Ok(seen::tagged(&rule))
 }
 
-/// Removes a rule.
+/// Deletes a rule.
 #[utoipa::path(
     delete,
     path = "/api/v1/ratelimit/rules/{id}",
@@ -181,7 +181,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// The id in a path. What is no id is no rule's.
+/// Parses the id in a path; an invalid id is an unknown rule.
 pub(super) fn rule_id(text: &str) -> Result<RuleId, ApiError> {
     const MAX_CHARS: usize = 64;
     text.parse().map_err(|_| ApiError::NoSuchRule(text.chars().take(MAX_CHARS).collect()))

@@ -1,4 +1,5 @@
-//! The session cookie of the console. No script can read it, and pages of other sites cannot send it.
+//! The session cookie of the console. No script can read it, and pages of other sites cannot send
+//! it.
 
 use std::time::Duration;
 
@@ -52,7 +53,8 @@ pub(super) fn clear(secure: bool) -> HeaderValue {
     written(secure, "", 0)
 }
 
-/// A header that sets the cookie of a sign-in. Browsers send it when they return from the issuer's site.
+/// A header that sets the cookie of a sign-in. Browsers send it when they return from the issuer's
+/// site.
 pub(super) fn set_way(secure: bool, state: &str, age: Duration) -> HeaderValue {
     let secure = if secure { "; Secure" } else { "" };
     let age = age.as_secs();
@@ -67,8 +69,8 @@ fn written(secure: bool, secret: &str, age: u64) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// Whether the browser uses TLS, which ends before this server. A client that lies gets a cookie that
-/// its own browser will not send.
+/// Returns true if a proxy terminated the browser's TLS. A client that lies gets a cookie that its
+/// own browser will not send.
 pub(super) fn is_secure(headers: &HeaderMap) -> bool {
     let begins = |name: HeaderName, with: &str| {
         headers.get(name).and_then(|it| it.to_str().ok()).is_some_and(|it| it.starts_with(with))
@@ -76,13 +78,14 @@ pub(super) fn is_secure(headers: &HeaderMap) -> bool {
     begins(ORIGIN, "https://") || begins(FORWARDED_PROTO, "https")
 }
 
-/// The session secret of a request, if it has one; an error if the request may come from another site.
+/// The session secret of a request, if it has one; an error if the request may come from another
+/// site.
 pub(super) fn presented(headers: &HeaderMap) -> Option<Result<String, AuthError>> {
     let secret = read(headers)?;
     Some(if is_ours(headers) { Ok(secret) } else { Err(AuthError::CrossSite) })
 }
 
-/// Whether a request comes from a page of the console.
+/// Returns true if a request comes from a page of the console.
 pub(super) fn is_ours(headers: &HeaderMap) -> bool {
     if !headers.contains_key(MARK) {
         return false;

@@ -1,4 +1,5 @@
-//! The use cases that handlers ask for, each by its own type: `State(quotas): State<Arc<QuotaServices>>`.
+//! The use cases that handlers ask for, each by its own type: `State(quotas):
+//! State<Arc<QuotaServices>>`.
 
 use std::sync::Arc;
 

@@ -81,7 +81,8 @@ impl Surface {
             .map(|tracer| tracer.http(request.headers(), method, route.known(), &id));
 
         let (answered, unread) = {
-            // Pinned in place: the future of a check is large, and would be moved with every request.
+            // Pinned in place: the future of a check is large, and would be moved with every
+            // request.
             let answering = pin!(self.dispatch(fast, request, peer, &id, route));
             within(span.as_ref(), answering).await
         };

@@ -14,7 +14,7 @@ pub(super) fn durations(registry: &Registry, store: StoreKind) -> Result<Histogr
     registered(registry, Histogram::with_opts(duration.buckets(DECISION_BUCKETS.into()))?)
 }
 
-/// Whether the last probe of the store succeeded.
+/// Gauge of the last probe of the store.
 pub(super) fn up(registry: &Registry, store: StoreKind) -> Result<IntGauge, Error> {
     let opts = Opts::new("headgate_store_up", "Whether the store answers: 1 or 0.");
     registered(registry, IntGauge::with_opts(opts.const_label("store", store.name()))?)

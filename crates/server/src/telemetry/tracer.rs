@@ -55,8 +55,7 @@ pub enum TracerError {
     Tls(#[from] tonic::transport::Error),
 }
 
-/// What callers say about the trace that a request is part of. Their `tracestate` is for services
-/// further on, and there are none.
+/// Trace context of the caller. `tracestate` is not read: there are no services downstream.
 struct Caller<'a>(&'a HeaderMap);
 
 // === impl Tracer ===
@@ -98,7 +97,8 @@ impl Tracer {
         self.open(headers, name, attributes, id)
     }
 
-    /// The span of a gRPC call of a method, given as its service and name; `None` for unknown methods.
+    /// The span of a gRPC call of a method, given as its service and name; `None` for unknown
+    /// methods.
     pub(crate) fn call(
         &self,
         headers: &HeaderMap,
@@ -130,7 +130,7 @@ impl Tracer {
         Span::new(parent.with_span(span))
     }
 
-    /// Sends what there is to send, and waits for that, but not for long.
+    /// Sends the remaining spans, with a short timeout.
     pub(crate) async fn finish(&self) {
         let provider = self.provider.clone();
         let sent =

@@ -1,5 +1,5 @@
-//! The console as a browser asks for it: `session` is about who is there, `api` about what it needs of the API, `browser` about
-//! all of it together.
+//! The console as a browser asks for it: `session` is about who is there, `api` about what it needs
+//! of the API, `browser` about all of it together.
 
 mod api;
 mod browser;

@@ -43,7 +43,8 @@ pub(crate) struct Reply {
 // === impl Server ===
 
 impl Server {
-    /// Starts with these keys set, such as `("ratelimit.default_limit", "5")`, and a data folder of its own.
+    /// Starts with these keys set, such as `("ratelimit.default_limit", "5")`, and a data folder of
+    /// its own.
     pub(crate) async fn start(keys: &[(&str, &str)]) -> Self {
         let data = tempfile::tempdir().expect("a folder");
         let folder = data.path().to_str().expect("a path that is text").to_owned();

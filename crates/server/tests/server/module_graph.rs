@@ -170,7 +170,8 @@ fn module_path(file: &Path) -> ModulePath {
     names.iter().map(|name| name.to_string_lossy().into_owned()).collect()
 }
 
-/// The paths that begin with `crate`, `super` or `self` in a file of `module`, from the crate's root.
+/// The paths that begin with `crate`, `super` or `self` in a file of `module`, from the crate's
+/// root.
 fn paths(source: &str, module: &[String]) -> Vec<ModulePath> {
     // Tests may use whatever they like; they stand at the end of a file.
     let code = source.split("mod tests {").next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! `/api/v1/quotas` and `k1s0.system.quota.v1`, on the embedded default and on PostgreSQL and Redis.
+//! `/api/v1/quotas` and `k1s0.system.quota.v1`, on the embedded default and on PostgreSQL and
+//! Redis.
 
 mod backend;
 mod concurrency;

@@ -96,7 +96,8 @@ async fn what_was_looked_at_is_done_or_nothing_on_postgres() {
     what_was_looked_at_is_done_or_nothing(&server).await;
 }
 
-/// Eight at once each want the rules to be theirs alone: whoever wins, the rules are one list and not a mixture.
+/// Eight at once each want the rules to be theirs alone: whoever wins, the rules are one list and
+/// not a mixture.
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_that_meet_are_not_mixed() {
     let postgres = require!(Postgres::shared());

@@ -38,8 +38,8 @@ async fn a_batch_is_one_call_to_the_store() {
     let body = json!({"checks": checks}).to_string();
     assert_eq!(server.post(&format!("{CHECK}/batch"), &body).await.json()["allowed"], true);
     let (after, took) = calls(&server).await;
-    // One for the batch, one for the metrics, which ask whether Redis is there, and the server's own
-    // probes that fall in between.
+    // One for the batch, one for the metrics, which ask whether Redis is there, and the server's
+    // own probes that fall in between.
     let made = after - before;
     assert!((2.0..20.0).contains(&made), "{made} calls");
     assert!(took > 0.0, "{took}");

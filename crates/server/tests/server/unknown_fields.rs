@@ -1,4 +1,5 @@
-//! Misspelt fields and parameters are refused: they would otherwise be answered as if they had been left out.
+//! Misspelt fields and parameters are refused: they would otherwise be answered as if they had been
+//! left out.
 
 use serde_json::{Value, json};
 

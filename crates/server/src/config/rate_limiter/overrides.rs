@@ -1,4 +1,4 @@
-//! What is allowed to keys with certain beginnings instead.
+//! Limits for keys with a given prefix.
 
 use headgate::{Key, KeyError};
 use headgate_config::{Problem, print_sections};
@@ -7,76 +7,76 @@ use serde::Deserialize;
 
 use super::{LeakyBucketConfig, Sizes, TokenBucketConfig, Units, WindowConfig, WindowSize};
 
-/// What is allowed to keys that begin with `prefix`. What is left out is as it is for everybody.
+/// Limits for keys that begin with `prefix`. Omitted values are those of `rate_limiter`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a section")]
 pub struct OverrideConfig {
-    /// What the keys begin with.
+    /// Prefix of the keys.
     pub prefix: String,
-    /// What they are allowed under `TOKEN_BUCKET`.
+    /// Limit of `TOKEN_BUCKET`.
     pub token_bucket: Option<TokenBucketOverride>,
-    /// What they are allowed under `SLIDING_WINDOW`.
+    /// Limit of `SLIDING_WINDOW`.
     pub sliding_window: Option<WindowOverride>,
-    /// What they are allowed under `SLIDING_WINDOW_COUNTER`.
+    /// Limit of `SLIDING_WINDOW_COUNTER`.
     pub sliding_window_counter: Option<WindowOverride>,
-    /// What they are allowed under `FIXED_WINDOW`.
+    /// Limit of `FIXED_WINDOW`.
     pub fixed_window: Option<WindowOverride>,
-    /// What they are allowed under `LEAKY_BUCKET`.
+    /// Limit of `LEAKY_BUCKET`.
     pub leaky_bucket: Option<LeakyBucketOverride>,
 }
 
-/// Another bucket that refills.
+/// Override of a token bucket.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a section")]
 pub struct TokenBucketOverride {
-    /// The most tokens it holds.
+    /// Maximum number of tokens.
     pub capacity: Option<Units>,
-    /// Tokens that flow back every second.
+    /// Tokens added per second.
     pub refill_rate: Option<Units>,
 }
 
-/// Another bucket that drains.
+/// Override of a leaky bucket.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a section")]
 pub struct LeakyBucketOverride {
-    /// The most that it takes in.
+    /// Maximum level.
     pub capacity: Option<Units>,
-    /// How much drains every second.
+    /// Units drained per second.
     pub leak_rate: Option<Units>,
 }
 
-/// So many others in so long another time.
+/// Override of a fixed or sliding window.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a section")]
 pub struct WindowOverride {
-    /// How many.
+    /// Units admitted per window.
     pub max_requests: Option<Units>,
-    /// In how long.
+    /// Length of the window.
     pub window_size: Option<WindowSize>,
 }
 
 impl OverrideConfig {
-    /// What the section cannot say, after those `before` it.
+    /// Reports an invalid or duplicate prefix, or a section without limits.
     pub(super) fn check(&self, before: &[Self]) -> Result<(), Problem> {
-        let told = |message: &str| Err(Problem::new("prefix", message));
+        let invalid = |message: &str| Err(Problem::new("prefix", message));
         match Key::new(&self.prefix) {
-            Err(KeyError::Empty) => told("expected a text that is not empty"),
+            Err(KeyError::Empty) => invalid("expected a text that is not empty"),
             Err(error) => {
                 let error = error.to_string();
-                told(&format!("no key begins with this: {error}"))
+                invalid(&format!("no key begins with this: {error}"))
             }
             Ok(_) if before.iter().any(|other| other.prefix == self.prefix) => {
-                told("another override has the same prefix")
+                invalid("another override has the same prefix")
             }
-            Ok(_) if !KeyedAlgorithm::ALL.iter().any(|algorithm| self.says(*algorithm)) => {
-                told("nothing is overridden: add a section such as token_bucket")
+            Ok(_) if !KeyedAlgorithm::ALL.iter().any(|algorithm| self.overrides(*algorithm)) => {
+                invalid("nothing is overridden: add a section such as token_bucket")
             }
             Ok(_) => Ok(()),
         }
     }
 
-    /// Whether it says anything of `algorithm`.
-    pub(super) const fn says(&self, algorithm: KeyedAlgorithm) -> bool {
+    /// Returns true if it overrides `algorithm`.
+    pub(super) const fn overrides(&self, algorithm: KeyedAlgorithm) -> bool {
         match algorithm {
             KeyedAlgorithm::TokenBucket => self.token_bucket.is_some(),
             KeyedAlgorithm::SlidingWindow => self.sliding_window.is_some(),
@@ -86,7 +86,7 @@ impl OverrideConfig {
         }
     }
 
-    /// `base` with what is said here.
+    /// Applies the overrides to `base`.
     pub(super) fn over(&self, base: &Sizes) -> Sizes {
         let (token, leaky) = (base.token_bucket, base.leaky_bucket);
         Sizes {

@@ -6,7 +6,7 @@ use headgate_ratelimit::KeyedAlgorithm;
 
 use super::{LeakyBucketConfig, TokenBucketConfig, Units, WindowConfig};
 
-/// How much each algorithm allows.
+/// The limit of each algorithm.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     pub(super) token_bucket: TokenBucketConfig,
@@ -17,7 +17,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// The limit of one algorithm; `section` is where the numbers stand.
+    /// Returns the limit of one algorithm; `section` is the key for error messages.
     pub(super) fn limit(&self, section: &str, algorithm: KeyedAlgorithm) -> Result<Limit, Problem> {
         let (token, leaky) = (self.token_bucket, self.leaky_bucket);
         let limit = match algorithm {
@@ -41,7 +41,7 @@ fn window(algorithm: KeyedAlgorithm, config: WindowConfig) -> Result<Limit, Limi
     Limit::new(algorithm.engine(), config.max_requests.get(), window)
 }
 
-/// The key whose value fits by itself, but makes no limit.
+/// Names the key whose value is valid by itself, but not as part of the limit.
 fn problem(section: &str, algorithm: KeyedAlgorithm, error: &LimitError) -> Problem {
     let (key, message) = match error {
         LimitError::BurstTooLarge => {

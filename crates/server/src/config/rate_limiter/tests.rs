@@ -5,7 +5,7 @@ use crate::config::Config;
 
 const VARIABLE: &str = "HEADGATE__RATE_LIMITER__";
 
-/// The configuration under these keys of the section, or the error as an operator reads it.
+/// Loads these keys of the section; an error is the text that an operator reads.
 fn load(keys: &[(&str, &str)]) -> Result<Config, String> {
     let variables = keys.iter().map(|(key, value)| {
         let key = key.to_uppercase().replace('.', "__");

@@ -51,7 +51,7 @@ fn draft_version_03(verdict: &EnvoyVerdict) -> Vec<HeaderValue> {
     of_status(status, policies).to_vec()
 }
 
-/// Whether a quoted string in a header can hold `character` unescaped.
+/// Returns true if a quoted string in a header can hold `character` unescaped.
 const fn is_quotable(character: char) -> bool {
     matches!(character, ' '..='~') && !matches!(character, '"' | '\\')
 }

@@ -1,4 +1,4 @@
-//! From a decision to what the caller reads.
+//! The response of a check.
 
 use axum::{
     body::{Body, Bytes},
@@ -27,15 +27,15 @@ pub(super) struct Answer<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Decision)]
 pub(in crate::rest) struct WireAnswer<'a> {
-    /// Whether the subject may go on.
+    /// True if the request is admitted.
     allowed: bool,
     /// Remaining units after this decision.
     remaining: u64,
-    /// The Unix second at which the whole allowance is back.
+    /// Unix time in seconds at which the whole limit is available again.
     reset_at: u64,
-    /// The most the subject can have at once.
+    /// Maximum number of units at once.
     limit: u64,
-    /// Why it was denied, or admitted without being counted; otherwise empty.
+    /// Reason for a denial, or for admitting without counting; otherwise empty.
     #[schema(value_type = String)]
     reason: Reason<'a>,
 }

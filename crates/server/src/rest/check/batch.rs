@@ -1,4 +1,4 @@
-//! Many questions in one call: all are admitted, or nothing is taken from anybody.
+//! Several checks in one call: all are admitted, or nothing is taken for any.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub(in crate::rest) struct WireBatch<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Decisions)]
 pub(in crate::rest) struct WireAnswers<'a> {
-    /// Whether all may go on, and so whether anything was taken.
+    /// True if all are admitted; otherwise nothing was taken.
     allowed: bool,
     /// The decision for each subject, in the order of the checks.
     results: Vec<WireAnswer<'a>>,
@@ -75,7 +75,7 @@ impl<'a> WireObject<'a> for WireBatch<'a> {
 }
 
 impl WireBatch<'_> {
-    /// The questions and whether they are only asked, or everything that is wrong with them.
+    /// Returns the questions and the dry-run flag, or all that is invalid.
     fn validate(&self) -> Result<(Vec<Question<'_>>, bool), ApiError> {
         let mut wrong = Vec::new();
         if !(1..=MAX_CHECKS).contains(&self.checks.len()) {

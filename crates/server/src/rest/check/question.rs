@@ -1,4 +1,4 @@
-//! From what a caller sent to a question that makes sense.
+//! The request of a check, and its validation.
 
 use headgate::{Cost, Key};
 use headgate_ratelimit::{
@@ -14,7 +14,7 @@ use crate::rest::{
     json_body::WireObject,
 };
 
-/// Whether a subject may go on.
+/// A check of one subject.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = Check)]
@@ -48,7 +48,7 @@ impl<'a> WireObject<'a> for WireQuestion<'a> {
 }
 
 impl WireQuestion<'_> {
-    /// The question and whether it is a dry run, or everything that is wrong with it.
+    /// Returns the question and the dry-run flag, or all that is invalid.
     pub(super) fn validate(&self) -> Result<(Question<'_>, bool), ApiError> {
         self.read().map_err(ApiError::Invalid)
     }

@@ -149,7 +149,7 @@ mod tests {
         }
         for Asset { name, .. } in &ASSETS[1..] {
             let used = |other: &Asset| other.text.contains(name);
-            assert!(ASSETS.iter().any(used), "nobody uses {name}");
+            assert!(ASSETS.iter().any(used), "unused: {name}");
         }
     }
 

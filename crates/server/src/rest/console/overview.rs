@@ -1,4 +1,4 @@
-//! `GET /console/overview`: how the server is doing, for those who watch.
+//! `GET /console/overview`: the data of the console's first page.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,7 +29,7 @@ struct WireOverview<'a> {
     quotas: WireSnapshot,
     /// Subjects denied in the last minutes.
     limited: Vec<WireDenied>,
-    /// Whether identifiers are hidden from this role.
+    /// True if identifiers are masked for this role.
     masked: bool,
 }
 

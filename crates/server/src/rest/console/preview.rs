@@ -1,4 +1,4 @@
-//! `POST /console/preview`: what a rule would admit, before anybody saves it.
+//! `POST /console/preview`: the requests that a rule would admit, before it is saved.
 
 use std::time::Duration;
 

@@ -42,7 +42,7 @@ impl<'a> WireObject<'a> for WireSignIn<'a> {
 #[derive(Serialize)]
 struct WireSession<'a> {
     signed_in: bool,
-    /// Whether there is a session that can be ended; not while authentication is off.
+    /// True if there is a session to end; false while authentication is off.
     can_sign_out: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     actor: Option<&'a str>,
@@ -55,7 +55,7 @@ struct WireSession<'a> {
     server: &'a str,
     environment: &'a str,
     version: &'static str,
-    /// Whether people can sign in at the issuer.
+    /// True if sign-in at the issuer is configured.
     oidc: bool,
 }
 

@@ -42,7 +42,7 @@ impl Catalog {
         self.documents.iter().find(|document| document.service == service)
     }
 
-    /// Whether the fields of the service's documents are known.
+    /// Returns true if the service registered its kind of document.
     pub(super) fn is_registered(&self, service: &str) -> bool {
         self.kinds.get(service).is_some()
     }

@@ -40,7 +40,7 @@ pub(in crate::rest) struct WireDocument {
     /// The document.
     #[schema(value_type = Object)]
     config: Value,
-    /// Whether the service registered its kind of document: if not, fields are not validated here.
+    /// True if the service registered its kind of document; otherwise fields are not validated here.
     registered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = DateTime)]
@@ -50,7 +50,7 @@ pub(in crate::rest) struct WireDocument {
     updated_by: Option<String>,
 }
 
-/// What one instance runs on.
+/// The document that one instance runs on.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ServiceInstance)]
 pub(in crate::rest) struct WireState {

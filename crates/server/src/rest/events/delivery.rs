@@ -18,7 +18,7 @@ pub(in crate::rest) struct WireEvent {
     #[serde(flatten)]
     #[schema(value_type = EventDescription)]
     event: QuotaEvent,
-    /// Everybody who is told of events by this server's configuration; only with `deliveries=true`.
+    /// All sinks in this server's configuration; only with `deliveries=true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     deliveries: Option<Vec<WireDelivery>>,

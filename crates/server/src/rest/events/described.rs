@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 #[schema(as = Event)]
 #[expect(dead_code, reason = "only described")]
 pub(in crate::rest) struct EventDescription {
-    /// The same however often it is told.
+    /// Id of the event; the same for every delivery.
     event_id: String,
     event_type: EventType,
     quota_id: String,
@@ -27,7 +27,7 @@ pub(in crate::rest) struct EventDescription {
     /// Of `QUOTA_THRESHOLD_REACHED`: how much of the limit was used.
     #[schema(nullable = false)]
     usage_percent: Option<f64>,
-    /// Of `QUOTA_THRESHOLD_REACHED`: from which percentage on it is told.
+    /// Of `QUOTA_THRESHOLD_REACHED`: the threshold in percent.
     #[schema(nullable = false)]
     alert_threshold_percent: Option<u8>,
     /// Of `QUOTA_THRESHOLD_REACHED`: when.

@@ -44,8 +44,7 @@ const POLL: Duration = Duration::from_secs(1);
 /// Heartbeat interval: both ends see that the other is there.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// How long a client may take to read what was sent before it loses its place: it gets a heartbeat
-/// every few seconds.
+/// Timeout of a client that does not read: it is sent a heartbeat every few seconds.
 const STALLED: Duration = Duration::from_secs(60);
 
 /// Longest stream: clients that reconnect are authenticated again.
@@ -155,8 +154,7 @@ impl Following {
         }
     }
 
-    /// What the client is to get. It is a task of its own, because nobody asks for more on behalf
-    /// of a client that does not read.
+    /// Starts sending. A task of its own, because the body of a client that does not read is not polled.
     fn start(self) -> mpsc::Receiver<String> {
         let (sender, texts) = mpsc::channel(1);
         tokio::spawn(self.send(sender));
@@ -186,7 +184,7 @@ impl Following {
             return Some(GREETING.to_owned());
         }
         while Instant::now() < self.ends_at {
-            // While the database is away, the client is kept.
+            // Keep the client connected while the database is down.
             let page = self.page().await.unwrap_or_else(|error| {
                 debug!(%error, "failed to read events");
                 None

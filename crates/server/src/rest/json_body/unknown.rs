@@ -1,7 +1,8 @@
 //! Unknown fields of a body: all of them, each with its place.
 //!
-//! Bodies are parsed by types that refuse unknown fields, which costs nothing and stops at the first one.
-//! Only after such a refusal is the body read a second time, by this deserializer, which skips and collects them.
+//! Bodies are parsed by types that refuse unknown fields, which costs nothing and stops at the
+//! first one. Only after such a refusal is the body read a second time, by this deserializer, which
+//! skips and collects them.
 
 use std::{borrow::Cow, cell::RefCell, fmt};
 
@@ -22,7 +23,8 @@ const MAX_LISTED: usize = 20;
 /// The longest part of a name that is shown.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Parses `text` as if it had no unknown fields. Returns the object, if the rest is one, and these fields.
+/// Parses `text` as if it had no unknown fields. Returns the object, if the rest is one, and these
+/// fields.
 pub(super) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> (Option<T>, Vec<Detail>) {
     let found = RefCell::new(Vec::new());
     let mut json = serde_json::Deserializer::from_str(text);

@@ -19,7 +19,7 @@ const DEGRADED: HeaderName = HeaderName::from_static("x-ratelimit-degraded");
 #[serde(rename_all = "camelCase")]
 #[schema(as = RateLimitDecision)]
 pub(in crate::rest) struct WireDecision<'a> {
-    /// Whether the key may go on.
+    /// True if the request is admitted.
     allowed: bool,
     /// The key as it was given, or the client's address.
     #[schema(example = "user:123")]
@@ -33,7 +33,7 @@ pub(in crate::rest) struct WireDecision<'a> {
     /// After how many seconds the same request is admitted; 0 when it was.
     retry_after_seconds: u64,
     message: &'static str,
-    /// What decided in place of the store; left out when the store did.
+    /// Fail mode that decided in place of the store; left out if the store decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = crate::rest::schemas::Degraded, required = false)]
     degraded: Option<&'static str>,
@@ -50,7 +50,7 @@ pub(in crate::rest) struct WireRemaining<'a> {
     remaining: u64,
     #[schema(value_type = described::Algorithm)]
     algorithm: &'static str,
-    /// What answered in place of the store; left out when the store did.
+    /// Fail mode that answered in place of the store; left out if the store answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = crate::rest::schemas::Degraded, required = false)]
     degraded: Option<&'static str>,
@@ -92,7 +92,7 @@ pub(super) fn remaining(question: &KeyedQuestion<'_>, verdict: &KeyedVerdict<'_>
 fn message(decision: &Decision) -> &'static str {
     match (decision.allowed, decision.degraded.and_then(Degraded::fail_mode)) {
         (true, _) => "Request allowed",
-        (false, Some(FailMode::Closed)) => "Request denied: nobody can count it now",
+        (false, Some(FailMode::Closed)) => "Request denied: the store is unavailable",
         (false, _) => "Rate limit exceeded",
     }
 }

@@ -79,10 +79,10 @@ pub(super) enum Refused {
     /// The request took too long.
     #[response(status = 408)]
     TimedOut(Envelope<'static>),
-    /// Something of the server's own failed; its log says what.
+    /// An internal error; the server's log has the cause.
     #[response(status = 500)]
     Failed(Envelope<'static>),
-    /// The store does not answer; nothing was changed, unless `message` says that it is unknown.
+    /// The store does not answer. Nothing was changed, unless `message` says that the outcome is unknown.
     #[response(status = 503)]
     Unavailable(Envelope<'static>),
 }

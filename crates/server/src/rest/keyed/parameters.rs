@@ -31,8 +31,8 @@ impl<'q> Parameters<'q> {
     /// Parameters that identify counters.
     pub(super) const OF_SUBJECT: [&'static str; 2] = ["algorithm", "key"];
 
-    /// Reads the `known` parameters of the query. A parameter that stands twice could mean either; one that is misspelt would be
-    /// answered as if it had been left out.
+    /// Reads the `known` parameters of the query. A parameter that stands twice could mean either;
+    /// one that is misspelt would be answered as if it had been left out.
     pub(super) fn read(head: &'q Parts, known: &[&str]) -> Result<Self, KeyedRefusal> {
         let [mut algorithm, mut key, mut permits] = [None, None, None];
         let mut unknown = Vec::new();
@@ -118,7 +118,7 @@ fn checked(key: &str) -> Result<Key<'_>, KeyedRefusal> {
     let checked = if key.trim().is_empty() {
         Err(KeyError::Empty)
     } else if key.contains(char::REPLACEMENT_CHARACTER) {
-        // What stands for bytes that are no text; keys that differ there would be one.
+        // The replacement character: keys with different invalid bytes would be the same key.
         Err(KeyError::NotUtf8)
     } else {
         Key::new(key)

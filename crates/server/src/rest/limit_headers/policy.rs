@@ -34,7 +34,7 @@ impl<'a> Policy<'a> {
         }
     }
 
-    /// One of several rules. Two with the same name are told apart by their windows.
+    /// The policy of one of several rules. Rules with the same name have their windows appended.
     pub(super) fn among(rule: &'a CompiledRule, stack: &'a [(Arc<CompiledRule>, Outcome)]) -> Self {
         let alone = Self::of_rule(rule);
         let same = stack.iter().filter(|(other, _)| Self::of_rule(other).name == alone.name);
@@ -61,11 +61,11 @@ impl<'a> Policy<'a> {
 
     /// The item of `RateLimit-Policy`, if it is there already.
     pub(super) fn text(&self, decision: &Decision) -> Option<&'a str> {
-        // Where a store's failure is answered for, a share of the limit may be in force.
+        // A fail mode may apply only a share of the limit.
         self.text.filter(|_| decision.limit == self.limit.capacity())
     }
 
-    /// Whether the name is of usual length.
+    /// Returns true if the name has a usual length.
     pub(super) fn is_short(&self) -> bool {
         self.name.len() <= SHORT_BYTES
     }

@@ -34,7 +34,7 @@ pub(in crate::rest) struct WireQuestion<'a> {
     amount: Field<'a>,
 }
 
-/// Whether it would be admitted, and how much is used.
+/// Decision and usage.
 #[derive(Serialize, ToSchema)]
 #[schema(as = QuotaCheck)]
 pub(in crate::rest) struct WireChecked {

@@ -53,7 +53,7 @@ pub(in crate::rest) struct WirePeriod {
     /// With two decimals, rounded down.
     usage_percent: f64,
     exceeded: bool,
-    /// Whether it is over and was closed.
+    /// True once the period is over and closed.
     closed: bool,
     /// When usage last changed.
     #[serde(serialize_with = "time::serialize")]

@@ -44,8 +44,7 @@ pub(in crate::rest) struct WireIncrement<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = u64, required = true, minimum = 1, maximum = 9_007_199_254_740_992i64, example = 1)]
     amount: Field<'a>,
-    /// By what name it is sent again: an increment is charged once in a period under each name. Else the
-    /// `Idempotency-Key` header names it.
+    /// Idempotency key: an increment is charged once per key and period. Default: the `Idempotency-Key` header.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1F\x7F-\x9F]+$", example = "req_abc123def456")]
     request_id: Field<'a>,
@@ -61,16 +60,15 @@ pub(in crate::rest) struct WireIncremented {
     /// With two decimals, rounded down.
     #[schema(example = 75.24)]
     usage_percent: f64,
-    /// Whether nothing is left after it.
+    /// True if nothing is left afterwards.
     exceeded: bool,
-    /// Always true: what is not allowed is a 429.
+    /// Always true: a denied increment is a 429.
     allowed: bool,
 }
 
-/// Uses an amount if so much is left in the period that it is now. What is answered with 200 is durable.
+/// Uses an amount if enough is left in the current period. An increment that is answered with 200 is durable.
 ///
-/// Sent again under the same `request_id` it is answered as it was the first time, with `Idempotent-Replayed: true`, and not charged
-/// again.
+/// A retry with the same `request_id` gets the first answer with `Idempotent-Replayed: true`, and is not charged again.
 #[utoipa::path(
     post,
     path = PATH,
@@ -121,7 +119,7 @@ impl<'a> WireObject<'a> for WireIncrement<'a> {
     }
 }
 
-/// How much, as far as that is a number. Whether so much can be used is for others to say.
+/// Parses the amount; its bounds are checked later.
 pub(super) fn amount(field: Field<'_>) -> Result<u64, Detail> {
     let (reason, message) = match field.into_number() {
         Input::Given(number) => return Ok(number.try_into().unwrap_or(0)),

@@ -89,7 +89,7 @@ pub(in crate::rest) struct WireQuotaUsage {
     /// With two decimals, rounded down.
     #[schema(example = 75.23)]
     usage_percent: f64,
-    /// Whether nothing is left.
+    /// True if nothing is left.
     exceeded: bool,
     #[serde(serialize_with = "time::serialize")]
     #[schema(value_type = String, format = DateTime)]

@@ -71,13 +71,13 @@ pub(in crate::rest) struct WirePlan {
     deleted: Vec<WireRule>,
     /// Number of unchanged rules.
     unchanged: usize,
-    /// Whether it was done.
+    /// True if the changes were made.
     applied: bool,
-    /// Revision of the plan. Sent back with the same list, exactly this is done, or nothing.
+    /// Revision of the plan. Send it back with the same list to make exactly these changes, or none.
     revision: i64,
 }
 
-/// A rule that says something else now.
+/// A changed rule.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RuleUpdate)]
 pub(in crate::rest) struct WireUpdate {
@@ -87,7 +87,7 @@ pub(in crate::rest) struct WireUpdate {
     after: WireSpec,
 }
 
-/// Makes the rules those of a list, all at once or not at all.
+/// Applies a list of rules, all or nothing.
 #[utoipa::path(
     put,
     path = "/api/v1/ratelimit/rules",
@@ -145,7 +145,7 @@ async fn beside<T: Send + 'static>(
 
 impl<'a> WireObject<'a> for WireList<'a> {
     fn problems(self) -> Vec<Detail> {
-        // How many rules there may be is for those whose fields are known.
+        // The maximum number of rules is checked later.
         self.manner(u64::MAX).map_err(ApiError::into_details).err().unwrap_or_default()
     }
 }

@@ -56,7 +56,7 @@ pub(in crate::rest) enum Window {
     Seconds(u64),
 }
 
-/// How a rule's pattern matches a subject.
+/// Kind of match between a rule's pattern and a subject.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(dead_code, reason = "only described")]
@@ -108,7 +108,7 @@ pub(in crate::rest) enum Period {
     Monthly,
 }
 
-/// Whether all that a server needs is there.
+/// Readiness of the server.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[expect(dead_code, reason = "only described")]

@@ -56,10 +56,10 @@ pub(in crate::rest) enum Failing {
     /// The request took too long.
     #[response(status = 408)]
     TimedOut(Envelope<'static>),
-    /// Something of the server's own failed; its log says what.
+    /// An internal error; the server's log has the cause.
     #[response(status = 500)]
     Failed(Envelope<'static>),
-    /// The database or the store does not answer; nothing was changed, unless `message` says that it is unknown.
+    /// The database or the store does not answer. Nothing was changed, unless `message` says that the outcome is unknown.
     #[response(status = 503)]
     Unavailable(Envelope<'static>),
 }
@@ -77,7 +77,7 @@ pub(in crate::rest) enum NoSuchRule {
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]
 pub(in crate::rest) enum Conflict {
-    /// There is a rule with this scope, pattern and window already, or there are as many rules as may be.
+    /// A rule with this scope, pattern and window exists, or the maximum number of rules is reached.
     #[response(status = 409)]
     Exists(Envelope<'static>),
 }
@@ -86,7 +86,7 @@ pub(in crate::rest) enum Conflict {
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]
 pub(in crate::rest) enum ListConflict {
-    /// The rules were changed since they had this `revision`, or while this was under way: look again what would change. Or there would be more rules than may be.
+    /// The rules have changed since this `revision`, or meanwhile: plan again. Or there would be too many rules.
     #[response(status = 409)]
     Changed(Envelope<'static>),
 }

@@ -1,4 +1,5 @@
-//! The console in a real browser: scripts in `browser/` tell the stories, servers here are their stage.
+//! The console in a real browser: scripts in `browser/` tell the stories, servers here are their
+//! stage.
 
 use std::{
     net::SocketAddr,
@@ -136,7 +137,8 @@ async fn outcome(mut script: Child, mut said: String) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(said) }
 }
 
-/// Where pictures of the pages go: to the folder that `HEADGATE_SCREENSHOTS` names, or with the test.
+/// Where pictures of the pages go: to the folder that `HEADGATE_SCREENSHOTS` names, or with the
+/// test.
 fn screenshots(data: &TempDir) -> PathBuf {
     let named = std::env::var_os("HEADGATE_SCREENSHOTS").map(PathBuf::from);
     named.unwrap_or_else(|| data.path().join("screenshots"))

@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{grpc::client::channel, harness::Server};
 
-/// A domain with a limit per user and year. The unit is a number: the newest release of the Go types
-/// has no name for it.
+/// A domain with a limit per user and year. The unit is a number: the newest release of the Go
+/// types has no name for it.
 fn limit(domain: &str, requests: u32) -> String {
     format!(
         r#"{{"name": "{domain}", "domain": "{domain}", "descriptors": [

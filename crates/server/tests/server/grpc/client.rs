@@ -33,7 +33,8 @@ pub(crate) fn by<T>(token: &str, message: T) -> Request<T> {
     request
 }
 
-/// What the caller of a refused call is told: the status, the stable code, the words and the fields.
+/// What the caller of a refused call is told: the status, the stable code, the words and the
+/// fields.
 pub(crate) fn told(status: &Status) -> (Code, String, String, Vec<(String, String)>) {
     let details = status.get_error_details();
     let info = details.error_info().expect("an ErrorInfo");

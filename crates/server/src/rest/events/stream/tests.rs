@@ -15,11 +15,11 @@ impl QuotaEventLog for Quietly {
     }
 
     async fn before(&self, _: i64, _: u32) -> Result<Vec<LoggedEvent>, RepositoryError> {
-        unreachable!("nobody looks back")
+        unreachable!("not called in these tests")
     }
 
     async fn deliveries(&self, _: &[&str]) -> Result<Vec<Delivery>, RepositoryError> {
-        unreachable!("nobody delivers")
+        unreachable!("not called in these tests")
     }
 
     async fn undelivered(
@@ -28,19 +28,19 @@ impl QuotaEventLog for Quietly {
         _: i64,
         _: u32,
     ) -> Result<Vec<LoggedEvent>, RepositoryError> {
-        unreachable!("nobody delivers")
+        unreachable!("not called in these tests")
     }
 
     async fn delivered(&self, _: &str, _: &[&str], _: Timestamp) -> Result<(), RepositoryError> {
-        unreachable!("nobody delivers")
+        unreachable!("not called in these tests")
     }
 
     async fn backlog(&self, _: &str) -> Result<Backlog, RepositoryError> {
-        unreachable!("nobody delivers")
+        unreachable!("not called in these tests")
     }
 
     async fn lead(&self, _: &str) -> Result<Option<Box<dyn Leadership>>, RepositoryError> {
-        unreachable!("nobody delivers")
+        unreachable!("not called in these tests")
     }
 }
 
