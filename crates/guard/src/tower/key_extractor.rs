@@ -229,7 +229,8 @@ impl KeyExtractor {
         Self::from_fn(move |head| find(head.extensions.get::<T>()?).map(Cow::Borrowed))
     }
 
-    /// The path, without the query. Percent-encoding is decoded, so that one path has one key.
+    /// The path, without the query. Percent-encoding is decoded. Apart from that the path is taken
+    /// as it was sent: `/abc`, `//abc` and `/abc/` have different keys.
     ///
     /// ```
     /// use headgate_guard::{KeyExtractor, RequestHead};

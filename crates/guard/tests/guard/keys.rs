@@ -57,6 +57,17 @@ async fn combined_keys_are_counted_together() {
 }
 
 #[tokio::test]
+async fn equal_values_of_different_headers_are_different_keys() {
+    let guard = guard(Backend::memory());
+    let by_api_key = guard.layer_by_key(KeyExtractor::api_key(), MissingKey::Refuse);
+    let by_tenant = guard.layer_by_key(KeyExtractor::header(TENANT), MissingKey::Refuse);
+    let server = Server::start(hello().layer(by_api_key).layer(by_tenant)).await;
+    let headers = [("x-api-key", "a"), ("x-tenant", "a")];
+    let get = async || server.get("/", &headers).await.status().as_u16();
+    assert_eq!([get().await, get().await, get().await], [200, 200, 429]);
+}
+
+#[tokio::test]
 async fn a_missing_key_can_fall_back_to_the_address() {
     let guard = guard(Backend::memory());
     let server = server(&guard, KeyExtractor::api_key(), MissingKey::UseAddress).await;

@@ -23,7 +23,9 @@ pub(super) enum Source {
 type Find = dyn for<'a> Fn(&RequestHead<'a>) -> Option<Cow<'a, str>> + Send + Sync;
 
 impl Source {
-    /// Adds the value to `digest`, or returns `None` if it is missing.
+    /// Adds the value to `digest`, or returns `None` if it is missing. The name of a header or a
+    /// claim is added as well: layers of one guard share their counters, and equal values of
+    /// different headers are different clients.
     pub(super) fn write(
         &self,
         head: &RequestHead<'_>,
@@ -33,12 +35,15 @@ impl Source {
         match self {
             Self::Address => digest.write(self.kind(), client()?.as_bytes()),
             Self::Header(name) => {
-                digest.write(self.kind(), usable(only_value(head.headers, name)?)?);
+                let value = usable(only_value(head.headers, name)?)?;
+                digest.write(self.kind(), name.as_str().as_bytes());
+                digest.write(self.kind(), value);
             }
             Self::BearerToken => digest.write(self.kind(), bearer_token(head.headers)?),
             #[cfg(feature = "jwt")]
             Self::Claim(name) => {
                 let claim = super::claim::of_token(bearer_token(head.headers)?, name)?;
+                digest.write(self.kind(), name.as_bytes());
                 digest.write(self.kind(), usable(claim.as_bytes())?);
             }
             Self::Path => {
@@ -47,6 +52,7 @@ impl Source {
             }
             Self::PathSegment(index) => {
                 let segment = head.uri.path().split('/').skip(1).nth(*index)?;
+                digest.write(self.kind(), &(*index as u64).to_be_bytes());
                 digest.write(self.kind(), &percent_decoded(usable(segment.as_bytes())?));
             }
             Self::Closure(find) => digest.write(self.kind(), usable(find(head)?.as_bytes())?),
