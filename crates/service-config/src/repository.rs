@@ -40,7 +40,8 @@ pub trait ServiceConfigRepository: Send + Sync {
     /// Registers kinds of documents, in place of earlier ones of the same services.
     async fn register(&self, kinds: &Kinds, now: Timestamp) -> Result<(), ConfigError>;
 
-    /// Returns all registered kinds. A kind stays registered while its program does not run.
+    /// Returns the registered kinds that this program can read. A kind stays registered while its
+    /// program does not run.
     async fn kinds(&self) -> Result<Kinds, ConfigError>;
 
     /// Stores what instances run on, and removes those not seen since `forget_before`.

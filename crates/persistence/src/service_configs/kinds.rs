@@ -1,10 +1,11 @@
 //! Registered kinds of documents.
 
 use headgate::Timestamp;
-use headgate_service_config::{ConfigError, Kinds};
+use headgate_service_config::{ConfigError, Kinds, Schema};
+use tracing::warn;
 
 use super::record;
-use crate::{moment::Moment, session::Session, statement::Statement};
+use crate::{moment::Moment, row::Row, session::Session, statement::Statement};
 
 const REGISTER: &str = "
     INSERT INTO service_kinds (service, schema_json, registered_at)
@@ -40,5 +41,13 @@ pub(super) async fn register(
 pub(super) async fn all(mut session: Session) -> Result<Kinds, ConfigError> {
     let rows = session.rows(Statement::new(ALL)).await?;
     session.commit().await?;
-    rows.iter().map(record::kind).collect()
+    Ok(rows.iter().filter_map(readable).collect())
+}
+
+/// Returns a kind, unless this program cannot read it: one that a newer program registered must
+/// not make the documents of all other services unavailable.
+fn readable(row: &Row) -> Option<(String, Schema)> {
+    record::kind(row)
+        .inspect_err(|error| warn!(%error, "ignoring a kind of documents that cannot be read"))
+        .ok()
 }
