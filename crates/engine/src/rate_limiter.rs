@@ -57,8 +57,8 @@ impl<S> RateLimiter<S> {
 
     /// A limiter with several limits. A check takes units from all of them, or from none.
     ///
-    /// Two limits with the same algorithm and window are a [`BatchError::DuplicateKey`], because
-    /// the stricter one makes the other redundant.
+    /// Two limits with the same algorithm and window are a [`BatchError::DuplicateKey`]: they would
+    /// share one state in the store.
     ///
     /// ```
     /// use std::time::Duration;

@@ -73,7 +73,8 @@ pub struct KeyExtractor(Source);
 pub enum MissingKey {
     /// It is counted by the client's address, with an allowance of the same size.
     UseAddress,
-    /// It is refused: 400 over HTTP, `INVALID_ARGUMENT` over gRPC.
+    /// It is refused: 400 over HTTP and `INVALID_ARGUMENT` over gRPC, unless another response is
+    /// rendered.
     Refuse,
     /// It is counted together with all other requests without a key.
     Share,
