@@ -20,7 +20,7 @@ fn problems(yaml: &str, variables: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn no_file_serves_this_machine_from_memory() {
+fn without_a_file_it_listens_on_loopback_and_stores_in_memory() {
     let config = Config::load(None, []).unwrap();
     assert_eq!(config.server.address().to_string(), "127.0.0.1:8080");
     assert!(config.redis.target().unwrap().is_none());
@@ -209,7 +209,7 @@ fn all_problems_are_reported_at_once() {
 }
 
 #[test]
-fn each_mistake_is_named_by_its_place() {
+fn each_problem_names_its_key_and_line() {
     let cases = [
         (
             "databse:\n  host: db\n",
@@ -282,7 +282,7 @@ fn each_mistake_is_named_by_its_place() {
 }
 
 #[test]
-fn each_mistake_about_a_store_is_named_by_its_place() {
+fn each_problem_of_a_store_names_its_key_and_line() {
     refused(&[
         (
             "memory:\n  capacity: 0\n",
@@ -321,7 +321,7 @@ fn each_mistake_about_a_store_is_named_by_its_place() {
 }
 
 #[test]
-fn each_mistake_about_quotas_is_named_by_its_place() {
+fn each_problem_of_quotas_names_its_key_and_line() {
     refused(&[
         (
             "redis:\n  key_prefix: '{a}:'\n",
@@ -377,7 +377,7 @@ fn a_secret_in_the_wrong_place_is_not_repeated() {
 }
 
 #[test]
-fn other_machines_are_let_in_if_they_can_be_authenticated() {
+fn a_public_address_is_accepted_with_authentication() {
     let token = "[{name: ci, role: sys_operator, token: 0123456789abcdef}]";
     for (key, value) in
         [("HEADGATE__AUTH__JWKS_URL", "http://issuer/certs"), ("HEADGATE__AUTH__TOKENS", token)]
@@ -389,7 +389,7 @@ fn other_machines_are_let_in_if_they_can_be_authenticated() {
 }
 
 #[test]
-fn other_machines_are_let_in_only_in_writing() {
+fn a_public_address_without_authentication_needs_auth_mode_off() {
     let everywhere = [("HEADGATE__SERVER__HOST", "::"), ("HEADGATE__AUTH__MODE", "off")];
     assert!(load("", &everywhere[..1]).is_err());
     assert_eq!(load("", &everywhere).unwrap().server.address().to_string(), "[::]:8080");
@@ -399,7 +399,7 @@ fn other_machines_are_let_in_only_in_writing() {
 }
 
 #[test]
-fn metrics_can_be_read_only_where_nothing_else_answers() {
+fn the_metrics_path_must_not_collide_with_routes() {
     let path = |path: &str| MetricsPath::try_from(path.to_owned());
     for taken in crate::rest::openapi::document(None).paths.paths.into_keys() {
         assert_eq!(path(&taken).is_ok(), taken == "/metrics", "{taken}");

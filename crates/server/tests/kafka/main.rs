@@ -130,7 +130,7 @@ async fn two_servers_publish_each_event_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_happens_while_kafka_is_away_is_published_when_it_is_back() {
+async fn events_during_a_kafka_outage_are_published_afterwards() {
     let (kafka, postgres) = (require!(Kafka::start()), require!(Postgres::shared()));
     let brokers = kafka.brokers();
     kafka.stop();
@@ -159,7 +159,7 @@ async fn what_happens_while_kafka_is_away_is_published_when_it_is_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broker_that_asks_who_we_are_is_told() {
+async fn a_broker_that_requires_authentication_gets_credentials() {
     let (kafka, postgres) =
         (require!(Kafka::builder().secure().start()), require!(Postgres::shared()));
     let secure = kafka.secure();

@@ -10,9 +10,9 @@ use crate::{
 
 const AUDIT: &str = "/api/v1/ratelimit/audit";
 
-on_both_backends!(every_change_is_on_record, what_was_changed_is_named,);
+on_both_backends!(every_change_is_in_the_audit_log, entries_name_the_changed_object,);
 
-async fn every_change_is_on_record(backend: &Backend) {
+async fn every_change_is_in_the_audit_log(backend: &Backend) {
     let server = backend.serve(&[]).await;
     let token = server.admin_token.clone().unwrap();
     let named = |method: &str, path: &str, id: &str| {
@@ -67,7 +67,7 @@ async fn every_change_is_on_record(backend: &Backend) {
 }
 
 /// By the name that it had then, also when it has another by now.
-async fn what_was_changed_is_named(backend: &Backend) {
+async fn entries_name_the_changed_object(backend: &Backend) {
     let server = backend.serve(&[]).await;
     let rule = |name: &str| {
         json!({"name": name, "scope": "user", "identifier_pattern": "u1", "limit": 5, "window_seconds": 60})

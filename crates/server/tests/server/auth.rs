@@ -38,9 +38,9 @@ const TOKENS: [&str; 3] = [
 
 on_both_backends!(
     each_role_may_do_what_the_table_says_and_no_more,
-    nobody_gets_in_without_a_token_or_with_a_wrong_one,
+    a_missing_or_wrong_token_is_rejected,
     checks_health_and_metrics_are_open,
-    with_authentication_off_everybody_may_do_everything,
+    with_authentication_off_every_request_is_allowed,
 );
 
 async fn each_role_may_do_what_the_table_says_and_no_more(backend: &Backend) {
@@ -67,7 +67,7 @@ async fn each_role_may_do_what_the_table_says_and_no_more(backend: &Backend) {
     assert_eq!(body["entries"][0]["actor"], "the-sys_admin", "{body}");
 }
 
-async fn nobody_gets_in_without_a_token_or_with_a_wrong_one(backend: &Backend) {
+async fn a_missing_or_wrong_token_is_rejected(backend: &Backend) {
     let server = backend.serve(&[]).await;
     for (method, path, body, _) in protected() {
         let missing = server.with_token(None, method, &path, &body).await;
@@ -92,7 +92,7 @@ async fn checks_health_and_metrics_are_open(backend: &Backend) {
     }
 }
 
-async fn with_authentication_off_everybody_may_do_everything(backend: &Backend) {
+async fn with_authentication_off_every_request_is_allowed(backend: &Backend) {
     let server = backend.serve(&[("auth.mode", "off")]).await;
     assert_eq!(server.admin_token, None);
     assert_eq!(server.with_token(None, "GET", RULES, "").await.status, 200);

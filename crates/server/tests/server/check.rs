@@ -13,7 +13,7 @@ const FOREVER: (&str, &str) = ("ratelimit.default_window_seconds", "8640000");
 
 on_both_backends!(
     the_default_rule_allows_a_hundred_a_minute,
-    a_denial_says_why_and_when,
+    a_denial_has_a_reason_and_retry_after,
     subjects_and_scopes_have_allowances_of_their_own,
     a_window_selects_the_rule_and_opens_no_bucket,
     of_400_at_once_exactly_50_are_admitted,
@@ -36,7 +36,7 @@ async fn the_default_rule_allows_a_hundred_a_minute(backend: &Backend) {
     assert_eq!(reply.header("retry-after"), "");
 }
 
-async fn a_denial_says_why_and_when(backend: &Backend) {
+async fn a_denial_has_a_reason_and_retry_after(backend: &Backend) {
     let server = backend
         .serve(&[("ratelimit.default_limit", "2"), ("ratelimit.default_window_seconds", "7200")])
         .await;

@@ -88,7 +88,7 @@ async fn connections_without_a_request_do_not_hold_it_up() {
 }
 
 #[tokio::test]
-async fn a_request_that_never_ends_is_cut_off() {
+async fn an_unfinished_request_is_cut_off() {
     let server = Server::start(&[("server.shutdown_timeout_seconds", "0")]).await;
     let mut request = in_flight(&server).await;
     assert_eq!(server.stop().await.unwrap(), Drain::CutOff(1));
@@ -96,7 +96,7 @@ async fn a_request_that_never_ends_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_connection_that_asks_nothing_is_ended() {
+async fn an_idle_connection_is_closed() {
     let server = Server::start(&[("server.idle_timeout_seconds", "1")]).await;
     // Nothing, what may become HTTP/2, half a head, and silence after an answer.
     let beginnings: [&[u8]; 4] =

@@ -27,7 +27,7 @@ async fn series(server: &Server, metric: &str) -> BTreeMap<String, u64> {
 }
 
 #[tokio::test]
-async fn no_rule_of_many_loses_its_series_while_others_come() {
+async fn rules_keep_their_series_when_others_are_added() {
     const METRIC: &str = "headgate_rule_decisions_total";
     let server = Server::start(&[]).await;
     let rules: Vec<Value> = (0..1010).map(|i| rule(&format!("u{i}"), 5)).collect();
@@ -59,7 +59,7 @@ async fn no_rule_of_many_loses_its_series_while_others_come() {
 }
 
 #[tokio::test]
-async fn a_refused_batch_counts_those_who_refused_it() {
+async fn a_denied_batch_counts_only_the_denying_rules() {
     const METRIC: &str = "headgate_decisions_total";
     let server = Server::start(&[]).await;
     server.create_rule(&rule("*", 1)).await;

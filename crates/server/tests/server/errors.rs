@@ -30,12 +30,12 @@ fn refused(reply: &Reply, status: u16) -> Value {
 }
 
 on_both_backends!(
-    all_bad_fields_are_told_at_once,
-    identifiers_that_cannot_be_kept_are_refused,
+    all_invalid_fields_are_reported_at_once,
+    invalid_identifiers_are_rejected,
     a_request_that_takes_too_long_is_ended,
 );
 
-async fn all_bad_fields_are_told_at_once(backend: &Backend) {
+async fn all_invalid_fields_are_reported_at_once(backend: &Backend) {
     let server = backend.serve(&[]).await;
     let scope =
         json!({"field": "scope", "message": "scope must be one of: service, user, endpoint"});
@@ -87,7 +87,7 @@ async fn all_bad_fields_are_told_at_once(backend: &Backend) {
     }
 }
 
-async fn identifiers_that_cannot_be_kept_are_refused(backend: &Backend) {
+async fn invalid_identifiers_are_rejected(backend: &Backend) {
     let server = backend.serve(&[]).await;
     let cases = [
         ("a\nb", "identifier must not contain control characters (found byte 0x0a)"),
@@ -179,7 +179,7 @@ async fn a_body_that_does_not_say_its_size_is_limited_too() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
+async fn an_unknown_path_is_not_found() {
     let server = Server::start(&[]).await;
     let error = refused(&server.get("/api/v1/nothing?user=u1").await, 404);
     let expected = json!({"code": "SYS_RATELIMIT_NOT_FOUND", "message": "no such endpoint: GET /api/v1/nothing"});
@@ -187,7 +187,7 @@ async fn what_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_wrong_method_is_told_the_right_one() {
+async fn a_wrong_method_gets_the_allowed_ones() {
     let server = Server::start(&[]).await;
     let reply = server.get(CHECK).await;
     let error = refused(&reply, 405);

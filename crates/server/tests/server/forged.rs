@@ -83,7 +83,7 @@ async fn forged_tokens_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_without_a_role_of_ours_may_do_nothing() {
+async fn a_token_without_a_known_role_is_forbidden_everything() {
     let issuer = Issuer::start();
     let (server, client) = start(&issuer).await;
     for roles in [json!([]), json!(["admin"]), json!(["SYS_ADMIN"])] {

@@ -33,7 +33,7 @@ async fn is_writable(server: &Server) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_says_so_and_goes_on_once_there_is_room() {
+async fn a_server_reports_a_full_disk_and_recovers() {
     let disk = require!(SmallDisk::mount(1024));
     let url = format!("sqlite://{}/headgate.db", disk.path().display());
     let server = Server::start(&[

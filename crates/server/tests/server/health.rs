@@ -20,7 +20,7 @@ async fn a_server_is_alive_and_ready(backend: &Backend) {
 }
 
 #[tokio::test]
-async fn what_happens_is_counted() {
+async fn requests_and_decisions_are_counted() {
     let server = Server::start(&[
         ("app.name", "gate"),
         ("app.environment", "test"),

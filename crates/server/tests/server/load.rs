@@ -141,7 +141,7 @@ async fn redis_killed_under_load_costs_no_client_an_error_and_little_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redis_that_hangs_under_load_costs_the_first_few_a_time_out_and_nobody_else() {
+async fn only_the_first_requests_time_out_while_redis_hangs_under_load() {
     const TIMEOUT: Duration = Duration::from_millis(500);
     let redis = require!(Redis::start());
     let url = redis.url();

@@ -43,7 +43,7 @@ async fn every_path_has_the_methods_that_are_described() {
 }
 
 #[tokio::test]
-async fn a_token_is_asked_for_where_the_document_says_so() {
+async fn operations_require_a_token_where_the_document_says_so() {
     let server = Server::start(&[]).await;
     let document = server.get(DOCUMENT).await.json();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -58,7 +58,7 @@ async fn a_token_is_asked_for_where_the_document_says_so() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_not_text_names_no_rule() {
+async fn a_path_that_is_not_utf8_is_not_found() {
     let server = Server::start(&[]).await;
     for method in ["GET", "DELETE"] {
         let reply = server.admin(method, "/api/v1/ratelimit/rules/%FF", "").await;
@@ -76,7 +76,7 @@ async fn the_document_knows_where_the_metrics_are() {
 }
 
 #[tokio::test]
-async fn the_page_needs_nobody_else() {
+async fn the_page_loads_nothing_from_elsewhere() {
     let server = Server::start(&[]).await;
     let files = [
         ("/api-docs", "text/html; charset=utf-8"),

@@ -96,7 +96,7 @@ async fn the_password_can_come_from_a_file() {
 }
 
 #[tokio::test]
-async fn without_redis_everybody_passes_up_to_the_limit_by_default() {
+async fn without_redis_each_subject_gets_its_limit_by_default() {
     let keys =
         [("redis.url", "redis://127.0.0.1:1"), ("ratelimit.default_limit", "5"), FOREVER, PATIENT];
     let server = Server::start(&keys).await;
@@ -132,7 +132,7 @@ async fn without_redis_everybody_passes_up_to_the_limit_by_default() {
 }
 
 #[tokio::test]
-async fn without_redis_nobody_passes_if_so_configured() {
+async fn without_redis_fail_closed_denies_all() {
     let server =
         Server::start(&[("redis.url", "redis://127.0.0.1:1"), ("ratelimit.fail_open", "false")])
             .await;
@@ -146,7 +146,7 @@ async fn without_redis_nobody_passes_if_so_configured() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_outage_is_told_and_ends_by_itself() {
+async fn an_outage_is_reported_and_recovers_by_itself() {
     let redis = require!(Redis::start());
     let url = redis.url();
     let server = Server::start(&[("redis.url", url.as_str()), FOREVER, PATIENT]).await;

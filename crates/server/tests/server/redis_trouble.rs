@@ -86,7 +86,7 @@ async fn a_full_redis_keeps_blocked_subjects_blocked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_eviction_policy_that_lifts_limits_is_warned_of() {
+async fn an_eviction_policy_that_drops_counters_is_reported() {
     let redis = require!(Redis::builder().args(["--maxmemory-policy", "allkeys-lru"]).start());
     let url = redis.url();
     let server = Server::start(&[("redis.url", url.as_str()), PATIENT]).await;
@@ -100,7 +100,7 @@ async fn an_eviction_policy_that_lifts_limits_is_warned_of() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn newcomers_past_the_bound_share_and_regulars_do_not() {
+async fn new_subjects_beyond_the_bound_share_counters_and_known_ones_do_not() {
     let redis = require!(Redis::start());
     let url = redis.url();
     let keys = [

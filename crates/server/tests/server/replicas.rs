@@ -79,7 +79,7 @@ async fn without_notifications_a_rule_arrives_with_the_next_poll() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_notification_that_is_lost_costs_no_more_than_a_poll() {
+async fn a_lost_notification_delays_a_rule_by_one_poll() {
     let postgres = require!(Postgres::shared());
     let keys = [("database.url", postgres.url()), ("ratelimit.refresh_interval_seconds", "1")];
     let servers = [Server::start(&keys).await, Server::start(&keys).await];

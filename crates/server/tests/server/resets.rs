@@ -46,7 +46,7 @@ async fn until(what: &str, holds: impl AsyncFn() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_was_done_without_an_answer_is_on_record() {
+async fn a_reset_done_without_a_response_is_in_the_audit_log() {
     let redis = require!(Redis::start());
     let url = redis.url();
     let keys = [
@@ -87,7 +87,7 @@ async fn one_that_was_done_without_an_answer_is_on_record() {
 }
 
 #[tokio::test]
-async fn those_that_reached_nobody_are_told_apart_from_those_that_may_have() {
+async fn resets_that_were_not_sent_are_recorded_as_not_done() {
     let server = Server::start(&[("redis.url", "redis://127.0.0.1:1")]).await;
     let mut tried = 0;
     // After some failures the store is left alone: then it is certain that nothing was done.
@@ -177,7 +177,7 @@ async fn without_the_audit_log_nothing_is_reset() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_whose_caller_hangs_up_is_on_record_with_its_outcome() {
+async fn a_reset_whose_caller_disconnects_is_recorded_with_its_outcome() {
     let redis = require!(Redis::start());
     let url = redis.url();
     let keys = [

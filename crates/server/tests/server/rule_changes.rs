@@ -25,7 +25,7 @@ async fn left(server: &Server) -> Value {
 }
 
 #[tokio::test]
-async fn another_burst_counts_what_was_used() {
+async fn a_changed_burst_keeps_usage() {
     let server = Server::start(&[]).await;
     let of = |burst: i64| {
         let mut rule = rule(10, FOREVER);
@@ -42,7 +42,7 @@ async fn another_burst_counts_what_was_used() {
 }
 
 #[tokio::test]
-async fn another_window_or_algorithm_counts_anew_unless_the_old_rule_stands_beside_it() {
+async fn a_changed_window_or_algorithm_starts_new_counters_unless_the_old_rule_remains() {
     let server = Server::start(&[]).await;
     let id = server.create_rule(&rule(3, FOREVER)).await;
     assert_eq!((left(&server).await, left(&server).await), (json!(2), json!(1)));

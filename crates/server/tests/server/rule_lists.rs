@@ -19,7 +19,7 @@ fn list(rules: &[Value]) -> String {
 }
 
 #[tokio::test]
-async fn every_bad_rule_of_a_list_is_told_at_once() {
+async fn all_invalid_rules_of_a_list_are_reported_at_once() {
     let server = Server::start(&[]).await;
     let rules = [rule("a", 0, 60), rule("b", 1, 60), rule("c*d", 1, -1)];
     let told = server.admin("PUT", RULES, &list(&rules)).await.details();
@@ -38,7 +38,7 @@ async fn every_bad_rule_of_a_list_is_told_at_once() {
     assert_eq!(told[99], rest);
 }
 
-async fn what_was_looked_at_is_done_or_nothing(server: &Server) {
+async fn a_plan_is_applied_exactly_or_not_at_all(server: &Server) {
     server.create_rule(&rule("old", 1, 60)).await;
     let put = async |dry_run: bool, revision: Value| {
         let wanted = json!({
@@ -85,21 +85,21 @@ async fn what_was_looked_at_is_done_or_nothing(server: &Server) {
 }
 
 #[tokio::test]
-async fn what_was_looked_at_is_done_or_nothing_on_sqlite() {
-    what_was_looked_at_is_done_or_nothing(&Server::start(&[]).await).await;
+async fn a_plan_is_applied_exactly_or_not_at_all_on_sqlite() {
+    a_plan_is_applied_exactly_or_not_at_all(&Server::start(&[]).await).await;
 }
 
 #[tokio::test]
-async fn what_was_looked_at_is_done_or_nothing_on_postgres() {
+async fn a_plan_is_applied_exactly_or_not_at_all_on_postgres() {
     let postgres = require!(Postgres::shared());
     let server = Server::start(&[("database.url", postgres.url())]).await;
-    what_was_looked_at_is_done_or_nothing(&server).await;
+    a_plan_is_applied_exactly_or_not_at_all(&server).await;
 }
 
 /// Eight at once each want the rules to be theirs alone: whoever wins, the rules are one list and
 /// not a mixture.
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_that_meet_are_not_mixed() {
+async fn concurrent_lists_are_not_mixed() {
     let postgres = require!(Postgres::shared());
     let server = Arc::new(Server::start(&[("database.url", postgres.url())]).await);
     let mut writers = JoinSet::new();

@@ -32,9 +32,9 @@ fn error(reply: &Reply) -> (u16, String, String) {
 
 on_both_backends!(
     rules_are_made_listed_changed_and_deleted,
-    every_bad_field_is_named_at_once,
-    a_page_that_cannot_be_is_refused,
-    what_is_no_id_is_no_rules,
+    all_invalid_fields_are_named_at_once,
+    an_invalid_page_is_rejected,
+    an_invalid_id_is_an_unknown_rule,
     an_update_keeps_the_optional_fields_it_leaves_out,
     a_list_of_rules_is_applied_as_a_whole_or_not_at_all,
 );
@@ -115,7 +115,7 @@ async fn rules_are_listed_in_pages(server: &Server) {
     );
 }
 
-async fn no_two_rules_are_about_the_same(server: &Server) {
+async fn a_duplicate_rule_is_rejected(server: &Server) {
     server.create_rule(&rule("user", "twice", 1, 60)).await;
     let other = server.create_rule(&rule("user", "twice", 1, 3600)).await;
     let again = server.admin("POST", RULES, &rule("user", "twice", 9, 60).to_string()).await;
@@ -131,14 +131,14 @@ async fn rules_are_made_listed_changed_and_deleted(backend: &Backend) {
     let server = backend.serve(&[]).await;
     a_rule_lives_from_creation_to_deletion(&server).await;
     rules_are_listed_in_pages(&server).await;
-    no_two_rules_are_about_the_same(&server).await;
+    a_duplicate_rule_is_rejected(&server).await;
     if let Backend::PostgresAndRedis(database, _) = backend {
         let kept = database.psql("SELECT count(*) FROM ratelimit.rate_limit_rules");
         assert_eq!(kept.trim(), "27");
     }
 }
 
-async fn every_bad_field_is_named_at_once(backend: &Backend) {
+async fn all_invalid_fields_are_named_at_once(backend: &Backend) {
     let server = backend.serve(&[]).await;
     let reply = server.admin("POST", RULES, &rule("user", "*", 0, 0).to_string()).await;
     let message = "validation failed".to_owned();
@@ -169,7 +169,7 @@ async fn every_bad_field_is_named_at_once(backend: &Backend) {
     assert_eq!(messages, expected);
 }
 
-async fn a_page_that_cannot_be_is_refused(backend: &Backend) {
+async fn an_invalid_page_is_rejected(backend: &Backend) {
     let server = backend.serve(&[]).await;
     let reply = server
         .admin("GET", &format!("{RULES}?page=0&page_size=101&scope=x&enabled_only=maybe"), "")
@@ -183,7 +183,7 @@ async fn a_page_that_cannot_be_is_refused(backend: &Backend) {
     }
 }
 
-async fn what_is_no_id_is_no_rules(backend: &Backend) {
+async fn an_invalid_id_is_an_unknown_rule(backend: &Backend) {
     let server = backend.serve(&[]).await;
     for id in [UNKNOWN, "nonsense"] {
         let reply = server.admin("GET", &format!("{RULES}/{id}"), "").await;
@@ -271,7 +271,7 @@ async fn rules_survive_a_restart() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_no_rule_is_an_internal_error_that_tells_nothing() {
+async fn a_corrupt_rule_is_an_internal_error_without_details() {
     let postgres = require!(Postgres::shared());
     let server = Server::start(&[("database.url", postgres.url())]).await;
     server.create_rule(&rule("user", "u1", 3, 60)).await;

@@ -29,7 +29,7 @@ async fn run(schemathesis: Schemathesis, server: Server, more: &[&'static str]) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_answer_is_one_that_is_not_described() {
+async fn every_response_matches_the_description() {
     let schemathesis = require!(Schemathesis::find());
     let phases = ["--phases", "examples,coverage,fuzzing,stateful", "--max-examples", "25"];
     let checks = ["--checks", "all", "--exclude-checks", NOT_CHECKED];
@@ -39,7 +39,7 @@ async fn no_answer_is_one_that_is_not_described() {
 /// The surface is the same, and the statements and scripts are not: what the document has examples
 /// and bounds of is tried once more, and what is left to chance is not.
 #[tokio::test(flavor = "multi_thread")]
-async fn nor_is_one_on_postgres_and_redis() {
+async fn every_response_matches_the_description_on_postgres_and_redis() {
     let schemathesis = require!(Schemathesis::find());
     let backend = require!(Backend::postgres_and_redis());
     let phases = ["--phases", "examples,coverage,stateful", "--max-examples", "5"];

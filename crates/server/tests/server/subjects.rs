@@ -17,13 +17,13 @@ fn rule(scope: &str, pattern: &str, limit: i64, window: i64) -> Value {
 on_both_backends!(
     the_closest_rule_decides_and_else_the_default,
     windows_stack_and_all_must_admit,
-    a_changed_limit_acts_on_the_next_check_and_gives_nothing_anew,
+    a_changed_limit_applies_to_the_next_check_and_keeps_usage,
     a_disabled_rule_admits_and_counts_nothing,
-    a_cost_takes_so_many_and_a_dry_run_none,
+    a_cost_is_taken_and_a_dry_run_takes_nothing,
     every_algorithm_can_be_chosen,
-    usage_is_shown_where_there_is_any,
-    a_reset_gives_everything_back,
-    what_matches_is_explained,
+    usage_is_shown_if_there_is_any,
+    a_reset_restores_the_whole_limit,
+    explain_shows_the_matching_rules,
     a_batch_is_admitted_as_a_whole_or_takes_nothing,
     decisions_are_counted_by_rule,
     the_headers_are_those_of_the_draft,
@@ -68,7 +68,7 @@ async fn windows_stack_and_all_must_admit(backend: &Backend) {
     );
 }
 
-async fn a_changed_limit_acts_on_the_next_check_and_gives_nothing_anew(backend: &Backend) {
+async fn a_changed_limit_applies_to_the_next_check_and_keeps_usage(backend: &Backend) {
     let server = backend.serve(&[]).await;
     let id = server.create_rule(&rule("user", "u1", 10, FOREVER)).await;
     let path = format!("{RULES}/{id}");
@@ -102,7 +102,7 @@ async fn a_disabled_rule_admits_and_counts_nothing(backend: &Backend) {
     assert_eq!(server.check_user("u1").await.json()["remaining"], 0);
 }
 
-async fn a_cost_takes_so_many_and_a_dry_run_none(backend: &Backend) {
+async fn a_cost_is_taken_and_a_dry_run_takes_nothing(backend: &Backend) {
     let server = backend.serve(&[]).await;
     server.create_rule(&rule("user", "*", 10, FOREVER)).await;
     let ask = async |extra: Value| {
@@ -146,7 +146,7 @@ async fn every_algorithm_can_be_chosen(backend: &Backend) {
     }
 }
 
-async fn usage_is_shown_where_there_is_any(backend: &Backend) {
+async fn usage_is_shown_if_there_is_any(backend: &Backend) {
     let server = backend.serve(&[]).await;
     let mut named = rule("user", "u1", 10, FOREVER);
     named["name"] = json!("user-global");
@@ -184,7 +184,7 @@ async fn usage_is_shown_where_there_is_any(backend: &Backend) {
     assert_eq!(body["error"]["message"], format!("rule not found: {unknown}"));
 }
 
-async fn a_reset_gives_everything_back(backend: &Backend) {
+async fn a_reset_restores_the_whole_limit(backend: &Backend) {
     let server = backend.serve(&[]).await;
     server.create_rule(&rule("user", "u1", 1, FOREVER)).await;
     let mut log = rule("user", "u1", 1, 86_400);
@@ -205,7 +205,7 @@ async fn a_reset_gives_everything_back(backend: &Backend) {
     assert_eq!(wrong["error"]["details"][0]["message"], message);
 }
 
-async fn what_matches_is_explained(backend: &Backend) {
+async fn explain_shows_the_matching_rules(backend: &Backend) {
     let server = backend.serve(&[]).await;
     server.create_rule(&rule("user", "ip:*", 5, FOREVER)).await;
     server.create_rule(&rule("user", "*", 9, 60)).await;

@@ -46,7 +46,7 @@ async fn a_batch_is_one_call_to_the_store() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_is_left_alone_is_not_timed() {
+async fn calls_that_the_open_breaker_skips_are_not_timed() {
     let nowhere = [("redis.url", "redis://127.0.0.1:1")];
     let server = Server::start(&nowhere).await;
     for _ in 0..200 {
@@ -58,7 +58,7 @@ async fn a_store_that_is_left_alone_is_not_timed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_answers_late_is_seen_to() {
+async fn calls_that_time_out_are_timed() {
     let redis = require!(Redis::start());
     let url = redis.url();
     let server = Server::start(&[("redis.url", url.as_str()), ("redis.timeout_ms", "300")]).await;

@@ -52,7 +52,7 @@ async fn unknown_fields_and_bad_ones_are_listed_together() {
 }
 
 #[tokio::test]
-async fn a_misspelt_field_in_a_batch_charges_nobody() {
+async fn a_misspelt_field_in_a_batch_takes_nothing() {
     let server = Server::start(&[]).await;
     let body = json!({
         "checks": [

@@ -31,7 +31,7 @@ async fn stack(server: &Server, windows: i64) {
 }
 
 /// Asks about 100 subjects at once, as often as the strictest window admits, and once more.
-async fn a_hundred_subjects_have_room_and_then_none(server: &Server) {
+async fn a_hundred_subjects_are_admitted_then_denied(server: &Server) {
     let checks: Vec<Value> =
         (0..100).map(|i| json!({"scope": "user", "identifier": format!("u{i}")})).collect();
     let body = json!({"checks": checks}).to_string();
@@ -58,37 +58,37 @@ async fn ready(server: &Server) {
 }
 
 #[tokio::test]
-async fn a_batch_of_a_hundred_asks_every_window_of_each() {
+async fn a_batch_of_a_hundred_checks_every_window_of_each_subject() {
     for windows in [2, 8] {
         let server = Server::start(&[]).await;
         stack(&server, windows).await;
-        a_hundred_subjects_have_room_and_then_none(&server).await;
+        a_hundred_subjects_are_admitted_then_denied(&server).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_of_a_hundred_asks_every_window_of_each_on_redis() {
+async fn a_batch_of_a_hundred_checks_every_window_of_each_subject_on_redis() {
     for windows in [2, 8] {
         let redis = require!(Redis::start());
         let server = Server::start(&[("redis.url", redis.url().as_str()), PATIENT]).await;
         ready(&server).await;
         stack(&server, windows).await;
-        a_hundred_subjects_have_room_and_then_none(&server).await;
+        a_hundred_subjects_are_admitted_then_denied(&server).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_of_a_hundred_asks_every_window_of_each_on_a_cluster() {
+async fn a_batch_of_a_hundred_checks_every_window_of_each_subject_on_a_cluster() {
     let cluster = require!(RedisCluster::start(3, 0));
     let urls = cluster.urls().join(",");
     let server = Server::start(&[("redis.urls", urls.as_str()), PATIENT]).await;
     ready(&server).await;
     stack(&server, 2).await;
-    a_hundred_subjects_have_room_and_then_none(&server).await;
+    a_hundred_subjects_are_admitted_then_denied(&server).await;
 }
 
 #[tokio::test]
-async fn a_ninth_window_is_refused_wherever_it_comes_from() {
+async fn a_ninth_window_is_rejected_on_every_surface() {
     let server = Server::start(&[]).await;
     stack(&server, 8).await;
     let crowded = [("window_seconds".to_owned(), CROWDED.to_owned())];
@@ -123,7 +123,7 @@ async fn a_ninth_window_is_refused_wherever_it_comes_from() {
 }
 
 #[tokio::test]
-async fn a_database_that_has_more_windows_is_asked_for_the_shortest() {
+async fn only_the_shortest_windows_apply_if_the_database_has_more() {
     let postgres = require!(Postgres::shared());
     let keys = [("database.url", postgres.url())];
     let server = Server::start(&keys).await;

@@ -28,7 +28,7 @@ fn the_defaults_are_those_of_the_document() {
 }
 
 #[test]
-fn an_override_keeps_what_it_does_not_say() {
+fn an_override_keeps_omitted_values() {
     let config = load(&[
         ("token_bucket.capacity", "20"),
         ("token_bucket.refill_rate", "4"),
@@ -50,7 +50,7 @@ fn an_override_keeps_what_it_does_not_say() {
 }
 
 #[test]
-fn each_mistake_is_named_by_its_place() {
+fn each_problem_names_its_key_and_line() {
     let cases = [
         (
             ("algorithm", "GCRA"),
@@ -104,7 +104,7 @@ fn each_mistake_is_named_by_its_place() {
 }
 
 #[test]
-fn an_override_that_says_nothing_sensible_is_refused() {
+fn an_invalid_override_is_rejected() {
     let cases = [
         ("[{prefix: '', token_bucket: {}}]", "[0].prefix", "expected a text that is not empty"),
         (
@@ -134,7 +134,7 @@ fn an_override_that_says_nothing_sensible_is_refused() {
 }
 
 #[test]
-fn everything_in_force_is_shown() {
+fn every_value_in_effect_is_printed() {
     let overrides = "[{prefix: 'api_key:', token_bucket: {capacity: 1000}}]";
     let config = load(&[("overrides", overrides), ("sliding_window.window_size", "1h")]).unwrap();
     let shown = serde_json::to_value(config.printed()).unwrap();

@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_rule_is_changed_only_as_it_was_seen() {
+async fn a_rule_is_changed_only_if_its_etag_matches() {
     let server = Server::start(&[]).await;
     let rule =
         json!({"scope": "user", "identifier_pattern": "u1", "limit": 5, "window_seconds": 60});
@@ -65,7 +65,7 @@ async fn rules_are_searched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_are_listed_backwards_with_who_has_them() {
+async fn events_are_listed_newest_first_with_their_deliveries() {
     let receiver = Receiver::start(&[]).await;
     let webhooks = receiver.config("webhook-secret-0123456789", "");
     let server = Server::start(&[("webhooks", &webhooks)]).await;
@@ -113,7 +113,7 @@ async fn events_are_listed_backwards_with_who_has_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_overview_says_how_the_server_is_and_who_is_limited() {
+async fn the_overview_shows_server_state_and_limited_subjects() {
     let server = Server::start(&[("auth.tokens", TOKENS), ("ratelimit.default_limit", "1")]).await;
     for _ in 0..5 {
         server.check_user("somebody-known").await;
@@ -158,7 +158,7 @@ async fn the_overview_says_how_the_server_is_and_who_is_limited() {
 }
 
 #[tokio::test]
-async fn a_services_document_is_changed_only_in_the_expected_version() {
+async fn a_document_is_changed_only_at_the_expected_version() {
     const RELAY: &str = "/api/v1/services/relay";
     let data = tempfile::tempdir().unwrap();
     let folder = data.path().to_str().unwrap();
@@ -241,7 +241,7 @@ async fn a_document_of_an_unregistered_kind_is_shown_and_may_hold_any_field_but_
 }
 
 #[tokio::test]
-async fn a_preview_is_what_the_engine_would_do() {
+async fn a_preview_matches_the_engine() {
     let server = Server::start(&[("auth.tokens", TOKENS)]).await;
     let cookie = sign_in(&server, "auditor-token-0123456789").await;
     let preview = async |rule: &Value| {

@@ -33,7 +33,7 @@ struct Stage {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_story_of_the_console_comes_true() {
+async fn every_browser_story_of_the_console_passes() {
     let browser = require!(Browser::find());
     let issuer = Issuer::start();
     issuer.sign_in_as("sys_operator");

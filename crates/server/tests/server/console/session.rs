@@ -8,7 +8,7 @@ use super::{SESSION, TOKENS, ask, sign_in};
 use crate::harness::{RULES, Server, exchange};
 
 #[tokio::test]
-async fn the_pages_are_files_of_their_own_that_ask_nobody_else() {
+async fn the_pages_have_no_inline_scripts_and_load_nothing_from_elsewhere() {
     let server = Server::start(&[]).await;
     for path in ["/console", "/console/"] {
         let page = server.get(path).await;
@@ -34,7 +34,7 @@ async fn the_pages_are_files_of_their_own_that_ask_nobody_else() {
 }
 
 #[tokio::test]
-async fn there_need_not_be_a_console() {
+async fn the_console_can_be_disabled() {
     let server = Server::start(&[("console.enabled", "false")]).await;
     for path in ["/console", SESSION, "/console/overview"] {
         assert_eq!(server.get(path).await.status, 404, "{path}");
@@ -68,7 +68,7 @@ async fn every_kind_of_token_opens_a_session_of_its_role() {
 }
 
 #[tokio::test]
-async fn what_proves_nothing_opens_nothing() {
+async fn invalid_credentials_open_no_session() {
     let issuer = Issuer::start();
     let server = Server::start(&[("auth.jwks_url", &issuer.url())]).await;
     let nobody = issuer.token(json!({"realm_access": {"roles": ["visitor"]}}));
@@ -87,7 +87,7 @@ async fn what_proves_nothing_opens_nothing() {
 }
 
 #[tokio::test]
-async fn a_cookie_is_for_the_consoles_own_pages_alone() {
+async fn a_cookie_works_only_from_the_consoles_own_pages() {
     let server = Server::start(&[("auth.tokens", TOKENS)]).await;
     let body = r#"{"token":"admin-token-0123456789"}"#;
     let request = || Request::post(SESSION).header("content-type", "application/json");
@@ -123,7 +123,7 @@ async fn a_cookie_is_for_the_consoles_own_pages_alone() {
 }
 
 #[tokio::test]
-async fn a_session_ends_when_it_is_left_or_over() {
+async fn a_session_ends_at_sign_out() {
     let server = Server::start(&[("auth.tokens", TOKENS)]).await;
     let cookie = sign_in(&server, "operator-token-0123456789").await;
     let gone = ask(&server, "DELETE", SESSION, &cookie, "").await;
@@ -150,7 +150,7 @@ async fn the_audit_log_names_who_is_signed_in() {
 }
 
 #[tokio::test]
-async fn only_who_left_for_the_issuer_from_here_comes_back() {
+async fn a_callback_without_a_started_sign_in_is_rejected() {
     let issuer = Issuer::start();
     issuer.sign_in_as("sys_auditor");
     let keys = [
@@ -227,7 +227,7 @@ async fn an_id_token_of_another_sign_in_opens_nothing() {
 }
 
 #[tokio::test]
-async fn nobody_comes_back_to_a_host_that_is_not_listed() {
+async fn redirects_to_unlisted_hosts_are_refused() {
     let issuer = Issuer::start();
     let (jwks, name) = (issuer.url(), issuer.name());
     let mut keys = vec![
@@ -260,7 +260,7 @@ async fn nobody_comes_back_to_a_host_that_is_not_listed() {
 }
 
 #[tokio::test]
-async fn with_auth_off_nobody_signs_in() {
+async fn with_auth_off_no_sign_in_is_needed() {
     let server = Server::start(&[("auth.mode", "off")]).await;
     let session = ask(&server, "GET", SESSION, "", "").await.json();
     assert_eq!((&session["signed_in"], &session["can_sign_out"]), (&json!(true), &json!(false)));

@@ -8,7 +8,7 @@ use crate::harness::Server;
 const BOTH: [&str; 2] = ["QUOTA_THRESHOLD_REACHED", "QUOTA_EXCEEDED"];
 
 #[tokio::test]
-async fn each_event_is_there_once_as_it_happened() {
+async fn each_event_is_listed_once_and_in_order() {
     let server = Server::start(&[]).await;
     assert_eq!(list(&server, "").await, json!({"events": [], "next": "0"}));
     let id = policy(&server, "tenant-abc", 10).await;
@@ -40,7 +40,7 @@ async fn each_event_is_there_once_as_it_happened() {
 }
 
 #[tokio::test]
-async fn a_cursor_goes_on_where_the_last_answer_ended() {
+async fn a_cursor_continues_after_the_last_page() {
     let server = Server::start(&[]).await;
     let (one, other) = (exhausted(&server, "one").await, exhausted(&server, "other").await);
     let mut after = "0".to_owned();
@@ -68,7 +68,7 @@ async fn a_cursor_goes_on_where_the_last_answer_ended() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_told_all_at_once() {
+async fn all_invalid_parameters_are_reported_at_once() {
     let server = Server::start(&[]).await;
     let query = "after=x&limit=0&event_type=QUOTA_GONE&quota_id=%20";
     let reply = server.admin("GET", &format!("{EVENTS}?{query}"), "").await;

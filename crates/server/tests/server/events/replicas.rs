@@ -12,7 +12,7 @@ use super::{
 use crate::harness::Server;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_servers_post_each_event_once_and_one_goes_on_alone() {
+async fn two_servers_post_each_event_once_and_one_takes_over() {
     const SUBJECTS: usize = 20;
     let postgres = require!(Postgres::shared());
     let receiver = Receiver::start(&[]).await;

@@ -10,7 +10,7 @@ fn is_refused(key: &str, value: &str, expected: &str) {
 }
 
 #[test]
-fn a_schedule_that_is_none_refuses_to_start_by_its_key() {
+fn an_invalid_schedule_is_a_startup_error_that_names_the_key() {
     for key in ["quota.reset_schedule.daily", "quota.reset_schedule.monthly"] {
         is_refused(key, "0 0 * *", "expected 5 or 6 fields");
         is_refused(key, "61 0 * * *", "the minute must be 0 to 59");
@@ -24,7 +24,7 @@ fn a_schedule_that_is_none_refuses_to_start_by_its_key() {
 }
 
 #[test]
-fn what_nobody_can_be_told_by_refuses_to_start_by_its_key() {
+fn an_invalid_event_setting_is_a_startup_error_that_names_the_key() {
     is_refused("kafka.brokers", "kafka", "expected host:port");
     is_refused("webhooks", "[{url: 'http://alerts.example', secret: 0123456789abcdef}]", ".url");
     is_refused("quota.retention.events_days", "0", "expected a whole number from 1 to 3650");

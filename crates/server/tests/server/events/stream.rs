@@ -87,7 +87,7 @@ impl Told {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_arrive_as_they_happen_and_a_follower_that_was_cut_off_goes_on() {
+async fn events_are_streamed_live_and_a_disconnected_client_resumes() {
     let server = Server::start(&[]).await;
     let mut follower = Follower::open(&server, "", None).await;
     let id = exhausted(&server, "tenant-abc").await;
@@ -113,7 +113,7 @@ async fn events_arrive_as_they_happen_and_a_follower_that_was_cut_off_goes_on() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_outlives_the_time_of_requests_and_of_idle_connections() {
+async fn a_stream_outlives_the_request_and_idle_timeouts() {
     let keys = [("server.request_timeout_seconds", "1"), ("server.idle_timeout_seconds", "1")];
     let server = Server::start(&keys).await;
     let mut follower = Follower::open(&server, "", None).await;
@@ -126,7 +126,7 @@ async fn a_stream_outlives_the_time_of_requests_and_of_idle_connections() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn streams_end_with_the_server_and_nobody_waits_for_them() {
+async fn streams_end_at_shutdown_without_delaying_it() {
     let server = Server::start(&[("server.shutdown_timeout_seconds", "30")]).await;
     let mut follower = Follower::open(&server, "", None).await;
     let stopped = timeout(Duration::from_secs(10), server.stop());
@@ -161,7 +161,7 @@ async fn one_token_cannot_hold_every_stream() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn there_are_only_so_many_streams() {
+async fn open_streams_are_bounded() {
     let server = Server::start(&[("auth.mode", "off")]).await;
     let mut open = Vec::new();
     for _ in 0..64 {

@@ -65,7 +65,7 @@ async fn an_event_is_posted_as_it_is_listed_and_signed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_taken_is_posted_again_in_its_order_and_then_never_more() {
+async fn failed_deliveries_are_retried_in_order_and_delivered_once() {
     let script = [
         Answer::Status(500),
         Answer::Status(404),
@@ -95,7 +95,7 @@ async fn what_is_not_taken_is_posted_again_in_its_order_and_then_never_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subject_whose_event_is_refused_holds_up_no_other() {
+async fn a_rejected_event_delays_only_its_own_subject() {
     let receiver = Receiver::start(&[Answer::Status(400)]).await;
     let server = Server::start(&[("webhooks", &receiver.config(SECRET, ""))]).await;
     exhausted(&server, "one").await;
@@ -116,7 +116,7 @@ async fn a_subject_whose_event_is_refused_holds_up_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_what_is_wanted_is_posted() {
+async fn only_subscribed_events_are_posted() {
     let receiver = Receiver::start(&[]).await;
     let webhooks = receiver.config(SECRET, ", events: [QUOTA_EXCEEDED]");
     let server = Server::start(&[("webhooks", &webhooks)]).await;
@@ -127,7 +127,7 @@ async fn only_what_is_wanted_is_posted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_of_a_time_without_a_receiver_wait_in_the_database() {
+async fn events_wait_in_the_database_while_the_receiver_is_down() {
     let data = tempfile::tempdir().unwrap();
     let folder = ("server.data_dir", data.path().to_str().unwrap());
     let server = Server::start_in_place(&[folder]).await;
@@ -141,7 +141,7 @@ async fn events_of_a_time_without_a_receiver_wait_in_the_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_guides_receiver_believes_us_and_nobody_else() {
+async fn the_guides_receiver_accepts_only_our_signature() {
     let receiver = Receiver::start(&[]).await;
     let server = Server::start(&[("webhooks", &receiver.config(SECRET, ""))]).await;
     exhausted(&server, "tenant-abc").await;

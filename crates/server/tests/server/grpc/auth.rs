@@ -88,7 +88,7 @@ async fn each_role_may_call_what_the_table_says_and_no_more() {
 }
 
 #[tokio::test]
-async fn nobody_gets_in_without_a_token_or_with_a_wrong_one() {
+async fn a_missing_or_wrong_token_is_rejected() {
     let server = Server::start(&[]).await;
     let client = connect(server.grpc_address).await;
     let missing = (Code::Unauthenticated, "SYS_AUTH_MISSING_TOKEN".to_owned());
@@ -118,7 +118,7 @@ async fn checks_are_open() {
 }
 
 #[tokio::test]
-async fn with_authentication_off_everybody_may_call_everything() {
+async fn with_authentication_off_every_call_is_allowed() {
     let server = Server::start(&[("auth.mode", "off")]).await;
     let client = connect(server.grpc_address).await;
     for (method, _) in PROTECTED {

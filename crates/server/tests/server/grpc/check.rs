@@ -30,17 +30,17 @@ async fn rule(server: &Server, client: &Client, key: &str, limit: i64, window_se
 }
 
 on_both_backends!(
-    a_scope_is_decided_by_the_default_rule_where_none_was_written,
-    a_denial_is_an_answer_that_says_why_and_when,
+    the_default_rule_decides_in_a_scope_without_rules,
+    a_denial_has_a_reason_and_a_retry_time,
     a_rule_can_be_asked_by_its_id,
-    what_is_no_rule_is_not_found,
-    all_bad_fields_of_a_check_are_told_at_once,
+    an_unknown_rule_is_not_found,
+    all_invalid_fields_of_a_check_are_reported_at_once,
     a_check_takes_its_cost_and_a_dry_run_nothing,
     a_window_selects_the_rule_and_opens_no_bucket,
     of_400_at_once_exactly_50_are_admitted,
 );
 
-async fn a_scope_is_decided_by_the_default_rule_where_none_was_written(backend: &Backend) {
+async fn the_default_rule_decides_in_a_scope_without_rules(backend: &Backend) {
     let server = backend.serve(&[]).await;
     let client = connect(server.grpc_address).await;
     let answer = check(&client, ask("user", "u1")).await;
@@ -55,7 +55,7 @@ async fn a_scope_is_decided_by_the_default_rule_where_none_was_written(backend: 
     assert_eq!(answer, expected);
 }
 
-async fn a_denial_is_an_answer_that_says_why_and_when(backend: &Backend) {
+async fn a_denial_has_a_reason_and_a_retry_time(backend: &Backend) {
     let server = backend
         .serve(&[("ratelimit.default_limit", "2"), ("ratelimit.default_window_seconds", "7200")])
         .await;
@@ -93,7 +93,7 @@ async fn a_rule_can_be_asked_by_its_id(backend: &Backend) {
     assert_invalid(&other, &[("subject", &message)]);
 }
 
-async fn what_is_no_rule_is_not_found(backend: &Backend) {
+async fn an_unknown_rule_is_not_found(backend: &Backend) {
     let server = backend.serve(&[]).await;
     let client = connect(server.grpc_address).await;
     for id in ["8d9b1c52-7a3e-4f0e-9a34-0c8d5a2f6b11", "planet", "User"] {
@@ -103,7 +103,7 @@ async fn what_is_no_rule_is_not_found(backend: &Backend) {
     }
 }
 
-async fn all_bad_fields_of_a_check_are_told_at_once(backend: &Backend) {
+async fn all_invalid_fields_of_a_check_are_reported_at_once(backend: &Backend) {
     let server = backend.serve(&[]).await;
     let client = connect(server.grpc_address).await;
     let nothing = client.clone().check_rate_limit(CheckRateLimitRequest::default()).await;
@@ -160,7 +160,7 @@ async fn a_window_selects_the_rule_and_opens_no_bucket(backend: &Backend) {
 }
 
 #[tokio::test]
-async fn a_check_that_no_store_decided_says_so() {
+async fn a_degraded_check_is_marked() {
     for (open, allowed, mode, reason) in [
         ("true", true, "capped", "redis unavailable, fail-open"),
         ("false", false, "closed", "redis unavailable, fail-closed"),

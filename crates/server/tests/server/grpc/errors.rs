@@ -28,7 +28,7 @@ async fn a_message_that_is_too_large_is_refused() {
 }
 
 #[tokio::test]
-async fn a_message_that_cannot_be_read_is_refused() {
+async fn an_invalid_message_is_rejected() {
     let server = Server::start(&[]).await;
     // Field 1 of 5 bytes, of which there is one; and a text that is no UTF-8.
     for message in [&b"\x0a\x05u"[..], b"\x0a\x02\xff\xfe"] {
@@ -47,7 +47,7 @@ async fn a_message_that_cannot_be_read_is_refused() {
 }
 
 #[tokio::test]
-async fn a_compressed_message_is_told_that_it_must_not_be() {
+async fn a_compressed_message_is_rejected() {
     let server = Server::start(&[]).await;
     let call = raw::call(CHECK).header("grpc-encoding", "gzip");
     let reply = raw::send(server.grpc_address, call, b"").await;
@@ -55,7 +55,7 @@ async fn a_compressed_message_is_told_that_it_must_not_be() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_called_is_not_implemented() {
+async fn an_unknown_method_is_unimplemented() {
     let server = Server::start(&[]).await;
     let service = "/k1s0.system.ratelimit.v1.RateLimitService";
     for path in [format!("{service}/Nothing"), service.to_owned(), "/".into(), "/a.B/C".into()] {
@@ -66,7 +66,7 @@ async fn what_cannot_be_called_is_not_implemented() {
 }
 
 #[tokio::test]
-async fn what_is_no_grpc_is_told_what_to_speak() {
+async fn a_request_that_is_not_grpc_gets_415() {
     let server = Server::start(&[]).await;
     for content_type in ["application/json", "application/grpc-web-text", "application/grpcx", ""] {
         let request = hyper::Request::post(format!("http://test{CHECK}"));
@@ -87,7 +87,7 @@ async fn what_is_no_grpc_is_told_what_to_speak() {
 }
 
 #[tokio::test]
-async fn a_call_ends_when_its_caller_stops_waiting() {
+async fn a_call_ends_at_its_deadline() {
     let server = Server::start(&[("server.request_timeout_seconds", "600")]).await;
     let message = b"\x0a\x04user\x12\x02u1";
     let late = raw::call(CHECK).header("grpc-timeout", "50m");

@@ -32,7 +32,7 @@ async fn a_server_without_its_store_is_alive() {
 }
 
 #[tokio::test]
-async fn whoever_watches_is_told_that_the_server_drains() {
+async fn health_watchers_see_the_server_drain() {
     let server = Server::start(&[]).await;
     let mut health = HealthClient::new(channel(server.grpc_address).await);
     let mut known = health.watch(of(SERVICE)).await.unwrap().into_inner();
@@ -50,7 +50,7 @@ async fn whoever_watches_is_told_that_the_server_drains() {
 }
 
 #[tokio::test]
-async fn a_connection_has_only_so_many_calls_at_a_time() {
+async fn concurrent_calls_per_connection_are_bounded() {
     let server = Server::start(&[]).await;
     let mut health = HealthClient::new(channel(server.grpc_address).await);
     let mut watching = Vec::new();
@@ -71,7 +71,7 @@ async fn a_connection_has_only_so_many_calls_at_a_time() {
 }
 
 #[tokio::test]
-async fn the_server_says_what_can_be_called() {
+async fn reflection_lists_the_services() {
     let server = Server::start(&[]).await;
     let ours = [SERVICE, "grpc.health.v1.Health"];
 

@@ -37,7 +37,7 @@ async fn without_the_database_checks_go_on_and_rules_wait() {
 }
 
 #[tokio::test]
-async fn without_the_store_nobody_knows_what_is_reset() {
+async fn a_reset_without_the_store_has_an_unknown_outcome() {
     let server = Server::start(&[("redis.url", "redis://127.0.0.1:1")]).await;
     let client = connect(server.grpc_address).await;
     let reset =

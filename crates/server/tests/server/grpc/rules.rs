@@ -14,8 +14,8 @@ use crate::{
 
 on_both_backends!(
     a_rule_is_its_key_and_its_numbers,
-    a_rule_says_everything_that_it_was_told,
-    everything_that_is_wrong_with_a_rule_is_told_at_once,
+    a_rule_has_all_fields_it_was_created_with,
+    all_problems_of_a_rule_are_reported_at_once,
     the_same_rule_exists_once,
     an_update_keeps_what_was_left_out,
     a_deleted_rule_is_gone,
@@ -64,7 +64,7 @@ async fn a_rule_is_its_key_and_its_numbers(backend: &Backend) {
     assert_eq!(get(&client, &token, &made.id).await.unwrap(), made);
 }
 
-async fn a_rule_says_everything_that_it_was_told(backend: &Backend) {
+async fn a_rule_has_all_fields_it_was_created_with(backend: &Backend) {
     let (server, client, token) = start(backend).await;
     let full = CreateRuleRequest {
         name: "the whole staff".to_owned(),
@@ -88,7 +88,7 @@ async fn a_rule_says_everything_that_it_was_told(backend: &Backend) {
     assert_eq!(shown["identifier_pattern"], "staff-*");
 }
 
-async fn everything_that_is_wrong_with_a_rule_is_told_at_once(backend: &Backend) {
+async fn all_problems_of_a_rule_are_reported_at_once(backend: &Backend) {
     let (_server, client, token) = start(backend).await;
     let numbers = [
         ("limit", "limit must be greater than 0"),

@@ -8,7 +8,7 @@ use super::client::{
 };
 use crate::backend::{Backend, on_both_backends};
 
-on_both_backends!(usage_is_shown_of_those_who_used_something, a_reset_gives_everything_back,);
+on_both_backends!(usage_is_shown_for_subjects_with_usage, a_reset_restores_the_whole_limit,);
 
 async fn take(client: &Client, scope: &str, subject: &str) -> bool {
     let request = CheckRateLimitRequest {
@@ -19,7 +19,7 @@ async fn take(client: &Client, scope: &str, subject: &str) -> bool {
     client.clone().check_rate_limit(request).await.unwrap().into_inner().allowed
 }
 
-async fn usage_is_shown_of_those_who_used_something(backend: &Backend) {
+async fn usage_is_shown_for_subjects_with_usage(backend: &Backend) {
     let server = backend.serve(&[]).await;
     let client = connect(server.grpc_address).await;
     let token = server.admin_token.clone().unwrap();
@@ -60,7 +60,7 @@ async fn usage_is_shown_of_those_who_used_something(backend: &Backend) {
     assert_told(&unknown, Code::NotFound, "SYS_RATELIMIT_RULE_NOT_FOUND", message);
 }
 
-async fn a_reset_gives_everything_back(backend: &Backend) {
+async fn a_reset_restores_the_whole_limit(backend: &Backend) {
     let server = backend.serve(&[]).await;
     let client = connect(server.grpc_address).await;
     let token = server.admin_token.clone().unwrap();

@@ -77,7 +77,7 @@ async fn a_check_is_answered_with_its_status_in_the_last_frame() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_its_status_in_the_head_and_the_connection_goes_on() {
+async fn an_error_has_its_status_in_the_head_and_keeps_the_connection() {
     let server = Server::start(&[]).await;
     let mut connection = Connection::open(server.grpc_address).await;
     let refused = connection.send(call(CHECK), b"").await;
@@ -93,7 +93,7 @@ async fn a_refusal_says_its_status_in_the_head_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn the_same_tokens_open_the_same_doors() {
+async fn tokens_have_the_same_permissions_on_both_surfaces() {
     let server = Server::start(&[]).await;
     let mut connection = Connection::open(server.grpc_address).await;
     let message = GetRuleRequest { rule_id: uuid_of_nothing() }.encode_to_vec();

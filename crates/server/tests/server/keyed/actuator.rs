@@ -23,7 +23,7 @@ async fn health_and_info_say_what_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_tells_of_redis_where_there_is_one() {
+async fn health_includes_redis_if_configured() {
     let backend = Backend::redis(require!(Redis::start()));
     let server = backend.serve(&[]).await;
     let health = server.get("/actuator/health").await.json();
@@ -67,7 +67,7 @@ async fn the_documents_queries_find_their_series() {
 }
 
 #[tokio::test]
-async fn without_metrics_there_are_none() {
+async fn disabled_metrics_are_not_served() {
     let server = Server::start(&[("observability.metrics.enabled", "false")]).await;
     assert_eq!(server.get("/actuator/prometheus").await.status, 404);
     let document = server.get("/api-docs/openapi.json").await.json();

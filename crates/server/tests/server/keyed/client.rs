@@ -20,7 +20,7 @@ async fn key(server: &Server, headers: Headers<'_>) -> Value {
 const XFF: &str = "x-forwarded-for";
 
 #[tokio::test]
-async fn nobody_changes_the_key_with_a_header_unless_it_is_trusted() {
+async fn forwarding_headers_of_untrusted_clients_are_ignored() {
     let server = Server::start(&[]).await;
     let spoofed: [Headers<'_>; 12] = [
         &[],
@@ -89,7 +89,7 @@ async fn ipv6_networks_are_as_long_as_configured() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_given_is_the_one_that_counts() {
+async fn the_given_key_is_counted() {
     let server = Server::start(&[("server.trusted_proxies", "127.0.0.1")]).await;
     let request = Request::get("/api/v1/rate-limit/check?key=user:1").header(XFF, "203.0.113.9");
     assert_eq!(server.send(request, "").await.json()["key"], "user:1");

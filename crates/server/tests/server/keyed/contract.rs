@@ -55,14 +55,14 @@ async fn contract(backend: &Backend) {
     let server = backend.serve(&LIMITS).await;
     for algorithm in ALGORITHMS {
         let subject = Subject { server: &server, algorithm, began: Instant::now() };
-        a_look_takes_nothing(&subject).await;
+        a_peek_takes_nothing(&subject).await;
         a_check_takes_what_it_asks_for(&subject).await;
-        what_is_not_there_is_denied(&subject).await;
-        others_are_not_touched_and_a_reset_gives_all_back(&subject).await;
+        more_than_remaining_is_denied(&subject).await;
+        other_subjects_are_unaffected_and_a_reset_restores_the_limit(&subject).await;
     }
 }
 
-async fn a_look_takes_nothing(subject: &Subject<'_>) {
+async fn a_peek_takes_nothing(subject: &Subject<'_>) {
     for _ in 0..3 {
         let reply = subject.remaining().await;
         let expected =
@@ -116,7 +116,7 @@ fn ietf_fields(subject: &Subject<'_>, reply: &Reply) {
     assert_eq!(reply.header("ratelimit"), format!("\"{name}\";r={left};t={reset}"));
 }
 
-async fn what_is_not_there_is_denied(subject: &Subject<'_>) {
+async fn more_than_remaining_is_denied(subject: &Subject<'_>) {
     let reply = subject.check("&permits=90000").await;
     assert_eq!(reply.status, 429, "{}", reply.text);
     let body = reply.json();
@@ -136,7 +136,7 @@ async fn what_is_not_there_is_denied(subject: &Subject<'_>) {
     }
 }
 
-async fn others_are_not_touched_and_a_reset_gives_all_back(subject: &Subject<'_>) {
+async fn other_subjects_are_unaffected_and_a_reset_restores_the_limit(subject: &Subject<'_>) {
     let (server, algorithm) = (subject.server, subject.algorithm);
     let other = server.remaining(&format!("algorithm={algorithm}&key=user:124")).await;
     assert_eq!(number(&other, "remaining"), MOST);
@@ -164,7 +164,7 @@ async fn on_a_redis_cluster() {
 }
 
 #[tokio::test]
-async fn a_post_takes_as_a_get_does() {
+async fn a_post_decides_like_a_get() {
     let server = Server::start(&[]).await;
     let path = "check?algorithm=SLIDING_WINDOW&key=u1&permits=10";
     let reply = server.ask("POST", path).await;

@@ -36,7 +36,7 @@ async fn an_unknown_algorithm_lists_the_known_ones() {
 }
 
 #[tokio::test]
-async fn permits_and_keys_that_cannot_be_are_refused() {
+async fn invalid_permits_and_keys_are_rejected() {
     let server = Server::start(&[]).await;
     let long = format!("key={}", "x".repeat(513));
     let cases = [
@@ -98,7 +98,7 @@ async fn a_reset_needs_a_key_and_a_role() {
 }
 
 #[tokio::test]
-async fn other_methods_are_refused_in_the_same_words() {
+async fn other_methods_are_rejected_in_the_same_format() {
     let server = Server::start(&[]).await;
     for (method, path, allowed) in [
         ("DELETE", "check", "GET,HEAD,POST"),
@@ -112,7 +112,7 @@ async fn other_methods_are_refused_in_the_same_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_takes_too_long_is_told_so() {
+async fn a_slow_request_gets_a_timeout_error() {
     let redis = require!(Redis::start());
     let url = redis.url();
     let server = Server::start(&[

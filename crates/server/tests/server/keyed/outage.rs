@@ -16,7 +16,7 @@ use crate::{harness::Server, redis::PATIENT};
 const NOWHERE: (&str, &str) = ("redis.url", "redis://127.0.0.1:1");
 
 #[tokio::test]
-async fn everybody_passes_and_is_told_that_nobody_counted() {
+async fn fail_open_admits_all_and_marks_the_response() {
     let server = Server::start(&[NOWHERE, PATIENT]).await;
     for algorithm in ALGORITHMS {
         let reply = server.check_key(&format!("algorithm={algorithm}&key=user:123")).await;
@@ -46,7 +46,7 @@ async fn everybody_passes_and_is_told_that_nobody_counted() {
 }
 
 #[tokio::test]
-async fn nobody_passes_beyond_the_limit_unless_that_is_configured() {
+async fn no_request_beyond_the_limit_is_admitted_unless_configured() {
     let window = ("rate_limiter.fixed_window.window_size", "8640000");
     for (mode, over) in [("capped", 429), ("open", 200)] {
         let keys = [NOWHERE, window, ("rate_limiter.fail_mode", mode)];
@@ -61,7 +61,7 @@ async fn nobody_passes_beyond_the_limit_unless_that_is_configured() {
 }
 
 #[tokio::test]
-async fn nobody_passes_if_so_configured() {
+async fn fail_closed_denies_all() {
     let server = Server::start(&[NOWHERE, ("rate_limiter.fail_mode", "closed")]).await;
     let reply = server.check_key("key=user:123").await;
     assert_eq!(reply.status, 429, "{}", reply.text);
@@ -82,7 +82,7 @@ async fn each_server_counts_alone_if_so_configured() {
 }
 
 #[tokio::test]
-async fn a_reset_that_may_not_have_happened_is_not_claimed() {
+async fn a_reset_with_an_unknown_outcome_is_not_reported_as_done() {
     let server = Server::start(&[NOWHERE]).await;
     let reply = server.reset_key("key=user:123").await;
     assert_eq!(reply.status, 503, "{}", reply.text);

@@ -7,7 +7,7 @@ use super::{ALGORITHMS, backend::Backend, number};
 
 const WINDOWS: [&str; 3] = ["SLIDING_WINDOW", "SLIDING_WINDOW_COUNTER", "FIXED_WINDOW"];
 
-async fn one_or_all(backend: &Backend) {
+async fn a_reset_covers_one_algorithm_or_all(backend: &Backend) {
     let long = [
         ("rate_limiter.sliding_window.window_size", "8640000"),
         ("rate_limiter.sliding_window_counter.window_size", "8640000"),
@@ -42,21 +42,22 @@ async fn one_or_all(backend: &Backend) {
 
 #[tokio::test]
 async fn on_memory() {
-    one_or_all(&Backend::Memory).await;
+    a_reset_covers_one_algorithm_or_all(&Backend::Memory).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_redis() {
-    one_or_all(&Backend::redis(require!(Redis::start()))).await;
+    a_reset_covers_one_algorithm_or_all(&Backend::redis(require!(Redis::start()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_a_redis_cluster() {
-    one_or_all(&Backend::Cluster(require!(RedisCluster::start(3, 0)))).await;
+    a_reset_covers_one_algorithm_or_all(&Backend::Cluster(require!(RedisCluster::start(3, 0))))
+        .await;
 }
 
 #[tokio::test]
-async fn a_reset_is_on_record() {
+async fn a_reset_is_in_the_audit_log() {
     let server = Backend::Memory.serve(&[]).await;
     server.reset_key("algorithm=TOKEN_BUCKET&key=user:1").await;
     server.reset_key("key=user:2").await;

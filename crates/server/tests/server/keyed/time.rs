@@ -47,7 +47,7 @@ const EXHAUSTED: [(&str, u64, u64); 5] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_pass_and_the_next_is_told_when_to_return() {
+async fn a_hundred_are_admitted_and_the_next_gets_retry_after() {
     let bench = Bench::new(require!(redis())).await;
     for (algorithm, retry, reset) in EXHAUSTED {
         for left in (0..100).rev() {
@@ -66,7 +66,7 @@ async fn a_hundred_pass_and_the_next_is_told_when_to_return() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bucket_gives_back_ten_a_second() {
+async fn a_token_bucket_refills_ten_per_second() {
     let bench = Bench::new(require!(redis())).await;
     for algorithm in ["TOKEN_BUCKET", "LEAKY_BUCKET"] {
         assert_eq!(bench.check(algorithm, 100).await.status, 200);
@@ -87,7 +87,7 @@ async fn a_bucket_gives_back_ten_a_second() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_has_no_boundary_to_burst_at() {
+async fn a_sliding_window_allows_no_burst_at_a_boundary() {
     let bench = Bench::new(require!(redis())).await;
     bench.advance(Duration::from_secs(59));
     assert_eq!(bench.check("SLIDING_WINDOW", 60).await.status, 200);
@@ -108,7 +108,7 @@ async fn a_log_has_no_boundary_to_burst_at() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everybody_who_waits_as_told_is_admitted() {
+async fn a_client_that_waits_for_retry_after_is_admitted() {
     let bench = Bench::new(require!(redis())).await;
     for algorithm in ALGORITHMS {
         assert_eq!(bench.check(algorithm, 100).await.status, 200);

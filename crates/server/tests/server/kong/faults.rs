@@ -25,7 +25,7 @@ const STRICT: &str = "timeout = 300, fault_tolerant = false";
 const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test]
-async fn without_a_server_the_tolerant_go_on() {
+async fn fail_open_admits_while_the_server_is_down() {
     let address = (Ipv4Addr::LOCALHOST, free_port()).into();
     let gateway = require!(Gateway::start(address, TOLERANT).await);
     let reply = gateway.get(&[]).await;
@@ -39,7 +39,7 @@ async fn without_a_server_the_tolerant_go_on() {
 }
 
 #[tokio::test]
-async fn without_a_server_the_strict_stop() {
+async fn fail_closed_denies_while_the_server_is_down() {
     let address = (Ipv4Addr::LOCALHOST, free_port()).into();
     let gateway = require!(Gateway::start(address, STRICT).await);
     let reply = gateway.get(&[]).await;
@@ -49,7 +49,7 @@ async fn without_a_server_the_strict_stop() {
 }
 
 #[tokio::test]
-async fn a_server_that_goes_away_and_one_that_comes() {
+async fn a_server_that_stops_is_a_fault() {
     let server = Server::start(&[]).await;
     let gateway = require!(Gateway::start(server.grpc_address, STRICT).await);
     assert_eq!(gateway.get(&[]).await.status, 200);
@@ -97,7 +97,7 @@ async fn answer_once_each() -> SocketAddr {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_was_closed_meanwhile_costs_no_request() {
+async fn a_pooled_connection_that_was_closed_fails_no_request() {
     let gateway = require!(Gateway::start(answer_once_each().await, STRICT).await);
     for _ in 0..6 {
         assert_eq!(gateway.get(&[]).await.status, 200, "{}", gateway.log());
@@ -145,7 +145,7 @@ async fn a_server_that_never_finishes_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn numbers_of_any_size_and_fields_of_later_times_are_read() {
+async fn varints_of_any_size_and_unknown_fields_are_accepted() {
     let answer = CheckRateLimitResponse {
         allowed: true,
         remaining: 4_294_967_295,
@@ -172,7 +172,7 @@ async fn numbers_of_any_size_and_fields_of_later_times_are_read() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_is_a_fault() {
+async fn an_invalid_response_is_a_fault() {
     let answers: [(&[u8], &str); 7] = [
         (b"SSH-2.0-OpenSSH_9.2\r\n", "response is not HTTP/1.1"),
         (b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "invalid header in response"),
@@ -196,7 +196,7 @@ async fn an_answer_that_is_none_is_a_fault() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_server_is_a_fault_that_is_logged() {
+async fn an_error_response_of_the_server_is_logged_as_a_fault() {
     let server = Server::start(&[]).await;
     let conf = "fault_tolerant = false, rule_id = \"00000000-0000-4000-8000-000000000000\"";
     let gateway = require!(Gateway::start(server.grpc_address, conf).await);

@@ -14,7 +14,7 @@ const LIMITS: [(&str, &str); 2] =
     [("ratelimit.default_limit", "2"), ("ratelimit.default_window_seconds", "3600")];
 
 #[tokio::test]
-async fn the_allowed_are_forwarded_and_the_denied_are_told_when_to_come_back() {
+async fn admitted_requests_are_forwarded_and_denied_ones_get_retry_after() {
     let server = Server::start(&LIMITS).await;
     let gateway = require!(Gateway::start(server.grpc_address, "").await);
     for remaining in ["1", "0"] {
@@ -83,7 +83,7 @@ async fn one_connection_serves_request_after_request() {
 }
 
 #[tokio::test]
-async fn a_rule_a_cost_and_words_can_be_chosen() {
+async fn rule_cost_and_message_are_configurable() {
     let server = Server::start(&[]).await;
     let rule = json!({
         "scope": "endpoint", "identifier_pattern": "*", "limit": 10, "window_seconds": 3600

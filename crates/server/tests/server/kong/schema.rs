@@ -9,7 +9,7 @@ use super::gateway::Gateway;
 const PLUGIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/kong");
 
 #[tokio::test]
-async fn a_configuration_that_cannot_be_is_refused() {
+async fn an_invalid_configuration_is_rejected() {
     let gateway = (Ipv4Addr::LOCALHOST, free_port()).into();
     let gateway = require!(Gateway::start(gateway, "").await);
     let cases = [

@@ -17,7 +17,7 @@ async fn server() -> Server {
 }
 
 #[tokio::test]
-async fn each_way_of_counting_finds_its_subject() {
+async fn each_limit_by_setting_finds_its_subject() {
     let server = server().await;
     let by_header = "limit_by = \"header\", header_name = \"X-Tenant\"";
     let cases = [
@@ -63,7 +63,7 @@ async fn an_address_is_counted_as_the_server_counts_it() {
 }
 
 #[tokio::test]
-async fn no_header_gets_around_the_count() {
+async fn no_header_bypasses_the_limit() {
     let server = Server::start(&[("ratelimit.default_limit", "1")]).await;
     let conf = "limit_by = \"header\", header_name = \"x-key\"";
     let gateway = require!(Gateway::start(server.grpc_address, conf).await);

@@ -11,7 +11,7 @@ fn pairs<const N: usize>(expected: [(&str, &str); N]) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn every_bad_field_is_named_at_once() {
+async fn all_invalid_fields_are_named_at_once() {
     let server = Server::start(&[]).await;
     let body = json!({
         "name": "", "subject_type": "planet", "subject_id": "x", "limit": 0, "period": "weekly",
@@ -41,7 +41,7 @@ async fn every_bad_field_is_named_at_once() {
 }
 
 #[tokio::test]
-async fn amounts_that_cannot_be_are_refused() {
+async fn invalid_amounts_are_rejected() {
     let server = Server::start(&[]).await;
     let id = server.create_quota(&policy("amounts", 10)).await;
     let path = format!("{QUOTAS}/{id}/usage/increment");
@@ -99,7 +99,7 @@ async fn a_misspelt_field_charges_nothing() {
 }
 
 #[tokio::test]
-async fn what_every_request_can_be_told_is_told_in_this_areas_words() {
+async fn common_errors_have_the_codes_of_quotas() {
     let server = Server::start(&[]).await;
     let id = server.create_quota(&policy("words", 10)).await;
     let token = server.admin_token.as_deref();
@@ -129,7 +129,7 @@ async fn what_every_request_can_be_told_is_told_in_this_areas_words() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_no_policy_is_an_internal_error_that_tells_nothing() {
+async fn a_corrupt_policy_is_an_internal_error_without_details() {
     let postgres = require!(Postgres::shared());
     let server = Server::start(&[("database.url", postgres.url())]).await;
     let id = server.create_quota(&policy("corrupt", 10)).await;

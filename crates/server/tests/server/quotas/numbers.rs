@@ -6,7 +6,7 @@ use super::{backend::Backend, policy};
 use crate::harness::Server;
 
 #[tokio::test]
-async fn increments_are_counted_by_what_became_of_them() {
+async fn increments_are_counted_by_outcome() {
     let server = Server::start(&[]).await;
     let id = server.create_quota(&policy("counted", 10)).await;
     server.increment(&id, 9, Some("a")).await;

@@ -40,7 +40,7 @@ async fn without_redis_the_ledger_decides() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_postgres_nothing_is_admitted_and_nothing_is_lost() {
+async fn without_postgres_increments_fail_and_usage_is_kept() {
     let backend = require!(Backend::start());
     let server = backend.server().await;
     let id = server.create_quota(&policy("no-postgres", 10)).await;
@@ -71,7 +71,7 @@ async fn without_postgres_nothing_is_admitted_and_nothing_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_that_another_server_makes_is_known_at_once() {
+async fn a_policy_of_another_server_is_loaded_at_once() {
     let backend = require!(Backend::start());
     let (one, other) = (backend.server().await, backend.server().await);
     let id = one.create_quota(&policy("shared", 10)).await;
@@ -84,7 +84,7 @@ async fn a_policy_that_another_server_makes_is_known_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_ledger_is_slow_only_so_many_wait() {
+async fn waiting_increments_are_bounded_while_the_ledger_is_slow() {
     let backend = Arc::new(require!(Backend::start()));
     let server = backend.server_with(&[("quota.queue_capacity", "1")]).await;
     let id = server.create_quota(&policy("slow", 100)).await;

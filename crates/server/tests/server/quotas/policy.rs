@@ -18,12 +18,12 @@ async fn on_postgres_and_redis() {
 }
 
 async fn changes(server: &Server) {
-    a_limit_acts_at_once(server).await;
+    a_changed_limit_applies_at_once(server).await;
     a_disabled_policy_admits_everything_and_counts_nothing(server).await;
     an_update_keeps_what_it_leaves_out(server).await;
 }
 
-async fn a_limit_acts_at_once(server: &Server) {
+async fn a_changed_limit_applies_at_once(server: &Server) {
     let id = server.create_quota(&policy("limits", 10)).await;
     let path = format!("{QUOTAS}/{id}");
     let set = async |limit: u64| {

@@ -117,7 +117,7 @@ async fn each_role_may_do_what_the_table_says_and_no_more() {
 }
 
 #[tokio::test]
-async fn whoever_resets_is_named_by_the_token() {
+async fn a_reset_records_the_name_of_the_token() {
     let issuer = Issuer::start();
     let url = issuer.url();
     let server = Server::start(&[("auth.jwks_url", url.as_str())]).await;
