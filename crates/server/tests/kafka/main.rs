@@ -27,7 +27,7 @@ const THRESHOLD: &str = "k1s0.system.quota.threshold.reached.v1";
 const SUBJECTS: usize = 30;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What was published.
+/// A published message.
 struct Published {
     topic: String,
     partition: i32,
@@ -35,7 +35,7 @@ struct Published {
     event: Value,
 }
 
-/// Everything in both topics, once there are `least` messages and no more for a while.
+/// Reads both topics until there are at least `least` messages and no more arrive.
 async fn read(brokers: &str, least: usize) -> Vec<Published> {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", brokers).set("group.id", "test");
@@ -64,7 +64,7 @@ async fn read(brokers: &str, least: usize) -> Vec<Published> {
     }
 }
 
-/// Each event as often as it was published.
+/// Counts the messages of each event.
 fn counted(messages: &[Published]) -> HashMap<&str, usize> {
     let mut counts = HashMap::new();
     for message in messages {
@@ -73,7 +73,7 @@ fn counted(messages: &[Published]) -> HashMap<&str, usize> {
     counts
 }
 
-/// Waits until the metric of this sink fits.
+/// Waits until the metric of this sink satisfies the condition.
 async fn metric(server: &Server, name: &str, fits: impl Fn(f64) -> bool) {
     let line = format!(r#"{name}{{sink="kafka",service="headgate"}} "#);
     let waiting = async {
@@ -84,7 +84,7 @@ async fn metric(server: &Server, name: &str, fits: impl Fn(f64) -> bool) {
             if fits(value.unwrap()) {
                 return;
             }
-            // Another task decides when it has changed.
+            // Another task updates it.
             sleep(Duration::from_millis(100)).await;
         }
     };

@@ -1,4 +1,4 @@
-//! `GET /api/v1/ratelimit/audit`: who changed what.
+//! `GET /api/v1/ratelimit/audit`: the log of changes.
 
 use hyper::Request;
 use serde_json::json;
@@ -66,7 +66,7 @@ async fn every_change_is_in_the_audit_log(backend: &Backend) {
     assert_eq!(server.admin("GET", &format!("{AUDIT}?since=yesterday"), "").await.status, 400);
 }
 
-/// By the name that it had then, also when it has another by now.
+/// The name is the one at the time of the change.
 async fn entries_name_the_changed_object(backend: &Backend) {
     let server = backend.serve(&[]).await;
     let rule = |name: &str| {

@@ -1,4 +1,4 @@
-//! Who may do what over REST.
+//! Permissions of the roles over REST.
 
 use serde_json::json;
 

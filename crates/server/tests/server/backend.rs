@@ -1,4 +1,4 @@
-//! What rules and counters are kept in: the embedded default, and PostgreSQL with Redis.
+//! The storage of tests: the embedded default, and PostgreSQL with Redis.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::harness::Server;
 
-/// What a test's servers keep rules and counters in.
+/// Storage of rules and counters.
 pub(crate) enum Backend {
     /// A file and memory.
     Embedded,
@@ -53,7 +53,7 @@ impl Backend {
         Ok(Self::PostgresAndRedis(Postgres::shared()?, Box::new(Redis::start()?)))
     }
 
-    /// A server with these keys that has found what it keeps things in.
+    /// Starts a server with these keys, and waits until it is ready.
     pub(crate) async fn serve(&self, keys: &[(&str, &str)]) -> Server {
         let Self::PostgresAndRedis(database, redis) = self else {
             return Server::start(keys).await;

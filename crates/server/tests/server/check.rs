@@ -8,7 +8,7 @@ use crate::{
     harness::CHECK,
 };
 
-/// So long that nothing refills while a test runs.
+/// Long enough that nothing refills during a test.
 const FOREVER: (&str, &str) = ("ratelimit.default_window_seconds", "8640000");
 
 on_both_backends!(

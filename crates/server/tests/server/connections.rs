@@ -1,4 +1,4 @@
-//! How connections end: stopping, requests in flight are answered, up to a point.
+//! Connections at shutdown: requests in flight are answered, up to a timeout.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn in_flight(server: &Server) -> TcpStream {
         BODY.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // The server says this when the handler asks for the body.
+    // The server sends `100 Continue` when the handler reads the body.
     let mut go_on = [0; 25];
     stream.read_exact(&mut go_on).await.unwrap();
     assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -37,7 +37,7 @@ async fn a_request_in_flight_is_answered() {
     let address = server.address;
     let mut request = in_flight(&server).await;
     let running = server.stop();
-    // Nobody new gets in.
+    // New connections are refused.
     while TcpStream::connect(address).await.is_ok() {
         tokio::task::yield_now().await;
     }
@@ -98,7 +98,8 @@ async fn an_unfinished_request_is_cut_off() {
 #[tokio::test]
 async fn an_idle_connection_is_closed() {
     let server = Server::start(&[("server.idle_timeout_seconds", "1")]).await;
-    // Nothing, what may become HTTP/2, half a head, and silence after an answer.
+    // Nothing, the start of an HTTP/2 preface, half a head, and an idle connection after a
+    // response.
     let beginnings: [&[u8]; 4] =
         [b"", b"PRI", b"POST / HTTP/1.1\r\nho", b"GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n"];
     let ended = beginnings.map(async |beginning| {

@@ -1,5 +1,5 @@
-//! The console as a browser asks for it: `session` is about who is there, `api` about what it needs
-//! of the API, `browser` about all of it together.
+//! The console: `session` tests signing in, `api` the requests of its pages, `browser` the pages in
+//! a real browser.
 
 mod api;
 mod browser;
@@ -17,7 +17,7 @@ const TOKENS: &str = "[{name: root, role: sys_admin, token: admin-token-01234567
 
 const SESSION: &str = "/console/session";
 
-/// What a page of the console asks, with the cookie that it has.
+/// Sends a request as a page of the console, with this cookie.
 async fn ask(server: &Server, method: &str, path: &str, cookie: &str, body: &str) -> Reply {
     let mut request = Request::builder().method(method).uri(path).header("x-headgate-console", "1");
     if !cookie.is_empty() {
@@ -29,7 +29,7 @@ async fn ask(server: &Server, method: &str, path: &str, cookie: &str, body: &str
     server.send(request, body).await
 }
 
-/// Signs in; gives the cookie.
+/// Signs in; returns the cookie.
 async fn sign_in(server: &Server, token: &str) -> String {
     let body = serde_json::json!({ "token": token }).to_string();
     let reply = ask(server, "POST", SESSION, "", &body).await;

@@ -1,4 +1,4 @@
-//! What is counted of rules and batches.
+//! Metrics of rules and batches.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{RULES, Server};
 
-/// So long that nothing refills while a test runs.
+/// Long enough that nothing refills during a test.
 const FOREVER: i64 = 8_640_000;
 
 fn rule(pattern: &str, limit: i64) -> Value {
@@ -38,7 +38,7 @@ async fn rules_keep_their_series_when_others_are_added() {
         server.check_user(&format!("u{i}")).await;
     }
     let mut before = series(&server, METRIC).await;
-    // A thousand rules, the others and the default, each by two outcomes.
+    // A thousand rules, the rest and the default, by two outcomes each.
     assert_eq!(before.len(), 2 * 1002);
     let others = r#"outcome="allowed",rule="other",service="headgate"}"#;
     assert_eq!(before[others], 10);
@@ -76,7 +76,7 @@ async fn a_denied_batch_counts_only_the_denying_rules() {
     };
     assert_eq!(ask(&["u1", "u2"]).await, true);
     assert_eq!(counted().await, (2, 0));
-    // u3 has room, and yet nothing is taken.
+    // u3 has units left, but nothing is taken.
     assert_eq!(ask(&["u1", "u2", "u3"]).await, false);
     assert_eq!(counted().await, (2, 2));
     assert_eq!(ask(&["u3"]).await, true);

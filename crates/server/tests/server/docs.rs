@@ -1,4 +1,4 @@
-//! The documents say what is there: every key, every metric.
+//! The documentation lists every key and every metric.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -19,7 +19,7 @@ fn code(cell: &str) -> &str {
     cell.trim_matches('`')
 }
 
-/// The keys that a section knows, by its own account.
+/// The keys of a section, from the error message for an unknown one.
 fn keys_of(section: &str) -> Vec<String> {
     let prefix = if section.is_empty() { String::new() } else { format!("{section}__") };
     let variable = format!("HEADGATE__{prefix}NO_SUCH_KEY").to_uppercase();

@@ -1,4 +1,4 @@
-//! Refusals that come before a request's body was read.
+//! Errors that are sent before the body of a request was read.
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
@@ -11,10 +11,10 @@ use crate::harness::{Server, exchange};
 /// Requests of each kind.
 const COUNT: usize = 50;
 
-/// What each kind of upload is answered, and how often.
+/// Number of responses by status.
 type Statuses = BTreeMap<u16, usize>;
 
-/// Sends uploads of so many bytes through nginx, several at a time.
+/// Sends uploads of this size through nginx, several at a time.
 async fn upload(nginx: SocketAddr, path: &str, content_type: &str, bytes: usize) -> Statuses {
     let body = "x".repeat(bytes);
     let mut statuses = Statuses::new();

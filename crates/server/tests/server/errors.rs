@@ -1,4 +1,4 @@
-//! Every way to be refused, in the one envelope.
+//! Errors of the REST API, all in the same envelope.
 
 use hyper::Request;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::{
     harness::{CHECK, Reply, Server},
 };
 
-/// Checks the envelope, and gives what is in it without the request's id.
+/// Checks the envelope; returns the error without its request id.
 fn refused(reply: &Reply, status: u16) -> Value {
     assert_eq!(reply.status, status, "{reply:?}");
     assert_eq!(reply.header("content-type"), "application/json");
@@ -21,7 +21,7 @@ fn refused(reply: &Reply, status: u16) -> Value {
     let error = body["error"].as_object_mut().expect("an error");
     let id = error.remove("request_id").expect("a request id");
     assert_eq!(id, reply.header("x-request-id"));
-    // What programs read of a detail is the business of other tests.
+    // Other tests check the machine-readable part of details.
     let details = body["error"].get_mut("details").and_then(Value::as_array_mut);
     for detail in details.into_iter().flatten() {
         assert!(detail.as_object_mut().unwrap().remove("reason").is_some(), "{}", reply.text);

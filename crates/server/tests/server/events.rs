@@ -1,4 +1,5 @@
-//! What happens to quotas is told: over REST, as a stream, to webhooks, by one server of several.
+//! Events of quotas: listed over REST, streamed, posted to webhooks, delivered by one of several
+//! servers.
 
 mod listed;
 pub(crate) mod receiver;

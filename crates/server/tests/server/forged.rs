@@ -1,4 +1,4 @@
-//! Tokens that nobody should believe, on both surfaces.
+//! Forged tokens, on both surfaces.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE};
 use headgate_testkit::{Algorithm, Issuer, SigningKey};
@@ -11,7 +11,7 @@ use crate::{
     harness::{RULES, Server},
 };
 
-/// A refusal: what REST and gRPC call it, and what they say.
+/// An error: status of REST and gRPC, and their messages.
 type Refusal = (u16, Code, String, String);
 
 async fn start(issuer: &Issuer) -> (Server, Client) {
@@ -22,7 +22,7 @@ async fn start(issuer: &Issuer) -> (Server, Client) {
     (server, client)
 }
 
-/// Asks for the rules on both surfaces, which must agree.
+/// Lists the rules on both surfaces, which must agree.
 async fn list(server: &Server, client: &Client, token: &str) -> Result<(), Refusal> {
     let reply = server.with_token(Some(token), "GET", RULES, "").await;
     let call = client.clone().list_rules(by(token, ListRulesRequest::default())).await;
@@ -37,7 +37,7 @@ async fn list(server: &Server, client: &Client, token: &str) -> Result<(), Refus
     Err((reply.status.as_u16(), code, reason, status.message().to_owned()))
 }
 
-/// A token whose signature is an HMAC under what everybody knows of the issuer's key.
+/// A token whose signature is an HMAC with the issuer's public key.
 fn hmac_with_public_key(public: &Value, claims: &Value) -> String {
     let header = json!({"alg": "HS256", "kid": public["kid"]});
     let message = [&header, claims].map(|part| URL_SAFE.encode(part.to_string())).join(".");

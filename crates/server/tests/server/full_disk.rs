@@ -1,4 +1,4 @@
-//! A database without room on its disk.
+//! A database on a full disk.
 
 use std::time::Duration;
 

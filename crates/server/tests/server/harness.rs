@@ -1,4 +1,4 @@
-//! A server on a free port, and a client that reads all of an answer.
+//! A server on a free port, and a client.
 
 use std::{net::SocketAddr, path::Path};
 
@@ -19,20 +19,20 @@ use tokio::{
 pub(crate) const CHECK: &str = "/api/v1/ratelimit/check";
 pub(crate) const RULES: &str = "/api/v1/ratelimit/rules";
 
-/// A server that stops with the test's runtime, or when it is told to.
+/// A server that stops with the runtime of the test, or by `stop`.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) grpc_address: SocketAddr,
-    /// What the server printed on its first start, if it made a token.
+    /// The token printed on the first start, if one was generated.
     pub(crate) admin_token: Option<String>,
-    /// Gone with the server.
+    /// Deleted with the server.
     #[expect(dead_code, reason = "held for its drop")]
     data: Option<TempDir>,
     shutdown: oneshot::Sender<()>,
     running: JoinHandle<Drain>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -84,7 +84,7 @@ impl Server {
         let grpc_address = grpc.local_addr().expect("the listener's address");
         let (shutdown, told) = oneshot::channel();
         let stop = async {
-            // A sender that is gone stops the server too.
+            // Dropping the sender stops the server, too.
             let _ = told.await;
         };
         let admin_token = app.new_admin_token().map(|token| token.expose().to_owned());
@@ -107,18 +107,18 @@ impl Server {
         self.send(Request::post(path).header("content-type", "application/json"), body).await
     }
 
-    /// Asks whether a user may go on.
+    /// Checks a user.
     pub(crate) async fn check_user(&self, identifier: &str) -> Reply {
         let body = serde_json::json!({"scope": "user", "identifier": identifier});
         self.post(CHECK, &body.to_string()).await
     }
 
-    /// Sends a request as the administrator; an empty body is none.
+    /// Sends a request as the administrator; an empty body is not sent.
     pub(crate) async fn admin(&self, method: &str, path: &str, body: &str) -> Reply {
         self.with_token(self.admin_token.as_deref(), method, path, body).await
     }
 
-    /// Sends a request with this token; an empty body is none.
+    /// Sends a request with this token; an empty body is not sent.
     pub(crate) async fn with_token(
         &self,
         token: Option<&str>,
@@ -136,7 +136,7 @@ impl Server {
         self.send(request, body).await
     }
 
-    /// Makes a rule; gives its id.
+    /// Creates a rule; returns its id.
     pub(crate) async fn create_rule(&self, rule: &Value) -> String {
         let reply = self.admin("POST", RULES, &rule.to_string()).await;
         assert_eq!(reply.status, 201, "{}", reply.text);
@@ -148,7 +148,7 @@ impl Server {
     }
 }
 
-/// Sends a request to whoever listens at `address`.
+/// Sends a request to `address`.
 pub(crate) async fn exchange(address: SocketAddr, request: Builder, body: &str) -> Reply {
     let stream = TcpStream::connect(address).await.expect("a connection");
     let (mut sender, connection) =
@@ -174,7 +174,7 @@ impl Reply {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
-    /// What is wrong with a request that was refused: fields and messages.
+    /// Invalid fields and their messages.
     pub(crate) fn details(&self) -> Vec<(String, String)> {
         let body = self.json();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -182,7 +182,7 @@ impl Reply {
         details.iter().map(|detail| (text(&detail["field"]), text(&detail["message"]))).collect()
     }
 
-    /// The header's value, or nothing.
+    /// Value of a header, or empty.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("a visible header"))
     }

@@ -20,7 +20,7 @@ pub(crate) const ALGORITHMS: [&str; 5] =
     ["TOKEN_BUCKET", "SLIDING_WINDOW", "SLIDING_WINDOW_COUNTER", "FIXED_WINDOW", "LEAKY_BUCKET"];
 
 impl Server {
-    /// Sends a request without a body, as nobody in particular.
+    /// Sends a request without body and token.
     async fn ask(&self, method: &str, path: &str) -> Reply {
         let path = format!("/api/v1/rate-limit/{path}");
         self.send(Request::builder().method(method).uri(path), "").await

@@ -1,4 +1,4 @@
-//! The Kong plugin's own Lua, in nginx's access phase, before a real server.
+//! The Kong plugin: its Lua in nginx's access phase, with a real Headgate.
 
 mod faults;
 mod gateway;

@@ -1,4 +1,4 @@
-//! Redis goes while many ask: what each of them is told, and how long that takes.
+//! A Redis outage under load: responses and latency.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,21 +15,21 @@ use crate::{
     redis::{PATIENT, ready},
 };
 
-/// Nobody comes near it, also not near a part of it.
+/// Never reached, not even the share of one replica.
 const UNLIMITED: (&str, &str) = ("ratelimit.default_limit", "4000000000");
 
 const OPEN: &str = "redis unavailable, fail-open";
 const CLOSED: &str = "redis unavailable, fail-closed";
 
-/// What the clients of a while saw.
+/// Responses and latencies of a run.
 #[derive(Default)]
 struct Seen {
     took: Vec<Duration>,
-    /// By subject: whether it was allowed, and why.
+    /// By subject: `allowed` and `reason`.
     answers: BTreeMap<&'static str, BTreeSet<(bool, String)>>,
 }
 
-/// Eight clients ask for `time`, each as soon as it has its answer, about each subject in turn.
+/// Runs eight clients for `time`, each in a closed loop over the subjects.
 async fn load(server: &Server, subjects: &[&'static str], time: Duration) -> Seen {
     let client = async || {
         let (began, mut seen) = (Instant::now(), Seen::default());
@@ -59,7 +59,7 @@ async fn load(server: &Server, subjects: &[&'static str], time: Duration) -> See
     all
 }
 
-/// Makes a rule for a subject that says who answers in the store's place.
+/// Creates a rule with this fail mode, for a subject of the same name.
 async fn create_rule(server: &Server, mode: &str) {
     let (limit, window) = (4_000_000_000_u64, 60);
     let rule = json!({
@@ -76,8 +76,7 @@ impl Seen {
         self.took[self.took.len() * 99 / 100]
     }
 
-    /// Sees to it that a subject got the answers of a store that is there, and these in its place,
-    /// and no others.
+    /// Asserts that a subject got only the responses of a healthy store and of the fail mode.
     fn assert_only(&self, subject: &str, in_its_place: Option<(bool, &str)>) {
         let owned = |(allowed, reason): (bool, &str)| (allowed, reason.to_owned());
         let normal = owned((true, ""));
@@ -119,17 +118,17 @@ async fn redis_killed_under_load_costs_no_client_an_error_and_little_time() {
         redis.kill();
     };
     let ((outage, strict_outage), ()) = tokio::join!(both(Duration::from_secs(3)), killing);
-    // The rule's own mode decides, and where it has none the configured one.
+    // The rule's own mode decides; the default is the configured one.
     outage.assert_only("u1", Some((true, OPEN)));
     outage.assert_only("capped", Some((true, OPEN)));
     outage.assert_only("open", Some((true, OPEN)));
     outage.assert_only("closed", Some((false, CLOSED)));
-    // Decided here, by a part of the limit that nobody uses up: nothing is to be said.
+    // Decided locally, by a share of the limit that is never used up: there is no reason.
     outage.assert_only("local", None);
     strict_outage.assert_only("u1", Some((false, CLOSED)));
     strict_outage.assert_only("open", Some((true, OPEN)));
-    // A busy machine may take 50 ms for anything. One that waited for the store would take the
-    // time-out, which is 100 ms unless configured and 30 s here.
+    // A busy machine may take 50 ms for anything. A request that waited for the store would take
+    // the timeout, which is 100 ms by default and 30 s here.
     let most = (3 * normal.p99()).max(Duration::from_millis(50));
     assert!(outage.p99() <= most, "{:?} in the outage, {:?} before", outage.p99(), normal.p99());
 
@@ -155,7 +154,7 @@ async fn only_the_first_requests_time_out_while_redis_hangs_under_load() {
     outage.assert_only("u1", Some((true, OPEN)));
     outage.assert_only("closed", Some((false, CLOSED)));
     let slow = outage.took.iter().filter(|took| **took >= TIMEOUT / 2).count();
-    // Those who asked before it was noticed, and then one in half a second: 16, and some for a
+    // The requests before the breaker opened, and then one per half a second: 16, and some for a
     // busy machine. If all had waited, it would be 64.
     assert!((1..=40).contains(&slow), "{slow} of {}", outage.took.len());
 }

@@ -1,4 +1,4 @@
-//! The server as its callers see it: real sockets, one process, every surface.
+//! The server over real sockets, in one process, on every surface.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

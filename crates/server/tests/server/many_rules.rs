@@ -1,4 +1,4 @@
-//! Very many rules: a change costs what it changes, lists are exact, and there is an end to them.
+//! Many rules: incremental reloads, exact pages, and the maximum number.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn list(count: usize) -> String {
     json!({"rules": rules}).to_string()
 }
 
-/// Rules that the server read because they had changed, and because it read all.
+/// Number of rules read by incremental and by full reloads.
 async fn read(server: &Server) -> (u64, u64) {
     let text = server.get("/metrics").await.text;
     let of = |how: &str| {
@@ -46,7 +46,7 @@ async fn limit_of(server: &Server, identifier: &str) -> u64 {
 async fn until(fits: impl AsyncFn() -> bool) {
     let waiting = async {
         while !fits().await {
-            // Another server decides when it has heard.
+            // The other server is notified in its own time.
             sleep(Duration::from_millis(20)).await;
         }
     };
@@ -59,7 +59,7 @@ async fn a_change_reads_what_it_changes() {
     let keys = [("database.url", postgres.url()), ("server.request_timeout_seconds", "600")];
     let one = Server::start(&keys).await;
     assert_eq!(one.admin("PUT", RULES, &list(3_000)).await.status, 200);
-    // Whoever starts later reads all, once.
+    // A server that starts later reads all, once.
     let other = Server::start(&keys).await;
     assert_eq!(read(&other).await, (0, 3_000));
     let before = read(&one).await;

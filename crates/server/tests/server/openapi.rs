@@ -36,7 +36,7 @@ async fn every_path_has_the_methods_that_are_described() {
         let reply = server.send(request, "").await;
         assert_eq!(reply.status, 405, "{path}");
         let allowed = reply.header("allow").split(',').map(|method| method.trim().to_owned());
-        // Whatever can be got can also be asked for its head alone.
+        // HEAD is allowed wherever GET is.
         let allowed: BTreeSet<_> = allowed.filter(|method| method != "HEAD").collect();
         assert_eq!(allowed, described, "{path}");
     }

@@ -1,5 +1,4 @@
-//! A store that is slow, full or gone lifts no limit: what clients get who are over theirs, and who
-//! are not.
+//! Limits hold while the store is slow, full or down.
 
 use std::time::Duration;
 
@@ -17,15 +16,15 @@ const MODES: [&str; 4] = ["capped", "open", "closed", "local"];
 
 const LIMIT: usize = 3;
 
-/// Nothing comes back within a test.
+/// Long enough that nothing refills during a test.
 const WINDOW: u32 = 8_640_000;
 
 const FAIL_OPEN: &str = "redis unavailable, fail-open";
 
-/// Short enough to wait for it, long enough that a busy machine is no outage for long.
+/// Short enough to wait for, long enough that a busy machine is not an outage.
 const TIMEOUT: (&str, &str) = ("redis.timeout_ms", "2000");
 
-/// A server with a rule for a subject of each mode, which is named after it.
+/// A server with one rule per fail mode, for a subject of the same name.
 struct Scene {
     server: Server,
     client: Client,
@@ -59,7 +58,7 @@ impl Scene {
         self.client.clone().check_rate_limit(request).await.unwrap().into_inner()
     }
 
-    /// Asks for the subject of each mode until Redis itself has denied it.
+    /// Checks the subject of each mode until Redis has denied it.
     async fn exhaust(&self) {
         let deny = async |mode| {
             loop {
@@ -73,7 +72,7 @@ impl Scene {
         tokio::time::timeout(Duration::from_secs(60), all).await.expect("Redis denies them");
     }
 
-    /// Sees to it that each of many clients is denied as Redis did it.
+    /// Asserts that many requests are denied as Redis denied them.
     async fn assert_blocked(&self, times: usize) {
         let asked = MODES.iter().cycle().take(MODES.len() * times);
         let answers = asked.map(|mode| async move { (mode, self.ask(mode).await) });
@@ -89,7 +88,7 @@ impl Scene {
         }
     }
 
-    /// How many of `times` who ask at once are admitted.
+    /// Sends `times` concurrent requests; returns the number admitted.
     async fn admitted(&self, subject: &str, times: usize) -> usize {
         let answers = join_all((0..times).map(|_| self.ask(subject))).await;
         answers.iter().filter(|answer| answer.allowed).count()
@@ -121,7 +120,7 @@ async fn a_blocked_subject_stays_blocked_while_redis_hangs_and_is_admitted_after
     scene.exhaust().await;
     redis.pause();
     scene.assert_blocked(20).await;
-    // By now it is left alone, and nobody waits for it.
+    // The breaker is open now: no request waits.
     scene.assert_blocked(20).await;
     redis.resume();
     assert!(scene.degraded("remembered", "timeout").await > 0);
@@ -152,7 +151,7 @@ async fn while_redis_hangs_each_server_admits_the_limit_of_a_subject_and_no_more
     let url = redis.url();
     let scenes = [Scene::new(&url, TIMEOUT).await, Scene::new(&url, TIMEOUT).await];
     redis.pause();
-    // Many at once, before and after the breaker opens; also where no rule says how to fail.
+    // Concurrent requests, before and after the breaker opens; also without a fail mode in a rule.
     for subject in ["capped", "local", "new-1", "new-2"] {
         for scene in &scenes {
             assert_eq!(scene.admitted(subject, 30).await, LIMIT, "{subject}");
@@ -187,6 +186,6 @@ async fn a_full_redis_lets_no_blocked_subject_through() {
     redis.cli(&["SETRANGE", "filler", "25000000", "x"]);
     assert!(redis.cli(&["SET", "one", "more"]).contains("OOM"), "it is full");
     scene.assert_blocked(20).await;
-    // Who is new cannot be counted there, and gets the limit of this server.
+    // New subjects do not fit in Redis, and get the limit of this server.
     assert_eq!(scene.admitted("new-1", 20).await, LIMIT);
 }

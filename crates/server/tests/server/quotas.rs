@@ -17,7 +17,7 @@ use crate::harness::{Reply, Server};
 
 pub(crate) const QUOTAS: &str = "/api/v1/quotas";
 
-/// A policy for a month, so that no test meets a midnight.
+/// A monthly policy, so that tests rarely cross the end of a period.
 fn policy(subject: &str, limit: u64) -> Value {
     json!({
         "name": format!("quota of {subject}"), "subject_type": "tenant", "subject_id": subject,
@@ -25,7 +25,7 @@ fn policy(subject: &str, limit: u64) -> Value {
     })
 }
 
-/// What the caller is told: status, code, message.
+/// Status, code and message of an error.
 fn error(reply: &Reply) -> (u16, String, String) {
     let error = &reply.json()["error"];
     let text = |key: &str| error[key].as_str().unwrap().to_owned();
@@ -33,7 +33,7 @@ fn error(reply: &Reply) -> (u16, String, String) {
 }
 
 impl Server {
-    /// Makes a policy; gives its id.
+    /// Creates a policy; returns its id.
     async fn create_quota(&self, policy: &Value) -> String {
         let reply = self.admin("POST", QUOTAS, &policy.to_string()).await;
         assert_eq!(reply.status, 201, "{}", reply.text);

@@ -1,4 +1,4 @@
-//! The same server with its counters in Redis, while it is there and while it is not.
+//! Counters in Redis, before, during and after an outage.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const FOREVER: (&str, &str) = ("ratelimit.default_window_seconds", "8640000");
 /// A busy machine is not an outage.
 pub(crate) const PATIENT: (&str, &str) = ("redis.timeout_ms", "30000");
 
-/// Asks until the answer fits: a store in another process comes and goes in its own time.
+/// Polls until the response satisfies the condition.
 pub(crate) async fn eventually(server: &Server, path: &str, fits: impl Fn(&str) -> bool) -> String {
     tokio::time::timeout(Duration::from_secs(30), async {
         loop {

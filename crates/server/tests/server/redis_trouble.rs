@@ -1,4 +1,4 @@
-//! A Redis that answers only in part, or that may forget: what is told, and what still holds.
+//! A Redis that is partly down, evicts counters, or has too many new subjects.
 
 use headgate_testkit::{Redis, RedisCluster, require};
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ async fn a_full_redis_keeps_blocked_subjects_blocked() {
     assert_eq!(server.check_user("known").await.json()["remaining"], 1);
     redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
     for i in 0..20 {
-        // Newcomers are the failure policy's, and open no breaker.
+        // The failure policy decides on new subjects; the breaker stays closed.
         let newcomer = server.check_user(&format!("new{i}")).await.json();
         assert_eq!(newcomer["reason"], "redis unavailable, fail-open", "{newcomer}");
         let blocked = server.check_user("blocked").await.json();

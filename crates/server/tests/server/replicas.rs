@@ -1,4 +1,4 @@
-//! Several servers on one PostgreSQL and one Redis, while those are there and while they are not.
+//! Several servers on one PostgreSQL and one Redis, before, during and after outages.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ fn rule(pattern: &str, limit: i64) -> Value {
     json!({"scope": "user", "identifier_pattern": pattern, "limit": limit, "window_seconds": FOREVER})
 }
 
-/// Asks until `fits`; says how long that took.
+/// Polls until the condition holds; returns the time it took.
 async fn until(patience: Duration, fits: impl AsyncFn() -> bool) -> Duration {
     let began = Instant::now();
     let waiting = async {
         while !fits().await {
-            // Another process decides when it has changed.
+            // Another process changes it in its own time.
             sleep(Duration::from_millis(20)).await;
         }
     };
@@ -70,7 +70,7 @@ async fn two_replicas_admit_exactly_the_limit_and_hear_of_each_others_rules() {
 async fn without_notifications_a_rule_arrives_with_the_next_poll() {
     let data = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}", data.path().join("shared.db").display());
-    // SQLite tells nobody.
+    // SQLite has no notifications.
     let keys = [("database.url", url.as_str()), ("ratelimit.refresh_interval_seconds", "1")];
     let (one, other) = (Server::start(&keys).await, Server::start(&keys).await);
     one.create_rule(&rule("u1", 5)).await;
@@ -85,7 +85,7 @@ async fn a_lost_notification_delays_a_rule_by_one_poll() {
     let servers = [Server::start(&keys).await, Server::start(&keys).await];
     servers[0].create_rule(&rule("u1", 5)).await;
     until(Duration::from_secs(30), async || limit_of(&servers[1], "u1").await == 5).await;
-    // All that a server writes but the notification.
+    // Everything that a server writes, except the notification.
     postgres.psql(
         "BEGIN;
          UPDATE headgate.revisions SET revision = revision + 1 WHERE name = 'rate_limit_rules';
@@ -133,7 +133,7 @@ async fn without_postgres_checks_go_on_and_writes_wait() {
     let refused = server.admin("POST", RULES, &rule("u2", 5).to_string()).await;
     assert_eq!(refused.status, 503, "{}", refused.text);
     assert_eq!(refused.json()["error"]["code"], "SYS_RATELIMIT_DATABASE_UNAVAILABLE");
-    // The policies may have been asked for before the rules, whose answer this is.
+    // Policies may have been read before the rules, whose error this is.
     let down = r#"headgate_database_up{service="headgate"} 0"#;
     let told = async || server.get("/metrics").await.text.contains(down);
     until(Duration::from_secs(30), told).await;

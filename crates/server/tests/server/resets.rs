@@ -1,4 +1,4 @@
-//! Resets to which the store gives no answer.
+//! Resets while the store does not answer.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn message(reply: &Reply) -> String {
     body["error"]["message"].as_str().unwrap().to_owned()
 }
 
-/// The resets on record, the first one first.
+/// The resets in the audit log, oldest first.
 async fn recorded(server: &Server) -> Vec<Value> {
     let path = "/api/v1/ratelimit/audit?action=counter.reset&page_size=100";
     let log = server.admin("GET", path, "").await.json();
@@ -72,7 +72,7 @@ async fn a_reset_done_without_a_response_is_in_the_audit_log() {
     assert_eq!((by_key.status.as_u16(), &by_key.json()["message"]), (503, &json!(UNCONFIRMED)));
     redis.resume();
 
-    // It was done all the same.
+    // The reset was done nevertheless.
     until("both are forgotten", async || redis.cli(&["EXISTS", states[0], states[1]]) == "0").await;
     let mut log = recorded(&server).await;
     log.sort_by_key(|entry| entry["target"].to_string());
@@ -90,7 +90,7 @@ async fn a_reset_done_without_a_response_is_in_the_audit_log() {
 async fn resets_that_were_not_sent_are_recorded_as_not_done() {
     let server = Server::start(&[("redis.url", "redis://127.0.0.1:1")]).await;
     let mut tried = 0;
-    // After some failures the store is left alone: then it is certain that nothing was done.
+    // After some failures the breaker opens: then it is certain that nothing was done.
     loop {
         match message(&reset(&server).await).as_str() {
             UNCONFIRMED => tried += 1,
@@ -107,7 +107,7 @@ async fn resets_that_were_not_sent_are_recorded_as_not_done() {
     assert_eq!(outcomes, [vec![json!("unknown"); tried], vec![json!("not_done")]].concat());
 }
 
-/// A daily quota of 10 for tenant-abc; gives its id.
+/// Creates a daily quota of 10 for tenant-abc; returns its id.
 async fn create_quota(server: &Server) -> String {
     let quota = json!({
         "name": "requests", "subject_type": "tenant", "subject_id": "tenant-abc", "limit": 10, "period": "daily",
@@ -191,7 +191,7 @@ async fn a_reset_whose_caller_disconnects_is_recorded_with_its_outcome() {
     assert_eq!(server.check_user("u1").await.json()["remaining"], 99);
 
     redis.pause();
-    // It is on record before the store is asked; then the caller goes.
+    // The reset is recorded before the store is called; then the caller disconnects.
     let asked = reset(&server);
     let on_record = until("a record", async || recorded(&server).await.len() == 1);
     let hung_up = tokio::select! {

@@ -1,10 +1,10 @@
-//! What a changed rule makes of what was used.
+//! Usage after a change of a rule.
 
 use serde_json::{Value, json};
 
 use crate::harness::{RULES, Server};
 
-/// So long that nothing refills while a test runs.
+/// Long enough that nothing refills during a test.
 const FOREVER: i64 = 8_640_000;
 
 fn rule(limit: i64, window: i64) -> Value {
@@ -53,7 +53,7 @@ async fn a_changed_window_or_algorithm_starts_new_counters_unless_the_old_rule_r
     change(&server, &id, &log).await;
     assert_eq!(left(&server).await, 2);
 
-    // Side by side, what was used stays used.
+    // With both rules, usage is kept.
     log["window_seconds"] = json!(FOREVER / 2 + 1);
     server.create_rule(&log).await;
     assert_eq!(left(&server).await, 1);

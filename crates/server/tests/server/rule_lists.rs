@@ -1,4 +1,4 @@
-//! `PUT /api/v1/ratelimit/rules` with lists that do not fit, or do not fit any more.
+//! `PUT /api/v1/ratelimit/rules` with invalid and outdated lists.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ async fn a_plan_is_applied_exactly_or_not_at_all(server: &Server) {
     assert_eq!((&done["applied"], &done["revision"]), (&json!(true), &looked["revision"]));
     assert_eq!(done["deleted"].as_array().unwrap().len(), 2);
     assert_eq!(patterns().await, ["new"]);
-    // Nothing has to change: nothing is written, and the next one is planned for the same rules.
+    // Nothing changes: nothing is written, and the revision stays the same.
     let again = put(false, Value::Null).await.json();
     assert_eq!(put(false, again["revision"].clone()).await.status, 200);
 
@@ -96,8 +96,7 @@ async fn a_plan_is_applied_exactly_or_not_at_all_on_postgres() {
     a_plan_is_applied_exactly_or_not_at_all(&server).await;
 }
 
-/// Eight at once each want the rules to be theirs alone: whoever wins, the rules are one list and
-/// not a mixture.
+/// Eight concurrent requests each replace all rules: the result is one of the lists, not a mixture.
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_lists_are_not_mixed() {
     let postgres = require!(Postgres::shared());

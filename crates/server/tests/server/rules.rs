@@ -279,6 +279,6 @@ async fn a_corrupt_rule_is_an_internal_error_without_details() {
     let reply = server.admin("GET", RULES, "").await;
     let expected = (500, "SYS_RATELIMIT_INTERNAL_ERROR".to_owned(), "internal error".to_owned());
     assert_eq!(error(&reply), expected);
-    // The rules in force stay.
+    // The loaded rules still apply.
     assert_eq!(server.check_user("u1").await.json()["limit"], 3);
 }

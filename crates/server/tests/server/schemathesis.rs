@@ -1,10 +1,10 @@
-//! The server keeps every word of its own description, whatever it is sent.
+//! Schemathesis: responses match the OpenAPI document, for valid and invalid requests.
 
 use headgate_testkit::{Schemathesis, require};
 
 use crate::{backend::Backend, harness::Server};
 
-/// What of all that Schemathesis can look for is not looked for:
+/// Checks of Schemathesis that are off:
 /// - `positive_data_acceptance`: whether a request fits also depends on the rules that there
 ///   are (`window`) and on its other fields (`burst`), which no schema says.
 /// - `negative_data_rejection`: a query parameter that is empty says nothing, which a schema
@@ -19,7 +19,7 @@ async fn run(schemathesis: Schemathesis, server: Server, more: &[&'static str]) 
     let more = more.to_vec();
     let run = tokio::task::spawn_blocking(move || {
         let mut arguments = vec!["--header", &authorization, "--seed", "1"];
-        // It has no end to wait for.
+        // The stream does not end.
         arguments.extend(["--exclude-path", "/api/v1/events/stream"]);
         arguments.extend(more);
         schemathesis.run(&document, &arguments)
@@ -36,8 +36,8 @@ async fn every_response_matches_the_description() {
     run(schemathesis, Server::start(&[]).await, &[phases, checks].concat()).await;
 }
 
-/// The surface is the same, and the statements and scripts are not: what the document has examples
-/// and bounds of is tried once more, and what is left to chance is not.
+/// The surface is the same, but SQL and scripts differ: runs the examples and boundary values
+/// again, without fuzzing.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_response_matches_the_description_on_postgres_and_redis() {
     let schemathesis = require!(Schemathesis::find());

@@ -1,4 +1,4 @@
-//! Whom rules are about: matching, stacking windows, usage, reset, explain, batches.
+//! Matching, stacked windows, usage, reset, explain and batches.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::{
     harness::{CHECK, RULES},
 };
 
-/// So long that nothing refills while a test runs.
+/// Long enough that nothing refills during a test.
 const FOREVER: i64 = 8_640_000;
 
 fn rule(scope: &str, pattern: &str, limit: i64, window: i64) -> Value {
@@ -252,13 +252,13 @@ async fn a_batch_is_admitted_as_a_whole_or_takes_nothing(backend: &Backend) {
         (&json!(true), &json!(false))
     );
     assert_eq!(second["results"][1]["reason"], "rate limit exceeded for endpoint:/orders");
-    // Nobody lost anything.
+    // Nothing was taken.
     assert_eq!(
         batch(json!([{"scope": "user", "identifier": "u1"}]), true).await.json()["results"][0]["remaining"],
         1
     );
 
-    // Somebody who stands there twice needs room for both.
+    // A subject that is listed twice needs units for both.
     let twice =
         json!([{"scope": "user", "identifier": "u2"}, {"scope": "user", "identifier": "u2"}]);
     assert_eq!(batch(twice.clone(), false).await.json()["allowed"], true);
@@ -306,7 +306,7 @@ async fn decisions_are_counted_by_rule(backend: &Backend) {
     }
 }
 
-/// What `r` and `t` say in a `RateLimit` field with one policy.
+/// `r` and `t` of a `RateLimit` field with one policy.
 fn standing(field: &str, name: &str) -> (u64, u64) {
     let parameters = field.strip_prefix(&format!("\"{name}\";r=")).expect(field);
     let (remaining, more) = parameters.split_once(";t=").expect(field);
@@ -337,7 +337,7 @@ async fn the_headers_name_every_window_that_applied(backend: &Backend) {
     assert!(left[0].starts_with(r#""a \"long\" one";r=4;t="#), "{left:?}");
     assert!(left[1].starts_with(r#""burst";r=1;t="#), "{left:?}");
 
-    // Who has the same name twice is told apart by the window.
+    // Rules with the same name are distinguished by their windows.
     for window in [FOREVER, FOREVER + 1] {
         server.create_rule(&rule("user", "u2", 3, window)).await;
     }
@@ -345,7 +345,7 @@ async fn the_headers_name_every_window_that_applied(backend: &Backend) {
     let one = |window: i64| format!(r#""user:u2:{window}s";q=3;w={window}"#);
     assert_eq!(policies, [one(FOREVER), one(FOREVER + 1)]);
 
-    // A string of a structured field has no other letters.
+    // Strings of structured fields are ASCII.
     let id = server.create_rule(&named("標準", "u3", 3, FOREVER)).await;
     let policy = server.check_user("u3").await.header("ratelimit-policy").to_owned();
     assert_eq!(policy, format!("\"{id}\";q=3;w={FOREVER}"));
@@ -359,7 +359,7 @@ async fn the_headers_are_those_of_the_draft(backend: &Backend) {
         assert_eq!(reply.header("ratelimit-policy"), "\"user:u1\";q=4;w=3600");
         let (remaining, more) = standing(reply.header("ratelimit"), "user:u1");
         assert_eq!(remaining, left);
-        // More is there when the next unit has flowed back, and not when all have.
+        // `t` is the time to the next unit, not to full recovery.
         assert!((1..=900).contains(&more), "{more}");
     }
     let denied = server.check_user("u1").await;

@@ -1,4 +1,4 @@
-//! How long the store and the database took, by their own account.
+//! Latency metrics of the store and the database.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn value(server: &Server, series: &str) -> f64 {
     found.map_or(0.0, |value| value.trim().parse().unwrap())
 }
 
-/// How many calls to Redis were timed, and the seconds that they took.
+/// Number of timed calls to Redis, and their total seconds.
 async fn calls(server: &Server) -> (f64, f64) {
     let series = |kind| {
         format!(r#"headgate_store_duration_seconds_{kind}{{store="redis",service="headgate"}}"#)
@@ -38,8 +38,7 @@ async fn a_batch_is_one_call_to_the_store() {
     let body = json!({"checks": checks}).to_string();
     assert_eq!(server.post(&format!("{CHECK}/batch"), &body).await.json()["allowed"], true);
     let (after, took) = calls(&server).await;
-    // One for the batch, one for the metrics, which ask whether Redis is there, and the server's
-    // own probes that fall in between.
+    // One for the batch, one for the probe of the metrics, and periodic probes in between.
     let made = after - before;
     assert!((2.0..20.0).contains(&made), "{made} calls");
     assert!(took > 0.0, "{took}");
@@ -53,7 +52,7 @@ async fn calls_that_the_open_breaker_skips_are_not_timed() {
         server.check_user("u1").await;
     }
     let (timed, took) = calls(&server).await;
-    // Five failures close the door; now and then one call looks whether it can be opened.
+    // Five failures open the breaker; a few calls probe the store.
     assert!((5.0..100.0).contains(&timed), "{timed} in {took} s");
 }
 
@@ -91,7 +90,7 @@ async fn statements_are_timed_by_what_they_do(backend: &Backend) {
     let deleted = server.admin("DELETE", &format!("/api/v1/ratelimit/rules/{id}"), "").await;
     assert!(deleted.status.is_success(), "{}", deleted.text);
     assert!((count("delete", "rate_limit_rules").await - 1.0).abs() < 0.1);
-    // What is asked about is no label.
+    // Parameters are not labels.
     assert!(!server.get("/metrics").await.text.contains(&format!("table=\"{id}")));
 }
 

@@ -1,11 +1,10 @@
-//! Misspelt fields and parameters are refused: they would otherwise be answered as if they had been
-//! left out.
+//! Misspelt fields and parameters are errors: otherwise they would be silently ignored.
 
 use serde_json::{Value, json};
 
 use crate::harness::{CHECK, RULES, Reply, Server};
 
-/// The fields and parameters that a refusal lists, with why.
+/// Fields and reasons in the details of an error.
 fn listed(reply: &Reply) -> Vec<(String, String)> {
     assert_eq!(reply.status, 400, "{}", reply.text);
     let body = reply.json();

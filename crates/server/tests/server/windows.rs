@@ -1,4 +1,4 @@
-//! How many windows one pattern has, and how many of them one batch asks.
+//! Bounds of windows per pattern, and of checks per batch.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     harness::{RULES, Server},
 };
 
-/// So long that nothing refills while a test runs.
+/// Long enough that nothing refills during a test.
 const FOREVER: i64 = 8_640_000;
 
 /// A busy machine is not an outage.
@@ -30,7 +30,7 @@ async fn stack(server: &Server, windows: i64) {
     }
 }
 
-/// Asks about 100 subjects at once, as often as the strictest window admits, and once more.
+/// Checks a batch of 100 subjects as often as the strictest window admits, and once more.
 async fn a_hundred_subjects_are_admitted_then_denied(server: &Server) {
     let checks: Vec<Value> =
         (0..100).map(|i| json!({"scope": "user", "identifier": format!("u{i}")})).collect();
@@ -115,7 +115,7 @@ async fn a_ninth_window_is_rejected_on_every_surface() {
     assert_invalid(&refused, &[("window_secs", CROWDED)]);
 
     assert_eq!(server.admin("GET", RULES, "").await.json()["pagination"]["total_count"], 9);
-    // Others, and a ninth in place of one of the eight, are none too many.
+    // Other patterns, and a ninth that replaces one of the eight, are accepted.
     let list: Vec<Value> = (1..=8).map(|window| rule("*", 1, window)).collect();
     let list = json!({"rules": list, "prune": true}).to_string();
     assert_eq!(server.admin("PUT", RULES, &list).await.status, 200);
@@ -138,13 +138,13 @@ async fn only_the_shortest_windows_apply_if_the_database_has_more() {
     let reply = server.check_user("u1").await;
     assert_eq!((reply.status.as_u16(), &reply.json()["limit"]), (200, &json!(1)));
     let asked = |window: u32| json!({"scope": "user", "identifier": "u2", "window": window});
-    // One that is left out decides where it is asked for, and nowhere else.
+    // An ignored rule decides only where its window is requested.
     let reply = server.post(crate::harness::CHECK, &asked(1008).to_string()).await;
     assert_eq!((reply.status.as_u16(), &reply.json()["allowed"]), (200, &json!(true)));
     assert_eq!(server.check_user("u2").await.json()["allowed"], true, "it was not asked before");
     let reply = server.post(crate::harness::CHECK, &asked(1007).to_string()).await;
     assert_eq!(reply.json()["allowed"], false, "it was");
-    // What is there may be changed, and taken away; nothing may come.
+    // Existing rules can be changed and deleted; none can be added.
     let path = format!("{RULES}/{id}");
     assert_eq!(server.admin("PUT", &path, &rule("*", 2, 60).to_string()).await.status, 200);
     assert_eq!(server.admin("POST", RULES, &rule("*", 1, 61).to_string()).await.details().len(), 1);

@@ -1,4 +1,4 @@
-//! What the console needs of the API, and has of its own.
+//! Requests of the console's pages.
 
 use headgate::Timestamp;
 use headgate_ratelimit::Author;
@@ -41,7 +41,7 @@ async fn a_rule_is_changed_only_if_its_etag_matches() {
     assert_eq!(change(first.header("etag"), 7).await.status, 200);
     assert_eq!(change("*", 8).await.status, 200);
     assert_eq!(change("yesterday", 9).await.status, 400);
-    // Whoever does not care need not say anything.
+    // Without `If-Match` the change is unconditional.
     let careless =
         json!({"limit": 9, "scope": "user", "identifier_pattern": "u1", "window_seconds": 60});
     assert_eq!(server.admin("PUT", &path, &careless.to_string()).await.status, 200);
@@ -85,7 +85,7 @@ async fn events_are_listed_newest_first_with_their_deliveries() {
         if delivered {
             break;
         }
-        // What was delivered is noted a moment later.
+        // A delivery is recorded a moment later.
         tokio::task::yield_now().await;
     }
     assert!(delivered, "{events}");
@@ -141,7 +141,7 @@ async fn the_overview_shows_server_state_and_limited_subjects() {
         (&json!(true), &json!("som***wn"))
     );
 
-    // Every decision is in one of the seconds.
+    // Each decision is counted in one of the seconds.
     let mut beats = seen["beats"].clone();
     for _ in 0..400 {
         let sum = |name: &str| -> f64 {

@@ -1,5 +1,4 @@
-//! The console in a real browser: scripts in `browser/` tell the stories, servers here are their
-//! stage.
+//! The console in a real browser: runs the scripts in `browser/` against a server.
 
 use std::{
     net::SocketAddr,
@@ -21,10 +20,10 @@ use tokio::{
 use super::{TOKENS, relay};
 use crate::{events::receiver::Receiver, harness::Server};
 
-/// Longer than any story takes that is not stuck.
+/// Timeout of a script.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// A server that a story can stop and start.
+/// A server that a script can stop and start.
 struct Stage {
     address: SocketAddr,
     data: TempDir,
@@ -44,7 +43,7 @@ async fn every_browser_story_of_the_console_passes() {
     ];
     let receiver = Receiver::start(&[]).await;
     let webhooks = ("webhooks", receiver.config("webhook-secret-0123456789", ""));
-    // One after the other: a browser is much for two cores.
+    // One after the other: a browser needs both cores of a small machine.
     for (story, keys) in [
         ("operate.mjs", vec![webhooks.clone()]),
         ("roles.mjs", vec![]),
@@ -101,7 +100,7 @@ impl Stage {
         }
     }
 
-    /// Runs a script and does what it orders; its output if it fails.
+    /// Runs a script and follows its orders; returns its output if it fails.
     async fn play(&mut self, browser: &Browser, story: &str) -> Result<(), String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/console/browser");
         let mut command = Command::from(browser.script(&folder.join(story)));
@@ -131,14 +130,13 @@ impl Stage {
 
 async fn outcome(mut script: Child, mut said: String) -> Result<(), String> {
     let mut errors = script.stderr.take().unwrap();
-    // What cannot be read is not shown.
+    // Unreadable output is ignored.
     let _ = errors.read_to_string(&mut said).await;
     let status = script.wait().await.map_err(|error| error.to_string())?;
     if status.success() { Ok(()) } else { Err(said) }
 }
 
-/// Where pictures of the pages go: to the folder that `HEADGATE_SCREENSHOTS` names, or with the
-/// test.
+/// The folder of screenshots: `HEADGATE_SCREENSHOTS`, or the temporary folder of the test.
 fn screenshots(data: &TempDir) -> PathBuf {
     let named = std::env::var_os("HEADGATE_SCREENSHOTS").map(PathBuf::from);
     named.unwrap_or_else(|| data.path().join("screenshots"))

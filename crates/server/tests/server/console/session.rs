@@ -1,4 +1,4 @@
-//! Signing in and out, and how little a cookie is worth elsewhere.
+//! Signing in and out, and protection of the cookie against other sites.
 
 use headgate_testkit::{IdToken, Issuer};
 use hyper::Request;
@@ -117,7 +117,7 @@ async fn a_cookie_works_only_from_the_consoles_own_pages() {
     }
     let elsewhere = with("x-headgate-console", "1").header("sec-fetch-site", "cross-site");
     assert_eq!(server.send(elsewhere, "").await.status, 403);
-    // A token beside it is believed as ever.
+    // A token works as usual.
     let token = with("authorization", "Bearer auditor-token-0123456789");
     assert_eq!(server.send(token, "").await.status, 200);
 }
@@ -185,7 +185,8 @@ async fn a_callback_without_a_started_sign_in_is_rejected() {
     assert_eq!(without.get("/console/oidc/callback").await.status, 404);
 }
 
-/// Signs in at the issuer as a browser would that asks `server` for `host`: where it ends.
+/// Signs in at the issuer like a browser that reached `server` as `host`; returns the final
+/// location.
 async fn travel(server: &Server, issuer: &Issuer, host: &str) -> String {
     let left = server.send(Request::get("/console/oidc").header("host", host), "").await;
     let cookie = left.header("set-cookie").split(';').next().unwrap().to_owned();
@@ -219,7 +220,7 @@ async fn an_id_token_of_another_sign_in_opens_nothing() {
     }
     issuer.give_id_token(IdToken::Requested);
     assert_eq!(travel(&server, &issuer, &host).await, "/console");
-    // An issuer that knows OAuth 2.0 alone is not asked for one.
+    // Without the scope `openid` there is no nonce.
     let keys = [&keys[..], &[("console.oidc.scope", "profile")]].concat();
     let server = Server::start(&keys).await;
     issuer.give_id_token(IdToken::Missing);

@@ -85,7 +85,7 @@ impl Answer {
         self.0.overall_code() == Code::OverLimit
     }
 
-    /// Whether each descriptor is over its limit, and what is left.
+    /// Over limit and units left, per descriptor.
     pub(crate) fn each(&self) -> Vec<(bool, u32)> {
         let status = |s: &envoy::service::ratelimit::v3::rate_limit_response::DescriptorStatus| {
             (s.code() == Code::OverLimit, s.limit_remaining)

@@ -63,7 +63,7 @@ async fn a_cursor_continues_after_the_last_page() {
     assert_eq!(types(&of_one), BOTH);
     assert_eq!(of_one["events"][0]["quota_id"], other);
     assert_eq!(types(&list(&server, "event_type=QUOTA_EXCEEDED").await), [BOTH[1]; 2]);
-    // The end was reached, however few were wanted.
+    // The cursor advances to the end even if no event matches.
     assert_eq!(list(&server, "quota_id=quota_none").await["next"], after);
 }
 

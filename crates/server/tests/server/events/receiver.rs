@@ -1,4 +1,4 @@
-//! Somebody who takes webhooks, and does not always.
+//! A receiver of webhooks that can fail.
 
 use std::{
     collections::VecDeque,
@@ -18,24 +18,24 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::{net::TcpListener, sync::watch, time::timeout};
 
-/// How one request is answered.
+/// Response to one request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
     Status(u16),
-    /// To where the same would be taken.
+    /// Redirects to an address that would accept the request.
     Redirect,
     /// Never.
     Silence,
 }
 
-/// What was sent.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Delivery {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-/// An HTTP server that remembers what it was sent.
+/// An HTTP server that records requests.
 pub(crate) struct Receiver {
     pub(crate) url: String,
     got: watch::Receiver<Vec<Delivery>>,
@@ -51,7 +51,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 // === impl Receiver ===
 
 impl Receiver {
-    /// Answers as `script` says, and then with 204.
+    /// Starts a receiver that answers with `script` first, then with 204.
     pub(crate) async fn start(script: &[Answer]) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = format!("http://{}/hooks/quota?key=hidden", listener.local_addr().unwrap());
@@ -73,7 +73,7 @@ impl Receiver {
         format!("[{{url: '{}', secret: {secret}{more}}}]", self.url)
     }
 
-    /// Everything that was sent, once it fits.
+    /// Waits until the requests satisfy the condition; returns them.
     pub(crate) async fn until(&self, fits: impl FnMut(&Vec<Delivery>) -> bool) -> Vec<Delivery> {
         let mut got = self.got.clone();
         let all = timeout(PATIENCE, got.wait_for(fits)).await;

@@ -1,4 +1,4 @@
-//! Several servers, one that delivers.
+//! One of several servers delivers.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -28,7 +28,7 @@ async fn two_servers_post_each_event_once_and_one_takes_over() {
     assert_eq!((ids.len(), got.len()), (2 * SUBJECTS, 2 * SUBJECTS));
     assert_eq!(list(&other, "limit=100").await["events"].as_array().unwrap().len(), 2 * SUBJECTS);
 
-    // Whichever delivered, the other one does now.
+    // The other server takes over.
     let ended = tokio::time::timeout(Duration::from_secs(20), one.stop()).await;
     ended.expect("in time").unwrap();
     exhausted(&other, "tenant-late").await;

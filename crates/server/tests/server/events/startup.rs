@@ -1,4 +1,4 @@
-//! What cannot be told, or not on time, is known before anything starts.
+//! Invalid sinks and schedules are startup errors.
 
 use headgate_server::Config;
 

@@ -20,7 +20,7 @@ use crate::harness::Server;
 const STREAM: &str = "/api/v1/events/stream";
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A client that follows.
+/// A client of the stream.
 struct Follower {
     body: Incoming,
     text: String,
@@ -117,7 +117,7 @@ async fn a_stream_outlives_the_request_and_idle_timeouts() {
     let keys = [("server.request_timeout_seconds", "1"), ("server.idle_timeout_seconds", "1")];
     let server = Server::start(&keys).await;
     let mut follower = Follower::open(&server, "", None).await;
-    // A connection that says nothing is closed when that time is over.
+    // An idle connection is closed at its timeout.
     let mut idle = TcpStream::connect(server.address).await.unwrap();
     let closed = timeout(PATIENCE, idle.read(&mut [0])).await.expect("in time");
     assert_eq!(closed.unwrap(), 0);

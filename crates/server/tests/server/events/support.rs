@@ -6,7 +6,7 @@ use crate::harness::{Reply, Server};
 
 pub(crate) const EVENTS: &str = "/api/v1/events";
 
-/// Makes a daily policy that alerts at 80 percent; gives its id.
+/// Creates a daily policy that alerts at 80 percent; returns its id.
 pub(crate) async fn policy(server: &Server, subject: &str, limit: u64) -> String {
     let body = json!({
         "name": subject, "subject_type": "tenant", "subject_id": subject, "limit": limit,
@@ -22,7 +22,7 @@ pub(crate) async fn increment(server: &Server, id: &str, amount: u64) -> Reply {
     server.admin("POST", &path, &json!({"amount": amount}).to_string()).await
 }
 
-/// Makes a policy and uses all of it: two events. Gives its id.
+/// Creates a policy and uses all of it, which makes two events; returns its id.
 pub(crate) async fn exhausted(server: &Server, subject: &str) -> String {
     let id = policy(server, subject, 10).await;
     for amount in [8, 2] {

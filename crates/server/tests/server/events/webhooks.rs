@@ -1,4 +1,4 @@
-//! Events are posted, signed, until they are taken.
+//! Webhooks: signatures, retries and order.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ use crate::harness::Server;
 
 const SECRET: &str = "correct-horse-battery";
 
-/// As docs/guides/events.md says.
+/// Verifies the signature as in docs/guides/events.md.
 fn verify(delivery: &Delivery, secret: &str) -> bool {
     let signed =
         [delivery.header("x-headgate-timestamp").as_bytes(), b".", &delivery.body].concat();
@@ -84,12 +84,12 @@ async fn failed_deliveries_are_retried_in_order_and_delivered_once() {
     assert_eq!(ids(&got), [&*first, &first, &first, &first, &first, &second]);
     assert!(got.iter().all(|delivery| verify(delivery, SECRET)));
 
-    // What comes later is the next: nothing that was taken comes again.
+    // The next delivery is a new event: accepted ones are not sent again.
     exhausted(&server, "tenant-def").await;
     let got = receiver.until(|got| got.len() >= 8).await;
     assert_eq!(got.len(), 8);
     assert!(got[6..].iter().all(|delivery| delivery.event()["subject_id"] == "tenant-def"));
-    // It is counted once it is answered, which is after it was got.
+    // A delivery is counted after its response.
     metric_is(&server, "headgate_events_delivered_total", 4).await;
     metric_is(&server, "headgate_event_delivery_failures_total", 4).await;
 }
@@ -106,7 +106,7 @@ async fn a_rejected_event_delays_only_its_own_subject() {
         of.map(|delivery| delivery.header("x-headgate-event")).collect::<Vec<_>>()
     };
     let (reached, exceeded) = ("QUOTA_THRESHOLD_REACHED", "QUOTA_EXCEEDED");
-    // They are posted at the same time: whichever comes first is the one that is refused.
+    // They are posted concurrently: the first to arrive is rejected.
     let (refused, other) = match (of("one"), of("other")) {
         (one, other) if one.len() > other.len() => (one, other),
         (one, other) => (other, one),
@@ -166,7 +166,7 @@ print(verify(asked['secret'].encode(), asked['headers'], asked['body'].encode())
     assert_eq!(require!(believes(SECRET, &body.replace("tenant-abc", "tenant-abd"))), "False\n");
 }
 
-/// What a program prints.
+/// Runs a program; returns its output.
 fn python(program: &str, input: &str) -> Result<String, Skip> {
     let mut command = Command::new("python3");
     command.args(["-c", program]).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -1,4 +1,4 @@
-//! Who may call what.
+//! Permissions of the roles over gRPC.
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ const PROTECTED: [(&str, usize); 7] = [
     ("DeleteRule", 2),
 ];
 
-/// Calls a method with a message that says nothing, with this `authorization`.
+/// Calls a method with an empty message and this `authorization`.
 async fn call(client: &Client, method: &str, authorization: Option<&str>) -> Result<(), Status> {
     macro_rules! call {
         ($name:ident, $message:ident) => {{
@@ -56,7 +56,7 @@ async fn call(client: &Client, method: &str, authorization: Option<&str>) -> Res
     }
 }
 
-/// Why a call was refused before anybody looked at its message.
+/// The error of a call that was rejected before its message was read.
 fn refusal(outcome: &Result<(), Status>) -> Option<(Code, String)> {
     let status = outcome.as_ref().err()?;
     let (code, reason, ..) = told(status);

@@ -68,7 +68,7 @@ async fn a_denial_has_a_reason_and_a_retry_time(backend: &Backend) {
     assert!(!denied.allowed);
     assert_eq!((denied.remaining, denied.limit), (0, 2));
     assert_eq!(denied.reason, "rate limit exceeded for user:u1");
-    // One of two units is back after half the window.
+    // One of two units is refilled after half the window.
     assert!((3_500_000..=3_600_000).contains(&denied.retry_after_ms), "{denied:?}");
     assert_eq!(server.check_user("u1").await.json()["reason"], denied.reason.as_str());
 }

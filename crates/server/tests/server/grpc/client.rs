@@ -1,4 +1,4 @@
-//! A client that is made from the same `.proto` file, and what tests say with it.
+//! A client generated from the same `.proto` file, and helpers.
 
 #![allow(
     clippy::pedantic,
@@ -26,15 +26,14 @@ pub(crate) async fn connect(address: SocketAddr) -> Client {
     Client::new(channel(address).await)
 }
 
-/// The message, sent by whoever has `token`.
+/// A request with this token.
 pub(crate) fn by<T>(token: &str, message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.metadata_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
     request
 }
 
-/// What the caller of a refused call is told: the status, the stable code, the words and the
-/// fields.
+/// The error of a call: status, stable code, message and fields.
 pub(crate) fn told(status: &Status) -> (Code, String, String, Vec<(String, String)>) {
     let details = status.get_error_details();
     let info = details.error_info().expect("an ErrorInfo");
@@ -44,7 +43,7 @@ pub(crate) fn told(status: &Status) -> (Code, String, String, Vec<(String, Strin
     (status.code(), info.reason.clone(), status.message().to_owned(), fields.collect())
 }
 
-/// Sees to it that `status` says that exactly these fields do not fit.
+/// Asserts that exactly these fields are invalid.
 pub(crate) fn assert_invalid(status: &Status, fields: &[(&str, &str)]) {
     let (code, reason, message, told) = told(status);
     assert_eq!(code, Code::InvalidArgument, "{status:?}");
@@ -54,16 +53,16 @@ pub(crate) fn assert_invalid(status: &Status, fields: &[(&str, &str)]) {
     assert_eq!(told, fields);
 }
 
-/// Sees to it that `status` says this.
+/// Asserts status, stable code and message.
 pub(crate) fn assert_told(status: &Status, code: Code, reason: &str, message: &str) {
     let expected = (code, reason.to_owned(), message.to_owned(), Vec::new());
     assert_eq!(told(status), expected);
 }
 
-/// So long that nothing refills while a test runs.
+/// Long enough that nothing refills during a test.
 pub(crate) const FOREVER: i64 = 31_000_000;
 
-/// A rule for 5 units in a window without end.
+/// A rule for 5 units in the longest window.
 pub(crate) fn rule_of(key: &str) -> CreateRuleRequest {
     CreateRuleRequest {
         key: key.to_owned(),
@@ -73,7 +72,7 @@ pub(crate) fn rule_of(key: &str) -> CreateRuleRequest {
     }
 }
 
-/// Makes a rule.
+/// Creates a rule.
 pub(crate) async fn create(client: &Client, token: &str, rule: CreateRuleRequest) -> RateLimitRule {
     let made = client.clone().create_rule(by(token, rule)).await.unwrap();
     made.into_inner().rule.expect("a rule")

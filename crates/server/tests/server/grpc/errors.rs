@@ -1,4 +1,4 @@
-//! Calls that no decent client makes.
+//! Invalid calls.
 
 use tonic::{Code, Status};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::harness::Server;
 
-/// The status that the answer's head carries.
+/// The status in the head of a response.
 fn status(reply: &raw::Reply) -> Status {
     Status::from_header_map(&reply.headers).expect("a status in the head")
 }
@@ -30,7 +30,7 @@ async fn a_message_that_is_too_large_is_refused() {
 #[tokio::test]
 async fn an_invalid_message_is_rejected() {
     let server = Server::start(&[]).await;
-    // Field 1 of 5 bytes, of which there is one; and a text that is no UTF-8.
+    // A truncated field, and a string that is not UTF-8.
     for message in [&b"\x0a\x05u"[..], b"\x0a\x02\xff\xfe"] {
         let reply = raw::send(server.grpc_address, raw::call(CHECK), message).await;
         let (code, reason, ..) = super::client::told(&status(&reply));
@@ -81,7 +81,7 @@ async fn a_request_that_is_not_grpc_gets_415() {
         let reply = raw::send(server.grpc_address, request, b"\x0a\x04user\x12\x02u1").await;
         assert_eq!(reply.meta("grpc-status"), "0", "{content_type}");
     }
-    // HTTP/1.1 has no trailers to put a status in.
+    // HTTP/1.1 has no trailers for the status.
     let request = hyper::Request::post(CHECK).header("content-type", "application/grpc");
     assert_eq!(raw::send_http1(server.grpc_address, request).await, 415);
 }
@@ -91,7 +91,7 @@ async fn a_call_ends_at_its_deadline() {
     let server = Server::start(&[("server.request_timeout_seconds", "600")]).await;
     let message = b"\x0a\x04user\x12\x02u1";
     let late = raw::call(CHECK).header("grpc-timeout", "50m");
-    // The message never comes, so that the call can only end by its deadline.
+    // The message is never sent, so that the call can only end at its deadline.
     let reply = raw::send_unfinished(server.grpc_address, late).await;
     let late = status(&reply);
     assert_told(&late, Code::DeadlineExceeded, "SYS_RATELIMIT_TIMEOUT", "the call took too long");

@@ -45,7 +45,7 @@ async fn health_watchers_see_the_server_drain() {
     assert_eq!(known.message().await.unwrap().unwrap().status(), ServingStatus::NotServing);
     assert_eq!(known.message().await.unwrap(), None);
     assert_eq!(unknown.message().await.unwrap(), None);
-    // Nobody who watches keeps the server from stopping.
+    // Open watches do not delay shutdown.
     assert_eq!(stopping.await.unwrap(), Drain::Complete);
 }
 

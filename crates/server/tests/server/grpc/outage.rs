@@ -1,4 +1,4 @@
-//! What callers are told while the database or the store is away.
+//! Errors while the database or the store is down.
 
 use headgate_testkit::{Postgres, require};
 use tonic::Code;

@@ -1,4 +1,4 @@
-//! Calls byte by byte, for what no decent client sends.
+//! Calls byte by byte, for requests that generated clients cannot send.
 
 use std::{convert::Infallible, net::SocketAddr};
 
@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 
 pub(super) const CHECK: &str = "/k1s0.system.ratelimit.v1.RateLimitService/CheckRateLimit";
 
-/// An answer, with what came before and after the body.
+/// A response with headers and trailers.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: StatusCode,
@@ -25,14 +25,14 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// A header's or a trailer's value, or nothing.
+    /// Value of a header or trailer, or empty.
     pub(super) fn meta(&self, name: &str) -> &str {
         let value = self.headers.get(name).or_else(|| self.trailers.get(name));
         value.map_or("", |value| value.to_str().unwrap())
     }
 }
 
-/// A call of `path` as clients begin it.
+/// The head of a call of `path`.
 pub(super) fn call(path: &str) -> Builder {
     Request::post(format!("http://test{path}"))
         .header("content-type", "application/grpc")
@@ -52,7 +52,7 @@ pub(super) async fn send_bytes(address: SocketAddr, call: Builder, bytes: Vec<u8
     send_body(address, call, Full::new(Bytes::from(bytes))).await
 }
 
-/// Sends a head, and never what should follow.
+/// Sends a head, but no body.
 pub(super) async fn send_unfinished(address: SocketAddr, call: Builder) -> Reply {
     send_body(address, call, StreamBody::new(stream::pending::<Result<_, Infallible>>())).await
 }
@@ -72,7 +72,7 @@ where
     Reply { status: head.status, headers: head.headers, trailers, body: collected.to_bytes() }
 }
 
-/// Sends a head over HTTP/1.1; gives the answer's status.
+/// Sends a head over HTTP/1.1; returns the status.
 pub(super) async fn send_http1(address: SocketAddr, call: Builder) -> StatusCode {
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();

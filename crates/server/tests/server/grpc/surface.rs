@@ -1,4 +1,4 @@
-//! What happens around every call.
+//! Ids, metrics and timeouts of every call.
 
 use super::{
     client::{CheckRateLimitRequest, CreateRuleRequest, by, connect},

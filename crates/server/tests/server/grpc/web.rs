@@ -1,4 +1,4 @@
-//! gRPC-Web over HTTP/1.1, for callers that have no HTTP/2.
+//! gRPC-Web over HTTP/1.1, for clients without HTTP/2.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ use crate::harness::Server;
 const MESSAGE: &[u8] = b"\x0a\x04user\x12\x02u1";
 const GET_RULE: &str = "/k1s0.system.ratelimit.v1.RateLimitService/GetRule";
 
-/// One connection, on which calls follow each other.
+/// One connection for several calls.
 struct Connection(http1::SendRequest<Full<Bytes>>);
 
 fn call(path: &str) -> Builder {
@@ -48,7 +48,7 @@ impl Connection {
     }
 }
 
-/// The frames of a body: what each is marked with, and what it holds.
+/// The frames of a body: flags and content.
 fn frames(mut body: &[u8]) -> Vec<(u8, &[u8])> {
     let mut frames = Vec::new();
     while let [mark, a, b, c, d, rest @ ..] = body {

@@ -32,7 +32,7 @@ async fn health_includes_redis_if_configured() {
     let lost = Server::start(&[("redis.url", "redis://127.0.0.1:1")]).await;
     let reply = lost.get("/actuator/health").await;
     let health = reply.json();
-    // A balancer must not take it out of service: it still decides.
+    // The status is 200, so that load balancers keep it in service: it still decides.
     assert_eq!((reply.status.as_u16(), &health["status"]), (200, &json!("DEGRADED")));
     assert_eq!(health["components"]["redis"]["status"], "DOWN");
     assert_eq!(health["components"]["rateLimiter"]["status"], "DEGRADED");
@@ -58,7 +58,7 @@ async fn the_documents_queries_find_their_series() {
     }
     assert!(reply.text.contains("# TYPE rate_limiter_check_seconds histogram"));
     assert!(!reply.text.contains("u1"), "{}", reply.text);
-    // The look and what was refused are no checks.
+    // Peeks and rejected requests are not counted as checks.
     server.remaining("algorithm=SLIDING_WINDOW&key=u1").await;
     server.check_key("algorithm=SLIDING_WINDOW&key=u1&permits=0").await;
     let again = server.get("/metrics").await.text;

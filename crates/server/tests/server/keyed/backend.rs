@@ -1,4 +1,4 @@
-//! Where counters are kept: each behaviour is the same on all of these.
+//! The stores: behaviour is the same on all of them.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ impl Backend {
         Self::Redis(Box::new(redis))
     }
 
-    /// A server on this store that has found it.
+    /// Starts a server on this store, and waits until it is ready.
     pub(crate) async fn serve(&self, keys: &[(&str, &str)]) -> Server {
         let (url, urls) = match self {
             Self::Memory => return Server::start(keys).await,
@@ -32,7 +32,7 @@ impl Backend {
         server
     }
 
-    /// What Redis answers, whichever node has the key.
+    /// Sends a command to Redis, on the node that has the key.
     pub(crate) fn cli(&self, command: &[&str]) -> String {
         match self {
             Self::Memory => panic!("memory is not asked like this"),

@@ -1,4 +1,4 @@
-//! Who is counted when no key is given.
+//! The client's address is the default key.
 
 use hyper::Request;
 use serde_json::Value;
@@ -39,7 +39,7 @@ async fn forwarding_headers_of_untrusted_clients_are_ignored() {
     for headers in spoofed {
         assert_eq!(key(&server, headers).await, "ip:127.0.0.1", "{headers:?}");
     }
-    // All of them were one.
+    // All were counted for one client.
     let left = server.remaining("algorithm=SLIDING_WINDOW&key=ip:127.0.0.1").await.json();
     assert_eq!(left["remaining"], 100 - spoofed.len());
 }
@@ -50,7 +50,7 @@ async fn behind_trusted_proxies_the_client_is_found() {
     let table: [(Headers<'_>, &str); 14] = [
         (&[], "ip:127.0.0.1"),
         (&[(XFF, "203.0.113.9")], "ip:203.0.113.9"),
-        // What the client made up stands to the left of what the proxies wrote.
+        // A forged address is left of those that the proxies append.
         (&[(XFF, "192.0.2.1, 203.0.113.9")], "ip:203.0.113.9"),
         (&[(XFF, "192.0.2.1, 203.0.113.9, 10.1.2.3")], "ip:203.0.113.9"),
         (&[(XFF, "10.9.9.9, 203.0.113.9, 10.1.2.3, 10.4.5.6")], "ip:203.0.113.9"),

@@ -1,4 +1,4 @@
-//! Many at once, on servers that share one Redis.
+//! Concurrent requests to servers that share one Redis.
 
 use futures_util::future::join_all;
 use headgate_testkit::{Redis, RedisCluster, require};
@@ -20,7 +20,7 @@ const LIMITS: [(&str, &str); 10] = [
     ("rate_limiter.fixed_window.window_size", "8640000"),
 ];
 
-/// How many of 200 that ask at once are admitted.
+/// Sends 200 concurrent requests; returns the number admitted.
 async fn admitted(servers: &[Server; 2], query: &str) -> u64 {
     let replies = join_all((0..200).map(|i| servers[i % 2].check_key(query))).await;
     let mut admitted = 0;

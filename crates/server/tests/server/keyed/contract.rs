@@ -1,4 +1,4 @@
-//! What a check, a look and a reset say, for every algorithm on every store.
+//! Responses of check, remaining and reset, for every algorithm on every store.
 
 use std::time::SystemTime;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{ALGORITHMS, backend::Backend, counted, number};
 use crate::harness::{Reply, Server};
 
-/// So much that what flows into a bucket during a test is little beside it.
+/// Large compared to the units that refill during a test.
 const MOST: u64 = 100_000;
 
 const LIMITS: [(&str, &str); 10] = [
@@ -25,7 +25,7 @@ const LIMITS: [(&str, &str); 10] = [
     ("rate_limiter.fixed_window.window_size", "8640000"),
 ];
 
-/// A key that is asked about, and since when.
+/// A key and the start of its test.
 struct Subject<'s> {
     server: &'s Server,
     algorithm: &'static str,
@@ -42,7 +42,7 @@ impl Subject<'_> {
         self.server.remaining(&format!("algorithm={}&key=user:123", self.algorithm)).await
     }
 
-    /// Whether so much is left, and what flowed back since the beginning.
+    /// Asserts the remaining units, allowing for refill since the start.
     fn assert_left(&self, left: u64, expected: u64) {
         let flows = self.algorithm.ends_with("BUCKET");
         let flowed = if flows { self.began.elapsed().as_secs() + 1 } else { 0 };
@@ -111,7 +111,7 @@ fn ietf_fields(subject: &Subject<'_>, reply: &Reply) {
     let name = subject.algorithm.to_lowercase();
     let window = if subject.algorithm.ends_with("BUCKET") { MOST } else { 8_640_000 };
     assert_eq!(reply.header("ratelimit-policy"), format!("\"{name}\";q={MOST};w={window}"));
-    // One was taken: what it comes back with is all that comes back.
+    // One unit was taken: its refill restores the whole limit.
     let (left, reset) = (MOST - 1, number(reply, "resetAfterSeconds"));
     assert_eq!(reply.header("ratelimit"), format!("\"{name}\";r={left};t={reset}"));
 }
@@ -128,7 +128,7 @@ async fn more_than_remaining_is_denied(subject: &Subject<'_>) {
     let retry = number(&reply, "retryAfterSeconds");
     assert_eq!(counted(&reply, "retry-after"), retry);
     if subject.algorithm.ends_with("BUCKET") {
-        // 30,001 are missing, and one flows back each second.
+        // 30,001 units are missing, and one refills per second.
         let waited = subject.began.elapsed().as_secs() + 1;
         assert!((30_001 - waited..=30_001).contains(&retry), "{retry}");
     } else {
@@ -188,7 +188,7 @@ async fn names_are_read_in_either_case_and_shown_in_one() {
         let body = server.check_key(&format!("algorithm={name}&key=u1")).await.json();
         assert_eq!(body["algorithm"], "SLIDING_WINDOW", "{name}");
     }
-    // All were one.
+    // All were counted for one key.
     let left = server.remaining("algorithm=SLIDING_WINDOW&key=u1").await;
     assert_eq!(number(&left, "remaining"), 97);
 }

@@ -1,4 +1,4 @@
-//! What callers are told when they do not get what they asked for.
+//! Errors.
 
 use headgate_testkit::{Redis, require};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{ALGORITHMS, backend::until_up};
 use crate::harness::{Reply, Server};
 
-/// Checks that an error is one of this surface, and gives its code.
+/// Checks the format of an error; returns its code.
 fn code(reply: &Reply) -> String {
     let body = reply.json();
     let fields: Vec<&String> = body.as_object().unwrap().keys().collect();
@@ -68,7 +68,7 @@ async fn invalid_permits_and_keys_are_rejected() {
     }
     let told = server.check_key("key=u1&permits=101").await.json();
     assert_eq!(told["message"], "permits must be from 1 to 100 here, got 101");
-    // Nothing of all that was taken.
+    // Nothing was taken.
     assert_eq!(server.check_key("key=u1").await.json()["remaining"], 99);
 }
 

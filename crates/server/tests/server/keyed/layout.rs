@@ -1,4 +1,4 @@
-//! What a Redis holds, as `redis-cli` shows it.
+//! Keys in Redis: types, names and TTLs.
 
 use headgate_testkit::{Redis, RedisCluster, require};
 

@@ -1,4 +1,4 @@
-//! While Redis is away.
+//! Decisions while Redis is down.
 
 use std::time::Duration;
 
@@ -107,7 +107,7 @@ async fn an_outage_costs_no_time_and_ends_by_itself() {
         let reply = server.check_key("algorithm=SLIDING_WINDOW&key=u1").await;
         assert_eq!((reply.status.as_u16(), reply.header("x-ratelimit-degraded")), (200, "capped"));
     }
-    // A connection that is gone is not waited for: one time-out would be 30 seconds here.
+    // Closed connections do not wait for the timeout, which is 30 seconds here.
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let health = server.get("/actuator/health").await;
     assert_eq!((health.status.as_u16(), &health.json()["status"]), (200, &json!("DEGRADED")));

@@ -1,4 +1,4 @@
-//! What keys with certain beginnings are allowed instead.
+//! Limits for keys with a prefix.
 
 use super::number;
 use crate::harness::{Reply, Server};
@@ -28,11 +28,11 @@ async fn the_longest_prefix_decides() {
         let policy = format!("\"{}\";q={most};w={window}", algorithm.to_lowercase());
         assert_eq!(limit(&reply), (most, policy), "{algorithm} {key}");
     }
-    // What can be asked for at once is the key's own.
+    // The maximum number of permits is that of the override.
     let reply = server.check_key("key=api_key:free:2&permits=6").await;
     assert_eq!(reply.json()["message"], "permits must be from 1 to 5 here, got 6");
     assert_eq!(server.check_key("key=api_key:2&permits=1000").await.status, 200);
-    // Somebody without a key has the limit of its address.
+    // A client without a key has the limit of its address.
     let reply = server.check_key("algorithm=SLIDING_WINDOW").await;
     assert_eq!(number(&reply, "remaining"), 19);
 }

@@ -36,7 +36,7 @@ async fn a_reset_covers_one_algorithm_or_all(backend: &Backend) {
             assert_eq!(backend.cli(&["EXISTS", &key]), "0", "{key}");
         }
     }
-    // Somebody who took nothing can be reset, too.
+    // An unused key can be reset, too.
     assert_eq!(server.reset_key("key=nobody").await.status, 200);
 }
 

@@ -1,4 +1,4 @@
-//! What comes back, and when: on a Redis whose clock the test moves.
+//! Refill and reset times, on a Redis whose clock the test advances.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::harness::{Reply, Server};
 /// 2026-02-20T10:00:00Z: a minute begins.
 const START: u64 = 1_771_581_600;
 
-/// The server, and the Redis that it asks.
+/// A server and its Redis.
 struct Bench {
     server: Server,
     backend: Backend,
@@ -37,7 +37,7 @@ fn redis() -> Result<Redis, headgate_testkit::Skip> {
     Redis::builder().fake_clock(START * 1_000_000).start()
 }
 
-/// Algorithm, `Retry-After` of one permit and seconds until all is back once a hundred were taken.
+/// Algorithm, `Retry-After` of one permit, and seconds to full recovery after a hundred permits.
 const EXHAUSTED: [(&str, u64, u64); 5] = [
     ("TOKEN_BUCKET", 1, 10),
     ("SLIDING_WINDOW", 60, 60),
@@ -76,7 +76,7 @@ async fn a_token_bucket_refills_ten_per_second() {
         assert_eq!(bench.check(algorithm, 1).await.status, 200, "{algorithm}");
         assert_eq!(bench.check(algorithm, 1).await.status, 429, "{algorithm}");
 
-        // Twenty permits are there after two seconds, and not in one.
+        // Twenty permits are available after two seconds, not after one.
         let denied = bench.check(algorithm, 20).await;
         assert_eq!(number(&denied, "retryAfterSeconds"), 2);
         bench.advance(Duration::from_secs(2));
@@ -94,7 +94,7 @@ async fn a_sliding_window_allows_no_burst_at_a_boundary() {
     assert_eq!(bench.check("FIXED_WINDOW", 100).await.status, 200);
     bench.advance(Duration::from_secs(1));
     assert_eq!(bench.check("SLIDING_WINDOW", 40).await.status, 200);
-    // A fixed window begins again with the minute; any minute of the log has its own hundred.
+    // A fixed window starts with the minute; a sliding one admits a hundred in any minute.
     assert_eq!(bench.check("FIXED_WINDOW", 100).await.status, 200);
     let denied = bench.check("SLIDING_WINDOW", 1).await;
     assert_eq!((denied.status.as_u16(), number(&denied, "retryAfterSeconds")), (429, 59));

@@ -1,4 +1,4 @@
-//! Without an answer, the operator's choice decides, and soon.
+//! Failures of Headgate: `fault_tolerant` decides, without delay.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -21,7 +21,7 @@ use crate::{grpc::client::CheckRateLimitResponse, harness::Server};
 const TOLERANT: &str = "timeout = 300";
 const STRICT: &str = "timeout = 300, fault_tolerant = false";
 
-/// Far less than anybody would wait without a time limit.
+/// Far less than without a timeout.
 const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn a_server_that_stops_is_a_fault() {
     assert_eq!(gateway.get(&[]).await.status, 503);
 }
 
-/// Whoever calls gets this, and then nothing.
+/// Starts a server that answers each connection with these bytes, and nothing more.
 async fn listen_and_say(words: impl Into<Bytes>) -> SocketAddr {
     let words = words.into();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -69,7 +69,7 @@ async fn listen_and_say(words: impl Into<Bytes>) -> SocketAddr {
                 let mut heard = [0; 4096];
                 let _ = stream.read(&mut heard).await;
                 let _ = stream.write_all(&words).await;
-                // Stays until the other side has had enough.
+                // Keep the connection open until the client closes it.
                 let _ = stream.read(&mut heard).await;
             });
         }
@@ -77,7 +77,7 @@ async fn listen_and_say(words: impl Into<Bytes>) -> SocketAddr {
     address
 }
 
-/// Answers one request of each connection, and hangs up on the next.
+/// Starts a server that answers one request per connection, and closes at the next.
 async fn answer_once_each() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -132,7 +132,7 @@ async fn a_server_that_never_finishes_is_not_waited_for() {
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
-        // Each byte comes in time, the last one never.
+        // Each byte arrives in time, the last one never.
         let mut drip = interval(Duration::from_millis(20));
         while stream.write_all(b"H").await.is_ok() {
             drip.tick().await;
@@ -155,7 +155,7 @@ async fn varints_of_any_size_and_unknown_fields_are_accepted() {
         ..CheckRateLimitResponse::default()
     };
     let mut message = answer.encode_to_vec();
-    // Field 20 in eight bytes, 21 in four, 22 as a number, 23 as bytes.
+    // Unknown fields: 20 as 64 bits, 21 as 32 bits, 22 as a varint, 23 as bytes.
     message.extend(b"\xa1\x01abcdefgh\xad\x01abcd\xb0\x01\xff\xff\x03\xba\x01\x02hi");
     let mut words = format!(
         "HTTP/1.1 200 OK\r\nGrpc-Status: 0\r\nContent-Length: {}\r\n\r\n\0",

@@ -19,7 +19,7 @@ use crate::harness::{Reply, exchange};
 
 const PLUGIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/kong");
 
-/// The service behind the gateway: it says what it is, and that it has limits of its own.
+/// The service behind the gateway, which sends rate limit headers of its own.
 const UPSTREAM: &str =
     "location /upstream { add_header X-RateLimit-Limit 7; return 200 \"upstream\"; }\n";
 
@@ -28,13 +28,13 @@ pub(super) struct Gateway(Nginx);
 // === impl Gateway ===
 
 impl Gateway {
-    /// A gateway whose plugin asks `headgate`, with more of its configuration as Lua.
+    /// Starts a gateway whose plugin calls `headgate`; `conf` is more of its configuration, as Lua.
     pub(super) async fn start(headgate: SocketAddr, conf: &str) -> Result<Self, Skip> {
         let (host, port) = (headgate.ip(), headgate.port());
         Self::start_with(&format!("host = \"{host}\", port = {port}, {conf}"), "").await
     }
 
-    /// A gateway with this configuration of the plugin, and more of nginx's.
+    /// Starts a gateway with this configuration of the plugin, and more of nginx.
     pub(super) async fn start_with(conf: &str, more: &str) -> Result<Self, Skip> {
         let (conf, more) = (conf.to_owned(), more.to_owned());
         let start = move || Nginx::start(|port| configuration(port, &conf, &more)).map(Self);
@@ -48,7 +48,7 @@ impl Gateway {
         self.get_bytes(&headers).await
     }
 
-    /// The same, with headers that need not be text.
+    /// The same, with headers that may be any bytes.
     pub(super) async fn get_bytes(&self, headers: &[(&str, &[u8])]) -> Reply {
         let mut request = Request::get("/");
         for (name, value) in headers {
@@ -57,7 +57,7 @@ impl Gateway {
         exchange(self.address(), request, "").await
     }
 
-    /// What Kong would say of this configuration of the plugin.
+    /// Validates a configuration of the plugin as Kong does.
     pub(super) async fn judge(&self, conf: &str) -> String {
         exchange(self.address(), Request::post("/judge"), conf).await.text
     }
@@ -85,24 +85,24 @@ fn configuration(port: u16, conf: &str, more: &str) -> String {
     )
 }
 
-/// The four headers of a limit; what is not there is empty.
+/// The four headers of a limit; missing ones are empty.
 pub(super) fn headers(reply: &Reply) -> [&str; 4] {
     ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"]
         .map(|name| reply.header(name))
 }
 
-/// Passes connections on to `target`.
+/// Forwards connections to `target`.
 pub(super) async fn pass_on(listener: TcpListener, target: SocketAddr) {
     while let Ok((mut near, _)) = listener.accept().await {
         tokio::spawn(async move {
             let mut far = TcpStream::connect(target).await.unwrap();
-            // Either side may hang up.
+            // Either side may close the connection.
             let _ = io::copy_bidirectional(&mut near, &mut far).await;
         });
     }
 }
 
-/// Passes connections on to `target`, and counts them.
+/// Forwards connections to `target`, and counts them.
 pub(super) async fn counted(target: SocketAddr) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -113,7 +113,7 @@ pub(super) async fn counted(target: SocketAddr) -> (SocketAddr, Arc<AtomicUsize>
             counter.fetch_add(1, Ordering::SeqCst);
             tokio::spawn(async move {
                 let mut far = TcpStream::connect(target).await.unwrap();
-                // Either side may hang up.
+                // Either side may close the connection.
                 let _ = io::copy_bidirectional(&mut near, &mut far).await;
             });
         }

@@ -1,4 +1,4 @@
-//! Who may go on is forwarded, who may not is told when.
+//! Admitted requests are forwarded; denied ones get 429.
 
 use std::{net::Ipv6Addr, sync::atomic::Ordering};
 
@@ -21,7 +21,7 @@ async fn admitted_requests_are_forwarded_and_denied_ones_get_retry_after() {
         let reply = gateway.get(&[("x-test-consumer", "alice")]).await;
         assert_eq!((reply.status.as_u16(), reply.text.as_str()), (200, "upstream"));
         let [limit, left, reset, retry_after] = headers(&reply);
-        // The upstream service says 7 of a limit of its own.
+        // The upstream service sends 7 as its own limit.
         assert_eq!((limit, left, retry_after), ("2", remaining, ""));
         assert!(reset.parse::<u64>().unwrap() > 1_700_000_000, "{reset}");
         assert_eq!(reply.headers.get_all("x-ratelimit-limit").iter().count(), 1);
@@ -36,7 +36,7 @@ async fn admitted_requests_are_forwarded_and_denied_ones_get_retry_after() {
 
     let other = gateway.get(&[("x-test-consumer", "bob")]).await;
     assert_eq!(other.status, 200);
-    // What the gateway took is what everybody else sees.
+    // Other clients of Headgate see the units taken by the gateway.
     let elsewhere = server.check_user("alice").await.json();
     assert_eq!(elsewhere["allowed"], false, "{elsewhere}");
 }
@@ -123,7 +123,7 @@ async fn headers_can_be_hidden() {
     let conf = "hide_client_headers = true";
     let gateway = require!(Gateway::start(server.grpc_address, conf).await);
     let allowed = gateway.get(&[]).await;
-    // What is left is the upstream service's own.
+    // The upstream service's own header remains.
     assert_eq!((allowed.status.as_u16(), headers(&allowed)), (200, ["7", "", "", ""]));
     let denied = gateway.get(&[]).await;
     assert_eq!((denied.status.as_u16(), headers(&denied)), (429, ["", "", "", ""]));

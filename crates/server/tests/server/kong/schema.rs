@@ -1,4 +1,4 @@
-//! What Kong takes as the plugin's configuration.
+//! Validation of the plugin's configuration.
 
 use std::{net::Ipv4Addr, path::Path, process::Command};
 

@@ -1,11 +1,11 @@
-//! Whom a request is counted for.
+//! The subject of a request.
 
 use headgate_testkit::require;
 
 use super::gateway::{Gateway, headers};
 use crate::harness::Server;
 
-/// How much `subject` has left of 100.
+/// Units that `subject` has left of 100.
 async fn left(server: &Server, scope: &str, subject: &str) -> i64 {
     let body = serde_json::json!({"scope": scope, "identifier": subject, "dry_run": true});
     let reply = server.post(crate::harness::CHECK, &body.to_string()).await;
@@ -75,7 +75,7 @@ async fn no_header_bypasses_the_limit() {
         assert_eq!((first.status.as_u16(), headers(&first)[0]), (200, "1"), "{}", gateway.log());
         assert_eq!(gateway.get_bytes(&[("x-key", value)]).await.status, 429);
     }
-    // Said twice, the first counts.
+    // Of two values, the first one counts.
     let twice: [(&str, &[u8]); 2] = [("x-key", b"a\tb"), ("x-key", b"fresh")];
     assert_eq!(gateway.get_bytes(&twice).await.status, 429);
 }

@@ -1,4 +1,4 @@
-//! Headgate behind something that speaks TLS, which passes gRPC-Web on as any other HTTP.
+//! Headgate behind a TLS proxy, which forwards gRPC-Web like any HTTP.
 
 use std::{fs, path::Path, process::Command};
 
@@ -7,7 +7,7 @@ use headgate_testkit::{free_port, require};
 use super::gateway::Gateway;
 use crate::harness::Server;
 
-/// A certificate that nobody but its owner signed.
+/// Creates a self-signed certificate.
 fn certificate(folder: &Path, name: &str) {
     let subject = format!("/CN={name}");
     let alternative = format!("subjectAltName=DNS:{name}");

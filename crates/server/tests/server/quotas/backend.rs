@@ -1,4 +1,4 @@
-//! What quotas are kept in.
+//! The storage of quotas.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::harness::Server;
 
 const TOKEN: &str = "admin-token-0123456789abcdef0123456789ab";
 
-/// A PostgreSQL and a Redis of a test's own, which it can take away.
+/// A PostgreSQL and a Redis that the test can stop.
 pub(super) struct Backend {
     pub(super) postgres: Postgres,
     pub(super) redis: Redis,
@@ -25,7 +25,7 @@ impl Backend {
         Ok(Self { postgres, redis, token })
     }
 
-    /// A server on both. All of a test's servers know the same administrator.
+    /// Starts a server on both. All servers of a test have the same administrator.
     pub(super) async fn server(&self) -> Server {
         self.server_with(&[]).await
     }
@@ -49,7 +49,7 @@ impl Backend {
     }
 }
 
-/// Asks until `fits`: other processes come and go in their own time.
+/// Polls until the condition holds.
 pub(super) async fn until(fits: impl AsyncFn() -> bool) {
     let waiting = async {
         while !fits().await {

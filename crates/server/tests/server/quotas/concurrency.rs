@@ -1,4 +1,4 @@
-//! Many at once.
+//! Concurrent increments.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use headgate_testkit::require;
 use super::{backend::Backend, policy};
 use crate::harness::Server;
 
-/// 32 clients, spread over `servers`, use what there is and not one unit more.
+/// 32 clients, spread over `servers`, use exactly the limit.
 async fn never_pass_the_limit(servers: &[&Server]) {
     const LIMIT: u64 = 100;
     let id = servers[0].create_quota(&policy("rivals", LIMIT)).await;
@@ -26,14 +26,14 @@ async fn never_pass_the_limit(servers: &[&Server]) {
         admitted
     };
     let admitted: u64 = join_all((0..32).map(client)).await.into_iter().sum();
-    // What is left may be less than anybody asks for.
+    // The remainder may be less than any request asks for.
     assert!((LIMIT - 2..=LIMIT).contains(&admitted), "{admitted}");
     for server in servers {
         assert_eq!(server.used(&id).await, admitted);
     }
 }
 
-/// A request that is sent 16 times at once is charged once, and answered 16 times.
+/// A request that is sent 16 times concurrently is charged once, and answered 16 times.
 async fn charged_once(servers: &[&Server]) {
     let id = servers[0].create_quota(&policy("repeated", 100)).await;
     let send = |i: usize| servers[i % servers.len()].increment(&id, 7, Some("the same"));

@@ -1,4 +1,4 @@
-//! What the document says, word for word.
+//! The examples of the founding document.
 
 use headgate_testkit::require;
 use hyper::Request;
@@ -104,7 +104,7 @@ async fn usage(server: &Server, id: &str) {
     assert_eq!(usage, expected);
 }
 
-/// Uses everything; gives the first refusal.
+/// Uses the whole quota; returns the first denial.
 async fn increments(server: &Server, id: &str) -> Reply {
     assert_eq!(server.increment(id, 7_523, None).await.status, 200);
     let done = server.increment(id, 1, Some("req_abc123def456")).await;
@@ -195,7 +195,7 @@ async fn resets(server: &Server, id: &str) {
     let entry = server.admin("GET", query, "").await.json()["entries"][0].clone();
     assert_eq!((&entry["target"], &entry["actor"]), (&json!(id), &json!("admin")), "{entry}");
     assert_eq!(entry["reason"], "プラン変更に伴うリセット");
-    // What was charged before the reset stays charged.
+    // A retry of an increment before the reset is not charged again.
     let replay = server.increment(id, 1, Some("req_abc123def456")).await;
     assert_eq!(replay.header("idempotent-replayed"), "true");
     assert_eq!(server.used(id).await, 0);
@@ -232,7 +232,7 @@ async fn deletion(server: &Server, id: &str) {
         assert_eq!(error(&reply), expected, "{method} {path}");
         assert_eq!(reply.details(), []);
     }
-    // Its subject can have another at once, of which nothing is used.
+    // The subject can get a new policy at once, with nothing used.
     let next = server.create_quota(&standard()).await;
     assert_ne!(next, id);
     assert_eq!(server.used(&next).await, 0);

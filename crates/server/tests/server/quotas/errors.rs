@@ -1,4 +1,4 @@
-//! What is refused, and how that is told.
+//! Errors of the quota API.
 
 use headgate_testkit::{Postgres, require};
 use serde_json::json;

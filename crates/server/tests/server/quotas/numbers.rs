@@ -1,4 +1,4 @@
-//! What is counted, and under which keys.
+//! Metrics of quotas, and keys of their counters.
 
 use headgate_testkit::require;
 

@@ -1,4 +1,4 @@
-//! Without Redis, without PostgreSQL, and without both.
+//! Outages of Redis, of PostgreSQL, and of both.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ async fn without_redis_the_ledger_decides() {
     until(async || server.get("/readyz").await.text.contains(r#""status":"ready""#)).await;
     assert_eq!(server.increment(&id, 1, None).await.status, 429, "nothing was forgotten");
     assert_eq!(server.used(&id).await, 10);
-    // Somebody else wrote to the counter: the reconciler puts it right.
+    // Something else wrote to the counter: the reconciler corrects it.
     let key = backend.redis.cli(&["KEYS", "quota:*"]);
     backend.redis.cli(&["DEL", &key]);
     until(async || backend.redis.cli(&["EXISTS", &key]) == "1").await;

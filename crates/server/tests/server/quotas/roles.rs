@@ -1,4 +1,4 @@
-//! Who may do what, over REST and gRPC side by side.
+//! Permissions of the roles, over REST and gRPC.
 
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ const TOKENS: [&str; 3] = [
     "admin-token-0123456789abcdef0123456789ab",
 ];
 
-/// Everything that can be done, with the least role that may: the request and the call that do it.
+/// Every operation as request and call, with the least role that may do it.
 const PROTECTED: [(&str, &str, &str, usize); 10] = [
     ("GET", "", "ListQuotaPolicies", 0),
     ("GET", "/{id}", "GetQuotaPolicy", 0),

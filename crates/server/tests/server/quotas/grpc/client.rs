@@ -1,4 +1,4 @@
-//! A client that is made from the same `.proto` file.
+//! A client generated from the same `.proto` file.
 
 #![allow(
     clippy::pedantic,
@@ -37,8 +37,7 @@ pub(crate) fn new_policy(subject: &str, limit: u64) -> CreateQuotaPolicyRequest 
     }
 }
 
-/// What the caller of a refused call is told: the status, the stable code, the words and the
-/// fields.
+/// The error of a call: status, stable code, message and fields.
 pub(crate) fn told(status: &Status) -> (Code, String, String, Vec<(String, String)>) {
     let details = status.get_error_details();
     let info = details.error_info().expect("an ErrorInfo");
