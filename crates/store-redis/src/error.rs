@@ -116,7 +116,7 @@ mod tests {
             ("CLUSTERDOWN The cluster is down", ErrorClass::Unavailable),
             ("CLUSTERDOWN Hash slot not served", ErrorClass::Rejected),
             ("WRONGTYPE Operation against a key holding the wrong kind", ErrorClass::Corrupt),
-            ("ERR user_script:60: attempt to execute arithmetic", ErrorClass::Corrupt),
+            ("ERR user_script:60: attempt to perform arithmetic", ErrorClass::Corrupt),
             ("ERR unknown command 'EVALSHA'", ErrorClass::Rejected),
             ("NOPERM No permissions to access a key", ErrorClass::Rejected),
             ("MISCONF Redis is configured to save RDB snapshots", ErrorClass::Rejected),
