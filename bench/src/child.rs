@@ -1,4 +1,4 @@
-//! Memory is measured in processes that have done nothing else.
+//! Measures memory in fresh processes.
 
 use std::{
     env,
@@ -10,12 +10,12 @@ use crate::{contestant::Entrant, flood, memory};
 /// The hidden first argument that makes this program such a process.
 pub(crate) const ARGUMENT: &str = "--measure";
 
-/// Does the measurement `what` in a new process; gives the numbers it printed.
+/// Runs the measurement `what` in a new process; returns the numbers it printed.
 pub(crate) fn ask(what: &str) -> Vec<usize> {
     let program = env::current_exe().expect("a program knows its own path");
     let mut command = Command::new(program);
     command.args([ARGUMENT, what]).stderr(Stdio::inherit());
-    // The allocator as it comes.
+    // Use the allocator's defaults.
     for (name, _) in env::vars_os() {
         let tunes = name.to_str().is_some_and(|name| name.starts_with("MALLOC_"));
         if tunes || name == "GLIBC_TUNABLES" {
@@ -28,7 +28,7 @@ pub(crate) fn ask(what: &str) -> Vec<usize> {
     text.split_whitespace().map(|word| word.parse().expect("numbers")).collect()
 }
 
-/// Does the measurement `what` here and prints its numbers.
+/// Runs the measurement `what` in this process and prints its numbers.
 pub(crate) fn answer(what: &str) {
     if what == flood::MEASUREMENT {
         let [before, peak, after] = flood::measure();

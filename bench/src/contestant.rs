@@ -1,4 +1,4 @@
-//! Who takes part, and what each is asked to do.
+//! The limiters under test, behind one trait.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use crate::{
 
 /// A limiter under test.
 pub(crate) trait Contestant: Send + Sync {
-    /// Decides on every key, taking `cost` each; says how many were admitted.
+    /// Decides on every key, taking `cost` each; returns the number admitted.
     ///
     /// The loop is the implementor's, so that no decision pays for a virtual call.
     fn decide(&self, keys: Keys<'_>, cost: u32) -> usize;
 }
 
-/// The limit that everybody applies to every key.
+/// The limit of every key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quota {
     pub(crate) count: u32,
@@ -23,7 +23,7 @@ pub(crate) struct Quota {
     pub(crate) burst: u32,
 }
 
-/// Who takes part, by name.
+/// The limiters by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entrant {
     Ours,
@@ -51,7 +51,7 @@ impl Entrant {
         Self::ALL.into_iter().find(|entrant| entrant.name() == name)
     }
 
-    /// A limiter that has seen nobody and has room for `subjects`.
+    /// Creates an empty limiter with room for `subjects`.
     pub(crate) fn build(self, quota: Quota, subjects: usize) -> Box<dyn Contestant> {
         match self {
             Self::Ours => Box::new(Ours::new(quota, subjects)),

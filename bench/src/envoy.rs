@@ -25,7 +25,7 @@ use crate::{
     report::{Ratio, Table, Verdict, median},
 };
 
-/// Values come from this many.
+/// Number of distinct values.
 const SUBJECTS: usize = 1_000;
 
 const MOST_FOR_TEN: f64 = 1.5;
@@ -40,7 +40,7 @@ struct Server {
     folder: PathBuf,
 }
 
-/// Microseconds of one round: half of the requests took no longer, and 99 of 100.
+/// Median and 99th percentile of one round, in microseconds.
 struct Round {
     p50: f64,
     p99: f64,
@@ -95,7 +95,7 @@ fn show(ones: &[Round], tens: &[Round]) {
     println!("{}", Verdict::new(bound, ratio <= MOST_FOR_TEN, format!("{ratio:.2}")));
 }
 
-/// One request of each kind after the other, so that whatever else the machine does meets both.
+/// Alternates between the kinds of requests, so that noise of the machine affects both.
 fn take_turns(
     runtime: &Runtime,
     client: &mut RateLimitServiceClient<Channel>,

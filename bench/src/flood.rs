@@ -1,4 +1,4 @@
-//! Random keys without end against a store with room for a few.
+//! A flood of random keys against a store with room for a few.
 
 use std::{fmt::Write, time::Duration};
 
@@ -7,13 +7,13 @@ use headgate_store_memory::MemoryStore;
 
 use crate::{child, random::Random, report::Verdict, rss};
 
-/// What [`child`] calls it.
+/// Name of the measurement for [`child`].
 pub(crate) const MEASUREMENT: &str = "flood";
 
 const CAPACITY: usize = 100_000;
 const KEYS: usize = 5_000_000;
 
-/// Memory counts as flat if the flood adds less than this to a store that is full already.
+/// Memory is flat if the flood adds less than this to a full store.
 const FLAT: usize = 1 << 20;
 
 pub(crate) fn report() {

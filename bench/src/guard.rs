@@ -1,4 +1,4 @@
-//! What a layer adds to a request: ours against `tower_governor`, both by the address of the peer.
+//! Overhead of a layer per request: ours against `tower_governor`, both by the address of the peer.
 
 mod overhead;
 pub(crate) mod services;

@@ -6,7 +6,7 @@ use crate::{contestant::Contestant, stream::Keys};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lap {
-    /// Per decision, as each thread's own clock saw it.
+    /// Nanoseconds per decision, by each thread's own clock.
     pub(crate) nanos: f64,
     /// The share of decisions that admitted.
     pub(crate) admitted: f64,

@@ -1,4 +1,4 @@
-//! What was measured, and on what.
+//! Versions and hardware of the run.
 
 use std::{fs, process::Command, sync::OnceLock, thread};
 
@@ -10,7 +10,7 @@ pub(crate) fn report() {
     println!("- compiler: {}\n", said_by("rustc", &["--version"]).unwrap_or_else(unknown));
 }
 
-/// How many cores there were at the start: parts of the bench give this process fewer.
+/// Number of cores at the start: parts of the bench pin this process to fewer.
 pub(crate) fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
@@ -29,7 +29,7 @@ fn processor() -> String {
     name.map_or_else(unknown, |(_, name)| name.to_owned())
 }
 
-/// Others' work on the machine: far from 0, the figures are theirs too.
+/// Load of the machine at the start: far from 0, the figures are unreliable.
 fn load() -> String {
     let averages = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     averages.split(' ').next().filter(|load| !load.is_empty()).map_or_else(unknown, str::to_owned)

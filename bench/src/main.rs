@@ -8,7 +8,7 @@
 //! | `server` | checks per second through a socket, against handlers that do nothing |
 //! | `envoy` | the latency of Envoy's requests with one and with ten descriptors, on Redis |
 //! | `quota` | durable increments per second, against a transaction for each |
-//! | `guard` | what a layer adds to a request, against `tower_governor` |
+//! | `guard` | overhead of a layer per request, against `tower_governor` |
 //! | `contestant`, `contestants` | ours and the rivals behind one trait |
 //! | `shape`, `stream`, `zipf`, `random` | the traffic |
 //! | `lap`, `rss`, `machine` | measuring |

@@ -18,7 +18,7 @@ pub(crate) fn report(options: Options) {
     println!("## Memory: resident bytes per key, 1 million distinct keys\n");
     let [ours, governors, throttlecrabs] =
         [Entrant::Ours, Entrant::Governor, Entrant::Throttlecrab].map(most_per_key);
-    // It takes as long as all the rest.
+    // It takes as long as all other measurements together.
     let limitadors = (!options.is_quick()).then(|| most_per_key(Entrant::Limitador));
 
     let mut table = Table::new(&["", "bytes per key", "over ours"]);
@@ -41,13 +41,13 @@ pub(crate) fn report(options: Options) {
 }
 
 fn most_per_key(entrant: Entrant) -> f64 {
-    // Ours has another secret in every process, and so fills its shards differently.
+    // Ours has a random hash seed per process, and so fills its shards differently.
     let processes = if entrant == Entrant::Ours { 7 } else { 1 };
     let grown = (0..processes).map(|_| child::ask(entrant.name())[0]).max();
     grown.unwrap_or_default() as f64 / SUBJECTS as f64
 }
 
-/// How much this process grows by a limiter with a million live subjects.
+/// Returns the growth of this process by a limiter with a million live subjects.
 pub(crate) fn measure(entrant: Entrant) -> usize {
     const CHUNK: usize = 10_000;
     let mut chunk = Stream::new(0..CHUNK);

@@ -1,6 +1,6 @@
 //! The command line.
 
-/// What to measure, and how thoroughly.
+/// Parts to measure, and the length of the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
     quick: bool,
@@ -23,7 +23,7 @@ impl Options {
     pub(crate) const USAGE: &str =
         "usage: bench/run [--quick] [--only speed|memory|redis|server|envoy|quota|guard]";
 
-    /// Reads the arguments; `None` if they make no sense.
+    /// Parses the arguments; `None` if they are invalid.
     pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Self> {
         let mut options = Self::default();
         while let Some(argument) = arguments.next() {
@@ -48,7 +48,7 @@ impl Options {
         self.quick
     }
 
-    /// How many times fewer decisions than in a full run.
+    /// Factor by which a quick run has fewer decisions.
     pub(crate) const fn thinning(self) -> usize {
         if self.quick { 8 } else { 1 }
     }

@@ -20,12 +20,12 @@ use crate::{
     },
 };
 
-/// As many wait for their answers at a time.
+/// Concurrent clients.
 const CLIENTS: usize = 64;
 
 const FEWEST_OF_NAIVE: f64 = 5.0;
 
-/// One row that everybody adds to, as everybody adds to one quota.
+/// One row that all clients update, like one quota.
 const NAIVE_TABLE: &str = "CREATE TABLE naive (id int PRIMARY KEY, used bigint NOT NULL); INSERT INTO naive VALUES (1, 0)";
 const NAIVE_INCREMENT: &str =
     "UPDATE naive SET used = used + 1 WHERE id = 1 AND used + 1 <= 1000000000;\n";
@@ -132,7 +132,7 @@ impl<'a> Quota<'a> {
         Ok(Self { server, request })
     }
 
-    /// Increments per second, while each of many clients asks as soon as it has its answer.
+    /// Returns increments per second of many clients in a closed loop.
     fn rate(&self, time: Duration) -> f64 {
         let started = now();
         let count: usize = thread::scope(|scope| {

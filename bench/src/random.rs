@@ -1,4 +1,4 @@
-//! Numbers that are random enough for traffic and the same in every run.
+//! A pseudorandom generator with a fixed seed.
 
 /// `SplitMix64`.
 #[derive(Clone, Debug)]

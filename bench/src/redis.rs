@@ -1,4 +1,4 @@
-//! Through Redis: decisions per second, against what Redis itself reaches with the same script.
+//! Through Redis: decisions per second, against Redis's own ceiling with the same script.
 
 mod ceiling;
 mod client;
@@ -15,7 +15,7 @@ use self::client::Client;
 
 pub(crate) use self::ceiling::Ceiling;
 
-/// How many requests wait for their answers: connections times requests on each.
+/// Requests in flight: connections times requests on each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) connections: usize,
@@ -28,7 +28,7 @@ const LOADS: [Load; 2] = [
     Load { connections: 32, pipeline: 16, decisions: 200_000 },
 ];
 
-/// Random keys come from this many.
+/// Number of distinct keys.
 const SUBJECTS: usize = 100_000;
 
 const FEWEST_OF_CEILING: f64 = 0.8;
@@ -90,7 +90,7 @@ fn latency(client: &Client, options: Options) {
     println!("{}", Verdict::new(bound, ratio.median <= MOST_FOR_TEN, figure));
 }
 
-/// The figures of two measurements that take turns.
+/// Runs two measurements alternately; returns their figures.
 fn rounds(
     options: Options,
     mut first: impl FnMut() -> f64,

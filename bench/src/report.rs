@@ -1,4 +1,4 @@
-//! How results are said: ratios with their spread, tables, and bounds kept or missed.
+//! Formatting of results: ratios with their spread, tables, and bounds kept or missed.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// Whether a bound held.
+/// A bound, and if it held.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     bound: String,

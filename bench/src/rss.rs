@@ -1,13 +1,13 @@
-//! What this process has in memory.
+//! Resident memory of this process.
 
 use std::fs;
 
-/// Bytes that are resident now.
+/// Returns the current resident bytes.
 pub(crate) fn now() -> usize {
     read("VmRSS:")
 }
 
-/// The most bytes that were ever resident.
+/// Returns the peak resident bytes.
 pub(crate) fn peak() -> usize {
     read("VmHWM:")
 }

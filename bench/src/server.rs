@@ -50,7 +50,7 @@ fn measure(surface: Surface, options: Options) -> Result<(), String> {
         all.iter().map(|series| series.candidate.start(Place::OwnCore)).collect();
     for round in 0..options.rounds() {
         for i in 0..all.len() {
-            // Another one starts each round: nobody always follows the same neighbour.
+            // Rotate the order, so that no candidate always follows the same one.
             let at = (i + round) % all.len();
             if let Some(running) = &running[at] {
                 all[at].rounds.push(load::run(running, options));
@@ -88,7 +88,7 @@ fn table(surface: Surface, all: &[Series]) -> Table {
     table
 }
 
-/// The fastest of the empty handlers: the best shape there is.
+/// Returns the fastest of the empty handlers.
 fn ceiling(all: &[Series]) -> &Series {
     let empty = all.iter().filter(|series| series.candidate.is_empty());
     let rate = |series: &&Series| series.median(|figures| figures.rate);

@@ -12,7 +12,7 @@ use crate::{
 const THOUSAND: usize = 1_000;
 const MILLION: usize = 1_000_000;
 
-/// A traffic pattern: which keys come in which order, and how many pass.
+/// A traffic pattern: the keys, their order, and the share that is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     HotKey,
@@ -23,12 +23,12 @@ pub(crate) enum Shape {
     MostlyDenied,
 }
 
-/// How much of a shape an entrant is given in one round.
+/// Part of a shape that a limiter gets in one round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Portion {
-    /// How many of the stream's keys, from its start.
+    /// Number of keys from the start of the stream.
     pub(crate) decisions: usize,
-    /// How many times over, each time with a new limiter.
+    /// Repetitions, each with a new limiter.
     pub(crate) passes: usize,
 }
 
@@ -42,14 +42,14 @@ impl Shape {
         Self::MostlyDenied,
     ];
 
-    /// What a subject of a preloaded shape has taken before the first decision that counts: its
-    /// state stays live for the whole run, so that nobody may forget it.
+    /// Units that a subject of a preloaded shape has taken before timing starts: its state stays
+    /// live for the whole run, so that no limiter may evict it.
     pub(crate) const PRELOAD: u32 = 100;
 
     const BURST: u32 = 4_000_000;
     const SMALL_BURST: u32 = 10;
 
-    /// Limitador takes so much longer that a part of the stream says as much.
+    /// Limitador is much slower, so that a part of the stream is enough.
     const LIMITADOR_PART: usize = 20;
 
     pub(crate) const fn is_million(self) -> bool {
@@ -64,12 +64,12 @@ impl Shape {
         }
     }
 
-    /// Whether all subjects are known before the first decision that counts.
+    /// Returns true if all subjects are known before timing starts.
     pub(crate) const fn is_preloaded(self) -> bool {
         matches!(self, Self::MillionZipf | Self::MillionUniform)
     }
 
-    /// One token comes back every 6 s: in a run, none that matters.
+    /// One token refills every 6 s: too slow to matter in a run.
     pub(crate) const fn quota(self) -> Quota {
         let burst = match self {
             Self::MostlyDenied => Self::SMALL_BURST,
@@ -78,7 +78,7 @@ impl Shape {
         Quota { count: 100, period: Duration::from_mins(10), burst }
     }
 
-    /// The share of decisions that admit, if the contestants count right.
+    /// Expected share of admitted decisions.
     pub(crate) const fn admitted(self) -> f64 {
         match self {
             Self::MostlyDenied => 0.1,
@@ -86,7 +86,7 @@ impl Shape {
         }
     }
 
-    /// The requests of one round; `thinning` makes that many times fewer.
+    /// Returns the requests of one round, fewer by the factor `thinning`.
     pub(crate) fn stream(self, round: usize, thinning: usize) -> Stream {
         let mut random = Random::new(round as u64);
         let len = MILLION / thinning;

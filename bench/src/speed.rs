@@ -62,7 +62,7 @@ fn measure(options: Options) -> Vec<Series> {
     all
 }
 
-/// A limiter that knows all of the shape's subjects.
+/// Creates a limiter that knows all subjects of the shape.
 fn preload(entrant: Entrant, shape: Shape) -> Box<dyn Contestant> {
     let limiter = entrant.build(shape.quota(), shape.subjects());
     let everybody = Stream::new(0..shape.subjects());
@@ -82,7 +82,7 @@ fn measure_shape(
         for series in &mut series {
             progress(&format!("{series}, round {}", round + 1));
             for i in 0..Entrant::ALL.len() {
-                // Another one starts each round: nobody always follows the same neighbour.
+                // Rotate the order, so that no contestant always follows the same one.
                 let at = (i + round) % Entrant::ALL.len();
                 let limiter = loaded.get(at).map(|limiter| &**limiter);
                 series.run(at, limiter, &stream, options);
@@ -189,7 +189,7 @@ fn verdicts(all: &[Series]) -> [Verdict; 4] {
     ]
 }
 
-/// Whether `rival` takes at least `bound` times ours wherever `applies`.
+/// Checks that `rival` takes at least `bound` times ours wherever `applies`.
 fn verdict(
     all: &[Series],
     claim: &str,

@@ -16,7 +16,7 @@ pub(crate) struct Ours {
 
 impl Ours {
     pub(crate) fn new(quota: Quota, subjects: usize) -> Self {
-        // Shards fill unevenly: at twice the subjects nobody overflows.
+        // Shards fill unevenly: at twice the subjects none overflows.
         let capacity = MemoryStore::CAPACITY.max(2 * subjects);
         let limit = Limit::token_bucket(quota.count.into(), quota.period)
             .and_then(|limit| limit.with_burst(quota.burst.into()))

@@ -1,4 +1,4 @@
-//! What the `.proto` files became.
+//! Types generated from the `.proto` files.
 
 #![allow(
     clippy::pedantic,

@@ -13,16 +13,16 @@ use crate::{
     report::{Ratio, Table, Verdict, median},
 };
 
-/// How many clients there are, in turn.
+/// Numbers of clients, one per series.
 const CLIENTS: [usize; 4] = [1, 1_000, 100_000, 1_000_000];
 
 const REQUESTS: usize = 4_000_000;
 
-/// At most so much of what the rival adds, for few clients and for many.
+/// Maximum ratio of our overhead to the rival's, for few clients and for many.
 const MOST_FOR_FEW: f64 = 1.1;
 const MOST_FOR_MANY: f64 = 1.0;
 
-/// From here on they are many.
+/// From this number of clients on, the bound for many applies.
 const MANY: usize = 100_000;
 
 /// The rounds of one number of clients: nanoseconds a request, by entrant.
@@ -67,7 +67,7 @@ fn measure(clients: usize, options: Options) -> Series {
     }
     for round in 0..options.rounds() {
         for i in 0..Entrant::ALL.len() {
-            // Another one starts each round: nobody always follows the same neighbour.
+            // Rotate the order, so that no contestant always follows the same one.
             let at = (i + round) % Entrant::ALL.len();
             let nanos = timed(|| Entrant::ALL[at].send(&addresses, times, &layers));
             series.nanos[at].push(nanos / (times * clients) as f64);
@@ -76,7 +76,7 @@ fn measure(clients: usize, options: Options) -> Series {
     series
 }
 
-/// Addresses in no order.
+/// A pseudorandom address.
 fn address(i: u64) -> IpAddr {
     IpAddr::V4(Ipv4Addr::from_bits((i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32))
 }
@@ -103,7 +103,7 @@ fn table(all: &[Series]) -> Table {
     table
 }
 
-/// Counted by a program of its own, whose allocator counts.
+/// Runs a separate program with a counting allocator.
 fn allocations() -> Result<Vec<(String, u64)>, String> {
     let program = env::current_exe().map_err(|error| error.to_string())?;
     let program = program.with_file_name("guard-allocations");

@@ -22,7 +22,7 @@ use tower_governor::{
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// Who stands before the handler.
+/// The layer in front of the handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entrant {
     Bare,
@@ -30,12 +30,12 @@ pub(crate) enum Entrant {
     TowerGovernor,
 }
 
-/// Does nothing, and leaves the request for the next call: making one would cost more than what
-/// is measured.
+/// Does nothing, and keeps the request for the next call: creating one would cost more than the
+/// layer.
 #[derive(Clone, Debug)]
 struct Hello;
 
-/// As many as nobody takes.
+/// A burst that is never used up.
 const BURST: u32 = 4_000_000_000;
 
 thread_local! {
@@ -57,7 +57,7 @@ impl Entrant {
         Self::ALL.into_iter().find(|entrant| entrant.name() == name)
     }
 
-    /// The router behind the layer.
+    /// Puts the layer in front of the router.
     pub(crate) fn before(self, router: Router, layers: &Layers) -> Router {
         match self {
             Self::Bare => router,
@@ -76,7 +76,7 @@ impl Entrant {
     }
 }
 
-/// The layers, each with a limit by address that nobody reaches.
+/// The layers, each with a limit by address that is never reached.
 pub(crate) struct Layers {
     pub(crate) ours: GuardLayer,
     pub(crate) rival: GovernorLayer<PeerIpKeyExtractor, NoOpMiddleware, Body>,

@@ -1,4 +1,4 @@
-//! What Redis reaches with our script when the client does nothing but ask.
+//! Throughput of Redis with our script and a minimal client.
 
 use std::{
     ffi::OsString,
@@ -21,7 +21,7 @@ pub(crate) struct Ceiling {
 }
 
 impl Ceiling {
-    /// What redis-benchmark replaces by twelve random digits.
+    /// redis-benchmark replaces this by twelve random digits.
     const RANDOM: &str = "__rand_int__";
 
     pub(crate) fn new(redis: &Redis) -> Result<Self, String> {

@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::{Load, SUBJECTS};
 use crate::{random::Random, report::median};
 
-/// A store as a service has it: shared by tasks, over its usual few connections.
+/// A store as in a service: shared by tasks, over a few connections.
 pub(super) struct Client {
     runtime: Runtime,
     store: Arc<RedisStore>,
@@ -21,7 +21,7 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn connect(redis: &Redis) -> Self {
-        // It has one core: more threads would only take turns.
+        // It has one core: more threads would not help.
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let config = RedisConfig::from_url(&redis.url()).expect("a Redis URL");
         let config = config.timeout(Duration::from_secs(10));
@@ -29,7 +29,7 @@ impl Client {
         Self { runtime, store }
     }
 
-    /// Decisions per second, while each of many tasks asks as soon as it has its answer.
+    /// Returns decisions per second of many tasks in a closed loop.
     pub(super) fn rate(&self, load: Load) -> f64 {
         let each = load.decisions / load.in_flight();
         let elapsed = self.runtime.block_on(async {
@@ -44,8 +44,8 @@ impl Client {
         (each * load.in_flight()) as f64 / elapsed.as_secs_f64()
     }
 
-    /// Median microseconds for batches of so many limits, one batch at a time. They take turns, so
-    /// that both meet the same machine, whatever else it does.
+    /// Returns median microseconds for batches of these sizes, one batch at a time. Sizes
+    /// alternate, so that noise of the machine affects all.
     pub(super) fn latencies<const N: usize>(
         &self,
         sizes: [usize; N],
@@ -62,7 +62,7 @@ impl Client {
         taken.map(|taken| median(&taken))
     }
 
-    /// Microseconds for one batch: so many subjects from `first` on.
+    /// Returns microseconds for one batch of `limits` subjects from `first` on.
     fn latency(&self, first: usize, limits: usize) -> f64 {
         let limit = limit();
         let keys: Vec<String> = (0..limits).map(|i| numbered((first + i) % SUBJECTS)).collect();
@@ -96,7 +96,7 @@ pub(super) fn check<'a>(key: &'a str, limit: &'a Limit) -> Check<'a> {
     Check::new(Key::new(key).expect("a key"), limit, Cost::ONE).expect("a cost that fits")
 }
 
-/// The subject as redis-benchmark writes it.
+/// Formats the subject like redis-benchmark.
 fn numbered(subject: usize) -> String {
     key(&format!("{subject:012}"))
 }

@@ -4,8 +4,8 @@ use std::process::{self, Command, Stdio};
 
 use crate::machine;
 
-/// Pins the server to the first core, and this process with all it starts to the second.
-/// Says what came of it.
+/// Pins the server to the first core, and this process with its children to the second. Returns the
+/// result for the report.
 pub(crate) fn separate(server: u32) -> &'static str {
     if machine::cores() < 2 {
         "server and client share the only core"
@@ -16,7 +16,7 @@ pub(crate) fn separate(server: u32) -> &'static str {
     }
 }
 
-/// Gives this process, and with it all that it starts, all cores again.
+/// Unpins this process and its future children.
 pub(crate) fn share() {
     pin(process::id(), &format!("0-{}", machine::cores() - 1));
 }

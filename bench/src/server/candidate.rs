@@ -13,7 +13,7 @@ use headgate_testkit::{free_port, wait_until};
 use super::empty;
 use crate::guard::Entrant;
 
-/// How a server is spoken to.
+/// Protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Surface {
     Rest,
@@ -33,7 +33,7 @@ pub(crate) enum Candidate {
     Guarded(Entrant),
 }
 
-/// Where a server runs and keeps its counters.
+/// Placement of a server and its counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place<'a> {
     /// On a core of its own, with the load on the other, counting in memory.
@@ -49,7 +49,7 @@ pub(crate) enum Place<'a> {
 pub(crate) struct Running {
     pub(super) candidate: Candidate,
     pub(crate) port: u16,
-    /// The cores that the load has, as `taskset` names them.
+    /// Cores of the load generator, as `taskset` names them.
     pub(super) load_cores: &'static str,
     process: Child,
     folder: PathBuf,
@@ -58,7 +58,7 @@ pub(crate) struct Running {
 /// A limit that no load reaches: one a microsecond.
 const ENOUGH: &str = "60000000";
 
-/// What every request asks.
+/// The request that is sent.
 pub(super) struct Question {
     pub(super) path: &'static str,
     pub(super) body: Vec<u8>,
@@ -104,7 +104,7 @@ impl Candidate {
         }
     }
 
-    /// Starts it; `None` if it is not to be had here.
+    /// Starts it; `None` if it is not installed.
     pub(crate) fn start(self, place: Place<'_>) -> Option<Running> {
         let port = free_port();
         let folder = env::temp_dir().join(format!("headgate-bench-{port}"));
@@ -217,19 +217,19 @@ impl Running {
         wait_until(Duration::from_secs(10), answers)
     }
 
-    /// The token that opens everything. It is made after the port is open.
+    /// Returns the administrator's token, which is generated after the port is open.
     pub(crate) fn admin_token(&self) -> String {
         let file = self.folder.join("admin-token");
         wait_until(Duration::from_secs(10), || file.exists());
         fs::read_to_string(file).expect("an admin token").trim().to_owned()
     }
 
-    /// Seconds that it has kept a core busy.
+    /// Returns the CPU seconds used.
     pub(super) fn cpu_seconds(&self) -> f64 {
         const TICKS_PER_SECOND: f64 = 100.0;
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id()));
         let stat = stat.unwrap_or_default();
-        // What follows the program's name, which may hold spaces.
+        // The fields after the program's name, which may contain spaces.
         let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
         let ticks = |i: usize| fields.get(i).and_then(|field| field.parse::<f64>().ok());
         (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) / TICKS_PER_SECOND

@@ -1,4 +1,4 @@
-//! Handlers that do nothing but answer what ours would: what the frameworks themselves cost.
+//! Handlers that return a constant response: the cost of the frameworks themselves.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -43,7 +43,7 @@ pub(crate) fn serve(arguments: &[String]) {
 fn axum_router() -> Router {
     const BODY: &str =
         r#"{"allowed":true,"remaining":99,"reset_at":1740052260,"limit":100,"reason":""}"#;
-    // It takes the body in, as every handler of a POST does.
+    // Reads the body, as every POST handler does.
     let answer = async |_: Bytes| ([(CONTENT_TYPE, "application/json")], BODY);
     Router::new().route("/api/v1/ratelimit/check", post(answer))
 }

@@ -1,11 +1,11 @@
-//! The least of HTTP that asks a server something.
+//! A minimal HTTP client.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
     net::TcpStream,
 };
 
-/// A connection that asks one thing at a time.
+/// A connection with one request in flight.
 pub(crate) struct Connection {
     stream: TcpStream,
     answers: BufReader<TcpStream>,
@@ -18,7 +18,7 @@ impl Connection {
         Ok(Self { answers: BufReader::new(stream.try_clone()?), stream })
     }
 
-    /// The same, for somebody who looks again and again instead of waiting.
+    /// The same, non-blocking: for polling.
     pub(super) fn without_waiting(self) -> io::Result<Self> {
         self.stream.set_nonblocking(true)?;
         Ok(self)
@@ -29,7 +29,8 @@ impl Connection {
         self.stream.write_all(request)
     }
 
-    /// Whether an admission has come; anything else is an error. Answers are small, and come whole.
+    /// Returns true if an admission has arrived; any other response is an error. Responses are
+    /// small, and arrive in one piece.
     pub(super) fn has_answer(&mut self) -> io::Result<bool> {
         let mut answer = [0; 2048];
         match self.stream.read(&mut answer) {
@@ -40,7 +41,7 @@ impl Connection {
         }
     }
 
-    /// Sends a whole request and reads the whole answer: its body, if it says that all went well.
+    /// Sends a request and reads the response; returns the body if the status is success.
     pub(crate) fn ask(&mut self, request: &[u8]) -> io::Result<Vec<u8>> {
         self.stream.write_all(request)?;
         let mut status = String::new();

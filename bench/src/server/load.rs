@@ -9,16 +9,16 @@ use std::{
 use super::candidate::{Running, Surface};
 use crate::options::Options;
 
-/// What one round of one server came to.
+/// Results of one round of one server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figures {
     /// Checks per second.
     pub(crate) rate: f64,
-    /// Microseconds that half of them took at most.
+    /// Median latency in microseconds.
     pub(crate) p50: f64,
-    /// Microseconds that all but one in a hundred took at most.
+    /// 99th percentile of latency in microseconds.
     pub(crate) p99: f64,
-    /// Microseconds of a core that the server needed for each.
+    /// CPU microseconds of the server per check.
     pub(crate) cpu: f64,
 }
 
@@ -26,7 +26,7 @@ pub(super) const CONNECTIONS: usize = 32;
 const GRPC_CONNECTIONS: usize = 4;
 const GRPC_STREAMS: usize = 8;
 
-/// The program that loads this surface, if it is there.
+/// Returns the load generator of this surface, if it is installed.
 pub(crate) fn tool(surface: Surface) -> Result<&'static str, String> {
     let tool = match surface {
         Surface::Rest => "wrk",

@@ -1,4 +1,4 @@
-//! Servers that count on Redis, against what Redis itself reaches with the same script.
+//! Servers on Redis, against Redis's own ceiling with the same script.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::{
     report::{Ratio, Table, Verdict, median},
 };
 
-/// As many in flight as the servers' load has.
+/// The same number of requests in flight as in the load of the servers.
 const LOAD: Load = Load { connections: load::CONNECTIONS, pipeline: 1, decisions: 100_000 };
 
-/// What a server must decide each second at least, and how fast all but one in a hundred.
+/// Bounds: minimum decisions per second, and maximum 99th percentile.
 const FEWEST: f64 = 10_000.0;
 const LATEST_MICROS: f64 = 10_000.0;
 
@@ -78,8 +78,7 @@ fn throughput(ceiling: &Ceiling, place: Place<'_>, options: Options) -> Result<(
     Ok(())
 }
 
-/// How long answers take when requests do not wait for each other, at half of what the server can
-/// do.
+/// Latency in an open loop, at half of the server's throughput.
 fn open(server: &Running, options: Options) {
     let time = Duration::from_secs(if options.is_quick() { 2 } else { 5 });
     let mut table = Table::new(&[

@@ -1,4 +1,4 @@
-//! Requests that come when they come: at a steady rate, whether or not earlier ones were answered.
+//! Open-loop load: requests at a steady rate, even if earlier ones are unanswered.
 
 use std::{
     io,
@@ -8,10 +8,10 @@ use std::{
 use super::{http::Connection, load::CONNECTIONS};
 use crate::random::Random;
 
-/// Keys come from this many.
+/// Number of distinct keys.
 const SUBJECTS: usize = 100_000;
 
-/// What a stretch of requests came to.
+/// Results of a run.
 #[derive(Debug)]
 pub(super) struct Stretch {
     /// Answers per second.
@@ -20,21 +20,21 @@ pub(super) struct Stretch {
     latencies: Vec<f64>,
 }
 
-/// When a connection's requests are due.
+/// Pace of a connection's requests.
 #[derive(Clone, Copy, Debug)]
 enum Pace {
-    /// As soon as the one before is answered.
+    /// Each after the response to the one before.
     Closed,
     /// One each interval.
     Open(Duration),
 }
 
-/// Asks for a while as fast as it is answered.
+/// Runs a closed loop for `time`.
 pub(super) fn closed(port: u16, time: Duration) -> Stretch {
     run(port, time, Pace::Closed)
 }
 
-/// Asks for a while at `rate` requests a second.
+/// Runs an open loop for `time`, at `rate` requests per second.
 pub(super) fn open(port: u16, time: Duration, rate: f64) -> Stretch {
     run(port, time, Pace::Open(Duration::from_secs_f64(CONNECTIONS as f64 / rate)))
 }
@@ -44,7 +44,7 @@ fn run(port: u16, time: Duration, pace: Pace) -> Stretch {
     let mut connections: Vec<Paced> =
         (0..CONNECTIONS).map(|number| Paced::open(port, number, started, pace)).collect();
     let mut latencies = Vec::new();
-    // One thread that never sleeps: what it measures is the server, not who is woken when.
+    // One thread that never sleeps, so that wake-ups do not add to latency.
     while now() < started + time {
         for connection in &mut connections {
             latencies.extend(connection.go_on().expect("every request is answered"));
@@ -55,7 +55,7 @@ fn run(port: u16, time: Duration, pace: Pace) -> Stretch {
     Stretch { rate, latencies }
 }
 
-/// A connection that asks when it is time.
+/// A connection that sends requests when they are due.
 struct Paced {
     connection: Connection,
     random: Random,
@@ -76,7 +76,7 @@ impl Paced {
         Self { connection, random: Random::new(number as u64), pace, due, waits: false }
     }
 
-    /// Sends what is due, or takes what has come: how long it took, if that was all of an answer.
+    /// Sends a due request, or reads a response; returns the latency of a complete one.
     fn go_on(&mut self) -> io::Result<Option<f64>> {
         if !self.waits {
             if now() >= self.due {
@@ -92,7 +92,8 @@ impl Paced {
         if !self.connection.has_answer()? {
             return Ok(None);
         }
-        // From when it was due: a server that falls behind cannot hide it by being asked later.
+        // Measured from the due time: a server that falls behind cannot hide it (coordinated
+        // omission).
         let latency = self.due.elapsed().as_nanos() as f64 / 1_000.0;
         self.due = match self.pace {
             Pace::Closed => now(),
@@ -111,7 +112,7 @@ fn now() -> Instant {
 // === impl Stretch ===
 
 impl Stretch {
-    /// Microseconds that so many of a thousand took at most.
+    /// Latency in microseconds at `share` per mille.
     pub(super) fn per_mille(&self, share: usize) -> f64 {
         self.latencies[(self.latencies.len() * share / 1000).min(self.latencies.len() - 1)]
     }

@@ -11,11 +11,11 @@ use crate::{EnvoyMetrics, compiled::Domains};
 pub struct EnvoyCatalog {
     /// `None` before the first configuration.
     domains: ArcSwapOption<Domains>,
-    /// Why the newest configuration was refused, if it was.
+    /// Error of the newest configuration, if it was refused.
     refused: ArcSwapOption<String>,
-    /// Why the management server is unreachable, or has sent nothing on this connection.
+    /// Reason that the management server is unreachable, or has sent nothing on this connection.
     unreachable: ArcSwapOption<String>,
-    /// Whether readiness waits for the first configuration.
+    /// True while readiness waits for the first configuration.
     starting: watch::Sender<bool>,
 }
 

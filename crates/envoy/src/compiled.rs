@@ -25,7 +25,7 @@ pub(crate) fn compile(file: &SourceFile) -> Result<Domain, ConfigError> {
     let (read, mut problems) = document.read_all::<DomainFile>();
     let mut invalid = Vec::new();
     let domain = read.map(|file| Domain::compile(&file, &mut invalid));
-    // What could not be read is missing in what is compiled: that is one mistake, not two.
+    // An unreadable value is also reported as missing: report it once.
     let is_new = |problem: &Problem| !problems.iter().any(|known| known.overlaps(problem));
     let invalid: Vec<Problem> = invalid.into_iter().filter(is_new).collect();
     problems.extend(invalid.into_iter().map(|problem| document.locate(problem)));

@@ -17,43 +17,43 @@ use crate::Settings;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct EnvoyConfig {
-    /// `envoy.enabled`: whether the gRPC port serves `ShouldRateLimit`.
+    /// `envoy.enabled`: serves `ShouldRateLimit` on the gRPC port.
     pub enabled: bool,
-    /// `envoy.auth`: whether Envoy must send a token; required if other machines can connect.
+    /// `envoy.auth`: authentication of Envoy; required if other machines can connect.
     pub auth: Option<EnvoyAuth>,
     /// `envoy.config_dir`: directory with the `*.yaml` files of the domains.
     pub config_dir: Option<PathBuf>,
     /// `envoy.config_file`: a single such file instead of a directory.
     pub config_file: Option<PathBuf>,
-    /// `envoy.reload_interval_seconds`: how often the files are read again.
+    /// `envoy.reload_interval_seconds`: interval of reloading the files.
     pub reload_interval_seconds: Bounded<1, 3600>,
     /// `envoy.xds`: management server that sends the domains, instead of files.
     pub xds: XdsConfig,
-    /// `envoy.denied_consumes`: what a denied request takes.
+    /// `envoy.denied_consumes`: units that a denied request takes.
     pub denied_consumes: DeniedConsumes,
     /// `envoy.shadow_mode`: admits every request and only counts denials.
     pub shadow_mode: bool,
     /// `envoy.quota_mode`: denies a request only if every limit that it matches denies it.
     pub quota_mode: bool,
-    /// `envoy.fail_mode`: what decides while the store cannot; default: `ratelimit.fail_open`.
+    /// `envoy.fail_mode`: fail mode while the store is down; default: `ratelimit.fail_open`.
     pub fail_mode: Option<FailModeName>,
     /// `envoy.response_headers`: headers that are added to responses to clients.
     pub response_headers: ResponseHeaders,
-    /// `envoy.dynamic_metadata`: whether answers to Envoy carry metadata.
+    /// `envoy.dynamic_metadata`: adds metadata to responses to Envoy.
     pub dynamic_metadata: bool,
 }
 
-/// How Envoy is authenticated.
+/// Authentication of Envoy.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum EnvoyAuth {
-    /// By a token in the `authorization` metadata.
+    /// A token in the `authorization` metadata.
     Token,
-    /// Not at all.
+    /// No authentication.
     Off,
 }
 
-/// What a denied request takes.
+/// Units that a denied request takes.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum DeniedConsumes {
@@ -87,7 +87,7 @@ impl EnvoyConfig {
         Duration::from_secs(self.reload_interval_seconds.get())
     }
 
-    /// Whether Envoy must send a token.
+    /// Returns true if Envoy must send a token.
     pub fn requires_token(&self) -> bool {
         self.auth == Some(EnvoyAuth::Token)
     }

@@ -1,4 +1,4 @@
-//! What a request asks of one counter, and what the counter answers.
+//! The request to one counter, and its answer.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{
     rule::{Amount, CountedRate},
 };
 
-/// What a request asks of one counter. Descriptors that share a counter are asked together.
+/// The request to one counter. Descriptors that share a counter are decided together.
 pub(crate) struct CounterRequest {
     pub(crate) counter: String,
     pub(crate) rule: Arc<DescriptorRule>,
@@ -32,7 +32,7 @@ pub(crate) struct CounterAnswer {
     pub(crate) outcome: Outcome,
     /// Units that were left before the request.
     pub(crate) before: u64,
-    /// Whether the request took units.
+    /// True if the request took units.
     pub(crate) taken: bool,
 }
 
@@ -50,17 +50,17 @@ impl CounterRequest {
         self.counted().map_or("", |counted| &counted.suffix)
     }
 
-    /// Whether the limit is 0.
+    /// Returns true if the limit is 0.
     fn denies_all(&self) -> bool {
         self.counted().is_some_and(|counted| counted.capacity() == 0)
     }
 
-    /// Whether it asks for more units than the limit ever has.
+    /// Returns true if it asks for more units than the limit ever has.
     pub(crate) fn exceeds_capacity(&self) -> bool {
         self.units > self.capacity() && !self.is_refund
     }
 
-    /// The most units that the limit ever has.
+    /// Returns the maximum number of units.
     pub(crate) fn capacity(&self) -> u64 {
         self.counted().map_or(u64::MAX, CountedRate::capacity)
     }
@@ -69,12 +69,12 @@ impl CounterRequest {
         self.units == 0 || self.exceeds_capacity()
     }
 
-    /// Whether its denial alone denies the request.
+    /// Returns true if its denial alone denies the request.
     pub(crate) fn is_enforced(&self, settings: Settings) -> bool {
         !self.rule.shadow_mode && !self.rule.quota_mode && !settings.quota_mode
     }
 
-    /// Whether the units that are left are taken although more were asked for: where denials
+    /// Returns true if the remaining units are taken although more were asked for: where denials
     /// consume, and for a limit of 0, so that the next peek sees that a request was denied.
     pub(crate) fn uses_up(&self, answer: &CounterAnswer, settings: Settings) -> bool {
         let consumes = settings.denied_consumes == DeniedConsumes::All || self.denies_all();

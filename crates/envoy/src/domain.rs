@@ -34,7 +34,7 @@ pub(crate) struct EntryRef<'a> {
     /// Keys and values of the entries above and of this one, as in metrics.
     pub(crate) path: String,
     pub(crate) rule: Option<&'a DescriptorRule>,
-    /// Whether all values that it matches share one counter.
+    /// True if all values that it matches share one counter.
     pub(crate) is_shared: bool,
 }
 

@@ -13,7 +13,7 @@ use crate::{
 /// Maximum length of a domain in a log line.
 const MAX_DOMAIN_CHARS: usize = 64;
 
-/// The use case: decides whether a request with these descriptors may proceed.
+/// The use case: admits or denies requests by their descriptors.
 pub struct EnvoyLimits {
     catalog: Arc<EnvoyCatalog>,
     limiter: BatchLimiter,
@@ -25,13 +25,13 @@ pub struct EnvoyLimits {
 /// Settings of all domains.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// What a denied request takes.
+    /// Units that a denied request takes.
     pub denied_consumes: DeniedConsumes,
-    /// Whether every request is admitted, and denials are only counted.
+    /// Admits every request, and only counts denials.
     pub shadow_mode: bool,
-    /// Whether every limit is in quota mode.
+    /// Puts every limit in quota mode.
     pub quota_mode: bool,
-    /// What decides while the store cannot, unless a limit has a mode of its own.
+    /// Fail mode of limits that set none.
     pub fail_mode: FailMode,
 }
 
@@ -46,7 +46,8 @@ impl EnvoyLimits {
         Self { catalog, limiter, settings, metrics, outages: OutageLog::new() }
     }
 
-    /// Why the newest configuration is not in force, or not known; `None` if all is well.
+    /// Returns the reason that the newest configuration is not in force, or not known; `None` if
+    /// all is well.
     pub fn degraded_reason(&self) -> Option<Arc<String>> {
         self.catalog.degraded_reason()
     }
@@ -56,7 +57,7 @@ impl EnvoyLimits {
         self.catalog.watch_starting()
     }
 
-    /// Whether readiness waits for the first configuration.
+    /// Returns true while readiness waits for the first configuration.
     pub fn is_starting(&self) -> bool {
         self.catalog.is_starting()
     }

@@ -19,7 +19,7 @@ impl Metadata {
         merge(&mut self.0, &other.0);
     }
 
-    /// Whether there are no keys.
+    /// Returns true if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.0.fields.is_empty()
     }

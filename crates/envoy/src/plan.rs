@@ -11,19 +11,19 @@ use crate::{
     rule::Amount,
 };
 
-/// What is asked of the store, and which answer decides which descriptor.
+/// The requests to the store, and the descriptors that each answer decides.
 pub(crate) struct Plan {
     descriptors: Vec<DescriptorPlan>,
     counters: Vec<CounterRequest>,
     settings: Settings,
 }
 
-/// How one descriptor is decided.
+/// The decision on one descriptor.
 enum DescriptorPlan {
     /// It matches no rule, or its rule is replaced by another one.
     NoRule,
     Unlimited(Arc<DescriptorRule>),
-    /// By the answer of the counter at this index.
+    /// The counter at this index decides.
     Counter(usize, DescriptorShare),
 }
 

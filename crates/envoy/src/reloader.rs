@@ -23,7 +23,7 @@ pub(crate) struct FileReloader {
     compiled: Arc<CompiledFiles>,
 }
 
-/// What a reload found.
+/// Outcome of a reload.
 enum Reloaded {
     Unchanged,
     Valid { files: Vec<SourceFile>, compiled: CompiledFiles, domains: Domains },

@@ -13,7 +13,7 @@ pub const MAX_ENTRIES: usize = 64;
 pub struct EnvoyRequest<'a> {
     /// Domain whose limits apply.
     pub domain: &'a str,
-    /// What the request is, for limits to match.
+    /// Descriptors of the request, for limits to match.
     pub descriptors: Vec<Descriptor<'a>>,
 }
 
@@ -22,13 +22,13 @@ pub struct EnvoyRequest<'a> {
 pub struct Descriptor<'a> {
     /// Keys and values, outermost first.
     pub entries: Vec<(&'a str, &'a str)>,
-    /// What it asks of its counter.
+    /// Units that it takes, gives back or peeks at.
     pub hits: Hits,
     /// Rate to use instead of the configured one.
     pub limit_override: Option<Rate>,
 }
 
-/// What a descriptor asks of its counter.
+/// Units that a descriptor takes, gives back or peeks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hits {
     /// Takes units.

@@ -29,7 +29,7 @@ pub struct DescriptorRule {
     pub(crate) counters: OnceLock<RuleCounters>,
 }
 
-/// How much a rule admits.
+/// The amount that a rule admits.
 #[derive(Debug)]
 pub(crate) enum Amount {
     Unlimited,
@@ -57,7 +57,7 @@ pub struct Rate {
     pub multiplier: u32,
 }
 
-/// Which values of requests become part of a rule's label in metrics.
+/// Values of requests that become part of a rule's label in metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MetricDetail {
     None,
@@ -131,7 +131,7 @@ impl DescriptorRule {
         &self.label
     }
 
-    /// What Envoy is sent while the limit has room.
+    /// Returns the metadata that Envoy is sent while the limit has room.
     pub const fn metadata(&self) -> Option<&Metadata> {
         self.metadata.as_ref()
     }

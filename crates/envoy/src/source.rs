@@ -11,7 +11,7 @@ use headgate_config::ConfigError;
 
 use crate::{EnvoyConfig, compiled::all_or_problems};
 
-/// Where domain files are read from.
+/// Location of the domain files.
 #[derive(Clone, Debug)]
 pub(crate) enum FileSource {
     Directory(PathBuf),

@@ -5,7 +5,7 @@ use crate::DescriptorRule;
 /// The answer to a request.
 #[derive(Debug)]
 pub struct EnvoyVerdict {
-    /// Whether the request is denied.
+    /// True if the request is denied.
     pub over_limit: bool,
     /// One status per descriptor, in the order of the request.
     pub statuses: Vec<DescriptorStatus>,
@@ -16,7 +16,7 @@ pub struct EnvoyVerdict {
 pub struct DescriptorStatus {
     /// The rule that it matched, if any.
     pub rule: Option<Arc<DescriptorRule>>,
-    /// Whether its limit denies it.
+    /// True if its limit denies it.
     pub over_limit: bool,
     /// Units left.
     pub remaining: u64,

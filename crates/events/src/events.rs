@@ -178,7 +178,7 @@ impl NewEvents {
 // === impl Shutdown ===
 
 impl Shutdown {
-    /// Whether it has been signalled.
+    /// Returns true once it has been signalled.
     pub fn is_signalled(&self) -> bool {
         *self.0.borrow()
     }

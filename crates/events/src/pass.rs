@@ -32,12 +32,12 @@ impl LogPass {
         &self.blocked
     }
 
-    /// Whether no more subjects can be blocked.
+    /// Returns true if no more subjects can be blocked.
     pub(crate) fn is_full(&self) -> bool {
         self.blocked.len() >= MAX_BLOCKED
     }
 
-    /// Whether an event was rejected in this pass or the last one.
+    /// Returns true if an event was rejected in this pass or the last one.
     pub(crate) const fn is_failing(&self) -> bool {
         self.backoff.is_failing()
     }

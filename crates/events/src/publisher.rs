@@ -35,7 +35,7 @@ pub(crate) struct EventPublisher {
     backoff: Backoff,
 }
 
-/// What to do after a step.
+/// Action after a step.
 #[derive(Debug, PartialEq, Eq)]
 enum NextStep {
     /// Go on: there may be more events.
@@ -133,7 +133,7 @@ impl EventPublisher {
         Ok(NextStep::Continue)
     }
 
-    /// Whether this replica is the leader, after trying to become it.
+    /// Tries to become the leader; returns true if this replica is it.
     async fn is_leader(&mut self) -> Result<bool, RepositoryError> {
         if let Some(leadership) = &mut self.leadership {
             if leadership.holds().await {

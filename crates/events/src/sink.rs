@@ -1,4 +1,4 @@
-//! Where events go.
+//! Receivers of events.
 
 #[cfg(feature = "kafka")]
 mod kafka;
@@ -47,7 +47,7 @@ pub(crate) enum DeliveryError {
 }
 
 impl DeliveryError {
-    /// Whether every other event would fail, too.
+    /// Returns true if every other event would fail, too.
     pub(crate) const fn is_outage(&self) -> bool {
         matches!(self, Self::Unavailable(_))
     }

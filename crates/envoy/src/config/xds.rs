@@ -22,7 +22,7 @@ pub struct XdsConfig {
     pub server_name: Option<String>,
     /// `envoy.xds.connect_timeout_seconds`: timeout of a connection attempt.
     pub connect_timeout_seconds: Bounded<1, 60>,
-    /// `envoy.xds.initial_wait_seconds`: how long readiness waits for the first configuration.
+    /// `envoy.xds.initial_wait_seconds`: timeout of readiness waiting for the first configuration.
     pub initial_wait_seconds: Bounded<0, 3600>,
     /// `envoy.xds.max_message_bytes`: maximum size of a configuration.
     pub max_message_bytes: Bounded<65_536, 268_435_456>,

@@ -22,12 +22,12 @@ pub(super) enum ValueMatcher {
     /// Every value but these.
     AllBut {
         excluded: BTreeSet<String>,
-        /// Whether each value has a counter of its own; otherwise they share one.
+        /// True if each value has a counter of its own; otherwise they share one.
         each: bool,
     },
 }
 
-/// What a condition requires of a key's value.
+/// A condition on the value of a key.
 enum Condition<'a> {
     Equals(&'a str),
     NotEquals(&'a str),
@@ -169,7 +169,7 @@ impl fmt::Display for EntryMatcher {
 // === impl ValueMatcher ===
 
 impl ValueMatcher {
-    /// Whether some value matches both.
+    /// Returns true if some value matches both.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Exact(one), Self::Exact(other)) => one == other,

@@ -16,7 +16,7 @@ pub(super) struct DescriptorTree {
     below: BTreeMap<EntryMatcher, DescriptorTree>,
 }
 
-/// How much a limit admits.
+/// Maximum and window of a limit.
 pub(super) struct LimitAmount {
     pub(super) max: u64,
     pub(super) seconds: u64,
@@ -48,8 +48,8 @@ impl DescriptorTree {
         Ok(())
     }
 
-    /// Whether another limit has the same entries, or matches some of the same values: matching
-    /// follows one branch and does not backtrack.
+    /// Returns true if another limit has the same entries, or matches some of the same values:
+    /// matching follows one branch and does not backtrack.
     fn overlaps(&self, entries: &[EntryMatcher]) -> bool {
         let Some((entry, rest)) = entries.split_first() else {
             return self.amount.is_some();

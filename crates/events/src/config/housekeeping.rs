@@ -5,13 +5,13 @@ use serde::Deserialize;
 
 use crate::cron::{Cron, CronError};
 
-/// When quota periods are closed: the section `quota.reset_schedule`.
+/// Schedule of closing quota periods: the section `quota.reset_schedule`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct ResetSchedule {
-    /// `quota.reset_schedule.daily`: when days are closed.
+    /// `quota.reset_schedule.daily`: schedule of closing days.
     pub daily: Schedule,
-    /// `quota.reset_schedule.monthly`: when months are closed.
+    /// `quota.reset_schedule.monthly`: schedule of closing months.
     pub monthly: Schedule,
 }
 
@@ -20,7 +20,7 @@ pub struct ResetSchedule {
 #[serde(try_from = "String")]
 pub struct Schedule(Cron);
 
-/// How long data is kept: the section `quota.retention`.
+/// Retention of data: the section `quota.retention`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct RetentionConfig {
@@ -43,7 +43,7 @@ impl Default for ResetSchedule {
 // === impl Schedule ===
 
 impl Schedule {
-    /// When it is due.
+    /// Returns the cron expression.
     pub(crate) const fn get(&self) -> &Cron {
         &self.0
     }

@@ -71,7 +71,7 @@ pub enum SaslMechanism {
 // === impl KafkaConfig ===
 
 impl KafkaConfig {
-    /// Whether there are brokers.
+    /// Returns true if brokers are configured.
     pub fn is_used(&self) -> bool {
         !self.brokers.is_empty()
     }

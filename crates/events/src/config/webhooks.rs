@@ -19,7 +19,7 @@ pub struct WebhookConfig {
     /// Timeout of one event.
     #[serde(default = "default_timeout")]
     pub timeout_seconds: Bounded<1, 60>,
-    /// Whether events may be sent unencrypted to another machine.
+    /// Allows unencrypted requests to another machine.
     #[serde(default)]
     pub allow_insecure: bool,
 }
@@ -65,7 +65,7 @@ impl WebhookConfig {
         Duration::from_secs(self.timeout_seconds.get())
     }
 
-    /// Whether it is subscribed to events of this kind.
+    /// Returns true if it is subscribed to events of this kind.
     pub(crate) fn wants(&self, kind: EventKind) -> bool {
         self.events.is_empty() || self.events.contains(&EventName(kind))
     }
@@ -94,7 +94,7 @@ impl WebhookUrl {
         &self.0
     }
 
-    /// Whether the host is this machine.
+    /// Returns true if the host is this machine.
     pub(crate) fn is_loopback(&self) -> bool {
         let host = self.0.host_str().unwrap_or_default().trim_matches(['[', ']']);
         host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())

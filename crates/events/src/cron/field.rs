@@ -5,7 +5,7 @@ use super::CronError;
 pub(super) struct Field {
     /// One bit for each number.
     numbers: u64,
-    /// Whether it begins with `*` or `?`, and does not restrict the day.
+    /// True if it begins with `*` or `?`, and does not restrict the day.
     is_any: bool,
 }
 

@@ -220,7 +220,7 @@ async fn an_id_token_of_another_sign_in_opens_nothing() {
     }
     issuer.give_id_token(IdToken::Requested);
     assert_eq!(travel(&server, &issuer, &host).await, "/console");
-    // Without the scope `openid` there is no nonce.
+    // Without the scope `openid`, no id token is required.
     let keys = [&keys[..], &[("console.oidc.scope", "profile")]].concat();
     let server = Server::start(&keys).await;
     issuer.give_id_token(IdToken::Missing);
