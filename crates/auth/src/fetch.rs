@@ -21,7 +21,7 @@ pub(crate) struct JwksEndpoint {
 pub enum FetchError {
     /// The request failed.
     #[error("{}", causes(.0))]
-    Http(#[from] reqwest::Error),
+    Http(#[source] reqwest::Error),
     /// The status is not 200.
     #[error("status {0}")]
     Status(StatusCode),
@@ -34,6 +34,15 @@ pub enum FetchError {
     /// The JWK Set has no usable key.
     #[error("response has no RSA, P-256 or Ed25519 key with a kid")]
     NoKeys,
+}
+
+// === impl FetchError ===
+
+/// Without the URL, whose query may hold a secret.
+impl From<reqwest::Error> for FetchError {
+    fn from(error: reqwest::Error) -> Self {
+        Self::Http(error.without_url())
+    }
 }
 
 // === impl JwksEndpoint ===
