@@ -1,4 +1,5 @@
-//! `/console`: pages for people, and what only they need. All else they ask of the API.
+//! `/console`: the pages of the console, and requests that only they need. For the rest they use
+//! the API.
 
 mod assets;
 mod oidc;

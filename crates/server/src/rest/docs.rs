@@ -1,4 +1,4 @@
-//! `GET /api-docs`: the description of this surface, for people. Everything is served from here.
+//! `GET /api-docs`: the API documentation as a page, without external resources.
 
 use axum::{
     body::Body,
@@ -9,7 +9,7 @@ use axum::{
     response::Response,
 };
 
-/// Only what this server serves is run, shown or asked.
+/// Content security policy: only files of this server.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );

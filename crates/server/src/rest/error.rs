@@ -43,7 +43,7 @@ pub(super) use self::{
 pub(super) enum ApiError {
     /// Invalid fields.
     Invalid(Vec<Detail>),
-    /// An invalid body; says why.
+    /// An invalid body, with the reason.
     BadBody(String),
     /// A body that is not JSON.
     NotJson,
@@ -61,17 +61,17 @@ pub(super) enum ApiError {
     NoRuleId,
     /// Unknown rule id.
     NoSuchRule(String),
-    /// The rule exists already; says which.
+    /// A duplicate rule.
     RuleExists(String),
-    /// The rule changed since the caller read it; says which.
+    /// The rule changed since the caller read it.
     RuleChanged(String),
-    /// Rules changed since the caller read them; says which.
+    /// Rules changed since the caller read them.
     RulesChanged(String),
-    /// Too many rules; says how many.
+    /// Too many rules.
     TooManyRules(String),
     /// Unknown service.
     NoSuchService(String),
-    /// The document has another version than expected; says which.
+    /// The document has another version than expected.
     DocumentChanged(String),
     /// An invalid request about a key.
     Keyed(KeyedRefusal),
@@ -81,13 +81,13 @@ pub(super) enum ApiError {
     Quota(QuotaRefusal),
     /// The request took too long.
     TimedOut,
-    /// The database is unavailable; the log says why.
+    /// The database is unavailable; the cause is logged.
     NoDatabase(String),
-    /// The store is unavailable; the log says why.
+    /// The store is unavailable; the cause is logged.
     NoStore(String),
-    /// The outcome of a reset is unknown; the log says why.
+    /// The outcome of a reset is unknown; the cause is logged.
     ResetUnconfirmed(String),
-    /// An internal error; the log says what.
+    /// An internal error; the cause is logged.
     Internal(String),
 }
 
@@ -102,14 +102,14 @@ pub(super) struct Envelope<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = ErrorBody)]
 struct Inside<'a> {
-    /// For programs.
+    /// Machine-readable code.
     code: &'static str,
-    /// For people.
+    /// Human-readable message.
     #[schema(value_type = String)]
     message: Cow<'static, str>,
-    /// As in the `X-Request-Id` header and in the log.
+    /// Id of the request, as in the `X-Request-Id` header and in the log.
     request_id: &'a str,
-    /// All invalid fields; without any, empty for quotas and left out elsewhere.
+    /// All invalid fields; if there are none, empty for quotas and left out elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<Detail>, required = false)]
     details: Option<&'a [Detail]>,
@@ -161,7 +161,7 @@ impl ApiError {
         }
     }
 
-    /// Its code in `namespace`.
+    /// Returns its code in `namespace`.
     pub(super) const fn code(&self, namespace: Namespace) -> &'static str {
         match self {
             Self::Invalid(_) | Self::BadBody(_) | Self::NoRuleId => {
@@ -190,7 +190,7 @@ impl ApiError {
         }
     }
 
-    /// The message for the caller. Internal causes are for the log.
+    /// Returns the message for the caller. Internal causes are only logged.
     pub(super) fn message(&self) -> Cow<'static, str> {
         match self {
             Self::Invalid(_) => "validation failed".into(),
@@ -232,7 +232,7 @@ impl ApiError {
         }
     }
 
-    /// The invalid fields, if that is what is wrong.
+    /// Returns the invalid fields, if any.
     pub(super) fn into_details(self) -> Vec<Detail> {
         match self {
             Self::Invalid(details) => details,
@@ -248,7 +248,7 @@ impl ApiError {
         }
     }
 
-    /// A store failure without a fallback.
+    /// An error of the store that no fail mode handles.
     pub(super) fn store(cause: &StoreError) -> Self {
         if cause.is_temporary() {
             Self::NoStore(cause.to_string())
@@ -257,7 +257,7 @@ impl ApiError {
         }
     }
 
-    /// The internal cause, for the log.
+    /// Returns the internal cause, for the log.
     pub(super) fn cause(&self) -> Option<&str> {
         match self {
             Self::NoDatabase(cause)
@@ -269,7 +269,7 @@ impl ApiError {
         }
     }
 
-    /// The response to the request with this id.
+    /// Renders the response to the request with this id.
     pub(super) fn respond(self, format: ErrorFormat, id: &RequestId) -> Response {
         let body = match format {
             ErrorFormat::Keyed => keyed::envelope(&self),

@@ -1,4 +1,4 @@
-//! `GET /api/v1/events`: what happened to quotas, and [`stream`] as it happens.
+//! `GET /api/v1/events`: the log of quota events, and [`stream`], the live stream.
 
 mod delivery;
 mod described;
@@ -38,13 +38,13 @@ pub(super) struct WireEvents {
 #[derive(Debug, Default)]
 struct EventFilter {
     after: Option<i64>,
-    /// Backwards, from where on.
+    /// Lists backwards from this position.
     before: Option<i64>,
     quota_id: Option<QuotaId>,
     kind: Option<EventKind>,
 }
 
-/// The parameters that choose events, of a list and of a stream.
+/// Parameters that select events, for lists and streams.
 const FILTER: [&str; 3] = ["after", "quota_id", "event_type"];
 
 const MAX_LIMIT: u32 = 100;
@@ -140,7 +140,7 @@ impl EventFilter {
         self.kind.is_none() && self.quota_id.is_none()
     }
 
-    /// At most `limit` events, and the place of the last that was looked at.
+    /// Returns at most `limit` events, and the position of the last event scanned.
     async fn find(
         &self,
         events: &Events,

@@ -1,4 +1,4 @@
-//! `GET /api/v1/ratelimit/explain`: which rules match a subject, and why.
+//! `GET /api/v1/ratelimit/explain`: the rules that match a subject.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub(super) struct WireExplained {
     standing: WireSubjectUsage,
 }
 
-/// Says which rules match a subject, and why.
+/// Shows the rules that match a subject, and the reason for each.
 #[utoipa::path(
     get,
     path = "/api/v1/ratelimit/explain",

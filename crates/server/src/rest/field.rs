@@ -1,5 +1,4 @@
-//! A field of a JSON object before anybody knows whether it fits, so that all that do not
-//! can be told at once.
+//! A field of a JSON object before validation, so that all invalid fields can be reported at once.
 
 use std::{borrow::Cow, fmt};
 
@@ -18,12 +17,12 @@ pub(super) enum Field<'a> {
     Text(Cow<'a, str>),
     Number(i64),
     Bool(bool),
-    /// Something else; says what.
+    /// A value of another type, by its name.
     Other(&'static str),
 }
 
 impl Field<'_> {
-    /// The text that may be in the field called `name`.
+    /// Returns the text in the field called `name`, if it is set.
     pub(super) fn text(&self, name: &str) -> Result<Option<&str>, String> {
         match self {
             Self::Missing | Self::Null => Ok(None),
@@ -32,7 +31,7 @@ impl Field<'_> {
         }
     }
 
-    /// The truth value in the field called `name`: default false.
+    /// Returns the boolean in the field called `name`; default false.
     pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
         match self {
             Self::Missing | Self::Null => Ok(false),
@@ -57,7 +56,7 @@ impl Field<'_> {
         })
     }
 
-    /// The field as input for a truth value.
+    /// The field as input for a boolean.
     pub(super) fn into_bool(self) -> Input<bool> {
         self.into_input(|field| match field {
             Self::Bool(value) => Some(value),
@@ -111,7 +110,7 @@ impl<'de> Visitor<'de> for AnyField {
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-        // No number that anything here takes is so large: the largest stands for all beyond.
+        // No valid number is this large: larger ones become the maximum.
         Ok(Field::Number(i64::try_from(number).unwrap_or(i64::MAX)))
     }
 

@@ -27,7 +27,7 @@ pub(super) struct Readiness {
     checks: Checks,
 }
 
-/// Dependencies: `ok`, or `error:` and what is wrong.
+/// State of dependencies: `ok`, or `error:` and the cause.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ReadinessChecks)]
 pub(super) struct Checks {
@@ -39,7 +39,7 @@ pub(super) struct Checks {
     /// State of the Envoy configuration; left out if the service for Envoy is off.
     #[serde(skip_serializing_if = "Option::is_none")]
     envoy: Option<String>,
-    /// A risk to limits although everything answers: `warning:` and why.
+    /// Warning that Redis may evict counters.
     #[serde(skip_serializing_if = "Option::is_none")]
     eviction: Option<String>,
     /// Difference between this machine's clock and the database's, if it is more than 5 seconds.
@@ -91,12 +91,12 @@ pub(super) async fn ready(State(operations): State<Arc<Operations>>) -> Response
     response
 }
 
-/// Returns why nothing can be written, though the database may still be read.
+/// Returns the error of writes, which may fail while reads succeed.
 fn unwritable(database: &Database) -> Option<String> {
     Some(format!("cannot write: {}", database.write_error()?))
 }
 
-/// Returns a warning of tables that a newer server made.
+/// Returns a warning if a newer version of the server migrated the database.
 fn newer_schema(database: &Database) -> Option<String> {
     let version = database.schema_version().filter(|version| version.is_newer())?;
     let SchemaVersion { applied, known } = version;

@@ -17,7 +17,7 @@ pub(super) fn respond(value: &impl Serialize) -> Response {
     response
 }
 
-/// `value` as JSON that takes one allocation, if it is as short as most answers.
+/// Serializes `value`, with one allocation if it is as short as most responses.
 pub(super) fn to_bytes(value: &impl Serialize) -> Bytes {
     const USUAL_BYTES: usize = 256;
     let mut usual = [0; USUAL_BYTES];
@@ -33,6 +33,6 @@ pub(super) fn to_bytes(value: &impl Serialize) -> Bytes {
 
 /// `value` as JSON.
 pub(super) fn to_vec(value: &impl Serialize) -> Vec<u8> {
-    // Our own structs have text keys and go to memory: neither can fail.
+    // Cannot fail: our structs have string keys, and memory accepts all writes.
     serde_json::to_vec(value).unwrap_or_default()
 }

@@ -18,35 +18,35 @@ use super::{
     json,
 };
 
-/// The most any request needs, with room to spare.
+/// Maximum size of a request body.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// The most that a list of rules needs: 640 bytes each for 100,000 of them.
+/// Maximum size of a list of rules: 640 bytes each for 100,000 of them.
 pub(super) const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
 
 /// An object that a body can hold. It refuses unknown fields: one that is misspelt would otherwise
 /// be answered as if it had been left out.
 pub(super) trait WireObject<'a>: Deserialize<'a> {
-    /// Everything else that is wrong with an object that had unknown fields.
+    /// Returns the other problems of an object that had unknown fields.
     fn problems(self) -> Vec<Detail>;
 }
 
-/// A body that was sent as JSON; [`parse`](Self::parse) sees whether it is.
+/// A body that was sent as JSON, not yet parsed.
 pub(super) struct JsonBody<const MAX_BYTES: usize = MAX_BODY_BYTES>(Bytes);
 
 impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
-    /// The object in the body, which it may borrow from.
+    /// Parses the object, which may borrow from the body.
     pub(super) fn parse<'a, T: WireObject<'a>>(&'a self) -> Result<T, ApiError> {
         let wrong = |message: String| Err(ApiError::BadBody(message));
         match self.0.trim_ascii_start().first() {
             None => return wrong("the body is empty; expected a JSON object".to_owned()),
-            // Serde would read a list as an object whose keys were left out.
+            // Serde would accept a list as an object without keys.
             Some(byte) if *byte != b'{' => {
                 return wrong("the body must be a JSON object".to_owned());
             }
             Some(_) => {}
         }
-        // As a text at once: otherwise each string in it is looked through by itself.
+        // Validate UTF-8 once: otherwise serde checks each string.
         let Ok(text) = str::from_utf8(&self.0) else {
             return wrong("the body is not valid JSON: it is not UTF-8".to_owned());
         };
@@ -58,7 +58,7 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
     }
 }
 
-/// The error of JSON that is not a `T`: all invalid fields, or where the parser stopped.
+/// Returns the error of JSON that is not a `T`: all invalid fields, or the position of the parser.
 #[cold]
 fn unfit<'a, T: WireObject<'a>>(text: &'a str, error: &serde_json::Error) -> ApiError {
     let (object, mut wrong) = unknown::parse::<T>(text);
@@ -81,7 +81,7 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
         Ok(())
     }
 
-    /// Takes in a body that was announced.
+    /// Reads a body.
     pub(super) async fn read<B>(body: B) -> Result<Self, ApiError>
     where
         B: HttpBody<Data = Bytes, Error: Into<BoxError>>,
@@ -92,7 +92,7 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
             return Ok(Self(first));
         }
         let Some(second) = Self::part(&mut body).await? else {
-            // Most bodies come in one part, which is taken as it is.
+            // Most bodies arrive in one part, which is not copied.
             return Ok(Self(first));
         };
         let mut whole = [first, second].concat();
@@ -102,7 +102,7 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
         Ok(Self(whole.into()))
     }
 
-    /// The next part of a body, if there is one.
+    /// Reads the next part of a body, if there is one.
     async fn part<B>(body: &mut B) -> Result<Option<Bytes>, ApiError>
     where
         B: HttpBody<Data = Bytes, Error = BoxError> + Unpin,
@@ -137,7 +137,7 @@ impl<S: Sync, const MAX_BYTES: usize> FromRequest<S> for JsonBody<MAX_BYTES> {
 impl<S: Sync, const MAX_BYTES: usize> OptionalFromRequest<S> for JsonBody<MAX_BYTES> {
     type Rejection = ApiError;
 
-    /// A body without anything in it is none, whatever it is sent as.
+    /// An empty body counts as missing, whatever its content type.
     async fn from_request(request: Request, _: &S) -> Result<Option<Self>, ApiError> {
         let unnamed = !request.headers().contains_key(header::CONTENT_TYPE);
         if !unnamed {

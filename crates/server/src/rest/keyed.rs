@@ -1,8 +1,8 @@
 //! `/api/v1/rate-limit`: limits by the name of an algorithm, for any key. No rule has to be written
 //! first.
 //!
-//! This surface has its own words: bodies in camel case, 429 for a denial, and errors as
-//! `{error, message, requestedAlgorithm, supportedAlgorithms}`.
+//! This API has its own format: bodies in camel case, 429 for a denial, and errors as `{error,
+//! message, requestedAlgorithm, supportedAlgorithms}`.
 
 mod answer;
 pub(super) mod check;

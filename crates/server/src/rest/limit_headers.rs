@@ -21,13 +21,13 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 const IETF: HeaderName = HeaderName::from_static("ratelimit");
 const IETF_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// As many as an answer has: growing would move them.
+/// Number of headers of a response, to avoid a reallocation.
 pub(super) const HEADERS: usize = 10;
 
-/// Room for a name of usual length, two numbers and their names.
+/// Fits a name of usual length and two numbers.
 type Item = TextBuffer<128>;
 
-/// Writes how the subject stands after `verdict`.
+/// Writes the headers of a check.
 pub(super) fn write(headers: &mut HeaderMap, verdict: &Verdict) {
     write_numbers(headers, &verdict.decision);
     if verdict.stack.is_empty() {
@@ -49,7 +49,7 @@ pub(super) fn write(headers: &mut HeaderMap, verdict: &Verdict) {
     put(headers, IETF, &standings);
 }
 
-/// Writes how a key stands after `verdict`.
+/// Writes the headers of a check by key.
 pub(super) fn write_keyed(
     headers: &mut HeaderMap,
     question: &KeyedQuestion<'_>,
@@ -59,7 +59,7 @@ pub(super) fn write_keyed(
     write_one(headers, &Policy::of_key(question.algorithm, verdict.limit), &verdict.decision);
 }
 
-/// Writes how a quota stands.
+/// Writes the headers of a quota.
 pub(super) fn write_quota(headers: &mut HeaderMap, usage: &QuotaUsage) {
     let QuotaUsage { quota_id, limit, remaining, span, .. } = usage;
     headers.insert(LIMIT, HeaderValue::from(*limit));
@@ -71,12 +71,12 @@ pub(super) fn write_quota(headers: &mut HeaderMap, usage: &QuotaUsage) {
         (IETF_POLICY, format!("\"{quota_id}\";q={limit};w={window}")),
         (IETF, format!("\"{quota_id}\";r={remaining};t={left}")),
     ];
-    // Ids have no character that a header cannot have.
+    // Ids are valid header values.
     let value = |(name, text)| Some((name, HeaderValue::try_from(text).ok()?));
     headers.extend(fields.into_iter().filter_map(value));
 }
 
-/// Says when it is worth asking again, if not now.
+/// Writes `Retry-After`, unless the request was admitted.
 pub(super) fn write_retry(headers: &mut HeaderMap, decision: &Decision) {
     if !decision.allowed {
         headers.insert(RETRY_AFTER, HeaderValue::from(decision.retry_after_secs()));
@@ -109,7 +109,7 @@ fn write_one(headers: &mut HeaderMap, policy: &Policy<'_>, decision: &Decision) 
     }
 }
 
-/// A header of text that was written here. The library's own way from a number allocates twice.
+/// Adds a header. Converting a number with the library would allocate twice.
 fn put(headers: &mut HeaderMap, header: HeaderName, text: &[u8]) {
     if let Ok(value) = HeaderValue::from_bytes(text) {
         headers.insert(header, value);

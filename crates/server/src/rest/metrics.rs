@@ -18,7 +18,7 @@ use crate::operations::Operations;
 const CONTENT_TYPE: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-/// Everything that is counted, as Prometheus reads it.
+/// Shows all metrics in Prometheus' text format.
 #[utoipa::path(
     get,
     path = "/metrics",

@@ -102,7 +102,7 @@ const METRICS: &str = "/metrics";
 )]
 struct Surface;
 
-/// The description itself, with the metrics where they are.
+/// Builds the description, with the configured path of the metrics.
 pub(crate) fn document(metrics_path: Option<&str>) -> utoipa::openapi::OpenApi {
     let mut document = Surface::openapi();
     if metrics_path.is_none() {
@@ -116,7 +116,7 @@ pub(crate) fn document(metrics_path: Option<&str>) -> utoipa::openapi::OpenApi {
     document
 }
 
-/// This description.
+/// Shows this description.
 #[utoipa::path(
     get,
     path = "/api-docs/openapi.json",

@@ -1,4 +1,4 @@
-//! Query parameters, with everything that is wrong with them told at once.
+//! Query parameters; all invalid ones are reported at once.
 
 use std::{borrow::Cow, convert::Infallible, str::FromStr};
 
@@ -7,10 +7,10 @@ use headgate_ratelimit::{Page, PageError};
 
 use super::error::{ApiError, Detail};
 
-/// The parameters of a request. Of one that stands twice, the first counts.
+/// The parameters of a request. Of duplicates, the first one counts.
 pub(super) struct Query(String);
 
-/// Reads parameters and remembers which do not fit.
+/// Reads parameters and collects the invalid ones.
 pub(super) struct Reader<'q> {
     parameters: Vec<(Cow<'q, str>, Cow<'q, str>)>,
     wrong: Vec<Detail>,
@@ -19,13 +19,13 @@ pub(super) struct Reader<'q> {
 /// The parameters that choose a page.
 pub(super) const PAGE: [&str; 2] = ["page", "page_size"];
 
-/// The most unknown parameters that are listed, and how much of each name is shown.
+/// Maximum number of unknown parameters that are listed, and of characters of each name.
 const MAX_LISTED: usize = 20;
 const MAX_NAME_CHARS: usize = 64;
 
 impl Query {
-    /// Reads the `known` parameters, and refuses all others: one that is misspelt would otherwise
-    /// be answered as if it had been left out.
+    /// Reads the `known` parameters, and rejects all others: misspelt ones would be silently
+    /// ignored.
     pub(super) fn reader(&self, known: &[&[&str]]) -> Reader<'_> {
         let mut reader = self.lenient_reader();
         let known = || known.iter().copied().flatten().copied();
@@ -59,13 +59,13 @@ impl<S: Sync> FromRequestParts<S> for Query {
 // === impl Reader ===
 
 impl Reader<'_> {
-    /// The text of a parameter; one that is empty says nothing.
+    /// Returns the text of a parameter; an empty one counts as missing.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         let (_, value) = self.parameters.iter().find(|(key, _)| key == name)?;
         Some(&**value).filter(|value| !value.is_empty())
     }
 
-    /// A parameter that reads as `T`.
+    /// Parses a parameter as `T`.
     pub(super) fn parsed<T: FromStr>(
         &mut self,
         name: &'static str,
@@ -102,7 +102,7 @@ impl Reader<'_> {
         self.wrong.push(detail);
     }
 
-    /// Refuses the request if anything did not fit.
+    /// Returns an error if any parameter is invalid.
     pub(super) fn finish(&self) -> Result<(), ApiError> {
         if self.wrong.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self.wrong.clone())) }
     }

@@ -1,4 +1,4 @@
-//! `/api/v1/quotas`: what the quota policies are.
+//! `/api/v1/quotas`: reading and writing quota policies.
 
 pub(super) mod check;
 pub(super) mod history;
@@ -83,7 +83,7 @@ pub(super) async fn list(
     Ok(json::respond(&WirePolicies { quotas, pagination }))
 }
 
-/// Makes a quota policy.
+/// Creates a quota policy.
 #[utoipa::path(
     post,
     path = PATH,
@@ -126,7 +126,7 @@ pub(super) async fn get(
     Ok(json::respond(&WirePolicy::from(&policy)))
 }
 
-/// Changes what a quota policy says. What was used stays used, and counts against a changed limit at once.
+/// Updates a quota policy. Usage is kept, and counts against a changed limit at once.
 #[utoipa::path(
     put,
     path = "/api/v1/quotas/{id}",
@@ -150,7 +150,7 @@ pub(super) async fn update(
     Ok(json::respond(&WirePolicy::from(&policy.map_err(QuotaRefusal::from)?)))
 }
 
-/// Removes a quota policy. What was used of it stays in the ledger, but is not shown any more.
+/// Deletes a quota policy. Its usage stays in the ledger, but is no longer shown.
 #[utoipa::path(
     delete,
     path = "/api/v1/quotas/{id}",
@@ -170,7 +170,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// The id in a path. What is no id is no policy's.
+/// Parses the id in a path; an invalid id is an unknown policy.
 fn quota_id(text: &str) -> Result<QuotaId, ApiError> {
     let unknown = |_| QuotaRefusal::NotFound(text.chars().take(QuotaId::MAX_BYTES).collect());
     Ok(text.parse().map_err(unknown)?)

@@ -1,4 +1,4 @@
-//! `POST /api/v1/ratelimit/reset`: gives a subject its whole allowance back.
+//! `POST /api/v1/ratelimit/reset`: restores the whole limit of a subject.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::rate_limits::RuleAdmin;
 
 const MAX_REASON_CHARS: usize = 1000;
 
-/// Whose counters to reset.
+/// The subject to reset.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = Reset)]
@@ -35,7 +35,7 @@ pub(super) struct WireReset<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = String, required = true, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$")]
     identifier: Field<'a>,
-    /// Why, for the audit log.
+    /// Reason, for the audit log.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, max_length = 1000)]
     reason: Field<'a>,
@@ -49,7 +49,7 @@ pub(super) struct WireDone {
     message: String,
 }
 
-/// Gives a subject its whole allowance back, under every window and algorithm.
+/// Restores the whole limit of a subject, under every window and algorithm.
 #[utoipa::path(
     post,
     path = "/api/v1/ratelimit/reset",
@@ -78,7 +78,7 @@ impl<'a> WireObject<'a> for WireReset<'a> {
 }
 
 impl WireReset<'_> {
-    /// Whose counters to reset, and why; or everything that is wrong with it.
+    /// Returns the subject and the reason, or all that is invalid.
     fn read(&self) -> Result<(Scope, Key<'_>, Option<String>), Vec<Detail>> {
         let scope = text("scope", &self.scope).and_then(scope);
         let subject = text("identifier", &self.identifier).and_then(subject);

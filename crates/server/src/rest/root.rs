@@ -1,4 +1,4 @@
-//! `GET /`: leads people to a page for people.
+//! `GET /`: redirects browsers to the console or the API documentation.
 
 use axum::{
     http::{HeaderValue, StatusCode, header::LOCATION},
@@ -10,7 +10,7 @@ pub(super) async fn console() -> Response {
     lead_to("/console")
 }
 
-/// Without a console: points to the description of the API.
+/// Redirects to the API documentation, if the console is off.
 pub(super) async fn docs() -> Response {
     lead_to("/api-docs")
 }

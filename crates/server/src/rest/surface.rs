@@ -140,7 +140,7 @@ impl Surface {
     }
 }
 
-/// Logs an answered request. The route's template stands for the path, which may name people.
+/// Logs an answered request with the route's template, since the path may contain personal data.
 fn log(
     route: &Route,
     id: &RequestId,
@@ -177,7 +177,7 @@ fn log(
     }
 }
 
-/// The method's name; callers can make up methods, and labels must stay few.
+/// Returns the method's name, or a common name for unknown methods: labels must be bounded.
 fn bounded(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

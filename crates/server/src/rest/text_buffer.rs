@@ -10,7 +10,7 @@ pub(super) struct TextBuffer<const N: usize> {
 pub(super) trait Push {
     fn push_text(&mut self, part: &str);
 
-    /// Writes a number without the formatter, which costs more than the rest together.
+    /// Writes a number without the formatter, which would dominate the cost.
     fn push_number(&mut self, number: u64) {
         self.push_text(itoa::Buffer::new().format(number));
     }

@@ -1,4 +1,4 @@
-//! Points in time as this surface writes and reads them: RFC 3339, three fraction digits, `+00:00`.
+//! Timestamps of the REST API: RFC 3339 with milliseconds and `+00:00`.
 
 use headgate::Timestamp;
 use jiff::{Timestamp as Instant, tz::TimeZone};
@@ -10,7 +10,7 @@ pub(super) fn serialize<S: Serializer>(time: &Timestamp, serializer: S) -> Resul
     serializer.serialize_str(&text(*time))
 }
 
-/// The time as text.
+/// Formats a time.
 pub(super) fn text(time: Timestamp) -> String {
     let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
     // Beyond the year 9999 there is nothing to write.
@@ -18,7 +18,7 @@ pub(super) fn text(time: Timestamp) -> String {
     instant.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string()
 }
 
-/// The time that a text names.
+/// Parses a time.
 pub(super) fn parse(text: &str) -> Option<Timestamp> {
     let instant: Instant = text.parse().ok()?;
     Some(Timestamp::from_micros(u64::try_from(instant.as_microsecond()).ok()?))

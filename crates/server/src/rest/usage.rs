@@ -1,4 +1,4 @@
-//! `GET /api/v1/ratelimit/usage`: how much of a rule's allowance is used.
+//! `GET /api/v1/ratelimit/usage`: usage under a rule.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::rate_limits::RuleAdmin;
 
-/// Usage of a rule's allowance.
+/// Usage under a rule.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Usage)]
 pub(super) struct WireUsage {
@@ -50,7 +50,7 @@ pub(super) struct WireSubjectUsage {
     reset_at: Option<u64>,
 }
 
-/// Shows a rule, and how a subject stands under it: that of a rule for one identifier, or the one that is named.
+/// Shows a rule and the usage of a subject: the rule's own identifier, or the given one.
 #[utoipa::path(
     get,
     path = "/api/v1/ratelimit/usage",
@@ -79,7 +79,7 @@ impl TryFrom<&Usage> for WireUsage {
     type Error = ApiError;
 
     fn try_from(usage: &Usage) -> Result<Self, ApiError> {
-        // Usage is of rules that were written.
+        // The default rule has no usage.
         let rule = usage.rule.rule().ok_or_else(|| ApiError::NoSuchRule("default".to_owned()))?;
         Ok(Self {
             rule_id: rule.id.to_string(),

@@ -30,7 +30,7 @@ pub(in crate::rest) struct WireBatch<'a> {
     #[serde(borrow, default)]
     #[schema(required = true, min_items = 1, max_items = 100)]
     checks: Vec<WireQuestion<'a>>,
-    /// Only says what would be decided, and takes nothing.
+    /// Dry run: decides without taking anything.
     #[serde(borrow, default)]
     #[schema(value_type = Option<bool>)]
     dry_run: Field<'a>,

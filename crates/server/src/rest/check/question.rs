@@ -35,7 +35,7 @@ pub(in crate::rest) struct WireQuestion<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<u64>, minimum = 1)]
     cost: Field<'a>,
-    /// Only says what would be decided, and takes nothing.
+    /// Dry run: decides without taking anything.
     #[serde(borrow, default)]
     #[schema(value_type = Option<bool>)]
     dry_run: Field<'a>,

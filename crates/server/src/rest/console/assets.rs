@@ -1,4 +1,4 @@
-//! The pages: what this program was built with, and nothing else.
+//! The files of the console, embedded in the binary.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ use axum::{
 
 use crate::{console::fingerprint, rest::error};
 
-/// Only what this server serves is run, shown or asked; nothing stands in the page itself.
+/// Content security policy: only files of this server, and nothing inline.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -113,7 +113,7 @@ fn respond(place: usize, headers: &HeaderMap) -> Response {
         (CONTENT_TYPE, fixed(asset.content_type)),
         (CONTENT_SECURITY_POLICY, POLICY),
         (ETAG, tag.clone()),
-        // It is asked each time whether this is still the version.
+        // Browsers revalidate on every load.
         (CACHE_CONTROL, fixed("no-cache")),
         (REFERRER_POLICY, fixed("no-referrer")),
         (X_CONTENT_TYPE_OPTIONS, fixed("nosniff")),

@@ -20,7 +20,7 @@ const MOST: usize = 10;
 #[derive(Serialize)]
 struct WireOverview<'a> {
     now: String,
-    /// After the place that was asked for, the oldest first.
+    /// Samples after the requested position, oldest first.
     beats: Vec<WireBeat>,
     server: WireServer<'a>,
     store: WireHealth,
@@ -37,9 +37,9 @@ struct WireOverview<'a> {
 #[derive(Serialize)]
 struct WireBeat {
     seq: u64,
-    /// When it ended, in milliseconds.
+    /// End of the second, in Unix milliseconds.
     at: u64,
-    /// A second's worth of each.
+    /// Decisions per second.
     admitted: f64,
     denied: f64,
     degraded: f64,

@@ -15,7 +15,7 @@ use crate::{
 /// Units admitted over two windows: points of milliseconds, units requested, units admitted.
 #[derive(Serialize)]
 struct WirePreview {
-    /// The most at once.
+    /// Maximum number of units at once.
     capacity: u64,
     window_seconds: u32,
     burst: Vec<(u64, u64, u64)>,

@@ -1,4 +1,4 @@
-//! Services that the database knows, whatever programs they are.
+//! Services in the database.
 
 use std::collections::BTreeSet;
 
@@ -57,8 +57,8 @@ impl Catalog {
         Err(ApiError::NoSuchService(Invalid::Service { known }.to_string()))
     }
 
-    /// Validates a document by its registered kind. Without one, its fields are the service's own
-    /// business: it keeps its last good document if it cannot use this one.
+    /// Validates a document by its registered kind. Without one, the service validates it, and
+    /// keeps its last valid document if this one is invalid.
     pub(super) fn validate(&self, service: &str, config: &Value) -> Result<(), Invalid> {
         if self.is_registered(service) {
             self.kinds.validate(service, config)

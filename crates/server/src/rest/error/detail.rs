@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 pub(in crate::rest) struct Detail {
     #[schema(value_type = String)]
     field: Cow<'static, str>,
-    /// Why, for programs.
+    /// Machine-readable reason.
     reason: &'static str,
     message: String,
 }

@@ -11,8 +11,7 @@ use utoipa::ToSchema;
 use super::ApiError;
 use crate::{error_codes::Namespace, rest::json};
 
-/// The `Cache-Control` of every response: a decision is about this moment, and a repeated check takes
-/// again.
+/// The `Cache-Control` of every response: each check takes units, so that no response may be cached.
 pub(in crate::rest) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// An invalid request.
@@ -34,15 +33,15 @@ pub(in crate::rest) enum KeyedRefusal {
 #[serde(rename_all = "camelCase")]
 #[schema(as = RateLimitError)]
 pub(in crate::rest) struct Envelope<'a> {
-    /// For programs.
+    /// Machine-readable code.
     error: &'a str,
-    /// For people.
+    /// Human-readable message.
     #[schema(value_type = String)]
     message: Cow<'a, str>,
-    /// The algorithm that was asked for, where there is none of that name.
+    /// The requested algorithm, if it is unknown.
     #[schema(required = true)]
     requested_algorithm: Option<&'a str>,
-    /// Those that there are, where another was asked for.
+    /// The known algorithms, if the requested one is unknown.
     #[schema(required = true, value_type = Option<Vec<String>>)]
     supported_algorithms: Option<[&'static str; KeyedAlgorithm::ALL.len()]>,
 }

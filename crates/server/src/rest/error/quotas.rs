@@ -36,7 +36,7 @@ pub(super) fn details(refusal: &QuotaRefusal) -> Vec<Detail> {
     }
 }
 
-/// Says how a quota stands that is exceeded, and when it is worth asking again.
+/// Writes the state of an exceeded quota, and `Retry-After`.
 pub(super) fn write_headers(headers: &mut HeaderMap, refusal: &QuotaRefusal) {
     let seconds = match refusal {
         QuotaRefusal::Exceeded(usage) => {

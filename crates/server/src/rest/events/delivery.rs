@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::EventDescription;
 use crate::rest::time;
 
-/// An event, and who has it where that was asked for.
+/// An event, with its deliveries if requested.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ListedEvent)]
 pub(in crate::rest) struct WireEvent {
@@ -28,16 +28,16 @@ pub(in crate::rest) struct WireEvent {
 #[derive(Serialize, ToSchema)]
 #[schema(as = EventDelivery)]
 pub(in crate::rest) struct WireDelivery {
-    /// Who: `kafka`, or a webhook by its address.
+    /// Name of the sink: `kafka`, or the address of a webhook.
     sink: String,
     delivered: bool,
-    /// Since when.
+    /// Time of the delivery.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = DateTime)]
     delivered_at: Option<String>,
 }
 
-/// The events with who has them.
+/// Adds the deliveries to the events.
 pub(super) async fn with_deliveries(
     events: &Events,
     found: Vec<LoggedEvent>,
@@ -63,7 +63,7 @@ pub(super) async fn with_deliveries(
     Ok(found.into_iter().map(event).collect())
 }
 
-/// The events alone.
+/// The events without deliveries.
 pub(super) fn alone(found: Vec<LoggedEvent>) -> Vec<WireEvent> {
     found.into_iter().map(|logged| WireEvent { event: logged.event, deliveries: None }).collect()
 }

@@ -1,8 +1,8 @@
-//! An event, as it is described for programs; `headgate_quota` writes it.
+//! Schema of an event; `headgate_quota` serializes it.
 
 use utoipa::ToSchema;
 
-/// An event of a quota. Each type occurs once in a policy's period.
+/// An event of a quota. Each type occurs once per policy and period.
 #[derive(ToSchema)]
 #[schema(as = Event)]
 #[expect(dead_code, reason = "only described")]
@@ -18,19 +18,19 @@ pub(in crate::rest) struct EventDescription {
     period: String,
     limit: u64,
     used: u64,
-    /// Of `QUOTA_EXCEEDED`: when.
+    /// Of `QUOTA_EXCEEDED`: time of the event.
     #[schema(format = DateTime, nullable = false)]
     exceeded_at: Option<String>,
-    /// Of `QUOTA_EXCEEDED`: when the period ends.
+    /// Of `QUOTA_EXCEEDED`: end of the period.
     #[schema(format = DateTime, nullable = false)]
     reset_at: Option<String>,
-    /// Of `QUOTA_THRESHOLD_REACHED`: how much of the limit was used.
+    /// Of `QUOTA_THRESHOLD_REACHED`: usage in percent of the limit.
     #[schema(nullable = false)]
     usage_percent: Option<f64>,
     /// Of `QUOTA_THRESHOLD_REACHED`: the threshold in percent.
     #[schema(nullable = false)]
     alert_threshold_percent: Option<u8>,
-    /// Of `QUOTA_THRESHOLD_REACHED`: when.
+    /// Of `QUOTA_THRESHOLD_REACHED`: time of the event.
     #[schema(format = DateTime, nullable = false)]
     reached_at: Option<String>,
 }

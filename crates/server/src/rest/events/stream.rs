@@ -1,4 +1,4 @@
-//! `GET /api/v1/events/stream`: events as they happen, as server-sent events.
+//! `GET /api/v1/events/stream`: new events as server-sent events.
 
 use std::{convert::Infallible, fmt::Write as _, sync::Arc, time::Duration};
 
@@ -41,7 +41,7 @@ const AT_A_TIME: u32 = 100;
 /// Poll interval of the log without notifications.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Heartbeat interval: both ends see that the other is there.
+/// Interval of heartbeats, by which both ends detect a dead connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Timeout of a client that does not read: it is sent a heartbeat every few seconds.
@@ -50,10 +50,10 @@ const STALLED: Duration = Duration::from_secs(60);
 /// Longest stream: clients that reconnect are authenticated again.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
-/// Tells a client how long to wait before it comes back, in milliseconds.
+/// Delay before a client reconnects, in milliseconds.
 const GREETING: &str = "retry: 2000\n\n";
 
-/// One client's place in the log.
+/// The position of one client in the log.
 struct Following {
     events: Events,
     wanted: EventFilter,
@@ -66,17 +66,17 @@ struct Following {
     _permit: StreamPermit,
 }
 
-/// Reasons to wait.
+/// Reason that a wait ended.
 enum Quiet {
-    /// It is over.
+    /// The stream ends.
     Ended,
-    /// It is time to show that we are there.
+    /// A heartbeat is due.
     Heartbeat,
-    /// There may be something.
+    /// There may be new events.
     Look,
 }
 
-/// Events as they happen.
+/// Streams events as they happen.
 #[utoipa::path(
     get,
     path = "/api/v1/events/stream",
@@ -154,14 +154,14 @@ impl Following {
         }
     }
 
-    /// Starts sending. A task of its own, because the body of a client that does not read is not polled.
+    /// Starts sending, in a task of its own: the body of a client that does not read is not polled.
     fn start(self) -> mpsc::Receiver<String> {
         let (sender, texts) = mpsc::channel(1);
         tokio::spawn(self.send(sender));
         texts
     }
 
-    /// Reads on only when the client has taken what there was: a slow one costs nothing.
+    /// Reads the next events only after the client has taken the last ones, so that slow clients cost nothing.
     async fn send(mut self, texts: mpsc::Sender<String>) {
         loop {
             let text = tokio::select! {
@@ -205,7 +205,7 @@ impl Following {
         None
     }
 
-    /// The next events that are wanted, if there are some.
+    /// Returns the next selected events, if any.
     async fn page(&mut self) -> Result<Option<String>, RepositoryError> {
         loop {
             if self.shutdown.is_signalled() {
@@ -243,7 +243,7 @@ fn written(logged: &LoggedEvent) -> String {
     let data = String::from_utf8(json::to_vec(&logged.event)).unwrap_or_default();
     let mut text = String::with_capacity(data.len() + 64);
     let kind = logged.event.kind.name();
-    // A text takes everything.
+    // Writing to a string cannot fail.
     let _ = write!(text, "id: {}\nevent: {kind}\ndata: {data}\n\n", logged.seq);
     text
 }

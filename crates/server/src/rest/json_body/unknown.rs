@@ -17,10 +17,10 @@ use serde::{
 
 use crate::rest::error::Detail;
 
-/// The most unknown fields that are listed.
+/// Maximum number of unknown fields that are listed.
 const MAX_LISTED: usize = 20;
 
-/// The longest part of a name that is shown.
+/// Maximum length of a name that is shown.
 const MAX_NAME_CHARS: usize = 64;
 
 /// Parses `text` as if it had no unknown fields. Returns the object, if the rest is one, and these
@@ -44,7 +44,7 @@ struct Lenient<'f, D> {
 struct Fields<'f, A> {
     map: Lenient<'f, A>,
     known: &'static [&'static str],
-    /// Place of the value that comes next.
+    /// Path of the next value.
     value_path: String,
 }
 

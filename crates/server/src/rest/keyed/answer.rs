@@ -28,9 +28,9 @@ pub(in crate::rest) struct WireDecision<'a> {
     algorithm: &'static str,
     /// Remaining units after this decision.
     remaining: u64,
-    /// After how many seconds the whole allowance is back.
+    /// Seconds until the whole limit is available again.
     reset_after_seconds: u64,
-    /// After how many seconds the same request is admitted; 0 when it was.
+    /// Seconds until the same request would be admitted; 0 if it was.
     retry_after_seconds: u64,
     message: &'static str,
     /// Fail mode that decided in place of the store; left out if the store decided.

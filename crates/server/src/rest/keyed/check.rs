@@ -1,4 +1,4 @@
-//! `GET` and `POST /api/v1/rate-limit/check`: may this key go on?
+//! `GET` and `POST /api/v1/rate-limit/check`: decisions by key.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::rest::{client::Peer, error::ApiError};
 /// The path.
 pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/check";
 
-/// Decides whether a key may go on, and takes what it asks for if it may. Prefer `POST`: what fetches ahead or tries again by itself does so with `GET`.
+/// Admits or denies a request of a key, and takes its permits if it is admitted. Prefer `POST`: clients may prefetch or retry a `GET`.
 #[utoipa::path(
     get,
     path = PATH,
@@ -39,7 +39,7 @@ pub(in crate::rest) async fn by_get(
     check(&keyed, &head, Peer::of(&head)).await
 }
 
-/// Decides whether a key may go on, and takes what it asks for if it may. The parameters are in the query; a body is not looked at.
+/// Admits or denies a request of a key, and takes its permits if it is admitted. Parameters are in the query; a body is ignored.
 #[utoipa::path(
     post,
     path = PATH,

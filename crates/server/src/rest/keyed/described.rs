@@ -1,11 +1,11 @@
-//! Responses as the API's description has them.
+//! Responses in the OpenAPI description.
 
 use utoipa::{IntoResponses, ToSchema};
 
 use super::answer::{WireDecision, WireRemaining};
 use crate::rest::error::KeyedEnvelope as Envelope;
 
-/// Algorithm; names are read in either case.
+/// Algorithm; names are case-insensitive.
 #[derive(ToSchema)]
 #[schema(as = RateLimitAlgorithm, rename_all = "SCREAMING_SNAKE_CASE")]
 #[expect(dead_code, reason = "only described")]
@@ -21,7 +21,7 @@ pub(in crate::rest) enum Algorithm {
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]
 pub(super) enum Decided {
-    /// It was admitted, and taken.
+    /// The request is admitted, and its permits are taken.
     #[response(
         status = 200,
         headers(
@@ -34,7 +34,7 @@ pub(super) enum Decided {
         ),
     )]
     Allowed(WireDecision<'static>),
-    /// There is not as much now; nothing was taken.
+    /// The request is denied; nothing was taken.
     #[response(
         status = 429,
         headers(
@@ -73,7 +73,7 @@ pub(super) enum Looked {
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]
 pub(super) enum Refused {
-    /// A parameter does not fit.
+    /// A parameter is invalid.
     #[response(status = 400)]
     Invalid(Envelope<'static>),
     /// The request took too long.

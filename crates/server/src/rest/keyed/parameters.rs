@@ -12,7 +12,7 @@ use crate::rest::{
     error::KeyedRefusal,
 };
 
-/// The parameters of a request, and whom it is about.
+/// The parameters of a request, and its subject.
 pub(super) struct Parameters<'q> {
     pub(super) algorithm: Option<KeyedAlgorithm>,
     key: Option<Subject<'q>>,
@@ -31,8 +31,8 @@ impl<'q> Parameters<'q> {
     /// Parameters that identify counters.
     pub(super) const OF_SUBJECT: [&'static str; 2] = ["algorithm", "key"];
 
-    /// Reads the `known` parameters of the query. A parameter that stands twice could mean either;
-    /// one that is misspelt would be answered as if it had been left out.
+    /// Reads the `known` parameters of the query. Duplicate parameters are ambiguous, and misspelt
+    /// ones would be silently ignored: both are errors.
     pub(super) fn read(head: &'q Parts, known: &[&str]) -> Result<Self, KeyedRefusal> {
         let [mut algorithm, mut key, mut permits] = [None, None, None];
         let mut unknown = Vec::new();
@@ -58,13 +58,13 @@ impl<'q> Parameters<'q> {
         Ok(Self { algorithm, key: key.map(Subject::Given), permits })
     }
 
-    /// The key that was given, or else the client's address.
+    /// Uses the client's address if no key was given.
     pub(super) fn or_client(self, head: &Parts, peer: Option<Peer>, clients: &Clients) -> Self {
         let client = || peer.map(|peer| Subject::Client(clients.key(peer.0.ip(), &head.headers)));
         Self { key: self.key.or_else(client), ..self }
     }
 
-    /// The key and the algorithm.
+    /// Returns the key and the algorithm.
     pub(super) fn subject(
         &self,
         default: KeyedAlgorithm,
@@ -76,7 +76,7 @@ impl<'q> Parameters<'q> {
         Ok(KeyedQuestion { algorithm, key: checked(key)?, permits: Cost::ONE })
     }
 
-    /// The same, with how much is asked for.
+    /// Returns the key, the algorithm and the permits.
     pub(super) fn question(
         &self,
         default: KeyedAlgorithm,

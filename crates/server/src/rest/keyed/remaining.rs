@@ -1,4 +1,4 @@
-//! `GET /api/v1/rate-limit/remaining`: how much does this key have left?
+//! `GET /api/v1/rate-limit/remaining`: the remaining permits of a key.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::rest::{client::Peer, error::ApiError};
 /// The path.
 pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/remaining";
 
-/// Says how much a key has left, and takes nothing.
+/// Shows the remaining permits of a key, and takes nothing.
 #[utoipa::path(
     get,
     path = PATH,

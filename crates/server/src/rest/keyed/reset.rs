@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/rate-limit/reset`: gives a key its whole allowance back.
+//! `DELETE /api/v1/rate-limit/reset`: restores the whole limit of a key.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ struct WireReset<'a> {
     key: &'a str,
 }
 
-/// Gives a key its whole allowance back, under one algorithm or under all.
+/// Restores the whole limit of a key, under one algorithm or under all.
 #[utoipa::path(
     delete,
     path = PATH,

@@ -1,4 +1,4 @@
-//! One limit as the draft's fields name it.
+//! One limit in the fields of the draft.
 
 use std::{borrow::Cow, fmt::Write as _, sync::Arc};
 
@@ -7,24 +7,24 @@ use headgate_ratelimit::{CompiledRule, KeyedAlgorithm, keyed::KeyedLimit};
 
 use crate::rest::text_buffer::Push;
 
-/// A limit, and what it is called.
+/// A limit and its name.
 pub(super) struct Policy<'a> {
     limit: &'a Limit,
     window_seconds: u64,
     /// The name as a quoted string.
     name: Cow<'a, str>,
-    /// The whole item of `RateLimit-Policy`, with the limit as it was written.
+    /// The item of `RateLimit-Policy`, rendered when the rule was compiled.
     text: Option<&'a str>,
 }
 
-/// The longest quoted name that is written without an allocation.
+/// Maximum length of a quoted name that is written without an allocation.
 const SHORT_BYTES: usize = 64;
 
 impl<'a> Policy<'a> {
-    /// A rule that decided alone.
+    /// The policy of a rule that decided alone.
     pub(super) fn of_rule(rule: &'a CompiledRule) -> Self {
         let text = rule.label(label);
-        // Nothing behind the name has a quote.
+        // Only the name contains quotes.
         let name = text.rfind('"').map_or(text, |end| &text[..=end]);
         Self {
             limit: rule.limit(),
@@ -46,7 +46,7 @@ impl<'a> Policy<'a> {
         Self { name, text: None, ..alone }
     }
 
-    /// A limit of keys, which is called like its algorithm.
+    /// The policy of a limit by key, named after its algorithm.
     pub(super) fn of_key(algorithm: KeyedAlgorithm, limit: &'a KeyedLimit) -> Self {
         let name = match algorithm {
             KeyedAlgorithm::TokenBucket => "\"token_bucket\"",
@@ -59,7 +59,7 @@ impl<'a> Policy<'a> {
         Self { limit: limit.limit(), window_seconds, name: name.into(), text: None }
     }
 
-    /// The item of `RateLimit-Policy`, if it is there already.
+    /// Returns the rendered item of `RateLimit-Policy`, if there is one.
     pub(super) fn text(&self, decision: &Decision) -> Option<&'a str> {
         // A fail mode may apply only a share of the limit.
         self.text.filter(|_| decision.limit == self.limit.capacity())

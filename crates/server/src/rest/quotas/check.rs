@@ -1,4 +1,4 @@
-//! `POST /api/v1/quotas/{id}/check`: would an amount be admitted now?
+//! `POST /api/v1/quotas/{id}/check`: a check that uses nothing.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(in crate::rest) struct WireChecked {
     allowed: bool,
 }
 
-/// Says whether an amount would be admitted now, and uses nothing.
+/// Checks if an amount would be admitted now, and uses nothing.
 #[utoipa::path(
     post,
     path = "/api/v1/quotas/{id}/check",

@@ -1,4 +1,4 @@
-//! `GET /api/v1/quotas/{id}/history`: how much of a quota was used, period by period.
+//! `GET /api/v1/quotas/{id}/history`: usage by period.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub(in crate::rest) struct WirePeriod {
     exceeded: bool,
     /// True once the period is over and closed.
     closed: bool,
-    /// When usage last changed.
+    /// Time of the last change of usage.
     #[serde(serialize_with = "time::serialize")]
     #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,

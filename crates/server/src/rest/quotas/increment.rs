@@ -1,4 +1,4 @@
-//! `POST /api/v1/quotas/{id}/usage/increment`: uses something of a quota.
+//! `POST /api/v1/quotas/{id}/usage/increment`: uses an amount of a quota.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -35,7 +35,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// The path.
 pub(in crate::rest) const PATH: &str = "/api/v1/quotas/{id}/usage/increment";
 
-/// An increment. Misspelt fields are refused: they would be charged otherwise than meant.
+/// An increment. Unknown fields are errors: a misspelt one would charge the wrong amount.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = QuotaIncrement)]
@@ -106,8 +106,7 @@ pub(in crate::rest) async fn increment(
     Ok(respond(&done))
 }
 
-/// The error of an increment that takes too long. It may be on its way into the ledger: a client that is
-/// told of a timeout would send it again as new, and be charged twice.
+/// The error of an increment that timed out. It may still be written to the ledger: a client that sends it again as new would be charged twice.
 pub(in crate::rest) fn unconfirmed() -> ApiError {
     QuotaRefusal::Unconfirmed("the request took too long".to_owned()).into()
 }
@@ -151,7 +150,7 @@ fn request_id<'a>(
         let message = "Idempotency-Key must have visible ASCII characters only".to_owned();
         Detail::new("Idempotency-Key", "invalid", message)
     })?;
-    // The header is defined as a text in quotes; most send it without.
+    // The header is defined as a quoted string; most clients omit the quotes.
     let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     Ok(Some(bare.unwrap_or(text).into()))
 }

@@ -1,4 +1,4 @@
-//! `POST /api/v1/quotas/{id}/usage/reset`: gives a subject its whole quota back.
+//! `POST /api/v1/quotas/{id}/usage/reset`: restores the whole quota.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::{
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = QuotaReset)]
 pub(in crate::rest) struct WireQuotaReset<'a> {
-    /// For the audit log.
+    /// Reason, for the audit log.
     #[serde(borrow, default)]
     #[schema(value_type = String, required = true, min_length = 1, max_length = 1000, pattern = r"\S", example = "The plan changed")]
     reason: Field<'a>,
@@ -42,16 +42,16 @@ pub(in crate::rest) struct WireQuotaResetDone {
     quota_id: String,
     /// Always 0.
     used: u64,
-    /// When it was reset.
+    /// Time of the reset.
     #[serde(serialize_with = "time::serialize")]
     #[schema(value_type = String, format = DateTime)]
     reset_at: Timestamp,
-    /// Author, as the token says.
+    /// Author of the reset, from the token.
     #[schema(example = "admin@example.com")]
     reset_by: String,
 }
 
-/// Sets usage in the period that it is now to 0.
+/// Sets usage in the current period to 0.
 #[utoipa::path(
     post,
     path = "/api/v1/quotas/{id}/usage/reset",

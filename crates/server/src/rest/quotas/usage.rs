@@ -1,4 +1,4 @@
-//! `GET /api/v1/quotas/{id}/usage`: how much of a quota is used.
+//! `GET /api/v1/quotas/{id}/usage`: usage of a quota.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Shows how much of a quota is used in the period that it is now.
+/// Shows usage in the current period.
 #[utoipa::path(
     get,
     path = "/api/v1/quotas/{id}/usage",

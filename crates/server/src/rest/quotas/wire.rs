@@ -24,7 +24,7 @@ pub(in crate::rest) struct WirePolicyDraft<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = String, required = true, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1F\x7F-\x9F]*[^\x00-\x1F\x7F-\x9F\s][^\x00-\x1F\x7F-\x9F]*$", example = "tenant-abc")]
     subject_id: Field<'a>,
-    /// Most units the subject may use in a period.
+    /// Maximum number of units per period.
     #[serde(borrow, default)]
     #[schema(value_type = u64, required = true, minimum = 1, maximum = 9_007_199_254_740_992i64, example = 10_000)]
     limit: Field<'a>,
@@ -40,7 +40,7 @@ pub(in crate::rest) struct WirePolicyDraft<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<bool>)]
     enabled: Field<'a>,
-    /// From which percentage on an alert is raised; default none.
+    /// Percentage of the limit at which an alert is raised; default none.
     #[serde(borrow, default)]
     #[schema(value_type = Option<u8>, minimum = 0, maximum = 100, example = 80)]
     alert_threshold_percent: Field<'a>,
@@ -98,7 +98,7 @@ pub(in crate::rest) struct WireQuotaUsage {
     #[serde(serialize_with = "time::serialize")]
     #[schema(value_type = String, format = DateTime)]
     period_end: Timestamp,
-    /// When the next period begins, and everything is back.
+    /// Start of the next period, with the whole quota.
     #[serde(serialize_with = "time::serialize")]
     #[schema(value_type = String, format = DateTime)]
     reset_at: Timestamp,

@@ -1,4 +1,4 @@
-//! `PUT /api/v1/ratelimit/rules`: makes the rules those of a list, all at once.
+//! `PUT /api/v1/ratelimit/rules`: applies a list of rules, all or nothing.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// Shorter lists need no turn.
+/// Shorter lists do not wait for others.
 const SHORT_LIST_BYTES: u64 = 1024 * 1024;
 
 /// A list of rules to apply.
@@ -45,11 +45,11 @@ pub(in crate::rest) struct WireList<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<bool>)]
     prune: Field<'a>,
-    /// Only says what would change.
+    /// Plans the changes without making them.
     #[serde(borrow, default)]
     #[schema(value_type = Option<bool>)]
     dry_run: Field<'a>,
-    /// The `revision` of a plan that was looked at: nothing is done if the rules were changed since.
+    /// The `revision` of a reviewed plan: fails if the rules have changed since.
     #[serde(borrow, default)]
     #[schema(value_type = Option<i64>)]
     revision: Field<'a>,

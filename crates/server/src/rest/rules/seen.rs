@@ -16,7 +16,7 @@ use crate::rest::{
     json, time,
 };
 
-/// When the rule that the caller has seen was last changed, if the caller cares.
+/// Parses `If-Match`: the `updated_at` that the caller has read.
 pub(super) fn of(headers: &HeaderMap) -> Result<Option<Timestamp>, ApiError> {
     let Some(value) = headers.get(IF_MATCH) else {
         return Ok(None);
