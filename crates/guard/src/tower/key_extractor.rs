@@ -90,10 +90,10 @@ impl KeyExtractor {
     ///
     /// ```
     /// use headgate_guard::{AddressKey, KeyExtractor, RequestHead};
-    /// # let request = http::Request::new(());
-    /// # let head = RequestHead::of(&request);
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let request = http::Request::new(());
+    /// # let head = RequestHead::of(&request);
     /// let key = |address: &str| -> Result<_, std::net::AddrParseError> {
     ///     let client = AddressKey::of(address.parse()?);
     ///     Ok(KeyExtractor::address().extract(&head, Some(&client)))
