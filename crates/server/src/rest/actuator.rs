@@ -89,7 +89,7 @@ struct App<'a> {
 }
 
 /// Shows the state of the limiter. The status is 200 even if the store is down: a server that is taken out of service could not apply the failure policy.
-#[utoipa::path(get, path = "/actuator/health", tag = "health", operation_id = "actuator_health", responses((status = 200, description = "They can", body = Health), Late))]
+#[utoipa::path(get, path = "/actuator/health", tag = "health", operation_id = "actuator_health", responses((status = 200, description = "State of the limiter", body = Health), Late))]
 pub(super) async fn health(
     State(operations): State<Arc<Operations>>,
     State(keyed): State<Arc<KeyedApi>>,
@@ -109,7 +109,7 @@ pub(super) async fn health(
 }
 
 /// Name and version of the server.
-#[utoipa::path(get, path = "/actuator/info", tag = "health", operation_id = "actuator_info", responses((status = 200, description = "Its name and version", body = Info<'_>)))]
+#[utoipa::path(get, path = "/actuator/info", tag = "health", operation_id = "actuator_info", responses((status = 200, description = "Name and version", body = Info<'_>)))]
 pub(super) async fn info(State(operations): State<Arc<Operations>>) -> Response {
     let app = &operations.app;
     json::respond(&Info { app: App { name: &app.name, version: &app.version } })

@@ -84,7 +84,7 @@ struct Said<'a> {
         ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items per page; default 20"),
     ),
     security(("token" = [])),
-    responses((status = 200, description = "One page of them", body = WireAudit<'_>), Invalid, Protected, Failing),
+    responses((status = 200, description = "One page", body = WireAudit<'_>), Invalid, Protected, Failing),
 )]
 pub(super) async fn audit(
     State(admin): State<Arc<RuleAdmin>>,

@@ -35,15 +35,15 @@ pub(super) const PATH: &str = "/api/v1/ratelimit/check";
     responses(
         (
             status = 200,
-            description = "The decision; a denial is one too",
+            description = "The decision, also if it is a denial",
             body = WireAnswer<'_>,
             headers(
-                ("X-RateLimit-Limit" = u64, description = "The most the subject can have at once"),
-                ("X-RateLimit-Remaining" = u64, description = "What is left"),
-                ("X-RateLimit-Reset" = u64, description = "The Unix second at which all is back"),
-                ("Retry-After" = u64, description = "After how many seconds it is worth asking again; only on a denial"),
+                ("X-RateLimit-Limit" = u64, description = "Maximum number of units at once"),
+                ("X-RateLimit-Remaining" = u64, description = "Remaining units"),
+                ("X-RateLimit-Reset" = u64, description = "Unix time in seconds at which the whole limit is available again"),
+                ("Retry-After" = u64, description = "Seconds to wait before a retry; only on a denial"),
                 ("RateLimit-Policy" = String, description = "Every rule that applied: its name, quota and window"),
-                ("RateLimit" = String, description = "What is left under each of them, and the seconds until there is more"),
+                ("RateLimit" = String, description = "Remaining units under each rule, and seconds until more are available"),
             ),
         ),
         WithBody,

@@ -49,7 +49,7 @@ pub(super) struct WireDocuments {
     tag = "services",
     operation_id = "list_services",
     security(("token" = [])),
-    responses((status = 200, description = "Services that registered a kind of document, have one, or run", body = WireDocuments), Protected, Failing),
+    responses((status = 200, description = "Services that registered a kind of document, have a document, or reported an instance", body = WireDocuments), Protected, Failing),
 )]
 pub(super) async fn list(
     State(documents): State<Arc<dyn ServiceConfigRepository>>,
@@ -72,7 +72,7 @@ pub(super) async fn list(
     operation_id = "get_service",
     params(("service" = String, Path, description = "Name of the service")),
     security(("token" = [])),
-    responses((status = 200, description = "The document; its version is 0 if there is none", body = WireDocument), NoSuchService, Protected, Failing),
+    responses((status = 200, description = "The document; version 0 if there is none", body = WireDocument), NoSuchService, Protected, Failing),
 )]
 pub(super) async fn get(
     State(documents): State<Arc<dyn ServiceConfigRepository>>,

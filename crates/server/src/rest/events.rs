@@ -60,16 +60,16 @@ const MAX_PAGES: usize = 10;
     tag = "events",
     operation_id = "list_events",
     params(
-        ("after" = Option<i64>, Query, minimum = 0, description = "Only events after this place: the `next` of an earlier answer. Default: from the oldest that is kept"),
+        ("after" = Option<i64>, Query, minimum = 0, description = "Only events after this cursor: `next` of an earlier response. Default: from the oldest event"),
         ("order" = Option<String>, Query, description = "`oldest` (default) or `newest` first"),
-        ("before" = Option<i64>, Query, minimum = 0, description = "With `order=newest`: only events before this place, the `next` of an earlier answer"),
-        ("deliveries" = Option<bool>, Query, description = "Says of each event who has it already"),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most events returned; default 50"),
+        ("before" = Option<i64>, Query, minimum = 0, description = "With `order=newest`: only events before this cursor, `next` of an earlier response"),
+        ("deliveries" = Option<bool>, Query, description = "Adds the deliveries of each event"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Maximum number of events; default 50"),
         ("quota_id" = Option<String>, Query, description = "Only events of this policy"),
         ("event_type" = Option<String>, Query, description = "Only `QUOTA_EXCEEDED` or `QUOTA_THRESHOLD_REACHED`"),
     ),
     security(("token" = [])),
-    responses((status = 200, description = "Some of them; with a filter there may be fewer than `limit` though more follow", body = WireEvents), Invalid, Protected, Failing),
+    responses((status = 200, description = "Events; with a filter there may be fewer than `limit` although more follow", body = WireEvents), Invalid, Protected, Failing),
 )]
 pub(super) async fn list(
     State(events): State<Events>,

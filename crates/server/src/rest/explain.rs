@@ -66,8 +66,8 @@ pub(super) struct WireExplained {
     path = "/api/v1/ratelimit/explain",
     tag = "subjects",
     params(
-        ("scope" = schemas::Scope, Query, description = "What kind of subject"),
-        ("identifier" = String, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", description = "Which one"),
+        ("scope" = schemas::Scope, Query, description = "Kind of subject"),
+        ("identifier" = String, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", description = "Identifier of the subject"),
     ),
     security(("token" = [])),
     responses((status = 200, description = "The rules", body = WireExplanation<'_>), Invalid, Protected, Failing),

@@ -48,18 +48,17 @@ pub(super) struct Checks {
 }
 
 /// The process is alive. It depends on no store: a restart would not repair one.
-#[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, description = "It does", body = Liveness)))]
+#[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, description = "The process is alive", body = Liveness)))]
 pub(super) async fn live() -> Response {
     json::respond(&Liveness { status: "ok" })
 }
 
-/// The server can decide. Without its store it is degraded but still ready, since the
-/// failure policy decides; taken out of service, it could not even do that. Without its
-/// database it decides by the rules it knows, but no quota can be used.
+/// Shows if the server is ready. Without its store it is degraded but ready, since the failure
+/// policy decides. Without its database it decides by the loaded rules, but no quota can be used.
 ///
-/// A server that stops is not ready: balancers go elsewhere while it still answers. Nor is one that waits for the first
-/// configuration from a management server.
-#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "It can", body = Readiness), (status = 503, description = "It stops, or waits for its first configuration", body = Readiness), Late))]
+/// A server that is stopping is not ready, so that load balancers use others while it still answers.
+/// Nor is one that waits for the first configuration from a management server.
+#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "The server is ready", body = Readiness), (status = 503, description = "The server is stopping, or waits for its first configuration", body = Readiness), Late))]
 pub(super) async fn ready(State(operations): State<Arc<Operations>>) -> Response {
     let store = operations.probe.ask().await.err().map(|error| error.to_string());
     // The store's own report names the server that is down; a probe may have reached another one.

@@ -34,21 +34,21 @@ const METRICS: &str = "/metrics";
     info(
         title = "Headgate",
         description = "May subject S do X, at cost C, now, and if not, when?\n\n\
-            Every answer carries an `X-Request-Id`: the request's own, or a new one. Every error has the same envelope, \
-            also for a path that is not here (404) and for a method that a path does not have (405, with `Allow`); \
-            only below `/api/v1/rate-limit` it is another, as described there.",
+            Every response has an `X-Request-Id`: that of the request, or a new one. All errors have the same envelope, \
+            including unknown paths (404) and methods (405, with `Allow`); \
+            only errors below `/api/v1/rate-limit` have another one, which is described there.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     tags(
-        (name = "checks", description = "May these subjects go on? Needs no token."),
-        (name = "keys", description = "May this key go on, as an algorithm counts it? No rule has to be written. All but a reset need no token."),
-        (name = "rules", description = "What the limits are."),
-        (name = "subjects", description = "How a subject stands, why, and giving it its allowance back."),
-        (name = "quotas", description = "Budgets for a day or a month: policies, what is used of them, and using it. What is admitted is durable when it is answered."),
-        (name = "audit", description = "Who changed what."),
-        (name = "events", description = "What happened to quotas: each event once, and here for as long as it is kept."),
-        (name = "services", description = "The documents of services that embed the guard: what each is to run on, and what each runs on."),
-        (name = "health", description = "How the server is. Needs no token."),
+        (name = "checks", description = "Decisions on requests of subjects. Need no token."),
+        (name = "keys", description = "Decisions by key and algorithm, without rules. Only a reset needs a token."),
+        (name = "rules", description = "Rules: the limits."),
+        (name = "subjects", description = "Usage, explanation and reset of subjects."),
+        (name = "quotas", description = "Daily and monthly quotas: policies, usage and increments. An admitted increment is durable when it is answered."),
+        (name = "audit", description = "The log of changes."),
+        (name = "events", description = "Events of quotas, for the time of their retention."),
+        (name = "services", description = "Documents of services that embed the guard, and the versions that instances run on."),
+        (name = "health", description = "Health of the server. Needs no token."),
         (name = "description", description = "This document. Needs no token."),
     ),
     paths(

@@ -50,14 +50,14 @@ pub(super) struct WirePolicies {
     tag = "quotas",
     operation_id = "list_quotas",
     params(
-        ("subject_type" = Option<schemas::SubjectType>, Query, description = "Only policies about this kind of subject"),
-        ("subject_id" = Option<String>, Query, description = "Only policies about the subject with this id"),
-        ("enabled_only" = Option<bool>, Query, description = "Only policies that are enabled"),
+        ("subject_type" = Option<schemas::SubjectType>, Query, description = "Only policies of this kind of subject"),
+        ("subject_id" = Option<String>, Query, description = "Only policies of the subject with this id"),
+        ("enabled_only" = Option<bool>, Query, description = "Only enabled policies"),
         ("page" = Option<u32>, Query, minimum = 1, description = "Page number; default 1"),
         ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items per page; default 20"),
     ),
     security(("token" = [])),
-    responses((status = 200, description = "One page of them", body = WirePolicies), Invalid, Protected, Failing),
+    responses((status = 200, description = "One page", body = WirePolicies), Invalid, Protected, Failing),
 )]
 pub(super) async fn list(
     State(quotas): State<Arc<QuotaServices>>,
@@ -158,7 +158,7 @@ pub(super) async fn update(
     operation_id = "delete_quota",
     params(("id" = String, Path, description = "The policy's id")),
     security(("token" = [])),
-    responses((status = 204, description = "It is gone"), NoSuchQuota, Protected, Failing),
+    responses((status = 204, description = "Deleted"), NoSuchQuota, Protected, Failing),
 )]
 pub(super) async fn delete(
     State(quotas): State<Arc<QuotaServices>>,

@@ -56,7 +56,7 @@ pub(super) struct WireDone {
     tag = "subjects",
     request_body = WireReset<'_>,
     security(("token" = [])),
-    responses((status = 200, description = "It was reset", body = WireDone), WithBody, Protected, Failing),
+    responses((status = 200, description = "The reset is done", body = WireDone), WithBody, Protected, Failing),
 )]
 pub(super) async fn reset(
     State(admin): State<Arc<RuleAdmin>>,

@@ -53,13 +53,13 @@ const MAX_SEARCH_CHARS: usize = 255;
     operation_id = "list_rules",
     params(
         ("scope" = Option<schemas::Scope>, Query, description = "Only rules of this scope"),
-        ("enabled_only" = Option<bool>, Query, description = "Only rules that are enabled"),
-        ("search" = Option<String>, Query, max_length = 255, description = "Only rules whose name or pattern contains this, whatever its case"),
+        ("enabled_only" = Option<bool>, Query, description = "Only enabled rules"),
+        ("search" = Option<String>, Query, max_length = 255, description = "Only rules whose name or pattern contains this text; case-insensitive"),
         ("page" = Option<u32>, Query, minimum = 1, description = "Page number; default 1"),
         ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items per page; default 20"),
     ),
     security(("token" = [])),
-    responses((status = 200, description = "One page of them", body = WireRules), Invalid, Protected, Failing),
+    responses((status = 200, description = "One page", body = WireRules), Invalid, Protected, Failing),
 )]
 pub(super) async fn list(
     State(admin): State<Arc<RuleAdmin>>,
@@ -138,7 +138,7 @@ pub(super) async fn get(
     operation_id = "update_rule",
     params(
         ("id" = String, Path, format = "uuid", description = "The rule's id"),
-        ("If-Match" = Option<String>, Header, description = "The rule's `updated_at` as it was seen, in quotes, which is also its `ETag`: the rule is changed only if it still has this tag"),
+        ("If-Match" = Option<String>, Header, description = "The `ETag` of the rule as it was read (its `updated_at` in quotes): the rule is changed only if it still has this tag"),
     ),
     request_body = WireDraft<'_>,
     security(("token" = [])),
@@ -169,7 +169,7 @@ pub(super) async fn update(
     operation_id = "delete_rule",
     params(("id" = String, Path, format = "uuid", description = "The rule's id")),
     security(("token" = [])),
-    responses((status = 204, description = "It is gone"), NoSuchRule, Protected, Failing),
+    responses((status = 204, description = "Deleted"), NoSuchRule, Protected, Failing),
 )]
 pub(super) async fn delete(
     State(admin): State<Arc<RuleAdmin>>,

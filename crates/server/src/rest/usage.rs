@@ -56,8 +56,8 @@ pub(super) struct WireSubjectUsage {
     path = "/api/v1/ratelimit/usage",
     tag = "subjects",
     params(
-        ("rule_id" = String, Query, format = "uuid", description = "Which rule"),
-        ("identifier" = Option<String>, Query, description = "Whose usage, where the rule is about several"),
+        ("rule_id" = String, Query, format = "uuid", description = "Id of the rule"),
+        ("identifier" = Option<String>, Query, description = "Identifier of the subject, if the rule matches several"),
     ),
     security(("token" = [])),
     responses((status = 200, description = "The usage", body = WireUsage), NoSuchRule, Invalid, Protected, Failing),

@@ -54,7 +54,7 @@ pub(in crate::rest) struct WireChange {
     operation_id = "list_service_changes",
     params(("service" = String, Path, description = "Name of the service")),
     security(("token" = [])),
-    responses((status = 200, description = "At most 50 of them", body = WireChanges), NoSuchService, Protected, Failing),
+    responses((status = 200, description = "At most 50 changes", body = WireChanges), NoSuchService, Protected, Failing),
 )]
 pub(in crate::rest) async fn changes(
     State(documents): State<Arc<dyn ServiceConfigRepository>>,

@@ -83,14 +83,14 @@ enum Quiet {
     tag = "events",
     operation_id = "follow_events",
     params(
-        ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that was got: go on after it"),
-        ("after" = Option<i64>, Query, minimum = 0, description = "The same, for clients that cannot send the header. Default: from the oldest that is kept"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event received; the stream continues after it"),
+        ("after" = Option<i64>, Query, minimum = 0, description = "The same, for clients that cannot send the header. Default: from the oldest event"),
         ("quota_id" = Option<String>, Query, description = "Only events of this policy"),
         ("event_type" = Option<String>, Query, description = "Only `QUOTA_EXCEEDED` or `QUOTA_THRESHOLD_REACHED`"),
     ),
     security(("token" = [])),
     responses(
-        (status = 200, description = "Server-sent events: `id` is the place in the log, `event` the `event_type`, `data` the event; a comment every 15 seconds", body = EventDescription, content_type = "text/event-stream"),
+        (status = 200, description = "Server-sent events: `id` is the position in the log, `event` the `event_type`, `data` the event; a comment every 15 seconds", body = EventDescription, content_type = "text/event-stream"),
         Invalid,
         Protected,
         Crowded,

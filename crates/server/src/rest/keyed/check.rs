@@ -25,9 +25,9 @@ pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/check";
     tag = "keys",
     operation_id = "check_key",
     params(
-        ("algorithm" = inline(Option<described::Algorithm>), Query, description = "How it is counted; without it, as configured"),
-        ("key" = Option<String>, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user:123", description = "Who it is; without it, the client's address"),
-        ("permits" = Option<u64>, Query, minimum = 1, description = "Permits to take, at most the whole allowance; default 1"),
+        ("algorithm" = inline(Option<described::Algorithm>), Query, description = "Algorithm; default: the configured one"),
+        ("key" = Option<String>, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user:123", description = "Key; default: the client's address"),
+        ("permits" = Option<u64>, Query, minimum = 1, description = "Permits to take, at most the whole limit; default 1"),
     ),
     responses(Decided, Refused),
 )]
@@ -46,9 +46,9 @@ pub(in crate::rest) async fn by_get(
     tag = "keys",
     operation_id = "check_key_by_post",
     params(
-        ("algorithm" = inline(Option<described::Algorithm>), Query, description = "How it is counted; without it, as configured"),
-        ("key" = Option<String>, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user:123", description = "Who it is; without it, the client's address"),
-        ("permits" = Option<u64>, Query, minimum = 1, description = "Permits to take, at most the whole allowance; default 1"),
+        ("algorithm" = inline(Option<described::Algorithm>), Query, description = "Algorithm; default: the configured one"),
+        ("key" = Option<String>, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user:123", description = "Key; default: the client's address"),
+        ("permits" = Option<u64>, Query, minimum = 1, description = "Permits to take, at most the whole limit; default 1"),
     ),
     responses(Decided, Refused),
 )]

@@ -25,12 +25,12 @@ pub(super) enum Decided {
     #[response(
         status = 200,
         headers(
-            ("X-RateLimit-Limit" = u64, description = "The most the key can have at once"),
-            ("X-RateLimit-Remaining" = u64, description = "What is left"),
-            ("X-RateLimit-Reset" = u64, description = "The Unix second at which all is back"),
+            ("X-RateLimit-Limit" = u64, description = "Maximum number of permits at once"),
+            ("X-RateLimit-Remaining" = u64, description = "Remaining units"),
+            ("X-RateLimit-Reset" = u64, description = "Unix time in seconds at which the whole limit is available again"),
             ("RateLimit-Policy" = String, description = "The algorithm, its quota and its window"),
-            ("RateLimit" = String, description = "What is left, and the seconds until there is more"),
-            ("X-RateLimit-Degraded" = String, description = "Who decided in the place of the store; only then"),
+            ("RateLimit" = String, description = "Remaining units, and seconds until more are available"),
+            ("X-RateLimit-Degraded" = String, description = "Fail mode that decided in place of the store; absent otherwise"),
         ),
     )]
     Allowed(WireDecision<'static>),
@@ -38,13 +38,13 @@ pub(super) enum Decided {
     #[response(
         status = 429,
         headers(
-            ("Retry-After" = u64, description = "After how many seconds the same request is admitted"),
-            ("X-RateLimit-Limit" = u64, description = "The most the key can have at once"),
-            ("X-RateLimit-Remaining" = u64, description = "What is left"),
-            ("X-RateLimit-Reset" = u64, description = "The Unix second at which all is back"),
+            ("Retry-After" = u64, description = "Seconds until the same request would be admitted"),
+            ("X-RateLimit-Limit" = u64, description = "Maximum number of permits at once"),
+            ("X-RateLimit-Remaining" = u64, description = "Remaining units"),
+            ("X-RateLimit-Reset" = u64, description = "Unix time in seconds at which the whole limit is available again"),
             ("RateLimit-Policy" = String, description = "The algorithm, its quota and its window"),
-            ("RateLimit" = String, description = "What is left, and the seconds until there is more"),
-            ("X-RateLimit-Degraded" = String, description = "Who decided in the place of the store; only then"),
+            ("RateLimit" = String, description = "Remaining units, and seconds until more are available"),
+            ("X-RateLimit-Degraded" = String, description = "Fail mode that decided in place of the store; absent otherwise"),
         ),
     )]
     Denied(WireDecision<'static>),
@@ -58,12 +58,12 @@ pub(super) enum Looked {
     #[response(
         status = 200,
         headers(
-            ("X-RateLimit-Limit" = u64, description = "The most the key can have at once"),
-            ("X-RateLimit-Remaining" = u64, description = "What is left"),
-            ("X-RateLimit-Reset" = u64, description = "The Unix second at which all is back"),
+            ("X-RateLimit-Limit" = u64, description = "Maximum number of permits at once"),
+            ("X-RateLimit-Remaining" = u64, description = "Remaining units"),
+            ("X-RateLimit-Reset" = u64, description = "Unix time in seconds at which the whole limit is available again"),
             ("RateLimit-Policy" = String, description = "The algorithm, its quota and its window"),
-            ("RateLimit" = String, description = "What is left, and the seconds until there is more"),
-            ("X-RateLimit-Degraded" = String, description = "Who answered in the place of the store; only then"),
+            ("RateLimit" = String, description = "Remaining units, and seconds until more are available"),
+            ("X-RateLimit-Degraded" = String, description = "Fail mode that answered in place of the store; absent otherwise"),
         ),
     )]
     Remaining(WireRemaining<'static>),

@@ -24,8 +24,8 @@ pub(in crate::rest) const PATH: &str = "/api/v1/rate-limit/remaining";
     tag = "keys",
     operation_id = "remaining_of_key",
     params(
-        ("algorithm" = inline(Option<described::Algorithm>), Query, description = "How it is counted; without it, as configured"),
-        ("key" = Option<String>, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user:123", description = "Who it is; without it, the client's address"),
+        ("algorithm" = inline(Option<described::Algorithm>), Query, description = "Algorithm; default: the configured one"),
+        ("key" = Option<String>, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user:123", description = "Key; default: the client's address"),
     ),
     responses(Looked, Refused),
 )]

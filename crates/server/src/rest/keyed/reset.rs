@@ -42,11 +42,11 @@ struct WireReset<'a> {
     tag = "keys",
     operation_id = "reset_key",
     params(
-        ("algorithm" = inline(Option<described::Algorithm>), Query, description = "Under which algorithm; without it, under all"),
-        ("key" = String, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user:123", description = "Who it is"),
+        ("algorithm" = inline(Option<described::Algorithm>), Query, description = "Algorithm; default: all"),
+        ("key" = String, Query, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user:123", description = "Key"),
     ),
     security(("token" = [])),
-    responses((status = 200, description = "It was reset", body = WireReset<'_>), Protected, Refused),
+    responses((status = 200, description = "The reset is done", body = WireReset<'_>), Protected, Refused),
 )]
 pub(in crate::rest) async fn reset(
     State(keyed): State<Arc<KeyedApi>>,

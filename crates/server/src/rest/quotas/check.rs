@@ -52,7 +52,7 @@ pub(in crate::rest) struct WireChecked {
     params(("id" = String, Path, description = "The policy's id")),
     request_body = Option<WireQuestion<'_>>,
     security(("token" = [])),
-    responses((status = 200, description = "Whether it would", body = WireChecked), NoSuchQuota, WithBody, Protected, Undecided, Failing),
+    responses((status = 200, description = "Decision and usage", body = WireChecked), NoSuchQuota, WithBody, Protected, Undecided, Failing),
 )]
 pub(in crate::rest) async fn check(
     State(quotas): State<Arc<QuotaServices>>,

@@ -73,7 +73,7 @@ pub(in crate::rest) struct WirePeriod {
         ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Items per page; default 20"),
     ),
     security(("token" = [])),
-    responses((status = 200, description = "One page of them", body = WireHistory), NoSuchQuota, Invalid, Protected, Failing),
+    responses((status = 200, description = "One page", body = WireHistory), NoSuchQuota, Invalid, Protected, Failing),
 )]
 pub(in crate::rest) async fn history(
     State(quotas): State<Arc<QuotaServices>>,

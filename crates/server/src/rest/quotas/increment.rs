@@ -76,12 +76,12 @@ pub(in crate::rest) struct WireIncremented {
     operation_id = "increment_quota_usage",
     params(
         ("id" = String, Path, description = "The policy's id"),
-        ("Idempotency-Key" = Option<String>, Header, description = "The `request_id`, where the body names none"),
+        ("Idempotency-Key" = Option<String>, Header, description = "The `request_id`, if the body has none"),
     ),
     request_body = WireIncrement<'_>,
     security(("token" = [])),
     responses(
-        (status = 200, description = "It was used", body = WireIncremented),
+        (status = 200, description = "The amount is used", body = WireIncremented),
         NoSuchQuota, RequestIdReused, Exceeded, WithBody, Protected, Undecided, Failing,
     ),
 )]

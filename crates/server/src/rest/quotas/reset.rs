@@ -60,7 +60,7 @@ pub(in crate::rest) struct WireQuotaResetDone {
     params(("id" = String, Path, description = "The policy's id")),
     request_body = WireQuotaReset<'_>,
     security(("token" = [])),
-    responses((status = 200, description = "It was reset", body = WireQuotaResetDone), NoSuchQuota, WithBody, Protected, Failing),
+    responses((status = 200, description = "The reset is done", body = WireQuotaResetDone), NoSuchQuota, WithBody, Protected, Failing),
 )]
 pub(in crate::rest) async fn reset(
     State(quotas): State<Arc<QuotaServices>>,

@@ -95,7 +95,7 @@ pub(in crate::rest) struct WireUpdate {
     operation_id = "apply_rules",
     request_body = WireList<'_>,
     security(("token" = [])),
-    responses((status = 200, description = "What changed", body = WirePlan), ListConflict, WithBody, Protected, Failing),
+    responses((status = 200, description = "The changes", body = WirePlan), ListConflict, WithBody, Protected, Failing),
 )]
 pub(in crate::rest) async fn apply(
     State(admin): State<Arc<RuleAdmin>>,
