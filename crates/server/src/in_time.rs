@@ -9,16 +9,16 @@ use std::{
 
 use tokio::time::{self, error::Elapsed};
 
-/// Waits for an answer for as long as `patience`. One that is there at once, as most are, sets no
+/// Waits for an answer, up to `timeout`. An answer that is ready at once, as most are, sets no
 /// timer.
 pub(crate) async fn in_time<F: Future + Unpin>(
-    patience: Duration,
+    timeout: Duration,
     mut answer: F,
 ) -> Result<F::Output, Elapsed> {
     let at_once = poll_fn(|context| Poll::Ready(Pin::new(&mut answer).poll(context))).await;
     match at_once {
         Poll::Ready(answer) => Ok(answer),
-        Poll::Pending => time::timeout(patience, answer).await,
+        Poll::Pending => time::timeout(timeout, answer).await,
     }
 }
 
@@ -31,12 +31,12 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(1);
+    const TIMEOUT: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_there_is_taken_and_what_comes_is_waited_for() {
+    async fn only_a_pending_answer_times_out() {
         assert_eq!(in_time(Duration::ZERO, ready(1)).await, Ok(1));
-        assert_eq!(in_time(PATIENCE, pin!(time::sleep(PATIENCE / 2))).await, Ok(()));
-        assert!(in_time(PATIENCE, pending::<()>()).await.is_err());
+        assert_eq!(in_time(TIMEOUT, pin!(time::sleep(TIMEOUT / 2))).await, Ok(()));
+        assert!(in_time(TIMEOUT, pending::<()>()).await.is_err());
     }
 }

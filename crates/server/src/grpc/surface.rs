@@ -159,10 +159,10 @@ impl Grpc {
 
     /// Calls the method at `place`, within the timeouts of the caller and of the server.
     async fn call(&self, place: usize, request: Request<RequestBody>) -> Response<Body> {
-        let patience = deadline::of(request.headers());
-        let patience = patience
+        let timeout = deadline::of(request.headers());
+        let timeout = timeout
             .map_or(self.around.request_timeout, |asked| asked.min(self.around.request_timeout));
-        match in_time(patience, (self.answerers[place])(request)).await {
+        match in_time(timeout, (self.answerers[place])(request)).await {
             Ok(Ok(response)) => response,
             Err(_) => Status::from(CallError::TimedOut).into_http(),
         }
