@@ -11,6 +11,10 @@ pub trait Document: Clone + Debug + Send + Sync + 'static {
     /// Name of the service.
     const SERVICE: &'static str;
 
+    /// Revision of the fields; increment it whenever [`read`](Self::read) changes. During a rolling
+    /// upgrade, an older program does not replace the schema that a newer one registered.
+    const REVISION: u32 = 1;
+
     /// Reads the document; a missing field has its default.
     ///
     /// Reads the same fields whatever their values are: they are the document's schema.

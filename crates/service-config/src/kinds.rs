@@ -17,7 +17,16 @@ pub const MAX_BYTES: usize = 64 * 1024;
 
 /// Registry of the kinds of documents, by service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kinds(BTreeMap<String, Schema>);
+pub struct Kinds(BTreeMap<String, DocumentKind>);
+
+/// A kind of document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentKind {
+    /// [`Document::REVISION`] of the schema.
+    pub revision: u32,
+    /// Schema of the documents.
+    pub schema: Schema,
+}
 
 /// Why a document is refused.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -50,33 +59,47 @@ impl Kinds {
     /// Registers `D` for its service.
     #[must_use]
     pub fn with<D: Document>(mut self) -> Self {
-        self.0.insert(D::SERVICE.to_owned(), document::schema::<D>());
+        self.0.insert(D::SERVICE.to_owned(), DocumentKind::of::<D>());
         self
     }
 
-    /// Schema of the service's documents, if it is registered.
-    pub fn get(&self, service: &str) -> Option<&Schema> {
+    /// Kind of the service's documents, if it is registered.
+    pub fn get(&self, service: &str) -> Option<&DocumentKind> {
         self.0.get(service)
     }
 
-    /// All services with their schemas, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Schema)> {
-        self.0.iter().map(|(service, schema)| (service.as_str(), schema))
+    /// All services with their kinds of documents, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &DocumentKind)> {
+        self.0.iter().map(|(service, kind)| (service.as_str(), kind))
     }
 
-    /// Validates `config` as the document of `service`, and reports all problems at once. Unknown
-    /// fields are problems: a misspelt limit limits nothing.
+    /// Validates `config` as the document of `service`, as [`DocumentKind::validate`] does.
     pub fn validate(&self, service: &str, config: &Value) -> Result<(), Invalid> {
-        let Some(schema) = self.get(service) else {
+        let Some(kind) = self.get(service) else {
             return Err(Invalid::Service { known: self.0.keys().cloned().collect() });
         };
-        validate_by(schema, config)
+        kind.validate(config)
     }
 }
 
-impl FromIterator<(String, Schema)> for Kinds {
-    fn from_iter<I: IntoIterator<Item = (String, Schema)>>(kinds: I) -> Self {
+impl FromIterator<(String, DocumentKind)> for Kinds {
+    fn from_iter<I: IntoIterator<Item = (String, DocumentKind)>>(kinds: I) -> Self {
         Self(kinds.into_iter().collect())
+    }
+}
+
+// === impl DocumentKind ===
+
+impl DocumentKind {
+    /// The kind of `D`.
+    pub fn of<D: Document>() -> Self {
+        Self { revision: D::REVISION, schema: document::schema::<D>() }
+    }
+
+    /// Validates `config`, and reports all problems at once. Unknown fields are problems: a
+    /// misspelt limit limits nothing.
+    pub fn validate(&self, config: &Value) -> Result<(), Invalid> {
+        validate_by(&self.schema, config)
     }
 }
 

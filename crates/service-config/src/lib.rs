@@ -68,7 +68,7 @@ pub mod watcher;
 
 pub use denylist::{DenyEntry, DenyError, DenyUpdate, Denylist};
 pub use document::Document;
-pub use kinds::{Invalid, Kinds};
+pub use kinds::{DocumentKind, Invalid, Kinds};
 pub use problem::Problem;
 pub use reader::Reader;
 pub use reloader::Reloader;

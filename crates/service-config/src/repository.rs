@@ -37,7 +37,8 @@ pub trait ServiceConfigRepository: Send + Sync {
     /// Lists the changes that pass `filter`, the newest first.
     async fn changes(&self, filter: &AuditFilter) -> Result<Vec<ConfigChange>, ConfigError>;
 
-    /// Registers kinds of documents, in place of earlier ones of the same services.
+    /// Registers kinds of documents, in place of those of the same services. A kind of a newer
+    /// [revision](crate::Document::REVISION) stays: an older program may start after it.
     async fn register(&self, kinds: &Kinds, now: Timestamp) -> Result<(), ConfigError>;
 
     /// Returns the registered kinds that this program can read. A kind stays registered while its

@@ -1,26 +1,31 @@
 //! Registered kinds of documents.
 
 use headgate::Timestamp;
-use headgate_service_config::{ConfigError, Kinds, Schema};
+use headgate_service_config::{ConfigError, DocumentKind, Kinds};
 use tracing::warn;
 
 use super::record;
 use crate::{moment::Moment, row::Row, session::Session, statement::Statement};
 
 const REGISTER: &str = "
-    INSERT INTO service_kinds (service, schema_json, registered_at)
-    VALUES ($1, CAST($2 AS jsonb), $3)
+    INSERT INTO service_kinds (service, revision, schema_json, registered_at)
+    VALUES ($1, $2, CAST($3 AS jsonb), $4)
     ON CONFLICT (service) DO UPDATE
-    SET schema_json = excluded.schema_json, registered_at = excluded.registered_at";
+    SET revision = excluded.revision, schema_json = excluded.schema_json,
+        registered_at = excluded.registered_at
+    WHERE service_kinds.revision <= excluded.revision";
 
 const REGISTER_ON_SQLITE: &str = "
-    INSERT INTO service_kinds (service, schema_json, registered_at)
-    VALUES ($1, $2, $3)
+    INSERT INTO service_kinds (service, revision, schema_json, registered_at)
+    VALUES ($1, $2, $3, $4)
     ON CONFLICT (service) DO UPDATE
-    SET schema_json = excluded.schema_json, registered_at = excluded.registered_at";
+    SET revision = excluded.revision, schema_json = excluded.schema_json,
+        registered_at = excluded.registered_at
+    WHERE service_kinds.revision <= excluded.revision";
 
 const ALL: &str = "
-    SELECT service, CAST(schema_json AS TEXT) AS schema_json FROM service_kinds ORDER BY service";
+    SELECT service, revision, CAST(schema_json AS TEXT) AS schema_json
+    FROM service_kinds ORDER BY service";
 
 pub(super) async fn register(
     mut session: Session,
@@ -28,10 +33,11 @@ pub(super) async fn register(
     now: Timestamp,
 ) -> Result<(), ConfigError> {
     // In the order of their names: programs that start together do not deadlock.
-    for (service, schema) in kinds.iter() {
+    for (service, kind) in kinds.iter() {
         let register = Statement::either(REGISTER, REGISTER_ON_SQLITE)
             .bind(service)
-            .bind(&*record::to_json(schema)?)
+            .bind(kind.revision)
+            .bind(&*record::to_json(&kind.schema)?)
             .bind(Moment::shown(now));
         session.execute(register).await?;
     }
@@ -46,7 +52,7 @@ pub(super) async fn all(mut session: Session) -> Result<Kinds, ConfigError> {
 
 /// Returns a kind, unless this program cannot read it: one that a newer program registered must
 /// not make the documents of all other services unavailable.
-fn readable(row: &Row) -> Option<(String, Schema)> {
+fn readable(row: &Row) -> Option<(String, DocumentKind)> {
     record::kind(row)
         .inspect_err(|error| warn!(%error, "ignoring a kind of documents that cannot be read"))
         .ok()

@@ -1,7 +1,9 @@
 //! Documents and changes as rows.
 
 use headgate_ratelimit::Author;
-use headgate_service_config::{ConfigChange, ConfigError, Schema, ServiceConfig, ServiceState};
+use headgate_service_config::{
+    ConfigChange, ConfigError, DocumentKind, Schema, ServiceConfig, ServiceState,
+};
 use serde::de::DeserializeOwned;
 
 use crate::row::Row;
@@ -49,8 +51,13 @@ pub(super) fn state(row: &Row) -> Result<ServiceState, ConfigError> {
     read().map_err(|error| corrupt(&error))
 }
 
-pub(super) fn kind(row: &Row) -> Result<(String, Schema), ConfigError> {
-    let read = || Ok((row.get("service")?, json(row, "schema_json")?));
+pub(super) fn kind(row: &Row) -> Result<(String, DocumentKind), ConfigError> {
+    let read = || {
+        let revision: i64 = row.get("revision")?;
+        let revision =
+            u32::try_from(revision).map_err(|error| sqlx::Error::Decode(error.into()))?;
+        Ok((row.get("service")?, DocumentKind { revision, schema: json(row, "schema_json")? }))
+    };
     read().map_err(|error| corrupt(&error))
 }
 

@@ -6,8 +6,8 @@ mod relay;
 use headgate_persistence::ServiceConfigDatabase;
 use headgate_ratelimit::Author;
 use headgate_service_config::{
-    AuditFilter, ConfigChange, ConfigError, ConfigUpdate, Kinds, Schema, ServiceConfig,
-    ServiceConfigRepository, ServiceState,
+    AuditFilter, ConfigChange, ConfigError, ConfigUpdate, DocumentKind, Kinds, Schema,
+    ServiceConfig, ServiceConfigRepository, ServiceState,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -24,6 +24,7 @@ on_both!(
     a_change_fails_if_the_audit_log_cannot_be_written,
     stale_states_are_deleted,
     the_latest_registration_of_a_kind_is_kept,
+    an_older_revision_of_a_kind_does_not_replace_a_newer_one,
 );
 
 pub(super) fn update(service: &str, config: Value, expected: Option<i64>) -> ConfigUpdate {
@@ -204,8 +205,24 @@ async fn the_latest_registration_of_a_kind_is_kept(home: &Home) {
     assert_eq!(documents.kinds().await.unwrap(), relay);
     assert!(relay.validate("relay", &events(0)).is_err());
 
-    let any = |service: &str| (service.to_owned(), Schema::Any);
+    let any =
+        |service: &str| (service.to_owned(), DocumentKind { revision: 1, schema: Schema::Any });
     documents.register(&Kinds::from_iter([any("bootstrap"), any("relay")]), at(1)).await.unwrap();
     let kinds = documents.kinds().await.unwrap();
     assert_eq!(kinds, Kinds::from_iter([any("relay"), any("bootstrap")]));
+}
+
+async fn an_older_revision_of_a_kind_does_not_replace_a_newer_one(home: &Home) {
+    let documents = documents(home).await;
+    let relay = |revision, schema| {
+        Kinds::from_iter([("relay".to_owned(), DocumentKind { revision, schema })])
+    };
+    let newer = relay(2, Schema::List { max_items: 2 });
+    documents.register(&newer, at(0)).await.unwrap();
+    documents.register(&relay(1, Schema::Any), at(1)).await.unwrap();
+    assert_eq!(documents.kinds().await.unwrap(), newer);
+
+    let same = relay(2, Schema::List { max_items: 3 });
+    documents.register(&same, at(2)).await.unwrap();
+    assert_eq!(documents.kinds().await.unwrap(), same);
 }
