@@ -6,7 +6,7 @@ use headgate::Clock;
 use headgate_auth::{Actor, Auth};
 use headgate_ratelimit::Author;
 
-/// Authenticates callers, and signs what they change.
+/// Authenticates callers, and returns the author for the audit log.
 pub(crate) struct Access {
     pub(crate) auth: Auth,
     clock: Arc<dyn Clock>,
@@ -17,7 +17,7 @@ impl Access {
         Self { auth, clock }
     }
 
-    /// The author of a change, as the audit log records it.
+    /// Returns the author of a change, for the audit log.
     pub(crate) fn author(&self, actor: Actor, request_id: &str) -> Author {
         Author {
             actor: actor.name.into_owned(),

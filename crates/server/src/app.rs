@@ -1,4 +1,4 @@
-//! Composition: what `build` puts together and `serve` runs.
+//! Composition: `build` creates the server, `serve` runs it.
 
 mod build;
 mod serve;
@@ -101,18 +101,18 @@ impl From<OpenError> for BuildError {
 }
 
 impl App {
-    /// The store that decides.
+    /// Returns the kind of the store.
     pub fn store(&self) -> StoreKind {
         self.operations.store
     }
 
-    /// A handle that reads the files of Envoy's domains again, or reconnects to their management
-    /// server, at once.
+    /// Returns a handle that reloads Envoy's domains at once: from files, or by reconnecting to the
+    /// management server.
     pub fn reload(&self) -> Reload {
         Reload(self.tasks.envoy.as_ref().map(|configurator| Arc::clone(configurator.reload())))
     }
 
-    /// The admin token, if this start created it: it has not been shown yet.
+    /// Returns the admin token, if this start generated it.
     pub const fn new_admin_token(&self) -> Option<&AdminToken> {
         self.new_admin_token.as_ref()
     }
@@ -126,7 +126,7 @@ impl App {
 }
 
 impl Reload {
-    /// Reloads now. Returns whether there is anything to reload.
+    /// Reloads now. Returns false if there is nothing to reload.
     pub fn now(&self) -> bool {
         self.0.as_ref().inspect(|asked| asked.notify_one()).is_some()
     }

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | [`session`] | browsers that have signed in |
 //! | [`top_denied`] | the subjects denied most often, in bounded memory |
-//! | [`pulse`] | what was decided in each of the last seconds, and how store and database are |
-//! | [`preview`] | what a limit would admit, by the engine itself |
+//! | [`pulse`] | decisions in each of the last seconds, and the state of store and database |
+//! | [`preview`] | requests that a limit would admit, computed by the engine |
 //!
 //! Handlers are in `rest::console`, and the pages in `assets`.
 
@@ -37,9 +37,9 @@ pub(crate) struct Console {
     pub(crate) oidc: Option<Oidc>,
     /// The server's name and environment.
     pub(crate) app: AppConfig,
-    /// When the server started.
+    /// Start time of the server.
     pub(crate) started_at: Timestamp,
-    /// Names the configuration: another one has another name.
+    /// Fingerprint of the configuration.
     pub(crate) config_version: String,
     clock: Arc<dyn Clock>,
 }
@@ -71,12 +71,12 @@ fn oidc(config: &Config, clock: &Arc<dyn Clock>) -> Option<Oidc> {
     Oidc::new(&console.oidc, config.auth.issuer.as_deref(), origins, OIDC_CALLBACK, clock)
 }
 
-/// Secrets are no part of it: they are masked where the configuration is shown.
+/// Returns a fingerprint of the printed configuration, in which secrets are masked.
 fn version(config: &Config) -> String {
     fingerprint(&config.printed().to_string())
 }
 
-/// Sixteen digits that tell a text from all others that there are likely to be.
+/// Returns sixteen hexadecimal digits of a hash.
 pub(crate) fn fingerprint(text: &str) -> String {
     let digest = digest(&SHA256, text.as_bytes());
     let (start, _) = digest.as_ref().split_first_chunk().unwrap_or((&[0; 8], &[]));

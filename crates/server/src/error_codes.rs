@@ -3,7 +3,7 @@
 /// The namespace of the codes of errors that every API has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Namespace {
-    /// Rules and checks, and whatever is not about quotas.
+    /// Rules and checks, and everything except quotas.
     RateLimit,
     Quota,
 }

@@ -3,7 +3,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `surface` | what every call has: id, timeout, log line, metrics |
+//! | `surface` | id, timeout, log line and metrics of every call |
 //! | `methods` | all methods, and their names in metrics |
 //! | `rate_limit_service`, `quota_service` | the services: authenticate, act |
 //! | `envoy` | the service for Envoy's rate limit filters |

@@ -17,8 +17,8 @@
 //! | `error_codes` | namespaces of error codes |
 //! | `request_id`, `in_time` | ids and deadlines of requests |
 //! | `completion` | work that continues when its caller disconnects |
-//! | `masked` | keys as logs show them |
-//! | `workers` | the threads that connections live on |
+//! | `masked` | keys masked for logs |
+//! | `workers` | the threads that serve connections |
 
 mod access;
 pub mod app;
@@ -44,7 +44,7 @@ pub use app::{App, BuildError, Listeners, Reload};
 pub use config::Config;
 pub use headgate_serve::Drain;
 
-/// The README's program, compiled and run as it is printed.
+/// Compiles and runs the example in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

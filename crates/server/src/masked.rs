@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// A key as a log shows it: enough to find it again for those who know it, too little for others.
+/// A key masked for logs: recognizable if the key is known, but not reversible.
 #[derive(Clone, Copy)]
 pub(crate) struct Masked<'a>(pub(crate) &'a str);
 

@@ -56,7 +56,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// A registry whose metrics carry the name of `app`, with its build info.
+    /// Creates a registry whose metrics carry the name of `app`, with its build info.
     pub(crate) fn new(app: &AppConfig) -> Result<Self, Error> {
         let service = HashMap::from([("service".to_owned(), app.name.clone())]);
         let registry = Registry::new_custom(None, Some(service))?;
@@ -74,12 +74,12 @@ impl Metrics {
         self.registry.register(Box::new(ConnectionsCollector::new(connections)?))
     }
 
-    /// A recent text that another reader is still receiving, if there is one.
+    /// Returns a recent text that another reader is still receiving, if there is one.
     pub(crate) fn recent_text(&self) -> Option<Bytes> {
         self.text.shared()
     }
 
-    /// All metrics in Prometheus' text format.
+    /// Renders all metrics in Prometheus' text format.
     pub(crate) fn render(&self) -> Result<Bytes, Error> {
         let text = TextEncoder::new().encode_to_string(&self.registry.gather())?;
         Ok(self.text.share(text))

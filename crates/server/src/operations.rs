@@ -1,5 +1,4 @@
-//! The state of a running server, as health checks, `/metrics` and the console's overview report
-//! it.
+//! The state of a running server, for health checks, `/metrics` and the console's overview.
 
 use std::sync::{
     Arc,
@@ -27,7 +26,7 @@ pub(crate) struct Operations {
     pub(crate) rules: Arc<Catalog>,
     pub(crate) quotas: Arc<QuotaServices>,
     pub(crate) database: Arc<Database>,
-    /// `None` unless Envoy is answered.
+    /// `None` if the service for Envoy is disabled.
     pub(crate) envoy: Option<Arc<EnvoyLimits>>,
     pub(crate) metrics: Metrics,
     pub(crate) stopping: AtomicBool,
@@ -55,7 +54,7 @@ impl Operations {
         if let Some(text) = self.metrics.recent_text() {
             return Ok(text);
         }
-        // Gauges that are only known by asking.
+        // Update the gauges that need a probe.
         if let Err(error) = self.probe.ask().await {
             debug!(%error, "store failed its probe");
         }

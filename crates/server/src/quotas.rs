@@ -40,7 +40,7 @@ pub(crate) struct QuotaServices {
     increment: IncrementUsage,
     probe: Probe,
     metrics: QuotaMetrics,
-    /// The database's time.
+    /// Clock of the database.
     pub(crate) clock: Arc<LedgerClock>,
 }
 
@@ -85,7 +85,7 @@ impl QuotaServices {
         (services, QuotaTasks { committer, reconciler })
     }
 
-    /// Uses `amount`, and counts what became of it. One that does not fit is a refusal.
+    /// Uses `amount`, and counts the outcome. An amount beyond the limit is an error.
     pub(crate) async fn increment(
         &self,
         id: &QuotaId,
@@ -118,7 +118,7 @@ impl QuotaServices {
         run_to_completion(async move { reset.reset(&id, &reason, author).await }).await
     }
 
-    /// Usage in the current period.
+    /// Returns usage in the current period.
     pub(crate) async fn usage(&self, id: &QuotaId) -> Result<QuotaUsage, QuotaRefusal> {
         match self.usage.usage(id).await {
             Ok(usage) => Ok(usage),
@@ -141,7 +141,7 @@ impl QuotaServices {
         }
     }
 
-    /// One page of the periods in which a policy was used.
+    /// Returns one page of the periods in which a policy was used.
     pub(crate) async fn history(
         &self,
         id: &QuotaId,
@@ -156,12 +156,13 @@ impl QuotaServices {
         self.metrics.skewed(self.clock.skew());
     }
 
-    /// The difference between this machine's clock and the database's, if it is too large.
+    /// Returns the difference between this machine's clock and the database's, if it is too large.
     pub(crate) fn skew(&self) -> Option<Skew> {
         Skew::of(&self.clock)
     }
 
-    /// Tells an outage of the ledger from one of ledger and counters, when no decision is possible.
+    /// Distinguishes an outage of the ledger from one of ledger and counters, if no decision is
+    /// possible.
     async fn told(&self, error: impl Into<QuotaRefusal>) -> QuotaRefusal {
         match error.into() {
             QuotaRefusal::NoDatabase(cause) => match self.probe.ask().await {

@@ -18,9 +18,9 @@ pub(crate) struct RequestId(HeaderValue);
 
 /// Makes the ids of one process.
 struct Ids {
-    /// 64 random bits that this process alone has, after `req_`, as text.
+    /// `req_` and 64 random bits of this process, as text.
     prefix: [u8; Self::PREFIX_BYTES],
-    /// 64 random bits that hide how many requests there were.
+    /// 64 random bits that hide the number of requests.
     mask: u64,
     next: AtomicU64,
 }
@@ -28,7 +28,7 @@ struct Ids {
 impl RequestId {
     const MAX_BYTES: usize = 128;
 
-    /// The id that the caller gave, if it is one that can stand in a log line; otherwise a new one.
+    /// Returns the caller's id, if it is valid in a log line; otherwise a new one.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         match headers.get(HEADER) {
             Some(given) if is_sane(given) => Self(given.clone()),
@@ -66,7 +66,8 @@ impl Ids {
         Self { prefix, mask: random.hash_one(1_u8), next: AtomicU64::new(0) }
     }
 
-    /// An id that this process has not given and, but for a chance of 1 in 2^64, no other has.
+    /// Returns an id that is unique in this process, and among processes with a probability of 1 -
+    /// 2^-64.
     fn next(&self) -> [u8; Self::BYTES] {
         let count = self.next.fetch_add(1, Relaxed);
         let mut id = [0; Self::BYTES];
@@ -77,7 +78,7 @@ impl Ids {
     }
 }
 
-/// One number for each number: the finalizer of `SplitMix64`, every step of which can be undone.
+/// A bijection: the finalizer of `SplitMix64`, every step of which is invertible.
 const fn scrambled(mut number: u64) -> u64 {
     number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -56,7 +56,7 @@ fn routes(metrics_path: Option<&str>, console: bool) -> Routes {
     let routes = rate_limits()
         .merge(keys().errors(ErrorFormat::Keyed))
         .merge(quotas().errors(ErrorFormat::Quota))
-        // Unknown paths there are answered with codes of quotas, too.
+        // Unknown paths below it have codes of quotas, too.
         .unknown_below(quotas::PATH, ErrorFormat::Quota)
         .unknown_below(events::PATH, ErrorFormat::Quota)
         .merge(services())
@@ -115,7 +115,7 @@ fn services() -> Routes {
         .route("/api/v1/services/{service}/changes", get(documents::changes::changes))
 }
 
-/// Health and metrics, which are where the operator wants them, if at all.
+/// Health and metrics; the path of the metrics is configurable.
 fn health(metrics_path: Option<&str>) -> Routes {
     let routes = Routes::default()
         .route("/healthz", get(health::live))

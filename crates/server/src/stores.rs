@@ -53,13 +53,13 @@ pub(crate) struct Counters {
 /// The store that decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreKind {
-    /// This process, alone.
+    /// Memory of this process.
     Memory,
-    /// Redis, together with every process that uses the same one.
+    /// Redis, shared with other processes.
     Redis,
 }
 
-/// Checks whether the store answers.
+/// Probes the store.
 #[derive(Clone)]
 pub(crate) struct Probe {
     store: BatchLimiter,
@@ -89,8 +89,8 @@ const PROBED: Key<'static> = match Key::new("probe") {
 // === impl Stores ===
 
 impl Stores {
-    /// Opens the store that `config` names. Redis need not be there yet: until it is,
-    /// the failure policy answers.
+    /// Opens the configured store. Redis may still be down: the failure policy decides until it is
+    /// up.
     pub(crate) fn open(
         config: &Config,
         limit: &Limit,
@@ -118,7 +118,7 @@ impl Stores {
         registry: &Registry,
     ) -> Result<Self, OpenError> {
         let kind = StoreKind::Memory;
-        // Dashboards find the series of both stores, whichever is used.
+        // Register the series of both stores, for dashboards.
         metrics::durations(registry, kind)?;
         registry.register(Box::new(RedisCollector::new(None, None)?))?;
         let probe = Probe::new(Arc::clone(&memory), limit, metrics::up(registry, kind)?);
@@ -197,7 +197,7 @@ impl Probe {
         Self { store: BatchLimiter::new(store), limit: limit.clone(), redis: None, up }
     }
 
-    /// Describes which part of the store is down: of a cluster, which slots.
+    /// Describes the part of the store that is down: of a cluster, the slots.
     pub(crate) fn outage(&self) -> Option<String> {
         self.redis.as_ref().and_then(|redis| redis.status().outage())
     }
@@ -214,7 +214,7 @@ impl Probe {
         answer
     }
 
-    /// Asks the store something that changes nothing.
+    /// Peeks at a key, which changes nothing.
     async fn peek(&self) -> Result<(), ProbeError> {
         let check = Check::new(PROBED, &self.limit, Cost::ONE)?;
         self.store.peek(&Batch::from(check)).await?;

@@ -40,7 +40,7 @@ pub fn start(config: &LogConfig, rust_log: Option<&str>) -> Result<(), Telemetry
     let filter: Box<dyn Filter<Registry> + Send + Sync> =
         match rust_log.filter(|filter| !filter.is_empty()) {
             Some(filter) => Box::new(EnvFilter::builder().parse(filter)?),
-            // A level alone costs neither memory nor, for each line, a look at directives.
+            // A level alone is cheaper than a filter with directives.
             None => Box::new(level),
         };
     let colours = io::stderr().is_terminal();

@@ -1,5 +1,5 @@
-//! Threads that connections live on: a runtime each, so that what belongs to one connection
-//! stays on one core, and answers that are ready together leave together.
+//! Worker threads with a runtime each, so that the tasks of a connection stay on one core, and
+//! responses that are ready together are written together.
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use tokio::{
     sync::oneshot,
 };
 
-/// Threads that connections live on.
+/// The worker threads.
 pub(crate) struct Workers {
     workers: Vec<Worker>,
     next: AtomicUsize,
@@ -20,7 +20,7 @@ pub(crate) struct Workers {
 
 struct Worker {
     handle: Handle,
-    /// Gone with the workers, which tells the thread to end.
+    /// Dropped with the workers, which ends the thread.
     _stop: oneshot::Sender<()>,
 }
 
@@ -31,13 +31,13 @@ impl Workers {
         Ok(Self { workers, next: AtomicUsize::new(0) })
     }
 
-    /// Until the guard is gone, what is spawned lives on the first of them: what talks to the
-    /// store is then woken on a thread that answers, and not on one more.
+    /// Until the guard is dropped, tasks are spawned on the first thread: the store's tasks then
+    /// run on a worker, not on an additional thread.
     pub(crate) fn enter(&self) -> EnterGuard<'_> {
         self.workers[0].handle.enter()
     }
 
-    /// The one whose turn it is.
+    /// Returns the next worker, round robin.
     pub(crate) fn next(&self) -> &Handle {
         let turn = self.next.fetch_add(1, Relaxed);
         &self.workers[turn % self.workers.len()].handle
@@ -49,7 +49,7 @@ impl Worker {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (handle, (stop, stopped)) = (runtime.handle().clone(), oneshot::channel::<()>());
         let run = move || {
-            // Nothing is ever sent: it ends when the sender is gone.
+            // Nothing is ever sent: it ends when the sender is dropped.
             let _ = runtime.block_on(stopped);
         };
         thread::Builder::new().name(format!("worker-{number}")).spawn(run)?;

@@ -55,7 +55,7 @@ struct QuotaParts {
     event_tasks: EventTasks,
 }
 
-/// Answers for Envoy, where it is switched on.
+/// The service for Envoy, if it is enabled.
 struct EnvoyParts {
     surface: Option<EnvoySurface>,
     configurator: Option<Configurator>,
@@ -151,7 +151,7 @@ impl Foundation {
         })
     }
 
-    /// The state that is reported; whatever registers metrics has done so.
+    /// Returns the state for health and metrics; all metrics are registered by now.
     fn operations(
         self,
         config: &Config,
@@ -180,7 +180,7 @@ impl QuotaParts {
         let kept: QuotaDatabase = base.database.quotas_on(Arc::clone(&base.clock));
         let events = Events::new(Arc::new(kept.clone()));
         let ledger: Arc<dyn QuotaLedger> = Arc::new(kept.clone());
-        // Periods and events go by the database's clock.
+        // Periods and events use the database's clock.
         let periods: Arc<dyn Clock> = kept.clock().clone();
         let event_metrics = EventMetrics::new(registry, &config.kafka)?;
         let event_tasks = events
@@ -235,7 +235,7 @@ impl UseCases {
         })
     }
 
-    /// The task that samples all decisions: by rules, by keys, and for Envoy.
+    /// Creates the task that samples all decisions: by rules, by keys, and for Envoy.
     fn sampler(&self, base: &Foundation, envoy: &EnvoyParts) -> Sampler {
         let (checks, keyed) = (Arc::clone(&self.checks), Arc::clone(&self.keyed));
         let envoy = envoy.metrics.clone();
@@ -333,7 +333,7 @@ fn rest_surface(
     Surface::new(use_cases, around, metrics_path, config.console.enabled)
 }
 
-/// The token that permits everything, where no authentication is configured.
+/// Reads or generates the admin token, if no authentication is configured.
 fn admin_token(config: &Config) -> io::Result<Option<AdminToken>> {
     if config.auth.mode == Some(AuthMode::Off) || config.auth.authenticates() {
         return Ok(None);

@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use super::{App, Listeners, Tasks};
 
-/// Time limit of a delivery under way when the server stops.
+/// Timeout of a delivery in flight when the server stops.
 const LAST_DELIVERY: Duration = Duration::from_secs(5);
 
 impl App {
@@ -41,7 +41,8 @@ impl App {
         let grpc = server(listeners.grpc).serve(call, closed(stopped));
         let stopping = async {
             shutdown.await;
-            // Load balancers learn of it first, and go elsewhere while requests are still served.
+            // Fail readiness first, so that load balancers use other servers while this one still
+            // serves.
             self.operations.stop();
             self.grpc.drain();
             info!(delay = ?self.shutdown_delay, "stopping");

@@ -16,9 +16,9 @@ const STEADY_PERCENT: u64 = 125;
 /// Units admitted over two windows.
 #[derive(Debug)]
 pub(crate) struct Preview {
-    /// Of one who takes all there is, as soon as it is there.
+    /// Of a client that takes all units as soon as they are available.
     pub(crate) burst: Vec<Point>,
-    /// Of one who asks evenly, for a quarter more than the limit in each window.
+    /// Of a client with a steady rate, a quarter above the limit.
     pub(crate) steady: Vec<Point>,
 }
 
@@ -30,20 +30,18 @@ pub(crate) struct Point {
     pub(crate) admitted: u64,
 }
 
-/// A subject that never was, at the beginning of a time that is its own.
+/// A simulated subject with its own clock.
 struct Subject<'l> {
     limit: &'l Limit,
     account: Account,
     point: Point,
 }
 
-/// Long after the beginning of all time, and a multiple of every window of whole seconds that
-/// divides a day.
+/// Start of the simulated clock: a multiple of every window that divides a day.
 const EPOCH: Timestamp = Timestamp::from_micros(86_400_000_000_000);
 
 impl Preview {
-    /// Asks the engine what `limit`, which is about windows of this length, would admit to how
-    /// many.
+    /// Simulates both patterns under `limit`, over windows of this length.
     pub(crate) fn of(limit: &Limit, units: u64, window: Duration) -> Self {
         let asked = |step: u64| {
             let whole = u128::from(units) * u128::from(STEADY_PERCENT) * u128::from(WINDOWS);
@@ -56,8 +54,8 @@ impl Preview {
     }
 }
 
-/// Asks at each step for what `wants` says, given the step with what was asked before, and what is
-/// left.
+/// At each step, requests the units that `wants` returns for the step with the units requested so
+/// far, and the remaining units.
 fn walk(limit: &Limit, window: Duration, wants: impl Fn((u64, u64), u64) -> u64) -> Vec<Point> {
     let point = Point { after: Duration::ZERO, asked: 0, admitted: 0 };
     let mut subject = Subject { limit, account: Account::default(), point };
@@ -78,7 +76,7 @@ impl Subject<'_> {
         self.account.outcome(self.limit, Verb::Peek, Cost::ONE, now, true).remaining
     }
 
-    /// Asks for so much, one by one as it were: what is left of it is admitted.
+    /// Requests `wanted` units, of which the remaining ones are admitted.
     fn ask(&mut self, wanted: u64, now: Timestamp) {
         let granted = wanted.min(self.left(now));
         self.point.asked = self.point.asked.saturating_add(wanted);

@@ -1,4 +1,4 @@
-//! Decisions in each of the last seconds. One task samples once a second, however many watch.
+//! Decisions in each of the last seconds. One task samples once a second for all open pages.
 
 use std::{
     collections::VecDeque,
@@ -33,7 +33,7 @@ pub(crate) struct Pulse {
 pub(crate) struct Beat {
     /// Sequence number.
     pub(crate) seq: u64,
-    /// When it ended.
+    /// End of the interval.
     pub(crate) at: Timestamp,
     /// Its length.
     pub(crate) micros: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Beat {
 // === impl Pulse ===
 
 impl Pulse {
-    /// The beats after this place, the oldest first.
+    /// Returns the beats after this position, oldest first.
     pub(crate) fn after(&self, seq: u64) -> Vec<Beat> {
         let beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner);
         beats.iter().filter(|beat| beat.seq > seq).copied().collect()
@@ -85,7 +85,7 @@ impl Sampler {
         Self { console, store, totals: Box::new(totals) }
     }
 
-    /// Samples once a second for as long as it is polled.
+    /// Samples once a second. Never returns.
     pub(crate) async fn run(self) {
         let Self { console, store, totals } = self;
         let (mut before, mut began) = (totals(), console.now());

@@ -16,7 +16,7 @@ use ring::{
 
 use crate::config::ConsoleConfig;
 
-/// The most sessions at a time; then the one that was not used for longest makes room.
+/// Maximum number of sessions; beyond it, the least recently used one is evicted.
 const MAX_SESSIONS: usize = 1024;
 
 const SECRET_BYTES: usize = 32;
@@ -36,12 +36,12 @@ pub(crate) struct Sessions {
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) actor: Actor,
-    /// When they must sign in again, whatever they do.
+    /// End of the session, even if it is in use.
     pub(crate) ends_at: Timestamp,
     used_at: Timestamp,
 }
 
-/// There is no randomness to make a secret of.
+/// The system's random generator failed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoRandomness;
 
@@ -53,7 +53,7 @@ impl Sessions {
         Self { kept: Mutex::default(), longest, idle, clock }
     }
 
-    /// Opens a session that lasts no longer than `until`; gives the secret that it is known by.
+    /// Opens a session that lasts no longer than `until`; returns its secret.
     pub(crate) fn open(
         &self,
         actor: Actor,
@@ -80,7 +80,7 @@ impl Sessions {
         Ok((secret, session))
     }
 
-    /// The session that is known by `secret`, if it has not ended. It is in use from now on.
+    /// Returns the session with this secret, if it has not ended, and marks it as used.
     pub(crate) fn find(&self, secret: &str) -> Option<Session> {
         let (digest, now) = (hashed(secret), self.clock.now());
         let mut kept = self.kept();
@@ -93,7 +93,7 @@ impl Sessions {
         Some(session.clone())
     }
 
-    /// Ends the session that is known by `secret`.
+    /// Ends the session with this secret.
     pub(crate) fn close(&self, secret: &str) {
         self.kept().remove(&hashed(secret));
     }

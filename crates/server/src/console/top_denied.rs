@@ -1,7 +1,7 @@
 //! The subjects denied most often, in bounded memory: the space-saving algorithm of Metwally,
 //! Agrawal and El Abbadi, sharded to reduce lock contention.
 //!
-//! Only denials come here: admitted requests pay nothing.
+//! Only denials are recorded: admitted requests cost nothing.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -27,7 +27,7 @@ pub(crate) struct TopDenied {
     shards: [Mutex<Shard>; SHARDS],
 }
 
-/// A denied subject, and what denied it.
+/// A denied subject, with the rule or algorithm that denied it.
 #[derive(Clone, Copy)]
 pub(crate) struct Limited<'a> {
     scope: &'static str,

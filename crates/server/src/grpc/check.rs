@@ -1,4 +1,4 @@
-//! `CheckRateLimit`: decides whether a subject may proceed.
+//! `CheckRateLimit`: admits or denies a request of a subject.
 
 use headgate::{Cost, Decision};
 use headgate_ratelimit::{

@@ -79,7 +79,7 @@ impl CallError {
         Self::Invalid(vec![Violation::new(field, message)])
     }
 
-    /// A store failure without a fallback.
+    /// An error of the store that no fail mode handles.
     pub(super) fn store(cause: &StoreError) -> Self {
         if cause.is_temporary() {
             Self::NoStore(cause.to_string())
@@ -88,8 +88,8 @@ impl CallError {
         }
     }
 
-    /// Returns the error that `status` carries, or else why the message could not be read: nothing
-    /// else happens before a handler is called.
+    /// Returns the error in `status`, or that of an invalid message: nothing else fails before a
+    /// handler is called.
     pub(super) fn of(status: &Status) -> Self {
         let ours = status.source().and_then(|source| source.downcast_ref::<Self>());
         match (ours, status.code()) {

@@ -1,4 +1,4 @@
-//! `GetUsage`: how much of a rule's limit is used.
+//! `GetUsage`: usage under a rule.
 
 use headgate_ratelimit::usecase::{Usage, UsageError};
 

@@ -24,7 +24,7 @@ impl ConnectionsCollector {
         Ok(Self { connections, open, buffered })
     }
 
-    /// The connections count this themselves; counters made for the scrape carry their values.
+    /// The connections count themselves; counters are created for each scrape.
     fn counted(&self) -> Option<(IntCounterVec, IntCounter)> {
         let opts = Opts::new(
             "headgate_connections_ended_total",

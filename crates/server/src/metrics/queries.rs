@@ -5,8 +5,7 @@ use prometheus::{Error, HistogramOpts, HistogramVec, IntGauge, Registry};
 
 use super::{REQUEST_BUCKETS, registered};
 
-/// Metrics of the database: duration by kind of statement, whether it takes writes, and its schema
-/// version.
+/// Metrics of the database: duration by kind of statement, writability, and schema version.
 #[derive(Clone)]
 pub(crate) struct Queries {
     duration: HistogramVec,
@@ -28,7 +27,7 @@ impl Queries {
             "headgate_database_writable",
             "Whether the last write to the database succeeded, or failed for a reason of its own: 1 or 0.",
         )?;
-        // Until a write fails there is nothing wrong.
+        // Writable until a write fails.
         writable.set(1);
         Ok(Self {
             duration: registered(registry, duration)?,

@@ -27,7 +27,7 @@ pub(crate) struct QuotaMetrics {
     skew: Gauge,
 }
 
-/// Increments in a transaction: powers of two up to the most there are.
+/// Bucket bounds for increments per transaction: powers of two up to the maximum.
 const SIZES: [f64; 10] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 
 // === impl QuotaMetrics ===
@@ -114,7 +114,7 @@ impl QuotaMetrics {
         self.rebuilt.inc_by(drift.missing);
     }
 
-    /// Sets by how many microseconds the machine's clock is ahead of the database's.
+    /// Sets the microseconds by which the machine's clock is ahead of the database's.
     pub(super) fn skewed(&self, micros: i64) {
         self.skew.set(micros as f64 / 1e6);
     }

@@ -25,7 +25,7 @@ impl Reconciler {
         Self { house, metrics, every, failing: false }
     }
 
-    /// Goes on for as long as it is polled.
+    /// Never returns.
     pub(crate) async fn run(mut self) {
         loop {
             time::sleep(self.every).await;

@@ -2,14 +2,14 @@ use std::fmt;
 
 use headgate_persistence::LedgerClock;
 
-/// A machine's clock that is far from the database's.
+/// A large difference between this machine's clock and the database's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Skew {
     /// Microseconds by which the machine's clock is ahead; negative if behind.
     micros: i64,
 }
 
-/// Skew beyond which a server says so and is degraded, in microseconds.
+/// Skew beyond which a server reports itself degraded, in microseconds.
 const MAX: u64 = 5_000_000;
 
 impl Skew {

@@ -51,7 +51,7 @@ impl MeteredKeys {
         self.keys.limits()
     }
 
-    /// Decides whether a key may take what it asks for, and takes it.
+    /// Admits or denies a request of a key, and takes its permits if it is admitted.
     pub(crate) async fn check(
         &self,
         question: &KeyedQuestion<'_>,
@@ -76,7 +76,7 @@ impl MeteredKeys {
         Ok(verdict)
     }
 
-    /// Reports what a key has left, and takes nothing.
+    /// Returns the remaining permits of a key, and takes nothing.
     pub(crate) async fn peek(
         &self,
         question: &KeyedQuestion<'_>,
@@ -86,7 +86,7 @@ impl MeteredKeys {
         Ok(verdict)
     }
 
-    /// Restores the whole allowance of a key, under one algorithm or under all.
+    /// Restores the whole limit of a key, under one algorithm or under all.
     pub(crate) async fn reset(
         &self,
         algorithm: Option<KeyedAlgorithm>,

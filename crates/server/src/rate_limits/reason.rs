@@ -20,7 +20,7 @@ impl<'a> Reason<'a> {
     pub(crate) const fn of(decision: &Decision, scope: Scope, subject: &'a str) -> Self {
         let mode = match decision.degraded {
             Some(degraded) => degraded.fail_mode(),
-            // The limit was exceeded, as the store said.
+            // The store denied it.
             None => None,
         };
         match (mode, decision.allowed) {
@@ -46,7 +46,7 @@ impl fmt::Display for Reason<'_> {
 }
 
 impl Serialize for Reason<'_> {
-    /// Straight into the body, without a string in between.
+    /// Serializes without an intermediate string.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

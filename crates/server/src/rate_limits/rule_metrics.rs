@@ -7,7 +7,7 @@ use prometheus::{
     proto::MetricFamily,
 };
 
-/// Collects which rules are in force and what they decided when metrics are scraped.
+/// Collects the loaded rules and their decisions when metrics are scraped.
 pub(crate) struct RulesCollector {
     catalog: Arc<Catalog>,
     rules: IntGauge,
@@ -39,7 +39,7 @@ impl RulesCollector {
         })
     }
 
-    /// The rules count this themselves; counters made for the scrape carry their values.
+    /// The rules count themselves; counters are created for each scrape.
     fn decisions(&self) -> Option<IntCounterVec> {
         let opts = Opts::new(
             "headgate_rule_decisions_total",

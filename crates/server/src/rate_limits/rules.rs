@@ -1,4 +1,4 @@
-//! Managing rules, and what else is done with them beside checking.
+//! Management of rules, usage, explanations and resets.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl RuleAdmin {
         }
     }
 
-    /// Restores the whole allowance of a subject.
+    /// Restores the whole limit of a subject.
     pub(crate) async fn reset(
         &self,
         scope: Scope,

@@ -7,7 +7,7 @@ use prometheus::{
     proto::MetricFamily,
 };
 
-/// Collects how full the memory store is when metrics are scraped.
+/// Collects the size of the memory store when metrics are scraped.
 pub(super) struct MemoryCollector {
     memory: Arc<MemoryStore>,
     capacity: IntGauge,
@@ -28,7 +28,7 @@ impl MemoryCollector {
         Ok(Self { memory, capacity: slots, used })
     }
 
-    /// The store counts this itself; a counter made for the scrape carries its value.
+    /// The store counts itself; a counter is created for each scrape.
     fn overflowed(&self) -> Option<IntCounter> {
         let counter = IntCounter::new(
             "headgate_memory_overflowed_total",

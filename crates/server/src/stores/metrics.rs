@@ -3,8 +3,9 @@ use prometheus::{Error, Histogram, HistogramOpts, IntGauge, Opts, Registry};
 use super::StoreKind;
 use crate::metrics::{DECISION_BUCKETS, registered};
 
-/// Duration of calls to a store in another process. A batch is one call, and what an open circuit
-/// breaker answers is none. The memory store is not timed: a decision is little else.
+/// Duration of calls to a store in another process. A batch is one call, and requests while the
+/// circuit breaker is open are none. The memory store is not timed: the duration of a decision is
+/// the same.
 pub(super) fn durations(registry: &Registry, store: StoreKind) -> Result<Histogram, Error> {
     let duration = HistogramOpts::new(
         "headgate_store_duration_seconds",

@@ -49,7 +49,7 @@ impl RedisCollector {
         self.memory.set(status.memory_used_ratio());
     }
 
-    /// The store counts this itself; a counter made for the scrape carries its value.
+    /// The store counts itself; a counter is created for each scrape.
     fn shared(&self) -> Option<IntCounter> {
         let counter = IntCounter::new(
             "headgate_redis_newcomers_shared_total",

@@ -27,12 +27,12 @@ const SILENCE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Collector {
     otlp: Otlp,
-    /// When its absence was last logged, since it was last there.
+    /// Time of the last warning of the current outage.
     complained: Mutex<Option<Instant>>,
 }
 
 impl Collector {
-    /// The one at `endpoint`; it is connected to when there is something to send.
+    /// Creates an exporter to `endpoint`, which connects on the first batch.
     pub(super) fn at(endpoint: &Endpoint) -> Result<Self, TracerError> {
         let mut channel =
             Channel::builder(endpoint.get().clone()).connect_timeout(PATIENCE).timeout(PATIENCE);
@@ -43,13 +43,13 @@ impl Collector {
             .with_tonic()
             .with_channel(channel.connect_lazy())
             .with_timeout(PATIENCE)
-            // While one batch is tried again and again, the next ones get lost.
+            // While one batch is retried, the next ones would be dropped.
             .with_retry_policy(RetryPolicy::disabled())
             .build()?;
         Ok(Self { otlp, complained: Mutex::new(None) })
     }
 
-    /// Logs that spans get lost, or that they no longer do, rarely enough to be read.
+    /// Logs the start and the end of an outage, at a bounded rate.
     fn log(&self, sent: &OTelSdkResult) {
         let Ok(mut complained) = self.complained.lock() else { return };
         match sent {

@@ -13,7 +13,7 @@ use tonic::Code;
 /// The span of a request that is being answered. It ends when it is dropped.
 pub(crate) struct Span(Context);
 
-/// Answers within `span`, if there is one. Where requests are not followed, it costs nothing.
+/// Runs `answering` within `span`, if there is one. Without tracing it costs nothing.
 pub(crate) fn within<F: Future>(span: Option<&Span>, answering: F) -> Either<WithContext<F>, F> {
     match span {
         Some(Span(context)) => Either::Left(answering.with_context(context.clone())),
@@ -26,12 +26,12 @@ impl Span {
         Self(context)
     }
 
-    /// The trace that it is part of.
+    /// Returns the id of its trace.
     pub(crate) fn trace_id(&self) -> TraceId {
         self.0.span().span_context().trace_id()
     }
 
-    /// Notes in the span of the request at hand what was decided: about all, if about many.
+    /// Records the decision in the span of the current request; of a batch, the joint decision.
     pub(crate) fn decided(decisions: &[&Decision]) {
         let allowed = decisions.iter().all(|decision| decision.allowed);
         let degraded = decisions.iter().any(|decision| decision.degraded.is_some());
@@ -43,18 +43,18 @@ impl Span {
         });
     }
 
-    /// Notes in the span of the request at hand whether a quota had room for it.
+    /// Records the decision of a quota in the span of the current request.
     pub(crate) fn admitted(allowed: bool) {
         get_active_span(|span| span.set_attribute(KeyValue::new("headgate.allowed", allowed)));
     }
 
-    /// Ends it with how an HTTP request was answered.
+    /// Ends it with the status of an HTTP response.
     pub(crate) fn answered_http(self, status: StatusCode) {
         let code = KeyValue::new("http.response.status_code", i64::from(status.as_u16()));
         self.answered(code, status.is_server_error());
     }
 
-    /// Ends it with how a gRPC call was answered.
+    /// Ends it with the status of a gRPC call.
     pub(crate) fn answered_call(self, status: Code) {
         let failed = matches!(
             status,
@@ -68,7 +68,7 @@ impl Span {
         self.answered(KeyValue::new("rpc.grpc.status_code", i64::from(status as i32)), failed);
     }
 
-    /// That a caller was refused is no failure of the server's.
+    /// An error of the caller is not a failure of the span.
     fn answered(self, code: KeyValue, failed: bool) {
         let span = self.0.span();
         if failed {

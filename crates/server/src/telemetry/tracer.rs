@@ -36,8 +36,8 @@ const DELAY: Duration = Duration::from_secs(1);
 /// Timeout of the last batch when the server stops.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Opens spans. What is in them is decided here and in [`Span`] alone, so that nothing that
-/// names a person, a machine or a secret gets there.
+/// Opens spans. Only this and [`Span`] set attributes, so that no personal data or secret gets into
+/// a span.
 #[derive(Clone, Debug)]
 pub(crate) struct Tracer {
     provider: SdkTracerProvider,
@@ -47,10 +47,10 @@ pub(crate) struct Tracer {
 /// Tracing that cannot be started.
 #[derive(Debug, Error)]
 pub enum TracerError {
-    /// The collector cannot be spoken to in this way.
+    /// The exporter cannot be created.
     #[error(transparent)]
     Exporter(#[from] ExporterBuildError),
-    /// There are no authorities to trust.
+    /// The system's certificate authorities cannot be read.
     #[error("cannot prepare TLS: {0}")]
     Tls(#[from] tonic::transport::Error),
 }
@@ -61,7 +61,7 @@ struct Caller<'a>(&'a HeaderMap);
 // === impl Tracer ===
 
 impl Tracer {
-    /// Starts to follow requests, if `config` says so. It must be called within a tokio runtime.
+    /// Starts tracing, if it is enabled. Must be called within a tokio runtime.
     pub(crate) fn start(config: &Config) -> Result<Option<Self>, TracerError> {
         let trace = &config.observability.trace;
         if !trace.enabled {
@@ -82,7 +82,7 @@ impl Tracer {
         Ok(Some(Self { tracer: provider.tracer("headgate"), provider }))
     }
 
-    /// The span of an HTTP request; `route` is the template of its path, if there is one.
+    /// Opens the span of an HTTP request; `route` is the template of its path, if known.
     pub(crate) fn http(
         &self,
         headers: &HeaderMap,

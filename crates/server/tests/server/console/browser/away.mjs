@@ -1,4 +1,4 @@
-// The server goes away and comes back: the page says so, waits, and keeps what was typed.
+// The server stops and restarts: the page reports it, waits, and keeps the input.
 
 import { assert, order, run, signIn, signInAgain, tolerate, until, visit } from "./lib.mjs";
 
@@ -12,7 +12,7 @@ run(async (open) => {
   await away.waitFor();
   await order("start");
   await away.waitFor({ state: "hidden" });
-  // Sessions end with the process: whoever was there signs in again, over the page.
+  // Sessions end with the process: the user signs in again, in a dialog over the page.
   await signInAgain(page, "operator");
   await until("it goes on", async () => /\d/.test(await page.locator(".tile.admitted").innerText()));
 

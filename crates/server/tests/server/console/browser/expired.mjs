@@ -1,4 +1,4 @@
-// A session that ends while somebody works loses nothing of their work.
+// A session that expires during work loses no input.
 
 import { api, assert, run, signIn, signInAgain, tolerate, until } from "./lib.mjs";
 
@@ -8,7 +8,7 @@ run(async (open) => {
   await signIn(page, "operator", "#/rules/new");
   await page.getByLabel("Name").fill("Slowly written");
   await page.getByLabel("Identifier pattern").fill("slow-*");
-  // The session lasts for seconds; whatever is asked after that is refused.
+  // The session lasts for seconds; later requests are refused.
   await until("the session is over", () => page.evaluate(async () => {
     const answer = await fetch("/console/session", { headers: { "x-headgate-console": "1" } });
     return !(await answer.json()).signed_in;

@@ -1,4 +1,4 @@
-// A browser that notices what must not be: errors, and requests that leave this machine.
+// A browser that fails on errors in its console, and on requests to other machines.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -16,10 +16,10 @@ export const WIDE = { width: 1440, height: 900 };
 export const NARROW = { width: 360, height: 740 };
 
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-  // No other machine is found, whoever looks for it.
+  // No other host resolves.
   "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"];
 
-/** Starts a browser, lets `story` use it, and looks whether anything went wrong unnoticed. */
+/** Starts a browser, runs `story`, and fails if the browser recorded an error. */
 export async function browse(story) {
   const browser = await chromium.launch({ executablePath: process.env.HEADGATE_CHROMIUM, args: FLAGS });
   const seen = { errors: [], elsewhere: [], refusals: [] };
@@ -35,7 +35,7 @@ export async function browse(story) {
   assert.deepEqual(seen.errors, [], "errors in the browser's console");
 }
 
-/** A page of somebody new. */
+/** A page with an empty browser profile. */
 async function open(browser, seen, { viewport = WIDE, locale = "en-US", colorScheme = "light", timezoneId = "Asia/Tokyo", storageState } = {}) {
   const context = await browser.newContext({ viewport, locale, colorScheme, timezoneId, storageState });
   context.setDefaultTimeout(20_000);
@@ -62,7 +62,7 @@ async function open(browser, seen, { viewport = WIDE, locale = "en-US", colorSch
   return page;
 }
 
-/** Refusals that a test provokes from here on, which browsers report by themselves, and perhaps late. */
+/** Expects error responses from here on: browsers log them, sometimes late. */
 export function tolerate(page, ...statuses) {
   page.tolerated.push(...statuses);
 }
@@ -78,7 +78,7 @@ export async function visit(page, hash) {
   await page.evaluate((to) => { location.hash = to; }, hash);
 }
 
-/** Sends a request as a program does. */
+/** Sends a request with a token. */
 export async function api(method, path, body, token = TOKENS.admin) {
   const answer = await fetch(URL_BASE + path, {
     method,
@@ -89,12 +89,12 @@ export async function api(method, path, body, token = TOKENS.admin) {
   return { status: answer.status, json: text ? JSON.parse(text) : null };
 }
 
-/** Asks whether a user may go on. */
+/** Checks a user. */
 export async function check(identifier, scope = "user") {
   return (await api("POST", "/api/v1/ratelimit/check", { scope, identifier })).json.allowed;
 }
 
-/** Waits until `look` gives something. */
+/** Waits until `look` returns a value. */
 export async function until(what, look) {
   for (let tries = 0; tries < 200; tries += 1) {
     const found = await look();
@@ -104,11 +104,11 @@ export async function until(what, look) {
   assert.fail(`never came true: ${what}`);
 }
 
-/** Waits until the page asks who this is, and has it ask by pressing `button` if nothing else does; then signs in again. */
+/** Waits for the sign-in dialog, pressing `button` to trigger it if needed; then signs in again. */
 export async function signInAgain(page, role, button) {
   const dialog = page.getByRole("dialog", { name: "Sign in" });
   await until("the page asks who this is", async () => {
-    // The page may ask meanwhile, and then there is nothing left to press.
+    // The dialog may open meanwhile, and cover the button.
     if (button && !(await dialog.count())) await button.click({ timeout: 1000 }).catch(() => {});
     return dialog.count();
   });
@@ -118,7 +118,7 @@ export async function signInAgain(page, role, button) {
   await dialog.waitFor({ state: "detached" });
 }
 
-/** What axe finds that is serious. */
+/** Serious findings of axe. */
 export async function accessible(page, where) {
   await page.evaluate(axeSource);
   const { passes, violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
@@ -134,7 +134,7 @@ export async function fitsItsWidth(page, where) {
 
 const replies = readline.createInterface({ input: process.stdin });
 
-/** Has whoever started this do something, and waits until it is done. */
+/** Sends an order to the test that runs this script, and waits until it is done. */
 export async function order(what) {
   process.stdout.write(`@${what}\n`);
   await once(replies, "line");

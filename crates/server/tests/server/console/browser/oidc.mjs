@@ -1,4 +1,4 @@
-// Signing in at the issuer, and coming back as whom it says.
+// Sign-in at the issuer.
 
 import { URL_BASE, assert, run } from "./lib.mjs";
 
@@ -15,7 +15,7 @@ run(async (open) => {
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByLabel("Token").waitFor();
 
-  // Somebody who is sent here with another's code did not leave from here.
+  // A callback with a foreign code has no sign-in in progress.
   await page.goto(`${URL_BASE}/console/oidc/callback?code=stolen&state=forged`);
   await page.getByText("Sign-in failed.").waitFor();
 });

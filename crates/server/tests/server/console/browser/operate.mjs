@@ -1,5 +1,5 @@
-// An operator's day: a rule made, seen at work, changed against somebody else's change, explained, reset and deleted;
-// a quota used up, and the event of it.
+// An operator's day: a rule is created, used, changed despite a conflict, explained, reset and deleted; a
+// quota is used up, with its event.
 
 import { TOKENS, api, assert, check, fitsItsWidth, run, signIn, tolerate, until, visit, NARROW, URL_BASE } from "./lib.mjs";
 
@@ -63,7 +63,7 @@ async function itLimitsRealTraffic(page) {
   const row = page.getByRole("row", { name: /user:shop-1/ });
   await row.getByText("Shops").waitFor();
   await until("seven denials are counted", async () => /\b7\b/.test(await row.innerText()));
-  // And as it happens.
+  // Also live.
   let goOn = true;
   const traffic = (async () => { while (goOn) await check("shop-1"); })();
   await until("denials are seen live", async () => !/\n0/.test(await page.locator(".tile.denied").innerText()));
@@ -136,7 +136,7 @@ async function aSubjectIsExplainedAndReset(page) {
   await page.getByText("No matching entries.").waitFor();
 }
 
-/** What can be stored of markup is shown as it is; what is too long is refused beside its field. */
+/** Markup is shown as text; a value that is too long is an error at its field. */
 async function textIsText(page) {
   tolerate(page, 400);
   const long = "x".repeat(10_000);
@@ -164,7 +164,7 @@ async function textIsText(page) {
   page.tolerated.length = 0;
 }
 
-/** Even where it says what it never would. */
+/** Even if the API returned something unexpected. */
 async function whateverTheServerSaysIsText(page) {
   const long = SCRIPT + "z".repeat(10_000);
   await page.route("**/api/v1/ratelimit/rules?*", async (route) => {
@@ -221,7 +221,7 @@ async function aQuotaIsUsedUp(page) {
   await page.getByRole("meter", { name: "Used: Trial" }).waitFor();
 }
 
-/** What stands below the bar, rather than what the chart says when one points at it. */
+/** The label below the bar, not the tooltip of the chart. */
 async function standing(page, words) {
   await page.locator(".standing span", { hasText: words }).first().waitFor();
 }

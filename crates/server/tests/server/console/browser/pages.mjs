@@ -1,4 +1,4 @@
-// Every page at two widths, in light and dark, in two languages: readable by all, small, quick.
+// Every page at two widths, in light and dark, in two languages: accessible, small, fast.
 
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ run(async (open) => {
   await itSpeaksJapanese(await open({ storageState: state, locale: "ja-JP" }));
 });
 
-/** Something that goes on meanwhile. */
+/** Traffic in the background. */
 function traffic() {
   let goOn = true;
   const done = (async () => {
@@ -32,7 +32,7 @@ function traffic() {
   return () => { goOn = false; return done; };
 }
 
-/** Something to look at. */
+/** Sample data. */
 async function furnish() {
   const rules = [
     { name: "Free plan", scope: "user", identifier_pattern: "free-*", limit: 5, window_seconds: 3600 },
@@ -74,7 +74,7 @@ async function everyPage(open, pages) {
     await accessible(page, "sign in");
     await shot(page, "sign-in", viewport, colorScheme);
     await signIn(page, "admin");
-    // What is drawn second by second has something to draw.
+    // The live charts have data.
     await page.waitForFunction(() => document.querySelectorAll(".chart path.line.admitted")[0]?.getAttribute("d").split("L").length > 8);
     for (const [name, hash] of Object.entries(pages)) {
       await visit(page, hash);
@@ -96,7 +96,7 @@ async function shot(page, name, viewport, colorScheme) {
 
 async function itIsSmallAndQuick(open, storageState) {
   const times = [];
-  // Others may be at work on the machine: it is quick if it is quick once.
+  // The machine may be busy: one fast load is enough.
   for (let tries = 0; tries < 8 && !(Math.min(...times) < 1000); tries += 1) {
     const page = await open({ storageState });
     const bodies = [];

@@ -1,4 +1,4 @@
-// What a role may not do is not offered, and is refused all the same.
+// Actions that a role may not do are hidden, and refused by the server.
 
 import { api, assert, check, run, signIn, tolerate, visit } from "./lib.mjs";
 
@@ -41,7 +41,7 @@ async function seenBy(page, role, offers, ruleId, quotaId) {
   await refusedAllTheSame(page, role, ruleId);
 }
 
-/** By a request that the page itself would not send. */
+/** Sends a request that the page itself would not send. */
 async function refusedAllTheSame(page, role, ruleId) {
   const ask = (method, path, body, marked = true) => page.evaluate(async ([how, where, what, mark]) => {
     const headers = { ...(mark ? { "x-headgate-console": "1" } : {}), ...(what ? { "content-type": "application/json" } : {}) };
