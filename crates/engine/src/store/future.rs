@@ -57,7 +57,9 @@ impl Future for StoreFuture<'_> {
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.get_mut().0 {
-            State::Ready(answer) => answer.take().map_or(Poll::Pending, Poll::Ready),
+            State::Ready(answer) => {
+                Poll::Ready(answer.take().expect("`StoreFuture` polled after completion"))
+            }
             State::Pending(answer) => answer.as_mut().poll(context),
         }
     }
@@ -69,5 +71,21 @@ impl fmt::Debug for StoreFuture<'_> {
             State::Ready(answer) => f.debug_tuple("Ready").field(answer).finish(),
             State::Pending(_) => f.write_str("Pending"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "polled after completion")]
+    fn panics_when_polled_after_completion() {
+        let mut future = StoreFuture::ready(Ok(Outcomes::new()));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(Pin::new(&mut future).poll(&mut context).is_ready());
+        let _ = Pin::new(&mut future).poll(&mut context);
     }
 }
