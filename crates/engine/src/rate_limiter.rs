@@ -5,7 +5,7 @@ mod request;
 
 use smallvec::SmallVec;
 
-use crate::{BatchError, FailMode, KeySpace, Limit, Verb};
+use crate::{BatchError, FailMode, KeySpace, Limit, Verb, limit::Parameters};
 
 pub use error::RateLimiterError;
 pub use request::Request;
@@ -58,7 +58,8 @@ impl<S> RateLimiter<S> {
     /// A limiter with several limits. A check takes units from all of them, or from none.
     ///
     /// Two limits with the same algorithm and window are a [`BatchError::DuplicateKey`]: they would
-    /// share one state in the store.
+    /// share one state in the store. Buckets with the same window need different bursts: see
+    /// [`Limit::with_burst`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -219,8 +220,14 @@ impl<S> RateLimiter<S> {
 
 /// Names the state of a limit: limits that count differently have different states.
 fn suffix(limit: &Limit) -> Box<str> {
-    match limit.window() {
-        Some(window) => format!(":{}:{window:?}", limit.algorithm()).into(),
-        None => format!(":{limit:?}").into(),
+    let algorithm = limit.algorithm();
+    match (limit.window(), limit.parameters()) {
+        (Some(window), Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket))
+            if bucket.burst() != bucket.rate() =>
+        {
+            format!(":{algorithm}:{window:?}:{}", bucket.burst()).into()
+        }
+        (Some(window), _) => format!(":{algorithm}:{window:?}").into(),
+        (None, _) => format!(":{limit:?}").into(),
     }
 }

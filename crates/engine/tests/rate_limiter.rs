@@ -186,6 +186,19 @@ fn limits_that_share_a_state_are_refused() {
 }
 
 #[test]
+fn buckets_with_different_bursts_have_their_own_state() {
+    let with_burst = |limit, burst| bucket(limit).with_burst(burst).unwrap();
+    let limiter = RateLimiter::all([with_burst(60, 5), bucket(10)], memory().1).unwrap();
+    assert!(limiter.check("u").cost(5).now().unwrap().allowed);
+    let denied = limiter.check("u").now().unwrap();
+    assert_eq!((denied.allowed, denied.decided_by), (false, 0));
+    let same = RateLimiter::all([with_burst(60, 5), with_burst(90, 5)], memory().1)
+        .map(|_| ())
+        .unwrap_err();
+    assert_eq!(same, BatchError::DuplicateKey(":token_bucket:60s:5".to_owned()));
+}
+
+#[test]
 fn requests_can_be_spawned() {
     fn is_send<T: Future + Send>(_: T) {}
     let limiter = RateLimiter::new(bucket(5), Slow(memory().1));
