@@ -175,6 +175,15 @@ impl HttpUrl {
         &self.0
     }
 
+    /// Returns the URL with its query masked, which may hold a secret.
+    fn shown(&self) -> String {
+        let mut url = self.0.clone();
+        if url.query().is_some() {
+            url.set_query(Some("***"));
+        }
+        url.into()
+    }
+
     /// Reports that no client can be created for this URL.
     pub(crate) fn unusable(&self, error: &reqwest::Error) -> Problem {
         Problem::new("auth.jwks_url", format!("cannot connect to {self:?}: {error}"))
@@ -202,7 +211,7 @@ impl TryFrom<String> for HttpUrl {
 
 impl fmt::Debug for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_str())
+        f.write_str(&self.shown())
     }
 }
 
@@ -224,7 +233,7 @@ impl Print for AuthMode {
 
 impl Print for HttpUrl {
     fn print(&self) -> Printed {
-        Printed::scalar(self.get().as_str())
+        Printed::scalar(self.shown())
     }
 }
 

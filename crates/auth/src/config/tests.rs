@@ -58,6 +58,18 @@ auth:
 }
 
 #[test]
+fn the_query_of_a_url_is_not_shown() {
+    for (url, shown) in [
+        ("https://issuer.example/certs", "https://issuer.example/certs"),
+        ("https://issuer.example/certs?key=hunter2", "https://issuer.example/certs?***"),
+    ] {
+        let url = HttpUrl::try_from(url.to_owned()).unwrap();
+        assert_eq!(format!("{url:?}"), shown);
+        assert_eq!(url.print(), Printed::scalar(shown));
+    }
+}
+
+#[test]
 fn a_variable_lists_tokens_as_yaml() {
     let auth = load_variable("[{name: ci, role: sys_admin, token: 0123456789abcdef}]").unwrap();
     assert_eq!((auth.tokens[0].name.as_str(), auth.tokens[0].role), ("ci", Role::Admin));
