@@ -18,8 +18,10 @@ pub struct Denial<'a> {
     denied: Denied,
 }
 
-/// Renders a denial as a response. Limit headers are added to it. If the request has no peer
-/// address, its status becomes 500, or `INTERNAL` for gRPC.
+/// Renders a denial as a response. Limit headers are added to it.
+///
+/// Two denials are not rate limits, and their status is replaced: a request without a peer address
+/// is answered with 500, or `INTERNAL` for gRPC; one without a key with 400, or `INVALID_ARGUMENT`.
 pub trait Render<B> {
     /// The response to a denied request.
     fn render(&self, denial: &Denial<'_>) -> Response<B>;
@@ -81,9 +83,17 @@ impl<'a> Denial<'a> {
     pub fn respond<B>(&self, render: &impl Render<B>) -> Response<B> {
         let mut response = render.render(self);
         match self.denied.reason {
-            Reason::UnknownPeer => write_failure(&mut response),
-            // Waiting does not help.
-            Reason::MissingKey => {}
+            // Waiting helps neither of these.
+            Reason::UnknownPeer => {
+                replace_status(
+                    &mut response,
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    ("13", "internal error"),
+                );
+            }
+            Reason::MissingKey => {
+                replace_status(&mut response, StatusCode::BAD_REQUEST, ("3", MISSING_KEY));
+            }
             _ => self.write(response.headers_mut()),
         }
         response
@@ -180,13 +190,17 @@ impl<F> fmt::Debug for Custom<F> {
     }
 }
 
-/// Turns the response into a server error; the body stays as rendered.
-fn write_failure<B>(response: &mut Response<B>) {
+/// Replaces the status, or that of gRPC and its message; the body stays as rendered.
+fn replace_status<B>(
+    response: &mut Response<B>,
+    status: StatusCode,
+    (grpc_status, grpc_message): (&'static str, &'static str),
+) {
     if response.headers().contains_key(GRPC_STATUS) {
         let headers = response.headers_mut();
-        headers.insert(GRPC_STATUS, HeaderValue::from_static("13"));
-        headers.insert(GRPC_MESSAGE, HeaderValue::from_static("internal error"));
+        headers.insert(GRPC_STATUS, HeaderValue::from_static(grpc_status));
+        headers.insert(GRPC_MESSAGE, HeaderValue::from_static(grpc_message));
     } else {
-        *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+        *response.status_mut() = status;
     }
 }

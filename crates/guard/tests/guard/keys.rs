@@ -9,7 +9,7 @@ use headgate_guard::{
 };
 use headgate_store_redis::{RedisConfig, RedisStore};
 use headgate_testkit::{Redis, require};
-use http::{HeaderName, Request, Version};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode, Version};
 use tower::{Layer as _, ServiceExt};
 
 use crate::support::{Server, by_clock, header, hello};
@@ -108,6 +108,28 @@ async fn a_missing_key_over_grpc_is_an_invalid_argument() {
     let mut call = Request::post("/").header("content-type", "application/grpc");
     call = call.version(Version::HTTP_2);
     let refused = layer.layer(hello()).oneshot(call.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(refused.headers()["grpc-status"], "3");
+}
+
+#[tokio::test]
+async fn a_custom_response_to_a_missing_key_becomes_a_400() {
+    let layer = guard(Backend::memory())
+        .layer_by_key(KeyExtractor::api_key(), MissingKey::Refuse)
+        .respond_with(|denial| {
+            let mut response = Response::new(Body::from("slow down"));
+            if denial.denied().surface == Surface::Grpc {
+                response.headers_mut().insert("grpc-status", HeaderValue::from_static("8"));
+            } else {
+                *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+            }
+            response
+        });
+    let request = Request::get("/").body(Body::empty()).unwrap();
+    assert_eq!(layer.layer(hello()).oneshot(request).await.unwrap().status(), 400);
+    let call = Request::post("/").header("content-type", "application/grpc");
+    let call = call.version(Version::HTTP_2).body(Body::empty()).unwrap();
+    let refused = layer.layer(hello()).oneshot(call).await.unwrap();
+    assert_eq!(refused.status(), 200);
     assert_eq!(refused.headers()["grpc-status"], "3");
 }
 
