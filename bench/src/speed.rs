@@ -65,8 +65,8 @@ fn measure(options: Options) -> Vec<Series> {
 /// Creates a limiter that knows all subjects of the shape.
 fn preload(entrant: Entrant, shape: Shape) -> Box<dyn Contestant> {
     let limiter = entrant.build(shape.quota(), shape.subjects());
-    let everybody = Stream::new(0..shape.subjects());
-    let admitted = limiter.decide(everybody.all(), Shape::PRELOAD);
+    let subjects_once = Stream::new(0..shape.subjects());
+    let admitted = limiter.decide(subjects_once.all(), Shape::PRELOAD);
     assert_eq!(admitted, shape.subjects(), "{}: preloading {shape}", entrant.name());
     limiter
 }

@@ -116,7 +116,7 @@ where
             }
             let answer = pin!(service.call(request)).poll(&mut context);
             let Poll::Ready(Ok(response)) = black_box(answer) else {
-                panic!("nobody waits for anything");
+                panic!("the service is always ready");
             };
             assert!(response.status().is_success(), "{}", response.status());
             request = REQUEST.take().expect("the handler was reached");

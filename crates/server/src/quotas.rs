@@ -102,7 +102,7 @@ impl QuotaServices {
                 }
                 Err(QuotaRefusal::Exceeded(Box::new(done.usage)))
             }
-            Err(error) => Err(self.told(error).await),
+            Err(error) => Err(self.diagnose(error).await),
         }
     }
 
@@ -122,7 +122,7 @@ impl QuotaServices {
     pub(crate) async fn usage(&self, id: &QuotaId) -> Result<QuotaUsage, QuotaRefusal> {
         match self.usage.usage(id).await {
             Ok(usage) => Ok(usage),
-            Err(error) => Err(self.told(error).await),
+            Err(error) => Err(self.diagnose(error).await),
         }
     }
 
@@ -137,7 +137,7 @@ impl QuotaServices {
                 Span::admitted(checked.allowed);
                 Ok(checked)
             }
-            Err(error) => Err(self.told(error).await),
+            Err(error) => Err(self.diagnose(error).await),
         }
     }
 
@@ -163,7 +163,7 @@ impl QuotaServices {
 
     /// Distinguishes an outage of the ledger from one of ledger and counters, if no decision is
     /// possible.
-    async fn told(&self, error: impl Into<QuotaRefusal>) -> QuotaRefusal {
+    async fn diagnose(&self, error: impl Into<QuotaRefusal>) -> QuotaRefusal {
         match error.into() {
             QuotaRefusal::NoDatabase(cause) => match self.probe.ask().await {
                 Ok(()) => QuotaRefusal::NoDatabase(cause),

@@ -190,7 +190,7 @@ fn a_list_in_a_variable_has_commas() {
 
 #[test]
 fn all_problems_are_reported_at_once() {
-    let told = problems(
+    let reported = problems(
         "server:\n  prot: 80\n  port: 70000\n  host: example.com\nratelimit:\n  fail_open: maybe\n  default_limit: 0\n",
         &[
             ("HEADGATE__RATELIMIT__DEFAULT_WINDOW_SECONDS", "1m"),
@@ -205,7 +205,7 @@ fn all_problems_are_reported_at_once() {
   server.host (config.yaml:4): expected an IP address such as 127.0.0.1, 0.0.0.0 or ::1, got "example.com"
   server.port (config.yaml:3): expected a whole number from 0 to 65535, got "70000"
   server.prot (config.yaml:2): unknown key; known here: host, port, grpc_port, data_dir, workers, trusted_proxies, forwarded_by, ipv6_prefix_length, request_timeout_seconds, idle_timeout_seconds, max_connections, max_buffered_bytes, shutdown_delay_seconds, shutdown_grace_seconds, shutdown_timeout_seconds"#;
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
 }
 
 #[test]
@@ -340,8 +340,8 @@ fn each_problem_of_quotas_names_its_key_and_line() {
 
 fn refused(cases: &[(&str, &str)]) {
     for (yaml, expected) in cases {
-        let told = problems(yaml, &[]);
-        assert_eq!(told, format!("invalid configuration:\n  {expected}"), "{yaml}");
+        let reported = problems(yaml, &[]);
+        assert_eq!(reported, format!("invalid configuration:\n  {expected}"), "{yaml}");
     }
 }
 
@@ -371,8 +371,8 @@ fn a_secret_in_the_wrong_place_is_not_repeated() {
         "redis:\n  url: nonsense://:hunter2@host\n",
         "redis:\n  url: {hunter2: x}\n",
     ] {
-        let told = problems(yaml, &[]);
-        assert!(!told.contains("hunter2"), "{told}");
+        let reported = problems(yaml, &[]);
+        assert!(!reported.contains("hunter2"), "{reported}");
     }
 }
 

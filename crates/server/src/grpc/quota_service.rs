@@ -46,7 +46,7 @@ impl QuotaHandlers {
 }
 
 /// Converts the error of a use case.
-fn told(error: impl Into<QuotaRefusal>) -> CallError {
+fn call_error(error: impl Into<QuotaRefusal>) -> CallError {
     error.into().into()
 }
 
@@ -58,7 +58,7 @@ impl QuotaService for QuotaHandlers {
     ) -> Answer<CreateQuotaPolicyResponse> {
         let author = self.caller(&request, Action::WriteQuotas).await?;
         let draft = messages::new_draft(request.into_inner());
-        let policy = self.quotas.policies.create(draft, &author).await.map_err(told)?;
+        let policy = self.quotas.policies.create(draft, &author).await.map_err(call_error)?;
         Ok(Response::new(CreateQuotaPolicyResponse { policy: Some((&policy).into()) }))
     }
 
@@ -68,7 +68,7 @@ impl QuotaService for QuotaHandlers {
     ) -> Answer<GetQuotaPolicyResponse> {
         self.caller(&request, Action::ReadQuotas).await?;
         let id = messages::id("id", &request.get_ref().id)?;
-        let policy = self.quotas.policies.get(&id).await.map_err(told)?;
+        let policy = self.quotas.policies.get(&id).await.map_err(call_error)?;
         Ok(Response::new(GetQuotaPolicyResponse { policy: Some((&policy).into()) }))
     }
 
@@ -78,7 +78,7 @@ impl QuotaService for QuotaHandlers {
     ) -> Answer<ListQuotaPoliciesResponse> {
         self.caller(&request, Action::ReadQuotas).await?;
         let (filter, page) = messages::listing(request.get_ref())?;
-        let listed = self.quotas.policies.list(&filter, page).await.map_err(told)?;
+        let listed = self.quotas.policies.list(&filter, page).await.map_err(call_error)?;
         Ok(Response::new((&listed).into()))
     }
 
@@ -89,7 +89,7 @@ impl QuotaService for QuotaHandlers {
         let author = self.caller(&request, Action::WriteQuotas).await?;
         let id = messages::id("id", &request.get_ref().id)?;
         let draft = messages::changed_draft(request.into_inner());
-        let policy = self.quotas.policies.amend(&id, &draft, &author).await.map_err(told)?;
+        let policy = self.quotas.policies.amend(&id, &draft, &author).await.map_err(call_error)?;
         Ok(Response::new(UpdateQuotaPolicyResponse { policy: Some((&policy).into()) }))
     }
 
@@ -99,7 +99,7 @@ impl QuotaService for QuotaHandlers {
     ) -> Answer<DeleteQuotaPolicyResponse> {
         let author = self.caller(&request, Action::DeleteQuotas).await?;
         let id = messages::id("id", &request.get_ref().id)?;
-        self.quotas.policies.delete(&id, &author).await.map_err(told)?;
+        self.quotas.policies.delete(&id, &author).await.map_err(call_error)?;
         Ok(Response::new(DeleteQuotaPolicyResponse { id: id.to_string(), deleted: true }))
     }
 
@@ -109,7 +109,7 @@ impl QuotaService for QuotaHandlers {
     ) -> Answer<GetQuotaUsageResponse> {
         self.caller(&request, Action::ReadQuotas).await?;
         let id = messages::id("quota_id", &request.get_ref().quota_id)?;
-        let usage = self.quotas.usage(&id).await.map_err(told)?;
+        let usage = self.quotas.usage(&id).await.map_err(call_error)?;
         Ok(Response::new(GetQuotaUsageResponse { usage: Some((&usage).into()) }))
     }
 
@@ -121,7 +121,7 @@ impl QuotaService for QuotaHandlers {
         let wire = request.get_ref();
         let id = messages::id("quota_id", &wire.quota_id)?;
         let done = self.quotas.increment(&id, wire.amount, wire.request_id.as_deref()).await;
-        Ok(Response::new((&done.map_err(told)?).into()))
+        Ok(Response::new((&done.map_err(call_error)?).into()))
     }
 
     async fn check_quota(&self, request: Request<CheckQuotaRequest>) -> Answer<CheckQuotaResponse> {
@@ -129,7 +129,7 @@ impl QuotaService for QuotaHandlers {
         let wire = request.get_ref();
         let id = messages::id("quota_id", &wire.quota_id)?;
         let amount = Some(wire.amount).filter(|amount| *amount > 0);
-        let checked = self.quotas.check(&id, amount).await.map_err(told)?;
+        let checked = self.quotas.check(&id, amount).await.map_err(call_error)?;
         let usage = Some((&checked.usage).into());
         Ok(Response::new(CheckQuotaResponse { allowed: checked.allowed, usage }))
     }
@@ -141,7 +141,7 @@ impl QuotaService for QuotaHandlers {
         let author = self.caller(&request, Action::ResetQuotas).await?;
         let wire = request.get_ref();
         let id = messages::id("quota_id", &wire.quota_id)?;
-        let done = self.quotas.reset(&id, &wire.reason, author).await.map_err(told)?;
+        let done = self.quotas.reset(&id, &wire.reason, author).await.map_err(call_error)?;
         Ok(Response::new(ResetQuotaUsageResponse {
             quota_id: done.quota_id.to_string(),
             used: 0,
@@ -158,7 +158,7 @@ impl QuotaService for QuotaHandlers {
         let wire = request.get_ref();
         let id = messages::id("quota_id", &wire.quota_id)?;
         let page = messages::page(wire.page, wire.page_size).map_err(CallError::Invalid)?;
-        let listed = self.quotas.history(&id, page).await.map_err(told)?;
+        let listed = self.quotas.history(&id, page).await.map_err(call_error)?;
         Ok(Response::new(messages::history(&id, &listed)))
     }
 }

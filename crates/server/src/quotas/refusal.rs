@@ -78,15 +78,15 @@ impl QuotaRefusal {
 
 impl From<RepositoryError> for QuotaRefusal {
     fn from(error: RepositoryError) -> Self {
-        let told = error.to_string();
+        let message = error.to_string();
         match error {
             RepositoryError::NotFound(id) => Self::NotFound(id.to_string()),
-            RepositoryError::Exists { .. } => Self::Exists(told),
-            RepositoryError::Changed(_) => Self::Changed(told),
-            RepositoryError::OutOfPeriod(_) => Self::ClockSkew(told),
-            RepositoryError::Unavailable(_) => Self::NoDatabase(told),
-            RepositoryError::Unconfirmed(_) => Self::Unconfirmed(told),
-            RepositoryError::Corrupt(_) => Self::Internal(told),
+            RepositoryError::Exists { .. } => Self::Exists(message),
+            RepositoryError::Changed(_) => Self::Changed(message),
+            RepositoryError::OutOfPeriod(_) => Self::ClockSkew(message),
+            RepositoryError::Unavailable(_) => Self::NoDatabase(message),
+            RepositoryError::Unconfirmed(_) => Self::Unconfirmed(message),
+            RepositoryError::Corrupt(_) => Self::Internal(message),
         }
     }
 }

@@ -43,11 +43,11 @@ mod tests {
     fn a_skew_beyond_the_bound_says_its_direction() {
         let beyond = |seconds: i64| Skew::new(seconds * 1_000_000);
         assert_eq!((beyond(5), beyond(-5), beyond(0)), (None, None, None));
-        let told = |seconds| beyond(seconds).unwrap().to_string();
+        let message = |seconds| beyond(seconds).unwrap().to_string();
         assert!(
-            told(93_600).starts_with("this machine's clock is 93600 s ahead of the database's")
+            message(93_600).starts_with("this machine's clock is 93600 s ahead of the database's")
         );
-        assert!(told(-6).starts_with("this machine's clock is 6 s behind the database's"));
+        assert!(message(-6).starts_with("this machine's clock is 6 s behind the database's"));
         assert!(Skew::new(i64::MIN).is_some());
     }
 }

@@ -134,13 +134,13 @@ fn invalid(invalid: Invalid) -> ApiError {
 
 impl From<ConfigError> for ApiError {
     fn from(error: ConfigError) -> Self {
-        let told = error.to_string();
+        let text = error.to_string();
         match error {
             ConfigError::VersionMismatch { .. } => {
-                Self::DocumentChanged(format!("{told}: read it again and repeat the change"))
+                Self::DocumentChanged(format!("{text}: read it again and repeat the change"))
             }
-            ConfigError::Corrupt(_) => Self::Internal(told),
-            ConfigError::AuditLog(_) | ConfigError::Unavailable(_) => Self::NoDatabase(told),
+            ConfigError::Corrupt(_) => Self::Internal(text),
+            ConfigError::AuditLog(_) | ConfigError::Unavailable(_) => Self::NoDatabase(text),
         }
     }
 }

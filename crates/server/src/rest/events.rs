@@ -79,11 +79,11 @@ pub(super) async fn list(
     caller.may(Action::ReadEvents).await?;
     let mut reader = query.reader(&[&FILTER, &["order", "before", "deliveries", "limit"]]);
     let wanted = EventFilter::read(&mut reader);
-    let told = || format!("limit must be a whole number from 1 to {MAX_LIMIT}");
-    let limit: Option<u32> = reader.parsed("limit", told);
+    let invalid_limit = || format!("limit must be a whole number from 1 to {MAX_LIMIT}");
+    let limit: Option<u32> = reader.parsed("limit", invalid_limit);
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
-        reader.refuse("limit", told());
+        reader.refuse("limit", invalid_limit());
     }
     let with_deliveries = reader
         .parsed("deliveries", || "deliveries must be true or false".to_owned())

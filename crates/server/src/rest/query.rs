@@ -31,13 +31,13 @@ impl Query {
         let known = || known.iter().copied().flatten().copied();
         let names = reader.parameters.iter().map(|(name, _)| &**name);
         let unknown = names.filter(|name| !known().any(|it| it == *name)).take(MAX_LISTED);
-        let told = |name: &str| {
+        let unknown_parameter = |name: &str| {
             let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
             let known = known().collect::<Vec<_>>().join(", ");
             let message = format!("unknown parameter {shown:?}; known here: {known}");
             Detail::at(shown, "unknown", message)
         };
-        reader.wrong = unknown.map(told).collect();
+        reader.wrong = unknown.map(unknown_parameter).collect();
         reader
     }
 

@@ -37,13 +37,13 @@ async fn every_change_is_in_the_audit_log(backend: &Backend) {
 
     let body = server.admin("GET", AUDIT, "").await.json();
     let entries = body["entries"].as_array().unwrap();
-    let told = |key: &str| entries.iter().map(|entry| entry[key].clone()).collect::<Vec<_>>();
-    assert_eq!(told("action"), ["counter.reset", "rule.delete", "rule.update", "rule.create"]);
-    assert_eq!(told("request_id"), ["req-4", "req-3", "req-2", "req-1"]);
-    assert_eq!(told("actor"), ["admin"; 4]);
-    assert_eq!(told("target"), [json!("user:u1"), json!(id), json!(id), json!(id)]);
+    let column = |key: &str| entries.iter().map(|entry| entry[key].clone()).collect::<Vec<_>>();
+    assert_eq!(column("action"), ["counter.reset", "rule.delete", "rule.update", "rule.create"]);
+    assert_eq!(column("request_id"), ["req-4", "req-3", "req-2", "req-1"]);
+    assert_eq!(column("actor"), ["admin"; 4]);
+    assert_eq!(column("target"), [json!("user:u1"), json!(id), json!(id), json!(id)]);
     assert_eq!(
-        told("target_name"),
+        column("target_name"),
         [json!(null), json!("user:u1"), json!("user:u1"), json!("user:u1")]
     );
     assert_eq!(entries[0]["reason"], "by mistake");

@@ -23,8 +23,8 @@ fn code(cell: &str) -> &str {
 fn keys_of(section: &str) -> Vec<String> {
     let prefix = if section.is_empty() { String::new() } else { format!("{section}__") };
     let variable = format!("HEADGATE__{prefix}NO_SUCH_KEY").to_uppercase();
-    let told = Config::load(None, [(variable, "x".to_owned())]).unwrap_err().to_string();
-    let known = told.split("known here: ").nth(1).unwrap_or_default();
+    let report = Config::load(None, [(variable, "x".to_owned())]).unwrap_err().to_string();
+    let known = report.split("known here: ").nth(1).unwrap_or_default();
     known.split(", ").filter(|key| !key.is_empty()).map(str::to_owned).collect()
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tonic::Code;
 
 use crate::{
-    grpc::client::{Client, ListRulesRequest, by, connect, told},
+    grpc::client::{Client, ListRulesRequest, by, connect, error_parts},
     harness::{RULES, Server},
 };
 
@@ -30,7 +30,7 @@ async fn list(server: &Server, client: &Client, token: &str) -> Result<(), Refus
         assert_eq!(reply.status, 200, "{}", reply.text);
         return Ok(());
     };
-    let (code, reason, ..) = told(&status);
+    let (code, reason, ..) = error_parts(&status);
     let error = reply.json()["error"].take();
     assert_eq!(error["code"], reason);
     assert_eq!(error["message"], status.message());

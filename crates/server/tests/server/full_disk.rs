@@ -58,9 +58,9 @@ async fn a_server_reports_a_full_disk_and_recovers() {
     };
     assert_eq!(refused.status, 503, "{}", refused.text);
     assert_eq!(refused.json()["error"]["code"], "SYS_RATELIMIT_DATABASE_UNAVAILABLE");
-    let told = readiness(&server).await;
-    assert_eq!(told["status"], "degraded", "{told}");
-    let database = told["checks"]["database"].as_str().unwrap();
+    let body = readiness(&server).await;
+    assert_eq!(body["status"], "degraded", "{body}");
+    let database = body["checks"]["database"].as_str().unwrap();
     assert!(database.starts_with("error: cannot write: "), "{database}");
     assert!(!is_writable(&server).await);
     assert_eq!(server.admin("GET", RULES, "").await.status, 200, "reads go on");

@@ -82,10 +82,10 @@ impl Server {
         let grpc = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = rest.local_addr().expect("the listener's address");
         let grpc_address = grpc.local_addr().expect("the listener's address");
-        let (shutdown, told) = oneshot::channel();
+        let (shutdown, stopped) = oneshot::channel();
         let stop = async {
             // Dropping the sender stops the server, too.
-            let _ = told.await;
+            let _ = stopped.await;
         };
         let admin_token = app.new_admin_token().map(|token| token.expose().to_owned());
         let running = tokio::spawn(app.serve(Listeners { rest, grpc }, stop));

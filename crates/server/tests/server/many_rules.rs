@@ -113,7 +113,7 @@ async fn one_rule_too_many_is_refused_on_every_surface() {
     let server = Server::start(&[("ratelimit.max_rules", "2")]).await;
     server.create_rule(&rule("u0", 5)).await;
     server.create_rule(&rule("u1", 5)).await;
-    let told = "there may be at most 2 rules; delete rules that are not needed, match several \
+    let too_many = "there may be at most 2 rules; delete rules that are not needed, match several \
                 subjects with one prefix*, or raise ratelimit.max_rules";
     let one = rule("u2", 5);
     let lists = [true, false].map(|dry_run| json!({"rules": [one], "dry_run": dry_run}));
@@ -122,7 +122,7 @@ async fn one_rule_too_many_is_refused_on_every_surface() {
         assert_eq!(refused.status, 409, "{}", refused.text);
         let error = refused.json()["error"].clone();
         assert_eq!(error["code"], "SYS_RATELIMIT_TOO_MANY_RULES");
-        assert_eq!(error["message"], told);
+        assert_eq!(error["message"], too_many);
     }
     let details = server.admin("PUT", RULES, &list(3)).await.details();
     let expected = "rules must have at most 2 items (ratelimit.max_rules)";
@@ -131,7 +131,7 @@ async fn one_rule_too_many_is_refused_on_every_surface() {
     let token = server.admin_token.clone().unwrap();
     let client = connect(server.grpc_address).await;
     let refused = client.clone().create_rule(by(&token, rule_of("user:u2"))).await.unwrap_err();
-    assert_eq!((refused.code(), refused.message()), (Code::ResourceExhausted, told));
+    assert_eq!((refused.code(), refused.message()), (Code::ResourceExhausted, too_many));
     // One in the place of another is not one more.
     let swap = json!({"rules": [rule("u1", 5), one], "prune": true}).to_string();
     assert_eq!(server.admin("PUT", RULES, &swap).await.status, 200);

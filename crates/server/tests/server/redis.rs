@@ -155,8 +155,8 @@ async fn an_outage_is_reported_and_recovers_by_itself() {
 
     redis.kill();
     let text = eventually(&server, "/readyz", |text| text.contains("degraded")).await;
-    let told: Value = serde_json::from_str(&text).unwrap();
-    assert!(told["checks"]["store"].as_str().unwrap().starts_with("error: "), "{told}");
+    let readiness: Value = serde_json::from_str(&text).unwrap();
+    assert!(readiness["checks"]["store"].as_str().unwrap().starts_with("error: "), "{readiness}");
     assert_eq!(server.get("/healthz").await.status, 200);
     let reply = server.check_user("u1").await;
     assert_eq!(reply.json()["reason"], "redis unavailable, fail-open");

@@ -46,9 +46,9 @@ async fn a_dead_master_degrades_its_own_slots_alone_and_is_named() {
         }
     }
     assert_eq!(degraded, 30, "the failure policy answers for the dead node, and for it alone");
-    let told = eventually(&server, "/readyz", |text| text.contains("degraded")).await;
-    let told: Value = serde_json::from_str(&told).unwrap();
-    let store = told["checks"]["store"].as_str().unwrap();
+    let readiness = eventually(&server, "/readyz", |text| text.contains("degraded")).await;
+    let readiness: Value = serde_json::from_str(&readiness).unwrap();
+    let store = readiness["checks"]["store"].as_str().unwrap();
     assert!(store.contains("1 of 3") && store.contains("slots 0-5460"), "{store}");
     let metrics = server.get("/metrics").await.text;
     assert!(
@@ -90,10 +90,10 @@ async fn an_eviction_policy_that_drops_counters_is_reported() {
     let redis = require!(Redis::builder().args(["--maxmemory-policy", "allkeys-lru"]).start());
     let url = redis.url();
     let server = Server::start(&[("redis.url", url.as_str()), PATIENT]).await;
-    let told = eventually(&server, "/readyz", |text| text.contains("eviction")).await;
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["status"], "ready");
-    let warning = told["checks"]["eviction"].as_str().unwrap();
+    let readiness = eventually(&server, "/readyz", |text| text.contains("eviction")).await;
+    let readiness: Value = serde_json::from_str(&readiness).unwrap();
+    assert_eq!(readiness["status"], "ready");
+    let warning = readiness["checks"]["eviction"].as_str().unwrap();
     assert!(warning.starts_with("warning: ") && warning.contains("allkeys-lru"), "{warning}");
     let metrics = server.get("/metrics").await.text;
     assert!(has(&metrics, r#"headgate_redis_evicts_counters{service="headgate"} 1"#), "{metrics}");

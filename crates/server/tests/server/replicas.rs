@@ -135,8 +135,8 @@ async fn without_postgres_checks_go_on_and_writes_wait() {
     assert_eq!(refused.json()["error"]["code"], "SYS_RATELIMIT_DATABASE_UNAVAILABLE");
     // Policies may have been read before the rules, whose error this is.
     let down = r#"headgate_database_up{service="headgate"} 0"#;
-    let told = async || server.get("/metrics").await.text.contains(down);
-    until(Duration::from_secs(30), told).await;
+    let is_reported = async || server.get("/metrics").await.text.contains(down);
+    until(Duration::from_secs(30), is_reported).await;
 
     postgres.start_again();
     until(Duration::from_secs(30), async || readiness().await["status"] == "ready").await;

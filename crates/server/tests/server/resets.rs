@@ -76,9 +76,9 @@ async fn a_reset_done_without_a_response_is_in_the_audit_log() {
     until("both are forgotten", async || redis.cli(&["EXISTS", states[0], states[1]]) == "0").await;
     let mut log = recorded(&server).await;
     log.sort_by_key(|entry| entry["target"].to_string());
-    let told = |key: &str| log.iter().map(|entry| entry[key].clone()).collect::<Vec<_>>();
-    assert_eq!(told("target"), ["rate_limiter:fixed_window:u1", "user:u1"]);
-    assert_eq!(told("after"), vec![json!({"outcome": "unknown"}); 2]);
+    let column = |key: &str| log.iter().map(|entry| entry[key].clone()).collect::<Vec<_>>();
+    assert_eq!(column("target"), ["rate_limiter:fixed_window:u1", "user:u1"]);
+    assert_eq!(column("after"), vec![json!({"outcome": "unknown"}); 2]);
     assert_eq!(log[1]["request_id"], by_rules.header("x-request-id"));
     assert_eq!(log[1]["reason"], "by mistake");
 
@@ -94,8 +94,8 @@ async fn resets_that_were_not_sent_are_recorded_as_not_done() {
     loop {
         match message(&reset(&server).await).as_str() {
             UNCONFIRMED => tried += 1,
-            told => {
-                assert_eq!(told, NOT_ASKED);
+            reported => {
+                assert_eq!(reported, NOT_ASKED);
                 break;
             }
         }

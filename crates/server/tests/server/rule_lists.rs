@@ -22,20 +22,20 @@ fn list(rules: &[Value]) -> String {
 async fn all_invalid_rules_of_a_list_are_reported_at_once() {
     let server = Server::start(&[]).await;
     let rules = [rule("a", 0, 60), rule("b", 1, 60), rule("c*d", 1, -1)];
-    let told = server.admin("PUT", RULES, &list(&rules)).await.details();
+    let reported = server.admin("PUT", RULES, &list(&rules)).await.details();
     let expected = [
         ("rules[0].limit", "limit must be greater than 0"),
         ("rules[2].identifier_pattern", "identifier_pattern may have a * only at its end"),
         ("rules[2].window_seconds", "window_seconds must be greater than 0"),
     ];
-    assert_eq!(told, expected.map(|(field, message)| (field.to_owned(), message.to_owned())));
+    assert_eq!(reported, expected.map(|(field, message)| (field.to_owned(), message.to_owned())));
 
     let many: Vec<Value> = (0..300).map(|i| rule(&format!("u{i}"), 0, 60)).collect();
-    let told = server.admin("PUT", RULES, &list(&many)).await.details();
-    assert_eq!(told.len(), 100);
-    assert_eq!(told[98].0, "rules[98].limit");
+    let reported = server.admin("PUT", RULES, &list(&many)).await.details();
+    assert_eq!(reported.len(), 100);
+    assert_eq!(reported[98].0, "rules[98].limit");
     let rest = ("rules".to_owned(), "201 more fields of rules are invalid".to_owned());
-    assert_eq!(told[99], rest);
+    assert_eq!(reported[99], rest);
 }
 
 async fn a_plan_is_applied_exactly_or_not_at_all(server: &Server) {
@@ -78,9 +78,9 @@ async fn a_plan_is_applied_exactly_or_not_at_all(server: &Server) {
     assert_eq!(put(false, again["revision"].clone()).await.status, 200);
 
     for wrong in [json!("7"), json!(1.5), json!([])] {
-        let told = put(true, wrong).await.details();
+        let reported = put(true, wrong).await.details();
         let expected = "revision must be that of a plan, a whole number";
-        assert_eq!(told, [("revision".to_owned(), expected.to_owned())]);
+        assert_eq!(reported, [("revision".to_owned(), expected.to_owned())]);
     }
 }
 

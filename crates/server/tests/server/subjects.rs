@@ -168,10 +168,10 @@ async fn usage_is_shown_if_there_is_any(backend: &Backend) {
     assert_eq!((&used["used"], &used["remaining"]), (&json!(2), &json!(8)));
     assert!(used["reset_at"].as_u64().is_some());
 
-    let (_, nobody) = usage(format!("?rule_id={all}")).await;
-    assert_eq!((nobody.get("used"), &nobody["rule_name"]), (None, &json!("user:*")));
-    let (_, somebody) = usage(format!("?rule_id={all}&identifier=u2")).await;
-    assert_eq!((&somebody["used"], &somebody["remaining"]), (&json!(1), &json!(4)));
+    let (_, unnamed) = usage(format!("?rule_id={all}")).await;
+    assert_eq!((unnamed.get("used"), &unnamed["rule_name"]), (None, &json!("user:*")));
+    let (_, named_subject) = usage(format!("?rule_id={all}&identifier=u2")).await;
+    assert_eq!((&named_subject["used"], &named_subject["remaining"]), (&json!(1), &json!(4)));
 
     let (status, body) = usage(String::new()).await;
     let message = body["error"]["message"].as_str().unwrap();
@@ -213,9 +213,9 @@ async fn explain_shows_the_matching_rules(backend: &Backend) {
     let path = "/api/v1/ratelimit/explain?scope=user&identifier=ip:1";
     let body = server.admin("GET", path, "").await.json();
     let rules = body["rules"].as_array().unwrap();
-    let told = |key: &str| rules.iter().map(|rule| rule[key].clone()).collect::<Vec<_>>();
-    assert_eq!(told("match"), ["prefix", "any", "default"]);
-    assert_eq!(told("applies"), [true, false, false]);
+    let column = |key: &str| rules.iter().map(|rule| rule[key].clone()).collect::<Vec<_>>();
+    assert_eq!(column("match"), ["prefix", "any", "default"]);
+    assert_eq!(column("applies"), [true, false, false]);
     assert_eq!(rules[0]["why"], "the pattern is the longest prefix of the identifier");
     assert_eq!(rules[1]["why"], "a closer pattern matches");
     assert_eq!((&rules[0]["used"], &rules[0]["remaining"]), (&json!(1), &json!(4)));

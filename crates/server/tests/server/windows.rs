@@ -99,8 +99,8 @@ async fn a_ninth_window_is_rejected_on_every_surface() {
     assert_eq!(server.admin("PUT", &path, &ninth.to_string()).await.details(), crowded);
     for dry_run in [true, false] {
         let list = json!({"rules": [rule("u2", 1, 60), ninth], "dry_run": dry_run}).to_string();
-        let told = server.admin("PUT", RULES, &list).await.details();
-        assert_eq!(told, [("rules[1].window_seconds".to_owned(), CROWDED.to_owned())]);
+        let reported = server.admin("PUT", RULES, &list).await.details();
+        assert_eq!(reported, [("rules[1].window_seconds".to_owned(), CROWDED.to_owned())]);
     }
 
     let mut client = connect(server.grpc_address).await;

@@ -39,14 +39,14 @@ fn an_override_keeps_omitted_values() {
         ),
     ]);
     let limits = config.unwrap().rate_limiter.limits().unwrap();
-    let told = |algorithm, key| {
+    let limit_of = |algorithm, key| {
         let limit = limits.of(algorithm, key);
         (limit.limit().capacity(), limit.window_seconds())
     };
-    assert_eq!(told(KeyedAlgorithm::TokenBucket, "b:1"), (20, 5));
-    assert_eq!(told(KeyedAlgorithm::TokenBucket, "a:1"), (20, 10));
-    assert_eq!(told(KeyedAlgorithm::FixedWindow, "a:1"), (7, 300));
-    assert_eq!(told(KeyedAlgorithm::LeakyBucket, "a:1"), (100, 10));
+    assert_eq!(limit_of(KeyedAlgorithm::TokenBucket, "b:1"), (20, 5));
+    assert_eq!(limit_of(KeyedAlgorithm::TokenBucket, "a:1"), (20, 10));
+    assert_eq!(limit_of(KeyedAlgorithm::FixedWindow, "a:1"), (7, 300));
+    assert_eq!(limit_of(KeyedAlgorithm::LeakyBucket, "a:1"), (100, 10));
 }
 
 #[test]
@@ -97,9 +97,9 @@ fn each_problem_names_its_key_and_line() {
         ),
     ];
     for (key, expected) in cases {
-        let told = load(&[key]).unwrap_err();
+        let reported = load(&[key]).unwrap_err();
         let expected = format!("invalid configuration:\n  rate_limiter.{expected}");
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
     }
 }
 
@@ -127,9 +127,9 @@ fn an_invalid_override_is_rejected() {
         ("[{token_bucket: {}}]", "[0]", "missing key \"prefix\""),
     ];
     for (overrides, key, expected) in cases {
-        let told = load(&[("overrides", overrides)]).unwrap_err();
-        assert!(told.contains(&format!("rate_limiter.overrides{key} (")), "{told}");
-        assert!(told.contains(expected), "{told}");
+        let reported = load(&[("overrides", overrides)]).unwrap_err();
+        assert!(reported.contains(&format!("rate_limiter.overrides{key} (")), "{reported}");
+        assert!(reported.contains(expected), "{reported}");
     }
 }
 

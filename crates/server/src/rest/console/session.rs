@@ -66,14 +66,14 @@ pub(super) async fn show(
 ) -> Result<Response, ApiError> {
     if access.auth.is_off() {
         let anonymous = Actor::anonymous();
-        return Ok(told(&console, Some(&anonymous), None));
+        return Ok(session_response(&console, Some(&anonymous), None));
     }
     let Some(secret) = cookie::read(&headers).filter(|_| cookie::is_ours(&headers)) else {
-        return Ok(told(&console, None, None));
+        return Ok(session_response(&console, None, None));
     };
     let session = console.sessions.find(&secret);
     let actor = session.as_ref().map(|session| &session.actor);
-    Ok(told(&console, actor, session.as_ref().map(|session| session.ends_at)))
+    Ok(session_response(&console, actor, session.as_ref().map(|session| session.ends_at)))
 }
 
 pub(super) async fn sign_in(
@@ -96,7 +96,7 @@ pub(super) async fn sign_in(
         console.sessions.close(&earlier);
     }
     let (secret, session) = open(&console, actor, until)?;
-    let mut response = told(&console, Some(&session.actor), Some(session.ends_at));
+    let mut response = session_response(&console, Some(&session.actor), Some(session.ends_at));
     let age = Duration::from_micros(session.ends_at.since(console.now()));
     response
         .headers_mut()
@@ -128,7 +128,11 @@ pub(super) fn open(
     opened.map_err(|_| ApiError::Internal("the system gives no random bytes".to_owned()))
 }
 
-fn told(console: &Console, actor: Option<&Actor>, ends_at: Option<Timestamp>) -> Response {
+fn session_response(
+    console: &Console,
+    actor: Option<&Actor>,
+    ends_at: Option<Timestamp>,
+) -> Response {
     let permitted = |action: &Action| actor.is_some_and(|actor| actor.may(*action));
     json::respond(&WireSession {
         signed_in: actor.is_some(),

@@ -40,11 +40,11 @@ impl From<ManageError> for ApiError {
 /// The invalid fields with their places in the list; the first ones if there are too many.
 fn of_list(errors: Vec<(usize, FieldError)>) -> Vec<Detail> {
     let all = errors.len();
-    let told = if all > MAX_DETAILS { MAX_DETAILS - 1 } else { all };
+    let listed = if all > MAX_DETAILS { MAX_DETAILS - 1 } else { all };
     let within = |(index, error)| Detail::from(error).within("rules", index);
-    let mut details: Vec<Detail> = errors.into_iter().take(told).map(within).collect();
-    if told < all {
-        let message = format!("{} more fields of rules are invalid", all - told);
+    let mut details: Vec<Detail> = errors.into_iter().take(listed).map(within).collect();
+    if listed < all {
+        let message = format!("{} more fields of rules are invalid", all - listed);
         details.push(Detail::new("rules", "more", message));
     }
     details

@@ -53,9 +53,9 @@ async fn every_browser_story_of_the_console_passes() {
         ("away.mjs", vec![]),
     ] {
         let mut stage = Stage::build(keys).await;
-        let told = timeout(PATIENCE, stage.play(&browser, story)).await;
-        let told = told.unwrap_or_else(|_| panic!("{story} did not end within {PATIENCE:?}"));
-        assert!(told.is_ok(), "{story}:\n{}", told.unwrap_err());
+        let played = timeout(PATIENCE, stage.play(&browser, story)).await;
+        let played = played.unwrap_or_else(|_| panic!("{story} did not end within {PATIENCE:?}"));
+        assert!(played.is_ok(), "{story}:\n{}", played.unwrap_err());
     }
 }
 

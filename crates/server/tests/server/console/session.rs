@@ -71,11 +71,11 @@ async fn every_kind_of_token_opens_a_session_of_its_role() {
 async fn invalid_credentials_open_no_session() {
     let issuer = Issuer::start();
     let server = Server::start(&[("auth.jwks_url", &issuer.url())]).await;
-    let nobody = issuer.token(json!({"realm_access": {"roles": ["visitor"]}}));
+    let visitor_token = issuer.token(json!({"realm_access": {"roles": ["visitor"]}}));
     let expired = issuer.token(json!({"exp": 1, "realm_access": {"roles": ["sys_admin"]}}));
     let long = "x".repeat(20_000);
     for (token, status) in
-        [("", 400), ("wrong", 401), (&*nobody, 403), (&*expired, 401), (&*long, 401)]
+        [("", 400), ("wrong", 401), (&*visitor_token, 403), (&*expired, 401), (&*long, 401)]
     {
         let body = json!({ "token": token }).to_string();
         let reply = ask(&server, "POST", SESSION, "", &body).await;

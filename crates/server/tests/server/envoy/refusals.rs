@@ -25,11 +25,11 @@ async fn an_invalid_request_lists_what_is_missing() {
         &[("domain", "domain is required"), ("descriptors", "at least one descriptor is required")],
     );
     let many = vec![of(&[("a", "b")]); 129];
-    let told = "at most 128 descriptors are allowed, got 129";
-    assert_invalid(&ask("edge", &many).await, &[("descriptors", told)]);
-    let told = "each descriptor needs 1 to 64 entries, and each entry a key";
+    let reported = "at most 128 descriptors are allowed, got 129";
+    assert_invalid(&ask("edge", &many).await, &[("descriptors", reported)]);
+    let reported = "each descriptor needs 1 to 64 entries, and each entry a key";
     for descriptor in [of(&[]), of(&[("", "x")]), of(&[("a", "b"); 65])] {
-        assert_invalid(&ask("edge", &[descriptor]).await, &[("descriptors", told)]);
+        assert_invalid(&ask("edge", &[descriptor]).await, &[("descriptors", reported)]);
     }
     assert!(!client.ask("edge", &many[..128]).await.is_over());
 }
@@ -71,18 +71,18 @@ fn a_public_address_requires_envoy_auth_to_be_set() {
         ("server.host", "0.0.0.0"),
         ("auth.mode", "off"),
     ];
-    let told = load(&open).unwrap_err();
-    assert!(told.contains("envoy.auth: other machines can reach the gRPC port"), "{told}");
+    let reported = load(&open).unwrap_err();
+    assert!(reported.contains("envoy.auth: other machines can reach the gRPC port"), "{reported}");
     for auth in ["token", "off"] {
         assert!(load(&[&open[..], &[("envoy.auth", auth)]].concat()).is_ok());
     }
-    let told = load(&[("envoy.enabled", "true")]).unwrap_err();
-    assert!(told.contains("envoy: no configuration source: set envoy.config_dir, envoy.config_file or envoy.xds.url"), "{told}");
+    let reported = load(&[("envoy.enabled", "true")]).unwrap_err();
+    assert!(reported.contains("envoy: no configuration source: set envoy.config_dir, envoy.config_file or envoy.xds.url"), "{reported}");
 }
 
 #[tokio::test]
 async fn invalid_files_are_an_error_at_startup() {
-    for (text, told) in [
+    for (text, reported) in [
         ("descriptors: []", "domain (FILE:1): missing"),
         ("domain: a\nlimits: []", "unknown key; known here: domain, descriptors, shadow_mode"),
         ("domain: a\ndescriptors:\n  - value: x\n", "descriptors[0].key (FILE:3): missing"),
@@ -125,7 +125,7 @@ async fn invalid_files_are_an_error_at_startup() {
             panic!("{text} is accepted");
         };
         let error = error.to_string();
-        assert!(error.contains(&told.replace("FILE", file)), "{text}\n{error}");
+        assert!(error.contains(&reported.replace("FILE", file)), "{text}\n{error}");
         assert!(error.contains(file), "{error}");
     }
 }

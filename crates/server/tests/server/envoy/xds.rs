@@ -318,7 +318,7 @@ async fn tls_is_mutual() {
 fn contradicting_settings_are_reported() {
     let url = ("envoy.xds.url", "http://127.0.0.1:18000");
     let secure = ("envoy.xds.url", "https://management.example:18001");
-    for (keys, told) in [
+    for (keys, problem) in [
         (
             &[url, ("envoy.config_dir", "domains")][..],
             "only one of envoy.config_dir, envoy.config_file and envoy.xds.url",
@@ -334,6 +334,6 @@ fn contradicting_settings_are_reported() {
         (&[url, ("envoy.xds.node_id", "")], "expected 1 to 256 bytes"),
     ] {
         let error = load(&[&[("envoy.enabled", "true")], keys].concat()).unwrap_err();
-        assert!(error.contains(told) && !error.contains("secret"), "{keys:?}: {error}");
+        assert!(error.contains(problem) && !error.contains("secret"), "{keys:?}: {error}");
     }
 }

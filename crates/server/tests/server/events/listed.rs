@@ -24,15 +24,15 @@ async fn each_event_is_listed_once_and_in_order() {
     let reached = &listed["events"][0];
     let day = reached["reached_at"].as_str().unwrap().split_once('T').unwrap().0;
     assert_eq!(reached["event_id"], format!("{id}:{day}:threshold"));
-    let told = ["usage_percent", "alert_threshold_percent", "used", "limit"];
+    let names = ["usage_percent", "alert_threshold_percent", "used", "limit"];
     assert_eq!(
-        told.map(|field| &reached[field]),
+        names.map(|field| &reached[field]),
         [&json!(80.0), &json!(80), &json!(8), &json!(10)]
     );
     let exceeded = &listed["events"][1];
-    let told = ["quota_id", "subject_type", "subject_id", "period"];
+    let names = ["quota_id", "subject_type", "subject_id", "period"];
     assert_eq!(
-        told.map(|field| exceeded[field].as_str().unwrap()),
+        names.map(|field| exceeded[field].as_str().unwrap()),
         [&id, "tenant", "tenant-abc", "daily"]
     );
     assert_eq!((&exceeded["used"], &exceeded["usage_percent"]), (&json!(10), &json!(null)));

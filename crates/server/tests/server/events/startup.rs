@@ -5,8 +5,8 @@ use headgate_server::Config;
 #[track_caller]
 fn is_refused(key: &str, value: &str, expected: &str) {
     let variable = format!("HEADGATE__{}", key.to_ascii_uppercase().replace('.', "__"));
-    let told = Config::load(None, [(variable, value.to_owned())]).unwrap_err().to_string();
-    assert!(told.contains(key) && told.contains(expected), "{key}: {told}");
+    let error = Config::load(None, [(variable, value.to_owned())]).unwrap_err().to_string();
+    assert!(error.contains(key) && error.contains(expected), "{key}: {error}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ struct Follower {
 }
 
 #[derive(Debug)]
-struct Told {
+struct StreamedEvent {
     id: String,
     event: String,
     data: Value,
@@ -62,13 +62,13 @@ impl Follower {
     }
 
     /// The next event; `None` when the stream has ended.
-    async fn next(&mut self) -> Option<Told> {
+    async fn next(&mut self) -> Option<StreamedEvent> {
         loop {
             while let Some((block, _)) = self.text.split_once("\n\n") {
-                let (told, length) = (Told::read(block), block.len());
+                let (streamed, length) = (StreamedEvent::read(block), block.len());
                 self.text.drain(..length + 2);
-                if told.is_some() {
-                    return told;
+                if streamed.is_some() {
+                    return streamed;
                 }
             }
             let frame = timeout(PATIENCE, self.body.frame()).await.expect("in time")?;
@@ -78,7 +78,7 @@ impl Follower {
     }
 }
 
-impl Told {
+impl StreamedEvent {
     fn read(block: &str) -> Option<Self> {
         let field = |name| block.lines().find_map(|line| line.strip_prefix(name));
         let data = serde_json::from_str(field("data: ")?).unwrap();

@@ -34,12 +34,12 @@ fn verify(delivery: &Delivery, secret: &str) -> bool {
 /// Waits until the metric of webhooks has this value.
 async fn metric_is(server: &Server, name: &str, value: u64) {
     let line = format!(r#"{name}{{sink="webhook",service="headgate"}} {value}"#);
-    let told = async {
+    let has_value = async {
         while !server.get("/metrics").await.text.contains(&line) {
             tokio::task::yield_now().await;
         }
     };
-    timeout(Duration::from_secs(30), told).await.expect("in time");
+    timeout(Duration::from_secs(30), has_value).await.expect("in time");
 }
 
 fn ids(deliveries: &[Delivery]) -> Vec<&str> {

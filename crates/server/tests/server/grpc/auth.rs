@@ -6,7 +6,8 @@ use tonic::{Code, Status, metadata::MetadataValue};
 
 use super::client::{
     CheckRateLimitRequest, Client, CreateRuleRequest, DeleteRuleRequest, GetRuleRequest,
-    GetUsageRequest, ListRulesRequest, ResetLimitRequest, UpdateRuleRequest, by, connect, told,
+    GetUsageRequest, ListRulesRequest, ResetLimitRequest, UpdateRuleRequest, by, connect,
+    error_parts,
 };
 use crate::harness::Server;
 
@@ -59,7 +60,7 @@ async fn call(client: &Client, method: &str, authorization: Option<&str>) -> Res
 /// The error of a call that was rejected before its message was read.
 fn refusal(outcome: &Result<(), Status>) -> Option<(Code, String)> {
     let status = outcome.as_ref().err()?;
-    let (code, reason, ..) = told(status);
+    let (code, reason, ..) = error_parts(status);
     reason.starts_with("SYS_AUTH_").then_some((code, reason))
 }
 

@@ -5,7 +5,7 @@ use tonic::Code;
 
 use super::client::{
     CheckRateLimitRequest, CheckRateLimitResponse, Client, CreateRuleRequest, FOREVER,
-    assert_invalid, assert_told, connect, create, rule_of,
+    assert_error, assert_invalid, connect, create, rule_of,
 };
 use crate::{
     backend::{Backend, on_both_backends},
@@ -99,7 +99,7 @@ async fn an_unknown_rule_is_not_found(backend: &Backend) {
     for id in ["8d9b1c52-7a3e-4f0e-9a34-0c8d5a2f6b11", "planet", "User"] {
         let status = client.clone().check_rate_limit(ask(id, "u1")).await.unwrap_err();
         let message = format!("rule not found: {id}");
-        assert_told(&status, Code::NotFound, "SYS_RATELIMIT_RULE_NOT_FOUND", &message);
+        assert_error(&status, Code::NotFound, "SYS_RATELIMIT_RULE_NOT_FOUND", &message);
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn by<T>(token: &str, message: T) -> Request<T> {
 }
 
 /// The error of a call: status, stable code, message and fields.
-pub(crate) fn told(status: &Status) -> (Code, String, String, Vec<(String, String)>) {
+pub(crate) fn error_parts(status: &Status) -> (Code, String, String, Vec<(String, String)>) {
     let details = status.get_error_details();
     let info = details.error_info().expect("an ErrorInfo");
     assert_eq!(info.domain, "ratelimit.system.k1s0");
@@ -45,18 +45,19 @@ pub(crate) fn told(status: &Status) -> (Code, String, String, Vec<(String, Strin
 
 /// Asserts that exactly these fields are invalid.
 pub(crate) fn assert_invalid(status: &Status, fields: &[(&str, &str)]) {
-    let (code, reason, message, told) = told(status);
+    let (code, reason, message, violations) = error_parts(status);
     assert_eq!(code, Code::InvalidArgument, "{status:?}");
     assert_eq!(reason, "SYS_RATELIMIT_VALIDATION_ERROR");
     assert_eq!(message, "validation failed");
-    let told: Vec<(&str, &str)> = told.iter().map(|(f, m)| (f.as_str(), m.as_str())).collect();
-    assert_eq!(told, fields);
+    let violations: Vec<(&str, &str)> =
+        violations.iter().map(|(f, m)| (f.as_str(), m.as_str())).collect();
+    assert_eq!(violations, fields);
 }
 
 /// Asserts status, stable code and message.
-pub(crate) fn assert_told(status: &Status, code: Code, reason: &str, message: &str) {
+pub(crate) fn assert_error(status: &Status, code: Code, reason: &str, message: &str) {
     let expected = (code, reason.to_owned(), message.to_owned(), Vec::new());
-    assert_eq!(told(status), expected);
+    assert_eq!(error_parts(status), expected);
 }
 
 /// Long enough that nothing refills during a test.

@@ -3,7 +3,7 @@
 use tonic::{Code, Status};
 
 use super::{
-    client::{CheckRateLimitRequest, assert_told, connect},
+    client::{CheckRateLimitRequest, assert_error, connect},
     raw::{self, CHECK},
 };
 use crate::harness::Server;
@@ -24,7 +24,7 @@ async fn a_message_that_is_too_large_is_refused() {
     };
     let status = client.clone().check_rate_limit(large).await.unwrap_err();
     let message = "the message must be at most 65536 bytes";
-    assert_told(&status, Code::ResourceExhausted, "SYS_RATELIMIT_BODY_TOO_LARGE", message);
+    assert_error(&status, Code::ResourceExhausted, "SYS_RATELIMIT_BODY_TOO_LARGE", message);
 }
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn an_invalid_message_is_rejected() {
     // A truncated field, and a string that is not UTF-8.
     for message in [&b"\x0a\x05u"[..], b"\x0a\x02\xff\xfe"] {
         let reply = raw::send(server.grpc_address, raw::call(CHECK), message).await;
-        let (code, reason, ..) = super::client::told(&status(&reply));
+        let (code, reason, ..) = super::client::error_parts(&status(&reply));
         assert_eq!(
             (code, reason.as_str()),
             (Code::InvalidArgument, "SYS_RATELIMIT_VALIDATION_ERROR")
@@ -61,7 +61,7 @@ async fn an_unknown_method_is_unimplemented() {
     for path in [format!("{service}/Nothing"), service.to_owned(), "/".into(), "/a.B/C".into()] {
         let reply = raw::send(server.grpc_address, raw::call(&path), b"").await;
         let status = status(&reply);
-        assert_told(&status, Code::Unimplemented, "SYS_RATELIMIT_NOT_FOUND", "no such method");
+        assert_error(&status, Code::Unimplemented, "SYS_RATELIMIT_NOT_FOUND", "no such method");
     }
 }
 
@@ -94,7 +94,7 @@ async fn a_call_ends_at_its_deadline() {
     // The message is never sent, so that the call can only end at its deadline.
     let reply = raw::send_unfinished(server.grpc_address, late).await;
     let late = status(&reply);
-    assert_told(&late, Code::DeadlineExceeded, "SYS_RATELIMIT_TIMEOUT", "the call took too long");
+    assert_error(&late, Code::DeadlineExceeded, "SYS_RATELIMIT_TIMEOUT", "the call took too long");
     let in_time = raw::call(CHECK).header("grpc-timeout", "1M");
     assert_eq!(raw::send(server.grpc_address, in_time, message).await.meta("grpc-status"), "0");
     let nonsense = raw::call(CHECK).header("grpc-timeout", "soon");

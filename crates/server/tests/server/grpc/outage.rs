@@ -4,7 +4,7 @@ use headgate_testkit::{Postgres, require};
 use tonic::Code;
 
 use super::client::{
-    CheckRateLimitRequest, GetRuleRequest, ResetLimitRequest, assert_told, by, connect, create,
+    CheckRateLimitRequest, GetRuleRequest, ResetLimitRequest, assert_error, by, connect, create,
     rule_of,
 };
 use crate::harness::Server;
@@ -25,7 +25,7 @@ async fn without_the_database_checks_go_on_and_rules_wait() {
     let shown = GetRuleRequest { rule_id: rule.id.clone() };
     let shown = client.clone().get_rule(by(&token, shown)).await.unwrap_err();
     for status in [made, shown] {
-        assert_told(&status, Code::Unavailable, "SYS_RATELIMIT_DATABASE_UNAVAILABLE", message);
+        assert_error(&status, Code::Unavailable, "SYS_RATELIMIT_DATABASE_UNAVAILABLE", message);
     }
     let check = CheckRateLimitRequest {
         rule_id: rule.id,
@@ -45,5 +45,5 @@ async fn a_reset_without_the_store_has_an_unknown_outcome() {
     let reset = by(server.admin_token.as_deref().unwrap(), reset);
     let status = client.clone().reset_limit(reset).await.unwrap_err();
     let message = "the store of counters did not answer: the counter may or may not have been reset, ask again";
-    assert_told(&status, Code::Unavailable, "SYS_RATELIMIT_STORE_UNAVAILABLE", message);
+    assert_error(&status, Code::Unavailable, "SYS_RATELIMIT_STORE_UNAVAILABLE", message);
 }

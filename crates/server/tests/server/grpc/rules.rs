@@ -4,8 +4,8 @@ use tonic::Code;
 
 use super::client::{
     Client, CreateRuleRequest, DeleteRuleRequest, FOREVER, GetRuleRequest, ListRulesRequest,
-    Pagination, RateLimitRule, UpdateRuleRequest, assert_invalid, assert_told, by, connect, create,
-    rule_of,
+    Pagination, RateLimitRule, UpdateRuleRequest, assert_error, assert_invalid, by, connect,
+    create, rule_of,
 };
 use crate::{
     backend::{Backend, on_both_backends},
@@ -148,7 +148,7 @@ async fn the_same_rule_exists_once(backend: &Backend) {
     create(&client, &token, rule_of("user:u1")).await;
     let status = client.clone().create_rule(by(&token, rule_of("user:u1"))).await.unwrap_err();
     let message = "a rule for user:u1 with a window of 31000000 seconds already exists";
-    assert_told(&status, Code::AlreadyExists, "SYS_RATELIMIT_RULE_EXISTS", message);
+    assert_error(&status, Code::AlreadyExists, "SYS_RATELIMIT_RULE_EXISTS", message);
     let other = CreateRuleRequest { window_secs: 60, ..rule_of("user:u1") };
     create(&client, &token, other).await;
 }
@@ -209,7 +209,7 @@ async fn a_deleted_rule_is_gone(backend: &Backend) {
         delete(made.id.clone()).await.unwrap_err(),
         get(&client, &token, &made.id).await.unwrap_err(),
     ] {
-        assert_told(&status, Code::NotFound, "SYS_RATELIMIT_RULE_NOT_FOUND", &message);
+        assert_error(&status, Code::NotFound, "SYS_RATELIMIT_RULE_NOT_FOUND", &message);
     }
     let empty = delete(String::new()).await.unwrap_err();
     assert_invalid(&empty, &[("rule_id", "rule_id is required")]);

@@ -4,7 +4,7 @@ use tonic::Code;
 
 use super::client::{
     CheckRateLimitRequest, Client, CreateRuleRequest, FOREVER, GetUsageRequest, GetUsageResponse,
-    ResetLimitRequest, assert_invalid, assert_told, by, connect, create, rule_of,
+    ResetLimitRequest, assert_error, assert_invalid, by, connect, create, rule_of,
 };
 use crate::backend::{Backend, on_both_backends};
 
@@ -57,7 +57,7 @@ async fn usage_is_shown_for_subjects_with_usage(backend: &Backend) {
     assert_invalid(&none, &[("rule_id", "rule_id is required")]);
     let unknown = usage("nothing", "").await.unwrap_err();
     let message = "rule not found: nothing";
-    assert_told(&unknown, Code::NotFound, "SYS_RATELIMIT_RULE_NOT_FOUND", message);
+    assert_error(&unknown, Code::NotFound, "SYS_RATELIMIT_RULE_NOT_FOUND", message);
 }
 
 async fn a_reset_restores_the_whole_limit(backend: &Backend) {

@@ -66,8 +66,8 @@ async fn invalid_permits_and_keys_are_rejected() {
             assert_eq!(reply.json()["supportedAlgorithms"], Value::Null);
         }
     }
-    let told = server.check_key("key=u1&permits=101").await.json();
-    assert_eq!(told["message"], "permits must be from 1 to 100 here, got 101");
+    let refusal = server.check_key("key=u1&permits=101").await.json();
+    assert_eq!(refusal["message"], "permits must be from 1 to 100 here, got 101");
     // Nothing was taken.
     assert_eq!(server.check_key("key=u1").await.json()["remaining"], 99);
 }

@@ -141,10 +141,10 @@ async fn increments(server: &Server, id: &str) -> Reply {
 fn exceeded(refused: &Reply, id: &str) {
     let message = "quota exceeded for tenant-abc: 10000/10000 (daily)".to_owned();
     assert_eq!(error(refused), (429, "SYS_QUOTA_EXCEEDED".to_owned(), message));
-    let told = refused.details();
-    assert_eq!(told[0], ("quota_id".to_owned(), id.to_owned()));
-    assert_eq!((told.len(), told[1].0.as_str()), (2, "reset_at"));
-    assert!(told[1].1.ends_with("T00:00:00.000+00:00"), "{told:?}");
+    let listed = refused.details();
+    assert_eq!(listed[0], ("quota_id".to_owned(), id.to_owned()));
+    assert_eq!((listed.len(), listed[1].0.as_str()), (2, "reset_at"));
+    assert!(listed[1].1.ends_with("T00:00:00.000+00:00"), "{listed:?}");
     let wait: u64 = refused.header("retry-after").parse().unwrap();
     assert!((1..=86_400).contains(&wait), "{wait}");
     assert_eq!(refused.header("ratelimit"), format!("\"{id}\";r=0;t={wait}"));

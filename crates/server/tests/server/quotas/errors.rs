@@ -18,8 +18,8 @@ async fn all_invalid_fields_are_named_at_once() {
         "alert_threshold_percent": 101, "time_zone": "Mars/Olympus", "enabled": "yes",
     });
     let refused = server.admin("POST", QUOTAS, &body.to_string()).await;
-    let told = (400, "SYS_QUOTA_VALIDATION_ERROR".to_owned(), "validation failed".to_owned());
-    assert_eq!(error(&refused), told);
+    let reported = (400, "SYS_QUOTA_VALIDATION_ERROR".to_owned(), "validation failed".to_owned());
+    assert_eq!(error(&refused), reported);
     let fields: Vec<_> = refused.details().into_iter().map(|(field, _)| field).collect();
     let expected = [
         "name",
@@ -31,10 +31,10 @@ async fn all_invalid_fields_are_named_at_once() {
         "alert_threshold_percent",
     ];
     assert_eq!(fields, expected, "{}", refused.text);
-    let told = refused.details();
-    assert_eq!(told[1].1, "must be one of: tenant, user, api_key");
-    assert_eq!(told[2].1, "limit must be greater than 0");
-    assert_eq!(told[3].1, "must be one of: daily, monthly");
+    let reported = refused.details();
+    assert_eq!(reported[1].1, "must be one of: tenant, user, api_key");
+    assert_eq!(reported[2].1, "limit must be greater than 0");
+    assert_eq!(reported[3].1, "must be one of: daily, monthly");
     let nothing = server.admin("POST", QUOTAS, "{}").await;
     let fields: Vec<_> = nothing.details().into_iter().map(|(field, _)| field).collect();
     assert_eq!(fields, ["name", "subject_type", "subject_id", "limit", "period"]);

@@ -12,7 +12,7 @@ use self::client::{
     CheckQuotaRequest, Client, DeleteQuotaPolicyRequest, GetQuotaHistoryRequest,
     GetQuotaPolicyRequest, GetQuotaUsageRequest, IncrementQuotaUsageRequest,
     ListQuotaPoliciesRequest, ResetQuotaUsageRequest, UpdateQuotaPolicyRequest, connect,
-    new_policy, told,
+    error_parts, new_policy,
 };
 use super::backend::Backend;
 use crate::{grpc::client::by, harness::Server};
@@ -48,7 +48,7 @@ async fn contract(server: &Server) {
         format!("quota policy not found: {id}"),
         Vec::new(),
     );
-    assert_eq!(told(&refused.unwrap_err()), expected);
+    assert_eq!(error_parts(&refused.unwrap_err()), expected);
 }
 
 async fn policies(client: &Client, token: &str) -> String {
@@ -58,15 +58,15 @@ async fn policies(client: &Client, token: &str) -> String {
     assert_eq!((policy.enabled, policy.alert_threshold_percent), (true, Some(80)));
     assert!(policy.created_at.is_some() && policy.time_zone.is_empty());
     let again = client.clone().create_quota_policy(by(token, new_policy("t1", 10))).await;
-    assert_eq!(told(&again.unwrap_err()).0, Code::AlreadyExists);
+    assert_eq!(error_parts(&again.unwrap_err()).0, Code::AlreadyExists);
     let wrong = client.clone().create_quota_policy(by(token, new_policy("", 0))).await;
-    let (code, reason, message, fields) = told(&wrong.unwrap_err());
+    let (code, reason, message, fields) = error_parts(&wrong.unwrap_err());
     assert_eq!((code, reason.as_str()), (Code::InvalidArgument, "SYS_QUOTA_VALIDATION_ERROR"));
     assert_eq!(message, "validation failed");
     let fields: Vec<&str> = fields.iter().map(|(field, _)| field.as_str()).collect();
     assert_eq!(fields, ["subject_id", "limit"]);
     let large = client.clone().create_quota_policy(by(token, new_policy("t9", u64::MAX))).await;
-    assert_eq!(told(&large.unwrap_err()).3[0].0, "limit");
+    assert_eq!(error_parts(&large.unwrap_err()).3[0].0, "limit");
 
     let get = GetQuotaPolicyRequest { id: policy.id.clone() };
     let got = client.clone().get_quota_policy(by(token, get)).await.unwrap().into_inner();
@@ -96,7 +96,7 @@ async fn policies(client: &Client, token: &str) -> String {
         ..Default::default()
     };
     let bad = client.clone().list_quota_policies(by(token, bad)).await.unwrap_err();
-    assert_eq!(told(&bad).3.len(), 2);
+    assert_eq!(error_parts(&bad).3.len(), 2);
     policy.id
 }
 
@@ -118,7 +118,7 @@ async fn usage(client: &Client, token: &str, id: &str) {
     assert!(replay.unwrap().into_inner().replayed);
     let conflict =
         client.clone().increment_quota_usage(by(token, increment(id, 1, Some("a")))).await;
-    let (code, reason, ..) = told(&conflict.unwrap_err());
+    let (code, reason, ..) = error_parts(&conflict.unwrap_err());
     assert_eq!((code, reason.as_str()), (Code::AlreadyExists, "SYS_QUOTA_REQUEST_ID_CONFLICT"));
 
     let asked = GetQuotaUsageRequest { quota_id: id.to_owned() };
@@ -133,7 +133,7 @@ async fn usage(client: &Client, token: &str, id: &str) {
         assert_eq!((checked.allowed, checked.usage.unwrap().used), (allowed, 15), "{amount}");
     }
     let nothing = client.clone().increment_quota_usage(by(token, increment(id, 0, None))).await;
-    assert_eq!(told(&nothing.unwrap_err()).3[0].0, "amount");
+    assert_eq!(error_parts(&nothing.unwrap_err()).3[0].0, "amount");
 }
 
 async fn exceeded(client: &Client, token: &str, id: &str) {
@@ -145,7 +145,7 @@ async fn exceeded(client: &Client, token: &str, id: &str) {
         "quota exceeded for t1: 15/20 (monthly)".to_owned(),
         Vec::new(),
     );
-    assert_eq!(told(&status), expected);
+    assert_eq!(error_parts(&status), expected);
     let details = status.get_error_details();
     let wait = details.retry_info().unwrap().retry_delay.unwrap();
     assert!(wait > Duration::ZERO && wait <= Duration::from_secs(31 * 86_400), "{wait:?}");
@@ -156,7 +156,7 @@ async fn resets_and_history(client: &Client, token: &str, id: &str) {
     let reset =
         |reason: &str| ResetQuotaUsageRequest { quota_id: id.to_owned(), reason: reason.into() };
     let blank = client.clone().reset_quota_usage(by(token, reset(" "))).await.unwrap_err();
-    assert_eq!(told(&blank).3, [("reason".to_owned(), "reason is required".to_owned())]);
+    assert_eq!(error_parts(&blank).3, [("reason".to_owned(), "reason is required".to_owned())]);
     let done = client.clone().reset_quota_usage(by(token, reset("why not"))).await;
     let done = done.unwrap().into_inner();
     assert_eq!((done.used, done.reset_by.as_str()), (0, "admin"));

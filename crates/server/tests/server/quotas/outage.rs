@@ -58,8 +58,8 @@ async fn without_postgres_increments_fail_and_usage_is_kept() {
 
     backend.redis.kill();
     until(async || server.increment(&id, 1, Some("during")).await.status == 502).await;
-    let nobody = server.increment(&id, 1, Some("during")).await;
-    assert_eq!(error(&nobody).1, "SYS_QUOTA_REDIS_ERROR", "{}", nobody.text);
+    let both_down = server.increment(&id, 1, Some("during")).await;
+    assert_eq!(error(&both_down).1, "SYS_QUOTA_REDIS_ERROR", "{}", both_down.text);
     assert_eq!(error(&server.quota_usage(&id).await).1, "SYS_QUOTA_REDIS_ERROR");
 
     backend.redis.restart();
@@ -101,7 +101,7 @@ async fn waiting_increments_are_bounded_while_the_ledger_is_slow() {
     blocking.await.unwrap();
     let admitted = replies.iter().filter(|reply| reply.status == 200).count() as u64;
     let refused: Vec<_> = replies.iter().filter(|reply| reply.status != 200).collect();
-    assert!(!refused.is_empty(), "everybody waited");
+    assert!(!refused.is_empty(), "no increment was refused");
     for reply in refused {
         assert_eq!((error(reply).0, error(reply).1.as_str()), (503, "SYS_QUOTA_OVERLOADED"));
         assert_eq!(reply.header("retry-after"), "1");

@@ -12,7 +12,7 @@ use super::{
         CheckQuotaRequest, Client, DeleteQuotaPolicyRequest, GetQuotaHistoryRequest,
         GetQuotaPolicyRequest, GetQuotaUsageRequest, IncrementQuotaUsageRequest,
         ListQuotaPoliciesRequest, ResetQuotaUsageRequest, UpdateQuotaPolicyRequest, connect,
-        new_policy, told,
+        error_parts, new_policy,
     },
     policy,
 };
@@ -103,7 +103,7 @@ async fn each_role_may_do_what_the_table_says_and_no_more() {
             let refused = reply.status == 403;
             assert_eq!(refused, rank < least, "{} {method} {path}: {}", ROLES[rank], reply.text);
             let answer = call(&client, token, rpc, &id).await;
-            let refusal = answer.as_ref().err().map(|status| told(status).1);
+            let refusal = answer.as_ref().err().map(|status| error_parts(status).1);
             let denied = refusal.as_deref() == Some("SYS_AUTH_PERMISSION_DENIED");
             assert_eq!(denied, rank < least, "{} {rpc}: {answer:?}", ROLES[rank]);
         }

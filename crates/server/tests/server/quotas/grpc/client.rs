@@ -38,7 +38,7 @@ pub(crate) fn new_policy(subject: &str, limit: u64) -> CreateQuotaPolicyRequest 
 }
 
 /// The error of a call: status, stable code, message and fields.
-pub(crate) fn told(status: &Status) -> (Code, String, String, Vec<(String, String)>) {
+pub(crate) fn error_parts(status: &Status) -> (Code, String, String, Vec<(String, String)>) {
     let details = status.get_error_details();
     let info = details.error_info().expect("an ErrorInfo");
     assert_eq!(info.domain, "quota.system.k1s0");
