@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use headgate::Timestamp;
 use headgate_ratelimit::Author;
 use headgate_service_config::{
-    AuditFilter, ConfigChange, ConfigError, ConfigUpdate, Kinds, ServiceConfig,
+    AuditFilter, ConfigChange, ConfigError, ConfigUpdate, DocumentKind, Kinds, ServiceConfig,
     ServiceConfigRepository, ServiceState, payload, repository::PayloadHandler,
 };
 
@@ -91,6 +91,10 @@ impl ServiceConfigRepository for ServiceConfigDatabase {
 
     async fn kinds(&self) -> Result<Kinds, ConfigError> {
         kinds::all(self.0.reading().await?).await
+    }
+
+    async fn kind(&self, service: &str) -> Result<Option<DocumentKind>, ConfigError> {
+        kinds::one(self.0.reading().await?, service).await
     }
 
     async fn report(

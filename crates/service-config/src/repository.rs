@@ -8,7 +8,7 @@ use headgate_admin::Author;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::kinds::Kinds;
+use crate::kinds::{DocumentKind, Kinds};
 
 /// Stores service documents, their kinds, their audit log, and which instance runs on which
 /// version.
@@ -44,6 +44,10 @@ pub trait ServiceConfigRepository: Send + Sync {
     /// Returns the registered kinds that this program can read. A kind stays registered while its
     /// program does not run.
     async fn kinds(&self) -> Result<Kinds, ConfigError>;
+
+    /// Returns the kind of the documents of `service`, if it is registered and this program can
+    /// read it.
+    async fn kind(&self, service: &str) -> Result<Option<DocumentKind>, ConfigError>;
 
     /// Stores what instances run on, and removes those not seen since `forget_before`.
     async fn report(

@@ -27,6 +27,10 @@ const ALL: &str = "
     SELECT service, revision, CAST(schema_json AS TEXT) AS schema_json
     FROM service_kinds ORDER BY service";
 
+const ONE: &str = "
+    SELECT service, revision, CAST(schema_json AS TEXT) AS schema_json
+    FROM service_kinds WHERE service = $1";
+
 pub(super) async fn register(
     mut session: Session,
     kinds: &Kinds,
@@ -48,6 +52,15 @@ pub(super) async fn all(mut session: Session) -> Result<Kinds, ConfigError> {
     let rows = session.rows(Statement::new(ALL)).await?;
     session.commit().await?;
     Ok(rows.iter().filter_map(readable).collect())
+}
+
+pub(super) async fn one(
+    mut session: Session,
+    service: &str,
+) -> Result<Option<DocumentKind>, ConfigError> {
+    let row = session.row(Statement::new(ONE).bind(service)).await?;
+    session.commit().await?;
+    Ok(row.as_ref().and_then(readable).map(|(_, kind)| kind))
 }
 
 /// Returns a kind, unless this program cannot read it: one that a newer program registered must

@@ -25,6 +25,7 @@ on_both!(
     stale_states_are_deleted,
     the_latest_registration_of_a_kind_is_kept,
     an_older_revision_of_a_kind_does_not_replace_a_newer_one,
+    an_invalid_document_does_not_affect_other_services,
 );
 
 pub(super) fn update(service: &str, config: Value, expected: Option<i64>) -> ConfigUpdate {
@@ -225,4 +226,26 @@ async fn an_older_revision_of_a_kind_does_not_replace_a_newer_one(home: &Home) {
     let same = relay(2, Schema::List { max_items: 3 });
     documents.register(&same, at(2)).await.unwrap();
     assert_eq!(documents.kinds().await.unwrap(), same);
+}
+
+async fn an_invalid_document_does_not_affect_other_services(home: &Home) {
+    let documents = documents(home).await;
+    assert_eq!(documents.kind("relay").await.unwrap(), None);
+    documents.register(&Kinds::new().with::<RelayDocument>(), at(0)).await.unwrap();
+    let relay = put(&documents, events(10), None).await.unwrap();
+    documents.put(&update("bootstrap", json!({}), None), &author(0)).await.unwrap();
+    let before_1970 = match home {
+        Home::Sqlite(_) => "-1",
+        Home::Postgres(_) => "'1969-07-20T20:17:40Z'",
+    };
+    let sql = format!(
+        "UPDATE service_configs SET updated_at = {before_1970} WHERE service = 'bootstrap'"
+    );
+    home.console().await.run(&sql).await;
+
+    let all = documents.list().await;
+    assert!(matches!(all, Err(ConfigError::Corrupt(_))), "{all:?}");
+    assert_eq!(documents.get("relay").await.unwrap(), Some(relay));
+    let kind = documents.kind("relay").await.unwrap();
+    assert_eq!(kind, Some(DocumentKind::of::<RelayDocument>()));
 }

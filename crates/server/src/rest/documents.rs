@@ -16,7 +16,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use self::{
-    catalog::Catalog,
+    catalog::{ServiceCatalog, StoredService},
     wire::{WireDocument, WirePut, WireState},
 };
 use super::{
@@ -56,7 +56,7 @@ pub(super) async fn list(
     caller: Caller,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadServices).await?;
-    let catalog = Catalog::load(&*documents).await?;
+    let catalog = ServiceCatalog::load(&*documents).await?;
     let names = catalog.names();
     Ok(json::respond(&WireDocuments {
         services: names.into_iter().map(|name| WireDocument::of(name, &catalog)).collect(),
@@ -80,9 +80,9 @@ pub(super) async fn get(
     PathParam(name): PathParam,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadServices).await?;
-    let catalog = Catalog::load(&*documents).await?;
-    catalog.find(&name)?;
-    Ok(json::respond(&WireDocument::of(&name, &catalog)))
+    let service = StoredService::load(&*documents, &name).await?;
+    let (document, registered) = (service.document.as_ref(), service.is_registered());
+    Ok(json::respond(&WireDocument::new(&name, document, registered)))
 }
 
 /// Stores a document under the next version; services read it at once.
@@ -108,13 +108,11 @@ pub(super) async fn put(
     let author = caller.may(Action::WriteServices).await?;
     let wire: WirePut<'_> = body.parse()?;
     let (config, expected_version) = wire.read()?;
-    let catalog = Catalog::load(&*documents).await?;
-    catalog.find(&name)?;
-    catalog.validate(&name, &config).map_err(invalid)?;
-    let registered = catalog.is_registered(&name);
+    let service = StoredService::load(&*documents, &name).await?;
+    service.validate(&config).map_err(invalid)?;
     let update = ConfigUpdate { service: name, config, expected_version };
     let stored: ServiceConfig = documents.put(&update, &author).await?;
-    Ok(json::respond(&WireDocument::new(&stored.service, Some(&stored), registered)))
+    Ok(json::respond(&WireDocument::new(&stored.service, Some(&stored), service.is_registered())))
 }
 
 fn invalid(invalid: Invalid) -> ApiError {

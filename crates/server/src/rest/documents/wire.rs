@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::catalog::Catalog;
+use super::catalog::ServiceCatalog;
 use crate::rest::{
     error::{ApiError, Detail},
     field::Field,
@@ -96,7 +96,7 @@ impl WirePut<'_> {
 
 impl WireDocument {
     /// The document of `service`, or an empty one.
-    pub(super) fn of(service: &str, catalog: &Catalog) -> Self {
+    pub(super) fn of(service: &str, catalog: &ServiceCatalog) -> Self {
         Self::new(service, catalog.document(service), catalog.is_registered(service))
     }
 
