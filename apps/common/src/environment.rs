@@ -25,7 +25,8 @@ impl Environment {
     ///
     /// # Errors
     ///
-    /// A variable begins with `prefix` and is not one of `known`.
+    /// A variable begins with `prefix` and is not one of `known`. Variables that Kubernetes sets for
+    /// services are ignored.
     pub fn new(
         variables: impl IntoIterator<Item = (String, String)>,
         prefix: &str,
@@ -33,10 +34,12 @@ impl Environment {
     ) -> Result<Self, VariableError> {
         let variables: BTreeMap<_, _> = variables.into_iter().collect();
         let is_known = |name: &str| known.iter().any(|(known, _)| *known == name);
-        let mut ours = variables.keys().filter(|name| name.starts_with(prefix));
-        match ours.find(|name| !is_known(name)) {
+        let unknown = variables.iter().find(|(name, value)| {
+            name.starts_with(prefix) && !is_known(name) && !is_service_link(name, value)
+        });
+        match unknown {
             None => Ok(Self(variables)),
-            Some(name) => {
+            Some((name, _)) => {
                 let known: Vec<&str> = known.iter().map(|(known, _)| *known).collect();
                 let problem = format!("unknown variable; known variables: {}", known.join(", "));
                 Err(VariableError::new(name, problem))
@@ -118,6 +121,17 @@ impl Environment {
     }
 }
 
+/// Returns true for a variable that Kubernetes sets for a service, such as `POSTS_SERVICE_HOST` for
+/// one that is called `posts`.
+fn is_service_link(name: &str, value: &str) -> bool {
+    let is_number = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+    name.ends_with("_SERVICE_HOST")
+        || name.ends_with("_SERVICE_PORT")
+        || name.contains("_SERVICE_PORT_")
+        || name.split("_PORT_").skip(1).any(is_number)
+        || (name.ends_with("_PORT") && value.contains("://"))
+}
+
 // === impl VariableError ===
 
 impl VariableError {
@@ -149,6 +163,22 @@ mod tests {
         let error = environment(&[("APP_B", "1")]).err().unwrap();
         let expected = "APP_B: unknown variable; known variables: APP_A, APP_KEY, APP_KEY_FILE";
         assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn variables_of_kubernetes_services_are_ignored() {
+        for (name, value) in [
+            ("APP_SERVICE_HOST", "10.0.0.1"),
+            ("APP_API_SERVICE_PORT", "80"),
+            ("APP_SERVICE_PORT_HTTP", "80"),
+            ("APP_PORT", "tcp://10.0.0.1:80"),
+            ("APP_PORT_80_TCP_PROTO", "tcp"),
+        ] {
+            assert!(environment(&[(name, value)]).is_ok(), "{name}");
+        }
+        for (name, value) in [("APP_PORT", "80"), ("APP_PORT_NAME", "x"), ("APP_SERVICE", "x")] {
+            assert!(environment(&[(name, value)]).is_err(), "{name}");
+        }
     }
 
     #[test]

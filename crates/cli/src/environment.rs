@@ -18,9 +18,6 @@ const PREFIX: &str = "HEADGATE_";
 /// Variables of the command line.
 const OPTIONS: [&str; 3] = ["HEADGATE_SERVER", "HEADGATE_TOKEN", "HEADGATE_TOKEN_FILE"];
 
-/// Kubernetes sets variables with these prefixes for a service that is called `headgate`.
-const SERVICE_LINKS: [&str; 2] = ["HEADGATE_SERVICE_", "HEADGATE_PORT"];
-
 /// Minimum similarity of a suggestion, from 0 to 1.
 const SIMILAR: f64 = 0.8;
 
@@ -33,8 +30,8 @@ pub(crate) fn variables() -> impl Iterator<Item = (String, String)> {
 /// Returns the variables that begin with `HEADGATE_` and are ignored, such as `HEADGATE_REDIS_URL`,
 /// in which a second underscore is missing twice.
 pub(crate) fn ignored_variables(config: &Config) -> Vec<IgnoredVariable> {
-    let names = variables().map(|(name, _)| name);
-    let mut ignored: Vec<String> = names.filter(|name| is_ignored(name)).collect();
+    let ignored = variables().filter(|(name, value)| is_ignored(name, value));
+    let mut ignored: Vec<String> = ignored.map(|(name, _)| name).collect();
     ignored.sort();
     if ignored.is_empty() {
         return Vec::new();
@@ -47,11 +44,22 @@ pub(crate) fn ignored_variables(config: &Config) -> Vec<IgnoredVariable> {
     ignored.into_iter().map(suggest).collect()
 }
 
-fn is_ignored(name: &str) -> bool {
+fn is_ignored(name: &str, value: &str) -> bool {
     let rest = name.strip_prefix(PREFIX);
     rest.is_some_and(|rest| !rest.starts_with('_'))
         && !OPTIONS.contains(&name)
-        && !SERVICE_LINKS.iter().any(|prefix| name.starts_with(prefix))
+        && !is_service_link(name, value)
+}
+
+/// Returns true for a variable that Kubernetes sets for a service, such as
+/// `HEADGATE_SERVICE_HOST` for one that is called `headgate`.
+fn is_service_link(name: &str, value: &str) -> bool {
+    let is_number = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+    name.ends_with("_SERVICE_HOST")
+        || name.ends_with("_SERVICE_PORT")
+        || name.contains("_SERVICE_PORT_")
+        || name.split("_PORT_").skip(1).any(is_number)
+        || (name.ends_with("_PORT") && value.contains("://"))
 }
 
 /// Collects the variables of all keys.
@@ -81,17 +89,27 @@ mod tests {
 
     #[test]
     fn options_keys_and_service_links_are_not_ignored() {
-        for name in [
-            "HEADGATE_SERVER",
-            "HEADGATE__REDIS__URL",
-            "HEADGATE_SERVICE_HOST",
-            "HEADGATE_PORT_8080_TCP",
-            "HEADGATES",
-            "HOME",
+        for (name, value) in [
+            ("HEADGATE_SERVER", "http://localhost:8080"),
+            ("HEADGATE__REDIS__URL", "redis://localhost"),
+            ("HEADGATE_SERVICE_HOST", "10.0.0.1"),
+            ("HEADGATE_SERVICE_PORT", "8080"),
+            ("HEADGATE_GRPC_SERVICE_PORT_GRPC", "50051"),
+            ("HEADGATE_PORT", "tcp://10.0.0.1:8080"),
+            ("HEADGATE_PORT_8080_TCP", "tcp://10.0.0.1:8080"),
+            ("HEADGATE_PORT_8080_TCP_ADDR", "10.0.0.1"),
+            ("HEADGATES", ""),
+            ("HOME", "/root"),
         ] {
-            assert!(!is_ignored(name), "{name}");
+            assert!(!is_ignored(name, value), "{name}");
         }
-        assert!(is_ignored("HEADGATE_REDIS_URL"));
+        for (name, value) in [
+            ("HEADGATE_REDIS_URL", "redis://localhost"),
+            ("HEADGATE_PORT", "8080"),
+            ("HEADGATE_SERVICE_CONFIG", "x"),
+        ] {
+            assert!(is_ignored(name, value), "{name}");
+        }
     }
 
     #[test]
