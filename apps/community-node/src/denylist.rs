@@ -15,7 +15,7 @@ mod subject;
 use std::{net::IpAddr, time::Duration};
 
 use headgate_persistence::DenylistDatabase;
-use headgate_service_config::ConfigError;
+use headgate_service_config::DocumentStoreError;
 use prometheus::IntGauge;
 use tokio::{
     sync::{Mutex, watch},
@@ -74,7 +74,7 @@ impl Denylist {
     }
 
     /// Reads the list again.
-    pub async fn refresh(&self) -> Result<(), ConfigError> {
+    pub async fn refresh(&self) -> Result<(), DocumentStoreError> {
         let _turn = self.reading.lock().await;
         let list = self.database.load().await?;
         let present = self.current.borrow().revision;
@@ -101,7 +101,7 @@ impl Denylist {
         }
     }
 
-    async fn follow_once(&self) -> Result<(), ConfigError> {
+    async fn follow_once(&self) -> Result<(), DocumentStoreError> {
         let revision = Some(self.database.revision().await?);
         let present = self.current.borrow().revision;
         if revision == present { Ok(()) } else { self.refresh().await }

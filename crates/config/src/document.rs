@@ -13,12 +13,12 @@ use crate::{
 
 /// A parsed YAML file that knows the line of each key.
 #[derive(Debug)]
-pub struct Document {
+pub struct YamlDocument {
     tree: Node,
     name: String,
 }
 
-impl Document {
+impl YamlDocument {
     /// Parses `text`, the contents of the file at `path`.
     ///
     /// # Errors

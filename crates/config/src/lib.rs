@@ -10,7 +10,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `schema` | [`Schema`]: the prefix of variables, secrets, lists of sections; loads a configuration |
-//! | `document` | [`Document`]: a YAML file beside the configuration, with the same error messages |
+//! | `document` | [`YamlDocument`]: a YAML file beside the configuration, with the same error messages |
 //! | `problem` | [`ConfigError`] and [`Problem`]: what is wrong, and where |
 //! | `print` | [`Print`]: the values in effect as YAML or JSON, secrets masked |
 //! | `bounded`, `duration`, `secret` | types of values: [`Bounded`], [`ConfigDuration`], [`Secret`] |
@@ -70,7 +70,7 @@ mod yaml;
 pub use self::{
     bounded::Bounded,
     de::TYPED,
-    document::Document,
+    document::YamlDocument,
     duration::ConfigDuration,
     print::{Print, Printed},
     problem::{ConfigError, Problem, quoted},

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
-use headgate_config::{ConfigError, Document, Problem};
+use headgate_config::{ConfigError, Problem, YamlDocument};
 
 use crate::{domain::Domain, file::DomainFile, source::SourceFile};
 
@@ -21,7 +21,7 @@ const MAX_PROBLEMS: usize = 50;
 ///
 /// Returns everything that is wrong with it.
 pub(crate) fn compile(file: &SourceFile) -> Result<Domain, ConfigError> {
-    let document = Document::parse(&file.path, &file.text)?;
+    let document = YamlDocument::parse(&file.path, &file.text)?;
     let (read, mut problems) = document.read_all::<DomainFile>();
     let mut invalid = Vec::new();
     let domain = read.map(|file| Domain::compile(&file, &mut invalid));

@@ -9,7 +9,7 @@ mod tree;
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
-use headgate_config::{Bounded, ConfigError, Document, Problem};
+use headgate_config::{Bounded, ConfigError, Problem, YamlDocument};
 use serde::Deserialize;
 
 use self::tree::{DescriptorTree, LimitAmount};
@@ -64,7 +64,7 @@ struct Unsupported {
 ///
 /// The file cannot be read, or is not a list of limits.
 pub fn convert(path: &Path) -> Result<Conversion, ConfigError> {
-    let document = Document::parse(path, &SourceFile::read(path)?.text)?;
+    let document = YamlDocument::parse(path, &SourceFile::read(path)?.text)?;
     let limits: Vec<LimitadorLimit> = document.read()?;
     let mut domains: BTreeMap<String, DescriptorTree> = BTreeMap::new();
     let mut skipped = Vec::new();

@@ -115,12 +115,12 @@ impl<'de> Visitor<'de> for Typed {
 mod tests {
     use std::path::Path;
 
-    use headgate_config::Document;
+    use headgate_config::YamlDocument;
 
     use super::*;
 
     fn metadata(yaml: &str) -> Metadata {
-        Document::parse(Path::new("test.yaml"), yaml).unwrap().read().unwrap()
+        YamlDocument::parse(Path::new("test.yaml"), yaml).unwrap().read().unwrap()
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub struct PostgresParts<'p> {
 
 /// Invalid connection options. Messages do not repeat the input, which may contain a password.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum ConfigError {
+pub enum DatabaseConfigError {
     /// Unknown scheme.
     #[error("a database URL must begin with postgresql://, postgres:// or sqlite://")]
     Scheme,
@@ -99,12 +99,12 @@ impl DatabaseConfig {
 
     /// Parses a URL: `postgresql://`, `postgres://`, `sqlite://path`, or for tests
     /// `sqlite::memory:`.
-    pub fn from_url(url: &str) -> Result<Self, ConfigError> {
+    pub fn from_url(url: &str) -> Result<Self, DatabaseConfigError> {
         let location = match url.split_once(':') {
             Some(("postgres" | "postgresql", _)) => postgres_location(url)?,
             Some(("sqlite", ":memory:")) => Location::Memory,
             Some(("sqlite", path)) => sqlite_location(path)?,
-            _ => return Err(ConfigError::Scheme),
+            _ => return Err(DatabaseConfigError::Scheme),
         };
         Ok(Self { has_password: has_password(url), ..Self::new(location) })
     }
@@ -115,8 +115,8 @@ impl DatabaseConfig {
     }
 
     /// Returns the options of a PostgreSQL database with these parts.
-    pub fn from_parts(parts: &PostgresParts<'_>) -> Result<Self, ConfigError> {
-        let ssl_mode = parts.ssl_mode.parse().map_err(|_| ConfigError::SslMode)?;
+    pub fn from_parts(parts: &PostgresParts<'_>) -> Result<Self, DatabaseConfigError> {
+        let ssl_mode = parts.ssl_mode.parse().map_err(|_| DatabaseConfigError::SslMode)?;
         let options = PgConnectOptions::new_without_pgpass()
             .port(parts.port)
             .database(parts.name)
@@ -191,18 +191,18 @@ impl DatabaseConfig {
 
     /// Sets the schema of shared tables in a new PostgreSQL database, by default `headgate`. A
     /// database that has them in another schema keeps them there. SQLite has no schemas.
-    pub fn schema(self, schema: &str) -> Result<Self, ConfigError> {
+    pub fn schema(self, schema: &str) -> Result<Self, DatabaseConfigError> {
         let begins = schema.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         // PostgreSQL reserves names with this prefix.
         if !begins || schema.starts_with("pg_") || schema.len() > 63 || !schema.chars().all(plain) {
-            return Err(ConfigError::Schema);
+            return Err(DatabaseConfigError::Schema);
         }
         Ok(Self { schema: schema.to_owned(), ..self })
     }
 }
 
-fn postgres_location(url: &str) -> Result<Location, ConfigError> {
+fn postgres_location(url: &str) -> Result<Location, DatabaseConfigError> {
     let (address, query) = url.split_once('?').unwrap_or((url, ""));
     let known = |pair: &str| {
         let key = pair.split('=').next().unwrap_or_default();
@@ -210,9 +210,9 @@ fn postgres_location(url: &str) -> Result<Location, ConfigError> {
     };
     let mut pairs = query.split('&').filter(|pair| !pair.is_empty());
     if !address.contains("://") || !pairs.all(known) {
-        return Err(ConfigError::Postgres);
+        return Err(DatabaseConfigError::Postgres);
     }
-    let options = url.parse().map_err(|_| ConfigError::Postgres)?;
+    let options = url.parse().map_err(|_| DatabaseConfigError::Postgres)?;
     Ok(Location::Postgres(Box::new(options)))
 }
 
@@ -228,11 +228,11 @@ fn has_password(url: &str) -> bool {
     in_login || pairs.any(|(key, value)| key == "password" && !value.is_empty())
 }
 
-fn sqlite_location(path: &str) -> Result<Location, ConfigError> {
+fn sqlite_location(path: &str) -> Result<Location, DatabaseConfigError> {
     match path.strip_prefix("//").unwrap_or(path) {
         ":memory:" => Ok(Location::Memory),
         path if path.is_empty() || path.ends_with('/') || path.contains('?') => {
-            Err(ConfigError::Sqlite)
+            Err(DatabaseConfigError::Sqlite)
         }
         path => Ok(Location::File(path.into())),
     }

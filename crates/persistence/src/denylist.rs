@@ -2,7 +2,7 @@
 
 use headgate::Timestamp;
 use headgate_ratelimit::Author;
-use headgate_service_config::{ConfigError, DenyEntry, DenyError, DenyUpdate, Denylist};
+use headgate_service_config::{DenyEntry, DenyError, DenyUpdate, Denylist, DocumentStoreError};
 use serde_json::{Value, json};
 
 use crate::{
@@ -50,7 +50,7 @@ impl Database {
 
 impl DenylistDatabase {
     /// Returns the revision of the list; cheap enough to poll.
-    pub async fn revision(&self) -> Result<i64, ConfigError> {
+    pub async fn revision(&self) -> Result<i64, DocumentStoreError> {
         let mut session = self.0.reading().await?;
         let revision = read_revision(&mut session).await?;
         session.commit().await?;
@@ -58,7 +58,7 @@ impl DenylistDatabase {
     }
 
     /// Returns the whole list.
-    pub async fn load(&self) -> Result<Denylist, ConfigError> {
+    pub async fn load(&self) -> Result<Denylist, DocumentStoreError> {
         let mut session = self.0.reading().await?;
         let revision = read_revision(&mut session).await?;
         let rows = session.rows(Statement::new(ALL)).await?;
@@ -73,12 +73,12 @@ impl DenylistDatabase {
     ///
     /// [`DenyError::Full`] if there are [`DenyEntry::MAX`] others.
     pub async fn put(&self, update: &DenyUpdate, author: &Author) -> Result<DenyEntry, DenyError> {
-        let session = self.0.writing().await.map_err(ConfigError::from)?;
+        let session = self.0.writing().await.map_err(DocumentStoreError::from)?;
         put(session, update, author).await
     }
 
     /// Removes the entry of `subject`. Returns whether there was one.
-    pub async fn remove(&self, subject: &str, author: &Author) -> Result<bool, ConfigError> {
+    pub async fn remove(&self, subject: &str, author: &Author) -> Result<bool, DocumentStoreError> {
         let mut session = self.0.writing().await?;
         session.row(Statement::new(NEXT_REVISION)).await?;
         let Some(before) = find(&mut session, subject).await? else {
@@ -110,7 +110,7 @@ async fn put(
         created_by: author.actor.clone(),
     };
     write(&mut session, before.as_ref(), &after, author).await?;
-    session.commit().await.map_err(ConfigError::from)?;
+    session.commit().await.map_err(DocumentStoreError::from)?;
     Ok(after)
 }
 
@@ -119,7 +119,7 @@ async fn begin_put(
     session: &mut Session,
     subject: &str,
     now: Timestamp,
-) -> Result<Option<DenyEntry>, ConfigError> {
+) -> Result<Option<DenyEntry>, DocumentStoreError> {
     session.row(Statement::new(NEXT_REVISION)).await?;
     session.execute(Statement::new(DELETE_EXPIRED).bind(now)).await?;
     find(session, subject).await
@@ -130,7 +130,7 @@ async fn write(
     before: Option<&DenyEntry>,
     after: &DenyEntry,
     author: &Author,
-) -> Result<(), ConfigError> {
+) -> Result<(), DocumentStoreError> {
     let put = Statement::new(PUT)
         .bind(&*after.subject)
         .bind(&*after.reason)
@@ -141,25 +141,28 @@ async fn write(
     change(DenyEntry::PUT, before, Some(after), author).record(session).await
 }
 
-async fn read_revision(session: &mut Session) -> Result<i64, ConfigError> {
+async fn read_revision(session: &mut Session) -> Result<i64, DocumentStoreError> {
     let row = session.row(Statement::new(REVISION)).await?;
     let row = row.ok_or_else(|| {
-        ConfigError::Corrupt("the revision of the denylist is missing".to_owned())
+        DocumentStoreError::Corrupt("the revision of the denylist is missing".to_owned())
     })?;
     row.get("revision").map_err(|error| corrupt(&error))
 }
 
-async fn find(session: &mut Session, subject: &str) -> Result<Option<DenyEntry>, ConfigError> {
+async fn find(
+    session: &mut Session,
+    subject: &str,
+) -> Result<Option<DenyEntry>, DocumentStoreError> {
     let row = session.row(Statement::new(ONE).bind(subject)).await?;
     row.as_ref().map(entry).transpose()
 }
 
-async fn count(session: &mut Session) -> Result<i64, ConfigError> {
+async fn count(session: &mut Session) -> Result<i64, DocumentStoreError> {
     let row = session.row(Statement::new(COUNT)).await?;
     row.map_or(Ok(0), |row| row.get("entries").map_err(|error| corrupt(&error)))
 }
 
-fn entry(row: &Row) -> Result<DenyEntry, ConfigError> {
+fn entry(row: &Row) -> Result<DenyEntry, DocumentStoreError> {
     let read = || {
         Ok(DenyEntry {
             subject: row.get("subject")?,
@@ -188,6 +191,6 @@ fn change<'a>(
     Change { action, target: DenyEntry::target(subject), diff, author }
 }
 
-fn corrupt(error: &sqlx::Error) -> ConfigError {
-    ConfigError::Corrupt(error.to_string())
+fn corrupt(error: &sqlx::Error) -> DocumentStoreError {
+    DocumentStoreError::Corrupt(error.to_string())
 }

@@ -62,7 +62,7 @@ mod value;
 mod watch;
 mod writes;
 
-pub use config::{ConfigError, DatabaseConfig, PostgresParts};
+pub use config::{DatabaseConfig, DatabaseConfigError, PostgresParts};
 pub use database::Database;
 pub use denylist::DenylistDatabase;
 pub use migrations::SchemaVersion;

@@ -124,7 +124,7 @@ fn primary_code(error: &dyn DatabaseError) -> Option<i32> {
     code.parse::<i32>().ok().map(|code| code & 0xff)
 }
 
-impl From<Outage> for headgate_service_config::ConfigError {
+impl From<Outage> for headgate_service_config::DocumentStoreError {
     fn from(outage: Outage) -> Self {
         Self::unavailable(outage)
     }

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use headgate::Timestamp;
 use headgate_ratelimit::Author;
 use headgate_service_config::{
-    AuditFilter, ConfigChange, ConfigError, ConfigUpdate, DocumentKind, Kinds, ServiceConfig,
-    ServiceConfigRepository, ServiceState, payload, repository::PayloadHandler,
+    AuditFilter, ConfigChange, ConfigUpdate, DocumentKind, DocumentStoreError, Kinds,
+    ServiceConfig, ServiceConfigRepository, ServiceState, payload, repository::PayloadHandler,
 };
 
 pub(crate) use self::changes::Change;
@@ -51,14 +51,14 @@ impl Database {
 
 #[async_trait]
 impl ServiceConfigRepository for ServiceConfigDatabase {
-    async fn list(&self) -> Result<Vec<ServiceConfig>, ConfigError> {
+    async fn list(&self) -> Result<Vec<ServiceConfig>, DocumentStoreError> {
         let mut session = self.0.reading().await?;
         let rows = session.rows(Statement::new(LIST)).await?;
         session.commit().await?;
         rows.iter().map(record::config).collect()
     }
 
-    async fn get(&self, service: &str) -> Result<Option<ServiceConfig>, ConfigError> {
+    async fn get(&self, service: &str) -> Result<Option<ServiceConfig>, DocumentStoreError> {
         let mut session = self.0.reading().await?;
         let row = session.row(Statement::new(ONE).bind(service)).await?;
         session.commit().await?;
@@ -69,11 +69,11 @@ impl ServiceConfigRepository for ServiceConfigDatabase {
         &self,
         update: &ConfigUpdate,
         author: &Author,
-    ) -> Result<ServiceConfig, ConfigError> {
+    ) -> Result<ServiceConfig, DocumentStoreError> {
         write::put(self.0.writing().await?, update, author).await
     }
 
-    async fn changes(&self, filter: &AuditFilter) -> Result<Vec<ConfigChange>, ConfigError> {
+    async fn changes(&self, filter: &AuditFilter) -> Result<Vec<ConfigChange>, DocumentStoreError> {
         let mut session = self.0.reading().await?;
         let changes = Statement::new(CHANGES)
             .bind(filter.action.as_deref())
@@ -85,15 +85,15 @@ impl ServiceConfigRepository for ServiceConfigDatabase {
         rows.iter().map(record::change).collect()
     }
 
-    async fn register(&self, kinds: &Kinds, now: Timestamp) -> Result<(), ConfigError> {
+    async fn register(&self, kinds: &Kinds, now: Timestamp) -> Result<(), DocumentStoreError> {
         kinds::register(self.0.writing().await?, kinds, now).await
     }
 
-    async fn kinds(&self) -> Result<Kinds, ConfigError> {
+    async fn kinds(&self) -> Result<Kinds, DocumentStoreError> {
         kinds::all(self.0.reading().await?).await
     }
 
-    async fn kind(&self, service: &str) -> Result<Option<DocumentKind>, ConfigError> {
+    async fn kind(&self, service: &str) -> Result<Option<DocumentKind>, DocumentStoreError> {
         kinds::one(self.0.reading().await?, service).await
     }
 
@@ -101,15 +101,15 @@ impl ServiceConfigRepository for ServiceConfigDatabase {
         &self,
         states: &[ServiceState],
         forget_before: Timestamp,
-    ) -> Result<(), ConfigError> {
+    ) -> Result<(), DocumentStoreError> {
         states::report(self.0.writing().await?, states, forget_before).await
     }
 
-    async fn states(&self) -> Result<Vec<ServiceState>, ConfigError> {
+    async fn states(&self) -> Result<Vec<ServiceState>, DocumentStoreError> {
         states::all(self.0.reading().await?).await
     }
 
-    async fn listen(&self, handler: &PayloadHandler<'_>) -> ConfigError {
+    async fn listen(&self, handler: &PayloadHandler<'_>) -> DocumentStoreError {
         match self.0.pool() {
             Pool::Postgres { listening, .. } => {
                 listener::listen(listening, payload::CHANNEL, Subscriber::Payload(handler))

@@ -131,7 +131,7 @@ fn health(metrics_path: Option<&str>) -> Routes {
 }
 
 fn docs(metrics_path: Option<&str>) -> Routes {
-    let document = Arc::new(openapi::Document::new(metrics_path));
+    let document = Arc::new(openapi::OpenApiDocument::new(metrics_path));
     Routes::default()
         .route("/api-docs/openapi.json", get(move || async move { document.show() }))
         .route("/api-docs", get(docs::page))

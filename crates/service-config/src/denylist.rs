@@ -5,7 +5,7 @@
 use headgate::Timestamp;
 use thiserror::Error;
 
-use crate::ConfigError;
+use crate::DocumentStoreError;
 
 /// An entry of the denylist.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub enum DenyError {
     Full,
     /// The database failed.
     #[error(transparent)]
-    Database(#[from] ConfigError),
+    Database(#[from] DocumentStoreError),
 }
 
 // === impl DenyEntry ===

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use serde_json::Value;
 
-use crate::{problem::Problem, reader::Reader, schema::Schema, source::LoadError};
+use crate::{problem::FieldProblem, reader::Reader, schema::DocumentSchema, source::LoadError};
 
 /// A service's document, with a value for every setting.
 pub trait Document: Clone + Debug + Send + Sync + 'static {
@@ -25,7 +25,7 @@ pub trait Document: Clone + Debug + Send + Sync + 'static {
 }
 
 /// Reads a document that may have been written for a newer service: unknown fields are ignored.
-pub fn read<D: Document>(config: &Value) -> Result<D, Vec<Problem>> {
+pub fn read<D: Document>(config: &Value) -> Result<D, Vec<FieldProblem>> {
     let mut reader = Reader::new(Some(config));
     let document = D::read(&mut reader);
     let mut problems = reader.into_schema().problems(config);
@@ -39,7 +39,7 @@ pub fn defaults<D: Document>() -> D {
 }
 
 /// Returns the schema of a document.
-pub fn schema<D: Document>() -> Schema {
+pub fn schema<D: Document>() -> DocumentSchema {
     let mut reader = Reader::default();
     D::read(&mut reader);
     reader.into_schema()

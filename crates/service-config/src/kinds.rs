@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use crate::{
     document::{self, Document},
-    problem::{Problem, summary},
-    schema::Schema,
+    problem::{FieldProblem, summary},
+    schema::DocumentSchema,
     secrets,
 };
 
@@ -25,7 +25,7 @@ pub struct DocumentKind {
     /// [`Document::REVISION`] of the schema.
     pub revision: u32,
     /// Schema of the documents.
-    pub schema: Schema,
+    pub schema: DocumentSchema,
 }
 
 /// Why a document is refused.
@@ -45,7 +45,7 @@ pub enum Invalid {
     Secrets(Vec<String>),
     /// Fields are invalid or unknown.
     #[error("{}", summary(.0))]
-    Fields(Vec<Problem>),
+    Fields(Vec<FieldProblem>),
 }
 
 // === impl Kinds ===
@@ -106,13 +106,13 @@ impl DocumentKind {
 /// Validates what holds for documents of every kind: an object of a bounded size without secrets.
 pub fn validate_unregistered(config: &Value) -> Result<(), Invalid> {
     if config.is_object() {
-        validate_by(&Schema::Any, config)
+        validate_by(&DocumentSchema::Any, config)
     } else {
-        Err(Invalid::Fields(vec![Problem::new("", "must be an object")]))
+        Err(Invalid::Fields(vec![FieldProblem::new("", "must be an object")]))
     }
 }
 
-fn validate_by(schema: &Schema, config: &Value) -> Result<(), Invalid> {
+fn validate_by(schema: &DocumentSchema, config: &Value) -> Result<(), Invalid> {
     let size = config.to_string().len();
     if size > MAX_BYTES {
         return Err(Invalid::TooLarge(size));
@@ -124,7 +124,7 @@ fn validate_by(schema: &Schema, config: &Value) -> Result<(), Invalid> {
     let mut problems = schema.problems(config);
     if has_nul(config) {
         // PostgreSQL does not store it.
-        problems.push(Problem::new("", "no text may contain the character NUL"));
+        problems.push(FieldProblem::new("", "no text may contain the character NUL"));
     }
     if problems.is_empty() { Ok(()) } else { Err(Invalid::Fields(problems)) }
 }

@@ -69,13 +69,13 @@ pub mod watcher;
 pub use denylist::{DenyEntry, DenyError, DenyUpdate, Denylist};
 pub use document::Document;
 pub use kinds::{DocumentKind, Invalid, Kinds};
-pub use problem::Problem;
+pub use problem::FieldProblem;
 pub use reader::Reader;
 pub use reloader::Reloader;
 pub use repository::{
-    AuditFilter, ConfigChange, ConfigError, ConfigUpdate, ServiceConfig, ServiceConfigRepository,
-    ServiceState,
+    AuditFilter, ConfigChange, ConfigUpdate, DocumentStoreError, ServiceConfig,
+    ServiceConfigRepository, ServiceState,
 };
-pub use schema::Schema;
+pub use schema::DocumentSchema;
 pub use source::{LoadError, Source};
 pub use watcher::{Active, Watcher};

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// One thing that is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct FieldProblem {
     /// JSON pointer to the field.
     pub pointer: String,
     /// What is expected there.
@@ -16,9 +16,9 @@ pub struct Problem {
     pub unknown: bool,
 }
 
-// === impl Problem ===
+// === impl FieldProblem ===
 
-impl Problem {
+impl FieldProblem {
     pub(crate) fn new(pointer: &str, message: impl Into<String>) -> Self {
         Self { pointer: pointer.to_owned(), message: message.into(), unknown: false }
     }
@@ -28,15 +28,15 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FieldProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.pointer, self.message)
     }
 }
 
 /// Joins all problems into one line.
-pub(crate) fn summary(problems: &[Problem]) -> String {
-    let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
+pub(crate) fn summary(problems: &[FieldProblem]) -> String {
+    let lines: Vec<String> = problems.iter().map(FieldProblem::to_string).collect();
     lines.join("; ")
 }
 

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
-use crate::schema::{Fields, Schema};
+use crate::schema::{DocumentSchema, Fields};
 
 /// Reads the fields of one object.
 ///
@@ -66,7 +66,7 @@ impl<'v> Reader<'v> {
     /// Reads a whole number within `range`; `None` if it is missing or `null`.
     pub fn optional_number(&mut self, name: &str, range: RangeInclusive<u64>) -> Option<u64> {
         let number = self.integer(name, range, None, None);
-        if let Some(Schema::Integer { nullable, .. }) = self.fields.get_mut(name) {
+        if let Some(DocumentSchema::Integer { nullable, .. }) = self.fields.get_mut(name) {
             *nullable = true;
         }
         number
@@ -74,7 +74,7 @@ impl<'v> Reader<'v> {
 
     /// Reads a flag.
     pub fn flag(&mut self, name: &str, default: bool) -> bool {
-        self.add(name, Schema::Boolean { default });
+        self.add(name, DocumentSchema::Boolean { default });
         self.value(name).and_then(Value::as_bool).unwrap_or(default)
     }
 
@@ -82,38 +82,38 @@ impl<'v> Reader<'v> {
     pub fn choice<T: Copy>(&mut self, name: &str, default: (&str, T), others: &[(&str, T)]) -> T {
         let all = || [default].into_iter().chain(others.iter().copied());
         let choices = all().map(|(word, _)| word.to_owned()).collect();
-        self.add(name, Schema::Choice { choices, default: default.0.to_owned() });
+        self.add(name, DocumentSchema::Choice { choices, default: default.0.to_owned() });
         let given = self.value(name).and_then(Value::as_str);
         all().find(|(word, _)| given == Some(word)).unwrap_or(default).1
     }
 
     /// Reads a list of at most `max_items` values of any kind; an empty one if it is missing.
     pub fn list(&mut self, name: &str, max_items: usize) -> Vec<Value> {
-        self.add(name, Schema::List { max_items });
+        self.add(name, DocumentSchema::List { max_items });
         self.value(name).and_then(Value::as_array).cloned().unwrap_or_default()
     }
 
     /// Reads an object of at most `max_items` lists, each of at most as many values of any kind.
     pub fn list_map(&mut self, name: &str, max_items: usize) -> Map<String, Value> {
-        self.add(name, Schema::ListMap { max_items });
+        self.add(name, DocumentSchema::ListMap { max_items });
         self.value(name).and_then(Value::as_object).cloned().unwrap_or_default()
     }
 
     /// Reads a value of any kind; `None` if it is missing or `null`.
     pub fn any(&mut self, name: &str) -> Option<&'v Value> {
-        self.add(name, Schema::Any);
+        self.add(name, DocumentSchema::Any);
         self.value(name).filter(|value| !value.is_null())
     }
 
     /// Schema of everything that was read.
-    pub(crate) fn into_schema(self) -> Schema {
-        Schema::Object { fields: self.fields, nullable: false }
+    pub(crate) fn into_schema(self) -> DocumentSchema {
+        DocumentSchema::Object { fields: self.fields, nullable: false }
     }
 
     fn object<T>(&mut self, name: &str, nullable: bool, read: impl FnOnce(&mut Self) -> T) -> T {
         let mut inner = Self::new(self.value(name));
         let section = read(&mut inner);
-        self.add(name, Schema::Object { fields: inner.fields, nullable });
+        self.add(name, DocumentSchema::Object { fields: inner.fields, nullable });
         section
     }
 
@@ -128,7 +128,10 @@ impl<'v> Reader<'v> {
         let (minimum, maximum) = range.into_inner();
         let not_less_than = not_less_than.map(str::to_owned);
         let nullable = false;
-        self.add(name, Schema::Integer { minimum, maximum, default, nullable, not_less_than });
+        self.add(
+            name,
+            DocumentSchema::Integer { minimum, maximum, default, nullable, not_less_than },
+        );
         number
     }
 
@@ -136,7 +139,7 @@ impl<'v> Reader<'v> {
         self.values?.get(name)
     }
 
-    fn add(&mut self, name: &str, schema: Schema) {
+    fn add(&mut self, name: &str, schema: DocumentSchema) {
         self.fields.insert(name.to_owned(), schema);
     }
 }

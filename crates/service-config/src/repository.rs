@@ -22,46 +22,46 @@ use crate::kinds::{DocumentKind, Kinds};
 #[async_trait]
 pub trait ServiceConfigRepository: Send + Sync {
     /// Lists all documents, by service.
-    async fn list(&self) -> Result<Vec<ServiceConfig>, ConfigError>;
+    async fn list(&self) -> Result<Vec<ServiceConfig>, DocumentStoreError>;
 
     /// Returns the document of `service`.
-    async fn get(&self, service: &str) -> Result<Option<ServiceConfig>, ConfigError>;
+    async fn get(&self, service: &str) -> Result<Option<ServiceConfig>, DocumentStoreError>;
 
     /// Stores a document that was [validated](Kinds::validate).
     async fn put(
         &self,
         update: &ConfigUpdate,
         author: &Author,
-    ) -> Result<ServiceConfig, ConfigError>;
+    ) -> Result<ServiceConfig, DocumentStoreError>;
 
     /// Lists the changes that pass `filter`, the newest first.
-    async fn changes(&self, filter: &AuditFilter) -> Result<Vec<ConfigChange>, ConfigError>;
+    async fn changes(&self, filter: &AuditFilter) -> Result<Vec<ConfigChange>, DocumentStoreError>;
 
     /// Registers kinds of documents, in place of those of the same services. A kind of a newer
     /// [revision](crate::Document::REVISION) stays: an older program may start after it.
-    async fn register(&self, kinds: &Kinds, now: Timestamp) -> Result<(), ConfigError>;
+    async fn register(&self, kinds: &Kinds, now: Timestamp) -> Result<(), DocumentStoreError>;
 
     /// Returns the registered kinds that this program can read. A kind stays registered while its
     /// program does not run.
-    async fn kinds(&self) -> Result<Kinds, ConfigError>;
+    async fn kinds(&self) -> Result<Kinds, DocumentStoreError>;
 
     /// Returns the kind of the documents of `service`, if it is registered and this program can
     /// read it.
-    async fn kind(&self, service: &str) -> Result<Option<DocumentKind>, ConfigError>;
+    async fn kind(&self, service: &str) -> Result<Option<DocumentKind>, DocumentStoreError>;
 
     /// Stores what instances run on, and removes those not seen since `forget_before`.
     async fn report(
         &self,
         states: &[ServiceState],
         forget_before: Timestamp,
-    ) -> Result<(), ConfigError>;
+    ) -> Result<(), DocumentStoreError>;
 
     /// Lists what instances run on, by service and instance: the [`MAX_STATES`] seen last.
-    async fn states(&self) -> Result<Vec<ServiceState>, ConfigError>;
+    async fn states(&self) -> Result<Vec<ServiceState>, DocumentStoreError>;
 
     /// Calls `handler` with the payload of every notification, and with an empty one once it
     /// listens. Returns when it cannot listen any more; never, where there are no notifications.
-    async fn listen(&self, handler: &PayloadHandler<'_>) -> ConfigError;
+    async fn listen(&self, handler: &PayloadHandler<'_>) -> DocumentStoreError;
 }
 
 /// Receives the payloads of notifications.
@@ -141,7 +141,7 @@ pub struct ServiceState {
 
 /// Why a repository did not answer.
 #[derive(Clone, Debug, Error)]
-pub enum ConfigError {
+pub enum DocumentStoreError {
     /// The document does not have the expected version.
     #[error("the document has version {}", .current.unwrap_or_default())]
     VersionMismatch {
@@ -186,9 +186,9 @@ impl AuditFilter {
     }
 }
 
-// === impl ConfigError ===
+// === impl DocumentStoreError ===
 
-impl ConfigError {
+impl DocumentStoreError {
     /// An outage, with its cause.
     pub fn unavailable(cause: impl StdError + Send + Sync + 'static) -> Self {
         Self::Unavailable(Arc::new(cause))

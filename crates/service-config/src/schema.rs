@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::problem::{Problem, escaped};
+use crate::problem::{FieldProblem, escaped};
 
 /// Fields of an object, by name.
-pub type Fields = BTreeMap<String, Schema>;
+pub type Fields = BTreeMap<String, DocumentSchema>;
 
 /// Type, bounds and default of one value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Schema {
+pub enum DocumentSchema {
     /// An object with these fields and no others.
     Object {
         /// Its fields.
@@ -66,24 +66,24 @@ pub enum Schema {
     Any,
 }
 
-// === impl Schema ===
+// === impl DocumentSchema ===
 
-impl Schema {
+impl DocumentSchema {
     /// Returns everything that is wrong with `value`, unknown fields included.
-    pub fn problems(&self, value: &Value) -> Vec<Problem> {
+    pub fn problems(&self, value: &Value) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
         self.check(value, "", &mut problems);
         problems
     }
 
-    fn check(&self, value: &Value, pointer: &str, problems: &mut Vec<Problem>) {
+    fn check(&self, value: &Value, pointer: &str, problems: &mut Vec<FieldProblem>) {
         if let Self::Object { fields, .. } = self
             && let Value::Object(values) = value
         {
             return check_fields(fields, values, pointer, problems);
         }
         if !self.allows(value) {
-            problems.push(Problem::new(pointer, self.expected()));
+            problems.push(FieldProblem::new(pointer, self.expected()));
         }
     }
 
@@ -138,21 +138,21 @@ fn check_fields(
     fields: &Fields,
     values: &Map<String, Value>,
     pointer: &str,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<FieldProblem>,
 ) {
     for (name, value) in values {
         let pointer = format!("{pointer}/{}", escaped(name));
         match fields.get(name) {
             Some(schema) => schema.check(value, &pointer, problems),
-            None => problems.push(Problem::unknown_field(pointer)),
+            None => problems.push(FieldProblem::unknown_field(pointer)),
         }
     }
     for (name, schema) in fields {
-        let Schema::Integer { not_less_than: Some(other), .. } = schema else { continue };
+        let DocumentSchema::Integer { not_less_than: Some(other), .. } = schema else { continue };
         let bound = fields.get(other).and_then(|schema| schema.integer(values.get(other)));
         if schema.integer(values.get(name)).is_some_and(|number| Some(number) < bound) {
             let pointer = format!("{pointer}/{}", escaped(name));
-            problems.push(Problem::new(&pointer, format!("must not be less than {other}")));
+            problems.push(FieldProblem::new(&pointer, format!("must not be less than {other}")));
         }
     }
 }
@@ -164,21 +164,21 @@ mod tests {
     use super::*;
 
     fn pointers(schema: &Value, value: &Value) -> Vec<String> {
-        let schema: Schema = serde_json::from_value(schema.clone()).unwrap();
+        let schema: DocumentSchema = serde_json::from_value(schema.clone()).unwrap();
         schema.problems(value).into_iter().map(|problem| problem.pointer).collect()
     }
 
     #[test]
     fn a_schema_survives_a_round_trip_through_json() {
-        let schema = Schema::Object {
+        let schema = DocumentSchema::Object {
             fields: Fields::from([
-                ("any".to_owned(), Schema::Any),
-                ("list".to_owned(), Schema::List { max_items: 2 }),
+                ("any".to_owned(), DocumentSchema::Any),
+                ("list".to_owned(), DocumentSchema::List { max_items: 2 }),
             ]),
             nullable: true,
         };
         let text = serde_json::to_string(&schema).unwrap();
-        assert_eq!(serde_json::from_str::<Schema>(&text).unwrap(), schema);
+        assert_eq!(serde_json::from_str::<DocumentSchema>(&text).unwrap(), schema);
     }
 
     #[test]

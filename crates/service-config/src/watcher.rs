@@ -10,7 +10,7 @@ use tracing::{info, warn};
 use crate::{
     document::{self, Document},
     problem::summary,
-    repository::{ConfigError, ServiceConfig, ServiceConfigRepository},
+    repository::{DocumentStoreError, ServiceConfig, ServiceConfigRepository},
     source::{LoadError, Source},
 };
 
@@ -91,7 +91,7 @@ impl<D: Document> Watcher<D> {
 
     /// Applies the result of a read: only a valid document of another version replaces the one in
     /// force.
-    pub fn apply(&self, read: Result<Option<ServiceConfig>, ConfigError>) {
+    pub fn apply(&self, read: Result<Option<ServiceConfig>, DocumentStoreError>) {
         let problem = match read {
             Ok(Some(config)) => match self.take(&config) {
                 Ok(()) => return,

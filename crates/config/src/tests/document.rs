@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::Document;
+use crate::YamlDocument;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a tree")]
@@ -11,7 +11,7 @@ struct Tree {
 }
 
 fn read(yaml: &str) -> (Option<Tree>, Vec<String>) {
-    let document = Document::parse(Path::new("tree.yaml"), yaml).unwrap();
+    let document = YamlDocument::parse(Path::new("tree.yaml"), yaml).unwrap();
     let (tree, problems) = document.read_all();
     (tree, problems.iter().map(ToString::to_string).collect())
 }
@@ -58,10 +58,10 @@ fn nothing_is_read_from_another_type_or_with_too_many_mismatches() {
 #[test]
 fn a_missing_key_is_located_at_its_section() {
     let document =
-        Document::parse(Path::new("tree.yaml"), "size: 1\nbelow:\n  - size: 2\n").unwrap();
+        YamlDocument::parse(Path::new("tree.yaml"), "size: 1\nbelow:\n  - size: 2\n").unwrap();
     let problem = document.locate(Problem::new("below[0].name", "missing"));
     assert_eq!(problem.to_string(), "below[0].name (tree.yaml:3): missing");
-    let empty = Document::parse(Path::new("tree.yaml"), "").unwrap();
+    let empty = YamlDocument::parse(Path::new("tree.yaml"), "").unwrap();
     let problem = empty.locate(Problem::new("name", "missing"));
     assert_eq!(problem.to_string(), "tree.yaml: name: missing");
 }

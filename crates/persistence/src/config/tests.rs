@@ -66,17 +66,17 @@ fn sqlite_urls_have_relative_or_absolute_paths() {
 #[test]
 fn errors_do_not_repeat_the_url() {
     for (url, expected) in [
-        ("", ConfigError::Scheme),
-        ("mysql://user:hunter2@host/db", ConfigError::Scheme),
-        ("user:hunter2@host", ConfigError::Scheme),
-        ("postgres:user:hunter2@host/db", ConfigError::Postgres),
-        ("postgres://user:hunter2@host:port/db", ConfigError::Postgres),
-        ("postgres://user:hunter2@host/db?sslmode=perhaps", ConfigError::Postgres),
-        ("postgres://host/db?passwort=hunter2", ConfigError::Postgres),
-        ("postgres://user:why?hunter2@host/db", ConfigError::Postgres),
-        ("sqlite://", ConfigError::Sqlite),
-        ("sqlite://data/", ConfigError::Sqlite),
-        ("sqlite://file?key=hunter2", ConfigError::Sqlite),
+        ("", DatabaseConfigError::Scheme),
+        ("mysql://user:hunter2@host/db", DatabaseConfigError::Scheme),
+        ("user:hunter2@host", DatabaseConfigError::Scheme),
+        ("postgres:user:hunter2@host/db", DatabaseConfigError::Postgres),
+        ("postgres://user:hunter2@host:port/db", DatabaseConfigError::Postgres),
+        ("postgres://user:hunter2@host/db?sslmode=perhaps", DatabaseConfigError::Postgres),
+        ("postgres://host/db?passwort=hunter2", DatabaseConfigError::Postgres),
+        ("postgres://user:why?hunter2@host/db", DatabaseConfigError::Postgres),
+        ("sqlite://", DatabaseConfigError::Sqlite),
+        ("sqlite://data/", DatabaseConfigError::Sqlite),
+        ("sqlite://file?key=hunter2", DatabaseConfigError::Sqlite),
     ] {
         let error = DatabaseConfig::from_url(url).unwrap_err();
         assert_eq!(error, expected, "{url}");
@@ -94,11 +94,15 @@ fn rejects_unknown_ssl_modes_and_invalid_schemas() {
         password: None,
         ssl_mode: "perhaps",
     };
-    assert_eq!(DatabaseConfig::from_parts(&parts).unwrap_err(), ConfigError::SslMode);
+    assert_eq!(DatabaseConfig::from_parts(&parts).unwrap_err(), DatabaseConfigError::SslMode);
     let config =
         DatabaseConfig::from_parts(&PostgresParts { ssl_mode: "prefer", ..parts }).unwrap();
     for schema in ["", "Quota", "a\"b", "1st", "pg_own", &"x".repeat(64)] {
-        assert_eq!(config.clone().schema(schema).unwrap_err(), ConfigError::Schema, "{schema}");
+        assert_eq!(
+            config.clone().schema(schema).unwrap_err(),
+            DatabaseConfigError::Schema,
+            "{schema}"
+        );
     }
     assert_eq!(config.schema("quota_2").unwrap().schema, "quota_2");
 }

@@ -1,7 +1,7 @@
 //! The audit log of service documents.
 
 use headgate_ratelimit::Author;
-use headgate_service_config::ConfigError;
+use headgate_service_config::DocumentStoreError;
 use serde_json::Value;
 
 use crate::{moment::Moment, session::Session, statement::Statement};
@@ -27,7 +27,7 @@ pub(crate) struct Change<'a> {
 
 impl Change<'_> {
     /// Records the entry in the transaction of the change.
-    pub(crate) async fn record(self, session: &mut Session) -> Result<(), ConfigError> {
+    pub(crate) async fn record(self, session: &mut Session) -> Result<(), DocumentStoreError> {
         let entry = Statement::either(RECORD, RECORD_ON_SQLITE)
             .bind(&*self.author.actor)
             .bind(self.action)
@@ -35,6 +35,6 @@ impl Change<'_> {
             .bind(&*self.diff.to_string())
             .bind(&*self.author.request_id)
             .bind(Moment::shown(self.author.at));
-        session.execute(entry).await.map_err(ConfigError::audit_log)
+        session.execute(entry).await.map_err(DocumentStoreError::audit_log)
     }
 }

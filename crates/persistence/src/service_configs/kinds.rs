@@ -1,7 +1,7 @@
 //! Registered kinds of documents.
 
 use headgate::Timestamp;
-use headgate_service_config::{ConfigError, DocumentKind, Kinds};
+use headgate_service_config::{DocumentKind, DocumentStoreError, Kinds};
 use tracing::warn;
 
 use super::record;
@@ -35,7 +35,7 @@ pub(super) async fn register(
     mut session: Session,
     kinds: &Kinds,
     now: Timestamp,
-) -> Result<(), ConfigError> {
+) -> Result<(), DocumentStoreError> {
     // In the order of their names: programs that start together do not deadlock.
     for (service, kind) in kinds.iter() {
         let register = Statement::either(REGISTER, REGISTER_ON_SQLITE)
@@ -48,7 +48,7 @@ pub(super) async fn register(
     Ok(session.commit().await?)
 }
 
-pub(super) async fn all(mut session: Session) -> Result<Kinds, ConfigError> {
+pub(super) async fn all(mut session: Session) -> Result<Kinds, DocumentStoreError> {
     let rows = session.rows(Statement::new(ALL)).await?;
     session.commit().await?;
     Ok(rows.iter().filter_map(readable).collect())
@@ -57,7 +57,7 @@ pub(super) async fn all(mut session: Session) -> Result<Kinds, ConfigError> {
 pub(super) async fn one(
     mut session: Session,
     service: &str,
-) -> Result<Option<DocumentKind>, ConfigError> {
+) -> Result<Option<DocumentKind>, DocumentStoreError> {
     let row = session.row(Statement::new(ONE).bind(service)).await?;
     session.commit().await?;
     Ok(row.as_ref().and_then(readable).map(|(_, kind)| kind))

@@ -2,13 +2,13 @@
 
 use headgate_ratelimit::Author;
 use headgate_service_config::{
-    ConfigChange, ConfigError, DocumentKind, Schema, ServiceConfig, ServiceState,
+    ConfigChange, DocumentKind, DocumentSchema, DocumentStoreError, ServiceConfig, ServiceState,
 };
 use serde::de::DeserializeOwned;
 
 use crate::row::Row;
 
-pub(super) fn config(row: &Row) -> Result<ServiceConfig, ConfigError> {
+pub(super) fn config(row: &Row) -> Result<ServiceConfig, DocumentStoreError> {
     let read = || {
         Ok(ServiceConfig {
             service: row.get("service")?,
@@ -21,7 +21,7 @@ pub(super) fn config(row: &Row) -> Result<ServiceConfig, ConfigError> {
     read().map_err(|error| corrupt(&error))
 }
 
-pub(super) fn change(row: &Row) -> Result<ConfigChange, ConfigError> {
+pub(super) fn change(row: &Row) -> Result<ConfigChange, DocumentStoreError> {
     let read = || {
         Ok(ConfigChange {
             id: row.get("audit_id")?,
@@ -38,7 +38,7 @@ pub(super) fn change(row: &Row) -> Result<ConfigChange, ConfigError> {
     read().map_err(|error| corrupt(&error))
 }
 
-pub(super) fn state(row: &Row) -> Result<ServiceState, ConfigError> {
+pub(super) fn state(row: &Row) -> Result<ServiceState, DocumentStoreError> {
     let read = || {
         Ok(ServiceState {
             service: row.get("service")?,
@@ -51,7 +51,7 @@ pub(super) fn state(row: &Row) -> Result<ServiceState, ConfigError> {
     read().map_err(|error| corrupt(&error))
 }
 
-pub(super) fn kind(row: &Row) -> Result<(String, DocumentKind), ConfigError> {
+pub(super) fn kind(row: &Row) -> Result<(String, DocumentKind), DocumentStoreError> {
     let read = || {
         let revision: i64 = row.get("revision")?;
         let revision =
@@ -61,8 +61,8 @@ pub(super) fn kind(row: &Row) -> Result<(String, DocumentKind), ConfigError> {
     read().map_err(|error| corrupt(&error))
 }
 
-pub(super) fn to_json(schema: &Schema) -> Result<String, ConfigError> {
-    serde_json::to_string(schema).map_err(|error| ConfigError::Corrupt(error.to_string()))
+pub(super) fn to_json(schema: &DocumentSchema) -> Result<String, DocumentStoreError> {
+    serde_json::to_string(schema).map_err(|error| DocumentStoreError::Corrupt(error.to_string()))
 }
 
 fn json<T: DeserializeOwned>(row: &Row, column: &str) -> Result<T, sqlx::Error> {
@@ -70,6 +70,6 @@ fn json<T: DeserializeOwned>(row: &Row, column: &str) -> Result<T, sqlx::Error> 
     serde_json::from_str(&text).map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
-fn corrupt(error: &sqlx::Error) -> ConfigError {
-    ConfigError::Corrupt(error.to_string())
+fn corrupt(error: &sqlx::Error) -> DocumentStoreError {
+    DocumentStoreError::Corrupt(error.to_string())
 }

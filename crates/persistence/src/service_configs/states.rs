@@ -1,7 +1,7 @@
 //! The document versions that service instances run.
 
 use headgate::Timestamp;
-use headgate_service_config::{ConfigError, ServiceState, repository::MAX_STATES};
+use headgate_service_config::{DocumentStoreError, ServiceState, repository::MAX_STATES};
 
 use super::record;
 use crate::{session::Session, statement::Statement};
@@ -22,7 +22,7 @@ pub(super) async fn report(
     mut session: Session,
     states: &[ServiceState],
     forget_before: Timestamp,
-) -> Result<(), ConfigError> {
+) -> Result<(), DocumentStoreError> {
     session.execute(Statement::new(DELETE_OLD).bind(forget_before)).await?;
     for state in states {
         let report = Statement::new(REPORT)
@@ -36,7 +36,7 @@ pub(super) async fn report(
     Ok(session.commit().await?)
 }
 
-pub(super) async fn all(mut session: Session) -> Result<Vec<ServiceState>, ConfigError> {
+pub(super) async fn all(mut session: Session) -> Result<Vec<ServiceState>, DocumentStoreError> {
     let rows = session.rows(Statement::new(ALL).bind(MAX_STATES)).await?;
     session.commit().await?;
     let states: Result<Vec<_>, _> = rows.iter().map(record::state).collect();

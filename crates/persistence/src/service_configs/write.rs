@@ -1,7 +1,9 @@
 //! Changes of documents: change, audit entry and notification in one transaction.
 
 use headgate_ratelimit::Author;
-use headgate_service_config::{ConfigChange, ConfigError, ConfigUpdate, ServiceConfig, payload};
+use headgate_service_config::{
+    ConfigChange, ConfigUpdate, DocumentStoreError, ServiceConfig, payload,
+};
 use serde_json::{Value, json};
 
 use super::{changes::Change, record};
@@ -41,7 +43,7 @@ pub(super) async fn put(
     mut session: Session,
     update: &ConfigUpdate,
     author: &Author,
-) -> Result<ServiceConfig, ConfigError> {
+) -> Result<ServiceConfig, DocumentStoreError> {
     let (before, version) = replace(&mut session, update, author).await?;
     let config = ServiceConfig {
         service: update.service.clone(),
@@ -66,13 +68,13 @@ async fn replace(
     session: &mut Session,
     update: &ConfigUpdate,
     author: &Author,
-) -> Result<(Option<ServiceConfig>, i64), ConfigError> {
+) -> Result<(Option<ServiceConfig>, i64), DocumentStoreError> {
     let expected = update.expected_version;
     loop {
         let before = lock(session, &update.service).await?;
         let current = before.as_ref().map(|before| before.version);
         if expected.is_some_and(|expected| expected != current.unwrap_or_default()) {
-            return Err(ConfigError::VersionMismatch { current });
+            return Err(DocumentStoreError::VersionMismatch { current });
         }
         let written = match before {
             Some(_) => Statement::either(UPDATE, UPDATE_ON_SQLITE),
@@ -89,13 +91,19 @@ async fn replace(
         };
         if let Some(row) = session.row(written).await? {
             let version = row.get("version");
-            return Ok((before, version.map_err(|error| ConfigError::Corrupt(error.to_string()))?));
+            return Ok((
+                before,
+                version.map_err(|error| DocumentStoreError::Corrupt(error.to_string()))?,
+            ));
         }
         // Another writer created or changed it in between: read it again.
     }
 }
 
-async fn lock(session: &mut Session, service: &str) -> Result<Option<ServiceConfig>, ConfigError> {
+async fn lock(
+    session: &mut Session,
+    service: &str,
+) -> Result<Option<ServiceConfig>, DocumentStoreError> {
     let row = session.row(Statement::either(LOCK, super::ONE).bind(service)).await?;
     row.as_ref().map(record::config).transpose()
 }
@@ -105,7 +113,7 @@ async fn record(
     before: Option<&ServiceConfig>,
     after: &ServiceConfig,
     author: &Author,
-) -> Result<(), ConfigError> {
+) -> Result<(), DocumentStoreError> {
     let side =
         |config: &ServiceConfig| json!({"version": config.version, "config_json": config.config});
     let diff = json!({"before": before.map_or(Value::Null, side), "after": side(after)});

@@ -6,8 +6,8 @@ mod relay;
 use headgate_persistence::ServiceConfigDatabase;
 use headgate_ratelimit::Author;
 use headgate_service_config::{
-    AuditFilter, ConfigChange, ConfigError, ConfigUpdate, DocumentKind, Kinds, Schema,
-    ServiceConfig, ServiceConfigRepository, ServiceState,
+    AuditFilter, ConfigChange, ConfigUpdate, DocumentKind, DocumentSchema, DocumentStoreError,
+    Kinds, ServiceConfig, ServiceConfigRepository, ServiceState,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -40,7 +40,7 @@ pub(super) async fn put(
     documents: &ServiceConfigDatabase,
     config: Value,
     expected: Option<i64>,
-) -> Result<ServiceConfig, ConfigError> {
+) -> Result<ServiceConfig, DocumentStoreError> {
     documents.put(&update("relay", config, expected), &author(0)).await
 }
 
@@ -48,9 +48,9 @@ async fn documents(home: &Home) -> ServiceConfigDatabase {
     home.migrated().await.service_configs()
 }
 
-fn current(result: Result<ServiceConfig, ConfigError>) -> Option<i64> {
+fn current(result: Result<ServiceConfig, DocumentStoreError>) -> Option<i64> {
     match result {
-        Err(ConfigError::VersionMismatch { current }) => current,
+        Err(DocumentStoreError::VersionMismatch { current }) => current,
         other => panic!("{other:?}"),
     }
 }
@@ -95,8 +95,9 @@ async fn one_of_several_conditional_updates_wins(home: &Home) {
         assert_eq!(won.len(), 1, "{results:?}");
         assert_eq!(won[0].version, version + 1);
         assert_eq!(replicas[0].get("relay").await.unwrap().as_ref(), Some(won[0]));
-        let lost =
-            |result: &&Result<_, _>| matches!(result, Err(ConfigError::VersionMismatch { .. }));
+        let lost = |result: &&Result<_, _>| {
+            matches!(result, Err(DocumentStoreError::VersionMismatch { .. }))
+        };
         assert_eq!(results.iter().filter(lost).count(), 3, "{results:?}");
     }
     assert_eq!(replicas[0].changes(&AuditFilter::default()).await.unwrap().len(), 10);
@@ -168,10 +169,10 @@ async fn a_change_fails_if_the_audit_log_cannot_be_written(home: &Home) {
     console.run("ALTER TABLE audit_logs RENAME TO audit_logs_away").await;
     for expected in [None, Some(1)] {
         let error = put(&documents, events(2), expected).await.unwrap_err();
-        assert!(matches!(error, ConfigError::AuditLog(_)), "{error}");
+        assert!(matches!(error, DocumentStoreError::AuditLog(_)), "{error}");
     }
     let fresh = documents.put(&update("user-api", json!({}), None), &author(0)).await;
-    assert!(matches!(fresh, Err(ConfigError::AuditLog(_))), "{fresh:?}");
+    assert!(matches!(fresh, Err(DocumentStoreError::AuditLog(_))), "{fresh:?}");
     console.run("ALTER TABLE audit_logs_away RENAME TO audit_logs").await;
 
     let kept = documents.list().await.unwrap();
@@ -206,8 +207,9 @@ async fn the_latest_registration_of_a_kind_is_kept(home: &Home) {
     assert_eq!(documents.kinds().await.unwrap(), relay);
     assert!(relay.validate("relay", &events(0)).is_err());
 
-    let any =
-        |service: &str| (service.to_owned(), DocumentKind { revision: 1, schema: Schema::Any });
+    let any = |service: &str| {
+        (service.to_owned(), DocumentKind { revision: 1, schema: DocumentSchema::Any })
+    };
     documents.register(&Kinds::from_iter([any("bootstrap"), any("relay")]), at(1)).await.unwrap();
     let kinds = documents.kinds().await.unwrap();
     assert_eq!(kinds, Kinds::from_iter([any("relay"), any("bootstrap")]));
@@ -218,12 +220,12 @@ async fn an_older_revision_of_a_kind_does_not_replace_a_newer_one(home: &Home) {
     let relay = |revision, schema| {
         Kinds::from_iter([("relay".to_owned(), DocumentKind { revision, schema })])
     };
-    let newer = relay(2, Schema::List { max_items: 2 });
+    let newer = relay(2, DocumentSchema::List { max_items: 2 });
     documents.register(&newer, at(0)).await.unwrap();
-    documents.register(&relay(1, Schema::Any), at(1)).await.unwrap();
+    documents.register(&relay(1, DocumentSchema::Any), at(1)).await.unwrap();
     assert_eq!(documents.kinds().await.unwrap(), newer);
 
-    let same = relay(2, Schema::List { max_items: 3 });
+    let same = relay(2, DocumentSchema::List { max_items: 3 });
     documents.register(&same, at(2)).await.unwrap();
     assert_eq!(documents.kinds().await.unwrap(), same);
 }
@@ -244,7 +246,7 @@ async fn an_invalid_document_does_not_affect_other_services(home: &Home) {
     home.console().await.run(&sql).await;
 
     let all = documents.list().await;
-    assert!(matches!(all, Err(ConfigError::Corrupt(_))), "{all:?}");
+    assert!(matches!(all, Err(DocumentStoreError::Corrupt(_))), "{all:?}");
     assert_eq!(documents.get("relay").await.unwrap(), Some(relay));
     let kind = documents.kind("relay").await.unwrap();
     assert_eq!(kind, Some(DocumentKind::of::<RelayDocument>()));

@@ -1,7 +1,7 @@
 use std::{path::Path, time::Duration};
 
 use headgate_config::{Bounded, ConfigDuration, Problem, Secret, print_sections};
-use headgate_persistence::{ConfigError, DatabaseConfig as Target, PostgresParts};
+use headgate_persistence::{DatabaseConfig as Target, DatabaseConfigError, PostgresParts};
 use serde::Deserialize;
 
 /// The database of rules, quotas and the audit log. The default is a local SQLite file.
@@ -76,7 +76,7 @@ impl DatabaseConfig {
     }
 }
 
-fn wrong(key: &'static str) -> impl Fn(ConfigError) -> Problem {
+fn wrong(key: &'static str) -> impl Fn(DatabaseConfigError) -> Problem {
     move |error| Problem::new(key, error.to_string())
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use headgate_auth::Action;
 use headgate_service_config::{
-    ConfigError, ConfigUpdate, Invalid, ServiceConfig, ServiceConfigRepository,
+    ConfigUpdate, DocumentStoreError, Invalid, ServiceConfig, ServiceConfigRepository,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -130,15 +130,17 @@ fn invalid(invalid: Invalid) -> ApiError {
     })
 }
 
-impl From<ConfigError> for ApiError {
-    fn from(error: ConfigError) -> Self {
+impl From<DocumentStoreError> for ApiError {
+    fn from(error: DocumentStoreError) -> Self {
         let text = error.to_string();
         match error {
-            ConfigError::VersionMismatch { .. } => {
+            DocumentStoreError::VersionMismatch { .. } => {
                 Self::DocumentChanged(format!("{text}: read it again and repeat the change"))
             }
-            ConfigError::Corrupt(_) => Self::Internal(text),
-            ConfigError::AuditLog(_) | ConfigError::Unavailable(_) => Self::NoDatabase(text),
+            DocumentStoreError::Corrupt(_) => Self::Internal(text),
+            DocumentStoreError::AuditLog(_) | DocumentStoreError::Unavailable(_) => {
+                Self::NoDatabase(text)
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ use super::{
 
 /// The description as it is served. It is rendered on the first request, since it takes megabytes that
 /// most servers never need.
-pub(super) struct Document {
+pub(super) struct OpenApiDocument {
     metrics_path: Option<String>,
     text: OnceLock<Bytes>,
 }
@@ -130,9 +130,9 @@ pub(super) fn show(text: &Bytes) -> Response {
     response
 }
 
-// === impl Document ===
+// === impl OpenApiDocument ===
 
-impl Document {
+impl OpenApiDocument {
     pub(super) fn new(metrics_path: Option<&str>) -> Self {
         Self { metrics_path: metrics_path.map(str::to_owned), text: OnceLock::new() }
     }

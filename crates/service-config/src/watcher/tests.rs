@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::sample::Sample;
 
-type Read = Result<Option<ServiceConfig>, ConfigError>;
+type Read = Result<Option<ServiceConfig>, DocumentStoreError>;
 
 #[expect(clippy::unnecessary_wraps, reason = "as it comes from a repository")]
 fn stored(version: i64, config: Value) -> Read {
@@ -22,7 +22,7 @@ fn events(n: u64) -> Value {
 }
 
 fn unavailable() -> Read {
-    Err(ConfigError::unavailable(std::io::Error::other("away")))
+    Err(DocumentStoreError::unavailable(std::io::Error::other("away")))
 }
 
 fn limit(watcher: &Watcher<Sample>) -> u64 {

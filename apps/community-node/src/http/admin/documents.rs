@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use axum::{Extension, Json, extract::State, http::StatusCode};
 use headgate_quota::Author;
 use headgate_service_config::{
-    ConfigError, ConfigUpdate, Invalid, ServiceConfig, ServiceConfigRepository, ServiceState,
+    ConfigUpdate, DocumentStoreError, Invalid, ServiceConfig, ServiceConfigRepository, ServiceState,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -90,19 +90,19 @@ fn invalid(invalid: Invalid) -> ApiError {
     }
 }
 
-pub(super) fn refused(error: ConfigError) -> ApiError {
+pub(super) fn refused(error: DocumentStoreError) -> ApiError {
     match error {
-        ConfigError::VersionMismatch { current } => {
+        DocumentStoreError::VersionMismatch { current } => {
             let details = json!({"current_version": current});
             ApiError::new(StatusCode::CONFLICT, "VERSION_MISMATCH", error.to_string())
                 .details(details)
         }
-        ConfigError::AuditLog(cause) => {
+        DocumentStoreError::AuditLog(cause) => {
             tracing::error!(%cause, "failed to write to the audit log");
             let message = "the change could not be written to the audit log, and was not made";
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "AUDIT_LOG_ERROR", message)
         }
-        error @ (ConfigError::Corrupt(_) | ConfigError::Unavailable(_)) => {
+        error @ (DocumentStoreError::Corrupt(_) | DocumentStoreError::Unavailable(_)) => {
             ApiError::database(error)
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use headgate_service_config::{
-    ConfigError, DocumentKind, Invalid, Kinds, ServiceConfig, ServiceConfigRepository,
+    DocumentKind, DocumentStoreError, Invalid, Kinds, ServiceConfig, ServiceConfigRepository,
     ServiceState, kinds,
 };
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub(super) struct StoredService {
 impl ServiceCatalog {
     pub(super) async fn load(
         repository: &dyn ServiceConfigRepository,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self, DocumentStoreError> {
         Ok(Self {
             kinds: repository.kinds().await?,
             documents: repository.list().await?,
@@ -112,17 +112,17 @@ mod tests {
     /// Storage with a document of the relay, and an invalid row of another service.
     struct CorruptStorage;
 
-    fn corrupt<T>() -> Result<T, ConfigError> {
-        Err(ConfigError::Corrupt("not a document".to_owned()))
+    fn corrupt<T>() -> Result<T, DocumentStoreError> {
+        Err(DocumentStoreError::Corrupt("not a document".to_owned()))
     }
 
     #[async_trait]
     impl ServiceConfigRepository for CorruptStorage {
-        async fn list(&self) -> Result<Vec<ServiceConfig>, ConfigError> {
+        async fn list(&self) -> Result<Vec<ServiceConfig>, DocumentStoreError> {
             corrupt()
         }
 
-        async fn get(&self, service: &str) -> Result<Option<ServiceConfig>, ConfigError> {
+        async fn get(&self, service: &str) -> Result<Option<ServiceConfig>, DocumentStoreError> {
             Ok((service == "relay").then(|| ServiceConfig {
                 service: service.to_owned(),
                 version: 7,
@@ -132,36 +132,40 @@ mod tests {
             }))
         }
 
-        async fn put(&self, _: &ConfigUpdate, _: &Author) -> Result<ServiceConfig, ConfigError> {
+        async fn put(
+            &self,
+            _: &ConfigUpdate,
+            _: &Author,
+        ) -> Result<ServiceConfig, DocumentStoreError> {
             corrupt()
         }
 
-        async fn changes(&self, _: &AuditFilter) -> Result<Vec<ConfigChange>, ConfigError> {
+        async fn changes(&self, _: &AuditFilter) -> Result<Vec<ConfigChange>, DocumentStoreError> {
             corrupt()
         }
 
-        async fn register(&self, _: &Kinds, _: Timestamp) -> Result<(), ConfigError> {
+        async fn register(&self, _: &Kinds, _: Timestamp) -> Result<(), DocumentStoreError> {
             corrupt()
         }
 
-        async fn kinds(&self) -> Result<Kinds, ConfigError> {
+        async fn kinds(&self) -> Result<Kinds, DocumentStoreError> {
             corrupt()
         }
 
-        async fn kind(&self, _: &str) -> Result<Option<DocumentKind>, ConfigError> {
+        async fn kind(&self, _: &str) -> Result<Option<DocumentKind>, DocumentStoreError> {
             Ok(None)
         }
 
-        async fn report(&self, _: &[ServiceState], _: Timestamp) -> Result<(), ConfigError> {
+        async fn report(&self, _: &[ServiceState], _: Timestamp) -> Result<(), DocumentStoreError> {
             corrupt()
         }
 
-        async fn states(&self) -> Result<Vec<ServiceState>, ConfigError> {
+        async fn states(&self) -> Result<Vec<ServiceState>, DocumentStoreError> {
             corrupt()
         }
 
-        async fn listen(&self, _: &PayloadHandler<'_>) -> ConfigError {
-            ConfigError::Corrupt("not a document".to_owned())
+        async fn listen(&self, _: &PayloadHandler<'_>) -> DocumentStoreError {
+            DocumentStoreError::Corrupt("not a document".to_owned())
         }
     }
 
