@@ -48,7 +48,7 @@ async fn statuses(plan: Plan, limiter: &BatchLimiter) -> Vec<(bool, u64)> {
 }
 
 #[tokio::test]
-async fn a_charge_uses_up_what_is_left_although_others_take_some_of_it() {
+async fn a_charge_uses_up_the_remainder_despite_concurrent_requests() {
     let limiter = BatchLimiter::new(ContendedStore::default());
     let charge = plan(DeniedConsumes::All, &[1_000], Hits::Take(1_500));
     assert_eq!(statuses(charge, &limiter).await, [(true, 0)]);

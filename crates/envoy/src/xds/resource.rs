@@ -197,7 +197,7 @@ descriptors:
 ";
 
     #[test]
-    fn a_resource_means_what_a_file_with_the_same_content_means() {
+    fn a_resource_is_equivalent_to_a_file_with_the_same_content() {
         let described = |domain: &Domain| {
             let mut rules: Vec<String> = domain.rules().map(|rule| format!("{rule:?}")).collect();
             rules.sort();

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_gives_all_at_once_and_then_evenly() {
+    fn a_bucket_admits_its_burst_and_then_a_steady_rate() {
         let Preview { burst, steady } = preview(Algorithm::TokenBucket, 60);
         assert_eq!(burst.len(), 121);
         assert_eq!(burst[0].admitted, 60);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_gives_all_at_once_and_then_nothing_until_it_is_over() {
+    fn a_window_admits_its_limit_and_then_nothing_until_it_ends() {
         let Preview { burst, steady } = preview(Algorithm::FixedWindow, 60);
         assert_eq!((burst[0].admitted, burst[59].admitted), (60, 60));
         assert_eq!(burst[60].admitted, 120);

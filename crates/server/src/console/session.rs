@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_than_fit() {
+    fn the_number_of_sessions_is_bounded() {
         let (sessions, clock) = sessions();
         let (first, _) = sessions.open(Actor::anonymous(), None).unwrap();
         clock.advance(Duration::from_secs(1));

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_counts() {
+    fn only_new_decisions_count() {
         let (before, after) = (of(&[0.1]), of(&[0.1, 0.000_001]));
         let new = after.since(&before);
         assert_eq!(new.within[BUCKETS.len()], 1);

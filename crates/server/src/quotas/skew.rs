@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_skew_beyond_the_bound_says_its_direction() {
+    fn a_skew_beyond_the_bound_has_a_direction() {
         let beyond = |seconds: i64| Skew::new(seconds * 1_000_000);
         assert_eq!((beyond(5), beyond(-5), beyond(0)), (None, None, None));
         let message = |seconds| beyond(seconds).unwrap().to_string();

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_left_out() {
+    fn a_part_that_does_not_fit_is_left_out() {
         let mut text = TextBuffer::<8>::new();
         text.push_text("limit=");
         text.push_number(100);

@@ -71,7 +71,7 @@ export function eventTable(events) {
 }
 
 function deliveries(all) {
-  if (!all.length) return h("span", { class: "none" }, t("events.nobody"));
+  if (!all.length) return h("span", { class: "none" }, t("events.no_sink"));
   return h("ul", { class: "deliveries" }, all.map((it) => h("li", {},
     badge(t(it.delivered ? "events.delivered" : "events.waiting"), it.delivered ? "good" : "warn"), " ",
     h("span", { class: "long" }, it.sink), it.delivered_at ? [" ", time(it.delivered_at)] : "")));

@@ -92,5 +92,5 @@ function subjects({ limited, masked }, can) {
   ]);
   const columns = [t("subject"), t("rule"), t("overview.denials"), t("overview.last"), t("actions")];
   return [h("h2", {}, t("overview.limited")), h("p", { class: "hint" }, t(masked ? "overview.masked" : "overview.limited_hint")),
-    table(t("overview.limited"), columns, rows, t("overview.nobody"))];
+    table(t("overview.limited"), columns, rows, t("overview.no_denials"))];
 }

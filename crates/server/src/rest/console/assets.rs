@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_asked_of_anybody_else_and_nothing_is_run_that_is_not_a_file() {
+    fn pages_load_nothing_from_elsewhere_and_have_no_inline_scripts() {
         for Asset { name, text, .. } in ASSETS {
             let text = text.replace("http://www.w3.org/", "");
             for elsewhere in ["http:", "https:", "\"//", "url(", "@import", "innerHTML", "eval("] {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_said_in_english_is_said_in_japanese() {
+    fn every_english_text_has_a_japanese_one() {
         let keys = |name: &str| -> Vec<&'static str> {
             let asset = ASSETS.iter().find(|asset| asset.name == name).unwrap();
             asset
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_it_is_small() {
+    fn all_assets_are_small() {
         let bytes: usize = ASSETS.iter().map(|asset| asset.text.len()).sum();
         assert!(bytes < 200_000, "{bytes}");
     }

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_found_where_the_rest_is_no_object() {
+    fn unknown_fields_are_found_although_the_rest_is_invalid() {
         let (is_object, found) = unknown(r#"{"a":1,"items":7}"#);
         assert!(!is_object);
         assert!(found.contains(r#""field":"a""#), "{found}");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_is_bounded() {
+    fn listed_fields_are_bounded() {
         let fields: Vec<String> =
             (0..1000).map(|i| format!("\"{i}{}\":0", "x".repeat(99))).collect();
         let (_, found) = parse::<Outer<'_>>(&format!("{{{}}}", fields.join(",")));

@@ -51,7 +51,7 @@ fn follow(events: &Events) -> impl Stream<Item = String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_broken_every_fifteen_seconds_and_lasts_an_hour() {
+async fn a_quiet_stream_has_a_heartbeat_every_fifteen_seconds_and_ends_after_an_hour() {
     let events = Events::new(Arc::new(Quietly));
     let began = Instant::now();
     let mut stream = Box::pin(follow(&events));
