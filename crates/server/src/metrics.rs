@@ -96,7 +96,7 @@ pub(crate) fn registered<M: Collector + Clone + 'static>(
 }
 
 fn build_info(app: &AppConfig) -> Result<IntGauge, Error> {
-    let opts = Opts::new("headgate_build_info", "What is running: always 1.")
+    let opts = Opts::new("headgate_build_info", "Build information: always 1.")
         .const_label("version", env!("CARGO_PKG_VERSION"))
         .const_label("app_version", &app.version)
         .const_label("environment", &app.environment);

@@ -43,7 +43,7 @@ impl CallMetrics {
         let handled = registered(registry, IntCounterVec::new(handled, &labels)?)?;
         let duration = HistogramOpts::new(
             "grpc_server_handling_seconds",
-            "Time a gRPC call took, by service and method.",
+            "Duration of gRPC calls, by service and method.",
         );
         let duration = HistogramVec::new(duration.buckets(REQUEST_BUCKETS.into()), &labels[..2])?;
         let duration = registered(registry, duration)?;

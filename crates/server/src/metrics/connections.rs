@@ -28,7 +28,7 @@ impl ConnectionsCollector {
     fn counted(&self) -> Option<(IntCounterVec, IntCounter)> {
         let opts = Opts::new(
             "headgate_connections_ended_total",
-            "Connections that the server ended: idle, stalled, or to make room for others.",
+            "Connections closed by the server: idle, stalled, or to make room for others.",
         );
         let ended = IntCounterVec::new(opts, &["reason"]).ok()?;
         for reason in EndReason::ALL {

@@ -18,14 +18,14 @@ impl Queries {
     pub(crate) fn new(registry: &Registry) -> Result<Self, Error> {
         let duration = HistogramOpts::new(
             "db_query_duration_seconds",
-            "Time the database took for a statement, failed ones included, by what it does and the table.",
+            "Duration of database statements, including failed ones, by operation and table.",
         );
         let labels = ["query_name", "table"];
         let duration = HistogramVec::new(duration.buckets(REQUEST_BUCKETS.into()), &labels)?;
         let gauge = |name: &str, help: &str| registered(registry, IntGauge::new(name, help)?);
         let writable = gauge(
             "headgate_database_writable",
-            "Whether the last write to the database succeeded, or failed for a reason of its own: 1 or 0.",
+            "1 if the last write to the database succeeded, or failed because of its content; otherwise 0.",
         )?;
         // Writable until a write fails.
         writable.set(1);
@@ -34,11 +34,11 @@ impl Queries {
             writable,
             schema_version: gauge(
                 "headgate_database_schema_version",
-                "Version of the database's tables; 0 before they were read.",
+                "Schema version of the database; 0 before it was read.",
             )?,
             known_version: gauge(
                 "headgate_database_schema_known_version",
-                "Newest version of the database's tables that this server knows; 0 before they were read.",
+                "Newest schema version of the database that this server knows; 0 before it was read.",
             )?,
         })
     }

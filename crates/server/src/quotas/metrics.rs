@@ -34,24 +34,22 @@ const SIZES: [f64; 10] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 51
 
 impl QuotaMetrics {
     pub(crate) fn new(registry: &Registry) -> Result<Self, Error> {
-        let increments = Opts::new(
-            "headgate_quota_increments_total",
-            "Increments of quotas that were answered, by outcome.",
-        );
+        let increments =
+            Opts::new("headgate_quota_increments_total", "Increments of quotas, by outcome.");
         let increments = registered(registry, IntCounterVec::new(increments, &["outcome"])?)?;
         let outcome = |name| increments.with_label_values(&[name]);
         let drift = Opts::new(
             "headgate_quota_counter_drift",
-            "Units by which counters differed from the ledger when they were last compared, by direction.",
+            "Difference between counters and ledger at the last comparison, in units, by direction.",
         );
         let drift = registered(registry, IntGaugeVec::new(drift, &["direction"])?)?;
         let size = HistogramOpts::new(
             "headgate_quota_commit_size",
-            "Increments that were committed in one transaction.",
+            "Increments per committed transaction.",
         );
         let seconds = HistogramOpts::new(
             "headgate_quota_commit_seconds",
-            "Time such a transaction took, failed ones included.",
+            "Duration of transactions of increments, including failed ones.",
         );
         let counter = |name, help| registered(registry, IntCounter::new(name, help)?);
         let gauge = |name, help| registered(registry, IntGauge::new(name, help)?);
@@ -74,7 +72,7 @@ impl QuotaMetrics {
             ahead: drift.with_label_values(&["ahead"]),
             rebuilt: counter(
                 "headgate_quota_counters_rebuilt_total",
-                "Counters that were missing and were made again from the ledger.",
+                "Missing counters that were rebuilt from the ledger.",
             )?,
             skew: registered(
                 registry,

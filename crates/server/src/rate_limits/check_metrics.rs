@@ -17,16 +17,15 @@ pub(crate) struct CheckMetrics {
 
 impl CheckMetrics {
     pub(crate) fn new(registry: &Registry) -> Result<Self, Error> {
-        let decisions =
-            Opts::new("headgate_decisions_total", "Checks that were decided, by outcome.");
+        let decisions = Opts::new("headgate_decisions_total", "Checks, by outcome.");
         let decisions = registered(registry, IntCounterVec::new(decisions, &["outcome"])?)?;
         let degraded = Opts::new(
             "headgate_degraded_decisions_total",
-            "Checks that the failure policy decided because the store could not, by mode and reason.",
+            "Checks decided by the failure policy, by mode and reason.",
         );
         let degraded = registered(registry, IntCounterVec::new(degraded, &["mode", REASON])?)?;
         let duration =
-            HistogramOpts::new("headgate_check_duration_seconds", "Time a decision took.")
+            HistogramOpts::new("headgate_check_duration_seconds", "Duration of decisions.")
                 .buckets(DECISION_BUCKETS.into());
         Ok(Self {
             allowed: decisions.with_label_values(&["allowed"]),

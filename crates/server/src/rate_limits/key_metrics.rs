@@ -28,20 +28,18 @@ impl KeyMetrics {
     pub(crate) fn new(registry: &Registry, application: &str) -> Result<Self, Error> {
         let opts = |name, help| Opts::new(name, help).const_label("application", application);
         let labels = ["algorithm", "allowed"];
-        let requests = opts(
-            "rate_limiter_requests_total",
-            "Keys that were decided about, by algorithm and whether they were allowed.",
-        );
+        let requests =
+            opts("rate_limiter_requests_total", "Checks of keys, by algorithm and outcome.");
         let requests = registered(registry, IntCounterVec::new(requests, &labels)?)?;
         let duration = opts(
             "rate_limiter_check_seconds",
-            "Time a decision about a key took, by algorithm and whether it was allowed.",
+            "Duration of checks of keys, by algorithm and outcome.",
         );
         let duration = HistogramOpts::from(duration).buckets(DECISION_BUCKETS.into());
         let duration = registered(registry, HistogramVec::new(duration, &labels)?)?;
         let degraded = opts(
             "rate_limiter_degraded_total",
-            "Of these, the ones that the failure policy decided because the store could not, by algorithm and reason.",
+            "Checks of keys decided by the failure policy, by algorithm and reason.",
         );
         let degraded = IntCounterVec::new(degraded, &["algorithm", REASON])?;
         let degraded = registered(registry, degraded)?;

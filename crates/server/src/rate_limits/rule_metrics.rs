@@ -34,7 +34,7 @@ impl RulesCollector {
             )?,
             database_up: IntGauge::new(
                 "headgate_database_up",
-                "Whether the database answered when it was last asked: 1 or 0.",
+                "1 if the last read of the database succeeded, otherwise 0.",
             )?,
         })
     }

@@ -31,7 +31,7 @@ impl RequestMetrics {
         let answered = IntCounterVec::new(answered, &["method", "path", "status"])?;
         let duration = HistogramOpts::new(
             "http_request_duration_seconds",
-            "Time an HTTP request took, by method and route.",
+            "Duration of HTTP requests, by method and route.",
         );
         let duration =
             HistogramVec::new(duration.buckets(REQUEST_BUCKETS.into()), &["method", "path"])?;

@@ -9,7 +9,7 @@ use crate::metrics::{DECISION_BUCKETS, registered};
 pub(super) fn durations(registry: &Registry, store: StoreKind) -> Result<Histogram, Error> {
     let duration = HistogramOpts::new(
         "headgate_store_duration_seconds",
-        "Time a call to a store in another process took, failed ones included.",
+        "Duration of calls to a store in another process, including failed ones.",
     );
     let duration = duration.const_label("store", store.name());
     registered(registry, Histogram::with_opts(duration.buckets(DECISION_BUCKETS.into()))?)
@@ -17,6 +17,6 @@ pub(super) fn durations(registry: &Registry, store: StoreKind) -> Result<Histogr
 
 /// Gauge of the last probe of the store.
 pub(super) fn up(registry: &Registry, store: StoreKind) -> Result<IntGauge, Error> {
-    let opts = Opts::new("headgate_store_up", "Whether the store answers: 1 or 0.");
+    let opts = Opts::new("headgate_store_up", "1 if the store answers, otherwise 0.");
     registered(registry, IntGauge::with_opts(opts.const_label("store", store.name()))?)
 }

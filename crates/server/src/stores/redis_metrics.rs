@@ -21,14 +21,14 @@ impl RedisCollector {
         store: Option<Arc<RedisStore>>,
         newcomers: Option<Arc<NewcomerBound>>,
     ) -> Result<Self, prometheus::Error> {
-        let servers = Opts::new("headgate_redis_servers", "Redis servers, by whether they answer.");
+        let servers = Opts::new("headgate_redis_servers", "Redis servers, by state.");
         Ok(Self {
             store,
             newcomers,
             servers: IntGaugeVec::new(servers, &["state"])?,
             evicts: IntGauge::new(
                 "headgate_redis_evicts_counters",
-                "Whether a Redis server's eviction policy may delete counters: 1 or 0.",
+                "1 if the eviction policy of a Redis server may delete counters, otherwise 0.",
             )?,
             memory: Gauge::new(
                 "headgate_redis_memory_used_ratio",
