@@ -149,7 +149,34 @@ mod tests {
         SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);
 
     /// Status, headers and body of a response.
-    async fn parts(response: Response) -> (u16, Vec<(String, String)>, String) {
+    type Answer = (u16, Vec<(String, String)>, String);
+
+    /// An app with a state of its own.
+    async fn app(folder: &TempDir) -> App {
+        let variables = [
+            ("HEADGATE__SERVER__DATA_DIR", folder.path().to_str().unwrap()),
+            // No unit returns between two requests.
+            ("HEADGATE__RATELIMIT__DEFAULT_WINDOW_SECONDS", "86400"),
+        ];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let config = Config::load(None, variables).unwrap();
+        Box::pin(App::build(&config)).await.unwrap()
+    }
+
+    /// Sends a request by the fast path, or by the router.
+    async fn answer(
+        app: &App,
+        fast: Option<FastRoute>,
+        request: Request<Body>,
+        id: &RequestId,
+    ) -> Answer {
+        let surface = app.surface();
+        let route = surface.table.find(request.uri().path());
+        let (answered, _) = surface.dispatch(fast, request, PEER, id, route).await;
+        parts(answered.unwrap()).await
+    }
+
+    async fn parts(response: Response) -> Answer {
         let (head, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         let mut headers: Vec<_> = head
@@ -181,10 +208,7 @@ mod tests {
     #[tokio::test]
     async fn answers_as_the_router_does() {
         let folder = TempDir::new().unwrap();
-        let data_dir = folder.path().to_str().unwrap().to_owned();
-        let variables = [("HEADGATE__SERVER__DATA_DIR".to_owned(), data_dir)];
-        let app = App::build(&Config::load(None, variables).unwrap()).await.unwrap();
-        let (surface, id) = (app.surface(), RequestId::new());
+        let (app, id) = (app(&folder).await, RequestId::new());
         let check = "/api/v1/ratelimit/check";
         // A dry run takes nothing: the second response is the same.
         let dry_run = r#"{"scope":"user","identifier":"u1","dry_run":true}"#;
@@ -197,14 +221,41 @@ mod tests {
         ] {
             let fast = FastRoute::of(&method.parse().unwrap(), uri.split('?').next().unwrap());
             assert!(fast.is_some(), "{method} {uri}");
-            let mut answers = Vec::new();
-            for way in [fast, None] {
-                let request = request(method, uri, body);
-                let route = surface.table.find(request.uri().path());
-                let (answered, _) = surface.dispatch(way, request, PEER, &id, route).await;
-                answers.push(parts(answered.unwrap()).await);
-            }
-            assert_eq!(answers[0], answers[1], "{method} {uri}");
+            let by_fast_path = answer(&app, fast, request(method, uri, body), &id).await;
+            let by_router = answer(&app, None, request(method, uri, body), &id).await;
+            assert_eq!(by_fast_path, by_router, "{method} {uri}");
+        }
+    }
+
+    #[tokio::test]
+    async fn admits_and_denies_as_the_router_does() {
+        let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+        let (fast_app, router_app) = (app(&folders[0]).await, app(&folders[1]).await);
+        let id = RequestId::new();
+        let check = "/api/v1/ratelimit/check";
+        let all = r#"{"scope":"user","identifier":"u1","cost":100}"#;
+        let by_key = "/api/v1/rate-limit/check?algorithm=SLIDING_WINDOW&key=u1&permits=100";
+        let by_address = "/api/v1/rate-limit/check?algorithm=SLIDING_WINDOW&permits=100";
+        for (method, uri, body, status, allowed) in [
+            ("POST", check, all, 200, true),
+            ("POST", check, all, 200, false),
+            ("POST", by_key, "", 200, true),
+            ("GET", by_key, "", 429, false),
+            ("GET", by_address, "", 200, true),
+            ("POST", by_address, "", 429, false),
+        ] {
+            let fast = FastRoute::of(&method.parse().unwrap(), uri.split('?').next().unwrap());
+            assert!(fast.is_some(), "{method} {uri}");
+            let by_fast_path = answer(&fast_app, fast, request(method, uri, body), &id).await;
+            let by_router = answer(&router_app, None, request(method, uri, body), &id).await;
+            assert_eq!(by_fast_path, by_router, "{method} {uri}");
+
+            let (actual, headers, text) = by_fast_path;
+            assert_eq!(actual, status, "{text}");
+            assert!(text.contains(&format!("\"allowed\":{allowed}")), "{text}");
+            let has = |header: &str| headers.iter().any(|(name, _)| name == header);
+            assert!(has("x-ratelimit-remaining") && has("ratelimit-policy"), "{headers:?}");
+            assert_eq!(has("retry-after"), !allowed, "{headers:?}");
         }
     }
 }
