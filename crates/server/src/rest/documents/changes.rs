@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::catalog::Catalog;
+use super::catalog::StoredService;
 use crate::rest::{
     caller::Caller,
     error::ApiError,
@@ -62,7 +62,7 @@ pub(in crate::rest) async fn changes(
     PathParam(name): PathParam,
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadServices).await?;
-    Catalog::load(&*documents).await?.find(&name)?;
+    StoredService::load(&*documents, &name).await?;
     let target = ConfigChange::target(&name);
     let filter = AuditFilter { target: Some(target), limit: Some(MOST), ..AuditFilter::default() };
     let changes = documents.changes(&filter).await?;
