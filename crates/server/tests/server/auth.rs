@@ -39,7 +39,7 @@ const TOKENS: [&str; 3] = [
 on_both_backends!(
     each_role_may_do_what_the_table_says_and_no_more,
     a_missing_or_wrong_token_is_rejected,
-    checks_health_and_metrics_are_open,
+    checks_health_and_metrics_need_no_token,
     with_authentication_off_every_request_is_allowed,
 );
 
@@ -82,7 +82,7 @@ async fn a_missing_or_wrong_token_is_rejected(backend: &Backend) {
     }
 }
 
-async fn checks_health_and_metrics_are_open(backend: &Backend) {
+async fn checks_health_and_metrics_need_no_token(backend: &Backend) {
     let server = backend.serve(&[]).await;
     assert_eq!(server.check_user("u1").await.status, 200);
     let body = json!({"checks": [{"scope": "user", "identifier": "u1"}]}).to_string();

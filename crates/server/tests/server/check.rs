@@ -14,7 +14,7 @@ const FOREVER: (&str, &str) = ("ratelimit.default_window_seconds", "8640000");
 on_both_backends!(
     the_default_rule_allows_a_hundred_a_minute,
     a_denial_has_a_reason_and_retry_after,
-    subjects_and_scopes_have_allowances_of_their_own,
+    subjects_and_scopes_have_separate_limits,
     a_window_selects_the_rule_and_opens_no_bucket,
     of_400_at_once_exactly_50_are_admitted,
 );
@@ -61,7 +61,7 @@ async fn a_denial_has_a_reason_and_retry_after(backend: &Backend) {
     assert_eq!(last.header("x-ratelimit-reset"), reset_at.to_string());
 }
 
-async fn subjects_and_scopes_have_allowances_of_their_own(backend: &Backend) {
+async fn subjects_and_scopes_have_separate_limits(backend: &Backend) {
     let server = backend.serve(&[("ratelimit.default_limit", "1"), FOREVER]).await;
     for scope in ["service", "user", "endpoint"] {
         for identifier in ["a", "/api/v1/orders", "ユーザー \\\"quoted\\\""] {

@@ -52,7 +52,7 @@ async fn a_request_in_flight_is_answered() {
 }
 
 #[tokio::test]
-async fn readiness_ends_first_and_everything_is_served_during_the_delay() {
+async fn readiness_fails_first_and_requests_are_served_during_the_delay() {
     let server = Server::start(&[("server.shutdown_delay_seconds", "3600")]).await;
     let (address, grpc) = (server.address, server.grpc_address);
     let ready = async || exchange(address, Request::get("/readyz"), "").await;
@@ -77,7 +77,7 @@ async fn readiness_ends_first_and_everything_is_served_during_the_delay() {
 }
 
 #[tokio::test]
-async fn connections_without_a_request_do_not_hold_it_up() {
+async fn idle_connections_do_not_delay_shutdown() {
     let server = Server::start(&[]).await;
     let mut idle = TcpStream::connect(server.address).await.unwrap();
     idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();

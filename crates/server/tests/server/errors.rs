@@ -32,7 +32,7 @@ fn refused(reply: &Reply, status: u16) -> Value {
 on_both_backends!(
     all_invalid_fields_are_reported_at_once,
     invalid_identifiers_are_rejected,
-    a_request_that_takes_too_long_is_ended,
+    a_slow_request_times_out,
 );
 
 async fn all_invalid_fields_are_reported_at_once(backend: &Backend) {
@@ -163,7 +163,7 @@ async fn a_body_that_is_too_large_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_say_its_size_is_limited_too() {
+async fn a_body_without_a_length_is_limited_too() {
     let server = Server::start(&[]).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let head = format!(
@@ -198,7 +198,7 @@ async fn a_wrong_method_gets_the_allowed_ones() {
     assert_eq!((head.status.as_u16(), head.text.as_str()), (405, ""));
 }
 
-async fn a_request_that_takes_too_long_is_ended(backend: &Backend) {
+async fn a_slow_request_times_out(backend: &Backend) {
     let server = backend.serve(&[("server.request_timeout_seconds", "1")]).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let head = format!(
@@ -213,7 +213,7 @@ async fn a_request_that_takes_too_long_is_ended(backend: &Backend) {
 }
 
 #[tokio::test]
-async fn a_request_keeps_the_id_it_came_with() {
+async fn a_request_keeps_its_id() {
     let server = Server::start(&[]).await;
     let with_id = |id: &str| Request::get("/healthz").header("x-request-id", id);
     for id in ["trace-1", "a", &"x".repeat(128)] {

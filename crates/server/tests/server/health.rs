@@ -73,7 +73,7 @@ async fn a_full_memory_is_counted() {
 }
 
 #[tokio::test]
-async fn the_root_leads_to_a_page_for_people() {
+async fn the_root_redirects_to_the_console_or_the_documentation() {
     for (console, page) in [("true", "/console"), ("false", "/api-docs")] {
         let server = Server::start(&[("console.enabled", console)]).await;
         let reply = server.get("/").await;

@@ -10,7 +10,7 @@ use crate::harness::Server;
 const DOCUMENT: &str = "/api-docs/openapi.json";
 
 #[tokio::test]
-async fn the_document_says_what_it_is() {
+async fn the_document_has_a_version_and_describes_every_tag() {
     let server = Server::start(&[]).await;
     let reply = server.get(DOCUMENT).await;
     assert_eq!(reply.header("content-type"), "application/json");
@@ -68,7 +68,7 @@ async fn a_path_that_is_not_utf8_is_not_found() {
 }
 
 #[tokio::test]
-async fn the_document_knows_where_the_metrics_are() {
+async fn the_document_has_the_configured_metrics_path() {
     let moved = Server::start(&[("observability.metrics.path", "/internal/metrics")]).await;
     let document = moved.get(DOCUMENT).await.json();
     assert!(document["paths"]["/metrics"].is_null());

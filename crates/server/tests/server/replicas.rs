@@ -37,7 +37,7 @@ async fn limit_of(server: &Server, identifier: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_replicas_admit_exactly_the_limit_and_hear_of_each_others_rules() {
+async fn two_replicas_admit_exactly_the_limit_and_reload_each_others_rules() {
     let (postgres, redis) = (require!(Postgres::shared()), require!(Redis::start()));
     let url = redis.url();
     let token = tempfile::NamedTempFile::new().unwrap();
@@ -99,7 +99,7 @@ async fn a_lost_notification_delays_a_rule_by_one_poll() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_password_beside_the_url_completes_it_and_replaces_none() {
+async fn a_separate_password_applies_only_to_urls_without_one() {
     let postgres = require!(Postgres::builder().password("hunter2").start());
     let complete = postgres.url();
     let incomplete = complete.replace(":hunter2@", "@");
@@ -113,7 +113,7 @@ async fn a_password_beside_the_url_completes_it_and_replaces_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_postgres_checks_go_on_and_writes_wait() {
+async fn without_postgres_checks_continue_and_writes_fail() {
     let postgres = require!(Postgres::start());
     let url = postgres.url();
     let keys = [
@@ -145,7 +145,7 @@ async fn without_postgres_checks_go_on_and_writes_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn started_with_both_down_it_serves_and_heals() {
+async fn started_with_both_down_it_serves_and_recovers() {
     let (postgres, redis) = (require!(Postgres::start()), require!(Redis::start()));
     let (database, store) = (postgres.url(), redis.url());
     postgres.stop();

@@ -69,7 +69,7 @@ async fn calls_that_time_out_are_timed() {
     assert!(took >= Duration::from_millis(300).as_secs_f64(), "{took}");
 }
 
-async fn statements_are_timed_by_what_they_do(backend: &Backend) {
+async fn statements_are_timed_by_operation(backend: &Backend) {
     let server = backend.serve(&[]).await;
     let count = async |name: &str, table: &str| {
         let labels = format!(r#"query_name="{name}",table="{table}",service="headgate""#);
@@ -94,4 +94,4 @@ async fn statements_are_timed_by_what_they_do(backend: &Backend) {
     assert!(!server.get("/metrics").await.text.contains(&format!("table=\"{id}")));
 }
 
-on_both_backends!(statements_are_timed_by_what_they_do);
+on_both_backends!(statements_are_timed_by_operation);

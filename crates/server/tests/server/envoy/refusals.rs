@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn an_invalid_request_lists_what_is_missing() {
+async fn an_invalid_request_lists_missing_fields() {
     let server = start(&[]).await;
     let client = Client::connect(server.grpc_address).await;
     let ask = async |domain: &str, descriptors: &[_]| {

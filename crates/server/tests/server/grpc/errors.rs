@@ -102,7 +102,7 @@ async fn a_call_ends_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn a_call_that_takes_too_long_is_ended() {
+async fn a_slow_call_times_out() {
     let server = Server::start(&[("server.request_timeout_seconds", "1")]).await;
     let reply = raw::send_unfinished(server.grpc_address, raw::call(CHECK)).await;
     assert_eq!(status(&reply).code(), Code::DeadlineExceeded);

@@ -20,7 +20,7 @@ fn of(service: &str) -> HealthCheckRequest {
 }
 
 #[tokio::test]
-async fn a_server_without_its_store_is_alive() {
+async fn a_server_is_alive_without_its_store() {
     let server = Server::start(&[("redis.url", "redis://127.0.0.1:1")]).await;
     let mut health = HealthClient::new(channel(server.grpc_address).await);
     for service in ["", SERVICE, QUOTAS, ENVOY, "ratelimit"] {

@@ -10,7 +10,7 @@ use super::client::{
 use crate::harness::Server;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_database_checks_go_on_and_rules_wait() {
+async fn without_the_database_checks_continue_and_rules_fail() {
     let postgres = require!(Postgres::start());
     let url = postgres.url();
     let keys = [("database.url", url.as_str()), ("database.connect_timeout_seconds", "1")];

@@ -9,7 +9,7 @@ use crate::harness::Server;
 const MESSAGE: &[u8] = b"\x0a\x04user\x12\x02u1";
 
 #[tokio::test]
-async fn a_call_keeps_the_id_it_came_with() {
+async fn a_call_keeps_its_id() {
     let server = Server::start(&[]).await;
     let with_id = |path: &str, id: &str| raw::call(path).header("x-request-id", id);
     for id in ["trace-1", "a", &"x".repeat(128)] {
@@ -47,7 +47,7 @@ async fn the_audit_log_names_the_call() {
 }
 
 #[tokio::test]
-async fn calls_are_counted_by_names_of_our_own() {
+async fn calls_are_counted_by_known_method_names() {
     let server = Server::start(&[]).await;
     let client = connect(server.grpc_address).await;
     let ask = |subject: &str| CheckRateLimitRequest {

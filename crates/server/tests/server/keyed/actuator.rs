@@ -7,7 +7,7 @@ use super::backend::Backend;
 use crate::harness::Server;
 
 #[tokio::test]
-async fn health_and_info_say_what_runs() {
+async fn health_and_info_name_the_server() {
     let keys = [("app.name", "gate"), ("app.version", "1.2.3")];
     let server = Server::start(&keys).await;
     let details =

@@ -70,7 +70,7 @@ async fn behind_trusted_proxies_the_client_is_found() {
 }
 
 #[tokio::test]
-async fn the_header_that_the_proxies_write_can_be_named() {
+async fn the_forwarding_header_is_configurable() {
     let keys = [("server.trusted_proxies", "127.0.0.1"), ("server.forwarded_by", "x_real_ip")];
     let server = Server::start(&keys).await;
     let both: Headers<'_> = &[(XFF, "192.0.2.1"), ("x-real-ip", "203.0.113.9")];

@@ -56,7 +56,7 @@ async fn contract(backend: &Backend) {
     for algorithm in ALGORITHMS {
         let subject = Subject { server: &server, algorithm, began: Instant::now() };
         a_peek_takes_nothing(&subject).await;
-        a_check_takes_what_it_asks_for(&subject).await;
+        a_check_takes_its_permits(&subject).await;
         more_than_remaining_is_denied(&subject).await;
         other_subjects_are_unaffected_and_a_reset_restores_the_limit(&subject).await;
     }
@@ -74,7 +74,7 @@ async fn a_peek_takes_nothing(subject: &Subject<'_>) {
     }
 }
 
-async fn a_check_takes_what_it_asks_for(subject: &Subject<'_>) {
+async fn a_check_takes_its_permits(subject: &Subject<'_>) {
     let reply = subject.check("").await;
     assert_eq!(reply.status, 200, "{}", reply.text);
     let mut body = reply.json();
@@ -174,7 +174,7 @@ async fn a_post_decides_like_a_get() {
 }
 
 #[tokio::test]
-async fn without_an_algorithm_the_configured_one_counts() {
+async fn the_configured_algorithm_is_the_default() {
     let server = Server::start(&[]).await;
     assert_eq!(server.check_key("key=u1").await.json()["algorithm"], "TOKEN_BUCKET");
     let other = Server::start(&[("rate_limiter.algorithm", "leaky_bucket")]).await;
@@ -182,7 +182,7 @@ async fn without_an_algorithm_the_configured_one_counts() {
 }
 
 #[tokio::test]
-async fn names_are_read_in_either_case_and_shown_in_one() {
+async fn algorithm_names_are_case_insensitive() {
     let server = Server::start(&[]).await;
     for name in ["sliding_window", "Sliding_Window_Log", "SLIDING_WINDOW_LOG"] {
         let body = server.check_key(&format!("algorithm={name}&key=u1")).await.json();

@@ -205,7 +205,7 @@ async fn an_error_response_of_the_server_is_logged_as_a_fault() {
 }
 
 #[tokio::test]
-async fn neither_token_nor_id_can_smuggle_a_header() {
+async fn tokens_and_ids_cannot_inject_headers() {
     let server = Server::start(&[]).await;
     let token = "fault_tolerant = false, token = \"abc\"";
     let gateway = require!(Gateway::start(server.grpc_address, token).await);

@@ -105,7 +105,7 @@ async fn rule_cost_and_message_are_configurable() {
 }
 
 #[tokio::test]
-async fn one_rule_can_decide_alone() {
+async fn the_configured_rule_decides_alone() {
     let server = Server::start(&[]).await;
     let rule = json!({
         "scope": "user", "identifier_pattern": "gold-*", "limit": 3, "window_seconds": 3600

@@ -82,7 +82,7 @@ fn examples(document: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_documents_examples_are_taken() {
+async fn the_examples_of_the_guides_are_accepted() {
     let gateway = (Ipv4Addr::LOCALHOST, free_port()).into();
     let gateway = require!(Gateway::start(gateway, "").await);
     let examples = ["plugins/kong/README.md", "docs/guides/kong.md"].map(examples).concat();
@@ -93,7 +93,7 @@ async fn the_documents_examples_are_taken() {
 }
 
 #[test]
-fn the_lua_is_clean() {
+fn the_lua_passes_the_linter() {
     let checker = require!(headgate_testkit::find_program("luacheck"));
     let output = Command::new(checker).args(["--no-color", "."]).current_dir(PLUGIN).output();
     let output = output.expect("luacheck runs");
