@@ -1,4 +1,4 @@
-//! Schemathesis: responses match the OpenAPI document, for valid and invalid requests.
+//! Schemathesis: responses match the `OpenAPI` document, for valid and invalid requests.
 
 use headgate_testkit::{Schemathesis, require};
 

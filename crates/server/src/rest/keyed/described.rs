@@ -1,4 +1,4 @@
-//! Responses in the OpenAPI description.
+//! Responses in the `OpenAPI` description.
 
 use utoipa::{IntoResponses, ToSchema};
 
