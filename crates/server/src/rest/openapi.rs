@@ -19,8 +19,8 @@ use super::{
     quotas, reset, rules, usage,
 };
 
-/// The description as it is served. It is rendered on the first request, since it takes megabytes that
-/// most servers never need.
+/// The description as it is served. It is rendered on the first request, since it takes megabytes
+/// that most servers never need.
 pub(super) struct OpenApiDocument {
     metrics_path: Option<String>,
     text: OnceLock<Bytes>,

@@ -11,7 +11,8 @@ use utoipa::ToSchema;
 use super::ApiError;
 use crate::{error_codes::Namespace, rest::json};
 
-/// The `Cache-Control` of every response: each check takes units, so that no response may be cached.
+/// The `Cache-Control` of every response: each check takes units, so that no response may be
+/// cached.
 pub(in crate::rest) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// An invalid request.

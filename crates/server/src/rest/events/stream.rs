@@ -161,7 +161,8 @@ impl Following {
         texts
     }
 
-    /// Reads the next events only after the client has taken the last ones, so that slow clients cost nothing.
+    /// Reads the next events only after the client has taken the last ones, so that slow clients
+    /// cost nothing.
     async fn send(mut self, texts: mpsc::Sender<String>) {
         loop {
             let text = tokio::select! {

@@ -106,7 +106,8 @@ pub(in crate::rest) async fn increment(
     Ok(respond(&done))
 }
 
-/// The error of an increment that timed out. It may still be written to the ledger: a client that sends it again as new would be charged twice.
+/// The error of an increment that timed out. It may still be written to the ledger: a client that
+/// sends it again as new would be charged twice.
 pub(in crate::rest) fn unconfirmed() -> ApiError {
     QuotaRefusal::Unconfirmed("the request took too long".to_owned()).into()
 }
