@@ -190,11 +190,15 @@ mod tests {
         (head.status.as_u16(), headers, without_times(str::from_utf8(&body).unwrap()))
     }
 
-    /// Masks Unix seconds: the next one may begin between two responses.
+    /// Masks times, which pass between two responses: at most the window's 60 seconds, or at least
+    /// four digits in milliseconds and Unix seconds. Limits and allowances lie between.
     fn without_times(text: &str) -> String {
         let mask = |part: &str| {
             let digits = part.trim_end_matches(|c: char| !c.is_ascii_digit());
-            if digits.len() < 10 { part.to_owned() } else { format!("T{}", &part[digits.len()..]) }
+            match digits.parse() {
+                Ok(0_u64 | 61..=999) | Err(_) => part.to_owned(),
+                Ok(_) => format!("T{}", &part[digits.len()..]),
+            }
         };
         text.split_inclusive(|c: char| !c.is_ascii_digit()).map(mask).collect()
     }
