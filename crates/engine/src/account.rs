@@ -30,7 +30,7 @@ impl Account {
         });
     }
 
-    /// Whether this limit permits `verb`.
+    /// Returns `true` if this limit permits `verb`.
     pub fn permits(&self, limit: &Limit, verb: Verb, cost: Cost, now: Timestamp) -> bool {
         match verb {
             Verb::Peek | Verb::Acquire => limit.admits(&self.state, cost, now),
@@ -71,8 +71,8 @@ impl Account {
         }
     }
 
-    /// Applies `verb` for a check that takes or not, as its [`CheckMode`](crate::CheckMode) says
-    /// once the whole batch is known.
+    /// Applies `verb` once the whole batch is decided. `takes` is the result of
+    /// [`CheckMode::takes`](crate::CheckMode::takes).
     pub fn act(&mut self, check: &Check<'_>, verb: Verb, now: Timestamp, takes: bool) {
         if check.mode().is_read_only() {
             return;
@@ -91,7 +91,7 @@ impl Account {
         }
     }
 
-    /// The answer to `verb` and `cost`, given the state after the decision.
+    /// Returns the outcome of `verb` and `cost`, given the state after the decision.
     pub fn outcome(
         &self,
         limit: &Limit,
@@ -110,7 +110,7 @@ impl Account {
         leases.sort_unstable_by_key(|lease| lease.expires_at);
         let reserves = matches!(verb, Verb::Reserve { .. });
         if reserves && !allowed && leases.len() >= Lease::MAX_PENDING {
-            // The number of reservations stands in the way until the first one expires.
+            // Too many reservations are pending: one more fits only when the first of them expires.
             outcome.retry_after = Duration::MAX;
         }
         for lease in leases {

@@ -1,8 +1,8 @@
 //! Each algorithm as integer arithmetic on (limit, state, cost, now).
 //!
-//! The arithmetic is exact: nothing is rounded in anyone's favour, so a store that keeps the same
-//! integers gives the same answers. It assumes that `now` is never earlier than a state's last
-//! change; stores make sure of that.
+//! The arithmetic is exact: nothing is rounded, so a store that keeps the same integers gives the
+//! same answers. It assumes that `now` is never earlier than a state's last change; stores make
+//! sure of that.
 
 pub mod bucket;
 pub mod calendar;
@@ -55,10 +55,10 @@ pub trait Meter: sealed::Sealed {
     /// Maximum number of units available at once, and so the largest cost that can be admitted.
     fn capacity(&self) -> u64;
 
-    /// Takes `cost` if it fits and returns whether it did.
+    /// Takes `cost` if it fits. Returns `true` if it did.
     fn admit(&self, state: &mut Self::State, cost: Cost, now: Timestamp) -> bool;
 
-    /// Returns whether [`admit`](Self::admit) would take `cost`.
+    /// Returns `true` if [`admit`](Self::admit) would take `cost`.
     fn admits(&self, state: &Self::State, cost: Cost, now: Timestamp) -> bool;
 
     /// Converts a state that was written under another limit, so that this limit applies from

@@ -90,13 +90,14 @@ impl<'a> Check<'a> {
         Ok(Self { key, limit, cost, fail_mode: FailMode::Capped, mode: CheckMode::Required })
     }
 
-    /// Sets what decides while the store cannot; [`FailMode::Capped`] by default.
+    /// Sets the failure mode, which decides while the store is unavailable; [`FailMode::Capped`] by
+    /// default.
     #[must_use]
     pub const fn with_fail_mode(self, fail_mode: FailMode) -> Self {
         Self { fail_mode, ..self }
     }
 
-    /// Sets how it relates to the other checks of its batch; [`CheckMode::Required`] by default.
+    /// Sets the mode of the check within its batch; [`CheckMode::Required`] by default.
     #[must_use]
     pub const fn with_mode(self, mode: CheckMode) -> Self {
         Self { mode, ..self }
@@ -117,12 +118,12 @@ impl<'a> Check<'a> {
         self.cost
     }
 
-    /// What decides while the store cannot.
+    /// The failure mode, which decides while the store is unavailable.
     pub const fn fail_mode(&self) -> FailMode {
         self.fail_mode
     }
 
-    /// How it relates to the other checks of its batch.
+    /// The mode of the check within its batch.
     pub const fn mode(&self) -> CheckMode {
         self.mode
     }
@@ -175,7 +176,7 @@ impl<'a> From<Check<'a>> for Batch<'a> {
     }
 }
 
-/// Whether two keys are the same text, however it is split into parts.
+/// Returns `true` if two keys have the same text, even if it is split into different parts.
 fn same_name<'a>(a: Key<'a>, b: Key<'a>) -> bool {
     let ends = |key: Key<'a>| [key.parts()[0], key.parts()[2]];
     // Fast path: with the same prefix and suffix, only the subjects can differ.

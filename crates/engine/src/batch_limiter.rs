@@ -34,7 +34,7 @@ pub struct BatchLimiter {
     store: Arc<dyn Store>,
 }
 
-/// Units that were taken and return unless they are committed in time.
+/// Units that were taken and are returned unless they are committed in time.
 #[derive(Clone, Debug)]
 #[must_use = "a reservation that is not committed expires"]
 pub struct Reservation {
@@ -42,7 +42,7 @@ pub struct Reservation {
     held: OwnedBatch,
 }
 
-/// The reason why nothing was reserved.
+/// Error for a reservation that was not made.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReserveError {
@@ -216,7 +216,7 @@ impl BatchLimiter {
         self.decide(Verb::Reset, batch).await
     }
 
-    /// Applies `verb` and returns the answer of each limit, unfolded.
+    /// Applies `verb` and returns the outcome of each limit.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -11,7 +11,7 @@ pub use circuit::Circuit;
 /// A circuit breaker around a store.
 ///
 /// After a number of consecutive failures it opens: calls fail with [`StoreError::BreakerOpen`] at
-/// once, and one call in every retry interval is let through to see whether the store has
+/// once, and one call in every retry interval is let through to test whether the store has
 /// recovered. See [`Circuit`].
 ///
 /// A store that [has breakers](Store::has_breakers) of its own is always called.
@@ -70,7 +70,7 @@ impl<S: Store, C: Clock> Breaker<S, C> {
         &self.inner
     }
 
-    /// Whether the breaker is open.
+    /// Returns `true` if the breaker is open.
     pub fn is_open(&self) -> bool {
         self.circuit.is_open()
     }

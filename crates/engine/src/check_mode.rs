@@ -1,6 +1,7 @@
-//! How a check of a batch relates to the other checks.
+//! The mode of a check within its batch.
 
-/// How a check of a batch relates to the other checks when units are taken.
+/// The mode of a check within its batch: whether it takes units, and whether its denial blocks the
+/// other checks.
 ///
 /// | mode | takes units | its denial blocks the batch |
 /// |---|---|---|
@@ -36,16 +37,16 @@
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CheckMode {
-    /// Takes together with the other required checks, or none of them takes anything.
+    /// Takes units together with the other required checks, all or nothing.
     #[default]
     Required,
-    /// Takes nothing; its denial still blocks the batch.
+    /// Takes no units; its denial still blocks the batch.
     Probe,
-    /// Takes if it is admitted and nothing blocks the batch; its own denial blocks nothing.
+    /// Takes units if it is admitted and no check blocks the batch; its own denial blocks nothing.
     Optional,
-    /// Takes if it is admitted, whatever the other checks say; its denial blocks nothing.
+    /// Takes units if it is admitted, regardless of the other checks; its denial blocks nothing.
     Independent,
-    /// Takes nothing and blocks nothing.
+    /// Takes no units and blocks nothing.
     Report,
 }
 
@@ -54,23 +55,23 @@ impl CheckMode {
     pub const ALL: [Self; 5] =
         [Self::Required, Self::Probe, Self::Optional, Self::Independent, Self::Report];
 
-    /// Whether its denial blocks the batch.
+    /// Returns `true` if its denial blocks the batch.
     pub const fn can_block(self) -> bool {
         matches!(self, Self::Required | Self::Probe)
     }
 
-    /// Whether another check's denial can keep it from taking.
+    /// Returns `true` if another check's denial can prevent it from taking units.
     pub const fn can_be_blocked(self) -> bool {
         matches!(self, Self::Required | Self::Optional)
     }
 
-    /// Whether it never takes anything.
+    /// Returns `true` if it never takes units.
     pub const fn is_read_only(self) -> bool {
         matches!(self, Self::Probe | Self::Report)
     }
 
-    /// Whether it takes, given whether its own limit admits it (`allowed`) and whether every check
-    /// that [can block](Self::can_block) the batch is admitted (`unblocked`).
+    /// Returns `true` if it takes units, given whether its own limit admits it (`allowed`) and
+    /// whether every check that [can block](Self::can_block) the batch is admitted (`unblocked`).
     pub const fn takes(self, allowed: bool, unblocked: bool) -> bool {
         match self {
             Self::Required => unblocked,

@@ -9,8 +9,8 @@ use crate::Timestamp;
 
 /// A source of time.
 pub trait Clock: Send + Sync {
-    /// The current time. It may step back when the system's clock is set; stores make sure that a
-    /// subject's time never does.
+    /// The current time. It may go backwards when the system's clock is set; stores make sure that
+    /// a subject's time never does.
     fn now(&self) -> Timestamp;
 
     /// Microseconds since a fixed point in time, to measure durations: setting the system's clock
@@ -48,7 +48,7 @@ const REANCHOR_EVERY: u64 = 1_000_000;
 /// It reads the wall clock once a second and advances by the cycle counter in between, which costs
 /// a third of a read of the wall clock. It follows the wall clock forwards at once, so that it is
 /// right after a suspend, and backwards only by more than a second, so that ordinary time
-/// synchronisation never makes it step back.
+/// synchronisation never makes it go backwards.
 #[derive(Debug)]
 pub struct SystemClock {
     counter: quanta::Clock,
@@ -62,7 +62,7 @@ pub struct SystemClock {
     reanchor_at: AtomicU64,
 }
 
-/// A clock for tests, which stands still until it is moved.
+/// A clock for tests, which only advances when a test moves it.
 ///
 /// ```
 /// use std::{sync::Arc, time::Duration};

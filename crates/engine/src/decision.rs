@@ -11,7 +11,7 @@ use crate::{Degraded, Outcome, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Decision {
-    /// Whether every limit admits the request, and so whether anything was taken.
+    /// `true` if every limit admits the request. Otherwise nothing was taken.
     pub allowed: bool,
     /// Maximum number of units available at once.
     pub limit: u64,
@@ -23,7 +23,7 @@ pub struct Decision {
     pub retry_after: Duration,
     /// Time of the decision, by the store's clock.
     pub at: Timestamp,
-    /// Set if a store could not answer: what decided instead, and why.
+    /// Source and cause of the decision, if the store could not answer.
     pub degraded: Option<Degraded>,
     /// Index of the deciding limit in the batch.
     pub decided_by: usize,
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(Decision::fold(&denied).decided_by, 0);
         let admitted = [outcome(true, 2, 0), outcome(true, 2, 0)];
         assert_eq!(Decision::fold(&admitted).decided_by, 0);
-        // With as many units left, the one that takes longer to reset.
+        // With equally many units left, the one that takes longer to reset.
         let slower = Outcome { reset_after: Duration::from_secs(61), ..outcome(true, 2, 0) };
         assert_eq!(Decision::fold(&[outcome(true, 2, 0), slower]).decided_by, 1);
     }

@@ -4,17 +4,17 @@ use std::fmt;
 
 use crate::{FailMode, StoreError};
 
-/// Why and by what a decision was made that the store could not make.
+/// Source and cause of a decision that the store could not make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Degraded {
-    /// What decided instead of the store.
+    /// Source of a decision that the store could not make.
     pub source: Source,
-    /// Why the store did not decide.
+    /// Cause of the store's failure to decide.
     pub cause: FailCause,
 }
 
-/// What decided instead of the store.
+/// Source of a decision that the store could not make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Source {
@@ -25,7 +25,7 @@ pub enum Source {
     RememberedDenial,
 }
 
-/// Why a store did not answer, as reported in metrics.
+/// Cause of a store's failure to answer, as reported in metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailCause {

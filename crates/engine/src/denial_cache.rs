@@ -88,7 +88,7 @@ impl DenialCache {
         }
     }
 
-    /// Whether every denial has expired, so that admissions need no lookup.
+    /// Returns `true` if every denial has expired, so that admissions need no lookup.
     #[inline]
     pub fn is_idle(&self, now: u64) -> bool {
         self.latest.load(Relaxed) <= now
@@ -118,19 +118,20 @@ impl DenialCache {
             return;
         }
         let (cost, at) = (check.cost().get(), outcome.at.as_micros());
-        // Answers may overtake each other: an admission from before the denial disproves nothing.
+        // Answers may arrive out of order: an admission that is older than the denial disproves
+        // nothing.
         let disproved = |entry: &Entry| entry.cost <= cost && entry.at <= at;
         self.table.remove(self.fingerprint(check.key()), disproved);
     }
 
-    /// A key is identified by its text, however that is split into parts.
+    /// Hash of a key's text, which does not depend on its parts.
     fn fingerprint(&self, key: Key<'_>) -> u64 {
         let mut hasher = self.secret.build_hasher();
         key.parts().iter().for_each(|part| hasher.write(part.as_bytes()));
         hasher.finish()
     }
 
-    /// Tells limits apart: what one denies, another may admit.
+    /// Hash of the limit: a denial by one limit says nothing about another.
     fn tag(&self, limit: &Limit) -> u64 {
         let mut hasher = self.secret.build_hasher();
         limit.algorithm().hash(&mut hasher);
@@ -163,8 +164,8 @@ impl fmt::Debug for DenialCache {
     }
 }
 
-/// Whether the limit denied the cost. Reservations are also denied if too many are pending, which
-/// says nothing about the cost.
+/// Returns `true` if the limit denied the cost. Reservations are also denied if too many are
+/// pending, which says nothing about the cost.
 const fn denies_cost(outcome: &Outcome, cost: Cost) -> bool {
     outcome.remaining < cost.get()
 }

@@ -4,9 +4,9 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-/// What decides a check while the store cannot. See [`FailurePolicy`](crate::FailurePolicy).
+/// Decision on a check while the store is unavailable. See [`FailurePolicy`](crate::FailurePolicy).
 ///
-/// In every mode, earlier denials by the store hold until they expire. See
+/// Earlier denials by the store hold until they expire, in every mode. See
 /// [`DenialCache`](crate::DenialCache).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -45,7 +45,7 @@ impl FailMode {
         }
     }
 
-    /// Whether this process counts.
+    /// Returns `true` if checks are counted in this process.
     pub const fn counts(self) -> bool {
         matches!(self, Self::Capped | Self::Local)
     }

@@ -156,7 +156,7 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
         Ok(checks.iter().zip(&remembered).map(answer).collect())
     }
 
-    /// Checks in the local store what it decides, as one batch.
+    /// Applies the checks that the local store decides, as one batch.
     async fn ask_locally(
         &self,
         verb: Verb,
@@ -188,7 +188,7 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
     }
 }
 
-/// Whether every check that can block the batch was allowed.
+/// Returns `true` if every check that can block the batch was allowed.
 fn is_done(checks: &[Check<'_>], outcomes: &[Outcome]) -> bool {
     checks.iter().zip(outcomes).all(|(check, outcome)| outcome.allowed || !check.mode().can_block())
 }
@@ -221,7 +221,7 @@ fn counted(check: &Check<'_>, local: Outcome, cause: FailCause) -> Outcome {
     Outcome { degraded, ..local }
 }
 
-/// The answer to a check that nothing counts.
+/// The answer to a check that is not counted anywhere.
 fn uncounted(check: &Check<'_>, at: Timestamp) -> Outcome {
     let allowed = check.fail_mode() != FailMode::Closed;
     let capacity = check.limit().capacity();

@@ -143,14 +143,14 @@ impl<'a> KeySpace<'a> {
         Self { prefix, suffix }
     }
 
-    /// Whether there is neither a prefix nor a suffix.
+    /// Returns `true` if there is neither a prefix nor a suffix.
     pub const fn is_empty(&self) -> bool {
         self.prefix.is_empty() && self.suffix.is_empty()
     }
 }
 
-/// Whether any byte may be invalid. Tests eight at a time, with false positives: `|` and `~`, which
-/// lie between the invalid ones.
+/// Returns `true` if any byte may be invalid. Tests eight at a time, with false positives: `|` and
+/// `~`, which lie between the invalid ones.
 const fn may_be_invalid(bytes: &[u8]) -> bool {
     let Some(last) = bytes.last_chunk() else {
         return first_invalid(bytes).is_some();

@@ -51,7 +51,7 @@ impl fmt::Display for LeaseId {
 
 impl Lease {
     /// Maximum number of pending reservations per key. Beyond it, reservations are denied until the
-    /// first one ends, whatever the limit has left.
+    /// first one ends, even if the limit has units left.
     pub const MAX_PENDING: usize = 128;
 
     /// Longest time until a reservation expires.

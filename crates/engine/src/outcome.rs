@@ -28,7 +28,7 @@ pub struct Outcome {
     pub retry_after: Duration,
     /// Time of the decision, by the store's clock.
     pub at: Timestamp,
-    /// Set if the store could not answer: what decided instead, and why.
+    /// Source and cause of the decision, if the store could not answer.
     pub degraded: Option<Degraded>,
 }
 

@@ -43,7 +43,7 @@ pub struct RateLimiter<S> {
     store: S,
     limits: Box<[Limit]>,
     prefix: Box<str>,
-    /// What tells the limits of one key apart in the store, one for each limit.
+    /// Key suffix of each limit, which separates the states of one key in the store.
     suffixes: Box<[Box<str>]>,
     fail_mode: FailMode,
 }
@@ -120,8 +120,8 @@ impl<S> RateLimiter<S> {
         Self { prefix: prefix.into(), ..self }
     }
 
-    /// Sets what decides while the store cannot, if a [`FailurePolicy`](crate::FailurePolicy) is
-    /// part of it; [`FailMode::Capped`] by default.
+    /// Sets the failure mode, which decides while the store is unavailable, if the store has a
+    /// [`FailurePolicy`](crate::FailurePolicy); [`FailMode::Capped`] by default.
     #[must_use]
     pub fn with_fail_mode(self, fail_mode: FailMode) -> Self {
         Self { fail_mode, ..self }
@@ -218,7 +218,7 @@ impl<S> RateLimiter<S> {
     }
 }
 
-/// Names the state of a limit: limits that count differently have different states.
+/// Key suffix of a limit: limits that count differently have different states.
 fn suffix(limit: &Limit) -> Box<str> {
     let algorithm = limit.algorithm();
     match (limit.window(), limit.parameters()) {

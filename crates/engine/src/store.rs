@@ -1,4 +1,4 @@
-//! The [`Store`] trait: what stores are asked to do, and what they guarantee.
+//! The [`Store`] trait: the operations of stores, and their guarantees.
 
 mod error;
 mod future;
@@ -19,14 +19,14 @@ pub use future::StoreFuture;
 ///   applied.
 /// - **Exact.** The answers are those of [`Account`](crate::Account) at one point in time of the
 ///   store's own clock, which is reported in [`Outcome::at`].
-/// - **Time never runs backwards.** If the clock steps back, a subject's time stands still until
-///   the clock has caught up.
+/// - **Time never runs backwards.** If the clock goes backwards, a subject's time stops until the
+///   clock has caught up.
 /// - **A denial is an answer.** An error means that the store does not know.
 pub trait Store: Send + Sync {
     /// Applies `verb` to every check of `batch`; the answers are in the batch's order.
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a>;
 
-    /// Whether the store has circuit breakers of its own, one for each of its parts. A
+    /// Returns `true` if the store has circuit breakers of its own, one for each of its parts. A
     /// [`Breaker`](crate::Breaker) around such a store never opens, because it would also cut off
     /// the parts that work.
     fn has_breakers(&self) -> bool {
@@ -99,8 +99,8 @@ impl<S: SyncStore + ?Sized> SyncStore for Arc<S> {
 // === impl Verb ===
 
 impl Verb {
-    /// Whether it asks for admission, so that a [`FailurePolicy`](crate::FailurePolicy) can answer
-    /// for the store.
+    /// Returns `true` if it asks for admission, so that a [`FailurePolicy`](crate::FailurePolicy)
+    /// can answer for the store.
     pub const fn is_admission(self) -> bool {
         matches!(self, Self::Peek | Self::Acquire | Self::Reserve { .. })
     }

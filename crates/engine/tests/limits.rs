@@ -1,4 +1,4 @@
-//! Limits that make no sense do not exist; calendars keep to their zones.
+//! Invalid limits are rejected; calendar windows follow their time zones.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -42,7 +42,7 @@ fn only_buckets_have_a_burst_and_it_is_bounded() {
     assert_eq!(bucket().with_burst(1), Ok(bucket()), "it takes the longest window to fill");
     assert_eq!(bucket().with_burst(2), Err(LimitError::BurstTooLarge));
     assert_eq!(bucket().with_burst(u64::MAX), Err(LimitError::BurstTooLarge));
-    // What it takes to fill, 584,000 years, is little more than 64 bits of microseconds.
+    // It takes 584,000 years to fill, which just exceeds 64 bits of microseconds.
     let daily = Limit::token_bucket(1, 24 * 60 * MINUTE).unwrap();
     assert_eq!(daily.with_burst(213_503_984), Err(LimitError::BurstTooLarge));
     let window = Limit::fixed_window(1, MINUTE).unwrap();

@@ -39,7 +39,7 @@ fn bucket(limit: u64) -> Limit {
     Limit::token_bucket(limit, MINUTE).expect("a valid limit")
 }
 
-/// Moves the clock instead of sleeping, and records how far.
+/// Advances the clock instead of sleeping, and records the duration.
 fn sleep<'a>(
     clock: &'a ManualClock,
     slept: &'a RefCell<Vec<Duration>>,
@@ -84,7 +84,7 @@ fn a_denial_takes_units_from_no_limit() {
     let denied = limiter.check("u").now().unwrap();
     assert_eq!((denied.allowed, denied.decided_by), (false, 1));
     assert_eq!(limiter.limits()[denied.decided_by].capacity(), 2);
-    // The bucket has 8 units left: it did not pay for the denial.
+    // The bucket has 8 units left: the denial took none.
     assert!(limiter.reset("u").now().unwrap().allowed);
     assert_eq!(limiter.check("u").now().unwrap().remaining, 1);
 }
@@ -156,7 +156,7 @@ async fn invalid_requests_are_errors_and_name_the_cause() {
     assert_eq!(text(limiter.check("u").cost(0).now()), "cost must be at least 1");
     let above = "cost 6 is above the limit of 5 and can never be admitted";
     assert_eq!(text(limiter.check("u").cost(6).now()), above);
-    // It would wait for ever otherwise.
+    // Otherwise it would wait forever.
     let waits = limiter.check("u").cost(6).until_ready(|_| future::ready(()));
     assert_eq!(text(waits.await), above);
 }

@@ -140,7 +140,8 @@ impl State {
     }
 }
 
-/// Microseconds in which `grains` return. It takes no state, which would force that into memory.
+/// Microseconds in which `grains` return. It takes no state as an argument, which would force the
+/// state into memory.
 #[inline(never)]
 fn flow_back(grains: u128, rate: u32) -> u64 {
     if grains == 0 { 0 } else { div_ceil(grains, rate) }

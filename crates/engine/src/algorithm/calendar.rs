@@ -46,7 +46,7 @@ impl Calendar {
 
     /// First microsecond of the period that contains `now`, and first microsecond of the next one.
     ///
-    /// Where a zone skips midnight, the day begins at the first instant after it.
+    /// If a zone skips midnight, the day begins at the first instant after it.
     pub fn bounds(&self, now: Timestamp) -> (u64, u64) {
         self.zone.bounds(self.period, now)
     }

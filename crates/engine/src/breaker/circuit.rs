@@ -52,12 +52,13 @@ impl Circuit {
         Self { failure_threshold, retry_interval, failures, try_again_at }
     }
 
-    /// Whether the circuit is open.
+    /// Returns `true` if the circuit is open.
     pub fn is_open(&self) -> bool {
         self.failures.load(Relaxed) >= self.failure_threshold
     }
 
-    /// Whether a call may be attempted now. Of many concurrent calls at an open circuit, one wins.
+    /// Returns `true` if a call may be attempted now. If the circuit is open, only one of several
+    /// concurrent calls is admitted.
     pub fn admits(&self, clock: &impl Clock) -> bool {
         if !self.is_open() {
             return true;

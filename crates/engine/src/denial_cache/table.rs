@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A set-associative table: a fingerprint selects a set of [`WAYS`](Self::WAYS) slots, and what
-/// does not fit there is evicted. Nothing is moved, and a shard's slots are allocated with its
+/// A set-associative table: a fingerprint selects a set of [`WAYS`](Self::WAYS) slots, and entries
+/// that do not fit there are evicted. Nothing is moved, and a shard's slots are allocated with its
 /// first denial.
 pub(super) struct Table {
     shards: Box<[Mutex<Vec<Entry>>]>,
@@ -91,12 +91,12 @@ impl Table {
 }
 
 impl Entry {
-    /// Whether this one is the newer answer to the same check.
+    /// Returns `true` if this is a newer answer to the same check.
     const fn renews(&self, held: &Self) -> bool {
         self.is_like(held) && self.cost == held.cost && self.at >= held.at
     }
 
-    /// Whether this one implies `held`.
+    /// Returns `true` if this denial implies `held`.
     const fn covers(&self, held: &Self) -> bool {
         self.is_like(held) && self.cost <= held.cost && self.until >= held.until
     }

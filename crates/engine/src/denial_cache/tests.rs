@@ -40,7 +40,7 @@ fn wait(denials: &DenialCache, check: &Check<'_>, now: u64) -> Option<u64> {
 fn a_denial_holds_until_it_expires() {
     let (denials, limit) = (DenialCache::new(), limit());
     let one = check("u", &limit, 1);
-    // The store's clock is far behind: only how long to wait counts.
+    // The store's clock is far behind: only the length of the wait counts.
     learn(&denials, Verb::Acquire, one, answer(7, 30), 100 * SECOND);
     assert_eq!(wait(&denials, &one, 100 * SECOND), Some(30));
     assert_eq!(wait(&denials, &one, 129 * SECOND), Some(1));
@@ -125,7 +125,7 @@ fn a_later_admission_removes_a_denial_and_an_earlier_one_does_not() {
 fn returned_units_remove_a_denial_however_the_key_is_split() {
     let (denials, limit) = (DenialCache::new(), limit());
     let (whole, space) = (check("user:u:60", &limit, 1), KeySpace::new("user:", ":60"));
-    // A reset does not know the limit's number.
+    // A reset does not know the size of the limit.
     let unit = Limit::token_bucket(1, Duration::from_secs(60)).unwrap();
     let parts = Check::new(Key::new("u").unwrap().within(&space), &unit, Cost::ONE).unwrap();
     let id = LeaseId::from(1);
@@ -173,20 +173,20 @@ fn a_flood_of_denials_stays_in_bounds_and_keeps_those_that_expire_last() {
     let held = held.count();
     assert!(held <= DenialCache::CAPACITY && held > DenialCache::CAPACITY * 9 / 10, "{held}");
 
-    // One that ends later than any of them takes the place of one.
+    // A denial that expires later than all of them evicts one.
     let late = check("late", &limit, 1);
     learn(&denials, Verb::Acquire, late, answer(1, 61), 0);
     assert_eq!(wait(&denials, &late, 0), Some(61));
 
-    // Once their time is up, their places are free for shorter ones.
+    // Expired denials make room for shorter ones.
     let newcomer = check("newcomer", &limit, 1);
     learn(&denials, Verb::Acquire, newcomer, answer(1, 1), 61 * SECOND);
     assert_eq!(wait(&denials, &newcomer, 61 * SECOND), Some(1));
 }
 
 proptest! {
-    /// Against the plain list of all denials: a cost is denied if and only if a denial of it, or of
-    /// less, still holds.
+    /// Compares with a plain list of all denials: a cost is denied if and only if an unexpired
+    /// denial of the same or a lower cost exists.
     #[test]
     fn lookups_agree_with_a_simple_model(
         steps in prop::collection::vec((0_u64..4, 1_u64..4, 1_u64..30, 0_u64..5), 1..40),
@@ -197,12 +197,12 @@ proptest! {
         let mut now = 0;
         for (i, (subject, cost, wait, pass)) in steps.into_iter().enumerate() {
             now += pass * SECOND;
-            // As in a store: who wants more waits longer.
+            // As in a store: a higher cost waits longer.
             let wait = cost * 10 + wait;
             let one = check(names[subject as usize], &limit, cost);
             learn(&denials, Verb::Acquire, one, answer(i as u64, wait), now);
             let until = now + wait * SECOND;
-            // A newer answer to the same cost takes its place, and that of all it covers.
+            // A newer answer replaces the one to the same cost, and all that it implies.
             held.retain(|(s, c, u)| *s != subject || (*c != cost && (*c < cost || *u > until)));
             held.push((subject, cost, until));
             for (subject, name) in names.iter().enumerate() {

@@ -21,13 +21,13 @@ macro_rules! with_meter {
 }
 
 impl Limit {
-    /// Takes `cost` if it fits and returns whether it did.
+    /// Takes `cost` if it fits. Returns `true` if it did.
     pub fn admit(&self, state: &mut State, cost: Cost, now: Timestamp) -> bool {
         with_meter!(self, |meter| with_state_mut(meter, state, |state| meter
             .admit(state, cost, now)))
     }
 
-    /// Returns whether [`admit`](Self::admit) would take `cost`.
+    /// Returns `true` if [`admit`](Self::admit) would take `cost`.
     pub fn admits(&self, state: &State, cost: Cost, now: Timestamp) -> bool {
         with_meter!(self, |meter| with_state(meter, state, |state| meter.admits(state, cost, now)))
     }

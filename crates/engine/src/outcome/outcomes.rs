@@ -6,7 +6,8 @@ use smallvec::SmallVec;
 
 use crate::Outcome;
 
-/// The answers to a [`Batch`](crate::Batch), in its order. Up to two need no allocation.
+/// The answers to a [`Batch`](crate::Batch), in its order. Up to two are stored without an
+/// allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcomes(SmallVec<[Outcome; 2]>);
 

@@ -2,7 +2,7 @@ use thiserror::Error;
 
 use crate::{BatchError, CostError, InvalidCheck, KeyError, StoreError};
 
-/// The reason why a [`RateLimiter`](crate::RateLimiter) could not decide. A denial is a decision,
+/// Error of a [`RateLimiter`](crate::RateLimiter) that could not decide. A denial is a decision,
 /// not an error.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]

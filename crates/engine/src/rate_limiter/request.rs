@@ -157,7 +157,7 @@ fn random_up_to(max: Duration) -> Duration {
         return max;
     }
     let nanos = u64::try_from(max.as_nanos()).unwrap_or(u64::MAX);
-    // A fresh `RandomState` has another key than the last one.
+    // Every `RandomState` has a new key.
     let random = RandomState::new().hash_one(0_u8);
     Duration::from_nanos(((u128::from(nanos) * u128::from(random)) >> 64) as u64)
 }

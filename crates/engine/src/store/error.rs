@@ -4,7 +4,7 @@ use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use thiserror::Error;
 
-/// The reason why a store could not answer.
+/// Error of a store that could not answer.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -41,18 +41,18 @@ impl StoreError {
         Self::Unavailable(Arc::new(cause))
     }
 
-    /// Whether the store as a whole has a problem, and not just one key or this process. Circuit
-    /// breakers count these errors.
+    /// Returns `true` if the store as a whole is affected, not just one key or this process.
+    /// Circuit breakers count these errors.
     pub const fn is_outage(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Timeout(_) | Self::BreakerOpen)
     }
 
-    /// Whether a retry may succeed.
+    /// Returns `true` if a retry may succeed.
     pub const fn is_temporary(&self) -> bool {
         !matches!(self, Self::Corrupt(_) | Self::Unsupported(_))
     }
 
-    /// Whether the call certainly did not reach the store.
+    /// Returns `true` if the call certainly did not reach the store.
     pub const fn is_unsent(&self) -> bool {
         matches!(self, Self::BreakerOpen | Self::Overloaded | Self::Unsupported(_))
     }

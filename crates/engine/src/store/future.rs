@@ -11,7 +11,7 @@ use crate::{Outcomes, StoreError};
 
 type Answer = Result<Outcomes, StoreError>;
 
-/// The answer of a store. One that is ready at once needs no allocation.
+/// The answer of a store. An answer that is ready at once needs no allocation.
 #[must_use = "futures do nothing unless polled"]
 pub struct StoreFuture<'a>(State<'a>);
 

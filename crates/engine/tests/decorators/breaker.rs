@@ -69,8 +69,8 @@ fn an_open_breaker_retries_after_the_clock_was_set_back() {
     assert!(ask().is_err() && breaker.is_open());
     let asked = store.asked.load(Relaxed);
 
-    // By less than a pause: what is due stays due. By more: nobody knows for how long it has been
-    // open.
+    // If the clock goes back by less than a pause, the time of the next attempt stays the same. By
+    // more, it is unknown how long the breaker has been open.
     let set_back =
         |millis: u64| clock.set(Timestamp::from_micros(START.as_micros() - millis * 1_000));
     clock.set(START + Duration::from_millis(400));

@@ -40,7 +40,7 @@ fn each_failure_mode_decides_differently() {
     let closed = acquire(&policy, &limit, FailMode::Closed).unwrap();
     assert!(!closed.allowed && closed.remaining == 0 && by(&closed) == Some(FailMode::Closed));
     assert!(closed.retry_after >= Duration::from_secs(1));
-    // Half of four for each of two replicas.
+    // Each of two replicas has half of the limit of four.
     let local = || acquire(&policy, &limit, FailMode::Local).unwrap();
     assert_eq!([local().remaining, local().remaining], [1, 0]);
     let denied = local();
@@ -55,7 +55,7 @@ fn capped_admits_the_whole_limit_and_no_more() {
     let limit = limit();
     let ask = || acquire(&policy, &limit, FailMode::Capped).unwrap();
     for _ in 0..4 {
-        // As when failing open: what is left in the store is unknown.
+        // As when failing open, the units left in the store are unknown.
         let admitted = ask();
         assert!(admitted.allowed && admitted.remaining == 4, "{admitted:?}");
         assert_eq!(admitted.reset_after, Duration::ZERO);
@@ -66,7 +66,7 @@ fn capped_admits_the_whole_limit_and_no_more() {
     assert_eq!(denied.retry_after, Duration::from_secs(15), "four a minute");
     clock.advance(Duration::from_secs(15));
     assert!(ask().allowed && !ask().allowed);
-    // The store comes and goes: what was counted here still counts.
+    // The store recovers and fails again: local counts are kept.
     primary.down.store(false, Relaxed);
     assert_eq!(ask().degraded, None);
     primary.down.store(true, Relaxed);
@@ -162,7 +162,7 @@ fn local_reservations_are_committed_and_cancelled_locally() {
     assert!(reserve().is_err(), "one at a time");
     assert!(at_once(limiter.cancel(first)).unwrap());
     let second = reserve().unwrap();
-    // The store is back, and knows nothing of it.
+    // The store has recovered, and does not have the reservation.
     primary.down.store(false, Relaxed);
     assert!(at_once(limiter.commit(second)).unwrap());
     primary.down.store(true, Relaxed);
@@ -230,7 +230,7 @@ fn every_check_of_a_batch_gets_its_own_answer() {
     let check = |name, mode| {
         Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap().with_fail_mode(mode)
     };
-    // Only the second is counted here, under the key that has nothing left.
+    // Only the second check is counted locally, under a key without units left.
     let batch = Batch::new([check("open", FailMode::Open), check("k", FailMode::Local)]).unwrap();
     let outcomes = at_once(policy.apply(Verb::Acquire, &batch)).unwrap();
     assert_eq!(outcomes.iter().map(|it| it.allowed).collect::<Vec<_>>(), [true, false]);
@@ -251,7 +251,7 @@ fn an_optional_closed_check_does_not_disable_local_limits() {
     for _ in 0..3 {
         admitted.push(at_once(policy.apply(Verb::Acquire, &batch)).unwrap()[0].allowed);
     }
-    // Its half of the limit, and no more.
+    // This replica's half of the limit, and no more.
     assert_eq!(admitted, [true, true, false]);
 }
 

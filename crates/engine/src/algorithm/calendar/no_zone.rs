@@ -1,4 +1,4 @@
-//! Stands in for time zones where the feature `calendar` is off: there are none.
+//! Placeholder for time zones if the feature `calendar` is off. It has no values.
 
 use super::Period;
 use crate::Timestamp;
