@@ -48,7 +48,7 @@ impl NewSubject<'_> {
     /// Decides for the subject if there is a free slot; `None` leaves it to the slow path.
     #[inline(never)]
     pub(crate) fn acquire<M: Compact>(mut self, meter: &M, cost: Cost) -> Option<Outcome> {
-        // The sketch may have usage of it from when the store was full.
+        // The sketch may have usage of the subject from when the store was full.
         if self.overflow.is_live(self.now) {
             return None;
         }

@@ -56,7 +56,7 @@ impl Fingerprints {
         self.of_parts(key.parts(), shape)
     }
 
-    /// A key is identified by its text, however that is split into parts.
+    /// Hash of a key's text, which does not depend on its parts.
     fn of_parts(&self, parts: [&str; 3], shape: Shape) -> Fingerprint {
         let mut bytes = [0; 128];
         let mut rest = &mut bytes[..];

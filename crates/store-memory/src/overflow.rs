@@ -68,7 +68,7 @@ impl Overflow {
         }
     }
 
-    /// Whether any usage still counts.
+    /// Returns `true` if any usage still counts.
     #[inline]
     pub(crate) fn is_live(&self, now: Timestamp) -> bool {
         self.live_until.load(Relaxed) >= now.as_micros()
@@ -83,7 +83,7 @@ impl Overflow {
         self.decisions.fetch_add(1, Relaxed);
     }
 
-    /// Upper bound of what the subject has used.
+    /// Upper bound of the subject's usage.
     pub(crate) fn usage(&self, fingerprint: Fingerprint, limit: &Limit, now: Timestamp) -> State {
         let group = Group::of(limit);
         if !self.is_live(now) || self.tables[group.index()].get().is_none() {
@@ -96,7 +96,7 @@ impl Overflow {
         }
     }
 
-    /// Raises the subject's cells to what it has used after an admission at `now`.
+    /// Raises the subject's cells to its usage after an admission at `now`.
     pub(crate) fn raise(
         &self,
         fingerprint: Fingerprint,
@@ -112,7 +112,8 @@ impl Overflow {
                 for cell in cells {
                     cell.fetch_max(value, Relaxed);
                 }
-                // In a window, usage counts until its end, whatever share of it the cell's time is.
+                // In a window, usage counts until the window ends, regardless of the time in the
+                // cell.
                 now.plus(limit.reset_after(state, now)).as_micros()
             }
             Encoding::Held => {

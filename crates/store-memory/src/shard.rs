@@ -14,7 +14,7 @@ use crate::{
     table::Table,
 };
 
-/// With the lock, what almost every decision touches fits into one cache line.
+/// The lock and the fields that almost every decision reads fit into one cache line.
 #[derive(Debug)]
 pub(crate) struct Shard {
     /// Latest time seen: the time of a shard never runs backwards.
@@ -30,7 +30,7 @@ struct Cold {
     capacity: usize,
     /// Subjects that are not in the table.
     heavy: HashMap<Fingerprint, Heavy, BuildHasherDefault<IdentityHasher>>,
-    /// Slots that the heavy ones take.
+    /// Number of slots that they take.
     weight: usize,
     hand: usize,
     sweep_heavy_at: Timestamp,
@@ -115,12 +115,12 @@ impl Shard {
         Some((state, allowed))
     }
 
-    /// Whether there is a slot for one more subject.
+    /// Returns `true` if there is a slot for one more subject.
     pub(crate) fn has_room(&mut self, now: Timestamp) -> bool {
         self.len() < self.cold.capacity || self.make_room(now)
     }
 
-    /// Whether the subject has a slot.
+    /// Returns `true` if the subject has a slot.
     pub(crate) fn contains(&self, fingerprint: Fingerprint) -> bool {
         self.table.get(fingerprint).is_some() || self.cold.heavy.contains_key(&fingerprint)
     }
@@ -227,7 +227,7 @@ impl Shard {
         self.cold.heavy.insert(fingerprint, heavy);
     }
 
-    /// Evicts expired states; returns whether that made room.
+    /// Evicts expired states. Returns `true` if that made room.
     fn make_room(&mut self, now: Timestamp) -> bool {
         self.cold.hand = self.table.sweep(self.cold.hand, Self::SWEEP, now.as_micros());
         if self.len() >= self.cold.capacity && now >= self.cold.sweep_heavy_at {

@@ -62,7 +62,7 @@ impl Packed {
         Self { until, counts: 0 }
     }
 
-    /// Whether the state has expired and so equals that of a new subject.
+    /// Returns `true` if the state has expired and so equals that of a new subject.
     #[inline]
     pub(crate) const fn is_expired(self, now: u64) -> bool {
         self.until < now

@@ -208,7 +208,7 @@ impl<C: Clock> MemoryStore<C> {
         self.shards.iter().map(|shard| shard.0.lock().len()).sum()
     }
 
-    /// Whether no slot is in use.
+    /// Returns `true` if no slot is in use.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

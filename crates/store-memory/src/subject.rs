@@ -14,7 +14,7 @@ pub(crate) struct Subject {
     pub(crate) kept_in: KeptIn,
 }
 
-/// Where the state of a subject is kept.
+/// Location of a subject's state.
 #[derive(Debug)]
 pub(crate) enum KeptIn {
     /// A slot of its own.
@@ -33,7 +33,8 @@ impl Subject {
             && self.account.permits(check.limit(), verb, check.cost(), now)
     }
 
-    /// Applies `verb`, if the check takes once the whole batch is known.
+    /// Applies `verb` once the whole batch is decided. `takes` is as in
+    /// [`Account::act`](headgate::Account::act).
     pub(crate) fn act(
         &mut self,
         overflow: &Overflow,

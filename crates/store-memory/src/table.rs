@@ -13,7 +13,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     slots: Vec<Slot>,
-    /// Number of home slots; the rest catches what is pushed off the end.
+    /// Number of home slots; the rest hold entries that are pushed past the end.
     homes: u32,
     len: u32,
     /// Time of the last rebuild, in microseconds.
@@ -79,7 +79,8 @@ impl Table {
         }
     }
 
-    /// Evicts the expired ones among `count` slots from `from` on; returns where it stopped.
+    /// Evicts the expired states among `count` slots from `from` on. Returns the index at which it
+    /// stopped.
     pub(crate) fn sweep(&mut self, from: usize, count: usize, now: u64) -> usize {
         let mut i = if from < self.slots.len() { from } else { 0 };
         for _ in 0..count.min(self.slots.len()) {
@@ -142,7 +143,7 @@ impl Table {
         self.len -= 1;
     }
 
-    /// Copies what has not expired into a table half as large again as necessary. A table that
+    /// Copies unexpired states into a table that is half as large again as necessary. A table that
     /// fills quickly also keeps expired states: subjects that return find their slots, and little
     /// is added within a second.
     fn rebuild(&mut self, now: u64) {
@@ -183,7 +184,7 @@ mod tests {
         fill(&mut table, 0, 5, 0);
         table.sweep(Table::MIN_HOMES, Table::SPARE, 1);
         assert!(table.len() < 5, "all five have expired, and none was evicted");
-        // Also if the table has shrunk since.
+        // Even if the table has shrunk since.
         for from in [table.slots.len(), table.slots.len() + 1] {
             table.sweep(from, table.slots.len(), 1);
             assert_eq!(table.len(), 0);

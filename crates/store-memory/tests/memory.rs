@@ -114,7 +114,7 @@ fn a_batch_is_all_or_nothing_while_threads_compete_for_its_parts() {
             .filter(|_| store.apply_now(Verb::Acquire, &batch).iter().all(|o| o.allowed))
             .count()
     };
-    // In opposite order: shards locked in the order of the batch would deadlock.
+    // The keys are in opposite order: locking shards in the order of the batch would deadlock.
     let taken: usize = thread::scope(|scope| {
         let threads = [("a", "b"), ("b", "a"), ("b", "c"), ("c", "b")];
         let threads = threads.map(|(first, second)| scope.spawn(move || take(first, second)));
@@ -178,7 +178,7 @@ fn a_log_takes_as_many_slots_as_it_has_entries() {
     let limit = Limit::sliding_window(20, Duration::from_secs(60)).unwrap();
     for second in 1..=20 {
         assert!(memory.acquire("u", &limit).allowed, "{second}");
-        // Past the capacity, what is newest is remembered as one.
+        // Beyond the capacity, the newest entries are merged into one.
         assert_eq!(memory.store.len(), second.min(8), "{second}");
         memory.clock.advance(Duration::from_secs(1));
     }
@@ -240,7 +240,8 @@ fn numeric_keys_count_like_text_keys_and_separately() {
         assert!(acquire(1, 7).allowed, "{algorithm}");
         let denied = acquire(1, 7);
         assert!(!denied.allowed && denied.retry_after > Duration::ZERO, "{algorithm}");
-        // Past capacity the others are told apart, too, and the one that was there stays denied.
+        // Beyond the capacity, other subjects are still counted separately, and the existing one
+        // stays denied.
         for (space, number) in [(2, 7), (1, 8)] {
             assert!(acquire(space, number).allowed && acquire(space, number).allowed);
             assert!(!acquire(space, number).allowed, "{algorithm}");

@@ -48,7 +48,7 @@ impl Full {
         self.store.apply_now(verb, &check.into())[0]
     }
 
-    /// Takes one for the n-th address.
+    /// Takes one unit for the n-th address.
     fn take(&self, n: u64, limit: &Limit) -> bool {
         let subject = NumericKey { space: 1, number: n };
         self.store.acquire_numeric(subject, limit, Cost::ONE).unwrap().allowed
@@ -121,8 +121,8 @@ fn a_new_key_is_admitted_after_retry_after() {
     }
 }
 
-/// Whatever is admitted is also admitted by the reference, which keeps each subject separately:
-/// with collisions, over time, with slots that are freed and taken.
+/// Every admission is also admitted by the reference, which keeps each subject separately: with
+/// collisions, over time, with slots that are freed and taken.
 #[test]
 fn no_new_key_gets_more_than_its_limit() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);

@@ -1,7 +1,7 @@
-//! A run as SVG: what was asked and admitted, and what that adds up to in a window.
+//! A run as SVG: requests sent and admitted, and the sum of admissions per window.
 //!
-//! The greys read on light and on dark pages alike; blue and vermilion are told apart by
-//! everybody.
+//! The greys are legible on light and dark pages; blue and vermilion are distinguishable with any
+//! colour vision.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ const LEFT: u64 = 48;
 const RIGHT: u64 = 708;
 const HEIGHT: u64 = 356;
 const PANEL: u64 = 110;
-/// Where the panels' zeros are.
+/// Vertical positions of the panels' zero lines.
 const BARS: u64 = 172;
 const LINE: u64 = 318;
 const MOST: u64 = 200;
@@ -49,7 +49,7 @@ fn y(zero: u64, count: u64) -> String {
     pixels(zero * 10 - PANEL * 10 * count / MOST)
 }
 
-/// Places are whole tenths of a pixel, so that a second or a request more is seen.
+/// Positions are in tenths of a pixel, so that a single second or request is visible.
 fn pixels(tenths: u64) -> String {
     match tenths % 10 {
         0 => (tenths / 10).to_string(),
@@ -75,7 +75,7 @@ fn heading(svg: &mut String, run: &Run) {
     }
 }
 
-/// A panel's title, its numbers at the left, and a line through each.
+/// Draws a panel's title, its axis labels, and a grid line for each.
 fn axes(svg: &mut String, zero: u64, title: &str) {
     let _ = writeln!(svg, "<text x=\"{LEFT}\" y=\"{}\">{title}</text>", zero - PANEL - 10);
     for count in (0..=MOST).step_by(LIMIT as usize) {

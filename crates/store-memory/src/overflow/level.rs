@@ -1,9 +1,9 @@
 //! Usage that decreases steadily or ends with a window, as the time at which it is gone.
 //!
 //! For a bucket that is the time at which it is full. A fixed or calendar window counts as a bucket
-//! whose clock stands at the window's start: a share of the limit is the same share of the window
-//! after that, so everything is gone when the next window begins. Different limits can share such a
-//! cell, because a share of the limit means the same to all of them.
+//! whose clock is stopped at the window's start: a share of the limit is the same share of the
+//! window after that, so everything is gone when the next window begins. Different limits can share
+//! such a cell, because a share of the limit means the same to all of them.
 //!
 //! Times are in 1/4096 microseconds. Encoding rounds up and decoding rounds down to what the limit
 //! can count, which returns exactly what was encoded for rates up to 4,096 per window and never
@@ -17,7 +17,7 @@ use headgate::{
 
 const FRACTION_BITS: u32 = 12;
 
-/// A window by its start, its length in microseconds and what is allowed in it.
+/// A window: its start, its length in microseconds and its limit.
 struct Window {
     start: u64,
     length: u64,
