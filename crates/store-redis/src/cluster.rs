@@ -45,7 +45,7 @@ struct Shared {
     is_stale: Notify,
 }
 
-/// What is known of the slots.
+/// State of the slot map.
 #[derive(Clone)]
 enum SlotMapState {
     Unknown,
@@ -84,7 +84,7 @@ impl Cluster {
         }
     }
 
-    /// Whether the circuit breaker of the node of `slot` admits a call.
+    /// Returns `true` if the circuit breaker of the node of `slot` admits a call.
     pub(crate) fn admits(&self, slot: u16) -> bool {
         match &*self.slot_map.borrow() {
             SlotMapState::Known(slot_map) => slot_map.owner(slot).is_none_or(|node| node.admits()),
@@ -160,7 +160,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Whether another node may serve the slot now.
+/// Returns `true` if another node may serve the slot now.
 fn may_mean_stale_slots(error: &PoolError, class: Option<&ErrorClass>) -> bool {
     match (error, class) {
         (PoolError::Call(CallError::Full), _) => false,

@@ -156,7 +156,7 @@ impl RedisConfig {
         Ok(self)
     }
 
-    /// Whether any address uses TLS (`rediss://`).
+    /// Returns `true` if any address uses TLS (`rediss://`).
     pub fn is_tls(&self) -> bool {
         let is_tls = |info: &ConnectionInfo| matches!(info.addr(), ConnectionAddr::TcpTls { .. });
         match &self.topology {

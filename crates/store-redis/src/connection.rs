@@ -97,7 +97,7 @@ impl Connection {
         (Self { requests, in_flight, max_in_flight, _driver: driver }, ended)
     }
 
-    /// Whether another call fits.
+    /// Returns `true` if another call fits.
     pub(crate) fn has_room(&self) -> bool {
         self.in_flight.load(Relaxed) < self.max_in_flight
     }

@@ -134,7 +134,7 @@ async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Whether the server only rejected `CLIENT SETNAME`.
+/// Returns `true` if the server only rejected `CLIENT SETNAME`.
 fn is_harmless(error: &ServerError) -> bool {
     error.code() == "NOPERM" || error.text().starts_with("ERR unknown")
 }

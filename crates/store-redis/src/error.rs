@@ -19,7 +19,7 @@ pub(crate) enum ErrorClass {
     TryAgain,
     /// The server has no memory for another key.
     OutOfMemory,
-    /// The server is no longer a master, or no longer knows us: reconnect.
+    /// The server is no longer a master, or requires authentication: reconnect.
     NotMaster,
     /// The server cannot serve any call now.
     Unavailable,
@@ -38,8 +38,8 @@ impl ErrorClass {
             "ASK" => Self::Ask(address()),
             "TRYAGAIN" => Self::TryAgain,
             "OOM" => Self::OutOfMemory,
-            // A replica that was a master, or one that lost its master; or a server that needs us
-            // to authenticate, which a new connection does.
+            // A replica that was a master, or one that lost its master; or a server that requires
+            // authentication, which a new connection performs.
             "READONLY" | "MASTERDOWN" | "NOAUTH" | "WRONGPASS" => Self::NotMaster,
             "CLUSTERDOWN" if error.text().contains("slot not served") => Self::Rejected,
             "LOADING" | "CLUSTERDOWN" | "BUSY" | "UNKILLABLE" | "DENIED" => Self::Unavailable,
@@ -66,7 +66,7 @@ impl ErrorClass {
     }
 }
 
-/// Whether the server lacks a command that is needed.
+/// Returns `true` if the server lacks a command that is needed.
 fn lacks_command(text: &str) -> bool {
     text.starts_with("ERR unknown command") || text.starts_with("ERR unknown subcommand")
 }

@@ -20,7 +20,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Whether Redis may evict counters that are in use, which lifts limits.
+    /// Returns `true` if Redis may evict counters that are in use, which lifts limits.
     ///
     /// Every key of this store has a TTL, so the `volatile-*` policies are no better than
     /// `allkeys-*`, except for `volatile-ttl`, which evicts the keys that expire next.

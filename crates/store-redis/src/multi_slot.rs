@@ -46,7 +46,7 @@ impl<'a> MultiSlotBatch<'a> {
             .await
     }
 
-    /// Whether every binding check is allowed in every slot.
+    /// Returns `true` if every binding check is allowed in every slot.
     fn agree(&self, replies: &[Outcomes]) -> bool {
         self.groups.iter().zip(replies).all(|(group, reply)| group.binding_allowed(reply))
     }

@@ -30,9 +30,9 @@ use recent_keys::RecentKeys;
 /// not, by one of [`SHARED`](Self::SHARED) keys that new subjects of the same limit share, chosen
 /// by a hash with a secret of this process.
 ///
-/// So a subject with a key in Redis is always decided exactly; the process adds at most the rate, a
-/// burst of one second, and the shared keys; and new subjects together never get more than the
-/// shared keys allow. A single one may get less than its limit.
+/// Therefore a subject with a key in Redis is always decided exactly; the process adds at most the
+/// rate, a burst of one second, and the shared keys; and new subjects together never get more than
+/// the shared keys allow. A single new subject may get less than its limit.
 pub struct NewcomerBound {
     store: Arc<RedisStore>,
     clock: Arc<dyn Clock>,

@@ -72,13 +72,13 @@ impl Node {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Why the server is down, if it is.
+    /// Error of the server, if it is down.
     pub(crate) fn error(&self) -> Option<String> {
         let error = self.pool.error().map(|error| error.to_string());
         error.or_else(|| self.circuit.is_open().then(|| format!("{} does not reply", self.name)))
     }
 
-    /// Whether the circuit breaker admits a call.
+    /// Returns `true` if the circuit breaker admits a call.
     pub(crate) fn admits(&self) -> bool {
         self.circuit.admits(&self.clock)
     }

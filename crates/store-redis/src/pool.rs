@@ -216,7 +216,7 @@ struct Reconnector {
     replace: Arc<Notify>,
 }
 
-/// Why a connection ended.
+/// Reason for the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Lost,

@@ -67,7 +67,7 @@ impl ScriptRunner {
         checks: &'a [Check<'a>],
         call: impl Fn(Timestamp) -> Call<'a>,
     ) -> Result<Outcomes, StoreError> {
-        // Calls that return units or end a reservation are not shed when questions are.
+        // Calls that return units or end a reservation are not shed when checks are.
         let priority = !verb.is_admission();
         let mut reply = self.servers.run(&call(self.clock.now()), checks, priority).await?;
         if let Some(now) = call::needs_other_periods(&reply) {

@@ -44,7 +44,8 @@ impl Servers {
         matches!(self, Self::Cluster(_))
     }
 
-    /// Whether the circuit breaker of the server of `checks`, which share one, admits a call.
+    /// Returns `true` if the circuit breaker of the server of `checks`, which share one, admits a
+    /// call.
     pub(crate) fn admits(&self, checks: &[Check<'_>]) -> bool {
         match self {
             Self::One(node) => node.admits(),
@@ -78,7 +79,7 @@ impl Servers {
         }
     }
 
-    /// Whether Redis has a key of this name.
+    /// Returns `true` if Redis has a key of this name.
     pub(crate) async fn has(&self, name: &str) -> Result<bool, StoreError> {
         let slot = slot::of(name.as_bytes());
         let admitted = match self {

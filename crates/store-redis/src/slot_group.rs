@@ -35,7 +35,7 @@ impl<'a> SlotGroup<'a> {
         &self.checks
     }
 
-    /// Whether every binding check is allowed in this reply.
+    /// Returns `true` if every binding check is allowed in this reply.
     pub(crate) fn binding_allowed(&self, reply: &Outcomes) -> bool {
         self.checks.len() == reply.len()
             && self

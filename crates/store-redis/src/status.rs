@@ -16,7 +16,7 @@ pub struct Status {
 pub struct ServerStatus {
     /// Address without credentials; for a node of a cluster, with its slots.
     pub name: String,
-    /// Why the server is down, if it is.
+    /// Error of the server, if it is down.
     pub error: Option<String>,
     /// Memory, as last reported.
     pub memory: Option<Memory>,

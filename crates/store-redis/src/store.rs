@@ -38,7 +38,7 @@ impl RedisStore {
         self.runner.servers().status()
     }
 
-    /// Whether Redis has a key of this name.
+    /// Returns `true` if Redis has a key of this name.
     pub(crate) async fn has(&self, name: &str) -> Result<bool, StoreError> {
         self.runner.servers().has(name).await
     }

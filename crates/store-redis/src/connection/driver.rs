@@ -154,7 +154,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         Ok(())
     }
 
-    /// Takes commands from the queue. Returns whether there is anything to write.
+    /// Takes commands from the queue. Returns `true` if there is anything to write.
     fn take(&mut self, context: &mut Context<'_>) -> Result<bool, io::Error> {
         let mut now = None;
         while self.outgoing.len() < WRITE_BATCH {

@@ -32,8 +32,8 @@ impl RecentKeys {
         hasher.finish()
     }
 
-    /// Whether the key with this hash is present; if so, extends it by `ttl` from now. Times are in
-    /// microseconds of a steady clock.
+    /// Returns `true` if the key with this hash is present; if so, extends it by `ttl` from now.
+    /// Times are in microseconds of a steady clock.
     pub(super) fn contains(&self, hash: u64, steady: u64, ttl: u64) -> bool {
         let now = seconds(steady);
         let known = self.row(hash).iter().find(|slot| {
@@ -49,7 +49,7 @@ impl RecentKeys {
         true
     }
 
-    /// Inserts the key with this hash for `ttl`. Returns whether there was a slot.
+    /// Inserts the key with this hash for `ttl`. Returns `true` if there was a slot.
     pub(super) fn insert(&self, hash: u64, steady: u64, ttl: u64) -> bool {
         let now = seconds(steady);
         let fresh = held(hash, steady, ttl);

@@ -138,7 +138,7 @@ fn a_cancelled_batch_over_several_nodes_is_undone() {
     let store = cluster_store(&runtime, &cluster.urls());
     let limit = Limit::fixed_window(1_000, Duration::from_hours(24 * 366)).unwrap();
     let once = Limit::cooldown(Duration::from_hours(24)).unwrap();
-    // In one slot, so that the count shows what was taken from the shared limit.
+    // Both keys are in one slot, so that the count shows the units taken from the shared limit.
     let space = KeySpace::new("{all}", "");
     let [shared, counted] =
         ["shared", "counted"].map(|name| Key::new(name).unwrap().within(&space));

@@ -275,7 +275,7 @@ fn a_foreign_value_is_an_error_of_that_key_until_a_reset() {
             assert!(matches!(error, StoreError::Corrupt(_)), "{key}: {error}");
             assert!(!error.is_outage());
             assert!(acquire(&store, "healthy", &limit).await.unwrap()[0].allowed);
-            // In a batch with a valid key: nothing is taken from either.
+            // In a batch with a valid key, nothing is taken from either.
             let error =
                 apply(&store, Verb::Acquire, &["untouched", key], &limit).await.unwrap_err();
             assert!(matches!(error, StoreError::Corrupt(_)), "{key}: {error}");

@@ -142,7 +142,7 @@ fn every_failure_mode_decides_during_an_outage() {
         assert!(local.iter().all(|outcome| outcome.allowed), "{local:?}");
         let over = ask("l", FailMode::Local).await;
         assert!(!over.allowed && by(&over) == Some(FailMode::Local), "{over:?}");
-        // With a cap, each admits up to four.
+        // With `FailMode::Capped`, each admits up to four.
         for _ in 0..4 {
             let capped = ask("c", FailMode::Capped).await;
             assert!(capped.allowed && by(&capped) == Some(FailMode::Capped), "{capped:?}");

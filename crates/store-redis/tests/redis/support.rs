@@ -33,7 +33,7 @@ pub(crate) struct OnRedis {
     /// The server whose clock can be set.
     pub(crate) clock: Option<Arc<Redis>>,
     pub(crate) key_prefix: &'static str,
-    /// Whether keys of one batch are in different slots.
+    /// `true` if keys of one batch are in different slots.
     pub(crate) is_spread: bool,
 }
 
