@@ -14,7 +14,7 @@ use crate::{
     name::{Name, NameError},
 };
 
-/// Wait of a denial that is not by a rate.
+/// Wait of a denial that is not by a rate limit.
 pub(crate) const UNKNOWN_WAIT: Duration = Duration::from_secs(1);
 
 /// Counters of the guards: in this process, or in a store that several processes share.
@@ -93,13 +93,14 @@ impl Backend {
         }
     }
 
-    /// What decides while the store fails. Default: [`FailMode::Local`].
+    /// Sets the failure mode, which decides while the store is unavailable. Default:
+    /// [`FailMode::Local`].
     #[must_use]
     pub fn fail_mode(self, fail_mode: FailMode) -> Self {
         Self { fail_mode, ..self }
     }
 
-    /// First word of every key in the store. Default: `guard`.
+    /// Sets the first word of every key in the store. Default: `guard`.
     ///
     /// Services that share a store but not their limits need different namespaces. So does a
     /// service on Redis whose limits change their algorithm: until they expire, the keys hold the
@@ -108,19 +109,19 @@ impl Backend {
         Ok(Self { namespace: Name::new(namespace)?, ..self })
     }
 
-    /// Length of the IPv6 networks that count as one client. Default: 64 bits.
+    /// Sets the length of the IPv6 networks that count as one client. Default: 64 bits.
     #[must_use]
     pub fn ipv6_prefix(self, ipv6: Ipv6Prefix) -> Self {
         Self { ipv6, ..self }
     }
 
-    /// Clock for penalties. The store has its own.
+    /// Sets the clock for penalties. The store has its own.
     #[must_use]
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
     }
 
-    /// Receiver of rejections.
+    /// Sets the observer of rejections.
     #[must_use]
     pub fn observer(self, observer: Arc<dyn Observer>) -> Self {
         Self { observer: Some(observer), ..self }

@@ -14,7 +14,7 @@ pub(crate) use self::{
 };
 use crate::{Allowance, Backend, Escalation, Penalties, Reason, backend::Counters};
 
-/// Decides by the counters of a backend, and keeps the penalties of those who were denied.
+/// Decides by the counters of a backend, and keeps the penalties of denied clients.
 #[derive(Debug)]
 pub(crate) struct Decider {
     backend: Backend,
@@ -96,7 +96,7 @@ impl Decider {
         self.decide(&[check.with_key(key)], escalation).await
     }
 
-    /// Takes one from every limit, or nothing from any.
+    /// Takes one unit from every limit, all or nothing.
     pub(crate) async fn decide(
         &self,
         checks: &[LimitCheck<'_>],
@@ -136,7 +136,7 @@ impl Decider {
         Some(result)
     }
 
-    /// Denies what needs no counter: an allowance of 0, and a key under a penalty.
+    /// Denies requests that need no counter: those with an allowance of 0 or a key under a penalty.
     #[inline]
     fn reject_early(
         &self,
@@ -159,7 +159,7 @@ impl Decider {
         })
     }
 
-    /// A denial by the limit at `index`, without having asked its counter.
+    /// A denial by the limit at `index`, without reading its counter.
     #[cold]
     fn reject(
         &self,
@@ -206,7 +206,7 @@ impl Decider {
                 let wait = self.penalties.offend(check.key, outcome.retry_after, escalation);
                 decision.retry_after = decision.retry_after.max(wait);
             }
-            // Nothing is admitted during the penalty, even if the limit has some left by then.
+            // Nothing is admitted during the penalty, even if the limit has units left by then.
             decision.reset_after = decision.reset_after.max(decision.retry_after);
         }
         let decider = checks.get(decision.decided_by);

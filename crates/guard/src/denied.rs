@@ -12,15 +12,15 @@ use crate::Surface;
 #[error("rate limited on {surface} by {reason}: retry in {retry_after:?}")]
 #[non_exhaustive]
 pub struct Denied {
-    /// Where it was denied.
+    /// Surface on which it was denied.
     pub surface: Surface,
     /// The limit that denied it.
     pub reason: Reason,
     /// Time until the same request is admitted, penalty included.
     pub retry_after: Duration,
-    /// State of the rate that denied it; `None` if it was not a rate.
+    /// State of the rate limit that denied it; `None` if it was denied for another reason.
     pub decision: Option<Decision>,
-    /// Window of that rate in seconds.
+    /// Window of that rate limit in seconds.
     pub(crate) window_secs: u64,
 }
 
@@ -46,7 +46,7 @@ pub enum Reason {
     UnknownPeer,
     /// The rate of a key.
     Key,
-    /// Not a limit: the request has no key, and [`MissingKey`](crate::MissingKey) refuses it.
+    /// Not a limit: the request has no key and is refused by [`MissingKey`](crate::MissingKey).
     MissingKey,
 }
 

@@ -2,10 +2,10 @@
 //!
 //! Over HTTP/1, a server that responds without reading the body has to close the connection.
 //! Closing it with unread bytes resets it, which can destroy the response in transit: proxies then
-//! respond with 502. So a short rest of the body is read and discarded before the response, which
-//! keeps the connection alive. With a longer rest, the response is sent at once with `connection:
-//! close`, and reading continues for a while so that the response arrives. HTTP/2 resets single
-//! streams and needs none of this.
+//! respond with 502. Therefore a short rest of the body is read and discarded before the response,
+//! which keeps the connection alive. With a longer rest, the response is sent at once with
+//! `connection: close`, and reading continues for a while so that the response arrives. HTTP/2
+//! resets single streams and needs none of this.
 //!
 //! | module | contents |
 //! |---|---|

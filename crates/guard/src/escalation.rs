@@ -169,12 +169,13 @@ impl Penalties {
         self.len.load(Relaxed)
     }
 
-    /// Whether there are no offenders.
+    /// Returns `true` if there are no offenders.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether there is room for an offender. If not, evicts those whose offences are forgiven.
+    /// Returns `true` if there is room for an offender. If not, evicts those whose offences are
+    /// forgiven.
     fn has_room(&self, shard: &mut Shard, now: Timestamp) -> bool {
         if shard.records.len() < self.per_shard {
             return true;

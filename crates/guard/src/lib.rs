@@ -12,7 +12,7 @@
 //! | [`escalation`] | longer waits for repeat offenders |
 //! | [`allowance`], [`subject`], [`name`] | validated values |
 //! | [`denied`], [`observer`] | denials, and callbacks about them |
-//! | [`backend`] | where limits are counted: in this process, or in a shared store |
+//! | [`backend`] | counters of limits: in this process, or in a shared store |
 //! | [`drain`] | early refusals: the rest of the request body |
 
 pub mod allowance;

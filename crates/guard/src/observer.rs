@@ -16,7 +16,7 @@ pub trait Observer: Send + Sync {
     fn unidentified(&self) {}
 }
 
-/// Where a request or message arrives.
+/// Kind of interface on which a request or message arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Surface {

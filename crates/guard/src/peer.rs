@@ -20,7 +20,8 @@ pub struct PeerLimits {
     pub per_peer: Option<Allowance>,
     /// Limit of all peers together.
     pub global: Option<Allowance>,
-    /// Penalties for peers that are denied repeatedly. The limit of all peers penalises none.
+    /// Penalties for peers that are denied repeatedly. Denials by the limit of all peers start no
+    /// penalty.
     pub escalation: Option<Escalation>,
 }
 

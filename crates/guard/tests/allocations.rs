@@ -1,6 +1,6 @@
-//! Answering allocates nothing.
+//! Finding the client's address does not allocate.
 //!
-//! Alone in its program, because the count is of the whole process.
+//! A test binary of its own, because it counts allocations of the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -31,7 +31,7 @@ fn finding_the_client_does_not_allocate() {
             assert_eq!(&*key, "ip:2001:db8::/64", "{header:?}");
             region.change().allocations
         };
-        // The harness may allocate beside one of them, but not beside all.
+        // The test harness may allocate during some of the calls, but not during all.
         assert_eq!((0..100).map(|_| answer()).min(), Some(0), "{header:?}");
     }
 }

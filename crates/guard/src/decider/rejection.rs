@@ -14,7 +14,7 @@ pub(crate) struct Rejection {
 }
 
 impl Rejection {
-    /// A denial that is not by a rate.
+    /// A denial that is not by a rate limit.
     pub(crate) const fn new(reason: Reason, retry_after: Duration) -> Self {
         Self { reason, retry_after, decision: None, window_secs: 0 }
     }

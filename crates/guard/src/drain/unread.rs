@@ -31,7 +31,7 @@ pub(super) struct Terms {
     waits_for_continue: bool,
 }
 
-/// Whether a connection can be reused for another request.
+/// State of a connection after a body was drained: reusable for another request, or closing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a response on a connection that closes has to say so"]
 pub enum Persistence {
@@ -102,7 +102,7 @@ where
     }
 }
 
-/// Reads `body` within `bounds`. Returns whether it ended.
+/// Reads `body` within `bounds`. Returns `true` if it ended.
 async fn read<B: Body>(mut body: Pin<&mut B>, bounds: Bounds) -> bool {
     let mut left = bounds.bytes;
     let reading = poll_fn(|context| {

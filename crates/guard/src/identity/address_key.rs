@@ -1,4 +1,4 @@
-//! The text that an address is counted by.
+//! The text under which an address is counted.
 
 use std::{
     fmt,
@@ -9,7 +9,7 @@ use std::{
 
 use super::Ipv6Prefix;
 
-/// The text that an address is counted by.
+/// The text under which an address is counted.
 ///
 /// IPv4 is counted by address. IPv6 is counted by network, of 64 bits or as an [`Ipv6Prefix`] says,
 /// because a client can use any address of its network. An IPv4-mapped IPv6 address is an IPv4
@@ -150,7 +150,7 @@ impl fmt::Display for AddressKey {
     }
 }
 
-/// Does not say whose: what is printed for debugging ends up in logs.
+/// Omits the address: debug output ends up in logs.
 impl fmt::Debug for AddressKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AddressKey").finish_non_exhaustive()

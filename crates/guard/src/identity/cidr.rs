@@ -71,7 +71,7 @@ pub enum CidrError {
 // === impl Cidr ===
 
 impl Cidr {
-    /// Whether `address` is in the range.
+    /// Returns `true` if `address` is in the range.
     pub fn contains(&self, address: IpAddr) -> bool {
         cut(address.to_canonical(), self.prefix) == self.network
     }
@@ -239,7 +239,7 @@ mod tests {
             ("::/0", "::ffff:10.0.0.1", false),
             ("2001:db8::/33", "2001:db8:7fff::", true),
             ("2001:db8::/33", "2001:db8:8000::", false),
-            // Equal bits, another address family.
+            // Equal bits, but another address family.
             ("::/8", "0.0.0.0", false),
         ];
         for (range, address, expected) in cases {

@@ -39,7 +39,7 @@ impl TrustedProxies {
         Self { forwarded_by, ..self }
     }
 
-    /// Whether `address` is a trusted proxy.
+    /// Returns `true` if `address` is a trusted proxy.
     pub fn trusts(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         let after = self.ranges.partition_point(|range| range.network() <= address);

@@ -61,18 +61,18 @@ impl GuardBuilder {
         }
     }
 
-    /// Where requests are counted. Default: [in memory](Backend::memory).
+    /// Sets the backend that counts requests. Default: [in memory](Backend::memory).
     pub fn backend(self, backend: Backend) -> Self {
         Self { backend: Some(backend), ..self }
     }
 
-    /// Proxies whose forwarding headers are trusted. Default: none.
+    /// Sets the proxies whose forwarding headers are trusted. Default: none.
     pub fn trusted_proxies(self, proxies: TrustedProxies) -> Self {
         Self { proxies, ..self }
     }
 
-    /// How the peer address of a connection is found. Default: in axum's `ConnectInfo<SocketAddr>`,
-    /// or else in [`PeerAddress`](crate::PeerAddress).
+    /// Sets a function that finds the peer address of a connection. Default: axum's
+    /// `ConnectInfo<SocketAddr>`, or else [`PeerAddress`](crate::PeerAddress).
     pub fn peer<F>(self, peer: F) -> Self
     where
         F: Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static,
@@ -80,12 +80,13 @@ impl GuardBuilder {
         Self { peer: FindPeer::By(Box::new(peer)), ..self }
     }
 
-    /// Treatment of requests without a peer address. Default: [refuse](UnknownPeers::Refuse).
+    /// Sets the treatment of requests without a peer address. Default:
+    /// [refuse](UnknownPeers::Refuse).
     pub fn unknown_peers(self, unknown_peers: UnknownPeers) -> Self {
         Self { unknown_peers, ..self }
     }
 
-    /// Whether responses to admitted requests have limit headers, too. They cost a few allocations.
+    /// Adds limit headers to responses to admitted requests, too. They cost a few allocations.
     /// Default: no.
     pub fn headers_when_admitted(self, headers_when_admitted: bool) -> Self {
         Self { headers_when_admitted, ..self }

@@ -53,7 +53,7 @@ const MISSING_KEY: &str = "request has no rate limit key";
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
-/// Milliseconds that a client with automatic retries has to wait.
+/// gRPC metadata key for the milliseconds that a client with automatic retries has to wait.
 const GRPC_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
 // === impl Denial ===
@@ -69,7 +69,7 @@ impl<'a> Denial<'a> {
         self.class
     }
 
-    /// The reason, and how long to wait.
+    /// The reason, and the time to wait.
     pub const fn denied(&self) -> &Denied {
         &self.denied
     }
@@ -83,7 +83,7 @@ impl<'a> Denial<'a> {
     pub fn respond<B>(&self, render: &impl Render<B>) -> Response<B> {
         let mut response = render.render(self);
         match self.denied.reason {
-            // Waiting helps neither of these.
+            // Waiting does not help in these two cases.
             Reason::UnknownPeer => {
                 replace_status(
                     &mut response,
@@ -99,7 +99,7 @@ impl<'a> Denial<'a> {
         response
     }
 
-    /// Writes how long to wait, and the state of the limit that denied.
+    /// Writes the time to wait, and the state of the limit that denied the request.
     fn write(&self, headers: &mut HeaderMap) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers::put(headers, RETRY_AFTER, self.denied.retry_after_secs());

@@ -62,8 +62,8 @@ impl Guard {
     }
 
     /// Middleware that limits requests by subject and by address; a request counts against both or
-    /// neither. It belongs inside the middleware that authenticates; `subject` returns what that
-    /// has left in the request's extensions.
+    /// neither. It belongs inside the middleware that authenticates; `subject` returns the value
+    /// that it has left in the request's extensions.
     pub fn layer_after_auth<F>(&self, subject: F) -> GuardLayer
     where
         F: for<'a> Fn(&'a Extensions) -> Option<&'a str> + Send + Sync + 'static,

@@ -12,7 +12,7 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 const IETF: HeaderName = HeaderName::from_static("ratelimit");
 const IETF_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// Whether an inner layer has written limit headers.
+/// Returns `true` if an inner layer has written limit headers.
 pub(super) fn are_written(headers: &HeaderMap) -> bool {
     headers.contains_key(IETF)
 }

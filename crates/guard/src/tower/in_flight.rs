@@ -17,8 +17,8 @@ use tower_service::Service;
 use super::{Custom, Denial, Grpc, Guard, Render, Standard, layer::Snapshot, service::surface};
 use crate::{Busy, Permit, Reason, UnreadBody, backend::UNKNOWN_WAIT, decider::Rejection};
 
-/// Middleware that limits how many requests of an address are in flight at once, in each class with
-/// such a limit: see [`Class::in_flight`](crate::Class::in_flight).
+/// Middleware that limits the number of requests of an address in flight at once, in each class
+/// with such a limit: see [`Class::in_flight`](crate::Class::in_flight).
 ///
 /// A request is in flight until its response body has ended or was dropped, as it is when the
 /// connection dies. Denials are rendered by [`Standard`] by default.

@@ -147,8 +147,8 @@ impl KeyExtractor {
 
     /// The token in the header `Authorization: Bearer <token>`.
     ///
-    /// A client whose tokens are short-lived gets a new allowance with each. To count by who the
-    /// token is for, use [`jwt_claim`](Self::jwt_claim) or [`extension`](Self::extension).
+    /// A client whose tokens are short-lived gets a new allowance with each. To count by the owner
+    /// of the token, use [`jwt_claim`](Self::jwt_claim) or [`extension`](Self::extension).
     ///
     /// ```
     /// use headgate_guard::{KeyExtractor, RequestHead};
@@ -273,7 +273,7 @@ impl KeyExtractor {
         Self(Source::PathSegment(index))
     }
 
-    /// Whatever a closure finds.
+    /// A value that a closure finds.
     ///
     /// ```
     /// use std::borrow::Cow;

@@ -119,7 +119,7 @@ impl<R> fmt::Debug for GuardLayer<R> {
 // === impl Stage ===
 
 impl Stage {
-    /// Whether the middleware counts requests of `class` by address.
+    /// Returns `true` if the middleware counts requests of `class` by address.
     pub(super) const fn counts_addresses(&self, class: &CompiledClass) -> bool {
         match self {
             Self::BeforeAuth => class.by_address.is_some(),
@@ -134,7 +134,8 @@ impl Stage {
 impl Snapshot {
     pub(super) fn of(guard: &Guard) -> Arc<Self> {
         let shared = Arc::clone(&guard.0);
-        // The generation first: a policy that is replaced in between is then seen to be newer.
+        // Load the generation first, so that a policy that is replaced in between is detected as
+        // newer.
         let generation = shared.generation.load(Ordering::Acquire);
         let policy = shared.policy.load_full();
         Arc::new(Self { shared, policy, generation })

@@ -9,7 +9,7 @@ use http::Extensions;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PeerAddress(pub SocketAddr);
 
-/// How the peer address is found in the extensions of a request.
+/// Function that finds the peer address in the extensions of a request.
 pub(super) enum FindPeer {
     Default,
     By(Box<Find>),

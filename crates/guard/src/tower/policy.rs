@@ -64,8 +64,8 @@ impl Policy {
         Ok(Self { enabled: true, classes, escalation: None })
     }
 
-    /// Whether limits are in force. While disabled, only classes that are
-    /// [always on](Class::always_on) are limited.
+    /// Enables or disables the limits. While disabled, only classes that are [always
+    /// on](Class::always_on) are limited.
     #[must_use]
     pub fn enabled(self, enabled: bool) -> Self {
         Self { enabled, ..self }
@@ -77,7 +77,7 @@ impl Policy {
         Self { escalation: Some(escalation), ..self }
     }
 
-    /// Whether limits are in force for all classes.
+    /// Returns `true` if limits are in force for all classes.
     pub const fn is_enabled(&self) -> bool {
         self.enabled
     }
@@ -87,7 +87,7 @@ impl Policy {
         &self.classes
     }
 
-    /// Whether the limits of `class` are in force.
+    /// Returns `true` if the limits of `class` are in force.
     pub(super) const fn limits(&self, class: &Class) -> bool {
         self.enabled || class.always_on
     }

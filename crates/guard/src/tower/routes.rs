@@ -90,7 +90,7 @@ impl Routes {
         Self { otherwise: Some(class.into()), ..self }
     }
 
-    /// Assigns requests by a closure. Where it names no class of the policy, paths decide.
+    /// Assigns requests by a closure. If it returns no class of the policy, the path decides.
     #[must_use]
     pub fn chosen_by<F>(self, choose: F) -> Self
     where

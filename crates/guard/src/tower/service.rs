@@ -67,7 +67,7 @@ where
     fn call(&mut self, request: Request<A>) -> Self::Future {
         match self.fast_path(&request) {
             FastResult::Admitted => ResponseFuture::inner(self.inner.call(request), None),
-            // In a function of its own, so that an admitted request is moved only once.
+            // A separate function, so that an admitted request is moved only once.
             result => self.slow_path(result, request),
         }
     }
@@ -96,7 +96,7 @@ impl<S, R> GuardService<S, R> {
         })
     }
 
-    /// Denies the request, or decides what the fast path could not.
+    /// Denies the request, or decides if the fast path could not.
     #[cold]
     #[inline(never)]
     fn slow_path<A, B>(
@@ -294,8 +294,8 @@ impl Consulted {
     }
 }
 
-/// Whether the client speaks gRPC. The content type alone does not prove it: a gRPC denial has the
-/// status 200, and any client can send the header.
+/// Returns [`Surface::Grpc`] if the client speaks gRPC. The content type alone does not prove it: a
+/// gRPC denial has the status 200, and any client can send the header.
 pub(super) fn surface<A>(request: &Request<A>) -> Surface {
     let content_type = request.headers().get(CONTENT_TYPE);
     let is_grpc = request.version() == Version::HTTP_2

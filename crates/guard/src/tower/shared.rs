@@ -72,7 +72,7 @@ impl Shared {
         Rejection::new(Reason::UnknownPeer, UNKNOWN_WAIT)
     }
 
-    /// The key of `request`, or what stands in for a missing one.
+    /// The key of `request`, or its replacement if it is missing.
     pub(super) fn key<B>(
         &self,
         extractor: &KeyExtractor,

@@ -100,7 +100,7 @@ impl WebSocketConnection {
     }
 }
 
-/// Class of a message without a kind, which is never denied.
+/// Class of a message without a kind. Such a message is never denied.
 const CLASSLESS: &str = "ws";
 
 /// Omits the address and the subject.

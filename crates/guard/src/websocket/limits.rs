@@ -7,7 +7,7 @@ use crate::{Allowance, Escalation, InFlightLimits};
 pub struct WebSocketLimits {
     /// Whether limits are in force.
     pub enabled: bool,
-    /// Open connections of one address and of all addresses.
+    /// Maximum number of open connections, of one address and of all addresses.
     pub concurrent: InFlightLimits,
     /// Rate of new connections of one address.
     pub connections: Option<Allowance>,
@@ -86,7 +86,7 @@ impl WebSocketLimits {
         Self { escalation: Some(escalation), ..self }
     }
 
-    /// Whether limits are in force.
+    /// Enables or disables the limits.
     #[must_use]
     pub fn enabled(self, enabled: bool) -> Self {
         Self { enabled, ..self }

@@ -50,7 +50,7 @@ async fn a_client_that_waits_for_retry_after_is_admitted() {
     }
     let denied = server.get("/", &[]).await;
     assert_eq!(denied.status(), 429);
-    // 20 s for the first to flow back, of which 0.999999 s are over: rounded up, never down.
+    // The first unit returns after 20 s, of which 0.999999 s have passed: rounded up, never down.
     assert_eq!(header(&denied, "retry-after"), "20");
     clock.advance(Duration::from_secs(19));
     assert_eq!(server.status("/").await, 429);
@@ -102,7 +102,7 @@ async fn classes_are_counted_separately() {
     let server = Server::behind(&guard).await;
     let mut admitted = [0; 2];
     for _ in 0..5 {
-        // Challenge and verify are of one class, and share.
+        // Challenge and verify belong to one class and share its allowance.
         for path in ["/v1/auth/challenge", "/v1/auth/verify"] {
             admitted[0] += u32::from(server.status(path).await == 200);
         }

@@ -14,7 +14,7 @@ fn addresses() -> [IpAddr; 3] {
     ["2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:2:1::1"].map(|text| text.parse().unwrap())
 }
 
-/// Which of the three addresses are admitted with a limit of one and networks of `bits`.
+/// Results of requests from the three addresses, with a limit of one and networks of `bits`.
 async fn admitted(bits: u8, backend: Backend) -> [Vec<bool>; 3] {
     let backend = backend.ipv6_prefix(Ipv6Prefix::new(bits).unwrap());
     let guard = Guard::builder(public(1), Routes::all("public")).backend(backend.clone());

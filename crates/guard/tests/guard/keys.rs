@@ -52,7 +52,7 @@ async fn combined_keys_are_counted_together() {
     };
     assert_eq!([get("a", "1").await, get("a", "1").await, get("a", "1").await], [200, 200, 429]);
     assert_eq!([get("a", "2").await, get("b", "1").await], [200, 200]);
-    // The boundary between the parts counts.
+    // The boundary between the parts is significant.
     assert_eq!([get("ab", "c").await, get("ab", "c").await, get("a", "bc").await], [200; 3]);
 }
 

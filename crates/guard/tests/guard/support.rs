@@ -1,4 +1,4 @@
-//! What the tests share: a server, a client, policies, a clock.
+//! Shared by the tests: a server, a client, policies, a clock.
 
 use std::{net::SocketAddr, sync::Arc};
 

@@ -112,7 +112,7 @@ async fn after_authentication_subject_and_address_must_both_admit() {
     let denied = here.message(MessageKind::Event).await.unwrap_err();
     assert_eq!((denied.surface, denied.reason), (Surface::Message, Reason::Subject));
 
-    // The denials did not count against the address: bob takes its last one.
+    // The denials did not count against the address: bob takes its last unit.
     let mut beside = connect(&guard, "192.0.2.1").await;
     beside.authenticate(Subject::new("bob").unwrap());
     assert_eq!(admitted(&beside, &[MessageKind::Event], 9).await, 1);

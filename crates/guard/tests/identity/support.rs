@@ -1,4 +1,4 @@
-//! Requests in few words.
+//! Helpers that build requests.
 
 use std::net::IpAddr;
 

@@ -10,7 +10,7 @@ use crate::AddressKey;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RequestKey([u8; Self::BYTES]);
 
-/// Hash of several values, none of which can be mistaken for another.
+/// Hash of several values, unambiguous about where each value ends and of which kind it is.
 #[derive(Clone, Default)]
 pub(super) struct Digest(Sha256);
 
@@ -29,7 +29,7 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 impl RequestKey {
     const BYTES: usize = 32;
 
-    /// The key of an address that stands in for a missing key.
+    /// The key of an address that is used in place of a missing key.
     pub(in crate::tower) fn address_instead(address: &AddressKey) -> Self {
         let mut digest = Digest::default();
         digest.write(0, address.as_bytes());
@@ -48,7 +48,7 @@ impl RequestKey {
     }
 }
 
-/// Omits the digits, by which a guessable value could be guessed.
+/// Omits the digits, which would allow guessing the value.
 impl fmt::Debug for RequestKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestKey").finish_non_exhaustive()
@@ -66,7 +66,7 @@ impl Digest {
         self.0.update([kind]);
     }
 
-    /// Adds which of several alternatives the values before are of.
+    /// Adds the alternative that the previous values belong to.
     pub(super) fn write_alternative(&mut self, index: u8) {
         self.0.update([index]);
     }

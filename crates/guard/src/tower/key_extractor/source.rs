@@ -96,8 +96,8 @@ fn usable(value: &[u8]) -> Option<&[u8]> {
     (1..=KeyExtractor::MAX_VALUE_BYTES).contains(&value.len()).then_some(value)
 }
 
-/// The value of a header that was sent once. Of several values, the service may use another than
-/// the guard, and a client could vary the one that is counted.
+/// The value of a header that was sent once. With several values, the service might use another one
+/// than the guard, and a client could vary the one that is counted.
 fn only_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
