@@ -106,14 +106,14 @@ impl Activity {
         self.counts.load(Relaxed) / STARTED
     }
 
-    /// Whether no request is in flight and no response is unsent.
+    /// Returns `true` if no request is in flight and no response is unsent.
     pub(crate) fn is_idle(&self) -> bool {
         // Over HTTP/2, hyper may have dropped a response whose bytes are still unsent.
         self.counts.load(Relaxed).is_multiple_of(STARTED)
             && self.unsent() + self.unwritten.load(Relaxed) == 0
     }
 
-    /// Whether requests came over HTTP/2.
+    /// Returns `true` if requests came over HTTP/2.
     pub(crate) fn is_http2(&self) -> bool {
         self.is_http2.load(Relaxed)
     }
@@ -123,7 +123,7 @@ impl Activity {
         self.is_leaving.store(true, Relaxed);
     }
 
-    /// Whether the peer was asked to use another connection.
+    /// Returns `true` if the peer was asked to use another connection.
     pub(crate) fn is_leaving(&self) -> bool {
         self.is_leaving.load(Relaxed)
     }
@@ -158,7 +158,7 @@ impl Activity {
         self.report();
     }
 
-    /// Records what the socket accepted, and what it did not.
+    /// Records the bytes that the socket accepted, and those that it did not.
     pub(crate) fn wrote(&self, written: usize, unwritten: usize) {
         // The only writer.
         self.written.store(self.written.load(Relaxed) + written as u64, Relaxed);
@@ -173,7 +173,7 @@ impl Activity {
         (self.written.load(Relaxed), self.unwritten.load(Relaxed))
     }
 
-    /// Starts the next interval. Returns whether there are bytes without progress for
+    /// Starts the next interval. Returns `true` if there are bytes without progress for
     /// [`INTERVALS`].
     pub(crate) fn next_interval(&self) -> bool {
         let interval = (self.interval.load(Relaxed) + 1) % SLOTS;
@@ -187,7 +187,7 @@ impl Activity {
         self.ended.notify_one();
     }
 
-    /// Whether [`end`](Self::end) was called. The connection may still be open.
+    /// Returns `true` if [`end`](Self::end) was called. The connection may still be open.
     pub(crate) fn is_ending(&self) -> bool {
         self.end_reason.load(Relaxed) > 0
     }

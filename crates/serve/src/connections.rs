@@ -39,7 +39,7 @@ pub struct Bounds {
     pub max_buffered_bytes: usize,
 }
 
-/// Why the server closed a connection.
+/// Reason for which the server closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndReason {
@@ -69,7 +69,7 @@ pub struct Connections {
 struct ConnectionTable {
     by_age: BTreeMap<u64, Arc<Activity>>,
     next: u64,
-    /// Where the next scan for an idle connection starts.
+    /// Start of the next scan for an idle connection.
     scan_from: u64,
 }
 
@@ -157,7 +157,7 @@ impl Connections {
         self.buffered.fetch_add(now.wrapping_sub(before), Relaxed);
     }
 
-    /// Whether one connection may buffer `buffered` bytes, of which `new` are new.
+    /// Returns `true` if one connection may buffer `buffered` bytes, of which `new` are new.
     ///
     /// A response that is the only one of its connection may exceed the share of the connection. If
     /// others hold all buffers, a stalled one of them is closed.
@@ -185,7 +185,7 @@ impl Connections {
     }
 
     /// Closes the connection that has been stalled for longest or, if there is none, the one that
-    /// holds most, if that is twice what is `needed`. Returns whether there was one.
+    /// holds most, if that is twice what is `needed`. Returns `true` if there was one.
     fn close_stalled(&self, needed: usize) -> bool {
         let now = self.now();
         let since = |one: &Activity| Duration::from_millis(now.saturating_sub(one.moved_at()));

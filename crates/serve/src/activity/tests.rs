@@ -15,7 +15,7 @@ fn activity() -> Arc<Activity> {
     Arc::new(Activity::new(connections()))
 }
 
-/// When and why the connection must end, if it must.
+/// Returns the time after which the connection is closed, and the reason; `None` if it is not.
 async fn ends(activity: &Activity) -> Option<(Duration, EndReason)> {
     let started = Instant::now();
     let reason = time::timeout(10 * IDLE, watch(activity, IDLE)).await.ok()?;

@@ -35,7 +35,8 @@ async fn readers_get_the_buffers_of_stalled_peers() {
     let bounds = Bounds { max_buffered_bytes: MEGABYTE, ..BOUNDS };
     let server = Running::start(bounds, TIMEOUTS).await;
     let mut stalled = Vec::new();
-    // One response each, which is admitted longest: 2.5 MB of 1.25 MB.
+    // One response per connection, which may exceed the bound: 2.5 MB are requested, 1.25 MB
+    // admitted.
     for _ in 0..20 {
         let mut peer = Peer::connect(server.address, 0).await;
         peer.ask("/large").await;

@@ -105,7 +105,7 @@ impl Peer {
         Self { requests, connection, responses: Vec::new() }
     }
 
-    /// Sends a request. Returns whether the connection accepted it.
+    /// Sends a request. Returns `true` if the connection accepted it.
     pub(crate) async fn ask(&mut self, path: &str) -> bool {
         let request = Request::get(format!("http://test{path}")).body(()).unwrap();
         let Ok(Ok(mut ready)) = time::timeout(LIMIT, self.requests.clone().ready()).await else {
