@@ -35,7 +35,7 @@ struct Policies {
     by_id: HashMap<QuotaId, Arc<ActivePolicy>>,
 }
 
-/// How recently the catalog was in sync with the repository.
+/// Time and error of the catalog's refreshes from the repository.
 #[derive(Clone, Debug, Default)]
 pub struct Freshness {
     /// Time of the last successful refresh; `None` before the first.
@@ -69,7 +69,7 @@ impl PolicyCatalog {
         self.policies().by_id.len()
     }
 
-    /// Whether there is no policy.
+    /// Returns `true` if there is no policy.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -79,7 +79,7 @@ impl PolicyCatalog {
         self.clock.now()
     }
 
-    /// Returns how recently the policies were in sync with the repository.
+    /// Returns the time and error of the latest refreshes.
     pub fn freshness(&self) -> Freshness {
         self.freshness.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -108,7 +108,7 @@ impl PolicyCatalog {
     }
 
     /// Loads the policies from the repository if they have changed; keeps the current ones on
-    /// failure. Returns whether anything changed.
+    /// failure. Returns `true` if anything changed.
     pub async fn refresh(&self) -> Result<bool, RepositoryError> {
         let _turn = self.refreshing.lock().await;
         let started_at = self.clock.now();

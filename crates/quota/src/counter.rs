@@ -15,11 +15,10 @@ use crate::{ActivePolicy, PeriodSpan};
 /// - [`raise`](Self::raise) never lowers a counter. Calls commute and may be repeated: a counter
 ///   shows the maximum of all calls since the last [`forget`](Self::forget).
 /// - Counters are raised to committed usage only. A counter that showed more than a later read of
-/// the
-///   ledger therefore proves that the usage was reset.
+///   the ledger therefore proves that the usage was reset.
 #[async_trait]
 pub trait QuotaCounter: Send + Sync {
-    /// Whether every process that shares the ledger sees the same counters.
+    /// Returns `true` if every process that shares the ledger sees the same counters.
     fn is_shared(&self) -> bool;
 
     /// Raises the counter to at least `usage`.
@@ -53,9 +52,9 @@ pub struct CommittedUsage {
 /// Outcome of a raise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RaiseOutcome {
-    /// The counter showed less before.
+    /// The counter was lower before.
     Raised,
-    /// The counter showed as much or more before.
+    /// The counter was at least as high before.
     Unchanged,
 }
 

@@ -10,7 +10,8 @@ use crate::{
     counter::{CommittedUsage, RaiseOutcome},
 };
 
-/// Raises counters to the committed usage, then answers the callers: a counter shows what is
+/// Raises counters to the committed usage, then answers the callers: unless the store is
+/// unavailable, a counter includes an increment before its caller gets the response.
 pub(crate) struct CounterUpdater {
     quotas: Quotas,
     committed: mpsc::Receiver<Committed>,

@@ -78,7 +78,7 @@ pub struct Increment {
 /// The ledger's result of one increment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IncrementResult {
-    /// Whether it was charged.
+    /// Outcome: charged, or the reason why not.
     pub outcome: IncrementOutcome,
     /// Usage after it; for a replay, usage after the original.
     pub used: u64,

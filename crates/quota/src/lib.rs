@@ -10,7 +10,7 @@
 //! | [`counter`] | a fast copy of the ledger's usage, on any store |
 //! | [`catalog`] | the current policies, in sync with the database |
 //! | [`committer`] | group commit |
-//! | [`quotas`] | what the use cases share |
+//! | [`quotas`] | state that the use cases share |
 //! | [`usecase`] | increment, usage, reset, manage policies, housekeeping |
 //!
 //! **The ledger is the authority.** It decides and commits increments. Counters are raised to the

@@ -46,7 +46,7 @@ pub trait QuotaEventLog: Send + Sync {
 /// Leadership for a task that one process performs at a time. Dropping it gives it up.
 #[async_trait]
 pub trait Leadership: Send {
-    /// Whether it is still held: it is lost with the connection to the database.
+    /// Returns `true` if it is still held: it is lost with the connection to the database.
     async fn holds(&mut self) -> bool;
 }
 

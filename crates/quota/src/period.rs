@@ -86,12 +86,12 @@ impl PeriodSpan {
     /// as long as an increment may wait for its commit.
     pub const TOLERANCE: Duration = Duration::from_secs(60);
 
-    /// Whether it is the current period at `now` by the ledger's clock, with tolerance.
+    /// Returns `true` if it is the current period at `now` by the ledger's clock, with tolerance.
     pub fn is_current(&self, now: Timestamp) -> bool {
         self.start <= now + Self::TOLERANCE && now < self.end + Self::TOLERANCE
     }
 
-    /// Whether it contains `moment`.
+    /// Returns `true` if it contains `moment`.
     pub fn contains(&self, moment: Timestamp) -> bool {
         self.start <= moment && moment < self.end
     }

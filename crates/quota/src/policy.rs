@@ -32,7 +32,7 @@ pub struct QuotaSpec {
     pub period: QuotaPeriod,
     /// IANA name of the time zone whose calendar bounds the periods; UTC if there is none.
     pub time_zone: Option<String>,
-    /// Whether it is enforced: a disabled policy admits everything and counts nothing.
+    /// `true` if it is enforced. A disabled policy admits everything and counts nothing.
     pub enabled: bool,
     /// Usage in percent of the limit at which a threshold event is recorded.
     pub alert_threshold_percent: Option<u8>,

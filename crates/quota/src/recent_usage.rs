@@ -18,7 +18,7 @@ struct Recent {
     period_name: String,
     used: u64,
     limit: u64,
-    /// Whether the ledger has recorded the exceeded event of this period.
+    /// `true` if the ledger has recorded the exceeded event of this period.
     exceeded: bool,
     at: Timestamp,
     /// Last comparison of the counter with the ledger because it may show too much.
@@ -74,8 +74,8 @@ impl RecentUsage {
         recent.map(|recent| recent.used)
     }
 
-    /// Whether the counter of a policy is due for a comparison; if so, it is not due again for a
-    /// second.
+    /// Returns `true` if the counter of a policy is due for a comparison; if so, it is not due
+    /// again for a second.
     pub(crate) fn comparison_is_due(&self, policy: &QuotaId, now: Timestamp) -> bool {
         let mut policies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(recent) = policies.get_mut(policy) else {

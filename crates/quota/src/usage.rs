@@ -23,7 +23,7 @@ pub struct QuotaUsage {
     pub remaining: u64,
     /// Usage in percent of the limit with two decimals, rounded down.
     pub usage_percent: f64,
-    /// Whether nothing is left.
+    /// `true` if no units are left.
     pub exceeded: bool,
     /// Time of the reading.
     pub retrieved_at: Timestamp,
@@ -75,17 +75,17 @@ impl QuotaUsage {
         self.span.end.since(self.retrieved_at).div_ceil(1_000_000).max(1)
     }
 
-    /// Whether the limit admits `amount` more.
+    /// Returns `true` if the limit admits `amount` more.
     pub const fn admits(used: u64, amount: u64, limit: u64) -> bool {
         used.saturating_add(amount) <= limit
     }
 
-    /// Whether nothing is left.
+    /// Returns `true` if no units are left.
     pub const fn is_exceeded(used: u64, limit: u64) -> bool {
         used >= limit
     }
 
-    /// Whether usage has reached the alert threshold, if there is one.
+    /// Returns `true` if usage has reached the alert threshold, if there is one.
     pub fn is_threshold_reached(used: u64, limit: u64, percent: Option<u8>) -> bool {
         let reached = |percent| u128::from(used) * 100 >= u128::from(limit) * u128::from(percent);
         percent.is_some_and(reached)

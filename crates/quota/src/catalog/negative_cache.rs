@@ -20,7 +20,7 @@ const MAX_IDS: usize = 10_000;
 const TTL: u64 = 1_000_000;
 
 impl NegativeCache {
-    /// Whether this id was not found recently.
+    /// Returns `true` if this id was not found recently.
     pub(super) fn contains(&self, id: &QuotaId, now: Timestamp) -> bool {
         let ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         ids.get(id).is_some_and(|added| now >= *added && now.since(*added) < TTL)

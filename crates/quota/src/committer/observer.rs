@@ -24,8 +24,8 @@ pub struct Commit<'a> {
 // === impl Commit ===
 
 impl Commit<'_> {
-    /// Whether the transaction may have recorded events. Events that a changed limit causes are not
-    /// detected.
+    /// Returns `true` if the transaction may have recorded events. Events that a changed limit
+    /// causes are not detected.
     pub fn may_have_events(&self) -> bool {
         let results = self.results.into_iter().flatten();
         self.increments
@@ -38,7 +38,7 @@ impl Commit<'_> {
 // === impl IncrementResult ===
 
 impl IncrementResult {
-    /// Whether an increment of `amount` may have recorded an event. Thresholds are whole
+    /// Returns `true` if an increment of `amount` may have recorded an event. Thresholds are whole
     /// percentages, so that only an increment that passes one can reach any; a denial below the
     /// limit may be the first.
     fn may_have_event(&self, amount: u64) -> bool {

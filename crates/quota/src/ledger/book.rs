@@ -1,4 +1,4 @@
-//! Decides increments: what a ledger does between reading and writing.
+//! Decisions on increments, between a ledger's reads and writes.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::{Increment, IncrementOutcome, IncrementResult};
 use crate::{EventKind, PeriodSpan, QuotaEvent, QuotaId, QuotaPeriod, QuotaUsage, Subject};
 
 /// The part of the ledger that a batch of increments needs. A ledger fills it under row locks, lets
-/// it decide, and writes what has changed. It does no I/O.
+/// it decide, and writes the changes. It does no I/O.
 #[derive(Debug, Default)]
 pub struct Book {
     balances: HashMap<Account, Balance>,
@@ -30,11 +30,11 @@ pub struct Balance {
     pub terms: Option<Terms>,
     /// Usage.
     pub used: u64,
-    /// Whether the threshold event was recorded.
+    /// `true` if the threshold event was recorded.
     pub threshold_recorded: bool,
-    /// Whether the exceeded event was recorded.
+    /// `true` if the exceeded event was recorded.
     pub exceeded_recorded: bool,
-    /// Whether it must be written.
+    /// `true` if it must be written.
     pub changed: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct Terms {
     pub period: QuotaPeriod,
     /// Limit.
     pub limit: u64,
-    /// Whether it is enforced.
+    /// `true` if it is enforced.
     pub enabled: bool,
     /// Usage in percent of the limit at which the threshold event is recorded.
     pub alert_threshold_percent: Option<u8>,
@@ -62,7 +62,7 @@ pub struct Charge {
     pub used: u64,
     /// Limit by which it was decided.
     pub limit: u64,
-    /// Whether it must be written.
+    /// `true` if it must be written.
     pub is_new: bool,
 }
 

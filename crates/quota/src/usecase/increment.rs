@@ -23,9 +23,9 @@ pub struct IncrementUsage {
 /// The result of an increment, admitted or denied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Incremented {
-    /// Whether it was admitted. If not, nothing was charged.
+    /// `true` if it was admitted. Otherwise nothing was charged.
     pub allowed: bool,
-    /// Whether it was admitted before, under the same request id.
+    /// `true` if it was admitted before, under the same request id.
     pub replayed: bool,
     /// Usage after it; for a replay, usage after the original.
     pub usage: QuotaUsage,
@@ -83,7 +83,7 @@ impl IncrementUsage {
         self.queue.tally()
     }
 
-    /// Consumes `amount` if the current period has as much left. A request id that was charged
+    /// Consumes `amount` if that much is left in the current period. A request id that was charged
     /// before in this period returns the original result.
     pub async fn increment(
         &self,

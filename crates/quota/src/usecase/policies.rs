@@ -25,7 +25,7 @@ pub enum ManageError {
     Repository(#[from] RepositoryError),
 }
 
-/// Maximum number of reretries after concurrent changes.
+/// Maximum number of retries after concurrent changes.
 const MAX_RETRIES: usize = 5;
 
 impl ManagePolicies {
@@ -34,7 +34,7 @@ impl ManagePolicies {
         Self { quotas: quotas.clone(), recorded: true }
     }
 
-    /// Disables audit enretries, for policies that a program creates by itself.
+    /// Disables audit entries, for policies that a program creates by itself.
     #[must_use]
     pub fn unrecorded(self) -> Self {
         Self { recorded: false, ..self }

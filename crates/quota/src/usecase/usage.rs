@@ -14,7 +14,7 @@ pub struct ReadUsage(Quotas);
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsageCheck {
-    /// Whether the amount would be admitted.
+    /// `true` if the amount would be admitted.
     pub allowed: bool,
     /// Current usage.
     pub usage: QuotaUsage,
