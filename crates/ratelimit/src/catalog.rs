@@ -35,7 +35,7 @@ pub struct Reads {
     pub all: AtomicU64,
 }
 
-/// How recently the catalog was in sync with the repository.
+/// Time and error of the catalog's refreshes from the repository.
 #[derive(Clone, Debug)]
 pub struct Freshness {
     /// Time of the last successful refresh; `None` before the first.
@@ -88,12 +88,12 @@ impl Catalog {
         self.clock.now()
     }
 
-    /// Returns how recently the rules were in sync with the repository.
+    /// Returns the time and error of the latest refreshes.
     pub fn freshness(&self) -> Freshness {
         self.freshness.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns how many rules were read so far.
+    /// Returns the number of rules read so far.
     pub const fn reads(&self) -> &Reads {
         &self.read
     }

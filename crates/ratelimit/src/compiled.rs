@@ -19,7 +19,7 @@ pub struct CompiledRule {
     /// The result of the first call of [`label`](Self::label).
     label: OnceLock<Box<str>>,
     tally: Arc<Tally>,
-    /// Whether the tally is its own rather than the shared one.
+    /// `true` if the rule has its own tally, `false` if it uses the shared one.
     counted: bool,
 }
 
@@ -73,7 +73,7 @@ impl CompiledRule {
         self.rule.as_ref().map(|rule| rule.id)
     }
 
-    /// Whether it is enabled.
+    /// Returns `true` if it is enabled.
     pub fn is_enabled(&self) -> bool {
         self.rule.as_ref().is_none_or(|rule| rule.spec.enabled)
     }
@@ -94,12 +94,12 @@ impl CompiledRule {
         self.label.get_or_init(|| make(self))
     }
 
-    /// Returns how checks are decided while the store is unavailable.
+    /// Returns the failure mode, which decides checks while the store is unavailable.
     pub const fn fail_mode(&self) -> FailMode {
         self.fail_mode
     }
 
-    /// Whether it has its own tally; the other rules share one.
+    /// Returns `true` if it has its own tally; the other rules share one.
     pub const fn is_counted(&self) -> bool {
         self.counted
     }

@@ -25,7 +25,7 @@ pub enum PatternError {
     /// The pattern is too long.
     #[error("identifier_pattern must be at most {max} characters, got {0}", max = Pattern::MAX_CHARS)]
     TooLong(usize),
-    /// A wildcard stands before the end.
+    /// The pattern has a wildcard before its end.
     #[error("identifier_pattern may have a * only at its end")]
     InnerWildcard,
     /// The pattern contains characters that no identifier may have.
@@ -37,7 +37,7 @@ impl Pattern {
     /// Maximum length in characters.
     pub const MAX_CHARS: usize = 255;
 
-    /// Whether the pattern matches `identifier`.
+    /// Returns `true` if the pattern matches `identifier`.
     pub fn matches(&self, identifier: &str) -> bool {
         match self {
             Self::Exact(exact) => **exact == *identifier,

@@ -41,11 +41,12 @@ pub struct RuleSpec {
     pub window_seconds: u32,
     /// Algorithm.
     pub algorithm: Algorithm,
-    /// Units that may be consumed at once, if not the limit.
+    /// Units that may be consumed at once; the limit if `None`.
     pub burst: Option<u32>,
-    /// How checks are decided while the store is unavailable, if not as configured.
+    /// Failure mode, which decides checks while the store is unavailable; the configured one if
+    /// `None`.
     pub fail_mode: Option<FailMode>,
-    /// Whether it is enforced: a disabled rule admits everything and counts nothing.
+    /// `true` if it is enforced. A disabled rule admits everything and counts nothing.
     pub enabled: bool,
 }
 

@@ -27,7 +27,7 @@ pub struct Defaults {
     pub limit: Limit,
     /// Its window in seconds.
     pub window_seconds: u32,
-    /// How checks are decided while the store is unavailable, if a rule does not set it.
+    /// Failure mode of this limit and of rules that do not set one.
     pub fail_mode: FailMode,
 }
 
@@ -49,13 +49,13 @@ pub struct Snapshot {
 /// The rules that apply to a subject together: all must admit a check.
 #[derive(Clone, Copy, Debug)]
 pub struct Matched<'s> {
-    /// How closely their pattern matches.
+    /// Level at which their pattern matches.
     pub level: Level,
     /// The rules, shortest window first.
     pub rules: &'s [Arc<CompiledRule>],
 }
 
-/// How closely a pattern matches, closest first. Only the closest level decides.
+/// Level at which a pattern matches, closest first. Only the closest level decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// The pattern is the identifier.
@@ -192,7 +192,7 @@ impl Snapshot {
         self.by_id.len()
     }
 
-    /// Whether only the default rule applies.
+    /// Returns `true` if only the default rule applies.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -6,12 +6,12 @@ use thiserror::Error;
 
 /// The length of a window in whole seconds.
 ///
-/// Parsing refuses zero and anything but digits with an optional unit; [`headgate::Limit`] knows
-/// the longest window.
+/// Parsing refuses zero and anything but digits with an optional unit; [`headgate::Limit`] checks
+/// the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window(u64);
 
-/// A text that is not a window.
+/// Error for a text that is not a window.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("window must be written like 60s, 1m, 1h or 60 (seconds)")]
 pub struct InvalidWindow;

@@ -62,7 +62,7 @@ impl KeyedLimits {
         found.next().unwrap_or(default)
     }
 
-    /// Returns how checks are decided while the store is unavailable.
+    /// Returns the failure mode, which decides checks while the store is unavailable.
     pub const fn fail_mode(&self) -> FailMode {
         self.fail_mode
     }

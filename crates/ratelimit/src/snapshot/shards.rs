@@ -53,8 +53,8 @@ impl<T: Keyed + Clone> Shards<T> {
         self.tables[shard(hash)].find(hash, |entry| entry.key() == Some(key))
     }
 
-    /// Changes the entry with this key, or a new one from `make`. `change` returns whether the
-    /// entry stays in the table.
+    /// Changes the entry with this key, or a new one from `make`. `change` returns the action on
+    /// the entry: keep it, or remove it.
     pub(super) fn change(
         &mut self,
         key: &T::Key,
@@ -87,7 +87,7 @@ impl<T: Keyed + Clone> Shards<T> {
     }
 }
 
-/// What happens to an entry after a change.
+/// Action on an entry after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryAction {
     Keep,

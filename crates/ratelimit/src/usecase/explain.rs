@@ -28,11 +28,11 @@ pub struct Explanation {
 pub struct ExplainedRule {
     /// The rule.
     pub rule: Arc<CompiledRule>,
-    /// How closely its pattern matches.
+    /// Level at which its pattern matches.
     pub level: Level,
-    /// Whether it decides.
+    /// `true` if it decides.
     pub applies: bool,
-    /// Why it decides or not.
+    /// Reason why it decides or not.
     pub why: &'static str,
     /// Usage of the subject, if the rule decides and the subject has used anything.
     pub usage: Option<SubjectUsage>,

@@ -18,9 +18,9 @@ pub struct ResetLimit {
 /// The result of a reset.
 #[derive(Clone, Debug)]
 pub struct ResetReport {
-    /// Whether the usage was reset.
+    /// Result of the reset.
     pub outcome: Result<(), ResetError>,
-    /// Error that kept the outcome from the audit log, which then has it as unknown.
+    /// Error of recording the outcome in the audit log, which then has it as unknown.
     pub unsettled: Option<RepositoryError>,
 }
 
@@ -41,7 +41,7 @@ pub enum ResetError {
 /// A failed call of the store.
 pub(super) struct ResetFailure {
     cause: StoreError,
-    /// Whether the store may have reset something.
+    /// `true` if the store may have reset something.
     sent: bool,
 }
 

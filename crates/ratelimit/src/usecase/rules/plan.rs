@@ -88,7 +88,7 @@ impl Plan {
         Ok(self)
     }
 
-    /// Whether nothing has to change.
+    /// Returns `true` if nothing has to change.
     pub const fn is_empty(&self) -> bool {
         self.created.is_empty() && self.updated.is_empty() && self.deleted.is_empty()
     }
