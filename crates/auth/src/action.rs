@@ -1,6 +1,6 @@
 use crate::Role;
 
-/// Something that a caller asks for, whichever API they use.
+/// An operation that needs a permission, the same in every API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Explain which rules would decide a check, and how, without counting it.

@@ -17,7 +17,7 @@ impl Actor {
         Self { name: Cow::Borrowed("anonymous"), role: Some(Role::Admin) }
     }
 
-    /// Whether the role of this actor allows `action`.
+    /// Returns `true` if the role of this actor allows `action`.
     pub fn may(&self, action: Action) -> bool {
         self.role >= Some(action.needs())
     }

@@ -58,7 +58,7 @@ impl AdminToken {
         &self.path
     }
 
-    /// Whether it was created just now, and must be shown once.
+    /// Returns `true` if it was created just now, and must be shown once.
     pub const fn created(&self) -> bool {
         self.created
     }

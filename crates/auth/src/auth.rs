@@ -9,9 +9,9 @@ use crate::{
     static_tokens::StaticTokens,
 };
 
-/// Authenticates callers and decides what they may do.
+/// Authenticates and authorizes callers.
 pub struct Auth {
-    /// `auth.mode: off`: everyone may do everything.
+    /// `auth.mode: off`: every request is allowed.
     off: bool,
     tokens: StaticTokens,
     jwt: Option<JwtVerifier>,
@@ -23,7 +23,7 @@ impl Auth {
     ///
     /// # Errors
     ///
-    /// When the issuer is asked over TLS and the system's certificate authorities cannot be read.
+    /// When the issuer is reached over TLS and the system's certificate authorities cannot be read.
     pub fn new(
         config: &AuthConfig,
         admin: Option<&AdminToken>,
@@ -48,7 +48,7 @@ impl Auth {
         })
     }
 
-    /// Returns who sent the `authorization` value, if they may do `action`.
+    /// Returns the sender of the `authorization` value, if it may do `action`.
     ///
     /// Waits only for a JWT whose key is not cached.
     ///
@@ -66,12 +66,12 @@ impl Auth {
         self.identify(bearer::token(authorization)?).await?.permitted(action)
     }
 
-    /// Whether authentication is off, and everyone may do everything.
+    /// Returns `true` if authentication is off and every request is allowed.
     pub const fn is_off(&self) -> bool {
         self.off
     }
 
-    /// Returns the owner of `token`, and when the token expires, if it does.
+    /// Returns the owner of `token`, and the time at which the token expires, if it does.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The claims of a JWT, and whether they are valid here and now.
+//! The claims of a JWT, and their validation.
 
 use headgate::Timestamp;
 use serde::{Deserialize, Deserializer};
@@ -34,7 +34,7 @@ enum OneOrMany {
     Many(Vec<String>),
 }
 
-/// What a token must claim.
+/// Expected claims of a token.
 #[derive(Clone, Debug)]
 pub(crate) struct ExpectedClaims {
     pub(crate) issuer: Option<String>,
@@ -68,7 +68,7 @@ impl ExpectedClaims {
         Ok(Actor { name: name.into(), role: claims.role() })
     }
 
-    /// Returns when `claims` expire.
+    /// Returns the time at which `claims` expire.
     pub(crate) fn expires_at(&self, claims: &Claims) -> Timestamp {
         let seconds = (claims.exp + self.leeway as f64).max(0.0);
         Timestamp::from_micros((seconds * 1e6) as u64)

@@ -8,11 +8,12 @@ use serde::Deserialize;
 
 use crate::Role;
 
-/// How callers are authenticated: the section `auth`.
+/// Authentication of callers: the section `auth`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct AuthConfig {
-    /// `auth.mode`: `off` serves everyone without authentication; other machines only if set explicitly.
+    /// `auth.mode`: `off` disables authentication; other machines are served only if it is set
+    /// explicitly.
     pub mode: Option<AuthMode>,
     /// `auth.jwks_url`: address of the JWK Set of the issuer.
     pub jwks_url: Option<HttpUrl>,
@@ -28,7 +29,7 @@ pub struct AuthConfig {
     pub tokens: Vec<TokenConfig>,
 }
 
-/// How users sign in at the issuer: the section `console.oidc`.
+/// Sign-in of users at the issuer: the section `console.oidc`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct OidcConfig {
@@ -78,12 +79,12 @@ const MAX_NAME_CHARS: usize = 64;
 // === impl AuthConfig ===
 
 impl AuthConfig {
-    /// Whether there is anything to authenticate callers with.
+    /// Returns `true` if an issuer or a static token is configured.
     pub const fn authenticates(&self) -> bool {
         self.jwks_url.is_some() || !self.tokens.is_empty()
     }
 
-    /// Reports what each key accepts by itself but the section does not.
+    /// Reports values that are valid by themselves but not in combination.
     pub fn contradictions(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if self.mode == Some(AuthMode::Off) && self.authenticates() {

@@ -15,7 +15,7 @@ use crate::{
     key::{KeySet, PublicKey},
 };
 
-/// Minimum interval between two fetches, whichever keys tokens name.
+/// Minimum interval between two fetches, regardless of the keys that tokens name.
 const MIN_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Minimum interval until the first keys arrive: no JWT is accepted before.
@@ -29,7 +29,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     max_age: Duration,
     cached: ArcSwap<CachedKeys>,
-    /// When the last fetch began. The lock is held during a fetch.
+    /// Start of the last fetch. The lock is held during a fetch.
     last_fetch: Mutex<Option<Timestamp>>,
 }
 
@@ -82,7 +82,7 @@ impl Shared {
         cached.keys.get(kid).map(|key| (Arc::clone(key), age))
     }
 
-    /// Whether no fetch is under way and it is too early for another one.
+    /// Returns `true` if no fetch is under way and it is too early for another one.
     fn is_too_early(&self) -> bool {
         self.last_fetch.try_lock().is_ok_and(|last| !self.interval_is_over(*last))
     }

@@ -1,6 +1,6 @@
 //! JWTs that an issuer signed: RFC 7519 in the compact form of RFC 7515.
 //!
-//! Everything that can be rejected by the token alone is, before its key is looked up.
+//! Tokens that are invalid by themselves are rejected before their key is looked up.
 
 use std::sync::Arc;
 
@@ -43,8 +43,8 @@ struct Header {
 // === impl JwtVerifier ===
 
 impl JwtVerifier {
-    /// Returns the actor that `token` names, and when the token expires. Waits for the issuer only if
-    /// the key of the token is not cached.
+    /// Returns the actor that `token` names, and the time at which the token expires. Waits for the
+    /// issuer only if the key of the token is not cached.
     pub(crate) async fn verify(&self, token: &[u8]) -> Result<(Actor, Timestamp), TokenError> {
         let jwt = UnverifiedJwt::parse(token)?;
         let key = self.keys.find(&jwt.kid).await.ok_or(TokenError::UnknownKey)?;

@@ -101,7 +101,7 @@ impl PublicKey {
         }
     }
 
-    /// Whether `signature` of `message` was made with this key.
+    /// Returns `true` if `signature` of `message` was made with this key.
     pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         let verified = match self {
             Self::Rsa(key) => key.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature),

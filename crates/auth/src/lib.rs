@@ -1,4 +1,4 @@
-//! Who calls, and what they may do: the same for every API.
+//! Authentication and authorization of callers, shared by all APIs.
 //!
 //! An API hands the `authorization` value of a request and an [`Action`] to [`Auth::authorize`], and
 //! gets an [`Actor`] for its audit entries or an [`AuthError`] to render.
@@ -6,7 +6,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `auth` | [`Auth`]: authenticates a token and checks its role |
-//! | `action`, `role` | [`Action`] and [`Role`]: the one table of who may do what |
+//! | `action`, `role` | [`Action`] and [`Role`]: the table of permissions |
 //! | `actor`, `error` | the two answers: [`Actor`], or [`AuthError`] with its [`TokenError`] |
 //! | `bearer` | finds the token in an `authorization` value |
 //! | `static_tokens`, `admin_token` | tokens from the configuration, and [`AdminToken`], which a first start creates |

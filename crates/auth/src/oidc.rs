@@ -31,7 +31,7 @@ use crate::{FetchError, HttpUrl, OidcConfig, fetch};
 /// Time that a user may spend at the issuer.
 pub const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Most sign-ins in flight; beyond, the oldest is dropped.
+/// Maximum number of sign-ins in flight; beyond it, the oldest is dropped.
 const MAX_PENDING: usize = 1024;
 
 /// Signs users in at the issuer.
@@ -47,7 +47,7 @@ pub struct Oidc {
     clock: Arc<dyn Clock>,
 }
 
-/// Where to send a browser.
+/// Redirect that starts a sign-in.
 pub struct AuthorizationRequest {
     /// URL of the issuer, with all parameters.
     pub location: String,
@@ -103,7 +103,7 @@ struct PendingSignIn {
     expires_at: Timestamp,
 }
 
-/// What the issuer returns for a code. Roles can be in either token.
+/// Tokens that the issuer returns for a code. Roles can be in either of them.
 #[derive(Deserialize)]
 pub struct OidcTokens {
     /// Access token.
@@ -141,7 +141,7 @@ impl Oidc {
         })
     }
 
-    /// Whether browsers reach the server over TLS, according to the configuration.
+    /// Returns `true` if browsers reach the server over TLS, according to the configuration.
     pub fn is_over_tls(&self) -> bool {
         self.origins.is_over_tls()
     }

@@ -65,7 +65,7 @@ impl TestAuth {
         self.auth.authorize(Some(format!("Bearer {token}").as_bytes()), action).await
     }
 
-    /// Does something that every role allows.
+    /// Performs an action that every role allows.
     async fn read(&self, token: &str) -> Result<Actor, AuthError> {
         self.ask(token, Action::ReadRules).await
     }

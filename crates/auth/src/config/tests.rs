@@ -3,7 +3,7 @@ use std::fs;
 use super::*;
 use crate::tests::Config;
 
-/// The section that `yaml` describes, or the error as an operator reads it.
+/// Returns the section that `yaml` describes, or the error message.
 fn load(yaml: &str) -> Result<AuthConfig, String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");

@@ -8,7 +8,7 @@ use crate::HttpUrl;
 /// who could redirect codes elsewhere would sign in as another user.
 pub struct RedirectOrigins {
     urls: Vec<Url>,
-    /// Whether the server listens on loopback only: then loopback addresses need not be listed.
+    /// `true` if the server listens on loopback only: then loopback addresses need not be listed.
     local: bool,
 }
 
@@ -18,7 +18,7 @@ impl RedirectOrigins {
         Self { urls: urls.into_iter().map(|url| url.get().clone()).collect(), local }
     }
 
-    /// Whether browsers reach the server over TLS.
+    /// Returns `true` if browsers reach the server over TLS.
     pub(super) fn is_over_tls(&self) -> bool {
         self.urls.first().is_some_and(|url| url.scheme() == "https")
     }

@@ -1,4 +1,4 @@
-//! How an issuer's keys are kept: rotation, outages, and who may make us ask.
+//! The cache of an issuer's keys: rotation, outages, and bounds on fetches.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A token that an outsider made, naming a key as it likes.
+/// A token with the key id `kid` that was not signed by the issuer.
 fn stranger(issuer: &Issuer, kid: &str) -> String {
     SigningKey::generate(kid, Algorithm::EdDsa).sign(&issuer.claims(json!({})))
 }
@@ -55,7 +55,7 @@ async fn unknown_keys_cause_one_fetch_in_ten_seconds() {
     guard.clock.advance(seconds(1));
     assert_eq!(guard.token_error(&stranger(&issuer, "u")).await, TokenError::UnknownKey);
     assert_eq!(issuer.fetches(), 3);
-    // Those who have a good key never noticed.
+    // Tokens with a valid key are not affected.
     assert!(guard.read(&issuer.token_for("sys_auditor")).await.is_ok());
 }
 
@@ -194,7 +194,7 @@ async fn a_disconnected_caller_does_not_cancel_the_fetch() {
     let token = issuer.token_for("sys_auditor");
     assert!(guard.read(&token).now_or_never().is_none());
     fetched(&issuer, 1).await;
-    // Nobody may ask again before a second has passed, and the clock stands still.
+    // The next fetch is allowed after a second, and the clock does not advance.
     assert!(guard.read(&token).await.is_ok());
     assert_eq!(issuer.fetches(), 1);
 }

@@ -1,4 +1,4 @@
-//! Which of an issuer's tokens are believed.
+//! Validation of an issuer's tokens.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ async fn unaccepted_algorithms_are_rejected_before_any_key() {
         [json!({"alg": "none", "kid": "rsa"}), claims.clone()].map(|part| encoded(&part));
     assert_eq!(guard.token_error(&format!("{}.", unsigned.join("."))).await, TokenError::Algorithm);
 
-    // The public key as an HMAC secret: who trusts the header's algorithm falls for it.
+    // The public key as an HMAC secret: an attack on verifiers that trust the header's algorithm.
     let message =
         [json!({"alg": "HS256", "kid": "rsa"}), claims].map(|part| encoded(&part)).join(".");
     let public = URL_SAFE.decode(rsa.jwk()["n"].as_str().unwrap()).unwrap();
@@ -134,7 +134,7 @@ async fn a_token_is_valid_between_its_dates_within_the_leeway() {
         (1, Err(TokenError::Expired)),
         (1_000_000, Err(TokenError::Expired)),
     ];
-    // Whole seconds, so that the cases stand on the borders.
+    // Whole seconds, so that the cases test the exact boundaries.
     guard.clock.set(headgate::Timestamp::from_micros(start * 1_000_000));
     for (advance, expected) in cases {
         guard.clock.advance(Duration::from_secs(advance));
