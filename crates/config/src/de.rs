@@ -66,7 +66,7 @@ pub(crate) fn read_items<T: DeserializeOwned>(
 /// The serde name of a newtype whose value has the type that YAML gives it: a number, a boolean,
 /// null, a string, a list or a section.
 ///
-/// Every other value is deserialized from the text in the file, whatever it looks like.
+/// Every other value is deserialized from its text in the file, even if that looks like a number.
 pub const TYPED: &str = "$typed";
 
 /// A value of another type than its key expects.
@@ -144,7 +144,7 @@ impl<'de> Deserializer<'de> for Node {
         visitor.visit_seq(SeqDeserializer::new(text.split(',').map(item)))
     }
 
-    /// A known key that is present has a value: its section left out null.
+    /// A known key that is present has a value: null was already left out of its section.
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         visitor.visit_some(self)
     }
@@ -180,7 +180,7 @@ impl<'de> Deserializer<'de> for Node {
         visitor: V,
     ) -> Result<V::Value, Mismatch> {
         match self.value {
-            // Serde would read it as the fields in order.
+            // Serde would read a list as the fields in order.
             Value::List(_) => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
             Value::Map(mut entries) => {
                 entries.retain(|key, node| !(node.is_null() && known.contains(&key.as_str())));

@@ -23,7 +23,7 @@ impl YamlDocument {
     ///
     /// # Errors
     ///
-    /// Returns the position of what is not YAML.
+    /// Returns the position of the first syntax error.
     pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
         let tree = yaml::parse(path, text)?;
         Ok(Self { tree, name: path.display().to_string() })

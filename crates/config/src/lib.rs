@@ -1,7 +1,7 @@
 //! Layered configuration: a YAML file, overridden by environment variables, with secrets in files
 //! of their own.
 //!
-//! A program describes what is special about its keys in a [`Schema`] and loads a type of its own
+//! A program describes secrets and lists among its keys in a [`Schema`] and loads a type of its own
 //! that implements [`Deserialize`](serde::Deserialize). Loading reports every problem at once, each
 //! with its file and line or its variable. Values stay text until the type of their key is known:
 //! `0.10` is a version where a string is expected, and environment variables, which are always
@@ -11,10 +11,10 @@
 //! |---|---|
 //! | `schema` | [`Schema`]: the prefix of variables, secrets, lists of sections; loads a configuration |
 //! | `document` | [`YamlDocument`]: a YAML file beside the configuration, with the same error messages |
-//! | `problem` | [`ConfigError`] and [`Problem`]: what is wrong, and where |
+//! | `problem` | [`ConfigError`] and [`Problem`]: the errors, each with its location |
 //! | `print` | [`Print`]: the values in effect as YAML or JSON, secrets masked |
 //! | `bounded`, `duration`, `secret` | types of values: [`Bounded`], [`ConfigDuration`], [`Secret`] |
-//! | `tree`, `yaml`, `environment`, `section_list`, `de` | the layers, and how they become a type |
+//! | `tree`, `yaml`, `environment`, `section_list`, `de` | the layers, and their deserialization |
 //!
 //! ```
 //! use headgate_config::{Bounded, Schema};

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, where it is, and what was expected.
+//! Errors of a configuration: the key, its location, and the expected value.
 
 use std::{fmt, io, path::PathBuf};
 
@@ -26,7 +26,7 @@ pub enum ConfigError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What is wrong there.
+        /// Error message of the parser.
         message: String,
     },
     /// Keys or values are invalid.
@@ -84,7 +84,7 @@ impl Problem {
         Self { key: format!("{section}.{}", self.key), ..self }
     }
 
-    /// Whether both are about the same key, or one about a key of the other's section.
+    /// Returns `true` if both are about the same key, or one about a key of the other's section.
     pub fn overlaps(&self, other: &Self) -> bool {
         let (short, long) = if self.key.len() <= other.key.len() {
             (&self.key, &other.key)

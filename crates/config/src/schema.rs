@@ -6,7 +6,7 @@ use crate::{
     ConfigError, Problem, SectionList, de, environment, secret, section_list, tree::Node, yaml,
 };
 
-/// What a program's keys need beyond their types.
+/// Properties of a program's keys beyond their types.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema {
     /// Prefix of the environment variables: with `HEADGATE__`, `HEADGATE__SERVER__PORT` overrides
@@ -21,8 +21,8 @@ pub struct Schema {
 impl Schema {
     /// Reads `file`, if given, applies `environment` on top, and returns the configuration.
     ///
-    /// `validate` reports what each key accepts by itself but the whole does not; the place of each
-    /// key is added to its problems.
+    /// `validate` reports values that are valid by themselves but not in combination; the location
+    /// of each key is added to its problems.
     ///
     /// # Errors
     ///

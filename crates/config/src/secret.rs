@@ -56,7 +56,7 @@ fn read(tree: &mut Node, secret: &str) -> Result<(), Problem> {
     let problem = |message| Problem::new(&file_key, message).from(&node.origin);
     let plain = tree.get(secret).filter(|plain| !plain.is_null());
     match plain.map(|plain| (&plain.origin, &node.origin)) {
-        // A variable overrides the file, whichever of the two keys each of them sets.
+        // A variable overrides the file, regardless of which of the two keys each of them sets.
         Some((Origin::Variable(_), Origin::File { .. })) => return Ok(()),
         None | Some((Origin::File { .. }, Origin::Variable(_))) => {}
         Some(_) => return Err(problem(format!("set {secret} or {file_key}, not both"))),

@@ -17,7 +17,7 @@ pub struct SectionList {
     pub secret: Option<&'static str>,
 }
 
-/// Parses as YAML what a variable has for one of `lists`.
+/// Parses the value of a variable as YAML if its key is one of `lists`.
 pub(crate) fn parse_variables(tree: &mut Node, lists: &[SectionList]) -> Vec<Problem> {
     lists.iter().filter_map(|list| parse(tree, list)).collect()
 }

@@ -9,7 +9,7 @@ use crate::problem::Problem;
 pub(crate) struct Node {
     pub(crate) value: Value,
     pub(crate) origin: Origin,
-    /// Whether a text was quoted, and is a string whatever it looks like.
+    /// `true` if the text was quoted, which makes it a string even if it looks like a number.
     pub(crate) quoted: bool,
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum Value {
     Map(BTreeMap<String, Node>),
 }
 
-/// Where a value was set.
+/// Origin of a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Origin {
     #[default]

@@ -61,7 +61,7 @@ struct Anchored {
 /// Bound on nesting, since parsing is recursive.
 const MAX_DEPTH: usize = 64;
 
-/// Bound on what aliases repeat: aliases of aliases grow exponentially.
+/// Bound on the size of repeated aliases: aliases of aliases grow exponentially.
 const MAX_REPEATED: usize = 16 << 20;
 
 /// Size of a value without its text.
@@ -163,7 +163,7 @@ impl<'t> YamlReader<'t> {
             if entries.contains_key(&key) {
                 return Err(error(span, &format!("duplicate key {key:?}")));
             }
-            // Null is kept: whether the key is known is decided later.
+            // Null is kept here, because it is not known yet whether the key exists.
             entries.insert(key, value);
         }
         // The section itself wins, then the first section merged into it.
