@@ -12,7 +12,7 @@ const FIRST: Duration = Duration::from_millis(500);
 const MAX: Duration = Duration::from_secs(30);
 
 impl Backoff {
-    /// Whether the last attempt failed.
+    /// Returns `true` if the last attempt failed.
     pub const fn is_failing(&self) -> bool {
         self.failures > 0
     }

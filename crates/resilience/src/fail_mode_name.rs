@@ -2,18 +2,18 @@ use headgate::FailMode;
 use headgate_config::{Print, Printed};
 use serde::Deserialize;
 
-/// The name of a failure mode in a configuration: what decides while the store cannot.
+/// The name of a failure mode in a configuration: the mode decides while the store is unavailable.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum FailModeName {
-    /// This process alone, with the whole limit.
+    /// This process decides alone, with the whole limit.
     #[default]
     Capped,
-    /// Nothing: everything is admitted.
+    /// Everything is admitted.
     Open,
-    /// Nothing: everything is denied.
+    /// Everything is denied.
     Closed,
-    /// This process alone, with its share of the limit.
+    /// This process decides alone, with its share of the limit.
     Local,
 }
 

@@ -22,7 +22,7 @@ impl OutageLog {
         Self { next_line_at: AtomicU64::new(0), unreported: AtomicU64::new(0) }
     }
 
-    /// Counts one degraded answer; if a line is due, returns how many answers it reports.
+    /// Counts one degraded answer; if a line is due, returns the number of answers it reports.
     pub fn count(&self, now: Timestamp) -> Option<u64> {
         self.unreported.fetch_add(1, Relaxed);
         let due = self.next_line_at.load(Relaxed);
