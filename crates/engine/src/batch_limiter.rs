@@ -145,14 +145,14 @@ impl BatchLimiter {
         Ok((Reservation { id, held: batch.to_owned() }, decision))
     }
 
-    /// Keeps what was reserved; `false` if the reservation had expired.
+    /// Keeps the reserved units. Returns `false` if the reservation had expired.
     ///
     /// [`reserve`](Self::reserve) has an example.
     pub async fn commit(&self, reservation: Reservation) -> Result<bool, StoreError> {
         self.settle(Verb::Commit(reservation.id), &reservation).await
     }
 
-    /// Returns what was reserved; `false` if the reservation had expired.
+    /// Gives the reserved units back. Returns `false` if the reservation had expired.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -174,7 +174,7 @@ impl BatchLimiter {
         self.settle(Verb::Cancel(reservation.id), &reservation).await
     }
 
-    /// Returns units that were acquired; the decision reports what is left afterwards.
+    /// Gives acquired units back. The decision reports the units left afterwards.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -15,8 +15,8 @@ pub use outcomes::{IntoIter, Outcomes};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// Whether this limit admits the cost. In a batch, every required limit must, or nothing is
-    /// taken.
+    /// `true` if this limit admits the cost. In a batch, every required limit must admit, or
+    /// nothing is taken.
     pub allowed: bool,
     /// Maximum number of units available at once.
     pub limit: u64,

@@ -166,7 +166,7 @@ impl<S> RateLimiter<S> {
         Request::new(self, Verb::Peek, key)
     }
 
-    /// Returns units that were taken and not used: one, or [`cost`](Request::cost).
+    /// Gives unused units back: one, or [`cost`](Request::cost).
     ///
     /// ```
     /// # use std::time::Duration;

@@ -64,11 +64,11 @@ pub enum Verb {
         /// Time until the reservation expires.
         lease: Duration,
     },
-    /// Keeps what was reserved; denied if the reservation has expired.
+    /// Keeps the reserved units; denied if the reservation has expired.
     Commit(LeaseId),
-    /// Returns what was reserved; denied if the reservation has expired.
+    /// Gives the reserved units back; denied if the reservation has expired.
     Cancel(LeaseId),
-    /// Returns units that were acquired: the oldest ones, if the algorithm records when.
+    /// Gives acquired units back: the oldest ones, if the algorithm records when they were taken.
     Refund,
     /// Deletes the subject's state, reservations included.
     Reset,
