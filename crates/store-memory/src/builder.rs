@@ -43,9 +43,9 @@ impl<C: Clock> Builder<C> {
     /// Sets the size of the sketch that counts new keys while the store is full: 4 KiB to 1 GiB. An
     /// eighth of it is allocated for each group of limits that needs it.
     ///
-    /// A new key is denied by mistake with a probability of at most `(n / (limit * width))^4`, where
-    /// `n` is the number of units that new keys took within the limit's window and `width` is the
-    /// number of bytes over 256.
+    /// A new key is denied by mistake with a probability of at most `(n / (limit * width))^4`,
+    /// where `n` is the number of units that new keys took within the limit's window and `width` is
+    /// the number of bytes over 256.
     pub fn overflow_bytes(self, bytes: usize) -> Self {
         Self { overflow_bytes: bytes.clamp(4 << 10, 1 << 30), ..self }
     }
