@@ -52,7 +52,7 @@ impl<'a> MultiSlotBatch<'a> {
     }
 
     /// Undoes what `verb` took, and replaces the replies with the state after that. A slot that
-    /// does not reply keeps what it took: admitting too little is better than too much.
+    /// does not reply keeps the units that it took: admitting too little is better than too much.
     async fn undo(&self, verb: Verb, replies: &mut [Outcomes]) {
         let taken = self.groups.iter().zip(&*replies);
         let taken = taken.map(|(group, reply)| (group.taken_together(reply), reply));

@@ -1,11 +1,14 @@
--- Fast path of almost every call: acquire and peek of states without leases and fractions, under unchanged
--- limits. Nothing is written until that is certain for all keys; otherwise the slow path decides.
--- Hot loop: avoid closures (allocated per call), table growth, number formatting, tonumber (parses a text
--- twice) and command arguments. What most keys do not need is in a table of its own, and a formatted number
--- is reused if the next key needs it too.
--- Returns packed doubles: the time of the decision; the first number of each key; the second of each key,
--- negated if the key is denied on its own; and, if there are counters, a third of each key, which only
--- counters have.
+-- Fast path of almost every call: acquire and peek of states without leases and fractions, under
+-- unchanged limits. Nothing is written until that is certain for all keys; otherwise the slow path
+-- decides.
+--
+-- Hot loop: avoid closures (allocated per call), table growth, number formatting, tonumber (parses
+-- a text twice) and command arguments. Data that most keys do not need is in a table of its own,
+-- and a formatted number is reused if the next key needs it too.
+--
+-- Returns packed doubles: the time of the decision; the first number of each key; the second of
+-- each key, negated if the key is denied on its own; and, if there are counters, a third of each
+-- key, which only counters have.
 
 repeat
   local verb, stakes, checks = ARGV[1], ARGV[3], ARGV[4]
@@ -17,9 +20,10 @@ repeat
   local now = time[1] * 1000000 + time[2]
   -- Preallocated for two numbers of ten keys.
   local answers = { nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
-  -- How a key is written: {algorithm, cost, whether only one number changes, the new TTL or false, window or
-  -- burst, text}. In the most frequent case, an existing token bucket in mode s that gives one token and needs
-  -- no new TTL, just what changes: 'tokens', 'both' (tokens and time) or nil (only the time).
+  -- The write of each key: {algorithm, cost, whether only one number changes, the new TTL or false,
+  -- window or burst, text}. In the most frequent case, an existing token bucket in mode s that
+  -- gives one token and needs no new TTL, only the fields that change: 'tokens', 'both' (tokens and
+  -- time) or nil (only the time).
   local plan = { nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
   local sure, all, counters, at = true, true, false, 1
   for i = 1, count do
@@ -29,10 +33,10 @@ repeat
 
     if algorithm <= 2 then -- token_bucket, leaky_bucket: x is the time per token, or 0 if not a whole number, y the burst
       if x == 0 then sure = false break end
-      -- HVALS is cheaper than HMGET. Values come in the order in which they were written, unless Redis has
-      -- converted the hash to a hash table, as it does for a long lease field. Then the third value is not this
-      -- limit, or the first is a time, which exceeds any burst. The state of the other kind of bucket has another
-      -- third value, too.
+      -- HVALS is cheaper than HMGET. Values come in the order in which they were written, unless
+      -- Redis has converted the hash to a hash table, as it does for a long lease field. Then the
+      -- third value is not this limit, or the first is a time, which exceeds any burst. The state
+      -- of the other kind of bucket has another third value, too.
       local h = call('HVALS', key)
       left = h[1]
       if not left then
@@ -64,8 +68,9 @@ repeat
           a = left + passed / x
           b = now - rest
         end
-        -- The TTL is set to the fill time plus one second, and only when last_refill enters another step of
-        -- half the fill time. Set it now if a step has passed or if the bucket is not full before it expires.
+        -- The TTL is set to the fill time plus one second, and only when last_refill enters another
+        -- step of half the fill time. Set it now if a step has passed or if the bucket is not full
+        -- before it expires.
         local fill = y * x
         local into = b % (fill / 2)
         if passed > into or into + (y - a + cost) * x > fill + 1000000 then life, special = fill, true end

@@ -1,8 +1,8 @@
 -- leaky_bucket: hash level, last_leak, leak
 --   level      whole units in the bucket
 --   last_leak  microsecond when the last whole unit leaked
---   leak       like `limit` of the token bucket, but with a first word that identifies a leaky bucket to
---              code that reads the values of the hash without their names
+--   leak       like `limit` of the token bucket, but with a first word that identifies a leaky
+--              bucket to code that reads the values of the hash without their names
 -- args: text: the value of `leak` for this limit
 -- The arithmetic is that of the token bucket: tokens = burst - level.
 

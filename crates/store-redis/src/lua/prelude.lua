@@ -51,8 +51,8 @@ local function write_leases(leases)
   return table.concat(texts, ';')
 end
 
--- Sets the TTL of the key to `micros` after s.now, or to the end of its last lease, plus one second. Redis
--- counts from its clock, which may have been set back behind s.now.
+-- Sets the TTL of the key to `micros` after s.now, or to the end of its last lease, plus one
+-- second. Redis counts from its clock, which may have been set back behind s.now.
 local function expire(s, micros)
   for _, l in ipairs(s.leases) do
     micros = math.max(micros, l.expires - s.now)
@@ -62,8 +62,8 @@ local function expire(s, micros)
   redis.call('PEXPIRE', s.key, math.ceil(math.min(micros, 140737488355328) / 1000) + 1000)
 end
 
--- The window and its leases in one field, so that one comparison shows that the window is unchanged and has
--- no leases.
+-- The window and its leases in one field, so that one comparison shows that the window is unchanged
+-- and has no leases.
 local function write_window(s)
   local window = string.format('%.0f', s.window)
   if #s.leases == 0 then return window end

@@ -1,7 +1,7 @@
 -- sliding_window: a sorted set with a member for each admitted request
 --   score   time of the request, in microseconds
---   member  n:units:time, where n distinguishes requests of the same microsecond; its seven digits come
---           first, so that the last member of a microsecond has the largest n
+--   member  n:units:time, where n distinguishes requests of the same microsecond; its seven digits
+--           come first, so that the last member of a microsecond has the largest n
 -- Two more members sort before these, at scores that are not times:
 --   '#'     its score is the sum of all units
 --   '?...'  at score -1: the leases
@@ -106,8 +106,8 @@ function sliding_window.save(s)
   expire(s, s.window)
 end
 
--- The total, the time of the newest entry, and that of the entry that makes room for `cost` when it expires.
--- With leases, the engine needs every entry.
+-- The total, the time of the newest entry, and that of the entry that makes room for `cost` when it
+-- expires. With leases, the engine needs every entry.
 function sliding_window.reply(s, cost, fits)
   local answer = { s.total, s.total > 0 and s.newest_at or 0, 0 }
   local in_the_way = s.total + cost - s.limit

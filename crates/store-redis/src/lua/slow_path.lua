@@ -1,19 +1,22 @@
 -- Slow path: applies one verb to several keys, all or nothing.
 -- KEYS     the keys
--- ARGV[1]  verb: peek, acquire, reserve, commit, cancel, refund, reset; or undo, which returns what an
---          acquire took from each key
+-- ARGV[1]  verb: peek, acquire, reserve, commit, cancel, refund, reset; or undo, which returns the
+--          units that an acquire took from each key
 -- ARGV[2]  lease id; for undo, the times of the acquisitions, comma-separated
--- ARGV[3]  length of the lease in microseconds; then, unless all checks have the mode s, ';' and a letter
---          for each key:
---          s  takes with the others or not at all      l  takes nothing; its denial denies the others
---          a  takes if it fits and the others do       o  takes if it fits, regardless of the others
---          g  takes nothing                            (a, o and g never deny the others)
--- ARGV[4]  for each key, in binary: the algorithm as a byte (1 token_bucket, 2 leaky_bucket, 3 fixed_window,
---          4 calendar, 5 sliding_window_counter, 6 sliding_window); three doubles: the cost, then the limit
---          and the window or, for buckets, the microseconds per token (0 if not a whole number) and the
---          burst; and a zero-terminated text that the file of the algorithm describes
--- Returns for each key: 1 or 0 (allowed on its own), the time of the decision, the leases, and the numbers
--- of the algorithm. Returns only the time if it is in none of the listed calendar periods.
+-- ARGV[3]  length of the lease in microseconds; then, unless all checks have the mode s, ';' and a
+--          letter for each key (a, o and g never deny the others):
+--          s  takes with the others or not at all
+--          l  takes nothing; its denial denies the others
+--          a  takes if it fits and the others do
+--          o  takes if it fits, regardless of the others
+--          g  takes nothing
+-- ARGV[4]  for each key, in binary: the algorithm as a byte (1 token_bucket, 2 leaky_bucket,
+--          3 fixed_window, 4 calendar, 5 sliding_window_counter, 6 sliding_window); three doubles:
+--          the cost, then the limit and the window or, for buckets, the microseconds per token (0
+--          if not a whole number) and the burst; and a zero-terminated text that the file of the
+--          algorithm describes
+-- Returns for each key: 1 or 0 (allowed on its own), the time of the decision, the leases, and the
+-- numbers of the algorithm. Returns only the time if it is in none of the listed calendar periods.
 
 local MAX_PENDING = 128
 local verb, id = ARGV[1], ARGV[2]
@@ -85,7 +88,8 @@ for i = 1, #KEYS do
   algorithm, cost, limit, window, text, next = struct.unpack('<Bddds', ARGV[4], next)
   local meter = meters[algorithm]
   local s = meter.load(KEYS[i], { limit = limit, window = window, text = text }, clock)
-  -- The caller computes calendar periods, but the clock is that of Redis: return the time for a retry.
+  -- The caller computes calendar periods, but the clock is that of Redis: return the time for a
+  -- retry.
   if s.outside then return s.now end
   s.meter, s.cost, s.clock = meter, cost, clock
   s.stake = stakes == '' and 's' or string.sub(stakes, i, i)

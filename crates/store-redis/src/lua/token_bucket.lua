@@ -1,9 +1,9 @@
 -- token_bucket: hash tokens, last_refill, limit
 --   tokens       whole tokens at last_refill (negative after the limit was lowered)
 --   last_refill  microsecond when the last whole token was added
---   limit        rate/window/burst in force at the last change, to carry over usage to a new limit; then,
---                if there are any, ;part;leases: the fraction of the next token at last_refill in
---                1/window (less than a microsecond's worth), and the leases
+--   limit        rate/window/burst in force at the last change, to carry over usage to a new limit;
+--                then, if there are any, ;part;leases: the fraction of the next token at
+--                last_refill in 1/window (less than a microsecond's worth), and the leases
 -- args: text: the value of `limit` for this limit
 
 -- Refills s for `elapsed` microseconds.
@@ -24,7 +24,8 @@ local function refill(s, elapsed, rate)
   end
 end
 
--- The time when the last whole token was added at `rate`, and the fraction since the next microsecond.
+-- The time when the last whole token was added at `rate`, and the fraction since the next
+-- microsecond.
 local function last_whole(s, rate)
   local part = math.fmod(s.part, rate)
   return s.now - (s.part - part) / rate, part
@@ -70,8 +71,8 @@ local function save_bucket(s, tokens_name, tokens, since_name, limit_name)
   if part > 0 or #s.leases > 0 then
     limit = string.format('%s;%.0f;%s', limit, part, write_leases(s.leases))
   end
-  -- Redis has converted the hash to a hash table because of the length of the leases. Recreate it as a list, whose
-  -- values fast_path.lua reads by their order.
+  -- Redis has converted the hash to a hash table because of the length of the leases. Recreate it
+  -- as a list, whose values fast_path.lua reads by their order.
   if s.had_leases and #s.leases == 0 and redis.call('HLEN', s.key) == 3 then redis.call('DEL', s.key) end
   redis.call('HSET', s.key, tokens_name, tokens, since_name, since, limit_name, limit)
   expire(s, bucket_life(s))

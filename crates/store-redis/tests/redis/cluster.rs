@@ -61,7 +61,7 @@ fn a_batch_over_several_nodes_is_all_or_nothing() {
         assert_eq!(outcomes.iter().map(|o| o.allowed).collect::<Vec<_>>(), [true, true, false]);
         assert_eq!(outcomes.iter().map(|o| o.remaining).collect::<Vec<_>>(), [50, 50, 0]);
 
-        // Concurrently: each of the keys has lost exactly what was admitted.
+        // With concurrent calls, each key has lost exactly the admitted units.
         let mut callers = JoinSet::new();
         for _ in 0..8 {
             let (store, limit) = (Arc::clone(&store), limit.clone());
@@ -292,7 +292,7 @@ fn calls_recover_from_a_failover_under_load() {
         Load::start(&runtime, RedisStore::connect(config), &THREE_NODES, LIMIT)
     };
     load.until("calls are answered", |told| told.admissions(lost) > 200);
-    // The replica knows what was admitted until now when its master dies.
+    // The replica has all admissions until now when its master dies.
     let safe = load.so_far(|told| told.admitted[lost].iter().max().copied());
     let offset = replicated(cluster.node(0));
     assert!(
