@@ -14,7 +14,7 @@ use crate::{
 /// Limits on messages from peers. Without an allowance there is no limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerLimits {
-    /// Whether limits are in force.
+    /// `true` if limits are in force.
     pub enabled: bool,
     /// Limit of one peer.
     pub per_peer: Option<Allowance>,

@@ -5,7 +5,7 @@ use crate::{Allowance, Escalation, InFlightLimits};
 /// Limits on WebSocket connections and messages. Without an allowance there is no limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebSocketLimits {
-    /// Whether limits are in force.
+    /// `true` if limits are in force.
     pub enabled: bool,
     /// Maximum number of open connections, of one address and of all addresses.
     pub concurrent: InFlightLimits,

@@ -62,7 +62,7 @@ async fn holds_all_or_nothing(backend: Backend) {
     for _ in 0..5 {
         assert_eq!(get("127.0.0.1", "b").await, 429);
     }
-    // From another address, the subjects have what they had left.
+    // From another address, the subjects have the same units left.
     assert_eq!([get("127.0.0.2", "b").await, get("127.0.0.2", "b").await], [200, 429]);
     assert_eq!(get("127.0.0.2", "a").await, 429, "one subject cannot spread over addresses");
 }

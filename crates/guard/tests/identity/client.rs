@@ -160,7 +160,7 @@ fn forwarded_is_read_from_the_right() {
             ),
             ("10.0.0.1", &[(FWD, r#"for=192.0.2.1;x="a\",for=9.9.9.9""#)], "192.0.2.1"),
             ("10.0.0.1", &[(FWD, r#"for=192.0.2.1;x="a\\", for=10.0.0.2"#)], "192.0.2.1"),
-            // An unclosed quote from the client does not affect what is to its right.
+            // An unclosed quote from the client does not affect the text to its right.
             ("10.0.0.1", &[(FWD, "for=\", for=192.0.2.1")], "192.0.2.1"),
             ("10.0.0.1", &[(FWD, "for=\"203.0.113.9"), (FWD, "for=192.0.2.1")], "192.0.2.1"),
             ("10.0.0.1", &[(FWD, r#"x="\, for="192.0.2.1""#)], "192.0.2.1"),
