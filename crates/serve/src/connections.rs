@@ -185,7 +185,7 @@ impl Connections {
     }
 
     /// Closes the connection that has been stalled for longest or, if there is none, the one that
-    /// holds most, if that is twice what is `needed`. Returns `true` if there was one.
+    /// holds most, if that is twice the bytes `needed`. Returns `true` if there was one.
     fn close_stalled(&self, needed: usize) -> bool {
         let now = self.now();
         let since = |one: &Activity| Duration::from_millis(now.saturating_sub(one.moved_at()));
