@@ -93,7 +93,7 @@ pub enum IncrementOutcome {
     Charged,
     /// It was charged before under the same request id.
     Replayed,
-    /// It exceeds what is left: nothing was charged.
+    /// It exceeds the units left: nothing was charged.
     Denied,
     /// It exceeds the limit by itself: nothing was charged, and no event is recorded.
     ExceedsLimit,
