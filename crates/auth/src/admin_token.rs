@@ -15,7 +15,7 @@ const FILE_NAME: &str = "admin-token";
 const PREFIX: &str = "hg_";
 const SECRET_BYTES: usize = 32;
 
-/// Bound on what is read of the file; a token is shorter.
+/// Maximum number of bytes read from the file; a token is shorter.
 const MAX_FILE_BYTES: u64 = 1024;
 
 /// A token with the role `sys_admin`, in a file that only its owner can read.
@@ -32,7 +32,8 @@ impl AdminToken {
     ///
     /// # Errors
     ///
-    /// When the file can be neither read nor created, is readable by other users, or holds no token.
+    /// When the file can be neither read nor created, is readable by other users, or holds no
+    /// token.
     pub fn open_or_create(data_dir: &Path) -> io::Result<Self> {
         let path = data_dir.join(FILE_NAME);
         let opened = match File::open(&path) {
@@ -58,7 +59,7 @@ impl AdminToken {
         &self.path
     }
 
-    /// Returns `true` if it was created just now, and must be shown once.
+    /// Returns `true` if it was just created and must be shown once.
     pub const fn created(&self) -> bool {
         self.created
     }

@@ -5,7 +5,8 @@ use serde::{Deserialize, Deserializer};
 
 use crate::{Actor, Role, TokenError};
 
-/// Claims of a JWT. A claim of an unexpected type makes the token invalid: it never counts as absent.
+/// Claims of a JWT. A claim of an unexpected type makes the token invalid: it never counts as
+/// absent.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Claims {
     exp: f64,

@@ -33,7 +33,8 @@ pub struct AuthConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct OidcConfig {
-    /// `console.oidc.client_id`: id of this public client at the issuer; without it, users sign in with tokens.
+    /// `console.oidc.client_id`: id of this public client at the issuer; without it, users sign in
+    /// with tokens.
     pub client_id: Option<String>,
     /// `console.oidc.authorization_endpoint`: overrides the one that the issuer publishes.
     pub authorization_endpoint: Option<HttpUrl>,

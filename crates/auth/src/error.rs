@@ -85,7 +85,7 @@ impl AuthError {
         }
     }
 
-    /// Returns the message: what is wrong, and what to do.
+    /// Returns the message, with a hint on how to fix the error.
     pub fn message(self) -> String {
         self.to_string()
     }

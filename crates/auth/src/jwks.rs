@@ -1,7 +1,7 @@
 //! A cache of an issuer's keys.
 //!
-//! Reading takes no lock. Keys are fetched again in the background when they are old, and when a token
-//! names an unknown one. While the issuer is unreachable, the cached keys stay valid.
+//! Reading takes no lock. Keys are fetched again in the background when they are old, and when a
+//! token names an unknown one. While the issuer is unreachable, the cached keys stay valid.
 
 use std::{sync::Arc, time::Duration};
 
@@ -65,8 +65,8 @@ impl Jwks {
         self.0.look_up(kid).map(|(key, _)| key)
     }
 
-    /// Starts a fetch, unless the last one is too recent. It runs in a task of its own: a caller that
-    /// disconnects does not cancel it.
+    /// Starts a fetch, unless the last one is too recent. It runs in a task of its own: a caller
+    /// that disconnects does not cancel it.
     fn refresh(&self) -> Option<JoinHandle<()>> {
         let shared = Arc::clone(&self.0);
         (!shared.is_too_early()).then(|| tokio::spawn(async move { shared.fetch().await }))
@@ -120,8 +120,8 @@ async fn finished(refresh: Option<JoinHandle<()>>) {
     }
 }
 
-/// Returns the time between `at` and `now`. A clock that was set back ages keys as well, so that none
-/// is used for too long.
+/// Returns the time between `at` and `now`. A clock that was set back ages keys as well, so that
+/// none is used for too long.
 fn elapsed(at: Timestamp, now: Timestamp) -> Duration {
     Duration::from_micros(now.since(at).max(at.since(now)))
 }

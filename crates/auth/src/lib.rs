@@ -1,7 +1,7 @@
 //! Authentication and authorization of callers, shared by all APIs.
 //!
-//! An API hands the `authorization` value of a request and an [`Action`] to [`Auth::authorize`], and
-//! gets an [`Actor`] for its audit entries or an [`AuthError`] to render.
+//! An API hands the `authorization` value of a request and an [`Action`] to [`Auth::authorize`],
+//! and gets an [`Actor`] for its audit entries or an [`AuthError`] to render.
 //!
 //! | module | contents |
 //! |---|---|

@@ -1,9 +1,9 @@
-//! Sign-in at the issuer of the tokens: the authorization code flow with PKCE (RFC 7636), as a public
-//! client.
+//! Sign-in at the issuer of the tokens: the authorization code flow with PKCE (RFC 7636), as a
+//! public client.
 //!
-//! A sign-in is identified by its `state`, which the browser keeps in a cookie: a code that was issued
-//! to another browser is rejected. The `nonce` binds the ID token to the sign-in: one that was issued
-//! for another sign-in is rejected, too.
+//! A sign-in is identified by its `state`, which the browser keeps in a cookie: a code that was
+//! issued to another browser is rejected. The `nonce` binds the ID token to the sign-in: one that
+//! was issued for another sign-in is rejected, too.
 
 mod id_token;
 mod redirect_origins;
@@ -115,8 +115,8 @@ pub struct OidcTokens {
 // === impl Oidc ===
 
 impl Oidc {
-    /// Creates the client that `config` describes, if it has a `client_id`. The issuer sends browsers
-    /// back to the path `callback` of one of `origins`.
+    /// Creates the client that `config` describes, if it has a `client_id`. The issuer sends
+    /// browsers back to the path `callback` of one of `origins`.
     pub fn new(
         config: &OidcConfig,
         issuer: Option<&str>,

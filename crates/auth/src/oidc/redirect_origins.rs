@@ -4,8 +4,8 @@ use reqwest::Url;
 
 use crate::HttpUrl;
 
-/// The configured URLs of this server. The `Host` of a request only selects one of them: an attacker
-/// who could redirect codes elsewhere would sign in as another user.
+/// The configured URLs of this server. The `Host` of a request only selects one of them: an
+/// attacker who could redirect codes elsewhere would sign in as another user.
 pub struct RedirectOrigins {
     urls: Vec<Url>,
     /// `true` if the server listens on loopback only: then loopback addresses need not be listed.
@@ -23,8 +23,8 @@ impl RedirectOrigins {
         self.urls.first().is_some_and(|url| url.scheme() == "https")
     }
 
-    /// Returns the origin for a browser that asked for `host`: the URL with that host, or else the first
-    /// one. `None` if there is no URL and `host` is not a loopback address of a local server.
+    /// Returns the origin for a browser that asked for `host`: the URL with that host, or else the
+    /// first one. `None` if there is no URL and `host` is not a loopback address of a local server.
     pub(super) fn origin(&self, host: &str) -> Option<String> {
         let named = self.urls.iter().find(|url| authority(url).eq_ignore_ascii_case(host));
         if let Some(url) = named.or(self.urls.first()) {
