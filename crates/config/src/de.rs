@@ -42,8 +42,8 @@ const MAX_MISMATCHES: usize = 50;
 
 /// Deserializes `tree` and adds every mismatch to `problems`, also of several items of a list.
 ///
-/// Like [`read`], but only the key that failed is removed from an item. Every key of an item needs a
-/// default. Returns `None` if nothing can be read, or if there are too many mismatches.
+/// Like [`read`], but only the key that failed is removed from an item. Every key of an item needs
+/// a default. Returns `None` if nothing can be read, or if there are too many mismatches.
 pub(crate) fn read_items<T: DeserializeOwned>(
     tree: &Node,
     problems: &mut Vec<Problem>,

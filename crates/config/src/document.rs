@@ -44,8 +44,8 @@ impl YamlDocument {
 
     /// Deserializes the file, and returns every mismatch.
     ///
-    /// Keys that do not match are left out of the value: all keys of `T` need a default. There is no
-    /// value if nothing can be read, or if there are too many mismatches to report.
+    /// Keys that do not match are left out of the value: all keys of `T` need a default. There is
+    /// no value if nothing can be read, or if there are too many mismatches to report.
     pub fn read_all<T: DeserializeOwned>(&self) -> (Option<T>, Vec<Problem>) {
         let mut problems = Vec::new();
         let value = de::read_items(&self.tree, &mut problems);

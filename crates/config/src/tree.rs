@@ -59,7 +59,8 @@ impl<'k> Step<'k> {
 // === impl Node ===
 
 impl Node {
-    /// Returns the node at `key`, such as `server.port`, `auth.tokens[0].role` or, in a list, `[0].role`.
+    /// Returns the node at `key`, such as `server.port`, `auth.tokens[0].role` or, in a list,
+    /// `[0].role`.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         steps(key).try_fold(self, Self::child)
     }
