@@ -98,7 +98,7 @@ pub(crate) fn merge(
     Err(problems)
 }
 
-/// Collects what succeeded, or the problems of everything that did not.
+/// Collects all successful results, or the problems of all failed ones.
 pub(crate) fn all_or_problems<T, C: FromIterator<T>>(
     results: impl Iterator<Item = Result<T, ConfigError>>,
 ) -> Result<C, ConfigError> {

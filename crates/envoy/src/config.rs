@@ -60,7 +60,7 @@ pub enum DeniedConsumes {
     /// Nothing: either all descriptors have room, or none is charged.
     #[default]
     None,
-    /// Every descriptor that has room is charged, whatever the others answer.
+    /// Every descriptor that has room is charged, even if others are over their limits.
     All,
 }
 
@@ -102,8 +102,8 @@ impl EnvoyConfig {
         }
     }
 
-    /// Returns what each key accepts by itself but the section does not. `exposed` says whether
-    /// other machines can reach the gRPC port.
+    /// Validates the keys together, and returns the problems. `exposed` is true if other machines
+    /// can reach the gRPC port.
     pub fn validate(&self, exposed: bool) -> Vec<Problem> {
         if !self.enabled {
             return Vec::new();

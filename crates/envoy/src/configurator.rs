@@ -17,7 +17,7 @@ enum Kind {
 }
 
 impl Configurator {
-    /// Returns the domains and what keeps them up to date; `None` if Envoy is not enabled.
+    /// Returns the domains and the task that keeps them up to date; `None` if Envoy is not enabled.
     ///
     /// # Errors
     ///

@@ -93,7 +93,7 @@ impl CounterRequest {
         Some(check.with_mode(self.mode(settings)))
     }
 
-    /// Returns a check that takes `units` whatever other checks of its batch answer.
+    /// Returns a check that takes `units` independently of the other checks of its batch.
     pub(crate) fn charge<'a>(
         &'a self,
         space: &'a KeySpace<'a>,
@@ -131,7 +131,7 @@ impl CounterRequest {
         }
     }
 
-    /// Returns the answer that `outcome` is. `taken` says whether the store took the units.
+    /// Converts the store's `outcome` to an answer. `taken` is true if the store took the units.
     pub(crate) fn answer(&self, outcome: Outcome, taken: bool) -> CounterAnswer {
         let taken = taken && !self.is_peek() && !self.is_refund;
         let units = if taken { self.units } else { 0 };

@@ -29,7 +29,7 @@ pub(crate) struct MatchedRule {
     pub(crate) label: Option<String>,
 }
 
-/// An entry of a domain, and where it is.
+/// An entry of a domain and its path.
 pub(crate) struct EntryRef<'a> {
     /// Keys and values of the entries above and of this one, as in metrics.
     pub(crate) path: String,
@@ -42,7 +42,7 @@ pub(crate) struct EntryRef<'a> {
 #[derive(Debug, Default)]
 struct Level(HashMap<String, KeyEntries>);
 
-/// Entries of one key, by how they match its value.
+/// Entries of one key: exact values, patterns, and the key alone.
 #[derive(Debug, Default)]
 struct KeyEntries {
     exact: HashMap<String, Entry>,
@@ -67,14 +67,14 @@ struct Entry {
 struct Compiler<'p> {
     problems: &'p mut Vec<Problem>,
     shadow_mode: bool,
-    /// Detail that entries above ask for.
+    /// Detail that parent entries ask for.
     metric_detail: MetricDetail,
 }
 
 // === impl Domain ===
 
 impl Domain {
-    /// Compiles a file, and adds what is invalid to `problems`.
+    /// Compiles a file, and adds its problems to `problems`.
     pub(crate) fn compile(file: &DomainFile, problems: &mut Vec<Problem>) -> Self {
         let name = required(file.domain.as_ref(), "domain", problems).unwrap_or_default();
         let metric_detail = MetricDetail::None;
@@ -83,8 +83,8 @@ impl Domain {
         Self { name: name.to_owned(), top }
     }
 
-    /// Returns the rule of a descriptor: the rate that it brings along, or the rule of the most
-    /// specific entry at its depth.
+    /// Returns the rule of a descriptor: its limit override, or the rule of the most specific entry
+    /// at its depth.
     pub(crate) fn find(&self, descriptor: &Descriptor<'_>) -> Option<MatchedRule> {
         let mut counter = CounterName::new(&self.name);
         // An invalid override is ignored.

@@ -9,8 +9,8 @@ use crate::{Metadata, Unit};
 
 /// A file: one domain.
 ///
-/// Required keys are optional here: whether they are missing is found when the file is compiled, so
-/// that a missing key does not hide other mistakes.
+/// Required keys are optional here: missing ones are reported when the file is compiled, so that a
+/// missing key does not hide other mistakes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a domain with its descriptors")]
 pub(crate) struct DomainFile {
@@ -22,7 +22,7 @@ pub(crate) struct DomainFile {
     pub(crate) shadow_mode: bool,
 }
 
-/// The limit of a key, or of one of its values, and what is nested below.
+/// The limit of a key, or of one of its values, and the descriptors nested below.
 #[expect(clippy::struct_excessive_bools, reason = "the file has as many keys")]
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a descriptor with its key")]
@@ -47,7 +47,7 @@ pub(crate) struct DescriptorEntry {
     pub(crate) metadata: Option<Metadata>,
 }
 
-/// A rate, and how it is counted.
+/// A rate and its algorithm.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a rate limit")]
 pub(crate) struct RateLimitEntry {
@@ -60,15 +60,15 @@ pub(crate) struct RateLimitEntry {
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) replaces: Vec<ReplacedLimit>,
-    /// Extension: how the rate is counted.
+    /// Extension: algorithm that counts the rate.
     pub(crate) algorithm: Option<AlgorithmName>,
     /// Extension: capacity of a bucket.
     pub(crate) burst: Option<Bounded<1, { u32::MAX as u64 }>>,
-    /// Extension: what decides while the store cannot.
+    /// Extension: fail mode while the store is down.
     pub(crate) fail_mode: Option<FailModeName>,
 }
 
-/// A limit that another one replaces.
+/// A limit that this one replaces.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a name")]
 pub(crate) struct ReplacedLimit {

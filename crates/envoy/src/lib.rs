@@ -1,5 +1,5 @@
-//! Envoy's global rate limit service: which limit each descriptor of a request matches, and whether
-//! all of them admit it.
+//! Envoy's global rate limit service: finds the limit of each descriptor of a request, and admits
+//! the request if all of them do.
 //!
 //! [`Configurator`] loads domains from files or follows a management server; [`EnvoyLimits`]
 //! answers requests. The gRPC service itself is in `headgate-server`.

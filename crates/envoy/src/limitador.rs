@@ -84,7 +84,7 @@ pub fn convert(path: &Path) -> Result<Conversion, ConfigError> {
     let files = domains.into_iter().filter(|(_, tree)| !tree.is_empty());
     let files = files.map(|(domain, tree)| {
         let yaml = domain_file(&domain, &tree);
-        // Reports what a domain file does not allow.
+        // Reports limits that a domain file does not allow.
         compile(&SourceFile::new(path, &yaml))?;
         Ok(ConvertedFile { domain, yaml })
     });

@@ -52,7 +52,7 @@ impl EnvoyLimits {
         self.catalog.degraded_reason()
     }
 
-    /// Watches whether readiness waits for the first configuration.
+    /// Subscribes to changes of [`is_starting`](Self::is_starting).
     pub fn watch_starting(&self) -> watch::Receiver<bool> {
         self.catalog.watch_starting()
     }

@@ -175,7 +175,8 @@ impl Plan {
         }
     }
 
-    /// Peeks if the request is denied whatever the store answers, and takes nothing then.
+    /// Returns a peek, which takes nothing, if the request is denied in any case and denials take
+    /// no units.
     fn verb(&self) -> Verb {
         let is_hopeless = self
             .counters
@@ -188,7 +189,7 @@ impl Plan {
         }
     }
 
-    /// Returns the verdict that the answers amount to.
+    /// Combines the answers into the verdict.
     pub(crate) fn verdict(self, answers: &[Option<CounterAnswer>]) -> EnvoyVerdict {
         let Self { descriptors, counters, settings } = self;
         let status = |planned| match planned {
@@ -204,7 +205,8 @@ impl Plan {
     }
 }
 
-/// Any limit alone denies a request; limits in quota mode only if all of them do.
+/// Returns true if the request is denied: by any limit that is not in quota mode, or by all of
+/// those that are.
 fn is_over_limit(statuses: &[DescriptorStatus], all_in_quota_mode: bool) -> bool {
     let denies = |it: &&DescriptorStatus| {
         it.over_limit && !it.rule.as_ref().is_some_and(|rule| rule.shadow_mode)

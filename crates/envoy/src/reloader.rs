@@ -97,7 +97,7 @@ impl FileReloader {
                 self.catalog.replace(domains, &self.metrics);
             }
             Reloaded::Invalid { files, error } => {
-                // Files that are as wrong as before have been reported.
+                // Problems of unchanged files have already been reported.
                 if files != *self.files {
                     self.files = Arc::new(files);
                     self.catalog.refuse(&error.to_string(), &self.metrics);

@@ -25,7 +25,7 @@ pub struct DescriptorRule {
     pub(crate) metadata: Option<Metadata>,
     pub(crate) label: String,
     pub(crate) metric_detail: MetricDetail,
-    /// Its counters in the metrics, looked up once.
+    /// Cache of its counters in the metrics.
     pub(crate) counters: OnceLock<RuleCounters>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Amount {
     Limited(CountedRate),
 }
 
-/// A rate, and how it is counted.
+/// A rate and its limit in the store.
 #[derive(Debug)]
 pub(crate) struct CountedRate {
     pub(crate) rate: Rate,
@@ -96,7 +96,7 @@ impl DescriptorRule {
         })
     }
 
-    /// Returns the rule of a rate that a request brings along; `None` if the rate is invalid.
+    /// Returns the rule of a request's limit override; `None` if the rate is invalid.
     pub(crate) fn from_override(rate: Rate) -> Option<Self> {
         Some(Self {
             amount: Amount::of(rate, Algorithm::FixedWindow, None).ok()?,

@@ -1,4 +1,4 @@
-//! A domain file as it was understood, for `headgate import envoy`.
+//! Summary of a domain file, for `headgate import envoy`.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::{
     source::{FileSource, SourceFile},
 };
 
-/// A file as it was understood.
+/// Summary of a domain file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSummary {
     /// The domain.
@@ -21,7 +21,7 @@ pub struct FileSummary {
     pub entries: Vec<EntrySummary>,
 }
 
-/// One entry of a file as it was understood.
+/// Summary of one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntrySummary {
     /// Keys and the values that are in the file, outermost first.
@@ -34,7 +34,7 @@ pub struct EntrySummary {
     pub notes: String,
 }
 
-/// Returns what the file at `path` means.
+/// Summarizes the file at `path`.
 ///
 /// # Errors
 ///

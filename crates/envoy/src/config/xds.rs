@@ -49,7 +49,7 @@ impl XdsConfig {
         Duration::from_secs(self.initial_wait_seconds.get())
     }
 
-    /// Returns what each key accepts by itself but the section does not.
+    /// Validates the keys together, and returns the problems.
     pub(super) fn validate(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut report = |key: &str, message: &str| {

@@ -65,7 +65,7 @@ fn tls(config: &XdsConfig) -> Result<ClientTlsConfig, ChannelError> {
     Ok(tls)
 }
 
-/// An error with its causes: the outermost one alone says little.
+/// Formats an error with its causes: the outermost one alone is too general.
 fn chain(error: &tonic::transport::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

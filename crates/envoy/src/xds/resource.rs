@@ -42,7 +42,7 @@ pub(super) fn domains(resources: &[Any]) -> Result<Domains, String> {
                 problems.extend(invalid.into_iter().map(|problem| format!("{name}: {problem}")));
             }
             Err(error) => {
-                // Its index would say little: servers send resources in any order.
+                // Its index would not identify it: servers send resources in any order.
                 problems.push(format!("a resource of {} bytes: {error}", resource.value.len()));
             }
         }
