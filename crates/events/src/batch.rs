@@ -19,8 +19,8 @@ pub(crate) struct BatchOutcome {
     pub(crate) failures: Vec<(Subject, DeliveryError)>,
 }
 
-/// Delivers what it can. Skips the events of `blocked` subjects and those after a failed event of
-/// the same subject; after an outage, skips everything.
+/// Delivers as many events as possible. Skips the events of `blocked` subjects and those after a
+/// failed event of the same subject; after an outage, skips everything.
 pub(crate) async fn deliver(
     sink: &dyn EventSink,
     batch: &[LoggedEvent],

@@ -47,10 +47,10 @@ pub enum CronError {
     Never,
 }
 
-/// Longest wait: 8 years between two 29ths of February.
+/// Maximum wait: 8 years between two 29ths of February.
 const LONGEST_WAIT_DAYS: usize = 8 * 366;
 
-/// Longest expression.
+/// Maximum length of an expression.
 const MAX_BYTES: usize = 256;
 
 // === impl Cron ===
@@ -105,7 +105,8 @@ impl Cron {
         None
     }
 
-    /// As in cron: where both fields of a day are restricted, either of them is enough.
+    /// Returns true if the schedule fires on `date`. As in cron, if both day fields are restricted,
+    /// either of them is enough.
     fn matches_day(&self, date: Date) -> bool {
         let weekday = date.weekday().to_sunday_zero_offset();
         let by_day = self.days.has(date.day());

@@ -17,7 +17,7 @@ use crate::{
     sink::{self, EventSink},
 };
 
-/// The event log, and what its readers share. Clones share all of it.
+/// The event log and the state of its readers. Clones share it.
 #[derive(Clone)]
 pub struct Events {
     log: Arc<dyn QuotaEventLog>,
@@ -106,7 +106,7 @@ impl Events {
         Shutdown(self.shutdown.subscribe())
     }
 
-    /// Ends streams at once, and tasks after what they have begun.
+    /// Ends streams at once, and tasks after their current step.
     pub fn shut_down(&self) {
         self.shutdown.send_replace(true);
     }

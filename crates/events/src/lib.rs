@@ -1,18 +1,18 @@
 //! Delivers quota events, and closes quota periods on schedule.
 //!
-//! Events are in the database, written in one transaction with the usage that caused them. Nothing
-//! is kept in memory but the batch at hand, and no request waits for any of this.
+//! Events are in the database, written in one transaction with the usage that caused them. Only the
+//! current batch is kept in memory, and no request waits for a delivery.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `events` | [`Events`]: the log, new-event notifications, shutdown; [`EventTasks`]: what runs in the background |
+//! | `events` | [`Events`]: the log, new-event notifications, shutdown; [`EventTasks`]: the background tasks |
 //! | `publisher` | the task of one sink: becomes leader, reads, delivers, records |
 //! | `pass` | progress of a publisher through the log, and the subjects that are blocked |
 //! | `batch` | delivers one batch: subjects concurrently, the events of each in order |
-//! | `sink` | where events go: webhooks, Kafka |
+//! | `sink` | receivers of events: webhooks, Kafka |
 //! | `backlog` | gauges of undelivered events |
 //! | `streams` | [`EventStreams`]: a bound on clients that follow events |
-//! | `scheduler`, [`cron`] | closes periods and deletes old data, and when |
+//! | `scheduler`, [`cron`] | closes periods and deletes old data, on schedule |
 //! | `metrics` | [`EventMetrics`] |
 //! | `config` | the sections `kafka`, `webhooks`, `quota.reset_schedule` and `quota.retention` |
 

@@ -10,15 +10,15 @@ use crate::batch::BatchOutcome;
 /// with a rejected event is blocked until the next pass; others are not.
 #[derive(Debug, Default)]
 pub(crate) struct LogPass {
-    /// Sequence number of the last event it looked at.
+    /// Sequence number of the last event it has read.
     through: i64,
     blocked: HashSet<Subject>,
-    /// When the next pass begins, for blocked subjects.
+    /// Time at which the next pass begins, for blocked subjects.
     retry_at: Option<Instant>,
     backoff: Backoff,
 }
 
-/// Most blocked subjects in a pass; it ends there.
+/// Maximum number of blocked subjects in a pass; it ends there.
 const MAX_BLOCKED: usize = 10_000;
 
 impl LogPass {
@@ -48,7 +48,7 @@ impl LogPass {
         self.blocked.extend(outcome.failures.into_iter().map(|(subject, _)| subject));
     }
 
-    /// Returns when to begin the next pass, at the end of the log, if a subject is blocked. New
+    /// Returns the time of the next pass, at the end of the log, if a subject is blocked. New
     /// events are delivered until then.
     pub(crate) fn retry_at(&mut self) -> Option<Instant> {
         if self.blocked.is_empty() {

@@ -89,7 +89,7 @@ impl EventPublisher {
         }
     }
 
-    /// Runs until shutdown, and then finishes what it has begun.
+    /// Runs until shutdown, and then finishes its current batch.
     pub(crate) async fn run(mut self) {
         while !self.shutdown.is_signalled() {
             match self.step().await {
@@ -133,7 +133,7 @@ impl EventPublisher {
         Ok(NextStep::Continue)
     }
 
-    /// Tries to become the leader; returns true if this replica is it.
+    /// Tries to become the leader; returns true if this replica is the leader.
     async fn is_leader(&mut self) -> Result<bool, RepositoryError> {
         if let Some(leadership) = &mut self.leadership {
             if leadership.holds().await {
@@ -176,7 +176,7 @@ impl EventPublisher {
         self.backoff.reset();
     }
 
-    /// Logs the first failure of an outage, and returns how long to wait.
+    /// Logs the first failure of an outage, and returns the backoff.
     fn failed(&mut self, error: &PublishError) -> Duration {
         if !self.backoff.is_failing() {
             let sink = self.sink.display_name();

@@ -33,7 +33,7 @@ pub(crate) struct AuditRetention {
 /// Name of the lock: one replica at a time.
 const TASK: &str = "quota-housekeeping";
 
-/// Interval between two looks at the clock, which can be set while a machine sleeps.
+/// Interval between two reads of the clock, which can jump while a machine sleeps.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Delay after a failure.
@@ -131,7 +131,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Deletes old entries of the audit log; a failure is made up for by the next run.
+    /// Deletes old entries of the audit log; after a failure, the next run deletes them.
     async fn prune_audit_log(&self, now: Timestamp) {
         let Some(kept) = self.audit.kept else { return };
         match self.audit.log.prune(before(now, kept)).await {

@@ -31,10 +31,10 @@ pub enum StreamLimit {
     PerCaller,
 }
 
-/// Most streams: each reads the database once a second.
+/// Maximum number of streams: each reads the database once a second.
 const MAX: usize = 64;
 
-/// Most streams of one caller, so that none locks out the others.
+/// Maximum number of streams of one caller, so that none locks out the others.
 const MAX_PER_CALLER: usize = 16;
 
 // === impl EventStreams ===
@@ -63,7 +63,7 @@ impl EventStreams {
         Ok(StreamPermit { _permit: permit, caller, open })
     }
 
-    /// Returns how many more streams may be opened.
+    /// Returns the number of streams that may still be opened.
     pub fn available(&self) -> usize {
         self.free.available_permits()
     }

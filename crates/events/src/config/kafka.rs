@@ -81,7 +81,7 @@ impl KafkaConfig {
         Duration::from_secs(self.send_timeout_seconds.get())
     }
 
-    /// Reports what each key accepts by itself but the section, or this build, does not.
+    /// Reports contradictions between keys, and settings that this build does not support.
     pub fn contradictions(&self) -> Vec<Problem> {
         self.contradictions_in(cfg!(feature = "kafka"))
     }

@@ -34,17 +34,17 @@ pub struct WebhookUrl(Url);
 #[serde(try_from = "String")]
 pub struct EventName(EventKind);
 
-/// Most webhooks: each holds a connection to the database.
+/// Maximum number of webhooks: each holds a connection to the database.
 const MAX_WEBHOOKS: usize = 8;
 
-/// Shorter secrets could be guessed.
+/// Minimum length of a secret: shorter ones could be guessed.
 const MIN_SECRET_BYTES: usize = 16;
 
 const fn default_timeout() -> Bounded<1, 60> {
     Bounded::of::<10>()
 }
 
-/// Reports what each webhook accepts by itself but the list does not.
+/// Validates the webhooks together, and returns the problems.
 pub fn webhook_contradictions(webhooks: &[WebhookConfig]) -> Vec<Problem> {
     let mut seen = HashSet::new();
     let each = webhooks.iter().enumerate().filter_map(|(index, webhook)| {

@@ -1,4 +1,4 @@
-//! With a clock that tests advance.
+//! Tests of the scheduler with a manual clock.
 
 use std::sync::Mutex;
 

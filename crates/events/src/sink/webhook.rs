@@ -29,7 +29,7 @@ pub(super) struct Webhook {
 /// Subjects whose events are in flight at a time.
 const CONCURRENCY: usize = 4;
 
-/// Longest time to connect.
+/// Timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 // === impl Webhook ===
