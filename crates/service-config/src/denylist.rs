@@ -10,26 +10,26 @@ use crate::DocumentStoreError;
 /// An entry of the denylist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DenyEntry {
-    /// Who is denied, as the service writes it: an address, a network or a public key, say.
+    /// Denied subject in the service's notation, such as an address, a network or a public key.
     pub subject: String,
     /// The operator's reason.
     pub reason: String,
-    /// When the entry ends, if it does.
+    /// Time at which the entry expires, if it does.
     pub expires_at: Option<Timestamp>,
-    /// When it was written.
+    /// Time at which it was written.
     pub created_at: Timestamp,
-    /// Who wrote it.
+    /// Author of the entry.
     pub created_by: String,
 }
 
 /// An entry to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DenyUpdate {
-    /// Who is denied.
+    /// Denied subject.
     pub subject: String,
     /// The operator's reason.
     pub reason: String,
-    /// When the entry ends, if it does.
+    /// Time at which the entry expires, if it does.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -38,11 +38,11 @@ pub struct DenyUpdate {
 pub struct Denylist {
     /// Revision, which grows with every change.
     pub revision: i64,
-    /// All entries by subject, including those that have ended and were not removed yet.
+    /// All entries by subject, including expired ones that were not removed yet.
     pub entries: Vec<DenyEntry>,
 }
 
-/// Why an entry was not written.
+/// Error of writing an entry.
 #[derive(Clone, Debug, Error)]
 pub enum DenyError {
     /// The list is full.

@@ -20,7 +20,7 @@ pub trait Document: Clone + Debug + Send + Sync + 'static {
     /// Reads the same fields whatever their values are: they are the document's schema.
     fn read(reader: &mut Reader<'_>) -> Self;
 
-    /// Settings to run on while no document can be had: stricter than the defaults.
+    /// Settings to use while no document is available: stricter than the defaults.
     fn safe_defaults(error: &LoadError) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! Kinds of documents: what a program registers, and what documents are validated against.
+//! Kinds of documents, which programs register and documents are validated against.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
     secrets,
 };
 
-/// Most bytes of a document, as JSON without blanks.
+/// Maximum size of a document in bytes, as JSON without whitespace.
 pub const MAX_BYTES: usize = 64 * 1024;
 
 /// Registry of the kinds of documents, by service.
@@ -28,7 +28,7 @@ pub struct DocumentKind {
     pub schema: DocumentSchema,
 }
 
-/// Why a document is refused.
+/// Reason for refusing a document.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Invalid {
     /// No kind of document is registered for the service.

@@ -5,19 +5,19 @@
 //! transaction. Services read it again on the notification and from time to time. A service that
 //! cannot load its document keeps the last good one, or starts with safe defaults, and reports it.
 //!
-//! Registered kinds are stored as data beside the documents. So another program, such as the
-//! Headgate server, shows and validates documents whose types it does not know.
+//! Registered kinds are stored as data beside the documents. This lets another program, such as the
+//! Headgate server, show and validate documents whose types it does not know.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
 //! | [`document`] | [`Document`]: a document as a service reads it from JSON |
 //! | [`reader`], [`schema`] | fields of a document: values, defaults, bounds |
 //! | [`kinds`] | [`Kinds`]: the registry of documents, and their validation |
-//! | [`problem`], [`secrets`] | what is wrong with a document |
+//! | [`problem`], [`secrets`] | problems of a document |
 //! | [`repository`] | [`ServiceConfigRepository`]: storage of documents, kinds, audit log and states |
 //! | [`payload`] | notifications about changed documents |
-//! | [`source`] | [`Source`]: what a service runs on |
-//! | [`watcher`], [`reloader`] | the document in force, and how it is kept up to date |
+//! | [`source`] | [`Source`]: the source of a service's settings |
+//! | [`watcher`], [`reloader`] | the document in force, and the task that keeps it up to date |
 //! | [`denylist`] | [`DenyEntry`]: an entry of the operator's denylist |
 //!
 //! ```

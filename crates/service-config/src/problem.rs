@@ -1,17 +1,17 @@
-//! What is wrong with a document.
+//! Problems of a document.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// One thing that is wrong, and where.
+/// A problem and the field that has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldProblem {
     /// JSON pointer to the field.
     pub pointer: String,
-    /// What is expected there.
+    /// Description of the expected value.
     pub message: String,
-    /// Whether the field is merely unknown: a newer version may know it.
+    /// True if the field is merely unknown: a newer version may know it.
     #[serde(skip)]
     pub unknown: bool,
 }

@@ -8,8 +8,8 @@ use crate::schema::{DocumentSchema, Fields};
 
 /// Reads the fields of one object.
 ///
-/// A field that is missing or invalid is read as its default; the schema says later what is
-/// invalid. `null` is invalid unless the field is optional: it may be meant as more than the
+/// A field that is missing or invalid is read as its default; validation against the schema reports
+/// it later. `null` is invalid unless the field is optional: it may be meant as more than the
 /// default allows.
 #[derive(Debug, Default)]
 pub struct Reader<'v> {

@@ -24,7 +24,7 @@ use crate::{
     watcher::{Reload, Watcher},
 };
 
-/// Reloads the documents of watchers, registers their kinds, and reports what they run on.
+/// Reloads the documents of watchers, registers their kinds, and reports their states.
 pub struct Reloader {
     repository: Arc<dyn ServiceConfigRepository>,
     clock: Arc<dyn Clock>,
@@ -44,10 +44,10 @@ struct Watched {
 /// Pause before listening again after a failure.
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
-/// Least time after which the report of a silent instance is removed.
+/// Minimum time after which the report of a silent instance is removed.
 const FORGET_AFTER: Duration = Duration::from_secs(3_600);
 
-/// Longest name of an instance.
+/// Maximum length of an instance's name.
 const MAX_INSTANCE: usize = 64;
 
 // === impl Reloader ===
@@ -152,8 +152,8 @@ impl Reloader {
         }
     }
 
-    /// Reports what each service runs on. Failures are left to the next report: an unavailable
-    /// database is logged elsewhere.
+    /// Reports the version that each service runs. Failures are left to the next report: an
+    /// unavailable database is logged elsewhere.
     async fn report(&self) {
         let now = self.clock.now();
         let states: Vec<_> = self.watched.iter().map(|watched| self.state(watched, now)).collect();

@@ -10,8 +10,7 @@ use thiserror::Error;
 
 use crate::kinds::{DocumentKind, Kinds};
 
-/// Stores service documents, their kinds, their audit log, and which instance runs on which
-/// version.
+/// Stores service documents, their kinds, their audit log, and the version that each instance runs.
 ///
 /// Its contract:
 ///
@@ -49,14 +48,14 @@ pub trait ServiceConfigRepository: Send + Sync {
     /// read it.
     async fn kind(&self, service: &str) -> Result<Option<DocumentKind>, DocumentStoreError>;
 
-    /// Stores what instances run on, and removes those not seen since `forget_before`.
+    /// Stores the states of instances, and removes those not seen since `forget_before`.
     async fn report(
         &self,
         states: &[ServiceState],
         forget_before: Timestamp,
     ) -> Result<(), DocumentStoreError>;
 
-    /// Lists what instances run on, by service and instance: the [`MAX_STATES`] seen last.
+    /// Lists the states of instances, by service and instance: the [`MAX_STATES`] seen last.
     async fn states(&self) -> Result<Vec<ServiceState>, DocumentStoreError>;
 
     /// Calls `handler` with the payload of every notification, and with an empty one once it
@@ -67,7 +66,7 @@ pub trait ServiceConfigRepository: Send + Sync {
 /// Receives the payloads of notifications.
 pub type PayloadHandler<'h> = dyn Fn(&str) + Send + Sync + 'h;
 
-/// Most states in a list.
+/// Maximum number of states in a list.
 pub const MAX_STATES: u32 = 1_000;
 
 /// A service's document as it is stored.
@@ -79,9 +78,9 @@ pub struct ServiceConfig {
     pub version: i64,
     /// The document.
     pub config: Value,
-    /// When it was written.
+    /// Time at which it was written.
     pub updated_at: Timestamp,
-    /// Who wrote it.
+    /// Author of the document.
     pub updated_by: String,
 }
 
@@ -101,7 +100,7 @@ pub struct ConfigUpdate {
 pub struct ConfigChange {
     /// Id; later ones are greater.
     pub id: i64,
-    /// Who made it, when, and by which request.
+    /// Actor, time and request id.
     pub author: Author,
     /// Action, such as [`ConfigChange::UPDATE`].
     pub action: String,
@@ -120,11 +119,12 @@ pub struct AuditFilter {
     pub target: Option<String>,
     /// Only those at or after this time.
     pub since: Option<Timestamp>,
-    /// Most changes in the list: 1 to [`AuditFilter::MAX`], by default [`AuditFilter::USUAL`].
+    /// Maximum number of changes in the list: 1 to [`AuditFilter::MAX`], by default
+    /// [`AuditFilter::USUAL`].
     pub limit: Option<u32>,
 }
 
-/// What one instance of a service runs on.
+/// State of one instance of a service: the version that it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceState {
     /// Name of the service.
@@ -135,11 +135,11 @@ pub struct ServiceState {
     pub version: Option<i64>,
     /// [`Source::name`](crate::Source::name).
     pub source: String,
-    /// When it last reported.
+    /// Time of its last report.
     pub seen_at: Timestamp,
 }
 
-/// Why a repository did not answer.
+/// Error of a repository.
 #[derive(Clone, Debug, Error)]
 pub enum DocumentStoreError {
     /// The document does not have the expected version.
@@ -177,7 +177,7 @@ impl AuditFilter {
     /// Default number of changes in a list.
     pub const USUAL: u32 = 200;
 
-    /// Most changes in a list.
+    /// Maximum number of changes in a list.
     pub const MAX: u32 = 1_000;
 
     /// Number of changes in the list.

@@ -19,7 +19,7 @@ pub enum DocumentSchema {
     Object {
         /// Its fields.
         fields: Fields,
-        /// Whether `null` is allowed, with the same meaning as a missing field.
+        /// True if `null` is allowed, with the same meaning as a missing field.
         #[serde(default)]
         nullable: bool,
     },
@@ -32,7 +32,7 @@ pub enum DocumentSchema {
         /// Value of a missing field, if it has one.
         #[serde(default)]
         default: Option<u64>,
-        /// Whether `null` is allowed, with the same meaning as a missing field.
+        /// True if `null` is allowed, with the same meaning as a missing field.
         #[serde(default)]
         nullable: bool,
         /// Name of a field of the same object that must not be greater.
@@ -53,12 +53,12 @@ pub enum DocumentSchema {
     },
     /// A list of anything.
     List {
-        /// Most items.
+        /// Maximum number of items.
         max_items: usize,
     },
     /// An object whose values are lists of anything.
     ListMap {
-        /// Most lists, and most items of each.
+        /// Maximum number of lists, and of items in each.
         max_items: usize,
     },
     /// Anything, `null` included. Types that a newer program added are read as this one.
@@ -87,7 +87,7 @@ impl DocumentSchema {
         }
     }
 
-    /// Whether the value alone is valid, apart from the fields of an object.
+    /// Returns true if the value alone is valid, apart from the fields of an object.
     fn allows(&self, value: &Value) -> bool {
         let short =
             |value: &Value, most: usize| value.as_array().is_some_and(|items| items.len() <= most);

@@ -14,17 +14,17 @@ pub enum Source {
     LastGood {
         /// Its version.
         version: i64,
-        /// Why it is not the current one.
+        /// Reason that it is not the current one.
         problem: LoadError,
     },
     /// Safe defaults: no good document was read since the start.
     SafeDefaults {
-        /// Why there is none.
+        /// Reason that there is none.
         problem: LoadError,
     },
 }
 
-/// Why the current document cannot be loaded.
+/// Reason that the current document cannot be loaded.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum LoadError {
     /// No document was written yet.
@@ -35,7 +35,7 @@ pub enum LoadError {
     Invalid {
         /// Its version.
         version: i64,
-        /// What is wrong with it.
+        /// Its problems, in one line.
         problems: String,
     },
     /// The document cannot be read.
@@ -66,7 +66,7 @@ impl Source {
         }
     }
 
-    /// Why it is not the current document.
+    /// Reason that it is not the current document.
     pub const fn problem(&self) -> Option<&LoadError> {
         match self {
             Self::Document { .. } => None,

@@ -121,7 +121,7 @@ impl<D: Document> Watcher<D> {
         Ok(())
     }
 
-    /// Keeps the last good document, or else safe defaults, and notes why.
+    /// Keeps the last good document, or else safe defaults, and records the reason.
     fn fall_back(&self, problem: LoadError) {
         let present = self.current();
         if present.source.problem() == Some(&problem) {
