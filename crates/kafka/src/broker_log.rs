@@ -31,7 +31,7 @@ struct State {
     /// Time of the last warning, and the number suppressed since.
     logged_at: Option<Instant>,
     suppressed: u64,
-    /// Whether an error was logged, but not its end.
+    /// True if an error was logged, but no recovery since.
     is_reported: bool,
 }
 

@@ -181,8 +181,8 @@ impl FromStr for Mechanism {
     }
 }
 
-/// Whether `text` is `host:port`, with brackets around an IPv6 address. librdkafka would also
-/// accept lists and schemes, and ignore the rest.
+/// Returns true if `text` is `host:port`, with brackets around an IPv6 address. librdkafka would
+/// also accept lists and schemes, and ignore the rest.
 fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else {
         return false;

@@ -29,7 +29,7 @@ pub enum PublishError {
     /// The message is invalid.
     #[error("kafka rejected the message: {reason}")]
     Rejected {
-        /// What is invalid.
+        /// Description of the invalid part.
         reason: String,
     },
 }
@@ -37,7 +37,7 @@ pub enum PublishError {
 // === impl PublishError ===
 
 impl PublishError {
-    /// Whether a retry can succeed, possibly after the topic or the permissions were fixed.
+    /// Returns true if a retry can succeed, possibly after the topic or the permissions were fixed.
     pub const fn is_retryable(&self) -> bool {
         !matches!(self, Self::Rejected { .. })
     }
@@ -69,7 +69,7 @@ pub(crate) struct BrokerError {
     pub(crate) reason: String,
 }
 
-/// Whether the code is a timeout, whose cause is the last error of the brokers.
+/// Returns true if the code is a timeout, whose cause is the last error of the brokers.
 fn is_unspecific(code: Code) -> bool {
     use Code::{
         AllBrokersDown, BrokerTransportFailure, MessageTimedOut, OperationTimedOut, TimedOutQueue,

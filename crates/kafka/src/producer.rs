@@ -83,7 +83,7 @@ impl Producer {
         }
     }
 
-    /// Whether the producer has failed permanently.
+    /// Returns true if the producer has failed permanently.
     pub(crate) fn has_failed(&self) -> bool {
         self.client().client().fatal_error().is_some()
     }

@@ -88,7 +88,7 @@ impl Topics {
     }
 }
 
-/// Whether the topic does not exist, or not yet.
+/// Returns true if the topic does not exist, or not yet.
 pub(crate) fn is_missing(code: RDKafkaErrorCode) -> bool {
     use RDKafkaErrorCode::{
         LeaderNotAvailable, UnknownPartition, UnknownTopic, UnknownTopicOrPartition,
