@@ -9,7 +9,7 @@ use headgate::StoreError;
 
 use crate::{DynamoDbError, error::AttemptError};
 
-/// Reattempts of one decision.
+/// Retries of one decision.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     attempts: u32,
@@ -25,7 +25,7 @@ impl Backoff {
     /// Upper bound of all waits.
     const MAX: Duration = Duration::from_millis(100);
 
-    /// Waits after a failed attempt, or returns the error if a retry is useless.
+    /// Waits after a failed attempt, or returns the error if it cannot be retried.
     pub(crate) async fn pause(&mut self, error: AttemptError) -> Result<(), StoreError> {
         self.attempts += 1;
         match error {

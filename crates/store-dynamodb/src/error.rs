@@ -45,7 +45,7 @@ pub(crate) enum AttemptError {
     Contended,
     /// Throttled: nothing was written.
     Throttled(String),
-    /// A retry is useless or could count twice.
+    /// A retry would fail again, or could count twice.
     Permanent(StoreError),
 }
 

@@ -1,6 +1,6 @@
 //! Conversion between accounts and items.
 //!
-//! `expires_at` is the second when the account is as good as new, rounded up. From then on,
+//! `expires_at` is the second at which the full limit is available again, rounded up. From then on,
 //! DynamoDB may delete the item at any time; until it does, the item is read as if it were deleted.
 
 mod state;
@@ -45,7 +45,7 @@ pub(crate) enum Expected {
 // === impl Item ===
 
 impl Item {
-    /// The item of an account; `None` if the account is as good as new.
+    /// The item of an account; `None` if the full limit is available.
     pub(crate) fn new(check: &Check<'_>, account: Account, now: Timestamp) -> Option<Self> {
         // `reset_after` takes the expiry of leases into account. The item must exist until the last
         // lease has expired, so that a commit finds it.

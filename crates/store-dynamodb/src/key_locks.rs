@@ -12,8 +12,8 @@ use tokio::{
     time::timeout,
 };
 
-/// Striped locks by key. They do not protect the items, which conditional writes do: they only save
-/// requests of this process that would fail.
+/// Striped locks by key. They do not protect the items, which conditional writes do: they only
+/// avoid conflicting requests of this process.
 #[derive(Debug)]
 pub(crate) struct KeyLocks {
     hasher: RandomState,
@@ -30,7 +30,7 @@ struct Waiter<'a>(&'a AtomicUsize);
 // === impl KeyLocks ===
 
 impl KeyLocks {
-    /// Enough that different keys rarely share a lock.
+    /// Number of locks: enough that different keys rarely share one.
     const STRIPES: usize = 4096;
 
     /// Maximum number of waiting calls.
@@ -69,7 +69,7 @@ impl KeyLocks {
         guards
     }
 
-    /// In order, so that batches cannot deadlock.
+    /// Returns the stripes of these keys, sorted, so that batches cannot deadlock.
     fn positions(&self, names: &[String]) -> Vec<usize> {
         let position = |name| self.hasher.hash_one(name) as usize % Self::STRIPES;
         let mut positions: Vec<_> = names.iter().map(position).collect();

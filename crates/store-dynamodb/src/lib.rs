@@ -32,7 +32,7 @@
 //!
 //! DynamoDB does not report its time, so decisions use the clock of the client, or that of
 //! [`DynamoDbStore::with_clock`]. An item has the time of its last change: for a client whose clock
-//! is behind that, time stands still until its clock has caught up. Synchronise the clocks of
+//! is behind that, time does not advance until its clock has caught up. Synchronise the clocks of
 //! clients (NTP): a wait is longer by as much as the clock of the client that took the unit is
 //! ahead of that of the client that asks. DynamoDB deletes expired items by its own clock, so a
 //! client whose clock is far behind may lose items early.

@@ -4,7 +4,7 @@ use headgate::{Account, Check, Outcomes, Timestamp, Verb};
 
 use crate::item::{Expected, Item};
 
-/// State of a key as read, and what a write requires of it.
+/// State of a key as read, and the condition of a write to it.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadState {
     pub(crate) account: Account,

@@ -7,8 +7,8 @@
 //! | sliding window counter | `start`, `previous`, `current` |
 //! | sliding window | `log`: 8 bytes of time and 4 of units for each entry, big-endian, oldest first |
 //!
-//! In addition: `at`, the time of the last change, and `leases` while reservations are pending: id,
-//! cost, start and end of each, 8 bytes each. Times are microseconds since 1970.
+//! Every state also has `at`, the time of the last change, and `leases` while reservations are
+//! pending: id, cost, start and end of each, 8 bytes each. Times are microseconds since 1970.
 
 use aws_sdk_dynamodb::{primitives::Blob, types::AttributeValue};
 use headgate::{

@@ -96,7 +96,7 @@ async fn a_foreign_item_is_an_error_of_that_key_until_a_reset() {
         assert!(matches!(error, StoreError::Corrupt(_)), "{name}: {error}");
         assert!(!error.is_outage() && !error.to_string().contains(name), "{error}");
         assert!(acquire(&scene.store, &[&format!("healthy-{name}")], &limit).await.is_ok());
-        // In a batch with a valid key: nothing is taken from either.
+        // A batch with a valid key fails as a whole: nothing is taken from either.
         let error = acquire(&scene.store, &["untouched", name], &limit).await.unwrap_err();
         assert!(matches!(error, StoreError::Corrupt(_)), "{name}: {error}");
         apply(&scene.store, Verb::Reset, &[name], &limit).await.unwrap();
