@@ -9,7 +9,7 @@ use thiserror::Error;
 #[derive(Clone)]
 pub struct DatabaseConfig {
     pub(crate) location: Location,
-    /// Whether the URL contains a password.
+    /// True if the URL contains a password.
     has_password: bool,
     pub(crate) max_connections: u32,
     pub(crate) min_connections: u32,
@@ -216,8 +216,8 @@ fn postgres_location(url: &str) -> Result<Location, DatabaseConfigError> {
     Ok(Location::Postgres(Box::new(options)))
 }
 
-/// Whether a PostgreSQL URL contains a password. The driver does not expose it, and may have one
-/// from the environment.
+/// Returns true if a PostgreSQL URL contains a password. The driver does not expose it, and may
+/// have one from the environment.
 fn has_password(url: &str) -> bool {
     let (address, query) = url.split_once('?').unwrap_or((url, ""));
     let authority = address.split_once("://").map_or("", |(_, rest)| rest);

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// Moment before which every connection is retired; none until the first renewal. Clones share it.
 ///
-/// A pool asks before it hands out a connection, so that one which is in use is retired later.
+/// A pool checks a connection before it hands it out, so one that is in use is retired later.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cutoff(Arc<Mutex<Option<Instant>>>);
 
@@ -21,7 +21,7 @@ impl Cutoff {
         *self.lock() = Some(Instant::now());
     }
 
-    /// Returns whether a connection of this age may still be used.
+    /// Returns true if a connection of this age may still be used.
     pub(crate) fn admits(&self, age: Duration) -> bool {
         self.lock().is_none_or(|cutoff| age < cutoff.elapsed())
     }

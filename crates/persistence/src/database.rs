@@ -54,7 +54,7 @@ const PROBE: &str = "
 // === impl Database ===
 
 impl Database {
-    /// Opens a database. It connects lazily, so that this neither waits nor fails.
+    /// Opens a database. It connects lazily, so this neither waits nor fails.
     ///
     /// # Panics
     ///
@@ -137,7 +137,7 @@ impl Database {
         self.0.watch.writes.error()
     }
 
-    /// Writes a probe row, to find out whether writes succeed again.
+    /// Writes a probe row, to test if writes succeed again.
     pub async fn probe_writes(&self) -> Result<(), RepositoryError> {
         let mut session = self.writing().await?;
         session.execute(Statement::new(PROBE)).await?;

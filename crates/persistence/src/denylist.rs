@@ -77,7 +77,7 @@ impl DenylistDatabase {
         put(session, update, author).await
     }
 
-    /// Removes the entry of `subject`. Returns whether there was one.
+    /// Removes the entry of `subject`. Returns true if there was one.
     pub async fn remove(&self, subject: &str, author: &Author) -> Result<bool, DocumentStoreError> {
         let mut session = self.0.writing().await?;
         session.row(Statement::new(NEXT_REVISION)).await?;

@@ -12,7 +12,7 @@
 //! | `service_configs` | [`ServiceConfigDatabase`]: service documents, their audit log, states of instances |
 //! | `session` | transactions; every statement has a timeout |
 //! | `statement`, `value`, `moment`, `row` | parameters and results of statements |
-//! | `watch`, `writes`, `cutoff` | health: whether writes succeed, which connections are retired |
+//! | `watch`, `writes`, `cutoff` | health: result of the last write, retired connections |
 //! | `query` | [`QueryObserver`]: durations of statements |
 //! | `postgres`, `listener`, `sqlite` | connections, and notifications of PostgreSQL |
 //! | `migrations` | versioned tables; the SQL is in `migrations/` |

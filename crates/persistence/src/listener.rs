@@ -24,7 +24,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(10);
 /// The receiver of notifications.
 #[derive(Clone, Copy)]
 pub(crate) enum Subscriber<'h> {
-    /// Receives the fact of a change.
+    /// Notified of every change, without its payload.
     Change(&'h Notify),
     /// Receives the payload of the notification.
     Payload(&'h PayloadHandler<'h>),
@@ -39,7 +39,7 @@ impl Subscriber<'_> {
     }
 }
 
-/// Notifies `subscriber` once it listens and after every change; returns why it stopped.
+/// Notifies `subscriber` once it listens and after every change; returns the error that stopped it.
 pub(crate) async fn listen(pool: &PgPool, channel: &str, subscriber: Subscriber<'_>) -> Outage {
     match receive(pool, channel, subscriber).await {
         Ok(()) => Outage::ListenerLost,
@@ -49,7 +49,7 @@ pub(crate) async fn listen(pool: &PgPool, channel: &str, subscriber: Subscriber<
 
 async fn receive(pool: &PgPool, channel: &str, subscriber: Subscriber<'_>) -> Result<(), Outage> {
     let mut listener = PgListener::connect_with(pool).await?;
-    // The caller must reconnect, because it has to read what it missed.
+    // The caller must reconnect, because it has to read the changes that it missed.
     listener.eager_reconnect(false);
     with_timeout(listener.listen(channel)).await?;
     subscriber.notify("");

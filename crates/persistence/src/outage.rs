@@ -62,7 +62,7 @@ const POSTGRES_READ_ONLY: &str = "25006";
 // === impl Outage ===
 
 impl Outage {
-    /// Whether a row violates the unique constraint of this name.
+    /// Returns true if a row violates the unique constraint of this name.
     pub(crate) fn is_duplicate(&self, unique_constraint: &str) -> bool {
         let Self::Sql(sqlx::Error::Database(error)) = self else {
             return false;
@@ -73,8 +73,8 @@ impl Outage {
         }
     }
 
-    /// Whether the database is healthy and rejected a statement: a constraint, a conflict with
-    /// another transaction, an invalid value.
+    /// Returns true if the database is healthy and rejected a statement: a constraint, a conflict
+    /// with another transaction, an invalid value.
     pub(crate) fn is_rejection(&self) -> bool {
         match self {
             Self::Sql(sqlx::Error::Database(error)) => {
@@ -92,8 +92,8 @@ impl Outage {
         }
     }
 
-    /// Whether open connections may never be able to write again: SQLite falls back to opening a
-    /// file read-only, and a connection to a standby stays read-only after a failover.
+    /// Returns true if open connections may never be able to write again: SQLite falls back to
+    /// opening a file read-only, and a connection to a standby stays read-only after a failover.
     pub(crate) fn requires_new_connections(&self) -> bool {
         let Self::Sql(sqlx::Error::Database(error)) = self else {
             return false;
@@ -105,7 +105,7 @@ impl Outage {
     }
 }
 
-/// Whether another connection holds SQLite's lock.
+/// Returns true if another connection holds SQLite's lock.
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(error) = error else {
         return false;

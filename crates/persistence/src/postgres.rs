@@ -26,7 +26,7 @@ pub(crate) const QUOTA_SCHEMA: &str = "quota";
 /// Schema of service documents.
 pub(crate) const CN_ADMIN_SCHEMA: &str = "cn_admin";
 
-/// Timeout of the check whether a connection works.
+/// Timeout of the health check of a connection.
 const PING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Creates a pool that connects lazily.
@@ -46,8 +46,8 @@ pub(crate) fn open(options: &PgConnectOptions, config: &DatabaseConfig, cutoff: 
 }
 
 /// Begins a transaction with `statement`. If a `BEGIN` in flight is dropped, the driver loses track
-/// of it, and the connection would carry that transaction into its next use. So it runs in a task
-/// of its own, which continues if the caller is dropped.
+/// of it, and the connection would carry that transaction into its next use. It therefore runs in a
+/// task of its own, which continues if the caller is dropped.
 pub(crate) async fn begin(
     pool: &PgPool,
     statement: &'static str,

@@ -54,13 +54,13 @@ impl QuotaDatabase {
         &self.clock
     }
 
-    /// Begins a read transaction, and returns when it began.
+    /// Begins a read transaction, and returns the time at which it began.
     async fn reading(&self) -> Result<(Session, BeginTime), Outage> {
         let earliest = self.clock.steady();
         Ok((self.database.reading().await?, BeginTime { earliest, latest: self.clock.steady() }))
     }
 
-    /// Begins a write transaction, and returns when it began.
+    /// Begins a write transaction, and returns the time at which it began.
     async fn writing(&self) -> Result<(Session, BeginTime), Outage> {
         let earliest = self.clock.steady();
         Ok((self.database.writing().await?, BeginTime { earliest, latest: self.clock.steady() }))

@@ -46,7 +46,7 @@ pub(crate) fn open_in_memory(config: &DatabaseConfig) -> SqlitePool {
 
 /// Keeps broken connections out of the pool. On a full disk SQLite rolls back a transaction by
 /// itself; the driver's rollback then fails, and it believes the connection to be in a transaction
-/// for ever.
+/// forever.
 fn healthy(options: SqlitePoolOptions, cutoff: &Cutoff) -> SqlitePoolOptions {
     let cutoff = cutoff.clone();
     options
@@ -75,8 +75,8 @@ pub(crate) async fn begin(
 }
 
 /// Switches to WAL, in which readers and writers do not block each other. The mode is stored in the
-/// file, so that only migrations set it. SQLite may ignore the busy timeout for this lock, which is
-/// why it is retried here; the caller sets a timeout.
+/// file, so only migrations set it. SQLite may ignore the busy timeout for this lock, which is why
+/// it is retried here; the caller sets a timeout.
 pub(crate) async fn switch_to_wal(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     loop {
         let switch = sqlx::raw_sql("PRAGMA journal_mode = WAL").execute(&mut *connection);

@@ -59,7 +59,8 @@ impl Watch {
         }
     }
 
-    /// Records a failed transaction. Rejections do not concern the health of the database.
+    /// Records a failed transaction. A rejected statement does not affect the health of the
+    /// database.
     pub(crate) fn failed(&self, outage: &Outage, was_writing: bool) {
         if outage.is_rejection() {
             return;

@@ -1,4 +1,4 @@
-//! Whether the database can write.
+//! Tracks the result of the last write.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

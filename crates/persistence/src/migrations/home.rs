@@ -14,8 +14,8 @@ const FOUND: &str = "
     WHERE m.relname = $1 AND m.relkind = 'r' AND r.relkind = 'r'
     ORDER BY n.nspname <> $2, n.nspname LIMIT 1";
 
-/// Finds the schema in this database. All servers on one database share rules and quotas, so that
-/// they must also share these tables, whichever schema each server is configured with. Returns
+/// Finds the schema in this database. All servers on one database share rules and quotas, so they
+/// must also share these tables, whichever schema each server is configured with. Returns
 /// `preferred` for a new database.
 pub(crate) async fn find(
     connection: &mut PgConnection,

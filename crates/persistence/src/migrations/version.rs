@@ -18,10 +18,10 @@ pub struct SchemaVersion {
 
 impl SchemaVersion {
     /// Number of versions by which the tables may be newer than this program. A migration keeps
-    /// what the version before it uses, which allows rolling upgrades.
+    /// everything that the version before it uses, which allows rolling upgrades.
     pub const TOLERATED: i64 = 1;
 
-    /// Returns whether a newer program has changed the tables.
+    /// Returns true if a newer program has changed the tables.
     pub const fn is_newer(self) -> bool {
         self.applied > self.known
     }

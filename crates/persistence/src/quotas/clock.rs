@@ -17,7 +17,7 @@ use crate::row::Row;
 /// machine's wall clock changes nothing. Until the first measurement it shows the machine's time.
 pub struct LedgerClock {
     machine: Arc<dyn Clock>,
-    /// Whether the database uses the machine's clock, which then needs no measurement.
+    /// True if the database uses the machine's clock, which then needs no measurement.
     own: bool,
     /// Microseconds of the database's clock minus those of the monotonic clock.
     offset: AtomicI64,

@@ -57,7 +57,7 @@ impl<'a> Batch<'a> {
         began: BeginTime,
     ) -> Result<Decided, RepositoryError> {
         let terms = self.read_balances().await?;
-        // Without a policy nothing is charged, so that the period does not matter.
+        // Without a policy nothing is charged, so the period does not matter.
         if let Some(row) = terms.first() {
             let now = clock.read(row, began)?;
             let is_out = |increment: &Increment| !increment.span.is_current(now);

@@ -49,7 +49,7 @@ const BACKLOG: &str = concat!(
 );
 
 /// The position through which all events are delivered. Positions are in the order of commits, so
-/// that no new event appears before the last one.
+/// no new event appears before the last one.
 const THROUGH: &str = concat!(
     "SELECT coalesce(
         (SELECT min(e.seq) - 1 FROM quota_events e WHERE ",

@@ -62,7 +62,7 @@ pub(super) async fn prune(
     database: &Database,
     retention: &Retention,
 ) -> Result<Pruned, RepositoryError> {
-    // Request ids are found by their period, so that they must be deleted first.
+    // Request ids are found by their period, so they must be deleted first.
     let request_ids_before = retention.request_ids_before.max(retention.periods_before);
     let sinks = to_json(&retention.sinks)?;
     let request_ids = || Statement::new(DELETE_REQUEST_IDS).bind(request_ids_before).bind(BATCH);

@@ -26,7 +26,7 @@ macro_rules! of_unused {
     };
 }
 
-/// Closed periods have no concurrent increments, so that this waits for no lock.
+/// Closed periods have no concurrent increments, so this waits for no lock.
 const DELETE_REQUEST_IDS: &str = of_unused!(
     "DELETE FROM quota_increments WHERE (policy_id, period_name, request_id) IN (
         SELECT i.policy_id, i.period_name, i.request_id FROM quota_policies p
@@ -36,7 +36,7 @@ const DELETE_REQUEST_IDS: &str = of_unused!(
     "1"
 );
 
-/// Request ids are found by their period, so that they must be deleted first.
+/// Request ids are found by their period, so they must be deleted first.
 const DELETE_PERIODS: &str = of_unused!(
     "DELETE FROM quota_usages WHERE (policy_id, period_name) IN (
         SELECT u.policy_id, u.period_name FROM quota_policies p
@@ -47,7 +47,7 @@ const DELETE_PERIODS: &str = of_unused!(
     "1"
 );
 
-/// Closed periods are found by their policy, so that they must be deleted first.
+/// Closed periods are found by their policy, so they must be deleted first.
 const DELETE_POLICIES: &str = of_unused!(
     "DELETE FROM quota_policies WHERE id IN (SELECT p.id FROM quota_policies p",
     "NOT EXISTS (

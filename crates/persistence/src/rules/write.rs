@@ -128,7 +128,7 @@ impl<'a> Writer<'a> {
         self.check_windows(&pending.new_subjects()).await
     }
 
-    /// Rejects rules that exist already. Writers are serialized, so that none is added in between.
+    /// Rejects rules that exist already. Writers are serialized, so none is added in between.
     async fn reject_duplicates(&mut self, specs: &[&RuleSpec]) -> Result<(), RepositoryError> {
         for chunk in specs.chunks(CHUNK) {
             let identities: Vec<Identity> =

@@ -36,7 +36,7 @@ pub(super) async fn register(
     kinds: &Kinds,
     now: Timestamp,
 ) -> Result<(), DocumentStoreError> {
-    // In the order of their names: programs that start together do not deadlock.
+    // Sorted by name, so that programs that start together do not deadlock.
     for (service, kind) in kinds.iter() {
         let register = Statement::either(REGISTER, REGISTER_ON_SQLITE)
             .bind(service)

@@ -100,7 +100,7 @@ async fn an_update_keeps_the_creation_time(home: &Home) {
 async fn a_conditional_update_fails_after_another_change(home: &Home) {
     let database = home.migrated().await;
     let seen = create(&database, spec("u1", 60), 0).await;
-    // In the same millisecond, but still another version of the rule.
+    // The same millisecond, but still another version of the rule.
     let first = RuleChange::UpdateIfUnchanged(seen.id, spec("u2", 60), seen.updated_at);
     let first = try_write(&database, first, 0).await.unwrap();
     assert_ne!(first.updated_at, seen.updated_at);

@@ -72,7 +72,7 @@ impl Model {
         }
     }
 
-    /// Whether the response is correct.
+    /// Returns true if the response is correct.
     fn answers(
         &mut self,
         (amount, request_id): (u64, Option<u8>),

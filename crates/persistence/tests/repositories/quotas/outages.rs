@@ -67,7 +67,7 @@ async fn a_full_queue_rejects_increments(home: &Home) {
     console.run(hold(home)).await;
 
     let sent = (0..40).map(|_| replica.increments.increment(&policy.id, 1, None));
-    // By then all have been sent.
+    // Runs after all have been sent.
     let let_go = async { console.run("ROLLBACK").await };
     let (answers, _) = tokio::join!(join_all(sent), let_go);
 
@@ -169,7 +169,7 @@ fn broken_connections_do_not_charge_twice() {
                 WHERE datname = current_database() AND pid <> pg_backend_pid()";
             while failures.load(Relaxed) < 20 {
                 console.run(kill).await;
-                // By then something is in flight again.
+                // Something is in flight again when this returns.
                 let _ = replica.database.ping().await;
             }
         };

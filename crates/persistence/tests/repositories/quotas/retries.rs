@@ -24,11 +24,11 @@ const ROUNDS: u64 = 60;
 /// Concurrent traffic of one policy.
 #[derive(Clone, Copy)]
 struct Traffic {
-    /// Whether retries have another amount than the first attempt.
+    /// True if retries have another amount than the first attempt.
     conflicts: bool,
-    /// Whether some clients disconnect before the response.
+    /// True if some clients disconnect before the response.
     hang_ups: bool,
-    /// Whether usage is reset concurrently.
+    /// True if usage is reset concurrently.
     resets: bool,
 }
 
@@ -116,7 +116,7 @@ async fn a_while(length: u64) {
     }
 }
 
-/// Waits until earlier increments are decided, which are committed in order.
+/// Waits until earlier increments are decided; they are committed in order.
 async fn settle(replicas: [&Replica; 2], policy: &QuotaPolicy, round: u64) {
     for (number, replica) in replicas.into_iter().enumerate() {
         let id = format!("last_{round}_{number}");

@@ -41,7 +41,7 @@ pub(crate) struct Replica {
 pub(crate) struct Counter {
     inner: StoreCounter,
     down: AtomicBool,
-    /// Whether calls yield before and after, to vary their order.
+    /// True if calls yield before and after they run, to vary their order.
     dawdling: AtomicBool,
     calls: AtomicU64,
 }
