@@ -15,7 +15,7 @@ const NODE_ARGS: &[&str] = &[
     "yes",
     "--cluster-node-timeout",
     "1000",
-    // In a short test, a replica may not have recent data of its master. It is promoted anyway.
+    // A replica may lack recent data of its master in a short test. It is promoted anyway.
     "--cluster-replica-validity-factor",
     "0",
     "--cluster-allow-replica-migration",

@@ -161,7 +161,7 @@ impl ManagementServer {
         objects.map(heard).collect()
     }
 
-    /// Whether a client accepted this version.
+    /// Returns true if a client accepted this version.
     pub fn is_accepted(&self, version: &str) -> bool {
         self.heard().iter().any(|it| it.event == "accepted" && it.version == version)
     }

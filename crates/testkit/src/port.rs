@@ -29,7 +29,7 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 ///
 /// # Panics
 ///
-/// When none of the 10,000 ports is free.
+/// If none of the 10,000 ports is free.
 pub fn free_port() -> u16 {
     (0..COUNT)
         .map(|_| candidate(NEXT.fetch_add(1, Ordering::Relaxed)))
@@ -37,7 +37,7 @@ pub fn free_port() -> u16 {
         .expect("a free loopback port")
 }
 
-/// Whether something accepts connections on this loopback port.
+/// Returns true if something accepts connections on this loopback port.
 pub(crate) fn is_open(port: u16) -> bool {
     TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
 }

@@ -18,7 +18,7 @@ use self::launch::{Failure, Launch};
 pub use self::{builder::PostgresBuilder, database::Database};
 use crate::{Skip, SmallDisk, port, process::Process, wait_until};
 
-/// The superuser that `initdb` makes, and the database that it makes for it.
+/// The superuser that `initdb` creates, and its database.
 const USER: &str = "postgres";
 const DATABASE: &str = "postgres";
 

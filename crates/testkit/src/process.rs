@@ -53,7 +53,7 @@ impl Process {
         self.child.try_wait()
     }
 
-    /// Whether it runs and is not paused.
+    /// Returns true if it runs and is not paused.
     pub(crate) fn is_awake(&mut self) -> bool {
         !self.paused && !self.has_exited()
     }
@@ -109,7 +109,7 @@ impl Drop for Process {
     }
 }
 
-/// Whether the state in `pid (name) STATE ...` is stopped; true if there is no such file.
+/// Returns true if the state in `pid (name) STATE ...` is stopped; true if there is no such file.
 fn is_stopped(stat: &str) -> bool {
     fs::read_to_string(stat)
         .map_or(true, |line| line.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')))

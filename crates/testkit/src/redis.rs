@@ -1,4 +1,4 @@
-//! One Redis server, from start to drop.
+//! A Redis server, stopped when dropped.
 
 mod builder;
 mod cli;
@@ -29,7 +29,7 @@ const PORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// It listens on 127.0.0.1 and persists nothing. Methods take `&self`, so that one task can kill
 /// the server while others use it.
 pub struct Redis {
-    // Dropped in this order: the process ends before its folder goes.
+    // Dropped in this order: the process before its folder.
     process: Mutex<Process>,
     launch: Launch,
 }
@@ -37,7 +37,7 @@ pub struct Redis {
 // === impl Redis ===
 
 impl Redis {
-    /// Starts a server with no password, in real time.
+    /// Starts a server without a password, on the system clock.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl Redis {
     ///
     /// # Panics
     ///
-    /// When the server is installed and does not start.
+    /// If the server is installed but does not start.
     pub fn start() -> Result<Self, Skip> {
         Self::builder().start()
     }
@@ -55,7 +55,7 @@ impl Redis {
         RedisBuilder::default()
     }
 
-    /// The server that `HEADGATE_TEST_REDIS_URL` names, or else one that all who hold it share.
+    /// The server that `HEADGATE_TEST_REDIS_URL` names, or one shared within the process.
     ///
     /// Use unique keys, and do not stop the server.
     pub fn shared() -> Result<SharedRedis, Skip> {
@@ -77,27 +77,27 @@ impl Redis {
         self.process().id()
     }
 
-    /// The folder that holds all of the server's files.
+    /// The folder of the server.
     pub fn folder(&self) -> &Path {
         self.launch.folder()
     }
 
-    /// The clock that holds the server's time.
+    /// The fake clock of the server.
     ///
     /// # Panics
     ///
-    /// When the server was not built with [`RedisBuilder::fake_clock`].
+    /// If the server was not built with [`RedisBuilder::fake_clock`].
     #[track_caller]
     pub fn clock(&self) -> &FakeClock {
         self.launch.clock().expect("a server built with a fake clock")
     }
 
-    /// Runs one command through `redis-cli` and gives its answer, an error reply included, without
-    /// newlines at its end.
+    /// Runs a command with `redis-cli`. Returns the reply, also if it is an error, without trailing
+    /// newlines.
     ///
     /// # Panics
     ///
-    /// When the server cannot be reached.
+    /// If the server cannot be reached.
     #[track_caller]
     pub fn cli(&self, command: &[&str]) -> String {
         match self.launch.ask(command) {
@@ -106,11 +106,11 @@ impl Redis {
         }
     }
 
-    /// Kills the server (SIGKILL) and returns once nothing listens on its port.
+    /// Kills the server (SIGKILL), and waits until its port is closed.
     ///
     /// # Panics
     ///
-    /// When something else listens there.
+    /// If another process listens on the port.
     #[track_caller]
     pub fn kill(&self) {
         self.process().kill();
@@ -118,11 +118,11 @@ impl Redis {
         assert!(closed, "port {} is still open", self.port());
     }
 
-    /// Kills the server if it runs, and starts it again: same port, options and cluster, no data.
+    /// Restarts the server on the same port, with the same options and cluster, without data.
     ///
     /// # Panics
     ///
-    /// When it does not start.
+    /// If it does not start.
     #[track_caller]
     pub fn restart(&self) {
         let mut process = self.process();
@@ -139,33 +139,33 @@ impl Redis {
         assert!(started, "port {} stays taken", self.port());
     }
 
-    /// Freezes the process (SIGSTOP): connections stay open and nothing answers, also not
+    /// Pauses the server (SIGSTOP): connections stay open, but nothing responds, not even
     /// [`cli`](Self::cli).
     ///
     /// # Panics
     ///
-    /// When it is not running.
+    /// If it is not running.
     #[track_caller]
     pub fn pause(&self) {
         self.process().pause();
     }
 
-    /// Lets a paused server run on (SIGCONT).
+    /// Resumes a paused server (SIGCONT).
     ///
     /// # Panics
     ///
-    /// When it is not running.
+    /// If it is not running.
     #[track_caller]
     pub fn resume(&self) {
         self.process().resume();
     }
 
-    /// Whether the server runs and is not paused.
+    /// Returns true if the server runs and is not paused.
     pub fn is_awake(&self) -> bool {
         self.process().is_awake()
     }
 
-    /// The answer to a command, or `None` if the server is down or paused.
+    /// The reply to a command; `None` if the server is down or paused.
     pub(crate) fn ask(&self, command: &[&str]) -> Option<String> {
         self.is_awake().then(|| self.launch.ask(command).ok()).flatten()
     }

@@ -173,7 +173,7 @@ fn has(sentinel: &Redis, name: &str, value: &str) -> bool {
         .is_some_and(|facts| fact(&facts, name) == Some(value))
 }
 
-/// Whether a sentinel has a healthy replica, which it would promote.
+/// Returns true if a sentinel has a healthy replica, which it would promote.
 fn has_healthy_replica(sentinel: &Redis) -> bool {
     sentinel.ask(&["SENTINEL", "REPLICAS", NAME]).is_some_and(|facts| {
         fact(&facts, "master-link-status") == Some("ok") && fact(&facts, "flags") == Some("slave")

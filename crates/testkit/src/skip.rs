@@ -13,13 +13,13 @@ pub const SKIPPABLE_IN_CI: &[(&str, &str)] = &[
 
 /// A component that a test needs and this machine does not have.
 ///
-/// Tests pass it to [`require!`](crate::require), which decides whether its absence is tolerated.
+/// Tests pass it to [`require!`](crate::require), which decides if its absence is tolerated.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{component}: {reason}")]
 pub struct Skip {
     /// The missing component, as in [`SKIPPABLE_IN_CI`].
     pub component: String,
-    /// Why it cannot be used.
+    /// Reason that it cannot be used.
     pub reason: String,
 }
 

@@ -39,7 +39,7 @@ fn shared_servers_are_the_same_server() {
     assert_ne!(one.new_table(), two.new_table());
 }
 
-/// In a process of its own, with another environment.
+/// Runs in a process of its own, with another environment.
 #[test]
 fn the_environment_overrides_server_and_jars() {
     const CHILD: &str = "HEADGATE_TESTKIT_CHILD";

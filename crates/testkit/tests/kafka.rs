@@ -50,7 +50,7 @@ fn shared_brokers_are_the_same_broker() {
     assert_ne!(one.new_topic(), two.new_topic());
 }
 
-/// In a process of its own, with another environment.
+/// Runs in a process of its own, with another environment.
 #[test]
 fn the_environment_overrides_brokers_and_jars() {
     const CHILD: &str = "HEADGATE_TESTKIT_CHILD";

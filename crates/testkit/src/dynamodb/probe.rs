@@ -16,14 +16,14 @@ const LISTENING: &str = "0A";
 const REQUEST: &[u8] =
     b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// Whether process `pid`, and not the server of another test, responds on this port.
+/// Returns true if process `pid`, and not the server of another test, responds on this port.
 pub(super) fn is_served_by(pid: u32, port: u16) -> bool {
     // Without information about sockets, any server that responds is accepted.
     let is_ours = listens(pid, port).unwrap_or(true);
     is_ours && ask(port).is_ok_and(|status| status.starts_with(b"HTTP/1.1 "))
 }
 
-/// Whether the process listens on the port.
+/// Returns true if the process listens on the port.
 fn listens(pid: u32, port: u16) -> io::Result<bool> {
     let sockets = fs::read_to_string("/proc/net/tcp")?;
     let port = format!(":{port:04X}");

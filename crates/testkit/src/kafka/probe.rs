@@ -14,8 +14,8 @@ const METADATA: [u8; 15] = [0, 3, 0, 4, 0, 0, 0, 1, 0xff, 0xff, 0, 0, 0, 0, 0];
 /// Maximum length of a response.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// Whether the cluster of this id, and not that of another test, serves this port and lists a
-/// broker.
+/// Returns true if the cluster of this id, and not that of another test, serves this port and lists
+/// a broker.
 pub(super) fn is_served_by(cluster: &str, port: u16) -> bool {
     let contains = |answer: &[u8], text: &str| {
         answer.windows(text.len()).any(|window| window == text.as_bytes())

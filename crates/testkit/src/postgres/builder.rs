@@ -8,7 +8,7 @@ use super::{
 };
 use crate::Skip;
 
-/// Each attempt takes another port; only another process, at the same moment, can take it from us.
+/// Each attempt uses another port, which only another process can take in between.
 const ATTEMPTS: usize = 10;
 
 /// Options of a [`Postgres`] server.
@@ -21,22 +21,21 @@ pub struct PostgresBuilder {
 // === impl PostgresBuilder ===
 
 impl PostgresBuilder {
-    /// Requires this password of clients (SCRAM). It goes into the URL as it is: use characters
-    /// that need no escape there.
+    /// Requires this password (SCRAM). It is used in the URL without escaping.
     #[must_use]
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
         self
     }
 
-    /// Waits for the disk at every commit, as a server does that people rely on.
+    /// Syncs every commit to disk, as a production server does.
     #[must_use]
     pub const fn durable(mut self) -> Self {
         self.durable = true;
         self
     }
 
-    /// Creates the data folder, starts the server and returns once it accepts connections.
+    /// Creates the data folder, starts the server, and waits until it accepts connections.
     ///
     /// # Errors
     ///
@@ -45,7 +44,7 @@ impl PostgresBuilder {
     ///
     /// # Panics
     ///
-    /// When the server is installed and does not start, with its log.
+    /// If the server is installed but does not start, with its log.
     pub fn start(self) -> Result<Postgres, Skip> {
         let (programs, account) = (Programs::find()?, Account::find()?);
         let mut launch = Launch::prepare(programs, account, self.password, self.durable)

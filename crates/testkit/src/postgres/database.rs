@@ -1,4 +1,4 @@
-//! A database of one's own on a server that others use too.
+//! A new database on a shared server.
 
 use std::{
     env,
@@ -10,10 +10,10 @@ use std::{
 use super::{Postgres, programs, psql};
 use crate::Skip;
 
-/// Names a server for tests that only need a database, wherever it is.
+/// Environment variable with the URL of a server to use instead.
 const URL_VARIABLE: &str = "HEADGATE_TEST_POSTGRES_URL";
 
-/// Weak, since a static is never dropped: the server goes with the last test that holds it.
+/// Weak, because statics are never dropped: the server ends with the last test that holds it.
 static SHARED: Mutex<Weak<Postgres>> = Mutex::new(Weak::new());
 
 /// An empty database, dropped with its handle: see [`Postgres::shared`].
@@ -54,11 +54,11 @@ impl Database {
         &self.name
     }
 
-    /// Runs SQL through `psql` and gives the rows, one a line, with `|` between columns.
+    /// Runs SQL with `psql`. Returns a line per row, with `|` between columns.
     ///
     /// # Panics
     ///
-    /// When the server cannot be reached or refuses it.
+    /// If the server cannot be reached or returns an error.
     #[track_caller]
     pub fn psql(&self, sql: &str) -> String {
         psql::ask(&self.psql, &self.url, sql)
@@ -68,14 +68,15 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // With its sessions: a pool may close later than the test that used it. A server that is
-        // gone by now took the database with it.
+        // Ends open sessions, too: a pool may close later than the test that used it. If the server
+        // has stopped, this fails, but the database is gone, too.
         let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         let _ = psql::ask(&self.psql, &self.server_url, &drop);
     }
 }
 
-/// Held while the server starts: tests that begin together get the same one.
+/// Returns the shared server, which starts on first use. Tests that start together get the same
+/// one.
 fn shared_server() -> Result<Arc<Postgres>, Skip> {
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(server) = shared.upgrade() {
@@ -86,7 +87,7 @@ fn shared_server() -> Result<Arc<Postgres>, Skip> {
     Ok(server)
 }
 
-/// The same server's URL with another database in its path.
+/// Replaces the database in the URL of a server.
 pub(super) fn with_database(url: &str, name: &str) -> String {
     let (address, query) = url.split_once('?').map_or((url, None), |(a, q)| (a, Some(q)));
     let (scheme, rest) = address.split_once("://").unwrap_or(("postgresql", address));

@@ -19,7 +19,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 const SETTINGS: &[&str] =
     &["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=300"];
 
-/// With fsync off a commit still reaches the system's cache, so it outlives the server.
+/// With fsync off a commit still reaches the page cache, so it survives a crash of the server.
 const HASTY: &[&str] = &["fsync=off", "full_page_writes=off"];
 
 /// Settings of a server: port, folder and programs.
@@ -51,7 +51,7 @@ pub(super) enum Failure {
 // === impl Launch ===
 
 impl Launch {
-    /// A launch on a free port, with the data of a new server in a new folder.
+    /// Prepares a server on a free port, with new data in a new folder.
     pub(super) fn prepare(
         programs: Programs,
         account: Option<Account>,
@@ -79,7 +79,7 @@ impl Launch {
         self.folder.path()
     }
 
-    /// Another program of the server's version, which need not be there.
+    /// Path of another program of the same version. It may not exist.
     pub(super) fn program(&self, name: &str) -> PathBuf {
         self.programs.server.with_file_name(name)
     }
@@ -92,7 +92,7 @@ impl Launch {
         }
     }
 
-    /// An empty folder on another disk that the server may use.
+    /// Creates an empty folder on another disk, which the server may use.
     #[track_caller]
     pub(super) fn tablespace_folder(&self, disk: &Path) -> PathBuf {
         let folder = disk.join("postgres");
@@ -109,7 +109,7 @@ impl Launch {
             .unwrap_or_else(|error| panic!("psql to port {}: {error}", self.port))
     }
 
-    /// Starts the server with the data that it has and returns once it accepts connections.
+    /// Starts the server with its data, and waits until it accepts connections.
     pub(super) fn start(&self) -> Result<Process, Failure> {
         let mut process = Process::start(self.command()?)?;
         let pid = process.id();
@@ -121,7 +121,7 @@ impl Launch {
         if ready && !ended {
             return Ok(process);
         }
-        // It may have started sessions by now, which only it can end.
+        // It may have started session processes, which only it can end.
         process.quit();
         let log = fs::read_to_string(self.log_file()).unwrap_or_default();
         Err(match ended {
@@ -149,7 +149,7 @@ impl Launch {
         Err(Failure::Initdb { output: String::from_utf8_lossy(&output).into_owned() })
     }
 
-    /// A file with the password, which goes with the folder.
+    /// Writes the password to a file in the server's folder.
     fn write(&self, password: &str) -> io::Result<PathBuf> {
         let file = self.folder().join("password");
         fs::write(&file, password)?;
@@ -160,7 +160,7 @@ impl Launch {
     }
 
     fn command(&self) -> io::Result<Command> {
-        // Killed, it would leave its sessions and its shared memory behind.
+        // Killing it would leak sessions and shared memory.
         let mut command = process::command_ended_by("QUIT", &self.programs.server);
         command.arg("-D").arg(self.data_folder()).args(["-p", &self.port.to_string()]);
         let hasty = if self.durable { &[] } else { HASTY };
@@ -172,16 +172,14 @@ impl Launch {
     }
 
     fn prepare_command(&self, command: &mut Command) {
-        // Another user may not be able to enter our current folder, nor write messages that we can
-        // read.
+        // Another user may have no access to our current folder. Messages are in English.
         command.current_dir(self.folder()).env("LC_ALL", "C");
         if let Some(account) = self.account {
             account.run(command);
         }
     }
 
-    /// Reads what the server writes about itself: its id in the first line, its state in the
-    /// eighth.
+    /// Reads the server's pid file: its process id is in the first line, its state in the eighth.
     fn is_ready(&self, pid: u32) -> bool {
         let file = fs::read_to_string(self.data_folder().join("postmaster.pid"));
         file.is_ok_and(|text| {

@@ -5,7 +5,7 @@ use std::{
 
 use crate::{Skip, skip::find_program};
 
-/// Debian keeps every version in a folder of its own, off `PATH`.
+/// Folder of all versions on Debian, which is not on `PATH`.
 const PACKAGED: &str = "/usr/lib/postgresql";
 
 /// The programs of one PostgreSQL version.
@@ -24,8 +24,8 @@ impl Programs {
     }
 }
 
-/// A program beside `initdb`, so that all are of one version, or else on `PATH`: a client may come
-/// without a server.
+/// Finds a program beside `initdb`, so that all have the same version, or else on `PATH`: a client
+/// may be installed without a server.
 pub(super) fn find(name: &str) -> Result<PathBuf, Skip> {
     server_folder()
         .map(|folder| folder.join(name))
@@ -41,7 +41,7 @@ pub(super) fn skip(reason: String) -> Skip {
 /// The folder of the `initdb` on `PATH`, or else of the newest packaged one.
 fn server_folder() -> Option<PathBuf> {
     let on_path = find_program("initdb").ok();
-    // On PATH it may be a link to where the others are.
+    // On `PATH` it may be a link into the folder of the others.
     let initdb = on_path.or_else(|| newest_initdb(Path::new(PACKAGED)))?.canonicalize().ok()?;
     initdb.parent().map(Path::to_owned)
 }

@@ -3,10 +3,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// The rows that the SQL gives, as text; otherwise what `psql` says about it.
+/// Runs SQL. Returns the rows as text, or the error message of `psql`.
 pub(super) fn ask(psql: &Path, url: &str, sql: &str) -> Result<String, String> {
     let output = Command::new(psql)
-        // No settings of the user's own, no header, no command tags, no question for a password.
+        // No user settings, no header, no command tags, no password prompt.
         .args(["-X", "-A", "-t", "-q", "-w", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql])
         .env("PGCONNECT_TIMEOUT", "10")
         .stdin(Stdio::null())

@@ -33,7 +33,7 @@ static SPAWNER: LazyLock<mpsc::Sender<Job>> = LazyLock::new(|| {
     jobs
 });
 
-/// Whether `setpriv --pdeathsig` works: util-linux 2.33 or later. Otherwise children may outlive a
+/// True if `setpriv --pdeathsig` works: util-linux 2.33 or later. Otherwise children may outlive a
 /// killed test process.
 static HAS_PARENT_DEATH_SIGNAL: LazyLock<bool> = LazyLock::new(|| {
     tie("KILL", OsStr::new("true"))

@@ -19,7 +19,7 @@ const LIBRARY_FOLDERS: &[&str] = &["/usr/lib", "/usr/lib64", "/usr/local/lib"];
 
 /// The wall clock of one server. Clones move the same clock.
 ///
-/// Time stands still between calls: after `set(t)`, `TIME` returns `t`, in scripts too. Redis
+/// Time does not advance between calls: after `set(t)`, `TIME` returns `t`, in scripts too. Redis
 /// stores expiry in milliseconds: a key that expires at millisecond `m` exists through `m` and is
 /// gone at `m + 1`. Timers of the server (event loop, timeouts) run in real time.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use std::{
 /// Timeout, because another process on the port may never respond.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Whether process `pid`, and not the server of another test, responds on this port.
+/// Returns true if process `pid`, and not the server of another test, responds on this port.
 pub(super) fn is_served_by(pid: u32, port: u16, password: Option<&str>) -> bool {
     let answer = ask_for_info(port, password);
     let id = format!("process_id:{pid}");
