@@ -43,7 +43,7 @@ impl Sent {
         Some(Self { head, body })
     }
 
-    /// Whether it changes anything.
+    /// Returns true if it changes anything.
     fn is_write(&self) -> bool {
         let is_read = self.head.starts_with("GET ")
             || String::from_utf8_lossy(&self.body).contains(r#""dry_run":true"#);

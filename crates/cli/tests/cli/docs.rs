@@ -16,14 +16,14 @@ const LEDGERS: [&str; 2] = ["docs/internal/conformance.md", "docs/faults.md"];
 /// The repository, as links from outside it are written.
 const REPOSITORY: &str = "https://github.com/headgate/headgate/";
 
-/// Where the docs site has the Rust API.
+/// Path of the Rust API on the docs site.
 const RUST_API: &str = "docs/api/";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// All files below a folder, relative to the root, without what is built or hidden.
+/// All files below a folder, relative to the root, except build output and hidden files.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root().join(folder)).unwrap() {
@@ -66,7 +66,7 @@ fn resolve(folder: &Path, link: &str) -> PathBuf {
     path
 }
 
-/// Why a link leads nowhere.
+/// Returns the problem of a broken link.
 fn broken(page: &Page, link: &str) -> Option<&'static str> {
     if let Some(rest) = link.strip_prefix(REPOSITORY) {
         let path = rest.strip_prefix("blob/main/").or(rest.strip_prefix("tree/main/"))?;
@@ -145,7 +145,7 @@ fn every_path_that_is_named_exists() {
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
-/// Whether a piece of code is the path of a source file or folder of this repository.
+/// Returns true if a piece of code is the path of a source file or folder of this repository.
 fn names_source(code: &str) -> bool {
     let plain = code.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
     let folder =
@@ -156,7 +156,7 @@ fn names_source(code: &str) -> bool {
     plain && (folder || file || code.contains("/src/"))
 }
 
-/// Whether this is a folder of the root, or of a crate.
+/// Returns true if this is a folder of the root, or of a crate.
 fn is_folder(name: &str) -> bool {
     ["", "crates/", "apps/"].iter().any(|parent| exists(&format!("{parent}{name}")))
 }
@@ -175,7 +175,7 @@ fn every_test_that_is_named_exists() {
         for name in page.code().into_iter().filter(|code| code.contains("::")) {
             let tests = name.rsplit("::").next().unwrap_or_default();
             let tests = tests.trim_matches(['{', '}']).split(',').map(str::trim);
-            // What ends in `*` is a module; what begins with a capital is a type.
+            // A name that ends in `*` is a module; one that begins with a capital is a type.
             let tests =
                 tests.filter(|test| !test.contains('*') && !test.starts_with(char::is_uppercase));
             unknown.extend(

@@ -26,8 +26,8 @@ fn writes_succeed_again_once_the_file_size_limit_is_lifted() {
     let token = fs::read_to_string(server.folder().join("data/admin-token")).unwrap();
     let create = |number: usize| create(&server, token.trim(), number);
     let mut acknowledged = 0;
-    // A write that fails may be followed by a small one that still fits, the server's own probe for
-    // example, and then the server is right to say that it is ready.
+    // After a failed write, a small one may still fit, such as the server's own probe. The server
+    // is then correctly reported as ready.
     let mut refused = 0;
     loop {
         let answer = create(acknowledged + refused);

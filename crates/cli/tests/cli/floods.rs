@@ -68,7 +68,7 @@ fn address(url: &str) -> SocketAddr {
     url.trim_start_matches("http://").parse().expect("an address")
 }
 
-/// Whether requests of other clients succeed.
+/// Returns true if requests of other clients succeed.
 fn serves_others(server: &Server) -> bool {
     let body = r#"{"scope":"user","identifier":"honest"}"#;
     let answer = http(server, "POST /api/v1/ratelimit/check", &[], body);

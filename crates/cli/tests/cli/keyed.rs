@@ -102,7 +102,7 @@ fn servers_with_skewed_clocks_admit_exactly_the_limit() {
             let clients: Vec<_> = (0..8).map(|client| scope.spawn(move || ask(client))).collect();
             clients.into_iter().map(|client| client.join().expect("a client")).sum()
         });
-        // The clock of Redis stands still, so nothing is refilled.
+        // The clock of Redis does not advance, so nothing is refilled.
         assert_eq!(admitted, 100, "{algorithm}");
     }
 }

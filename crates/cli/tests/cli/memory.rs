@@ -13,7 +13,7 @@ fn kibibytes(smaps: &str, field: &str) -> u64 {
     amount.and_then(|amount| amount.parse().ok()).expect(field)
 }
 
-/// Whether the kernel gives huge pages to programs that do not ask for them.
+/// Returns true if the kernel gives huge pages to programs that do not request them.
 fn huge_pages_are_forced() -> bool {
     let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     setting.is_ok_and(|setting| setting.contains("[always]"))

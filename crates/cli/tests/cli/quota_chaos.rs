@@ -155,7 +155,7 @@ fn no_acknowledged_unit_is_lost_and_the_limit_holds() {
     assert!(acknowledged <= used, "something was lost: {print}");
     assert!(used <= acknowledged + unanswered, "something was charged twice: {print}");
     assert!(used <= limit, "above the limit: {print}");
-    // Less is left than the largest request.
+    // The remaining units are fewer than the largest request.
     assert!(limit - used < client::LARGEST, "{print}");
     assert_eq!(stage.shown(), used, "{print}");
 }

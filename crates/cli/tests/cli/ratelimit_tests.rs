@@ -4,10 +4,10 @@ use std::path::Path;
 
 use headgate_testkit::{RatelimitTests, require};
 
-/// Configuration files of its examples, tests and manual that both services judge alike.
+/// Number of configuration files of its examples, tests and manual that both services read alike.
 const FILES: &str = "files: 40 of 40";
 
-/// Random requests with the same response: status, limit, remaining and reset.
+/// Number of random requests with the same response: status, limit, remaining and reset.
 const ANSWERS: &str = "answers: 2000 of 2000";
 
 /// Tests that pass as a whole, statistics included: all but those of the local cache.

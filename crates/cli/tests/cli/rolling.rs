@@ -99,7 +99,7 @@ impl Load {
         assert!(wait_until(LIMIT, enough), "only {}", self.answered.load(SeqCst) - before);
     }
 
-    /// Whether a client has stopped, which it does on an error.
+    /// Returns true if a client has stopped, which it does on an error.
     fn is_over(&self) -> bool {
         self.clients.iter().any(JoinHandle::is_finished)
     }

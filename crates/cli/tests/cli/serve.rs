@@ -72,7 +72,7 @@ fn a_port_in_use_is_reported_and_nothing_is_written() {
 fn a_port_in_use_is_found_before_connecting_to_databases() {
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    // Stands in for PostgreSQL and Redis; connections would wait in its backlog.
+    // A placeholder for PostgreSQL and Redis: connections wait in its backlog.
     let stores = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     stores.set_nonblocking(true).unwrap();
     let address = stores.local_addr().unwrap();

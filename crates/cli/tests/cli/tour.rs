@@ -1,4 +1,4 @@
-//! The quick start and the guides show what their commands print.
+//! The quick start and the guides show the actual output of their commands.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -6,7 +6,7 @@ use headgate_testkit::{Skip, require};
 
 use crate::harness::Server;
 
-/// A command and what it prints.
+/// A command and its output.
 #[derive(Debug)]
 struct Step {
     command: String,

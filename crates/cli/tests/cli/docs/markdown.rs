@@ -1,4 +1,4 @@
-//! As much of Markdown as the checks need: links, headings, and code between backticks.
+//! A minimal Markdown parser: links, headings, and code between backticks.
 
 use std::{
     collections::BTreeSet,
@@ -42,7 +42,7 @@ impl Page {
         inline.chain(defined).chain(html).collect()
     }
 
-    /// What headings are called in links, as GitHub and mdBook name them.
+    /// Anchors of the headings, as GitHub and mdBook name them.
     pub(super) fn anchors(&self) -> BTreeSet<String> {
         let mut anchors = BTreeSet::new();
         for line in self.text.lines().filter(|line| line.starts_with('#')) {
@@ -55,7 +55,7 @@ impl Page {
         anchors
     }
 
-    /// What stands between backticks, and the first word of indented lines: the map of the code.
+    /// Code between backticks, and the first word of indented lines, as in the map of the code.
     pub(super) fn code(&self) -> Vec<&str> {
         let spans = self.text.split('`').skip(1).step_by(2);
         let indented = self.text.lines().filter_map(|line| line.strip_prefix("    "));

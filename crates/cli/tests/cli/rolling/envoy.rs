@@ -113,7 +113,7 @@ fn limiter(port: u16, domains: &Path) -> Server {
     ])
 }
 
-/// Whether Envoy has sent it requests since its start.
+/// Returns true if Envoy has sent it requests since its start.
 fn has_requests(server: &Server) -> bool {
     let metrics = http(server, "GET /metrics", &[], "");
     let mut lines = metrics.lines();

@@ -32,7 +32,7 @@ pub(crate) fn check(server: &Server, headers: &[&str]) -> String {
     answer
 }
 
-/// Calls a gRPC method with a check request and returns whether it was allowed.
+/// Calls a gRPC method with a check request. Returns true if it was allowed.
 pub(crate) fn call(server: &Server, path: &str, rule: &str, parent: &str) -> Result<bool, Code> {
     Runtime::new().unwrap().block_on(async {
         let channel = Channel::from_shared(server.grpc_url()).unwrap().connect().await.unwrap();
