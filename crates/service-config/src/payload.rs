@@ -8,7 +8,7 @@ pub fn payload(service: &str, version: i64) -> String {
     format!("{service}:{version}")
 }
 
-/// Returns whether `payload` concerns `service`: the text before the colon names it. An empty
+/// Returns true if `payload` concerns `service`: the text before the colon names it. An empty
 /// payload concerns every service.
 pub fn concerns(payload: &str, service: &str) -> bool {
     let named = payload.split(':').next().unwrap_or_default().trim();
