@@ -1,4 +1,4 @@
-//! Envoy's requests on Redis: how much longer ten descriptors take than one.
+//! Latency of Envoy's requests on Redis: ten descriptors against one.
 
 mod proto;
 

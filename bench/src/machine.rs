@@ -29,7 +29,7 @@ fn processor() -> String {
     name.map_or_else(unknown, |(_, name)| name.to_owned())
 }
 
-/// Load of the machine at the start: far from 0, the figures are unreliable.
+/// Load of the machine at the start: if it is high, the figures are unreliable.
 fn load() -> String {
     let averages = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     averages.split(' ').next().filter(|load| !load.is_empty()).map_or_else(unknown, str::to_owned)

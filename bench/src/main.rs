@@ -1,11 +1,12 @@
-//! Headgate against its rivals and against Redis's own ceiling: one run, one report, as ratios.
+//! Headgate against its rivals and against the maximum of Redis itself: one run, one report of
+//! ratios.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
 //! | `speed` | nanoseconds per decision: shapes, rounds, ratios |
 //! | `memory`, `flood` | resident bytes, each measured in a `child` process |
-//! | `redis` | decisions per second through Redis, against `redis-benchmark` |
-//! | `server` | checks per second through a socket, against handlers that do nothing |
+//! | `redis` | decisions per second on Redis, against `redis-benchmark` |
+//! | `server` | checks per second over a socket, against handlers that do nothing |
 //! | `envoy` | the latency of Envoy's requests with one and with ten descriptors, on Redis |
 //! | `quota` | durable increments per second, against a transaction for each |
 //! | `guard` | overhead of a layer per request, against `tower_governor` |

@@ -1,5 +1,5 @@
 //! Durable increments per second: a whole server on PostgreSQL and Redis, against a transaction for
-//! each increment on the same database, and against Redis alone, which keeps nothing.
+//! each increment on the same database, and against Redis alone, which is not durable.
 
 use std::{
     fs, io,

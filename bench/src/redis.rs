@@ -1,4 +1,4 @@
-//! Through Redis: decisions per second, against Redis's own ceiling with the same script.
+//! Decisions per second on Redis, against the maximum of Redis itself with the same script.
 
 mod ceiling;
 mod client;

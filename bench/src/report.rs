@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// One figure over the other, round by round.
+/// Ratio of two figures, for each round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ratio {
     pub(crate) median: f64,
@@ -16,7 +16,7 @@ pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// A bound, and if it held.
+/// A bound, and its result.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     bound: String,
@@ -38,7 +38,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 // === impl Ratio ===
 
 impl Ratio {
-    /// The median of the rounds' ratios: what disturbs a whole round cancels out.
+    /// The median of the rounds' ratios: noise that affects a whole round cancels out.
     pub(crate) fn per_round(over: &[f64], under: &[f64]) -> Self {
         let ratios: Vec<f64> = over.iter().zip(under).map(|(over, under)| over / under).collect();
         Self {

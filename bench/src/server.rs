@@ -1,4 +1,4 @@
-//! Through a socket: checks per second of whole servers, against handlers that do nothing.
+//! Checks per second of whole servers over a socket, against handlers that do nothing.
 
 pub(crate) mod candidate;
 mod empty;

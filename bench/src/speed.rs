@@ -1,4 +1,4 @@
-//! In process: nanoseconds per decision, ours against the rivals'.
+//! Speed in process: nanoseconds per decision, ours against the rivals'.
 
 use std::{
     fmt,
@@ -21,7 +21,7 @@ const THREADS: [usize; 2] = [1, 2];
 struct Series {
     shape: Shape,
     threads: usize,
-    /// Nanoseconds per decision, by entrant, by round.
+    /// Nanoseconds per decision, by contestant and round.
     nanos: [Vec<f64>; Entrant::ALL.len()],
 }
 
@@ -104,7 +104,7 @@ impl Series {
         Self { shape, threads, nanos: Default::default() }
     }
 
-    /// One round of one entrant.
+    /// One round of one contestant.
     fn run(
         &mut self,
         at: usize,
@@ -189,7 +189,7 @@ fn verdicts(all: &[Series]) -> [Verdict; 4] {
     ]
 }
 
-/// Checks that `rival` takes at least `bound` times ours wherever `applies`.
+/// Checks that `rival` takes at least `bound` times as long as ours wherever `applies`.
 fn verdict(
     all: &[Series],
     claim: &str,

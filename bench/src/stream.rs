@@ -1,9 +1,9 @@
-//! Keys as they come off the network: text, back to back, in the order of the requests.
+//! Keys as they arrive from the network: text in one buffer, in the order of the requests.
 
 use std::{fmt::Write, ops::Range};
 
-/// The keys of a sequence of requests in one piece of memory, so that reading
-/// the next one costs every contestant the same, and next to nothing.
+/// The keys of a sequence of requests in one buffer, so that reading the next one costs every
+/// contestant the same, and almost nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     text: String,

@@ -5,7 +5,7 @@ use crate::random::Random;
 /// Zipf's law with exponent 1 over `0..count`.
 #[derive(Debug)]
 pub(crate) struct Zipf {
-    /// The share of all traffic that the ranks up to each have together.
+    /// Cumulative share of all traffic, by rank.
     cumulative: Vec<f64>,
 }
 

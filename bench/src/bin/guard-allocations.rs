@@ -1,5 +1,5 @@
-//! Counts the allocations of a thousand requests of a known client: bare, behind our layer, behind
-//! that of `tower_governor`.
+//! Counts the allocations of a thousand requests of a known client: without a layer, behind ours,
+//! and behind that of `tower_governor`.
 
 #![expect(clippy::print_stdout, reason = "the counts are the product")]
 

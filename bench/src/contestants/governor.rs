@@ -7,7 +7,7 @@ use crate::{
     stream::Keys,
 };
 
-/// governor's keyed limiter as its documentation makes it: a `DashMap`, no middleware.
+/// governor's keyed limiter as in its documentation: a `DashMap`, no middleware.
 pub(crate) struct Governor(DefaultKeyedRateLimiter<String>);
 
 impl Governor {
@@ -20,8 +20,8 @@ impl Governor {
 
 impl Contestant for Governor {
     fn decide(&self, keys: Keys<'_>, cost: u32) -> usize {
-        // It looks up by `&String`. One buffer for all requests is the cheapest way to have one;
-        // for a new key it makes the copy it keeps.
+        // Lookups need a `&String`. One buffer for all requests is the cheapest way to provide it;
+        // a new key is copied.
         let mut key = String::new();
         let mut admitted = 0;
         for text in keys {

@@ -10,9 +10,9 @@ use crate::{
     stream::Keys,
 };
 
-/// limitador's library, in memory: one limit by one variable, the least it can be asked for.
+/// limitador's library, in memory: one limit with one variable, its simplest configuration.
 ///
-/// It counts in fixed windows: `burst` a period is what admits as many as a full bucket does.
+/// It counts in fixed windows: `burst` per period admits as many as a full bucket does.
 pub(crate) struct Limitador {
     limiter: RateLimiter,
     namespace: Namespace,

@@ -8,7 +8,7 @@ use crate::{
     stream::Keys,
 };
 
-/// Headgate's memory store by its direct call, with a token bucket.
+/// Headgate's memory store, called directly, with a token bucket.
 pub(crate) struct Ours {
     store: MemoryStore,
     limit: Limit,
@@ -16,7 +16,7 @@ pub(crate) struct Ours {
 
 impl Ours {
     pub(crate) fn new(quota: Quota, subjects: usize) -> Self {
-        // Shards fill unevenly: at twice the subjects none overflows.
+        // Shards fill unevenly: with room for twice the subjects none overflows.
         let capacity = MemoryStore::CAPACITY.max(2 * subjects);
         let limit = Limit::token_bucket(quota.count.into(), quota.period)
             .and_then(|limit| limit.with_burst(quota.burst.into()))

@@ -11,7 +11,7 @@ use crate::{
     stream::Keys,
 };
 
-/// throttlecrab's library. Its limiter wants `&mut`, so threads share it behind a lock.
+/// throttlecrab's library. Its limiter needs `&mut`, so threads share it behind a lock.
 pub(crate) struct Throttlecrab {
     limiter: Mutex<RateLimiter<PeriodicStore>>,
     quota: Quota,

@@ -1,4 +1,4 @@
-//! In process: nanoseconds and allocations around a handler that does nothing.
+//! Overhead in process: nanoseconds and allocations around a handler that does nothing.
 
 use std::{
     env,
@@ -25,7 +25,7 @@ const MOST_FOR_MANY: f64 = 1.0;
 /// From this number of clients on, the bound for many applies.
 const MANY: usize = 100_000;
 
-/// The rounds of one number of clients: nanoseconds a request, by entrant.
+/// Rounds for one number of clients: nanoseconds per request, by contestant.
 struct Series {
     clients: usize,
     nanos: [Vec<f64>; Entrant::ALL.len()],

@@ -1,5 +1,5 @@
-//! Through a socket: requests per second of an axum handler that does nothing, bare and behind each
-//! layer.
+//! Throughput over a socket: requests per second of an axum handler that does nothing, bare and
+//! behind each layer.
 
 use super::Entrant;
 use crate::{

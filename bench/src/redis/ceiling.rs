@@ -1,4 +1,4 @@
-//! Throughput of Redis with our script and a minimal client.
+//! Maximum throughput of Redis: our script and a minimal client.
 
 use std::{
     ffi::OsString,
@@ -12,8 +12,8 @@ use headgate_testkit::Redis;
 
 use super::{Load, SUBJECTS, client};
 
-/// `redis-benchmark` that sends what our store sends, except that something stands in for zeros:
-/// see [`replace_zeros`].
+/// `redis-benchmark` with the commands of our store, except that zero bytes are replaced: see
+/// [`replace_zeros`].
 #[derive(Debug)]
 pub(crate) struct Ceiling {
     port: u16,
@@ -63,16 +63,16 @@ impl Ceiling {
     }
 }
 
-/// Puts a byte that is not in the word, and means nothing in a Lua pattern, in the place of every
-/// zero: the arguments of a program cannot hold zeros, nor can what redis-benchmark reads from its
-/// input. The script puts them back, which costs it half a microsecond a call.
+/// Replaces every zero byte by one that is not in the word and has no meaning in a Lua pattern:
+/// neither the arguments nor the input of redis-benchmark can contain zero bytes. The script
+/// restores them, which takes half a microsecond per call.
 fn replace_zeros(word: &mut [u8]) -> u8 {
     let stand_in = (128..=u8::MAX).find(|byte| !word.contains(byte)).expect("a short word");
     word.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = stand_in);
     stand_in
 }
 
-/// The second column of the last line; the first, the command, may hold commas of its own.
+/// Returns the second column of the last line; the first, the command, may contain commas.
 fn rate(csv: &str) -> Option<f64> {
     let mut columns = csv.lines().last()?.split("\",\"");
     columns.nth(1)?.trim_matches('"').parse().ok()

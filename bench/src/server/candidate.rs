@@ -38,7 +38,7 @@ pub(crate) enum Candidate {
 pub(crate) enum Place<'a> {
     /// On a core of its own, with the load on the other, counting in memory.
     OwnCore,
-    /// On a core of its own but for the Redis with this address, with the load on the other.
+    /// On one core together with the Redis at this address, with the load on the other.
     OwnCoreWith { redis: &'a str },
     /// On all cores, together with its load, the Redis and maybe the PostgreSQL with these
     /// addresses.
@@ -55,7 +55,7 @@ pub(crate) struct Running {
     folder: PathBuf,
 }
 
-/// A limit that no load reaches: one a microsecond.
+/// A limit that no load reaches: one per microsecond.
 const ENOUGH: &str = "60000000";
 
 /// The request that is sent.
@@ -202,7 +202,7 @@ impl Candidate {
     }
 }
 
-/// A gRPC message: not compressed, its length, itself.
+/// Frames a gRPC message: uncompressed flag, length, message.
 fn message(bytes: &[u8]) -> Vec<u8> {
     let length = (bytes.len() as u32).to_be_bytes();
     [&[0], &length[..], bytes].concat()

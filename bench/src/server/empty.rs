@@ -14,8 +14,8 @@ use self::proto::rate_limit_service_server::{RateLimitService, RateLimitServiceS
 /// The hidden first argument that makes this program such a server.
 pub(crate) const ARGUMENT: &str = "--serve";
 
-/// Serves until it is killed: `axum PORT`, an entrant of the guards' and `PORT`, or `tonic PORT
-/// THREADS`.
+/// Serves until it is killed: `axum PORT`, a layer of the guard benchmark and `PORT`, or `tonic
+/// PORT THREADS`.
 pub(crate) fn serve(arguments: &[String]) {
     let number = |i: usize| arguments.get(i).and_then(|text| text.parse().ok());
     let port: usize = number(1).expect("a port");

@@ -1,4 +1,4 @@
-//! Servers on Redis, against Redis's own ceiling with the same script.
+//! Servers on Redis, against the maximum of Redis itself with the same script.
 
 use std::time::Duration;
 
