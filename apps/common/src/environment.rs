@@ -135,7 +135,7 @@ fn is_service_link(name: &str, value: &str) -> bool {
 // === impl VariableError ===
 
 impl VariableError {
-    /// What is wrong with a variable.
+    /// Creates the error of a variable.
     pub fn new(variable: &str, problem: impl Into<String>) -> Self {
         Self { variable: variable.to_owned(), problem: problem.into() }
     }

@@ -1,4 +1,4 @@
-//! An HTTP server: connections within bounds, requests within a time.
+//! An HTTP server with bounded connections and request timeouts.
 
 use std::{future::Future, net::SocketAddr, time::Duration};
 
@@ -19,17 +19,17 @@ pub struct HttpServer {
     pub bounds: Bounds,
     /// Timeouts of a connection.
     pub timeouts: Timeouts,
-    /// Most time of a request, its body included.
+    /// Timeout of a request, its body included.
     pub request_timeout: Duration,
-    /// Makes the response to a request that took longer.
+    /// Creates the response to a request that timed out.
     pub timed_out: fn() -> Response,
 }
 
 // === impl HttpServer ===
 
 impl HttpServer {
-    /// Serves `routes` until `shutdown`, then drains. A connection is open while it holds what
-    /// `admit` gave its peer's address; one that got nothing is closed.
+    /// Serves `routes` until `shutdown`, then drains. `admit` returns a permit for a peer's
+    /// address, which the connection holds while it is open; without a permit, it is closed.
     pub async fn serve<P: Send + 'static>(
         self,
         listener: TcpListener,

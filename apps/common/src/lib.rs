@@ -1,11 +1,11 @@
-//! What the applications share: environment variables, the command line, and serving.
+//! Code that the applications share: environment variables, the command line, and serving.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`environment`] | [`Environment`]: the variables that configure an application |
 //! | [`secret`] | [`Secret`]: a value that is never shown |
 //! | [`program`] | [`Program`]: command line, logging, signals, exit code |
-//! | [`http`] | [`HttpServer`]: connections within bounds, requests within a time |
+//! | [`http`] | [`HttpServer`]: an HTTP server with bounded connections and request timeouts |
 
 pub mod environment;
 pub mod http;

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Secret(String);
 
 impl Secret {
-    /// Fewest bytes of a secret that cannot be guessed.
+    /// Minimum length of a secret: shorter ones could be guessed.
     pub const MIN_BYTES: usize = 16;
 
     /// Hides `text`.

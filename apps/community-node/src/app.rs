@@ -39,7 +39,7 @@ pub struct App {
     stop: watch::Sender<bool>,
 }
 
-/// Why the node cannot be built.
+/// Error of building the node.
 #[derive(Debug, Error)]
 pub enum BuildError {
     /// Two metrics have the same name.
@@ -50,7 +50,7 @@ pub enum BuildError {
     Redis(#[from] headgate_store_redis::RedisConfigError),
 }
 
-/// How long the start waits for the database.
+/// Timeout of the database at the start.
 const START_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pause between attempts to migrate an unavailable database.

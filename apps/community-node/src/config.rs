@@ -20,7 +20,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// `CN_METRICS_LISTEN`: the only address that serves `/metrics`; that of `CN_LISTEN` if `None`.
     pub metrics_listen: Option<SocketAddr>,
-    /// `CN_SHUTDOWN_DELAY_SECONDS`: how long requests are still accepted after a signal to stop.
+    /// `CN_SHUTDOWN_DELAY_SECONDS`: time for which requests are still accepted after a signal to
+    /// stop.
     pub shutdown_delay: Duration,
     /// `CN_DATABASE_URL` or `CN_DATABASE_URL_FILE`: database of documents and quotas.
     pub database: DatabaseConfig,
@@ -31,7 +32,7 @@ pub struct Config {
     pub proxies: TrustedProxies,
     /// `CN_IPV6_PREFIX`: bits of an IPv6 address that identify a client.
     pub ipv6: Ipv6Prefix,
-    /// `CN_BACKEND` and `CN_REDIS_URL`: where limits are counted.
+    /// `CN_BACKEND` and `CN_REDIS_URL`: backend of the limits.
     pub backend: Backend,
     /// `CN_IROH_BIND`: address for gossip; no gossip if `None`.
     pub iroh_bind: Option<SocketAddr>,
@@ -54,19 +55,19 @@ pub struct Config {
     pub replicas: NonZeroU32,
     /// `CN_INSTANCE`: name of the process in reports.
     pub instance: String,
-    /// `CN_MAX_QUOTAS`: most daily quotas, beyond which new keys share one.
+    /// `CN_MAX_QUOTAS`: maximum number of daily quotas, beyond which new keys share one.
     pub max_quotas: usize,
     /// `CN_CONFIG_POLL_SECONDS`: interval at which documents are read again, even without a
     /// notification.
     pub poll: Duration,
 }
 
-/// Where limits are counted.
+/// Backend of the limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// In memory of this process.
+    /// Memory of this process.
     InMemory,
-    /// In Redis at this URL, shared by all processes.
+    /// Redis at this URL, shared by all processes.
     Redis(Secret),
 }
 
@@ -132,7 +133,7 @@ pub const VARIABLES: [Variable; 25] = [
 
 const DEFAULT_DATABASE: &str = "sqlite://data/community-node.db";
 
-/// Every node holds the quotas in memory.
+/// Default maximum of quotas, which every node holds in memory.
 const DEFAULT_MAX_QUOTAS: usize = 100_000;
 
 // === impl Config ===

@@ -4,9 +4,9 @@
 //! The list is in the database. Nodes that share it poll its revision every second. While the
 //! database is unavailable, the list stays as it was.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
-//! | `subject` | who is denied by an entry |
+//! | `subject` | the subject of an entry |
 //! | `compiled` | the list, compiled for lookups |
 
 mod compiled;
@@ -48,22 +48,22 @@ impl Denylist {
         Self { database, current, reading: Mutex::new(()), entries }
     }
 
-    /// Returns whether `address` is denied at `now`, in seconds since the Unix epoch.
+    /// Returns true if `address` is denied at `now`, in seconds since the Unix epoch.
     pub fn denies_address(&self, address: IpAddr, now: u64) -> bool {
         self.current.borrow().denies_address(address, now)
     }
 
-    /// Returns whether a public key, as 64 hexadecimal digits, is denied at `now`.
+    /// Returns true if a public key, as 64 hexadecimal digits, is denied at `now`.
     pub fn denies_key(&self, key: &str, now: u64) -> bool {
         self.current.borrow().denies_key(key, now)
     }
 
-    /// Returns whether the list has been read. Until then it is empty.
+    /// Returns true once the list has been read. Until then it is empty.
     pub fn is_loaded(&self) -> bool {
         self.current.borrow().revision.is_some()
     }
 
-    /// Returns whether any entry is about a public key.
+    /// Returns true if any entry is about a public key.
     pub fn has_keys(&self) -> bool {
         self.current.borrow().has_keys()
     }

@@ -26,7 +26,7 @@ pub fn kinds() -> Kinds {
     Kinds::new().with::<RelayDocument>().with::<UserApiDocument>().with::<BootstrapDocument>()
 }
 
-/// Whether a section's limits are in force.
+/// Reads the flag `enabled`: true if the section's limits are in force.
 fn enabled(reader: &mut Reader<'_>) -> bool {
     reader.flag("enabled", true)
 }

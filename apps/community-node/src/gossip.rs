@@ -9,7 +9,7 @@
 //! the spam that it forwards. The author is known once the event is verified, and is then charged,
 //! too, by a budget of its own, however many neighbours deliver the event.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
 //! | `peer` | [`Peer`]: id and address of another node |
 //! | `endpoint` | the node's own endpoint |
@@ -43,7 +43,7 @@ use crate::{Node, relay::Relay};
 pub const LOG_FILTER: &str = "info,iroh=off,iroh_dns=off,iroh_gossip=off,iroh_relay=off,\
     netwatch=off,noq=off,noq_proto=off,noq_udp=off";
 
-/// Most bytes of a message, and of an event that is sent to peers.
+/// Maximum size of a message, and of an event that is sent to peers.
 const MAX_MESSAGE_BYTES: usize = 65_536;
 
 /// The gossip of a running node.

@@ -4,7 +4,7 @@
 //! authenticated, without I/O, and counted by its public key and its address. Only then is its
 //! quota charged, in the database.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
 //! | `limits` | classes of routes, and their limits by the documents in force |
 //! | `request_id`, `observe` | ids and metrics of requests |
@@ -47,10 +47,10 @@ use crate::{
     relay::{Relay, information},
 };
 
-/// Most bytes of a request body.
+/// Maximum size of a request body.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 
-/// Most requests that scan notes at a time; others wait.
+/// Maximum number of concurrent scans of notes; others wait.
 const MAX_READERS: usize = 2;
 
 /// State that the routes share.
@@ -69,7 +69,7 @@ pub(crate) struct Http {
     pub(crate) limits_turn: Mutex<()>,
 }
 
-/// Why the API cannot be built.
+/// Error of building the API.
 #[derive(Debug, Error)]
 pub enum HttpError {
     /// The limits are invalid together.
@@ -155,7 +155,7 @@ impl Service {
         routes
             .layer(observe)
             .layer(middleware::from_fn(request_id::name))
-            // So that early refusals arrive, although the body was not read.
+            // Drains unread bodies, so that clients receive early refusals.
             .layer(DrainLayer)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! It shows how an application embeds Headgate, and how an operator changes limits while it runs.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
 //! | [`app`] | composition: builds the node, serves it, stops it |
 //! | [`node`] | [`Node`]: state that the entrances share |
@@ -12,7 +12,7 @@
 //! | [`quota`] | daily quotas of public keys |
 //! | [`relay`] | the Nostr relay over WebSocket |
 //! | [`gossip`] | gossip with other nodes |
-//! | `serve` | connections, within bounds |
+//! | `serve` | bounds of connections |
 //! | [`metrics`] | metrics |
 //! | [`config`] | configuration by environment variables |
 

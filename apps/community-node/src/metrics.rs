@@ -40,8 +40,7 @@ pub struct Metrics {
     pub auth_success: IntCounterVec,
     /// `auth_failure_total{service}`.
     pub auth_failure: IntCounterVec,
-    /// `rate_limited_total{service, class, limit}`: HTTP requests denied by a rate limit, and
-    /// which.
+    /// `rate_limited_total{service, class, limit}`: HTTP requests denied by a rate limit.
     pub rate_limited: IntCounterVec,
     /// `denylist_entries`: entries of the denylist in force.
     pub denylist_entries: IntGauge,
@@ -54,7 +53,7 @@ pub struct Metrics {
     pub http_request_duration: HistogramVec,
 }
 
-/// Why something was rejected: the label `reason` of `ingest_rejected_total`.
+/// Reason of a rejection: the label `reason` of `ingest_rejected_total`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// A rate limit.
@@ -73,7 +72,7 @@ pub enum Reason {
     Other,
 }
 
-/// What was rejected: the label `kind` of `ingest_rejected_total`.
+/// Kind of the rejected item: the label `kind` of `ingest_rejected_total`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An HTTP request.
@@ -227,7 +226,7 @@ impl Metrics {
         self.ingest_rejected.with_label_values(&[service, reason.name(), kind.name()]).inc();
     }
 
-    /// Sets what a service runs on.
+    /// Sets the source of a service's settings.
     pub fn config_is(&self, service: &str, source: &Source) {
         for name in Source::NAMES {
             let is = i64::from(name == source.name());

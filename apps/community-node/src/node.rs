@@ -44,7 +44,7 @@ pub struct Node {
     pub guards: Backend,
     /// Metrics.
     pub metrics: Metrics,
-    /// Whether the node is about to stop: load balancers see it before connections are closed.
+    /// True if the node is about to stop: load balancers see it before connections are closed.
     pub draining: AtomicBool,
     /// Becomes true when the node stops and connections must end.
     pub stopping: watch::Receiver<bool>,
@@ -58,23 +58,23 @@ impl Node {
         self.clock.now().as_micros() / 1_000_000
     }
 
-    /// Returns whether the operator denies `address`.
+    /// Returns true if the operator denies `address`.
     pub fn denies_address(&self, address: IpAddr) -> bool {
         self.denylist.denies_address(address, self.seconds())
     }
 
-    /// Returns whether the operator denies a public key, as 64 hexadecimal digits.
+    /// Returns true if the operator denies a public key, as 64 hexadecimal digits.
     pub fn denies_key(&self, key: &str) -> bool {
         self.denylist.denies_key(key, self.seconds())
     }
 
-    /// Returns whether the operator denies the author of an event.
+    /// Returns true if the operator denies the author of an event.
     pub(crate) fn denies_author(&self, author: &PublicKey) -> bool {
         // Most lists have no keys; then nothing is allocated for each event.
         self.denylist.has_keys() && self.denies_key(&author.to_hex())
     }
 
-    /// What each service runs on.
+    /// Sources of the services' settings.
     pub fn sources(&self) -> [(&'static str, Source); 3] {
         [
             (RelayDocument::SERVICE, self.relay.source()),
@@ -94,7 +94,7 @@ impl Node {
         }
     }
 
-    /// Returns whether the node is about to stop.
+    /// Returns true if the node is about to stop.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Relaxed)
     }

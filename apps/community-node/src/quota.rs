@@ -25,7 +25,7 @@ pub use self::metric::Metric;
 use self::{newcomers::Newcomers, retries::Retries};
 use crate::Node;
 
-/// Why a charge was refused.
+/// Reason for refusing a charge.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The quota is used up.
@@ -33,7 +33,7 @@ pub(crate) enum Refusal {
         current: u64,
         limit: u64,
         reset_at: u64,
-        /// Whether it is the quota that newcomers share.
+        /// True if it is the quota that newcomers share.
         shared: bool,
     },
     /// The ledger is unavailable.
@@ -54,18 +54,18 @@ pub(crate) struct DailyQuotas {
     pub(crate) retries: Retries,
     /// Held while a policy is created.
     making: tokio::sync::Mutex<()>,
-    /// Most policies, beyond which newcomers share one.
+    /// Maximum number of policies, beyond which newcomers share one.
     max_policies: usize,
 }
 
 /// The quota that a request is charged to.
 struct Budget {
     policy: QuotaId,
-    /// Whether newcomers share it.
+    /// True if newcomers share it.
     shared: bool,
 }
 
-/// Most policies in the cache.
+/// Maximum number of policies in the cache.
 const MAX_KNOWN: usize = 100_000;
 
 /// Name of our own policies. One with another name is the operator's, and is not changed.
@@ -205,7 +205,7 @@ impl DailyQuotas {
         self.kept(node, subject, limit).await
     }
 
-    /// Returns whether there is room for another policy.
+    /// Returns true if there is room for another policy.
     fn has_room(&self) -> bool {
         self.quotas.catalog().len() < self.max_policies
     }
@@ -279,7 +279,7 @@ impl DailyQuotas {
     }
 }
 
-/// Returns whether a policy has the limit of the document.
+/// Returns true if a policy has the limit of the document.
 fn fits(policy: &QuotaPolicy, limit: u64) -> bool {
     policy.spec.limit == limit || policy.spec.name != NAME
 }

@@ -4,7 +4,7 @@
 //! NIP-42 (`AUTH`) and NIP-11. Every frame is counted once its first word is known, before the rest
 //! of it is parsed.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
 //! | `upgrade` | admission and upgrade of connections |
 //! | `information` | the relay information document |

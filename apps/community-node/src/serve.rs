@@ -1,4 +1,4 @@
-//! Connections: within bounds, also by address.
+//! Bounds the connections, in total and by address.
 
 use std::{
     future::Future,
@@ -31,7 +31,8 @@ const HTTP: HttpServer = HttpServer {
     timed_out,
 };
 
-/// Most connections from one address. Trusted proxies carry many clients, and have no such bound.
+/// Maximum number of connections from one address. Trusted proxies carry many clients, and have no
+/// such bound.
 const MAX_BY_ADDRESS: u32 = 256;
 
 /// Limits the connections of each address.

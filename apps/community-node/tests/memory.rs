@@ -1,6 +1,6 @@
 //! Stored events and subscriptions stay within their memory bounds, whatever their shape.
 //!
-//! A test program of its own, because memory is measured for the whole process.
+//! A separate test program, because memory is measured for the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -37,7 +37,7 @@ pub struct App {
     shutdown_delay: Duration,
 }
 
-/// Why the service cannot be built.
+/// Error of building the service.
 #[derive(Debug, Error)]
 pub enum BuildError {
     /// The cooldown is not a valid limit.
@@ -105,7 +105,7 @@ impl App {
         Ok(())
     }
 
-    /// Returns whether the service is about to stop.
+    /// Returns true if the service is about to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Relaxed)
     }

@@ -15,7 +15,8 @@ pub use self::dynamodb::Tables;
 pub struct Config {
     /// `POSTS_LISTEN`: address to listen on.
     pub listen: SocketAddr,
-    /// `POSTS_SHUTDOWN_DELAY_SECONDS`: how long requests are still accepted after a signal to stop.
+    /// `POSTS_SHUTDOWN_DELAY_SECONDS`: time for which requests are still accepted after a signal to
+    /// stop.
     pub shutdown_delay: Duration,
     /// `POSTS_STORE`: store of cooldowns.
     pub store: StoreKind,
@@ -28,7 +29,7 @@ pub struct Config {
     pub ipv6: Ipv6Prefix,
     /// `POSTS_HMAC_SECRET` or `POSTS_HMAC_SECRET_FILE`: key of the hashes in identifiers.
     pub secret: Option<Secret>,
-    /// `POSTS_CREATE_TABLES`: whether DynamoDB tables are created at the start.
+    /// `POSTS_CREATE_TABLES`: creates DynamoDB tables at the start.
     pub create_tables: bool,
     /// `DYNAMODB_TABLE_PREFIX`: names of the DynamoDB tables.
     pub tables: Tables,

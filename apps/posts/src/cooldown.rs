@@ -20,9 +20,9 @@ pub const LEASE: Duration = Duration::from_secs(30);
 /// Admits one post of an author in [`PAUSE`], and one of the same content in
 /// [`duplicates::PERIOD`].
 ///
-/// A process first reserves in its own memory, and then in the store that all processes share. So
-/// of many concurrent requests of one author, one reaches the store and the others are denied at
-/// once; and whatever the store does, each process admits an author once in [`PAUSE`] at most.
+/// A process first reserves in its own memory, and then in the store that all processes share. Of
+/// many concurrent requests of one author, one reaches the store and the others are denied at once;
+/// and even if the store fails, each process admits an author at most once in [`PAUSE`].
 #[derive(Debug)]
 pub struct Cooldown {
     own: Counter,
@@ -47,7 +47,7 @@ pub struct Turn {
     shared: Option<Reservation>,
 }
 
-/// Why a post is denied.
+/// Reason for denying a post.
 #[derive(Debug, Error)]
 pub enum Refusal {
     /// Its author's cooldown has not ended.
@@ -64,7 +64,7 @@ pub enum Refusal {
     Bug(#[from] InvalidClaim),
 }
 
-/// Why a claim makes no valid request to the store.
+/// Error of converting a claim to a request to the store.
 #[derive(Debug, Error)]
 pub enum InvalidClaim {
     /// An identifier is not a valid key.
@@ -97,7 +97,7 @@ impl Cooldown {
         Ok(Self { own, shared: Some(Counter::new(shared, duplicates::PERIOD)?) })
     }
 
-    /// Checks whether a claim would be admitted, without reserving.
+    /// Checks a claim without reserving it.
     pub async fn check(&self, claim: &Claim) -> Result<(), Refusal> {
         self.own.peek(claim).await?;
         match &self.shared {
@@ -163,7 +163,7 @@ impl Counter {
         Ok(Batch::new(checks.collect::<Result<Vec<_>, InvalidClaim>>()?)?)
     }
 
-    /// Checks whether a claim would be admitted, without reserving.
+    /// Checks a claim without reserving it.
     async fn peek(&self, claim: &Claim) -> Result<(), Refusal> {
         let batch = self.batch(claim)?;
         match self.limiter.apply(Verb::Peek, &batch).await {

@@ -1,4 +1,4 @@
-//! Which bodies are the same.
+//! Detection of duplicate bodies.
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use ring::{digest, hmac};
 
 use crate::duplicates;
 
-/// Key of a limit: what is limited, and a hash of its subject.
+/// Key of a limit: the kind of subject, and a hash of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identifier(String);
 

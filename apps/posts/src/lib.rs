@@ -2,12 +2,12 @@
 //!
 //! It shows how an application builds a cooldown into its own flow. Read in this order:
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
 //! | [`publish`] | the flow: peek, validate, reserve, save, commit |
 //! | [`cooldown`] | the limits, and the handling of denials and outages |
 //! | [`claim`], [`identifier`] | the keys of a post's limits, as hashes |
-//! | [`duplicates`] | which bodies are the same: a second use of the same engine |
+//! | [`duplicates`] | detection of duplicate bodies: a second use of the same engine |
 //! | [`post`] | posts, and their validation |
 //! | [`posts`] | databases of posts: SQLite or DynamoDB |
 //! | [`stores`] | stores of cooldowns: memory or DynamoDB |

@@ -25,7 +25,7 @@ pub struct Post {
     pub body: String,
     /// State of moderation: `judging` at first.
     pub status: String,
-    /// When it was posted, in seconds since the Unix epoch.
+    /// Time of posting, in seconds since the Unix epoch.
     pub created_at: u64,
 }
 

@@ -23,7 +23,7 @@ pub trait PostRepository: Send + Sync {
     async fn find(&self, id: Uuid) -> Result<Option<Post>, RepositoryError>;
 }
 
-/// Why a database did not answer.
+/// Error of a database of posts.
 #[derive(Debug, Error)]
 pub enum RepositoryError {
     /// The database failed.

@@ -23,7 +23,7 @@ pub struct Publisher {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// Why a post was not published.
+/// Reason for not publishing a post.
 #[derive(Debug, Error)]
 pub enum PublishError {
     /// A cooldown denies it.

@@ -20,7 +20,7 @@ use serde_json::json;
 use self::error::ApiError;
 use crate::App;
 
-/// Most bytes of a request: a post is far smaller, even with characters of many code points.
+/// Maximum size of a request: a post is far smaller, even with characters of many code points.
 const MAX_BYTES: usize = 16 * 1024;
 
 /// The routes.
@@ -31,7 +31,7 @@ pub fn router(app: App) -> Router {
         .route("/api/health", get(health))
         .route("/health", get(health))
         .layer(DefaultBodyLimit::max(MAX_BYTES))
-        // So that early refusals arrive, although the body was not read.
+        // Drains unread bodies, so that clients receive early refusals.
         .layer(DrainLayer)
         .with_state(Arc::new(app))
 }
@@ -45,15 +45,15 @@ async fn create(
 ) -> Result<Response, ApiError> {
     let draft = request::draft(&headers, &body?)?;
     let client = app.proxies.client(peer.ip(), &headers);
-    // In a task of its own, which goes on if the client hangs up: the commit cannot be bypassed.
+    // Runs in its own task, which continues if the client hangs up: the commit is never skipped.
     let publishing = tokio::spawn(async move { app.publisher.publish(client, draft).await });
     let post = publishing.await??;
     let created = json!({ "id": post.id.to_string(), "status": post.status });
     Ok((StatusCode::CREATED, Json(created)).into_response())
 }
 
-/// `GET /health`: 200 until the service stops. Stores are not checked: without them posts go on, or
-/// fail by themselves.
+/// `GET /health`: 200 until the service stops. Stores are not checked: during their outages posts
+/// either continue or fail on their own.
 async fn health(State(app): State<Arc<App>>) -> Response {
     if app.is_stopping() {
         let stopping = Json(json!({ "status": "stopping" }));

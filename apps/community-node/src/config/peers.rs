@@ -5,7 +5,7 @@ use headgate_app_common::{Environment, VariableError};
 use super::{GOSSIP_PEERS, GOSSIP_TOPICS, IROH_SECRET, IROH_SECRET_FILE};
 use crate::gossip::Peer;
 
-/// Most bytes of a topic's name.
+/// Maximum length of a topic's name.
 const MAX_TOPIC_BYTES: usize = 256;
 
 /// Key of the node's id among its peers, which is never shown.

@@ -10,7 +10,7 @@ use tracing::warn;
 
 use super::Subject;
 
-/// When an entry ends, in seconds since the Unix epoch.
+/// Time at which an entry expires, in seconds since the Unix epoch.
 type End = u64;
 
 /// The list, compiled for lookups.
@@ -18,7 +18,7 @@ type End = u64;
 pub(crate) struct Compiled {
     /// `None` if the list was never read.
     pub(super) revision: Option<i64>,
-    /// By length of prefix: the number of low bits to ignore.
+    /// Networks by the number of low bits to ignore.
     v4: BTreeMap<u32, HashMap<u32, End>>,
     v6: BTreeMap<u32, HashMap<u128, End>>,
     keys: HashMap<String, End>,

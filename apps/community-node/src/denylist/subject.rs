@@ -3,7 +3,7 @@ use std::{fmt, str::FromStr};
 use headgate_guard::{Cidr, CidrError};
 use thiserror::Error;
 
-/// Who is denied by an entry. Its text is canonical: equal subjects have equal texts.
+/// Subject of an entry. Its text is canonical: equal subjects have equal texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// An address or a network.

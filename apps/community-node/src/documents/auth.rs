@@ -2,32 +2,32 @@
 
 use headgate_service_config::{LoadError, Reader};
 
-/// Whether clients must authenticate.
+/// Authentication requirement for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthMode {
-    /// They need not.
+    /// Not required.
     Off,
-    /// They must, from [`AuthSettings::enforce_at`] on.
+    /// Required from [`AuthSettings::enforce_at`] on.
     Required,
 }
 
-/// Whether, and from when on, a service's clients must authenticate.
+/// Authentication settings of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthSettings {
-    /// Whether clients must authenticate.
+    /// Authentication requirement.
     pub mode: AuthMode,
-    /// From when on, in seconds since the Unix epoch; at once if `None`.
+    /// Time from which it applies, in seconds since the Unix epoch; at once if `None`.
     pub enforce_at: Option<u64>,
-    /// How long connections that were open before `enforce_at` may stay unauthenticated.
+    /// Grace period of connections that were open before `enforce_at`.
     pub grace_seconds: u64,
-    /// How long a new connection may stay unauthenticated.
+    /// Timeout for a new connection to authenticate.
     pub ws_auth_timeout_seconds: u64,
 }
 
 /// The last second of the year 9999.
 const LATEST: u64 = 253_402_300_799;
 
-/// A day.
+/// Maximum grace period: a day.
 const LONGEST_GRACE: u64 = 86_400;
 
 // === impl AuthSettings ===
@@ -44,7 +44,7 @@ impl AuthSettings {
     /// Authentication is required at once.
     pub const REQUIRED: Self = Self { mode: AuthMode::Required, ..Self::OFF };
 
-    /// Settings to run on without a document. A missing document never required authentication; one
+    /// Settings to use without a document. A missing document never required authentication; one
     /// that cannot be loaded may have, so clients must authenticate.
     pub const fn safe_defaults(error: &LoadError) -> Self {
         match error {
@@ -53,7 +53,7 @@ impl AuthSettings {
         }
     }
 
-    /// Returns whether clients must authenticate at `now`, in seconds since the Unix epoch.
+    /// Returns true if clients must authenticate at `now`, in seconds since the Unix epoch.
     pub fn is_enforced(&self, now: u64) -> bool {
         self.mode == AuthMode::Required && self.enforce_at.is_none_or(|from| from <= now)
     }

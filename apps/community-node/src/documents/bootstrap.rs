@@ -1,4 +1,4 @@
-//! The bootstrap document: what clients read before they know any node.
+//! The bootstrap document, which clients read before they know any node.
 
 use headgate_service_config::{Document, LoadError, Reader, document};
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ pub struct BootstrapDocument {
     pub auth: AuthSettings,
     /// Description of this node, if it has one.
     pub descriptor: Option<Value>,
-    /// When the description expires, as the operator wrote it.
+    /// Expiry of the description, as the operator wrote it.
     pub exp: Option<Value>,
     /// Other nodes.
     pub nodes: Vec<Value>,
@@ -25,7 +25,7 @@ pub struct BootstrapDocument {
     pub by_ip: Option<u64>,
 }
 
-/// Most nodes, topics, and services of a topic.
+/// Maximum number of nodes, of topics, and of services of a topic.
 const MAX_ITEMS: usize = 500;
 
 impl Document for BootstrapDocument {

@@ -1,11 +1,11 @@
-//! Penalties of clients that exceed their limits again and again.
+//! Penalties of clients that exceed their limits repeatedly.
 
 use std::{ops::RangeInclusive, time::Duration};
 
 use headgate_guard::Escalation;
 use headgate_service_config::Reader;
 
-/// Penalties of clients that exceed their limits again and again. Each is twice as long as the one
+/// Penalties of clients that exceed their limits repeatedly. Each is twice as long as the one
 /// before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PenaltySettings {
@@ -17,10 +17,10 @@ pub struct PenaltySettings {
     pub forgiven_after: Duration,
 }
 
-/// Up to a day.
+/// Range of a penalty: up to a day.
 const PENALTY_SECONDS: RangeInclusive<u64> = 1..=86_400;
 
-/// Up to a week.
+/// Range of `forgiven_after`: up to a week.
 const FORGIVEN_SECONDS: RangeInclusive<u64> = 1..=604_800;
 
 impl PenaltySettings {

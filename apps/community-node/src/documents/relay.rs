@@ -13,29 +13,29 @@ pub struct RelayDocument {
     pub limits: EventLimits,
     /// Rate limits of clients and peers.
     pub rate_limit: RelayRateLimit,
-    /// Most topics that the node follows at a time.
+    /// Maximum number of topics that the node follows at a time.
     pub max_concurrent_topics: u64,
 }
 
 /// Size limits of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventLimits {
-    /// Most bytes of an event's JSON.
+    /// Maximum size of an event's JSON, in bytes.
     pub max_event_bytes: u64,
-    /// Most tags of an event.
+    /// Maximum number of tags of an event.
     pub max_tags: u64,
 }
 
 /// Rate limits of clients and peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelayRateLimit {
-    /// Whether limits are in force.
+    /// True if limits are in force.
     pub enabled: bool,
     /// Limits of WebSocket clients.
     pub ws: WsRates,
     /// Limits of gossip peers.
     pub gossip: GossipRates,
-    /// Penalties of clients that exceed their limits again and again, if any.
+    /// Penalties of clients that exceed their limits repeatedly, if any.
     pub penalty: Option<PenaltySettings>,
 }
 

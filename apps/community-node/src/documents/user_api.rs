@@ -11,14 +11,14 @@ pub struct UserApiDocument {
     pub rate_limit: UserApiRateLimit,
     /// Daily quotas of a public key.
     pub quota: DailyQuotas,
-    /// Most pending subscription requests of a public key.
+    /// Maximum number of pending subscription requests of a public key.
     pub max_pending_per_pubkey: u64,
 }
 
 /// Rate limits of clients per minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserApiRateLimit {
-    /// Whether limits are in force. Bootstrap is always limited.
+    /// True if limits are in force. Bootstrap is always limited.
     pub enabled: bool,
     /// Sign-in requests by address: challenges and answers together.
     pub auth_per_minute: u64,
@@ -34,7 +34,7 @@ pub struct UserApiRateLimit {
     pub search_per_minute: u64,
     /// Admin logins by address.
     pub admin_login_per_minute: u64,
-    /// Penalties of clients that exceed their limits again and again, if any.
+    /// Penalties of clients that exceed their limits repeatedly, if any.
     pub penalty: Option<PenaltySettings>,
 }
 

@@ -9,7 +9,7 @@ use iroh::{
 };
 use iroh_gossip::net::Gossip as Swarm;
 
-/// Most connections of one peer, and of all: new ids cost nothing.
+/// Maximum number of connections of one peer, and of all: new ids cost nothing.
 const LIMITS: InFlightLimits = InFlightLimits::new(4, 256);
 
 /// Error code of a connection that is refused for lack of room.

@@ -68,7 +68,7 @@ impl Ingest {
         let Ok(json) = str::from_utf8(&message.content) else {
             return self.reject(Reason::Invalid, Kind::Gossip);
         };
-        // In gossip, several neighbours deliver the same message.
+        // Several neighbours may deliver the same message.
         if claimed_id(json).is_some_and(|id| self.events.contains(&id)) {
             return self.node.metrics.dedupe_hits.inc();
         }

@@ -12,7 +12,7 @@ pub(super) struct Topics {
     swarm: Swarm,
     ingest: Ingest,
     tasks: JoinSet<()>,
-    /// In configured order.
+    /// Tasks of the followed topics, in configured order.
     followed: VecDeque<AbortHandle>,
 }
 

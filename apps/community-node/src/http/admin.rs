@@ -21,7 +21,7 @@ use axum::{
 pub(super) use self::sessions::Sessions;
 use super::{Http, error::ApiError};
 
-/// Most bytes of a request body: more than a document may have, for a proper error message.
+/// Maximum size of a request body: more than a document may have, for a proper error message.
 const MAX_BYTES: usize = 256 * 1024;
 
 /// Actor in the audit log: there is one administrator.

@@ -22,8 +22,8 @@ pub(super) fn metrics_router(http: &Arc<Http>) -> Router {
     Router::new().route("/metrics", get(metrics)).with_state(Arc::clone(http))
 }
 
-/// `GET /healthz`: what the services run on, and whether the denylist was read. A node that does
-/// not run on its current documents is degraded, and still answers 200.
+/// `GET /healthz`: the sources of the services' settings, and the state of the denylist. A node
+/// that does not run on its current documents is degraded, and still answers 200.
 async fn health(State(http): State<Arc<Http>>) -> Response {
     let node = &http.node;
     let sources = node.sources();
@@ -41,7 +41,7 @@ async fn health(State(http): State<Arc<Http>>) -> Response {
     (code, Json(body)).into_response()
 }
 
-/// Without a document, safe defaults are as intended.
+/// Returns true if the settings are as intended, which safe defaults are if there is no document.
 fn is_well(source: &Source) -> bool {
     matches!(source, Source::Document { .. } | Source::SafeDefaults { problem: LoadError::Missing })
 }

@@ -32,7 +32,7 @@ const ADMIN: &str = "admin";
 /// Health and metrics.
 const PROBES: &str = "probes";
 
-/// Most concurrent searches of one address, and of all.
+/// Maximum number of concurrent searches of one address, and of all.
 const SEARCHES: InFlightLimits = InFlightLimits::new(1, 256);
 
 /// Requests of administrators per minute.
@@ -125,7 +125,7 @@ pub(super) fn replace(http: &Http) {
     }
 }
 
-/// Counts what the guard denies, without identifying clients.
+/// Counts denials of the guard, without identifying clients.
 pub(super) struct HttpObserver {
     metrics: Metrics,
     limited: IntCounterVec,

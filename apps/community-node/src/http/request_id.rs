@@ -13,13 +13,13 @@ use uuid::Uuid;
 pub(crate) struct RequestId {
     /// The id.
     pub(crate) id: String,
-    /// Whether the client sent it; then it may be a retry.
+    /// True if the client sent it; then it may be a retry.
     pub(crate) given: bool,
 }
 
 static HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Most bytes of an id.
+/// Maximum length of an id.
 const MAX_BYTES: usize = 128;
 
 /// Adds the id to the request and the response.

@@ -1,6 +1,6 @@
 //! The user API.
 //!
-//! | module | what it owns |
+//! | module | contents |
 //! |---|---|
 //! | `auth` | signing in with a Nostr key |
 //! | `challenge`, `tokens` | challenges to sign, and the tokens for them |
@@ -32,7 +32,7 @@ use self::caller::Caller;
 pub(super) use self::tokens::Tokens;
 use super::Http;
 
-/// Most bytes of a request to sign in or to report: an event with a few tags.
+/// Maximum size of a request to sign in or to report: an event with a few tags.
 const MAX_BYTES: usize = 16 * 1024;
 
 pub(super) fn router(http: &Arc<Http>) -> Router {

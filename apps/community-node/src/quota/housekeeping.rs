@@ -18,8 +18,8 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const KEPT_DAYS: u64 = 180;
 const REQUEST_ID_DAYS: u64 = 7;
 
-/// How long a policy is kept after its last use. Its day is over then, and it is created again when
-/// it is needed.
+/// Retention of a policy after its last use. Its day is over then, and it is created again when it
+/// is needed.
 const UNUSED_DAYS: u64 = 1;
 
 // === impl DailyQuotas ===

@@ -18,13 +18,13 @@ struct Known {
     subjects: HashSet<String>,
 }
 
-/// Most keys in the cache.
+/// Maximum number of keys in the cache.
 const MAX: usize = 100_000;
 
 // === impl Newcomers ===
 
 impl Newcomers {
-    /// Returns whether `subject` is known to have no policy in this revision.
+    /// Returns true if `subject` is known to have no policy in this revision.
     pub(super) fn include(&self, subject: &str, policies: Revision) -> bool {
         let known = self.known();
         known.policies == policies && known.subjects.contains(subject)

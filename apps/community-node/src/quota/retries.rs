@@ -7,7 +7,7 @@ use headgate::{Clock, Cost, Key, Limit, LimitError};
 use headgate_store_memory::MemoryStore;
 use ring::digest::{Context, SHA256};
 
-/// Tells retries from reuse of one id for many requests: both cost the same work.
+/// Distinguishes retries from reuse of one id for many requests, which cost the same work.
 pub(crate) struct Retries {
     clock: Arc<dyn Clock>,
     sent: MemoryStore<Arc<dyn Clock>>,
@@ -20,7 +20,8 @@ const WINDOW: u64 = 600;
 /// Requests for one charge: the first, and three retries.
 const TIMES: u64 = 4;
 
-/// Most requests that are remembered. Beyond that, requests are charged as if they had no id.
+/// Maximum number of requests that are remembered. Beyond that, requests are charged as if they had
+/// no id.
 const REMEMBERED: usize = 100_000;
 
 // === impl Retries ===

@@ -10,7 +10,7 @@ pub(crate) struct AuthDeadline {
     asked_at: Option<Second>,
 }
 
-/// Why an unauthenticated connection is closed.
+/// Reason for closing an unauthenticated connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expiry {
     /// It did not authenticate within the timeout of new connections.
@@ -26,7 +26,7 @@ impl AuthDeadline {
         Self { connected_at, asked_at: None }
     }
 
-    /// Starts the timeout at `now`, unless it has started. Returns whether the challenge is to be
+    /// Starts the timeout at `now`, unless it has started. Returns true if the challenge must be
     /// sent.
     pub(crate) fn ask(&mut self, now: Second) -> bool {
         let is_first = self.asked_at.is_none();
@@ -39,7 +39,7 @@ impl AuthDeadline {
         self.asked_at = None;
     }
 
-    /// Returns whether and why the connection, which is not authenticated, is closed at `now`.
+    /// Returns the reason for closing the connection, which is not authenticated, at `now`, if any.
     pub(crate) fn expiry(&self, auth: &AuthSettings, now: Second) -> Option<Expiry> {
         if !auth.is_enforced(now) {
             return None;

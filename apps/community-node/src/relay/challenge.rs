@@ -14,7 +14,7 @@ use super::{
     second::Second,
 };
 
-/// Most seconds between a signature's time and ours.
+/// Maximum difference between a signature's time and ours, in seconds.
 const MAX_APART_SECONDS: Second = 600;
 
 /// Bounds of an authentication event.
@@ -24,7 +24,7 @@ const BOUNDS: EventBounds = EventBounds { max_bytes: 4_096, max_tags: 16 };
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Challenge(String);
 
-/// Why authentication failed.
+/// Reason of a failed authentication.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(crate) enum AuthError {
     #[error("auth-required: sign the challenge that was sent just now")]

@@ -188,7 +188,7 @@ impl Connection {
         self.enforce_auth().await
     }
 
-    /// Returns whether the operator denies the client's address or public key.
+    /// Returns true if the operator denies the client's address or public key.
     fn is_denied(&self) -> bool {
         let node = &self.relay.node;
         let subject = self.admitted.subject();
@@ -231,7 +231,7 @@ impl Connection {
         Ok(Entry::Dropped)
     }
 
-    /// Counts a cheap frame. Returns whether it is admitted.
+    /// Counts a cheap frame. Returns true if it is admitted.
     async fn count_other(&mut self) -> Result<bool, Disconnected> {
         match self.enter(MessageKind::Other).await? {
             Entry::Admitted => Ok(true),

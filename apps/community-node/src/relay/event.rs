@@ -18,13 +18,14 @@ use super::{
 };
 use crate::documents::relay::EventLimits;
 
-/// Most seconds that an event's time may be ahead of ours.
+/// Maximum seconds by which an event's time may be ahead of ours.
 pub(crate) const MAX_AHEAD_SECONDS: Second = 900;
 
-/// Most age of an event: no filter may ask for older ones.
+/// Maximum age of an event: no filter may ask for older ones.
 pub(crate) const MAX_AGE_SECONDS: Second = 30 * SECONDS_A_DAY;
 
-/// Most seconds between an ephemeral event's time and ours: its id is not remembered for longer.
+/// Maximum difference between an ephemeral event's time and ours, in seconds: its id is not
+/// remembered for longer.
 pub(crate) const EPHEMERAL_SECONDS: Second = 300;
 
 /// A verified event, with the JSON for subscribers.
@@ -41,7 +42,7 @@ pub(crate) struct VerifiedEvent {
     pub(crate) address: Option<Box<Address>>,
     /// Second in which it expires (NIP-40).
     pub(crate) expires_at: Option<Second>,
-    /// Whether only its author may publish it (NIP-70).
+    /// True if only its author may publish it (NIP-70).
     protected: bool,
     /// Content in lower case, if that differs: searches read it often.
     lowercase: Option<Box<str>>,
@@ -56,7 +57,7 @@ pub(crate) struct EventBounds {
     pub(crate) max_tags: usize,
 }
 
-/// Why an event is refused.
+/// Reason for refusing an event.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(crate) enum EventError {
     #[error("invalid: event is larger than {0} bytes")]
@@ -149,17 +150,17 @@ impl VerifiedEvent {
         self.lowercase.as_deref().unwrap_or(&self.event.content)
     }
 
-    /// Returns whether only its author may publish it.
+    /// Returns true if only its author may publish it.
     pub(crate) fn is_protected(&self) -> bool {
         self.protected
     }
 
-    /// Returns whether it has expired.
+    /// Returns true if it has expired.
     pub(crate) fn is_expired(&self, now: Second) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }
 
-    /// Returns whether it is a deletion.
+    /// Returns true if it is a deletion.
     pub(crate) fn is_deletion(&self) -> bool {
         is_deletion(&self.event)
     }
@@ -169,7 +170,7 @@ impl VerifiedEvent {
         &self.event.pubkey
     }
 
-    /// Returns whether it is ephemeral: forwarded, but not stored.
+    /// Returns true if it is ephemeral: forwarded, but not stored.
     pub(crate) fn is_ephemeral(&self) -> bool {
         is_ephemeral(&self.event)
     }

@@ -18,7 +18,7 @@ use tokio::{sync::broadcast, task};
 use self::{stored::StoredEvents, walk::Walk};
 use super::{event::VerifiedEvent, filter::Query, second::Second};
 
-/// Most events that a reader may be behind.
+/// Maximum number of events that a reader may be behind.
 const LIVE_EVENTS: usize = 1_024;
 
 /// A published event with its sequence number.
@@ -27,7 +27,7 @@ pub(crate) struct Published {
     pub(crate) event: VerifiedEvent,
     pub(crate) number: u64,
     pub(crate) source: Source,
-    /// When it was received.
+    /// Time at which it was received.
     at: Second,
     /// Topics of the events that it deleted here.
     pub(crate) deleted_topics: Box<[Box<str>]>,
@@ -117,7 +117,7 @@ impl Events {
         Publication::New
     }
 
-    /// Returns whether an event is a duplicate.
+    /// Returns true if an event is a duplicate.
     pub(crate) fn contains(&self, id: &EventId) -> bool {
         self.kept().contains(id)
     }

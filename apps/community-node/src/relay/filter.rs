@@ -16,13 +16,13 @@ use super::{
     second::{SECONDS_A_DAY, Second},
 };
 
-/// Most filters of a subscription.
+/// Maximum number of filters of a subscription.
 const MAX_FILTERS: usize = 10;
-/// Most values in a list of a filter.
+/// Maximum number of values in a list of a filter.
 const MAX_VALUES: usize = 200;
-/// Longest time range of a filter.
+/// Maximum time range of a filter.
 const MAX_WINDOW_SECONDS: Second = 7 * SECONDS_A_DAY;
-/// Most stored events for a filter, and for a subscription.
+/// Maximum number of stored events for a filter, and for a subscription.
 pub(crate) const MAX_LIMIT: usize = 1_000;
 /// Default of `limit`.
 pub(crate) const DEFAULT_LIMIT: usize = 500;
@@ -42,7 +42,7 @@ pub(crate) struct Query {
 /// Values of a one-letter tag that a filter asks for.
 type TagValues = (SingleLetterTag, BTreeSet<String>);
 
-/// Why a subscription is refused. The texts are stable: clients may compare them.
+/// Reason for refusing a subscription. The texts are stable: clients may compare them.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(crate) enum FilterError {
     #[error("invalid: at least one filter is required")]
@@ -101,7 +101,7 @@ impl Query {
         Ok(Self { filter, kept, limit, live })
     }
 
-    /// Returns whether it asks for stored events, and not only for new ones.
+    /// Returns true if it asks for stored events, and not only for new ones.
     pub(crate) fn is_backfill(&self) -> bool {
         !self.live
     }
@@ -131,13 +131,13 @@ impl Query {
         self.kept
     }
 
-    /// Returns whether it matches `event`, a stored one.
+    /// Returns true if it matches `event`, a stored one.
     pub(crate) fn asks_for_kept(&self, event: &VerifiedEvent) -> bool {
         let at = event.event.created_at.as_secs();
         self.kept.is_some_and(|(since, until)| (since..=until).contains(&at)) && self.matches(event)
     }
 
-    /// Returns whether it matches `event`.
+    /// Returns true if it matches `event`.
     pub(crate) fn matches(&self, event: &VerifiedEvent) -> bool {
         // The library would copy all tags of the event for each comparison.
         let but_tags = MatchEventOptions::new().tags(false);

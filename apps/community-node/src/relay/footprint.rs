@@ -5,10 +5,10 @@
 
 use std::{collections::HashMap, hash::Hash, mem::size_of};
 
-/// Most overhead of a small allocation.
+/// Maximum overhead of a small allocation.
 const PIECE_BYTES: usize = 24;
 
-/// Capacity of a B-tree node, and the least number of its entries.
+/// Capacity of a B-tree node, and the minimum number of its entries.
 const NODE_PLACES: usize = 11;
 const NODE_MEMBERS: usize = 5;
 

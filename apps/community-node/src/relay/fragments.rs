@@ -9,10 +9,11 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Most continuation frames that complete no message. More of them end the connection.
+/// Maximum number of continuation frames without a complete message. More of them end the
+/// connection.
 pub(super) const MAX_FRAGMENTS: u32 = 2_048;
 
-/// Most bytes of a frame's header.
+/// Maximum size of a frame's header.
 const HEADER_BYTES: usize = 14;
 
 /// A stream that counts continuation frames.

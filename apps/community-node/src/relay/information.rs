@@ -29,7 +29,7 @@ const MEDIA_TYPE: &str = "application/nostr+json";
 
 const SUPPORTED_NIPS: [u16; 6] = [1, 9, 11, 40, 42, 70];
 
-/// Returns whether a request asks for the document, not for a connection.
+/// Returns true if a request asks for the document, not for a connection.
 pub(super) fn is_asked_for(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut types = accepted.flat_map(|value| value.split(','));

@@ -6,7 +6,7 @@ use headgate_guard::{
 
 use crate::documents::{PenaltySettings, RelayDocument};
 
-/// Most connections of all clients together.
+/// Maximum number of connections of all clients together.
 const MAX_CONNECTIONS: u32 = 10_000;
 
 /// Limits of clients.
@@ -25,7 +25,7 @@ pub(crate) fn websocket_limits(document: &RelayDocument) -> WebSocketLimits {
         // Attempts to authenticate are as limited as invalid frames.
         (MessageKind::Auth, rates.invalid_by_ip),
         (MessageKind::Invalid, rates.invalid_by_ip),
-        // A client may close what it may open, and send pings now and then.
+        // A client may close as many subscriptions as it may open, and send occasional pings.
         (MessageKind::Other, reqs.saturating_add(rates.invalid_by_ip)),
     ];
     let by_pubkey = [

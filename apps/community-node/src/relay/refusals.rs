@@ -1,7 +1,7 @@
 //! Bounds the answers to denied frames.
 //!
-//! A client over a limit is told so, and stays connected. So that the answers cannot be abused, a
-//! bounded number of frames of a kind is answered; more of them are dropped unread.
+//! A client over a limit gets an answer, and stays connected. To prevent abuse, only a bounded
+//! number of frames of each kind is answered; more of them are dropped unread.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(super) const MAX_ANSWERS: u32 = 120;
 /// Window in which they are counted.
 const MINUTE: u64 = 60_000_000;
 
-/// Longest time for which frames are dropped without asking the guard, in microseconds: a document
+/// Maximum time for which frames are dropped without asking the guard, in microseconds: a document
 /// with higher limits must take effect.
 const MAX_DROPPING: u64 = 1_000_000;
 
@@ -41,7 +41,7 @@ pub(super) enum Answer {
 // === impl Refusals ===
 
 impl Refusals {
-    /// Returns whether a frame of `kind` is dropped without asking the guard: too many were denied,
+    /// Returns true if a frame of `kind` is dropped without asking the guard: too many were denied,
     /// and it is too early. A time too far in the future means that the clock was set back.
     pub(super) fn drops(&self, kind: MessageKind, now: Timestamp) -> bool {
         (1..=MAX_DROPPING).contains(&self.0[kind as usize].dropped_until.since(now))

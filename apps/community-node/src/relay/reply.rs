@@ -11,7 +11,7 @@ pub(crate) enum Reply<'r> {
     Event(&'r str, &'r RawValue),
     /// End of the stored events.
     Eose(&'r str),
-    /// Whether an event was accepted, and why not.
+    /// Id of an event, true if it was accepted, and the reason if not.
     Ok(&'r EventId, bool, &'r str),
     /// A subscription was closed or refused.
     Closed(&'r str, &'r str),

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use super::{events::Published, filter::Query};
 
-/// Most subscriptions of a connection.
+/// Maximum number of subscriptions of a connection.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 20;
-/// Most bytes that they take in memory.
+/// Maximum memory of the subscriptions, in bytes.
 pub(crate) const MAX_BYTES: usize = 262_144;
-/// Most bytes of a subscription's name.
+/// Maximum length of a subscription's name.
 pub(crate) const MAX_ID_BYTES: usize = 64;
 
 /// Subscriptions of one connection, by name.
@@ -30,7 +30,7 @@ struct Subscription {
 // === impl Subscriptions ===
 
 impl Subscriptions {
-    /// Returns whether there is room for `id` of this size; it replaces one of the same name.
+    /// Returns true if there is room for `id` of this size; it replaces one of the same name.
     pub(crate) fn has_room_for(&self, id: &SubscriptionId, bytes: usize) -> bool {
         let others = self.0.iter().filter(|(other, _)| *other != id);
         let (count, held) = others.fold((0, 0), |(count, held), (_, subscription)| {
@@ -51,7 +51,7 @@ impl Subscriptions {
         self.0.insert(id, Subscription { queries, bytes, after });
     }
 
-    /// Removes a subscription. Returns whether there was one.
+    /// Removes a subscription. Returns true if there was one.
     pub(crate) fn close(&mut self, id: &SubscriptionId) -> bool {
         self.0.remove(id).is_some()
     }

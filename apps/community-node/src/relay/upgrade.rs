@@ -78,7 +78,7 @@ async fn serve(relay: Relay, upgraded: OnUpgrade, admitted: WebSocketConnection)
     Connection::new(relay, socket, admitted).run().await;
 }
 
-/// Most bytes of a client's message.
+/// Maximum size of a client's message.
 pub(super) fn max_message_bytes(document: &RelayDocument) -> usize {
     let largest = document.limits.max_event_bytes.saturating_add(FRAME_BYTES);
     usize::try_from(largest).unwrap_or(usize::MAX)

@@ -16,7 +16,7 @@ use crate::post::Post;
 #[derive(Debug)]
 pub struct SqlitePosts(SqlitePool);
 
-/// How long a writer waits for another.
+/// Timeout of waiting for another writer.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 const SCHEMA: &str = "

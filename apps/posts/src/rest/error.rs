@@ -18,7 +18,7 @@ pub(crate) struct ApiError {
     status: StatusCode,
     code: &'static str,
     message: &'static str,
-    /// In seconds, if waiting helps.
+    /// Seconds until a retry may succeed, if waiting helps.
     retry_after: Option<u64>,
 }
 

@@ -34,7 +34,7 @@ fn text(value: Option<Value>) -> Result<Option<String>, ApiError> {
     }
 }
 
-/// Returns whether the content type is JSON or missing.
+/// Returns true if the content type is JSON or missing.
 fn is_json(headers: &HeaderMap) -> bool {
     let Some(content_type) = headers.get(CONTENT_TYPE) else { return true };
     let content_type = content_type.to_str().unwrap_or_default();

@@ -1,5 +1,4 @@
-//! The posting API as its callers see it: real sockets, on every store, at a time that the test
-//! sets.
+//! The posting API as its callers see it: real sockets, every store, a manual clock.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

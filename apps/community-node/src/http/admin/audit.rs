@@ -17,7 +17,7 @@ use super::{
 pub(super) struct Wanted {
     action: Option<String>,
     target: Option<String>,
-    /// In seconds since the Unix epoch.
+    /// Start of the range, in seconds since the Unix epoch.
     since: Option<u64>,
     limit: Option<u32>,
 }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::denylist::Subject;
 
-/// Most characters of a reason.
+/// Maximum length of a reason, in characters.
 const MAX_REASON: usize = 200;
 
 /// The last second of the year 9999.
@@ -32,7 +32,7 @@ const LATEST: u64 = 253_402_300_799;
 pub(super) struct Put {
     subject: String,
     reason: String,
-    /// In seconds since the Unix epoch.
+    /// Expiry, in seconds since the Unix epoch.
     expires_at: Option<u64>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Wanted {
     subject: String,
 }
 
-/// `GET /v1/admin/denylist`: all entries that have not ended.
+/// `GET /v1/admin/denylist`: all entries that have not expired.
 pub(super) async fn list(State(http): State<Arc<Http>>) -> Result<Json<Value>, ApiError> {
     let list = http.node.database.denylist().load().await.map_err(documents::refused)?;
     let now = http.node.seconds();

@@ -16,7 +16,7 @@ use ring::{
 #[derive(Default)]
 pub(crate) struct Sessions(Mutex<HashMap<[u8; 32], u64>>);
 
-/// Most sessions; beyond that, a new one evicts the one that ends first.
+/// Maximum number of sessions; beyond that, a new one evicts the one that expires first.
 const MAX_SESSIONS: usize = 64;
 
 // === impl Sessions ===
@@ -41,7 +41,7 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Returns whether `session` is open.
+    /// Returns true if `session` is open.
     pub(crate) fn holds(&self, session: &str, now: u64) -> bool {
         self.sessions().get(&hash(session)).is_some_and(|end| now < *end)
     }

@@ -25,7 +25,7 @@ pub(super) struct Answer {
     auth_event_json: Value,
 }
 
-/// Most seconds between an event's time and ours.
+/// Maximum difference between an event's time and ours, in seconds.
 const MAX_APART: u64 = 600;
 
 /// `POST /v1/auth/challenge`

@@ -1,4 +1,4 @@
-//! Bootstrap: what clients read before they know any node.
+//! Bootstrap: data that clients read before they know any node.
 
 use std::sync::Arc;
 

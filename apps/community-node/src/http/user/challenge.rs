@@ -29,7 +29,7 @@ pub(super) struct Asked {
 /// Lifetime of a challenge, in seconds.
 const LIFETIME: u64 = 600;
 
-/// Most signed challenges that are remembered.
+/// Maximum number of signed challenges that are remembered.
 const MAX_USED: usize = 100_000;
 
 const RANDOM_BYTES: usize = 16;

@@ -17,7 +17,7 @@ pub(crate) trait Library: Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Note<'n>(&'n VerifiedEvent);
 
-/// Most notes of a scan.
+/// Maximum number of notes in a scan.
 const NEWEST: usize = 10_000;
 
 // === impl Note ===

@@ -35,14 +35,14 @@ pub(super) struct Page {
     limit: Option<usize>,
 }
 
-/// Most results, and the default.
+/// Maximum number of results, and the default.
 const MAX_RESULTS: usize = 100;
 const RESULTS: usize = 20;
 
-/// Most bytes of text that a search scans, the newest first.
+/// Maximum size of the text that a search scans, the newest first.
 const MAX_SEARCHED_BYTES: usize = 8 << 20;
 
-/// Most topics that are counted for trends.
+/// Maximum number of topics that are counted for trends.
 const MAX_COUNTED_TOPICS: usize = 100_000;
 
 /// `GET /v1/search?q=...`
@@ -100,7 +100,7 @@ pub(super) async fn trending(
     Ok(Json(json!({"items": items})))
 }
 
-/// `GET /v1/trust/{pubkey}`: what is known about a public key.
+/// `GET /v1/trust/{pubkey}`: number of notes of a public key, and of reports about it.
 pub(super) async fn trust(
     State(http): State<Arc<Http>>,
     Extension(caller): Extension<Caller>,

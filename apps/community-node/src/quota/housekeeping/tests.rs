@@ -48,7 +48,7 @@ impl Running {
         listed.unwrap().total
     }
 
-    /// Whether `pubkey` is charged to the quota that newcomers share.
+    /// Returns true if `pubkey` is charged to the quota that newcomers share.
     async fn is_shared(&self, pubkey: &str) -> bool {
         let limit = self.node.user_api.with(|users| users.quota.search_requests).unwrap();
         let subject = subject(pubkey);

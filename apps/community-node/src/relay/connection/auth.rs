@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Connection {
-    /// Returns whether the client must authenticate first.
+    /// Returns true if the client must authenticate first.
     pub(super) fn must_authenticate(&self) -> bool {
         let now = self.relay.node.seconds();
         let enforced = self.relay.node.relay.with(|document| document.auth.is_enforced(now));
@@ -52,13 +52,13 @@ impl Connection {
         self.reply(Reply::Auth(challenge.as_str())).await
     }
 
-    /// Returns whether the client authenticated as `author`.
+    /// Returns true if the client authenticated as `author`.
     pub(super) fn has_signed_in_as(&self, author: &PublicKey) -> bool {
         let subject = self.admitted.subject();
         subject.is_some_and(|subject| subject.as_str() == author.to_hex())
     }
 
-    /// Handles `AUTH`, whether authentication is required or not.
+    /// Handles `AUTH`, even if authentication is not required.
     pub(super) async fn auth(&mut self, frame: &str) -> Result<(), Disconnected> {
         match self.enter(MessageKind::Auth).await? {
             Entry::Admitted => {}

@@ -7,8 +7,8 @@ use super::{Connection, Disconnected, Entry};
 use crate::relay::{frame::FrameKind, reply::Reply};
 
 impl Connection {
-    /// Counts the frames of `message` after the first. Returns whether the message is admitted; if
-    /// not, it was refused.
+    /// Counts the frames of `message` after the first. Returns true if the message is admitted;
+    /// otherwise it was refused.
     pub(super) async fn admits_fragments(
         &mut self,
         message: &Message,

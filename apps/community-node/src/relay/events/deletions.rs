@@ -10,7 +10,8 @@ use crate::relay::{address::Address, event::VerifiedEvent, footprint, second::Se
 #[derive(Debug, Default)]
 pub(super) struct Deletions(HashMap<Target, Deleted>);
 
-/// Target of a deletion. The author is part of it: nobody deletes events of others.
+/// Target of a deletion. The author is part of it, because authors can only delete their own
+/// events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Target {
     Event(EventId, PublicKey),
@@ -29,7 +30,7 @@ struct Deleted {
 // === impl Target ===
 
 impl Target {
-    /// Returns whether `deletion`, which has this target, deletes `event`.
+    /// Returns true if `deletion`, which has this target, deletes `event`.
     pub(super) fn covers(&self, event: &VerifiedEvent, deletion: &VerifiedEvent) -> bool {
         match self {
             // Deleting a deletion has no effect.
@@ -64,7 +65,7 @@ impl Deletions {
         footprint::give_back(&mut self.0);
     }
 
-    /// Returns whether the author of `event` deleted it.
+    /// Returns true if the author of `event` deleted it.
     pub(super) fn cover(&self, event: &VerifiedEvent) -> bool {
         if self.0.is_empty() || event.is_deletion() {
             return false;

@@ -6,10 +6,10 @@ use nostr::event::EventId;
 
 use crate::relay::{event::EPHEMERAL_SECONDS, second::Second};
 
-/// Most ids; beyond that, the oldest are evicted.
+/// Maximum number of ids; beyond that, the oldest are evicted.
 const MAX_IDS: usize = 65_536;
 
-/// How long a duplicate would be accepted: an event may be early, and its duplicate late.
+/// Time in which a duplicate would be accepted: an event may be early, and its duplicate late.
 const LIFETIME_SECONDS: Second = 2 * EPHEMERAL_SECONDS;
 
 /// Ids of events that are not stored, for as long as duplicates would be accepted.

@@ -20,7 +20,7 @@ use crate::relay::{address::Address, event::VerifiedEvent, footprint, second::Se
 /// Events in the order in which they were received, and by topic newest first.
 #[derive(Debug)]
 pub(super) struct StoredEvents {
-    /// By sequence number.
+    /// Events by sequence number.
     arrivals: BTreeMap<u64, Arc<Published>>,
     ids: HashMap<EventId, u64>,
     passed: ForwardedIds,
@@ -68,12 +68,12 @@ impl StoredEvents {
         self.ids.contains_key(id) || self.passed.contains(id)
     }
 
-    /// Returns whether the author of `event` deleted it.
+    /// Returns true if the author of `event` deleted it.
     pub(super) fn has_deleted(&self, event: &VerifiedEvent) -> bool {
         self.deletions.cover(event)
     }
 
-    /// Returns whether a newer event is stored at the address of `event`; in the same second, the
+    /// Returns true if a newer event is stored at the address of `event`; in the same second, the
     /// lower id is newer.
     pub(super) fn has_newer(&self, event: &VerifiedEvent) -> bool {
         let kept = event.address.as_deref().and_then(|address| self.addresses.get(address));
@@ -222,7 +222,7 @@ impl StoredEvents {
         seen
     }
 
-    /// Returns what is left of one range of a walk.
+    /// Returns the remaining entries of one range of a walk.
     fn rest<'k>(&'k self, stretch: &Stretch<'_>, walk: &Walk<'_>) -> Option<Entries<'k>> {
         let last = walk.last.as_ref().filter(|last| **last >= stretch.newest);
         // The bounds may be reversed, and the walk may be past them.

@@ -12,13 +12,13 @@ use crate::relay::{
     second::Second,
 };
 
-/// Most entries that are visited for one subscription.
+/// Maximum number of entries that are visited for one subscription.
 const MAX_VISITS: usize = 10_000;
 
-/// Most entries that are visited in one step.
+/// Maximum number of entries that are visited in one step.
 const STEP_VISITS: usize = 250;
 
-/// A walk, and how far it has come.
+/// A walk and its progress.
 #[derive(Debug)]
 pub(super) struct Walk<'q> {
     queries: Vec<Wanted<'q>>,
@@ -32,7 +32,7 @@ pub(super) struct Walk<'q> {
     now: Second,
 }
 
-/// What one query still needs.
+/// A query and the number of events that it still needs.
 #[derive(Debug)]
 struct Wanted<'q> {
     query: &'q Query,
@@ -85,7 +85,7 @@ impl<'q> Walk<'q> {
         self.last = last.or(self.last.take());
     }
 
-    /// Collects the matching events of one step that may be shown. Returns whether there may be
+    /// Collects the matching events of one step that may be shown. Returns true if there may be
     /// more.
     pub(super) fn take(
         &mut self,
@@ -116,7 +116,7 @@ impl<'q> Walk<'q> {
         !is_over
     }
 
-    /// Returns what was found, newest first.
+    /// Returns the events found, newest first.
     pub(super) fn found(self) -> Vec<Arc<Published>> {
         self.found
     }

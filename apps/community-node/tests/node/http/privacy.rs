@@ -1,4 +1,4 @@
-//! Metrics and logs identify nobody.
+//! Metrics and logs identify no clients.
 
 use std::{
     io,

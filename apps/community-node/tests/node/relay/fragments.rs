@@ -68,7 +68,7 @@ async fn a_message_in_too_many_frames_is_refused_by_its_id_or_else_by_a_notice()
         let notice = wire.expect("NOTICE").await;
         assert!(is_limited(&notice[1]), "{notice}");
     }
-    // In one frame it is within its budget.
+    // As a single frame it is within its budget.
     assert_eq!(wire.publish(&event).await[2], true);
 }
 

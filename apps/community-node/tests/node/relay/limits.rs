@@ -16,7 +16,7 @@ pub(super) fn about(topic: &str) -> Value {
     json!({"#t": [topic]})
 }
 
-/// Whether a frame is a rate-limit refusal.
+/// Returns true if a frame is a rate-limit refusal.
 pub(super) fn waits(frame: &Value) -> bool {
     let reason = frame.as_array().and_then(|frame| frame.last()).and_then(Value::as_str);
     reason.is_some_and(|reason| reason.starts_with("rate-limited: "))
