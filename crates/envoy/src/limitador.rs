@@ -1,6 +1,6 @@
 //! Converts limits of limitador into domain files.
 //!
-//! In limitador, a limit applies to all requests that meet its conditions, and counts by its
+//! A limit of limitador applies to all requests that meet its conditions, and counts by its
 //! variables. Here, it applies to descriptors with exactly these entries: those of the conditions,
 //! then those of the variables, in the order of the file.
 
