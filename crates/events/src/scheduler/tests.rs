@@ -293,7 +293,7 @@ async fn midnight_closes_the_day_but_neither_the_month_nor_the_new_day() {
     assert_eq!(usage(&monthly, "2026-02").await, (5, true));
     assert_eq!(usage(&daily, "2026-02-28").await, (4, true));
 
-    // Only what is past its retention is deleted.
+    // Only data past its retention is deleted.
     clock.set(at("2026-04-02T00:00:00Z"));
     take(&database, &monthly, 1, clock.now()).await;
     scheduler.run_once(clock.now()).await.unwrap();

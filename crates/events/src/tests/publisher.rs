@@ -29,7 +29,7 @@ struct Log {
 
 struct Held;
 
-/// Records what it accepted, and when; rejects events of subjects that begin with `bad`.
+/// Records accepted events and their times; rejects events of subjects that begin with `bad`.
 #[derive(Clone, Default)]
 struct Picky {
     taken: Arc<Mutex<Vec<(String, Instant)>>>,
