@@ -1,6 +1,6 @@
 //! The operator's denylist: subjects that a service denies, whatever their limits are.
 //!
-//! A subject is text to this crate. The service that uses the list says what it means.
+//! A subject is plain text to this crate. Only the service that uses the list interprets it.
 
 use headgate::Timestamp;
 use thiserror::Error;

@@ -14,8 +14,8 @@ use crate::kinds::{DocumentKind, Kinds};
 ///
 /// Its contract:
 ///
-/// - [`put`](Self::put) is atomic: the document is stored under the next version, written to the audit
-///   log and notified of, or nothing happens.
+/// - [`put`](Self::put) is atomic: the document is stored under the next version, written to the
+///   audit log and notified of, or nothing happens.
 /// - Of two writers with the same expected version, one fails.
 /// - No two documents of a service have the same version.
 #[async_trait]
