@@ -1,4 +1,5 @@
-//! Closes periods that have ended and deletes old data, in batches so that no lock is held for long.
+//! Closes periods that have ended and deletes old data, in batches, so that no lock is held for
+//! long.
 
 use headgate::Timestamp;
 use headgate_quota::{Pruned, RepositoryError, Retention};

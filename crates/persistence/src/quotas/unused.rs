@@ -1,5 +1,5 @@
-//! Deletes unused policies that a program created by itself, in batches: one notification per batch,
-//! and no lock is held for long.
+//! Deletes unused policies that a program created by itself, in batches: one notification per
+//! batch, and no lock is held for long.
 
 use headgate_quota::{RepositoryError, Unused};
 

@@ -1,5 +1,5 @@
-//! The statements that write rules, for PostgreSQL and SQLite. Rows are bound as a JSON array, so that
-//! a thousand rules need as many statements as one.
+//! The statements that write rules, for PostgreSQL and SQLite. Rows are bound as a JSON array, so
+//! that a thousand rules need as many statements as one.
 
 use headgate_ratelimit::{RuleId, RuleSpec};
 use serde::Serialize;

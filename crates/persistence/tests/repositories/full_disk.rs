@@ -1,4 +1,5 @@
-//! A full disk: acknowledged writes are kept, reads work, and writes succeed again once there is room.
+//! A full disk: acknowledged writes are kept, reads work, and writes succeed again once there is
+//! room.
 
 use headgate_persistence::{Database, DatabaseConfig};
 use headgate_ratelimit::{
