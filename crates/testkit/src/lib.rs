@@ -3,8 +3,8 @@
 //! - [`Redis`]: one server, which a test can kill, restart empty, pause and run on a [`FakeClock`];
 //! - [`RedisCluster`]: masters and replicas that fail over within seconds;
 //! - [`Sentinel`]: a master, a replica and three sentinels;
-//! - [`Postgres`]: one server, which a test can crash and restart with its data, or a new [`Database`] on a
-//!   shared server;
+//! - [`Postgres`]: one server, which a test can crash and restart with its data, or a new
+//!   [`Database`] on a shared server;
 //! - [`Kafka`]: one broker, which a test can crash and restart with its data;
 //! - [`DynamoDb`]: DynamoDB Local, which a test can kill, restart empty and pause;
 //! - [`Nginx`]: with its Lua module, for gateway plugins;
