@@ -19,8 +19,8 @@ fn huge_pages_are_forced() -> bool {
     setting.is_ok_and(|setting| setting.contains("[always]"))
 }
 
-/// Only anonymous memory counts: allocations, what is built at start and stacks. The mapped part of
-/// the binary does not, because it is several times as large in a debug build.
+/// Only anonymous memory counts: allocations, data built at the start, and stacks. The mapped part
+/// of the binary does not, because it is several times as large in a debug build.
 #[test]
 fn an_idle_server_takes_little_memory() {
     const MOST_KIB: u64 = 8 * 1024;
