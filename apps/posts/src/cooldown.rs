@@ -183,7 +183,7 @@ impl Counter {
         Ok(self.limiter.reserve(&batch, LEASE).await.map(|(held, _)| held))
     }
 
-    /// Explains a failed reservation by a peek at what is taken.
+    /// Finds the reason of a failed reservation by a peek.
     async fn explain(&self, claim: &Claim, error: ReserveError) -> Refusal {
         let retry_after = match error {
             ReserveError::Denied(decision) => decision.retry_after_secs(),

@@ -94,7 +94,7 @@ impl Ingest {
     fn read(&self, topic: &str, json: &str) -> Option<VerifiedEvent> {
         let bounds = self.node.relay.with(|document| EventBounds::of(&document.limits));
         let event = VerifiedEvent::read(json, bounds, self.node.seconds()).ok()?;
-        // A deletion has the topics of what it deletes.
+        // A deletion has the topics of the events that it deletes.
         let is_about_it = event.is_deletion() || event.topics().any(|named| named == topic);
         (is_about_it && !event.is_protected()).then_some(event)
     }

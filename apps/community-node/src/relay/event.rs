@@ -105,7 +105,7 @@ impl VerifiedEvent {
         if event.kind == Kind::Authentication {
             return Err(EventError::Authentication);
         }
-        // A deletion has the topics of what it deletes.
+        // A deletion has the topics of the events that it deletes.
         if is_deletion(&event) {
             check_deletion(&event)?;
         } else if topics(&event).next().is_none() {
