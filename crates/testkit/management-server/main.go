@@ -74,10 +74,16 @@ func main() {
 	}
 	ctx := context.Background()
 	snapshots := cache.NewSnapshotCache(true, cache.IDHash{}, nil)
-	if err := serve(ctx, snapshots, *node, *file, ""); err != nil && !errors.Is(err, os.ErrNotExist) {
+	first, err := os.ReadFile(*file)
+	if err == nil {
+		err = serve(ctx, snapshots, *node, *file, string(first))
+	} else if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
 		log.Fatal(err)
 	}
-	go follow(ctx, snapshots, *node, *file)
+	go follow(ctx, snapshots, *node, *file, string(first))
 
 	servers := grpc.NewServer(options...)
 	callbacks := server.CallbackFuncs{StreamRequestFunc: heard}
@@ -98,30 +104,22 @@ func heard(_ int64, request *discovery.DiscoveryRequest) error {
 	return nil
 }
 
-// follow serves the file again whenever it changes.
-func follow(ctx context.Context, snapshots cache.SnapshotCache, node, file string) {
-	served, _ := os.ReadFile(file)
+// follow serves the file whenever it differs from what was served.
+func follow(ctx context.Context, snapshots cache.SnapshotCache, node, file, served string) {
 	for {
 		time.Sleep(poll)
 		text, err := os.ReadFile(file)
-		if err != nil || string(text) == string(served) {
+		if err != nil || string(text) == served {
 			continue
 		}
-		served = text
-		if err := serve(ctx, snapshots, node, file, string(text)); err != nil {
+		served = string(text)
+		if err := serve(ctx, snapshots, node, file, served); err != nil {
 			log.Fatal(err)
 		}
 	}
 }
 
 func serve(ctx context.Context, snapshots cache.SnapshotCache, node, file, text string) error {
-	if text == "" {
-		read, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		text = string(read)
-	}
 	var wanted snapshot
 	if err := json.Unmarshal([]byte(text), &wanted); err != nil {
 		return fmt.Errorf("%s: %w", file, err)

@@ -32,7 +32,12 @@ async fn upload(nginx: SocketAddr, path: &str, content_type: &str, bytes: usize)
 
 #[tokio::test]
 async fn refused_uploads_behind_nginx_are_never_502() {
-    let server = Server::start(&[("rate_limiter.fixed_window.max_requests", "1")]).await;
+    // A window that does not end while the uploads are sent.
+    let once = [
+        ("rate_limiter.fixed_window.max_requests", "1"),
+        ("rate_limiter.fixed_window.window_size", "86400"),
+    ];
+    let server = Server::start(&once).await;
     let upstream = server.address;
     let nginx = require!(Nginx::start(|port| {
         format!(
