@@ -29,7 +29,7 @@ fn an_open_breaker_retries_once_per_interval() {
     for _ in 0..100 {
         assert!(matches!(ask(), Err(StoreError::BreakerOpen)));
     }
-    assert_eq!(store.asked.load(Relaxed), asked, "nobody asks");
+    assert_eq!(store.asked.load(Relaxed), asked, "the store is not called");
 
     clock.advance(pause);
     for _ in 0..100 {
