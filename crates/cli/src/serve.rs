@@ -12,10 +12,8 @@ use std::{
 use clap::Args;
 use headgate_config::ConfigError;
 use headgate_serve::signals::{self, Stop};
-use headgate_server::{
-    App, BuildError, Config, Drain, Listeners, Reload,
-    telemetry::{self, TelemetryError},
-};
+use headgate_server::{App, BuildError, Config, Drain, Listeners, Reload};
+use headgate_telemetry::log::{self, LogError};
 use thiserror::Error;
 use tokio::{net::TcpListener, runtime::Runtime};
 use tracing::{info, warn};
@@ -39,7 +37,7 @@ pub(crate) enum ServeError {
     #[error(transparent)]
     Build(#[from] BuildError),
     #[error(transparent)]
-    Telemetry(#[from] TelemetryError),
+    Log(#[from] LogError),
     #[error(
         "cannot listen on {address}: {cause}\nSet another {key}, or HEADGATE__{}",
         key.to_ascii_uppercase().replace('.', "__")
@@ -52,7 +50,7 @@ pub(crate) enum ServeError {
 impl Serve {
     pub(crate) fn run(self) -> Result<ExitCode, ServeError> {
         let config = Config::load(self.config.as_deref(), variables())?;
-        telemetry::start(&config.observability.log, env::var("RUST_LOG").ok().as_deref())?;
+        log::start(&config.observability.log, env::var("RUST_LOG").ok().as_deref())?;
         for IgnoredVariable { name, suggestion } in ignored_variables(&config) {
             let suggestion = suggestion.as_deref();
             warn!(variable = name, suggestion, "ignoring unknown variable {name}");

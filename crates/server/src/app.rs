@@ -1,6 +1,8 @@
 //! Composition: `build` creates the server, `serve` runs it.
 
 mod build;
+mod connection_metrics;
+mod query_metrics;
 mod serve;
 
 use std::{io, sync::Arc, time::Duration};
@@ -10,19 +12,13 @@ use headgate_config::{ConfigError, Problem};
 use headgate_envoy::Configurator;
 use headgate_events::{EventTasks, Events};
 use headgate_serve::{Connections, Timeouts};
+use headgate_telemetry::trace::{Tracer, TracerError};
 use thiserror::Error;
 use tokio::{net::TcpListener, sync::Notify};
 
 use crate::{
-    console::pulse::Sampler,
-    grpc::Grpc,
-    operations::Operations,
-    quotas::QuotaTasks,
-    refresher::Refresher,
-    rest::Surface,
-    stores::OpenError,
-    telemetry::{Tracer, TracerError},
-    workers::Workers,
+    console::pulse::Sampler, grpc::Grpc, operations::Operations, quotas::QuotaTasks,
+    refresher::Refresher, rest::Surface, stores::OpenError, workers::Workers,
 };
 
 pub use crate::stores::StoreKind;

@@ -4,12 +4,10 @@
 //! Each section has a file of its own. `headgate-config` merges files and variables, and reports
 //! problems.
 
-mod app;
 mod audit;
 mod console;
 mod database;
 mod memory;
-mod observability;
 mod quota;
 mod rate_limiter;
 mod ratelimit;
@@ -23,18 +21,14 @@ use headgate_auth::AuthConfig;
 use headgate_config::{ConfigError, Print, Printed, Problem, Schema, SectionList, print_sections};
 use headgate_envoy::EnvoyConfig;
 use headgate_events::{EventsConfig, KafkaConfig, WebhookConfig, webhook_contradictions};
+use headgate_telemetry::{AppConfig, ObservabilityConfig};
 use serde::Deserialize;
 
 pub use self::{
-    app::AppConfig,
     audit::AuditConfig,
     console::ConsoleConfig,
     database::DatabaseConfig,
     memory::MemoryConfig,
-    observability::{
-        Endpoint, Fraction, LogConfig, LogFormat, LogLevel, MetricsConfig, MetricsPath,
-        ObservabilityConfig, TraceConfig,
-    },
     quota::{KeyPrefix, QuotaConfig},
     rate_limiter::{
         AlgorithmName, LeakyBucketConfig, LeakyBucketOverride, OverrideConfig, RateLimiterConfig,

@@ -18,10 +18,11 @@ use std::sync::Arc;
 
 use headgate::{Clock, Timestamp};
 use headgate_auth::oidc::{Oidc, RedirectOrigins};
+use headgate_telemetry::AppConfig;
 use ring::digest::{SHA256, digest};
 
 use self::{pulse::Pulse, session::Sessions};
-use crate::config::{AppConfig, Config};
+use crate::config::Config;
 
 pub(crate) use self::top_denied::{Limited, TopDenied};
 

@@ -12,8 +12,6 @@
 //! | `refresher` | reloads rules and policies from the database |
 //! | `stores` | the store of counters, and the failure policy around it |
 //! | [`config`] | the sections of the configuration, and their conflicts; `headgate-config` reads them |
-//! | [`telemetry`] | logs and traces |
-//! | `metrics` | the metrics registry; each area registers its own |
 //! | `error_codes` | namespaces of error codes |
 //! | `request_id`, `in_time` | ids and deadlines of requests |
 //! | `completion` | work that continues when its caller disconnects |
@@ -29,7 +27,6 @@ mod error_codes;
 mod grpc;
 mod in_time;
 mod masked;
-mod metrics;
 mod operations;
 mod quotas;
 mod rate_limits;
@@ -37,7 +34,6 @@ mod refresher;
 mod request_id;
 mod rest;
 mod stores;
-pub mod telemetry;
 mod workers;
 
 pub use app::{App, BuildError, Listeners, Reload};

@@ -9,11 +9,10 @@ use axum::body::Bytes;
 use headgate_envoy::EnvoyLimits;
 use headgate_persistence::Database;
 use headgate_ratelimit::Catalog;
+use headgate_telemetry::{AppConfig, metrics::Metrics};
 use tracing::debug;
 
 use crate::{
-    config::AppConfig,
-    metrics::Metrics,
     quotas::QuotaServices,
     stores::{Probe, StoreKind},
 };

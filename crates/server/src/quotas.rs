@@ -18,13 +18,13 @@ use headgate_quota::{
         ResetError, ResetUsage, UsageCheck,
     },
 };
+use headgate_telemetry::trace::Span;
 
 use self::commits::CommitMonitor;
 use crate::{
     completion::run_to_completion,
     config::Config,
     stores::{Counters, Probe},
-    telemetry::Span,
 };
 
 pub(crate) use self::{

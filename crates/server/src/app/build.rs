@@ -17,14 +17,20 @@ use headgate_ratelimit::{
     usecase::{CheckRateLimit, GetUsage, LimitKeys, ManageRules, ResetLimit},
 };
 use headgate_serve::Connections;
+use headgate_telemetry::{
+    metrics::{Metrics, Totals},
+    trace::Tracer,
+};
 
-use super::{AdminToken, App, BuildError, Tasks};
+use super::{
+    AdminToken, App, BuildError, Tasks, connection_metrics::ConnectionsCollector,
+    query_metrics::Queries,
+};
 use crate::{
     access::Access,
     config::Config,
     console::{Console, pulse::Sampler},
     grpc::{self, CallMetrics, EnvoySurface, Grpc},
-    metrics::{Metrics, Queries, Totals},
     operations::Operations,
     quotas::{QuotaMetrics, QuotaServices, QuotaTasks},
     rate_limits::{
@@ -33,7 +39,6 @@ use crate::{
     refresher::Refresher,
     rest::{self, Clients, KeyedApi, RequestMetrics, Surface},
     stores::Stores,
-    telemetry::Tracer,
     workers::Workers,
 };
 
@@ -79,7 +84,8 @@ impl App {
         let workers = Workers::start(config.server.workers()).map_err(BuildError::Workers)?;
         let base = Foundation::open(config, &workers)?;
         let connections = Connections::new(config.server.bounds());
-        base.metrics.watch(Arc::clone(&connections))?;
+        let collector = ConnectionsCollector::new(Arc::clone(&connections))?;
+        base.metrics.registry().register(Box::new(collector))?;
         let quotas = QuotaParts::new(config, &base)?;
         let envoy = EnvoyParts::new(config, &base)?;
         let admin = admin_token(config).map_err(BuildError::AdminToken)?;
@@ -138,7 +144,7 @@ impl Foundation {
         let target = target.max_rules(config.ratelimit.max_rules.get());
         let queries = Arc::new(Queries::new(registry)?);
         let database = Arc::new(Database::open_observed(&target, queries));
-        let tracer = Tracer::start(config)?;
+        let tracer = Tracer::start(&config.app, &config.observability.trace)?;
         Ok(Self { clock, metrics, tracer, stores, catalog, database })
     }
 

@@ -2,6 +2,7 @@ use std::fs;
 
 use headgate_auth::AuthMode;
 use headgate_config::Secret;
+use headgate_telemetry::{LogFormat, LogLevel, MetricsPath};
 
 use super::*;
 

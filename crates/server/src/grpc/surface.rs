@@ -11,6 +11,10 @@ use std::{
 use axum::http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
 use headgate::Clock;
 use headgate_serve::RequestBody;
+use headgate_telemetry::{
+    metrics::Stopwatch,
+    trace::{Span, Tracer, within},
+};
 use http_body_util::Full;
 use tokio::sync::watch;
 use tonic::{Code, Status, body::Body};
@@ -39,11 +43,9 @@ use crate::{
     access::Access,
     error_codes::Namespace,
     in_time::in_time,
-    metrics::Stopwatch,
     quotas::QuotaServices,
     rate_limits::{MeteredChecks, RuleAdmin},
     request_id::{self, RequestId},
-    telemetry::{Span, Tracer, within},
 };
 
 /// Answers gRPC calls.
@@ -133,7 +135,7 @@ impl Grpc {
         let called = method.map(|place| &METHODS[place]);
         let span = self.around.tracer.as_ref().map(|tracer| {
             let called = called.map(|method| (method.service, method.name));
-            tracer.call(request.headers(), called, &id)
+            tracer.call(request.headers(), called, id.as_str())
         });
 
         let mut response = match method {

@@ -1,12 +1,11 @@
 use std::time::Duration;
 
 use headgate_quota::usecase::{Drift, IncrementError, Incremented};
+use headgate_telemetry::metrics::{REQUEST_BUCKETS, registered};
 use prometheus::{
     Error, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry,
 };
-
-use crate::metrics::{REQUEST_BUCKETS, registered};
 
 /// Metrics of increments, of the ledger and of the counters. Clones share their series.
 #[derive(Clone)]

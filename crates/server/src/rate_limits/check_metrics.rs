@@ -2,9 +2,8 @@ use std::time::Duration;
 
 use headgate::{Decision, Degraded, Source};
 use headgate_resilience::{ByCause, REASON};
+use headgate_telemetry::metrics::{DECISION_BUCKETS, Totals, registered};
 use prometheus::{Error, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry};
-
-use crate::metrics::{DECISION_BUCKETS, Totals, registered};
 
 /// Metrics of checks by rules. Each series is looked up once, when the server starts.
 pub(crate) struct CheckMetrics {

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use headgate::Clock;
 use headgate_ratelimit::usecase::{CheckError, CheckRateLimit, Question, Verdict};
 use headgate_resilience::OutageLog;
+use headgate_telemetry::{metrics::Stopwatch, trace::Span};
 use tracing::warn;
 
 use super::CheckMetrics;
 use crate::{
     console::{Limited, TopDenied},
     masked::Masked,
-    metrics::Stopwatch,
-    telemetry::Span,
 };
 
 /// [`CheckRateLimit`] with metrics, trace attributes, the list of the most denied subjects, and a

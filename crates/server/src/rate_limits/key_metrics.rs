@@ -3,11 +3,10 @@ use std::time::Duration;
 use headgate::Decision;
 use headgate_ratelimit::{KeyedAlgorithm, PerAlgorithm};
 use headgate_resilience::{ByCause, REASON};
+use headgate_telemetry::metrics::{DECISION_BUCKETS, Totals, registered};
 use prometheus::{
     Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
 };
-
-use crate::metrics::{DECISION_BUCKETS, Totals, registered};
 
 /// Metrics of checks by key. Each series is looked up once, when the server starts.
 pub(crate) struct KeyMetrics(PerAlgorithm<Series>);

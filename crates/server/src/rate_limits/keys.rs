@@ -8,6 +8,7 @@ use headgate_ratelimit::{
     usecase::{KeyedError, KeyedQuestion, KeyedVerdict, LimitKeys, ResetError},
 };
 use headgate_resilience::OutageLog;
+use headgate_telemetry::{metrics::Stopwatch, trace::Span};
 use tracing::{debug, warn};
 
 use super::{KeyMetrics, rules::log_unsettled};
@@ -15,8 +16,6 @@ use crate::{
     completion::run_to_completion,
     console::{Limited, TopDenied},
     masked::Masked,
-    metrics::Stopwatch,
-    telemetry::Span,
 };
 
 /// [`LimitKeys`] with metrics, trace attributes, the list of the most denied subjects, and a

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
+use headgate_telemetry::metrics::{REQUEST_BUCKETS, registered};
 use prometheus::{
     Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
 };
 
 use super::check;
-use crate::metrics::{REQUEST_BUCKETS, registered};
 
 /// Metrics of HTTP requests.
 pub(crate) struct RequestMetrics {

@@ -10,6 +10,10 @@ use axum::{
 use headgate::Clock;
 use headgate_guard::{Held, HeldBody};
 use headgate_serve::RequestBody;
+use headgate_telemetry::{
+    metrics::Stopwatch,
+    trace::{Span, Tracer, within},
+};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use tracing::{Level, debug, enabled, error, field::display, info};
@@ -24,9 +28,7 @@ use super::{
 };
 use crate::{
     in_time::in_time,
-    metrics::Stopwatch,
     request_id::{self, RequestId},
-    telemetry::{Span, Tracer, within},
 };
 
 /// Answers HTTP requests.
@@ -78,7 +80,7 @@ impl Surface {
             .around
             .tracer
             .as_ref()
-            .map(|tracer| tracer.http(request.headers(), method, route.known(), &id));
+            .map(|tracer| tracer.http(request.headers(), method, route.known(), id.as_str()));
 
         let (answered, unread) = {
             // Pinned in place: the future of a check is large, and would be moved with every

@@ -1,8 +1,8 @@
 //! The trace span of a request.
 
-use axum::http::StatusCode;
 use futures_util::future::Either;
 use headgate::Decision;
+use http::StatusCode;
 use opentelemetry::{
     Context, KeyValue,
     context::{FutureExt as _, WithContext},
@@ -11,10 +11,10 @@ use opentelemetry::{
 use tonic::Code;
 
 /// The span of a request that is being answered. It ends when it is dropped.
-pub(crate) struct Span(Context);
+pub struct Span(Context);
 
 /// Runs `answering` within `span`, if there is one. Without tracing it costs nothing.
-pub(crate) fn within<F: Future>(span: Option<&Span>, answering: F) -> Either<WithContext<F>, F> {
+pub fn within<F: Future>(span: Option<&Span>, answering: F) -> Either<WithContext<F>, F> {
     match span {
         Some(Span(context)) => Either::Left(answering.with_context(context.clone())),
         None => Either::Right(answering),
@@ -27,12 +27,12 @@ impl Span {
     }
 
     /// Returns the id of its trace.
-    pub(crate) fn trace_id(&self) -> TraceId {
+    pub fn trace_id(&self) -> TraceId {
         self.0.span().span_context().trace_id()
     }
 
     /// Records the decision in the span of the current request; of a batch, the joint decision.
-    pub(crate) fn decided(decisions: &[&Decision]) {
+    pub fn decided(decisions: &[&Decision]) {
         let allowed = decisions.iter().all(|decision| decision.allowed);
         let degraded = decisions.iter().any(|decision| decision.degraded.is_some());
         get_active_span(|span| {
@@ -44,18 +44,18 @@ impl Span {
     }
 
     /// Records the decision of a quota in the span of the current request.
-    pub(crate) fn admitted(allowed: bool) {
+    pub fn admitted(allowed: bool) {
         get_active_span(|span| span.set_attribute(KeyValue::new("headgate.allowed", allowed)));
     }
 
     /// Ends it with the status of an HTTP response.
-    pub(crate) fn answered_http(self, status: StatusCode) {
+    pub fn answered_http(self, status: StatusCode) {
         let code = KeyValue::new("http.response.status_code", i64::from(status.as_u16()));
         self.answered(code, status.is_server_error());
     }
 
     /// Ends it with the status of a gRPC call.
-    pub(crate) fn answered_call(self, status: Code) {
+    pub fn answered_call(self, status: Code) {
         let failed = matches!(
             status,
             Code::Unknown

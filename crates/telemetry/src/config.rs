@@ -1,7 +1,7 @@
 use std::{borrow::Cow, fmt};
 
-use axum::http::{Uri, uri::Scheme};
 use headgate_config::{Print, Printed, print_sections, quoted};
+use http::{Uri, uri::Scheme};
 use serde::Deserialize;
 
 /// Logs, traces and metrics.

@@ -15,7 +15,7 @@ use tonic::transport::{Channel, ClientTlsConfig};
 use tracing::{info, warn};
 
 use super::TracerError;
-use crate::config::Endpoint;
+use crate::Endpoint;
 
 /// Timeout of connecting to a collector and of sending a batch.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -4,17 +4,19 @@ use headgate::Clock;
 
 /// Measures elapsed time to the microsecond, at half the cost of reading the operating system's
 /// clock.
-pub(crate) struct Stopwatch<'a> {
+pub struct Stopwatch<'a> {
     clock: &'a dyn Clock,
     started: u64,
 }
 
 impl<'a> Stopwatch<'a> {
-    pub(crate) fn start(clock: &'a dyn Clock) -> Self {
+    /// Starts measuring with `clock`.
+    pub fn start(clock: &'a dyn Clock) -> Self {
         Self { clock, started: clock.steady() }
     }
 
-    pub(crate) fn elapsed(&self) -> Duration {
+    /// Returns the time since the start.
+    pub fn elapsed(&self) -> Duration {
         Duration::from_micros(self.clock.steady().saturating_sub(self.started))
     }
 }

@@ -4,16 +4,20 @@ use super::DECISION_BUCKETS as BUCKETS;
 
 /// All decisions since the server started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Totals {
-    pub(crate) allowed: u64,
-    pub(crate) denied: u64,
-    pub(crate) degraded: u64,
+pub struct Totals {
+    /// Admitted.
+    pub allowed: u64,
+    /// Denied.
+    pub denied: u64,
+    /// Decided without the store.
+    pub degraded: u64,
     /// Decisions within each bucket's bound; the last counts all.
     within: [u64; BUCKETS.len() + 1],
 }
 
 impl Totals {
-    pub(crate) fn observe(&mut self, duration: &Histogram) {
+    /// Adds the decisions that `duration` counted; its bounds are [`DECISION_BUCKETS`][BUCKETS].
+    pub fn observe(&mut self, duration: &Histogram) {
         let metric = duration.metric();
         let histogram = metric.get_histogram();
         for (within, bucket) in self.within.iter_mut().zip(histogram.get_bucket()) {
@@ -22,8 +26,9 @@ impl Totals {
         self.within[BUCKETS.len()] += histogram.get_sample_count();
     }
 
-    /// The decisions since `earlier`.
-    pub(crate) fn since(&self, earlier: &Self) -> Self {
+    /// Returns the decisions since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
         let mut within = self.within;
         for (now, then) in within.iter_mut().zip(earlier.within) {
             *now = now.saturating_sub(then);
@@ -36,9 +41,9 @@ impl Totals {
         }
     }
 
-    /// The duration quantile in microseconds, interpolated between the bounds of its bucket; `None`
+    /// Returns the duration quantile in microseconds, interpolated between the bounds of its bucket; `None`
     /// without decisions.
-    pub(crate) fn quantile(&self, part: f64) -> Option<f64> {
+    pub fn quantile(&self, part: f64) -> Option<f64> {
         let all = self.within[BUCKETS.len()];
         if all == 0 {
             return None;

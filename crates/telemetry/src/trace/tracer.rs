@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::http::HeaderMap;
+use http::HeaderMap;
 use opentelemetry::{
     Context, KeyValue,
     propagation::{Extractor, TextMapPropagator as _},
@@ -19,10 +19,7 @@ use tokio::task;
 use tracing::warn;
 
 use super::{Span, collector::Collector};
-use crate::{
-    config::{AppConfig, Config},
-    request_id::RequestId,
-};
+use crate::{AppConfig, TraceConfig};
 
 /// Most spans in the queue; more are dropped.
 const QUEUE: usize = 4096;
@@ -39,7 +36,7 @@ const LAST_PATIENCE: Duration = Duration::from_secs(2);
 /// Opens spans. Only this and [`Span`] set attributes, so that no personal data or secret gets into
 /// a span.
 #[derive(Clone, Debug)]
-pub(crate) struct Tracer {
+pub struct Tracer {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
 }
@@ -62,8 +59,7 @@ struct Caller<'a>(&'a HeaderMap);
 
 impl Tracer {
     /// Starts tracing, if it is enabled. Must be called within a tokio runtime.
-    pub(crate) fn start(config: &Config) -> Result<Option<Self>, TracerError> {
-        let trace = &config.observability.trace;
+    pub fn start(app: &AppConfig, trace: &TraceConfig) -> Result<Option<Self>, TracerError> {
         if !trace.enabled {
             return Ok(None);
         }
@@ -75,7 +71,7 @@ impl Tracer {
         let sending = BatchSpanProcessor::new(Collector::at(&trace.endpoint)?, batches);
         let undecided = Sampler::TraceIdRatioBased(trace.sample_rate.get());
         let provider = SdkTracerProvider::builder()
-            .with_resource(resource(&config.app))
+            .with_resource(resource(app))
             .with_sampler(Sampler::ParentBased(Box::new(undecided)))
             .with_span_processor(sending)
             .build();
@@ -83,12 +79,12 @@ impl Tracer {
     }
 
     /// Opens the span of an HTTP request; `route` is the template of its path, if known.
-    pub(crate) fn http(
+    pub fn http(
         &self,
         headers: &HeaderMap,
         method: &'static str,
         route: Option<&str>,
-        id: &RequestId,
+        id: &str,
     ) -> Span {
         let (verb, method) = if method == "other" { ("HTTP", "_OTHER") } else { (method, method) };
         let name = route.map_or_else(|| verb.to_owned(), |route| format!("{verb} {route}"));
@@ -99,11 +95,11 @@ impl Tracer {
 
     /// The span of a gRPC call of a method, given as its service and name; `None` for unknown
     /// methods.
-    pub(crate) fn call(
+    pub fn call(
         &self,
         headers: &HeaderMap,
         method: Option<(&'static str, &'static str)>,
-        id: &RequestId,
+        id: &str,
     ) -> Span {
         let system = KeyValue::new("rpc.system", "grpc");
         let Some((service, name)) = method else {
@@ -120,9 +116,9 @@ impl Tracer {
         headers: &HeaderMap,
         name: String,
         mut attributes: Vec<KeyValue>,
-        id: &RequestId,
+        id: &str,
     ) -> Span {
-        attributes.push(KeyValue::new("headgate.request_id", id.as_str().to_owned()));
+        attributes.push(KeyValue::new("headgate.request_id", id.to_owned()));
         let parent =
             TraceContextPropagator::new().extract_with_context(&Context::new(), &Caller(headers));
         let span = self.tracer.span_builder(name).with_kind(SpanKind::Server);
@@ -131,7 +127,7 @@ impl Tracer {
     }
 
     /// Sends the remaining spans, with a short timeout.
-    pub(crate) async fn finish(&self) {
+    pub async fn finish(&self) {
         let provider = self.provider.clone();
         let sent =
             task::spawn_blocking(move || provider.shutdown_with_timeout(LAST_PATIENCE)).await;

@@ -1,36 +1,32 @@
 //! The registry that every area adds its metrics to, and the text that Prometheus scrapes.
 //!
 //! An area defines its metrics beside the code that updates them (`rest/request_metrics.rs`,
-//! `rate_limits/check_metrics.rs`, ...) and registers them here; what belongs to no area of the
-//! server (connections, database statements) is in this module. No label ever holds what a caller
+//! `rate_limits/check_metrics.rs`, ...) and registers them here. No label ever holds what a caller
 //! sent: identifiers stay out, and so do unknown paths and methods. Updating a metric is an atomic
 //! addition or two.
 
-mod connections;
-mod queries;
 mod stopwatch;
 mod text;
 mod totals;
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
-use axum::body::Bytes;
-use headgate_serve::Connections;
+use bytes::Bytes;
 use prometheus::{Error, IntGauge, Opts, Registry, TextEncoder, core::Collector};
 
-use self::{connections::ConnectionsCollector, text::MetricsText};
-use crate::config::AppConfig;
+use self::text::MetricsText;
+use crate::AppConfig;
 
-pub(crate) use self::{queries::Queries, stopwatch::Stopwatch, totals::Totals};
+pub use self::{stopwatch::Stopwatch, totals::Totals};
 
 /// Bucket bounds for requests and statements, in seconds.
-pub(crate) const REQUEST_BUCKETS: [f64; 15] = [
+pub const REQUEST_BUCKETS: [f64; 15] = [
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
     10.0,
 ];
 
 /// Bucket bounds for decisions, in seconds: from the memory store to a timeout.
-pub(crate) const DECISION_BUCKETS: [f64; 16] = [
+pub const DECISION_BUCKETS: [f64; 16] = [
     0.000_001,
     0.000_002_5,
     0.000_005,
@@ -50,44 +46,39 @@ pub(crate) const DECISION_BUCKETS: [f64; 16] = [
 ];
 
 /// The metrics of one server, as text.
-pub(crate) struct Metrics {
+pub struct Metrics {
     registry: Registry,
     text: MetricsText,
 }
 
 impl Metrics {
     /// Creates a registry whose metrics carry the name of `app`, with its build info.
-    pub(crate) fn new(app: &AppConfig) -> Result<Self, Error> {
+    pub fn new(app: &AppConfig) -> Result<Self, Error> {
         let service = HashMap::from([("service".to_owned(), app.name.clone())]);
         let registry = Registry::new_custom(None, Some(service))?;
         registered(&registry, build_info(app)?)?;
         Ok(Self { registry, text: MetricsText::default() })
     }
 
-    /// The registry that areas add their metrics to.
-    pub(crate) const fn registry(&self) -> &Registry {
+    /// Returns the registry that areas add their metrics to.
+    pub const fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// Adds the metrics of the connections.
-    pub(crate) fn watch(&self, connections: Arc<Connections>) -> Result<(), Error> {
-        self.registry.register(Box::new(ConnectionsCollector::new(connections)?))
-    }
-
     /// Returns a recent text that another reader is still receiving, if there is one.
-    pub(crate) fn recent_text(&self) -> Option<Bytes> {
+    pub fn recent_text(&self) -> Option<Bytes> {
         self.text.shared()
     }
 
     /// Renders all metrics in Prometheus' text format.
-    pub(crate) fn render(&self) -> Result<Bytes, Error> {
+    pub fn render(&self) -> Result<Bytes, Error> {
         let text = TextEncoder::new().encode_to_string(&self.registry.gather())?;
         Ok(self.text.share(text))
     }
 }
 
 /// Registers `metric` and returns it.
-pub(crate) fn registered<M: Collector + Clone + 'static>(
+pub fn registered<M: Collector + Clone + 'static>(
     registry: &Registry,
     metric: M,
 ) -> Result<M, Error> {

@@ -1,13 +1,12 @@
 use std::time::Duration;
 
 use headgate_persistence::{Query, QueryObserver, SchemaVersion};
+use headgate_telemetry::metrics::{REQUEST_BUCKETS, registered};
 use prometheus::{Error, HistogramOpts, HistogramVec, IntGauge, Registry};
-
-use super::{REQUEST_BUCKETS, registered};
 
 /// Metrics of the database: duration by kind of statement, writability, and schema version.
 #[derive(Clone)]
-pub(crate) struct Queries {
+pub(super) struct Queries {
     duration: HistogramVec,
     writable: IntGauge,
     schema_version: IntGauge,
@@ -15,7 +14,7 @@ pub(crate) struct Queries {
 }
 
 impl Queries {
-    pub(crate) fn new(registry: &Registry) -> Result<Self, Error> {
+    pub(super) fn new(registry: &Registry) -> Result<Self, Error> {
         let duration = HistogramOpts::new(
             "db_query_duration_seconds",
             "Duration of database statements, including failed ones, by operation and table.",

@@ -1,8 +1,4 @@
-//! Logs, to standard error as text or JSON, and traces, to a collector.
-
-mod collector;
-mod span;
-mod tracer;
+//! The log, to standard error as text or JSON.
 
 use std::io::{self, IsTerminal};
 
@@ -17,15 +13,9 @@ use tracing_subscriber::{
 
 use crate::config::{LogConfig, LogFormat};
 
-pub use self::tracer::TracerError;
-pub(crate) use self::{
-    span::{Span, within},
-    tracer::Tracer,
-};
-
 /// Logging that cannot be started.
 #[derive(Debug, Error)]
-pub enum TelemetryError {
+pub enum LogError {
     /// `RUST_LOG` is not a filter.
     #[error("RUST_LOG does not parse: {0}")]
     Filter(#[from] tracing_subscriber::filter::ParseError),
@@ -35,7 +25,7 @@ pub enum TelemetryError {
 }
 
 /// Starts logging for the whole process. `rust_log`, where given, overrides the level.
-pub fn start(config: &LogConfig, rust_log: Option<&str>) -> Result<(), TelemetryError> {
+pub fn start(config: &LogConfig, rust_log: Option<&str>) -> Result<(), LogError> {
     let level = config.level.to_string().parse().unwrap_or(LevelFilter::INFO);
     let filter: Box<dyn Filter<Registry> + Send + Sync> =
         match rust_log.filter(|filter| !filter.is_empty()) {

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use axum::body::Bytes;
+use bytes::Bytes;
 use tokio::time::Instant;
 
 /// Maximum age of a shared text.
