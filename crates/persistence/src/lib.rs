@@ -16,6 +16,8 @@
 //! | `query` | [`QueryObserver`]: durations of statements |
 //! | `postgres`, `listener`, `sqlite` | connections, and notifications of PostgreSQL |
 //! | `migrations` | versioned tables; the SQL is in `migrations/` |
+//! | `inspection` | [`DatabaseInspection`]: version, clock and privileges |
+//! | `backup` | copies of a SQLite database, and restoring them |
 //! | `outage` | errors, without credentials |
 //!
 //! On PostgreSQL, rules are in the schema `ratelimit`, quotas in `quota` and service documents in
@@ -40,10 +42,12 @@
 //! ```
 
 mod audit;
+mod backup;
 mod config;
 mod cutoff;
 mod database;
 mod denylist;
+mod inspection;
 mod listener;
 mod migrations;
 mod moment;
@@ -62,9 +66,11 @@ mod value;
 mod watch;
 mod writes;
 
+pub use backup::{CopyError, DatabaseCopy};
 pub use config::{DatabaseConfig, DatabaseConfigError, PostgresParts};
 pub use database::Database;
 pub use denylist::DenylistDatabase;
+pub use inspection::DatabaseInspection;
 pub use migrations::SchemaVersion;
 pub use query::{Query, QueryObserver};
 pub use quotas::{LedgerClock, QuotaDatabase};

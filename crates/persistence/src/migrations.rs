@@ -24,7 +24,7 @@ use crate::{
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Table of applied migrations.
-const TABLE: &str = "headgate_migrations";
+pub(crate) const TABLE: &str = "headgate_migrations";
 
 /// Version, name, and SQL for PostgreSQL and SQLite.
 const MIGRATIONS: [(i64, &str, &str, &str); 7] = [

@@ -11,7 +11,7 @@ use sqlx::{
 };
 use tokio::time::sleep;
 
-pub(crate) use self::file::DatabaseFile;
+pub(crate) use self::file::{DatabaseFile, create_folder};
 use crate::{
     config::DatabaseConfig,
     cutoff::Cutoff,

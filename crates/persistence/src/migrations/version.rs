@@ -1,6 +1,6 @@
 //! The version of the tables.
 
-use sqlx::migrate::Migrate;
+use sqlx::migrate::{AppliedMigration, Migrate};
 
 use super::{MIGRATIONS, TABLE};
 use crate::outage::Outage;
@@ -26,16 +26,26 @@ impl SchemaVersion {
         self.applied > self.known
     }
 
+    /// Returns true if this program must not touch the tables.
+    pub const fn is_too_new(self) -> bool {
+        self.applied > self.known + Self::TOLERATED
+    }
+
     /// Reads the version; fails if it is too new for this program.
     pub(super) async fn read(connection: &mut impl Migrate) -> Result<Self, Outage> {
         connection.ensure_migrations_table(TABLE).await?;
-        let applied = connection.list_applied_migrations(TABLE).await?;
-        let applied = applied.iter().map(|migration| migration.version).max().unwrap_or_default();
-        let version = Self { applied, known: Self::known() };
-        if version.applied > version.known + Self::TOLERATED {
-            return Err(Outage::TooNew(version));
-        }
-        Ok(version)
+        let version = Self::of(&connection.list_applied_migrations(TABLE).await?);
+        if version.is_too_new() { Err(Outage::TooNew(version)) } else { Ok(version) }
+    }
+
+    /// Returns the version of a database with these migrations.
+    pub(crate) fn of(applied: &[AppliedMigration]) -> Self {
+        Self::new(applied.iter().map(|migration| migration.version).max().unwrap_or_default())
+    }
+
+    /// Returns the version of a database whose last migration is `applied`.
+    pub(crate) fn new(applied: i64) -> Self {
+        Self { applied, known: Self::known() }
     }
 
     /// Returns the version after all known migrations.

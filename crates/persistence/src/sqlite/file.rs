@@ -55,17 +55,28 @@ impl DatabaseFile {
 }
 
 fn create(path: &Path) -> io::Result<()> {
-    let (mut folder, mut file) = (fs::DirBuilder::new(), fs::OpenOptions::new());
+    create_folder(path)?;
+    let mut file = fs::OpenOptions::new();
     #[cfg(unix)]
     {
-        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-        folder.mode(0o700);
+        use std::os::unix::fs::OpenOptionsExt;
         file.mode(0o600);
     }
-    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        folder.recursive(true).create(parent)?;
-    }
     file.append(true).create(true).open(path).map(drop)
+}
+
+/// Creates the folder of `path` if it is missing, for the owner only.
+pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
+    let mut folder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        folder.mode(0o700);
+    }
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => folder.recursive(true).create(parent),
+        None => Ok(()),
+    }
 }
 
 #[cfg(unix)]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod audit;
+mod backup;
 mod batches;
 mod concurrency;
 mod deltas;
@@ -13,6 +14,7 @@ mod full_disk;
 mod layouts;
 mod max_rules;
 mod max_windows;
+mod old_version;
 mod postgres;
 mod quotas;
 mod rules;
