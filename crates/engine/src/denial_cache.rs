@@ -108,7 +108,7 @@ impl DenialCache {
             reset: after(now, outcome.reset_after),
             at: outcome.at.as_micros(),
         };
-        self.table.insert(entry, now);
+        self.table.insert(entry);
         self.latest.fetch_max(until, Relaxed);
     }
 

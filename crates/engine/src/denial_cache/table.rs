@@ -37,9 +37,9 @@ impl Table {
         Self { shards: (0..Self::SHARDS).map(|_| Mutex::default()).collect() }
     }
 
-    /// Replaces entries that `entry` makes redundant, an expired one, or the one that expires
-    /// first. Drops `entry` if all others of its set expire later.
-    pub(super) fn insert(&self, entry: Entry, now: u64) {
+    /// Replaces entries that `entry` makes redundant, or the one that expires first and may have
+    /// expired already. Drops `entry` if all others of its set expire later.
+    pub(super) fn insert(&self, entry: Entry) {
         let mut shard = self.shard(entry.fingerprint);
         if shard.is_empty() {
             shard.resize(Self::SETS * Self::WAYS, Entry::default());
@@ -49,7 +49,7 @@ impl Table {
             *redundant = Entry::default();
         }
         let Some(first) = set.iter_mut().min_by_key(|held| held.until) else { return };
-        if first.until <= now || first.until < entry.until {
+        if first.until < entry.until {
             *first = entry;
         }
     }

@@ -173,6 +173,12 @@ fn a_flood_of_denials_stays_in_bounds_and_keeps_those_that_expire_last() {
     let held = held.count();
     assert!(held <= DenialCache::CAPACITY && held > DenialCache::CAPACITY * 9 / 10, "{held}");
 
+    // A denial that expires before all of them is not kept.
+    let short = check("short", &limit, 1);
+    learn(&denials, Verb::Acquire, short, answer(1, 59), 0);
+    assert_eq!(wait(&denials, &short, 0), None);
+    assert_eq!(wait(&denials, &victim, 0), Some(3_600));
+
     // A denial that expires later than all of them evicts one.
     let late = check("late", &limit, 1);
     learn(&denials, Verb::Acquire, late, answer(1, 61), 0);
