@@ -225,7 +225,7 @@ mod tests {
         for length in 1..40 {
             for at in 0..length {
                 for byte in 0..0x80 {
-                    for around in *b" ~|\x80" {
+                    for around in *b" !a~|\x80" {
                         let mut bytes = vec![around; length];
                         bytes[at] = byte;
                         let expected = match byte {

@@ -186,6 +186,20 @@ fn limits_that_share_a_state_are_refused() {
 }
 
 #[test]
+fn a_limiter_has_at_most_as_many_limits_as_a_batch() {
+    let limits = |count: usize| {
+        let window = |i| Duration::from_secs(60 + i as u64);
+        (0..count).map(move |i| Limit::token_bucket(5, window(i)).expect("a valid limit"))
+    };
+    let most = RateLimiter::all(limits(Batch::MAX_CHECKS), memory().1).unwrap();
+    assert_eq!(most.check("u").now().unwrap().remaining, 4);
+    for count in [Batch::MAX_CHECKS + 1, Batch::MAX_CHECKS + 2] {
+        let refused = RateLimiter::all(limits(count), memory().1).map(|_| ()).unwrap_err();
+        assert_eq!(refused, BatchError::TooMany(count));
+    }
+}
+
+#[test]
 fn buckets_with_different_bursts_have_their_own_state() {
     let with_burst = |limit, burst| bucket(limit).with_burst(burst).unwrap();
     let limiter = RateLimiter::all([with_burst(60, 5), bucket(10)], memory().1).unwrap();

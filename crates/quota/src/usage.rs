@@ -102,6 +102,7 @@ impl QuotaUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Draft;
 
     #[test]
     fn percentages_have_two_decimals_and_are_rounded_down() {
@@ -119,6 +120,34 @@ mod tests {
         assert!(QuotaUsage::is_exceeded(11, 10), "the limit was lowered");
         assert!(QuotaUsage::admits(9, 1, 10) && !QuotaUsage::admits(9, 2, 10));
         assert!(!QuotaUsage::admits(u64::MAX, 1, 10));
+    }
+
+    #[test]
+    fn seconds_until_the_reset_are_rounded_up_and_at_least_one() {
+        let draft = Draft {
+            name: "n".to_owned().into(),
+            subject_type: "user".to_owned().into(),
+            subject_id: "u".to_owned().into(),
+            limit: 10.into(),
+            period: "daily".to_owned().into(),
+            ..Draft::default()
+        };
+        let start = Timestamp::from_micros(1_771_804_800_000_000);
+        let (id, spec) = ("quota_1".parse().unwrap(), draft.validate(None).unwrap());
+        let policy = QuotaPolicy { id, spec, created_at: start, updated_at: start };
+        let span = policy.spec.span(start).unwrap();
+        let seconds =
+            |at| QuotaUsage::new(&policy, span.clone(), (3, 10), at).seconds_until_reset();
+        assert_eq!(seconds(start), 86_400);
+        assert_eq!(seconds(start.plus(1)), 86_400);
+        assert_eq!(seconds(start.plus(1_000_000)), 86_399);
+        assert_eq!(seconds(span.end), 1, "a client that waits 0 s would ask again at once");
+
+        let usage = QuotaUsage::new(&policy, span.clone(), (3, 10), start);
+        assert_eq!((usage.used, usage.remaining, usage.exceeded), (3, 7, false));
+        assert_eq!(usage.usage_percent.to_string(), "30");
+        let over = QuotaUsage::new(&policy, span.clone(), (11, 10), start);
+        assert_eq!((over.remaining, over.exceeded), (0, true), "the limit was lowered");
     }
 
     #[test]

@@ -72,3 +72,19 @@ impl<C: Clock> Builder<C> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_stores_have_many_shards_and_small_ones_few() {
+        let shards = |capacity| Builder::new().capacity(capacity).build().shards.len();
+        let most = (thread::available_parallelism().unwrap().get() * 32).next_power_of_two();
+        let expected =
+            [(1, 1), (2_047, 1), (2_048, 2), (4_095, 2), (4_096, 4), (1_000_000_000, most)];
+        for (capacity, count) in expected {
+            assert_eq!(shards(capacity), count.min(most), "{capacity} slots");
+        }
+    }
+}

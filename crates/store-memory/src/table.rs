@@ -213,6 +213,17 @@ mod tests {
     }
 
     #[test]
+    fn a_subject_is_found_within_a_few_slots_of_its_home() {
+        let mut table = Table::default();
+        fill(&mut table, 0, 10_000, 0);
+        assert!(table.slots.len() < 20_000, "{} slots for 10,000 subjects", table.slots.len());
+        for (i, slot) in table.slots.iter().enumerate().filter(|(_, slot)| slot.fingerprint != 0) {
+            let home = table.home(slot.fingerprint);
+            assert!((home..home + 16).contains(&i), "slot {i}, home {home}");
+        }
+    }
+
+    #[test]
     fn expired_states_are_evicted_only_if_the_table_fills_slowly() {
         let mut table = Table::default();
         fill(&mut table, 0, 1_000, Table::SOON);

@@ -12,8 +12,8 @@ use std::{
 };
 
 use headgate::{
-    Algorithm, Batch, Check, Cost, Key, KeySpace, LeaseId, Limit, ManualClock, Outcome, Store,
-    Timestamp, Verb,
+    Algorithm, Batch, Check, CheckMode, Cost, Key, KeySpace, LeaseId, Limit, ManualClock, Outcome,
+    Store, SyncStore, Timestamp, Verb,
 };
 use headgate_store_conformance::{Fixture, golden, suite};
 use headgate_store_memory::{MemoryStore, NumericKey};
@@ -146,15 +146,20 @@ fn a_flood_of_new_keys_neither_grows_memory_nor_evicts_live_states() {
 
 #[test]
 fn expired_states_make_room() {
-    let memory = InMemory::with_capacity(10);
-    let limit = per_minute(5);
-    for round in 0..5 {
-        for i in 0..10 {
-            assert_eq!(memory.acquire(&format!("{round}:{i}"), &limit).remaining, 4);
+    for algorithm in Algorithm::ALL.into_iter().filter(|a| *a != Algorithm::Calendar) {
+        let memory = InMemory::with_capacity(10);
+        let limit = Limit::new(algorithm, 5, Duration::from_secs(60)).unwrap();
+        for round in 0..5 {
+            let mut whole = Duration::ZERO;
+            for i in 0..10 {
+                let outcome = memory.acquire(&format!("{round}:{i}"), &limit);
+                assert_eq!(outcome.remaining, 4, "{algorithm}");
+                whole = outcome.reset_after;
+            }
+            memory.clock.advance(whole + Duration::from_secs(1));
         }
-        memory.clock.advance(Duration::from_secs(13));
+        assert_eq!(memory.store.overflowed(), 0, "{algorithm}");
     }
-    assert_eq!(memory.store.overflowed(), 0);
 }
 
 #[test]
@@ -183,6 +188,64 @@ fn a_log_takes_as_many_slots_as_it_has_entries() {
         memory.clock.advance(Duration::from_secs(1));
     }
     assert!(!memory.acquire("u", &limit).allowed, "nothing of it is forgotten");
+    assert!(!memory.store.is_empty());
+    memory.clock.advance(Duration::from_secs(60));
+    assert_eq!(memory.acquire("u", &limit).remaining, 19, "all of it has left the window");
+}
+
+#[test]
+fn settings_out_of_range_are_adjusted() {
+    let store = MemoryStore::builder().capacity(0).overflow_bytes(0).build();
+    let limit = per_minute(1);
+    for name in ["a", "b", "c"] {
+        let acquire = || store.acquire(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap().allowed;
+        assert_eq!([acquire(), acquire()], [true, false], "{name}");
+    }
+    assert_eq!(store.len(), 1);
+}
+
+#[test]
+fn a_single_check_is_answered_like_a_batch_of_one() {
+    let (one, batch) = (InMemory::with_capacity(100), InMemory::with_capacity(100));
+    let limit = per_minute(3);
+    let check = Check::new(Key::new("u").unwrap(), &limit, Cost::ONE).unwrap();
+    let (id, lease) = (LeaseId::from(7), Duration::from_secs(5));
+    let steps = [
+        Verb::Acquire,
+        Verb::Peek,
+        Verb::Acquire,
+        Verb::Refund,
+        Verb::Reserve { id, lease },
+        Verb::Peek,
+        Verb::Commit(id),
+        Verb::Acquire,
+        Verb::Acquire,
+        Verb::Reset,
+        Verb::Peek,
+    ];
+    for (i, verb) in steps.into_iter().enumerate() {
+        let expected = batch.store.apply_now(verb, &check.into())[0];
+        assert_eq!(one.store.apply_one(verb, check), expected, "step {i}: {verb:?}");
+    }
+    // A check that only reports takes nothing either.
+    let report = check.with_mode(CheckMode::Report);
+    assert_eq!(one.store.apply_one(Verb::Acquire, report).remaining, 3);
+    assert_eq!(one.store.apply_one(Verb::Peek, check).remaining, 3);
+}
+
+#[test]
+fn a_cost_above_the_limit_is_an_error_and_takes_nothing() {
+    let memory = InMemory::with_capacity(100);
+    let limits = [per_minute(5), Limit::fixed_window(5, Duration::from_secs(60)).unwrap()];
+    for (space, limit) in limits.iter().enumerate() {
+        let (key, number) = (Key::new("u").unwrap(), NumericKey { space: space as u64, number: 7 });
+        let (all, more) = (Cost::new(5).unwrap(), Cost::new(6).unwrap());
+        assert!(memory.store.acquire(key, limit, more).is_err());
+        assert!(memory.store.acquire_numeric(number, limit, more).is_err());
+        assert!(memory.store.admit_numeric(number, limit, more).is_err());
+        assert!(memory.store.acquire(key, limit, all).unwrap().allowed);
+        assert!(memory.store.acquire_numeric(number, limit, all).unwrap().allowed);
+    }
 }
 
 #[test]

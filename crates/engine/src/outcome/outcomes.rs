@@ -118,3 +118,48 @@ impl Iterator for IntoIter {
 }
 
 impl ExactSizeIterator for IntoIter {}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Timestamp;
+
+    /// An admission that can be told from others by what is left.
+    fn outcome(remaining: u64) -> Outcome {
+        Outcome::admission(10, remaining, Duration::ZERO, Timestamp::from_micros(0))
+    }
+
+    fn left<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Vec<u64> {
+        outcomes.into_iter().map(|outcome| outcome.remaining).collect()
+    }
+
+    #[test]
+    fn answers_keep_their_order_however_many_there_are() {
+        for count in 0..5 {
+            let expected: Vec<u64> = (0..count).collect();
+            let mut outcomes = Outcomes::new();
+            for remaining in 0..count {
+                outcomes.push(outcome(remaining));
+            }
+            assert_eq!(left(&outcomes), expected);
+            assert_eq!(Outcomes::from_iter((0..count).map(outcome)), outcomes);
+            assert_eq!(left(&outcomes.clone().into_vec()), expected);
+            let by_value = outcomes.into_iter();
+            assert_eq!(by_value.len(), expected.len());
+            assert_eq!(left(&by_value.collect::<Outcomes>()), expected);
+        }
+    }
+
+    #[test]
+    fn answers_can_be_added_and_changed() {
+        let mut outcomes = Outcomes::from(outcome(1));
+        outcomes.extend([outcome(2), outcome(3)]);
+        for outcome in &mut outcomes {
+            outcome.remaining *= 2;
+        }
+        outcomes[0].remaining += 1;
+        assert_eq!(left(&outcomes), [3, 4, 6]);
+    }
+}
