@@ -131,6 +131,14 @@ impl Backend {
         &self.counters
     }
 
+    /// The store, if it is the one in memory.
+    pub(crate) const fn memory_store(&self) -> Option<&Arc<MemoryStore>> {
+        match &self.counters {
+            Counters::Memory(memory) => Some(memory),
+            Counters::Store(_) => None,
+        }
+    }
+
     pub(crate) const fn time(&self) -> &Arc<dyn Clock> {
         &self.clock
     }

@@ -7,7 +7,7 @@
 //! | `key_extractor` | [`KeyExtractor`]: keys other than the client's address |
 //! | `peer`, `unknown_peer` | [`PeerAddress`], [`UnknownPeers`]: the peer address of a connection |
 //! | `guard`, `builder` | [`Guard`]: the policy in force, and its layers |
-//! | `shared`, `compiled` | decisions under a compiled policy |
+//! | `shared`, `compiled`, `direct` | decisions under a compiled policy |
 //! | `layer`, `service`, `future` | [`GuardLayer`]: the middleware |
 //! | `denial`, `headers` | [`Denial`]: responses to denied requests |
 //! | `in_flight` | [`InFlightLayer`]: limits on requests in flight |
@@ -16,6 +16,7 @@ mod builder;
 mod class;
 mod compiled;
 mod denial;
+mod direct;
 mod future;
 mod guard;
 mod headers;

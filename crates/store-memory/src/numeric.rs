@@ -76,7 +76,7 @@ impl<C: Clock> MemoryStore<C> {
         {
             match self.take(bucket, self.fingerprints.of_number(subject, shape), cost) {
                 Ok(decided) if decided.is_allowed() => return Ok(None),
-                Ok(decided) => return Ok(Some(decided.outcome(bucket, cost))),
+                Ok(decided) => return Ok(Some(decided.denial(bucket, cost))),
                 Err(new) => {
                     if let Some(outcome) = new.acquire(bucket, cost) {
                         return Ok(denied(outcome));

@@ -21,8 +21,8 @@ pub(crate) struct AddressCheck<'a> {
 
 /// A limit that is counted in memory, without penalties.
 pub(crate) struct FastLimit<'a> {
-    pub(super) memory: &'a MemoryStore,
-    pub(super) limit: &'a Limit,
+    pub(crate) memory: &'a MemoryStore,
+    pub(crate) limit: &'a Limit,
 }
 
 /// Result of the fast path.

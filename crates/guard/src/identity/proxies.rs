@@ -39,6 +39,11 @@ impl TrustedProxies {
         Self { forwarded_by, ..self }
     }
 
+    /// Returns `true` if no proxy is trusted.
+    pub const fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
     /// Returns `true` if `address` is a trusted proxy.
     pub fn trusts(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();

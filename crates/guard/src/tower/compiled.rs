@@ -37,6 +37,7 @@ pub(crate) struct CompiledClass {
 }
 
 /// An allowance, and the prefix of the keys that it is counted under.
+#[derive(Clone)]
 pub(crate) struct CountedAllowance {
     prefix: Box<str>,
     /// Hash of the prefix, for stores that take numbers instead of texts.
@@ -83,6 +84,11 @@ impl CompiledPolicy {
     pub(super) fn class_of<B>(&self, request: &Request<B>) -> Option<(usize, &CompiledClass)> {
         let index = self.routes.class(request, |name| index(self.source.classes(), name))?;
         Some((index, &self.classes[index]))
+    }
+
+    /// The class of every request, if it is the same for all.
+    pub(super) fn only_class(&self) -> Option<&CompiledClass> {
+        self.routes.only_class().map(|index| self.class(index))
     }
 
     /// The class with this index.

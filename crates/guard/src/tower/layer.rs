@@ -9,6 +9,7 @@ use tower_layer::Layer;
 use super::{
     Custom, Denial, Grpc, Guard, GuardService, KeyExtractor, MissingKey, Standard,
     compiled::{CompiledClass, CompiledPolicy},
+    direct::DirectLimit,
     shared::Shared,
 };
 
@@ -28,6 +29,7 @@ pub struct GuardLayer<R = Standard> {
 pub(crate) struct Snapshot {
     pub(super) shared: Arc<Shared>,
     policy: Arc<CompiledPolicy>,
+    direct: Option<DirectLimit>,
     generation: u64,
 }
 
@@ -138,16 +140,24 @@ impl Snapshot {
         // newer.
         let generation = shared.generation.load(Ordering::Acquire);
         let policy = shared.policy.load_full();
-        Arc::new(Self { shared, policy, generation })
+        let direct = DirectLimit::of(&shared, &policy);
+        Arc::new(Self { shared, policy, direct, generation })
+    }
+
+    /// The limit of every request before authentication, if the policy in force is that simple.
+    #[inline]
+    pub(super) fn direct(&self) -> Option<&DirectLimit> {
+        self.direct.as_ref().filter(|_| self.is_in_force())
     }
 
     /// Calls `f` with the policy in force.
     #[inline]
     pub(super) fn with_policy<T>(&self, f: impl FnOnce(&Arc<CompiledPolicy>) -> T) -> T {
-        if self.shared.generation.load(Ordering::Acquire) == self.generation {
-            f(&self.policy)
-        } else {
-            f(&self.shared.policy.load())
-        }
+        if self.is_in_force() { f(&self.policy) } else { f(&self.shared.policy.load()) }
+    }
+
+    #[inline]
+    fn is_in_force(&self) -> bool {
+        self.shared.generation.load(Ordering::Acquire) == self.generation
     }
 }

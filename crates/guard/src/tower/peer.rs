@@ -18,6 +18,10 @@ pub(super) enum FindPeer {
 type Find = dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync;
 
 impl FindPeer {
+    pub(super) const fn is_default(&self) -> bool {
+        matches!(self, Self::Default)
+    }
+
     #[inline]
     pub(super) fn find(&self, extensions: &Extensions) -> Option<IpAddr> {
         match self {
@@ -29,7 +33,7 @@ impl FindPeer {
 
 /// axum's `ConnectInfo`, or else [`PeerAddress`].
 #[inline]
-fn default(extensions: &Extensions) -> Option<IpAddr> {
+pub(super) fn default(extensions: &Extensions) -> Option<IpAddr> {
     #[cfg(feature = "axum")]
     if let Some(info) = extensions.get::<axum::extract::ConnectInfo<SocketAddr>>() {
         return Some(info.0.ip());

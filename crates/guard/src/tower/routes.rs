@@ -142,6 +142,11 @@ impl fmt::Debug for Routes {
 // === impl CompiledRoutes ===
 
 impl CompiledRoutes {
+    /// The index of the class of every request, if it is the same for all.
+    pub(super) fn only_class(&self) -> Option<usize> {
+        self.otherwise.filter(|_| self.chosen_by.is_none() && self.routes.is_empty())
+    }
+
     /// The index of the class of `request`; `index` resolves a name.
     #[inline]
     pub(super) fn class<B>(

@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use http::{Method, Request, Response, Version, header::CONTENT_TYPE};
+use http::{Extensions, Method, Request, Response, Version, header::CONTENT_TYPE};
 use http_body::Body;
 use tower_service::Service;
 
@@ -65,18 +65,44 @@ where
 
     #[inline]
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        match self.fast_path(&request) {
+        match self.direct(request.extensions()) {
             FastResult::Admitted => ResponseFuture::inner(self.inner.call(request), None),
-            // A separate function, so that an admitted request is moved only once.
-            result => self.slow_path(result, request),
+            // Separate functions, so that an admitted request is moved only once.
+            FastResult::Undecided => self.fast_path(request),
+            denied @ FastResult::Denied(_) => self.slow_path(denied, request),
         }
     }
 }
 
 impl<S, R> GuardService<S, R> {
+    /// Decides by the peer's address alone, if the policy allows that.
+    #[inline]
+    fn direct(&self, extensions: &Extensions) -> FastResult {
+        match (&self.stage, self.snapshot.direct()) {
+            (Stage::BeforeAuth, Some(limit)) => limit.acquire(extensions),
+            _ => FastResult::Undecided,
+        }
+    }
+
+    /// Decides by class and address in memory, if that is possible.
+    #[inline(never)]
+    fn fast_path<A, B>(&mut self, request: Request<A>) -> ResponseFuture<S::Future, B, S::Error>
+    where
+        S: Service<Request<A>, Response = Response<B>> + Clone + Send + 'static,
+        S::Future: Send,
+        R: Render<B> + Clone + Send + Sync + 'static,
+        A: Body<Data: Send, Error: Send> + Send + 'static,
+        B: Send + 'static,
+    {
+        match self.by_address(&request) {
+            FastResult::Admitted => ResponseFuture::inner(self.inner.call(request), None),
+            result => self.slow_path(result, request),
+        }
+    }
+
     /// Decides by address in memory, without headers for admitted requests.
     #[inline]
-    fn fast_path<A>(&self, request: &Request<A>) -> FastResult {
+    fn by_address<A>(&self, request: &Request<A>) -> FastResult {
         let shared = &*self.snapshot.shared;
         if shared.headers_when_admitted || !matches!(self.stage, Stage::BeforeAuth) {
             return FastResult::Undecided;
