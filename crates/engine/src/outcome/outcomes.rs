@@ -144,7 +144,7 @@ mod tests {
                 outcomes.push(outcome(remaining));
             }
             assert_eq!(left(&outcomes), expected);
-            assert_eq!(Outcomes::from_iter((0..count).map(outcome)), outcomes);
+            assert_eq!((0..count).map(outcome).collect::<Outcomes>(), outcomes);
             assert_eq!(left(&outcomes.clone().into_vec()), expected);
             let by_value = outcomes.into_iter();
             assert_eq!(by_value.len(), expected.len());

@@ -49,6 +49,9 @@ fn usage_is_decoded_to_the_unit() {
             let left = limit.remaining(&seen, START);
             assert_eq!(left, limit.capacity() - used, "{limit:?}");
             assert_eq!(left, limit.remaining(&state, START), "{limit:?}");
+            if let State::Bucket(_) = state {
+                assert_eq!(seen, state, "{limit:?}: a bucket flows back to the fraction");
+            }
         }
     }
 }
@@ -66,6 +69,20 @@ fn usage_is_gone_when_the_limit_resets() {
         let seen = overflow.usage(subject, &limit, whole);
         assert_eq!(limit.remaining(&seen, whole), limit.capacity(), "{limit:?}");
     }
+}
+
+#[test]
+fn limits_share_a_table_if_their_usage_lasts_about_as_long() {
+    let group = |micros| {
+        Group::of(&Limit::fixed_window(10, Duration::from_micros(micros)).unwrap()).index()
+    };
+    let scales = [1_000_000, 10_000_000, 600_000_000, 36_000_000_000].map(group);
+    assert_eq!(scales[0], scales[1], "a second and ten");
+    assert!(scales[1] < scales[2] && scales[2] < scales[3], "{scales:?}");
+    // The longest of a group still belongs to it.
+    let longer = [10_000_001, 600_000_001, 36_000_000_001].map(group);
+    assert_eq!(longer[..2], scales[2..], "{longer:?}");
+    assert!(longer[2] > scales[3]);
 }
 
 #[test]
