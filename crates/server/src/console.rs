@@ -3,7 +3,6 @@
 //! | module | what it owns |
 //! |---|---|
 //! | [`session`] | browsers that have signed in |
-//! | [`top_denied`] | the subjects denied most often, in bounded memory |
 //! | [`pulse`] | decisions in each of the last seconds, and the state of store and database |
 //! | [`preview`] | requests that a limit would admit, computed by the engine |
 //!
@@ -12,7 +11,6 @@
 pub(crate) mod preview;
 pub(crate) mod pulse;
 pub(crate) mod session;
-pub(crate) mod top_denied;
 
 use std::sync::Arc;
 
@@ -22,9 +20,7 @@ use headgate_telemetry::AppConfig;
 use ring::digest::{SHA256, digest};
 
 use self::{pulse::Pulse, session::Sessions};
-use crate::config::Config;
-
-pub(crate) use self::top_denied::{Limited, TopDenied};
+use crate::{config::Config, rate_limits::TopDenied};
 
 /// Path that the issuer redirects browsers to.
 pub(crate) const OIDC_CALLBACK: &str = "/console/oidc/callback";

@@ -5,6 +5,7 @@
 //! | `checks` | [`MeteredChecks`]: checks by rules |
 //! | `keys` | [`MeteredKeys`]: checks by key, without rules |
 //! | `rules` | [`RuleAdmin`]: managing rules, usage, explanations, resets, the audit log |
+//! | `top_denied` | [`TopDenied`]: the subjects denied most often, in bounded memory |
 //! | `reason` | [`Reason`]: the `reason` of a decision |
 //! | `check_metrics`, `key_metrics`, `rule_metrics` | the metrics of these |
 
@@ -15,8 +16,15 @@ mod keys;
 mod reason;
 mod rule_metrics;
 mod rules;
+mod top_denied;
 
 pub(crate) use self::{
-    check_metrics::CheckMetrics, checks::MeteredChecks, key_metrics::KeyMetrics, keys::MeteredKeys,
-    reason::Reason, rule_metrics::RulesCollector, rules::RuleAdmin,
+    check_metrics::CheckMetrics,
+    checks::MeteredChecks,
+    key_metrics::KeyMetrics,
+    keys::MeteredKeys,
+    reason::Reason,
+    rule_metrics::RulesCollector,
+    rules::RuleAdmin,
+    top_denied::{DeniedSubject, TopDenied},
 };

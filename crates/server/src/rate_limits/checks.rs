@@ -8,11 +8,8 @@ use headgate_resilience::OutageLog;
 use headgate_telemetry::{metrics::Stopwatch, trace::Span};
 use tracing::warn;
 
-use super::CheckMetrics;
-use crate::{
-    console::{Limited, TopDenied},
-    masked::Masked,
-};
+use super::{CheckMetrics, TopDenied, top_denied::Limited};
+use crate::masked::Masked;
 
 /// [`CheckRateLimit`] with metrics, trace attributes, the list of the most denied subjects, and a
 /// warning while the store cannot decide.

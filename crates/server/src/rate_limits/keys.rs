@@ -11,12 +11,8 @@ use headgate_resilience::OutageLog;
 use headgate_telemetry::{metrics::Stopwatch, trace::Span};
 use tracing::{debug, warn};
 
-use super::{KeyMetrics, rules::log_unsettled};
-use crate::{
-    completion::run_to_completion,
-    console::{Limited, TopDenied},
-    masked::Masked,
-};
+use super::{KeyMetrics, TopDenied, rules::log_unsettled, top_denied::Limited};
+use crate::{completion::run_to_completion, masked::Masked};
 
 /// [`LimitKeys`] with metrics, trace attributes, the list of the most denied subjects, and a
 /// warning while the store cannot decide.

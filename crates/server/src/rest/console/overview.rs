@@ -7,9 +7,10 @@ use headgate_auth::Action;
 use serde::Serialize;
 
 use crate::{
-    console::{Console, pulse::Beat, top_denied::DeniedSubject},
+    console::{Console, pulse::Beat},
     masked::Masked,
     operations::Operations,
+    rate_limits::DeniedSubject,
     rest::{caller::Caller, error::ApiError, json, query::Query, time},
 };
 
