@@ -29,13 +29,13 @@ pub use self::{
     console::ConsoleConfig,
     database::DatabaseConfig,
     memory::MemoryConfig,
-    quota::{KeyPrefix, QuotaConfig},
+    quota::QuotaConfig,
     rate_limiter::{
         AlgorithmName, LeakyBucketConfig, LeakyBucketOverride, OverrideConfig, RateLimiterConfig,
         TokenBucketConfig, TokenBucketOverride, Units, WindowConfig, WindowOverride,
     },
     ratelimit::RateLimitConfig,
-    redis::RedisConfig,
+    redis::{KeyPrefix, RedisConfig},
     server::{ForwardedByName, Host, ServerConfig, TrustedProxy},
     window::WindowSize,
 };
@@ -146,7 +146,7 @@ impl Config {
             self.database.target(&self.server.data_dir).err(),
             self.redis.target().err(),
             self.rate_limiter.limits().err(),
-            self.console.contradictions(&self.auth, &self.server),
+            self.console.contradictions(&self.auth, self.server.address().ip().is_loopback()),
         ]
         .into_iter()
         .flatten()

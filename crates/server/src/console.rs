@@ -20,7 +20,7 @@ use headgate_telemetry::AppConfig;
 use ring::digest::{SHA256, digest};
 
 use self::{pulse::Pulse, session::Sessions};
-use crate::{config::Config, rate_limits::TopDenied};
+use crate::{config::ConsoleConfig, rate_limits::TopDenied};
 
 /// Path that the issuer redirects browsers to.
 pub(crate) const OIDC_CALLBACK: &str = "/console/oidc/callback";
@@ -41,18 +41,33 @@ pub(crate) struct Console {
     clock: Arc<dyn Clock>,
 }
 
+/// Settings of the console.
+pub(crate) struct ConsoleSettings<'a> {
+    pub(crate) console: &'a ConsoleConfig,
+    /// Issuer of the tokens.
+    pub(crate) issuer: Option<&'a str>,
+    /// True if the server listens on loopback alone.
+    pub(crate) on_loopback: bool,
+    /// The server's name and environment.
+    pub(crate) app: AppConfig,
+    /// The configuration as it is printed, in which secrets are masked.
+    pub(crate) printed_config: &'a str,
+}
+
+// === impl Console ===
+
 impl Console {
-    pub(crate) fn new(config: &Config, clock: &Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(settings: ConsoleSettings<'_>, clock: &Arc<dyn Clock>) -> Self {
         let started_at = clock.now();
         Self {
-            sessions: Sessions::new(&config.console, Arc::clone(clock)),
+            sessions: Sessions::new(settings.console, Arc::clone(clock)),
             top_denied: Arc::new(TopDenied::new(started_at)),
             pulse: Pulse::default(),
-            oidc: oidc(config, clock),
-            app: config.app.clone(),
+            oidc: settings.oidc(clock),
+            config_version: fingerprint(settings.printed_config),
+            app: settings.app,
             clock: Arc::clone(clock),
             started_at,
-            config_version: version(config),
         }
     }
 
@@ -61,16 +76,13 @@ impl Console {
     }
 }
 
-fn oidc(config: &Config, clock: &Arc<dyn Clock>) -> Option<Oidc> {
-    let console = &config.console;
-    let urls = console.public_url.iter().chain(&console.other_urls);
-    let origins = RedirectOrigins::new(urls, config.server.address().ip().is_loopback());
-    Oidc::new(&console.oidc, config.auth.issuer.as_deref(), origins, OIDC_CALLBACK, clock)
-}
-
-/// Returns a fingerprint of the printed configuration, in which secrets are masked.
-fn version(config: &Config) -> String {
-    fingerprint(&config.printed().to_string())
+impl ConsoleSettings<'_> {
+    fn oidc(&self, clock: &Arc<dyn Clock>) -> Option<Oidc> {
+        let console = self.console;
+        let urls = console.public_url.iter().chain(&console.other_urls);
+        let origins = RedirectOrigins::new(urls, self.on_loopback);
+        Oidc::new(&console.oidc, self.issuer, origins, OIDC_CALLBACK, clock)
+    }
 }
 
 /// Returns sixteen hexadecimal digits of a hash.

@@ -6,7 +6,7 @@ mod reconciler;
 mod refusal;
 mod skew;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use headgate_events::NewEvents;
 use headgate_persistence::{LedgerClock, QuotaDatabase};
@@ -23,7 +23,6 @@ use headgate_telemetry::trace::Span;
 use self::commits::CommitMonitor;
 use crate::{
     completion::run_to_completion,
-    config::Config,
     stores::{Counters, Probe},
 };
 
@@ -44,6 +43,16 @@ pub(crate) struct QuotaServices {
     pub(crate) clock: Arc<LedgerClock>,
 }
 
+/// Bounds and intervals of quotas.
+pub(crate) struct QuotaSettings<'a> {
+    /// Prefix of the counters' keys.
+    pub(crate) key_prefix: &'a str,
+    /// Maximum number of increments that wait for the ledger.
+    pub(crate) queue_capacity: usize,
+    /// Interval of comparing counters with the ledger.
+    pub(crate) reconcile_interval: Duration,
+}
+
 /// Tasks in the background.
 pub(crate) struct QuotaTasks {
     pub(crate) committer: Committer,
@@ -54,7 +63,7 @@ impl QuotaServices {
     /// Creates the use cases. Policies and usage are in `kept`, counters in a store; `new_events`
     /// is notified of events.
     pub(crate) fn new(
-        config: &Config,
+        settings: &QuotaSettings<'_>,
         kept: &QuotaDatabase,
         new_events: NewEvents,
         counters: Counters,
@@ -62,16 +71,13 @@ impl QuotaServices {
     ) -> (Self, QuotaTasks) {
         let Counters { store, shared, probe } = counters;
         let (kept, clock) = (Arc::new(kept.clone()), Arc::clone(kept.clock()));
-        let prefix = config.redis.key_prefix.as_str();
-        let counter = StoreCounter::new(store, prefix, shared);
+        let counter = StoreCounter::new(store, settings.key_prefix, shared);
         let quotas = Quotas::new(kept.clone(), kept, Arc::new(counter), clock.clone());
-        let capacity = config.quota.queue_capacity.get() as usize;
-        let (increment, committer) = IncrementUsage::new(&quotas, capacity);
+        let (increment, committer) = IncrementUsage::new(&quotas, settings.queue_capacity);
         let monitor = CommitMonitor { metrics: metrics.clone(), new_events };
         let committer = committer.with_observer(Arc::new(monitor));
-        let every = config.quota.reconcile_interval();
         let house = Housekeeping::new(&quotas);
-        let reconciler = Reconciler::new(house, metrics.clone(), every);
+        let reconciler = Reconciler::new(house, metrics.clone(), settings.reconcile_interval);
         let services = Self {
             catalog: Arc::clone(quotas.catalog()),
             policies: ManagePolicies::new(&quotas),

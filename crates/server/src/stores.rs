@@ -4,7 +4,7 @@ mod memory_metrics;
 mod metrics;
 mod redis_metrics;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, num::NonZeroU32, sync::Arc};
 
 use headgate::{
     Batch, BatchLimiter, Breaker, Check, Clock, Cost, FailurePolicy, InvalidCheck, Key, KeySpace,
@@ -17,7 +17,16 @@ use prometheus::{IntGauge, Registry};
 use thiserror::Error;
 
 use self::{memory_metrics::MemoryCollector, redis_metrics::RedisCollector};
-use crate::config::Config;
+use crate::config::{MemoryConfig, RedisConfig};
+
+/// Settings of the stores.
+#[derive(Clone, Copy)]
+pub(crate) struct StoreSettings<'a> {
+    pub(crate) memory: &'a MemoryConfig,
+    pub(crate) redis: &'a RedisConfig,
+    /// Replicas that share a limit while Redis is down.
+    pub(crate) replicas: NonZeroU32,
+}
 
 /// The stores of one server.
 pub(crate) struct Stores {
@@ -92,22 +101,22 @@ impl Stores {
     /// Opens the configured store. Redis may still be down: the failure policy decides until it is
     /// up.
     pub(crate) fn open(
-        config: &Config,
+        settings: StoreSettings<'_>,
         limit: &Limit,
         clock: Arc<dyn Clock>,
         registry: &Registry,
     ) -> Result<Self, OpenError> {
+        let capacity = settings.memory.capacity.get();
         let memory = MemoryStore::builder()
-            .capacity(config.memory.capacity.get() as usize)
-            .overflow_bytes(config.memory.overflow_bytes.get() as usize);
+            .capacity(capacity as usize)
+            .overflow_bytes(settings.memory.overflow_bytes.get() as usize);
         let memory = Arc::new(memory.build());
-        let capacity = config.memory.capacity.get();
         registry.register(Box::new(MemoryCollector::new(Arc::clone(&memory), capacity)?))?;
-        match config.redis.target().map_err(OpenError::Config)? {
+        match settings.redis.target().map_err(OpenError::Config)? {
             None => Self::in_memory(memory, limit, registry),
             Some(target) => {
                 let redis = Arc::new(RedisStore::connect(target));
-                Self::on_redis(redis, memory, config, limit, clock, registry)
+                Self::on_redis(redis, memory, settings, limit, clock, registry)
             }
         }
     }
@@ -133,7 +142,7 @@ impl Stores {
     fn on_redis(
         redis: Arc<RedisStore>,
         memory: Arc<MemoryStore>,
-        config: &Config,
+        settings: StoreSettings<'_>,
         limit: &Limit,
         clock: Arc<dyn Clock>,
         registry: &Registry,
@@ -147,7 +156,7 @@ impl Stores {
             Arc::new(breaker.observe_latency(move |took| durations.observe(took.as_secs_f64())))
         };
         let direct = timed(Arc::clone(&redis) as _);
-        let newcomers = config
+        let newcomers = settings
             .redis
             .new_subjects_per_second()
             .map(|rate| Arc::new(NewcomerBound::new(Arc::clone(&redis), rate, Arc::clone(&clock))));
@@ -157,9 +166,9 @@ impl Stores {
         let mut probe = Probe::new(Arc::clone(&direct), limit, metrics::up(registry, kind)?);
         probe.redis = Some(redis);
         let counters = Counters::new(Arc::clone(&direct) as _, true, &probe);
-        let replicas = config.ratelimit.replicas();
         let primary = bounded.unwrap_or(direct);
-        let limiter = BatchLimiter::new(FailurePolicy::new(primary, memory, replicas, clock));
+        let limiter =
+            BatchLimiter::new(FailurePolicy::new(primary, memory, settings.replicas, clock));
         Ok(Self { limiter, probe, kind, counters })
     }
 }

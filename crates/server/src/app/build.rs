@@ -29,16 +29,16 @@ use super::{
 use crate::{
     access::Access,
     config::Config,
-    console::{Console, pulse::Sampler},
+    console::{Console, ConsoleSettings, pulse::Sampler},
     grpc::{self, CallMetrics, EnvoySurface, Grpc},
     operations::Operations,
-    quotas::{QuotaMetrics, QuotaServices, QuotaTasks},
+    quotas::{QuotaMetrics, QuotaServices, QuotaSettings, QuotaTasks},
     rate_limits::{
         CheckMetrics, KeyMetrics, MeteredChecks, MeteredKeys, RuleAdmin, RulesCollector,
     },
     refresher::Refresher,
     rest::{self, Clients, KeyedApi, RequestMetrics, Surface},
-    stores::Stores,
+    stores::{StoreSettings, Stores},
     workers::Workers,
 };
 
@@ -134,9 +134,14 @@ impl Foundation {
         let defaults = config.ratelimit.defaults()?;
         let metrics = Metrics::new(&config.app)?;
         let registry = metrics.registry();
+        let settings = StoreSettings {
+            memory: &config.memory,
+            redis: &config.redis,
+            replicas: config.ratelimit.replicas(),
+        };
         let stores = {
             let _on_a_worker = workers.enter();
-            Stores::open(config, &defaults.limit, Arc::clone(&clock), registry)?
+            Stores::open(settings, &defaults.limit, Arc::clone(&clock), registry)?
         };
         let catalog = Arc::new(Catalog::new(defaults, Arc::clone(&clock))?);
         registry.register(Box::new(RulesCollector::new(Arc::clone(&catalog))?))?;
@@ -194,8 +199,13 @@ impl QuotaParts {
             .map_err(BuildError::Config)?;
         let metrics = QuotaMetrics::new(registry)?;
         let counters = base.stores.counters.clone();
+        let settings = QuotaSettings {
+            key_prefix: config.redis.key_prefix.as_str(),
+            queue_capacity: config.quota.queue_capacity.get() as usize,
+            reconcile_interval: config.quota.reconcile_interval(),
+        };
         let (services, tasks) =
-            QuotaServices::new(config, &kept, events.new_events().clone(), counters, metrics);
+            QuotaServices::new(&settings, &kept, events.new_events().clone(), counters, metrics);
         Ok(Self { services: Arc::new(services), tasks, events, event_tasks })
     }
 }
@@ -231,7 +241,7 @@ impl UseCases {
     ) -> Result<Self, BuildError> {
         let auth = Auth::new(&config.auth, admin, Arc::clone(&base.clock));
         let auth = auth.map_err(BuildError::Config)?;
-        let console = Arc::new(Console::new(config, &base.clock));
+        let console = Arc::new(console(config, &base.clock));
         Ok(Self {
             checks: Arc::new(checks(base, &console)?),
             keyed: Arc::new(keyed(config, base, &console)?),
@@ -256,6 +266,17 @@ impl UseCases {
             totals
         })
     }
+}
+
+fn console(config: &Config, clock: &Arc<dyn Clock>) -> Console {
+    let settings = ConsoleSettings {
+        console: &config.console,
+        issuer: config.auth.issuer.as_deref(),
+        on_loopback: config.server.address().ip().is_loopback(),
+        app: config.app.clone(),
+        printed_config: &config.printed().to_string(),
+    };
+    Console::new(settings, clock)
 }
 
 fn checks(base: &Foundation, console: &Console) -> Result<MeteredChecks, BuildError> {

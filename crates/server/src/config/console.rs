@@ -4,8 +4,6 @@ use headgate_auth::{AuthConfig, HttpUrl, OidcConfig};
 use headgate_config::{Bounded, Problem, print_sections};
 use serde::Deserialize;
 
-use super::ServerConfig;
-
 /// The web console.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
@@ -40,11 +38,7 @@ impl ConsoleConfig {
 
 impl ConsoleConfig {
     /// Reports what each key accepts by itself but the section does not.
-    pub(super) fn contradictions(
-        &self,
-        auth: &AuthConfig,
-        server: &ServerConfig,
-    ) -> Option<Problem> {
+    pub(super) fn contradictions(&self, auth: &AuthConfig, on_loopback: bool) -> Option<Problem> {
         let OidcConfig { client_id, authorization_endpoint, token_endpoint, .. } = &self.oidc;
         let named = authorization_endpoint.is_some() && token_endpoint.is_some();
         let issuer = auth.issuer.clone().and_then(|issuer| HttpUrl::try_from(issuer).ok());
@@ -57,7 +51,7 @@ impl ConsoleConfig {
                 "requires auth.issuer, the URL of the issuer, or both \
                  console.oidc.authorization_endpoint and console.oidc.token_endpoint"
             }
-            _ if self.public_url.is_none() && !server.address().ip().is_loopback() => {
+            _ if self.public_url.is_none() && !on_loopback => {
                 return Some(Problem::new("console.public_url", NO_PUBLIC_URL));
             }
             _ => return None,

@@ -1,10 +1,9 @@
-use std::{num::NonZeroU32, time::Duration};
+use std::{fmt, num::NonZeroU32, time::Duration};
 
-use headgate_config::{Bounded, Problem, Secret, print_sections};
+use headgate_config::{Bounded, Print, Printed, Problem, Secret, print_sections, quoted};
+use headgate_quota::StoreCounter;
 use headgate_store_redis::{RedisConfig as Target, RedisConfigError};
 use serde::Deserialize;
-
-use super::KeyPrefix;
 
 /// Redis, where replicas share counters. Without an address, counters are in memory.
 #[derive(Clone, Debug, Deserialize)]
@@ -35,6 +34,11 @@ pub struct RedisConfig {
     /// `redis.connect_timeout_seconds`: timeout of connecting.
     pub connect_timeout_seconds: Bounded<1, 60>,
 }
+
+/// Prefix of the keys of quota counters.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct KeyPrefix(String);
 
 impl RedisConfig {
     /// Returns the address of Redis, if one is configured.
@@ -119,11 +123,57 @@ impl Default for RedisConfig {
     }
 }
 
+// === impl KeyPrefix ===
+
+impl KeyPrefix {
+    const MAX_BYTES: usize = 64;
+
+    /// Returns the prefix.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for KeyPrefix {
+    fn default() -> Self {
+        Self(StoreCounter::PREFIX.to_owned())
+    }
+}
+
+impl TryFrom<String> for KeyPrefix {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        // Braces are a hash tag in Redis Cluster.
+        let fits = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'{' | b'}');
+        if (1..=Self::MAX_BYTES).contains(&text.len()) && text.bytes().all(fits) {
+            return Ok(Self(text));
+        }
+        let max = Self::MAX_BYTES;
+        Err(format!(
+            "expected 1 to {max} visible ASCII characters other than braces, such as quota:, got {}",
+            quoted(&text)
+        ))
+    }
+}
+
+impl fmt::Display for KeyPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 // === impl Print ===
 
 print_sections! {
     RedisConfig {
         url, urls, password, ca, cert, key, pool_size, timeout_ms, max_in_flight,
         max_new_subjects_per_second, key_prefix, connect_timeout_seconds,
+    }
+}
+
+impl Print for KeyPrefix {
+    fn print(&self) -> Printed {
+        Printed::scalar(self.as_str())
     }
 }
