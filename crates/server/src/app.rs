@@ -12,17 +12,18 @@ use headgate_config::{ConfigError, Problem};
 use headgate_envoy::Configurator;
 use headgate_events::{EventTasks, Events};
 use headgate_serve::{Connections, Timeouts};
+use headgate_stores::OpenError;
 use headgate_telemetry::trace::{Tracer, TracerError};
 use thiserror::Error;
 use tokio::{net::TcpListener, sync::Notify};
 
 use crate::{
     console::pulse::Sampler, grpc::Grpc, operations::Operations, quotas::QuotaTasks,
-    refresher::Refresher, rest::Surface, stores::OpenError, workers::Workers,
+    refresher::Refresher, rest::Surface, workers::Workers,
 };
 
-pub use crate::stores::StoreKind;
 pub use headgate_auth::AdminToken;
+pub use headgate_stores::StoreKind;
 
 /// A server that is ready to listen.
 pub struct App {

@@ -7,11 +7,9 @@
 mod audit;
 mod console;
 mod database;
-mod memory;
 mod quota;
 mod rate_limiter;
 mod ratelimit;
-mod redis;
 mod server;
 mod window;
 
@@ -21,6 +19,7 @@ use headgate_auth::AuthConfig;
 use headgate_config::{ConfigError, Print, Printed, Problem, Schema, SectionList, print_sections};
 use headgate_envoy::EnvoyConfig;
 use headgate_events::{EventsConfig, KafkaConfig, WebhookConfig, webhook_contradictions};
+use headgate_stores::{MemoryConfig, RedisConfig};
 use headgate_telemetry::{AppConfig, ObservabilityConfig};
 use serde::Deserialize;
 
@@ -28,14 +27,12 @@ pub use self::{
     audit::AuditConfig,
     console::ConsoleConfig,
     database::DatabaseConfig,
-    memory::MemoryConfig,
     quota::QuotaConfig,
     rate_limiter::{
         AlgorithmName, LeakyBucketConfig, LeakyBucketOverride, OverrideConfig, RateLimiterConfig,
         TokenBucketConfig, TokenBucketOverride, Units, WindowConfig, WindowOverride,
     },
     ratelimit::RateLimitConfig,
-    redis::{KeyPrefix, RedisConfig},
     server::{ForwardedByName, Host, ServerConfig, TrustedProxy},
     window::WindowSize,
 };

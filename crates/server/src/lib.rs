@@ -10,7 +10,6 @@
 //! | `operations` | health, readiness and metrics of the running server |
 //! | `console` | state of the browser console: sessions, most denied subjects, decisions per second |
 //! | `refresher` | reloads rules and policies from the database |
-//! | `stores` | the store of counters, and the failure policy around it |
 //! | [`config`] | the sections of the configuration, and their conflicts; `headgate-config` reads them |
 //! | `error_codes` | namespaces of error codes |
 //! | `request_id`, `in_time` | ids and deadlines of requests |
@@ -33,7 +32,6 @@ mod rate_limits;
 mod refresher;
 mod request_id;
 mod rest;
-mod stores;
 mod workers;
 
 pub use app::{App, BuildError, Listeners, Reload};

@@ -9,13 +9,11 @@ use axum::body::Bytes;
 use headgate_envoy::EnvoyLimits;
 use headgate_persistence::Database;
 use headgate_ratelimit::Catalog;
+use headgate_stores::{Probe, StoreKind};
 use headgate_telemetry::{AppConfig, metrics::Metrics};
 use tracing::debug;
 
-use crate::{
-    quotas::QuotaServices,
-    stores::{Probe, StoreKind},
-};
+use crate::quotas::QuotaServices;
 
 /// The parts of a server whose state is reported.
 pub(crate) struct Operations {

@@ -18,13 +18,11 @@ use headgate_quota::{
         ResetError, ResetUsage, UsageCheck,
     },
 };
+use headgate_stores::{Counters, Probe};
 use headgate_telemetry::trace::Span;
 
 use self::commits::CommitMonitor;
-use crate::{
-    completion::run_to_completion,
-    stores::{Counters, Probe},
-};
+use crate::completion::run_to_completion;
 
 pub(crate) use self::{
     metrics::QuotaMetrics, reconciler::Reconciler, refusal::QuotaRefusal, skew::Skew,

@@ -17,6 +17,7 @@ use headgate_ratelimit::{
     usecase::{CheckRateLimit, GetUsage, LimitKeys, ManageRules, ResetLimit},
 };
 use headgate_serve::Connections;
+use headgate_stores::{StoreSettings, Stores};
 use headgate_telemetry::{
     metrics::{Metrics, Totals},
     trace::Tracer,
@@ -38,7 +39,6 @@ use crate::{
     },
     refresher::Refresher,
     rest::{self, Clients, KeyedApi, RequestMetrics, Surface},
-    stores::{StoreSettings, Stores},
     workers::Workers,
 };
 

@@ -7,11 +7,11 @@ use std::{
 };
 
 use headgate::Timestamp;
+use headgate_stores::Probe;
 use headgate_telemetry::metrics::Totals;
 use tokio::time::{self, MissedTickBehavior};
 
 use super::Console;
-use crate::stores::Probe;
 
 /// Time between two samples.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);

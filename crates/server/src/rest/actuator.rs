@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use headgate::FailMode;
+use headgate_stores::StoreKind;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -15,7 +16,7 @@ use super::{
     metrics,
     schemas::Late,
 };
-use crate::{operations::Operations, stores::StoreKind};
+use crate::operations::Operations;
 
 pub(super) const HEALTH: &str = "/actuator/health";
 pub(super) const INFO: &str = "/actuator/info";

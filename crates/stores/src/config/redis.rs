@@ -42,7 +42,7 @@ pub struct KeyPrefix(String);
 
 impl RedisConfig {
     /// Returns the address of Redis, if one is configured.
-    pub(crate) fn target(&self) -> Result<Option<Target>, Problem> {
+    pub fn target(&self) -> Result<Option<Target>, Problem> {
         let (key, parsed) = match (&self.url, &self.urls) {
             (None, None) => return Ok(None),
             (Some(_), Some(_)) => {
@@ -85,7 +85,7 @@ impl RedisConfig {
     }
 
     /// Returns the bound of new subjects per second, if there is one.
-    pub(crate) fn new_subjects_per_second(&self) -> Option<NonZeroU32> {
+    pub fn new_subjects_per_second(&self) -> Option<NonZeroU32> {
         let bound = self.max_new_subjects_per_second.as_ref()?.get();
         u32::try_from(bound).ok().and_then(NonZeroU32::new)
     }

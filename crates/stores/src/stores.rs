@@ -1,106 +1,72 @@
-//! The store of counters, and the failure policy around it.
+use std::{num::NonZeroU32, sync::Arc};
 
-mod memory_metrics;
-mod metrics;
-mod redis_metrics;
-
-use std::{fmt, num::NonZeroU32, sync::Arc};
-
-use headgate::{
-    Batch, BatchLimiter, Breaker, Check, Clock, Cost, FailurePolicy, InvalidCheck, Key, KeySpace,
-    Limit, Store, StoreError,
-};
+use headgate::{BatchLimiter, Breaker, Clock, FailurePolicy, Limit, Store};
 use headgate_config::Problem;
 use headgate_store_memory::MemoryStore;
 use headgate_store_redis::{NewcomerBound, RedisStore};
-use prometheus::{IntGauge, Registry};
+use prometheus::Registry;
 use thiserror::Error;
 
-use self::{memory_metrics::MemoryCollector, redis_metrics::RedisCollector};
-use crate::config::{MemoryConfig, RedisConfig};
+use crate::{
+    config::{MemoryConfig, RedisConfig},
+    kind::StoreKind,
+    memory_metrics::MemoryCollector,
+    metrics,
+    probe::Probe,
+    redis_metrics::RedisCollector,
+};
 
 /// Settings of the stores.
 #[derive(Clone, Copy)]
-pub(crate) struct StoreSettings<'a> {
-    pub(crate) memory: &'a MemoryConfig,
-    pub(crate) redis: &'a RedisConfig,
+pub struct StoreSettings<'a> {
+    /// Bounds of the memory store.
+    pub memory: &'a MemoryConfig,
+    /// Redis, if it has an address.
+    pub redis: &'a RedisConfig,
     /// Replicas that share a limit while Redis is down.
-    pub(crate) replicas: NonZeroU32,
+    pub replicas: NonZeroU32,
 }
 
 /// The stores of one server.
-pub(crate) struct Stores {
+pub struct Stores {
     /// The store behind the failure policy.
-    pub(crate) limiter: BatchLimiter,
+    pub limiter: BatchLimiter,
     /// The store without the failure policy.
-    pub(crate) probe: Probe,
+    pub probe: Probe,
     /// The store that decides.
-    pub(crate) kind: StoreKind,
+    pub kind: StoreKind,
     /// The counters of quotas.
-    pub(crate) counters: Counters,
+    pub counters: Counters,
 }
 
 /// A store that cannot be opened.
 #[derive(Debug, Error)]
-pub(crate) enum OpenError {
+pub enum OpenError {
+    /// An address that cannot be used.
     #[error("{0}")]
     Config(Problem),
+    /// Metrics that cannot be registered.
     #[error(transparent)]
     Metrics(#[from] prometheus::Error),
 }
 
 /// The counters of quotas: in the same store, without the failure policy.
 #[derive(Clone)]
-pub(crate) struct Counters {
-    pub(crate) store: Arc<dyn Store>,
+pub struct Counters {
+    /// The store.
+    pub store: Arc<dyn Store>,
     /// True if other processes share the store.
-    pub(crate) shared: bool,
+    pub shared: bool,
     /// The store without the failure policy.
-    pub(crate) probe: Probe,
+    pub probe: Probe,
 }
-
-/// The store that decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreKind {
-    /// Memory of this process.
-    Memory,
-    /// Redis, shared with other processes.
-    Redis,
-}
-
-/// Probes the store.
-#[derive(Clone)]
-pub(crate) struct Probe {
-    store: BatchLimiter,
-    limit: Limit,
-    redis: Option<Arc<RedisStore>>,
-    up: IntGauge,
-}
-
-/// The error of a store that does not answer.
-#[derive(Clone, Debug, Error)]
-pub(crate) enum ProbeError {
-    #[error(transparent)]
-    Check(#[from] InvalidCheck),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// The key space of the server's own subjects.
-const OWN: KeySpace<'static> = KeySpace::new("headgate:", "");
-
-/// A subject that is never charged: a peek changes nothing.
-const PROBED: Key<'static> = match Key::new("probe") {
-    Ok(key) => key.within(&OWN),
-    Err(_) => panic!("not a key"),
-};
 
 // === impl Stores ===
 
 impl Stores {
     /// Opens the configured store. Redis may still be down: the failure policy decides until it is
     /// up.
-    pub(crate) fn open(
+    pub fn open(
         settings: StoreSettings<'_>,
         limit: &Limit,
         clock: Arc<dyn Clock>,
@@ -163,8 +129,8 @@ impl Stores {
         let bounded = newcomers.clone().map(|bound| timed(bound as _));
         let collector = RedisCollector::new(Some(Arc::clone(&redis)), newcomers)?;
         registry.register(Box::new(collector))?;
-        let mut probe = Probe::new(Arc::clone(&direct), limit, metrics::up(registry, kind)?);
-        probe.redis = Some(redis);
+        let probe = Probe::new(Arc::clone(&direct), limit, metrics::up(registry, kind)?);
+        let probe = probe.of_redis(redis);
         let counters = Counters::new(Arc::clone(&direct) as _, true, &probe);
         let primary = bounded.unwrap_or(direct);
         let limiter =
@@ -178,55 +144,5 @@ impl Stores {
 impl Counters {
     fn new(store: Arc<dyn Store>, shared: bool, probe: &Probe) -> Self {
         Self { store, shared, probe: probe.clone() }
-    }
-}
-
-// === impl StoreKind ===
-
-impl StoreKind {
-    /// The name in logs and metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Redis => "redis",
-        }
-    }
-}
-
-impl fmt::Display for StoreKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-// === impl Probe ===
-
-impl Probe {
-    fn new(store: impl Store + 'static, limit: &Limit, up: IntGauge) -> Self {
-        Self { store: BatchLimiter::new(store), limit: limit.clone(), redis: None, up }
-    }
-
-    /// Describes the part of the store that is down: of a cluster, the slots.
-    pub(crate) fn outage(&self) -> Option<String> {
-        self.redis.as_ref().and_then(|redis| redis.status().outage())
-    }
-
-    /// Describes an eviction policy that may delete live counters.
-    pub(crate) fn eviction(&self) -> Option<String> {
-        self.redis.as_ref().and_then(|redis| redis.status().eviction())
-    }
-
-    /// Checks that the store answers, and updates `headgate_store_up`.
-    pub(crate) async fn ask(&self) -> Result<(), ProbeError> {
-        let answer = self.peek().await;
-        self.up.set(i64::from(answer.is_ok()));
-        answer
-    }
-
-    /// Peeks at a key, which changes nothing.
-    async fn peek(&self) -> Result<(), ProbeError> {
-        let check = Check::new(PROBED, &self.limit, Cost::ONE)?;
-        self.store.peek(&Batch::from(check)).await?;
-        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 use headgate_telemetry::metrics::{DECISION_BUCKETS, registered};
 use prometheus::{Error, Histogram, HistogramOpts, IntGauge, Opts, Registry};
 
-use super::StoreKind;
+use crate::kind::StoreKind;
 
 /// Duration of calls to a store in another process. A batch is one call, and requests while the
 /// circuit breaker is open are none. The memory store is not timed: the duration of a decision is
