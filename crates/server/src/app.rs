@@ -8,6 +8,7 @@ mod serve;
 use std::{io, sync::Arc, time::Duration};
 
 use headgate::LimitError;
+use headgate_api::{Operations, quotas::QuotaTasks};
 use headgate_config::{ConfigError, Problem};
 use headgate_envoy::Configurator;
 use headgate_events::{EventTasks, Events};
@@ -18,8 +19,7 @@ use thiserror::Error;
 use tokio::{net::TcpListener, sync::Notify};
 
 use crate::{
-    console::pulse::Sampler, grpc::Grpc, operations::Operations, quotas::QuotaTasks,
-    refresher::Refresher, rest::Surface, workers::Workers,
+    console::pulse::Sampler, grpc::Grpc, refresher::Refresher, rest::Surface, workers::Workers,
 };
 
 pub use headgate_auth::AdminToken;

@@ -15,12 +15,13 @@ pub(crate) mod session;
 use std::sync::Arc;
 
 use headgate::{Clock, Timestamp};
+use headgate_api::rate_limits::TopDenied;
 use headgate_auth::oidc::{Oidc, RedirectOrigins};
 use headgate_telemetry::AppConfig;
 use ring::digest::{SHA256, digest};
 
 use self::{pulse::Pulse, session::Sessions};
-use crate::{config::ConsoleConfig, rate_limits::TopDenied};
+use crate::config::ConsoleConfig;
 
 /// Path that the issuer redirects browsers to.
 pub(crate) const OIDC_CALLBACK: &str = "/console/oidc/callback";

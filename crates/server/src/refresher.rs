@@ -2,6 +2,7 @@
 
 use std::{fmt::Display, sync::Arc, time::Duration};
 
+use headgate_api::quotas::Skew;
 use headgate_persistence::{Database, LedgerClock, SchemaVersion};
 use headgate_quota::{PolicyCatalog, QuotaPolicyRepository};
 use headgate_ratelimit::{
@@ -9,8 +10,6 @@ use headgate_ratelimit::{
 };
 use tokio::{sync::Notify, time};
 use tracing::{info, warn};
-
-use crate::quotas::Skew;
 
 /// Reloads rules and policies on a notification of the database, and periodically.
 pub(crate) struct Refresher {

@@ -7,6 +7,13 @@ use std::{
 };
 
 use headgate::{Clock, SystemClock};
+use headgate_api::{
+    Access, Operations,
+    quotas::{QuotaMetrics, QuotaServices, QuotaSettings, QuotaTasks},
+    rate_limits::{
+        CheckMetrics, KeyMetrics, MeteredChecks, MeteredKeys, RuleAdmin, RulesCollector,
+    },
+};
 use headgate_auth::{Auth, AuthMode};
 use headgate_envoy::{Configurator, EnvoyLimits, EnvoyMetrics};
 use headgate_events::{EventMetrics, EventTasks, Events};
@@ -28,15 +35,9 @@ use super::{
     query_metrics::Queries,
 };
 use crate::{
-    access::Access,
     config::Config,
     console::{Console, ConsoleSettings, pulse::Sampler},
     grpc::{self, CallMetrics, EnvoySurface, Grpc},
-    operations::Operations,
-    quotas::{QuotaMetrics, QuotaServices, QuotaSettings, QuotaTasks},
-    rate_limits::{
-        CheckMetrics, KeyMetrics, MeteredChecks, MeteredKeys, RuleAdmin, RulesCollector,
-    },
     refresher::Refresher,
     rest::{self, Clients, KeyedApi, RequestMetrics, Surface},
     workers::Workers,

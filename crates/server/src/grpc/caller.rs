@@ -1,11 +1,11 @@
 //! Authorization of a call.
 
+use headgate_api::Access;
 use headgate_auth::Action;
 use headgate_ratelimit::Author;
 use tonic::{Request, metadata::MetadataValue};
 
 use super::error::CallError;
-use crate::access::Access;
 
 /// The caller, if permitted to do `action`.
 pub(super) async fn may<T: Sync>(

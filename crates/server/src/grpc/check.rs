@@ -1,6 +1,7 @@
 //! `CheckRateLimit`: admits or denies a request of a subject.
 
 use headgate::{Cost, Decision};
+use headgate_api::rate_limits::{MeteredChecks, Reason};
 use headgate_ratelimit::{
     Catalog, Scope, Window,
     usecase::{CheckError, Question, Verdict, check::RuleSelection},
@@ -12,7 +13,6 @@ use super::{
     rules,
     wire::{self, number},
 };
-use crate::rate_limits::{MeteredChecks, Reason};
 
 pub(super) async fn check(
     checks: &MeteredChecks,

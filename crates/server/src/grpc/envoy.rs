@@ -6,6 +6,7 @@ mod wire;
 
 use std::sync::Arc;
 
+use headgate_api::Access;
 use headgate_auth::Action;
 use headgate_envoy::{EnvoyError, EnvoyLimits, ResponseHeaders};
 use tonic::{Request, Response, Status};
@@ -17,7 +18,6 @@ use super::{
         RateLimitRequest, RateLimitResponse, rate_limit_service_server::RateLimitService,
     },
 };
-use crate::access::Access;
 
 /// The use case, and how it is exposed to Envoy.
 #[derive(Clone)]

@@ -7,16 +7,12 @@
 use std::{collections::HashMap, error::Error as _, sync::Arc, time::Duration};
 
 use headgate::StoreError;
+use headgate_api::{Namespace, error_code, quotas::QuotaRefusal};
 use headgate_auth::AuthError;
 use headgate_ratelimit::{FieldError, RepositoryError, usecase::ManageError};
 use thiserror::Error;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, QuotaViolation, StatusExt as _};
-
-use crate::{
-    error_codes::{Namespace, code},
-    quotas::QuotaRefusal,
-};
 
 /// Maximum size of a request message.
 pub(super) const MAX_MESSAGE_BYTES: usize = 64 * 1024;
@@ -124,20 +120,22 @@ impl CallError {
     /// The code, the same as in REST.
     pub(super) const fn code(&self, namespace: Namespace) -> &'static str {
         match self {
-            Self::Invalid(_) | Self::Unreadable(_) => code!(namespace, "VALIDATION_ERROR"),
+            Self::Invalid(_) | Self::Unreadable(_) => error_code!(namespace, "VALIDATION_ERROR"),
             Self::Auth(error) => error.code(),
             Self::NoSuchRule(_) => "SYS_RATELIMIT_RULE_NOT_FOUND",
             Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
             Self::TooManyRules(_) => "SYS_RATELIMIT_TOO_MANY_RULES",
             Self::Quota(refusal) => refusal.code(),
-            Self::NoSuchMethod | Self::NoSuchService => code!(namespace, "NOT_FOUND"),
-            Self::Uncompressed(_) => code!(namespace, "UNSUPPORTED_MEDIA_TYPE"),
-            Self::TooLarge => code!(namespace, "BODY_TOO_LARGE"),
-            Self::TimedOut => code!(namespace, "TIMEOUT"),
-            Self::NoDatabase(_) => code!(namespace, "DATABASE_UNAVAILABLE"),
-            Self::NoStore(_) | Self::ResetUnconfirmed(_) => code!(namespace, "STORE_UNAVAILABLE"),
-            Self::NotConfigured => code!(namespace, "NOT_CONFIGURED"),
-            Self::Internal(_) => code!(namespace, "INTERNAL_ERROR"),
+            Self::NoSuchMethod | Self::NoSuchService => error_code!(namespace, "NOT_FOUND"),
+            Self::Uncompressed(_) => error_code!(namespace, "UNSUPPORTED_MEDIA_TYPE"),
+            Self::TooLarge => error_code!(namespace, "BODY_TOO_LARGE"),
+            Self::TimedOut => error_code!(namespace, "TIMEOUT"),
+            Self::NoDatabase(_) => error_code!(namespace, "DATABASE_UNAVAILABLE"),
+            Self::NoStore(_) | Self::ResetUnconfirmed(_) => {
+                error_code!(namespace, "STORE_UNAVAILABLE")
+            }
+            Self::NotConfigured => error_code!(namespace, "NOT_CONFIGURED"),
+            Self::Internal(_) => error_code!(namespace, "INTERNAL_ERROR"),
         }
     }
 

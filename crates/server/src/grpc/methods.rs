@@ -1,6 +1,6 @@
 //! All methods. Metrics and log lines use these names, never the path that a caller sent.
 
-use crate::error_codes::Namespace;
+use headgate_api::Namespace;
 
 /// A method of a service.
 #[derive(Debug)]

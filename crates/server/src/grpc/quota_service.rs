@@ -4,6 +4,10 @@ mod messages;
 
 use std::sync::Arc;
 
+use headgate_api::{
+    Access,
+    quotas::{QuotaRefusal, QuotaServices},
+};
 use headgate_auth::Action;
 use headgate_quota::Author;
 use tonic::{Request, Response, Status};
@@ -21,10 +25,6 @@ use super::{
         UpdateQuotaPolicyResponse, quota_service_server::QuotaService,
     },
     wire::time,
-};
-use crate::{
-    access::Access,
-    quotas::{QuotaRefusal, QuotaServices},
 };
 
 /// The handlers of quotas.

@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use headgate_api::{
+    Access,
+    rate_limits::{MeteredChecks, RuleAdmin},
+};
 use headgate_auth::Action;
 use headgate_ratelimit::Author;
 use tonic::{Request, Response, Status};
@@ -18,10 +22,6 @@ use super::{
     },
     reset::Reset,
     rules, usage,
-};
-use crate::{
-    access::Access,
-    rate_limits::{MeteredChecks, RuleAdmin},
 };
 
 /// The handlers of rate limits.

@@ -10,6 +10,12 @@ use std::{
 
 use axum::http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
 use headgate::Clock;
+use headgate_api::{
+    Access, Namespace, in_time,
+    quotas::QuotaServices,
+    rate_limits::{MeteredChecks, RuleAdmin},
+    request_id::{self, RequestId},
+};
 use headgate_serve::RequestBody;
 use headgate_telemetry::{
     metrics::Stopwatch,
@@ -38,14 +44,6 @@ use super::{
     quota_service::QuotaHandlers,
     rate_limit_service::RateLimitHandlers,
     reflection,
-};
-use crate::{
-    access::Access,
-    error_codes::Namespace,
-    in_time::in_time,
-    quotas::QuotaServices,
-    rate_limits::{MeteredChecks, RuleAdmin},
-    request_id::{self, RequestId},
 };
 
 /// Answers gRPC calls.

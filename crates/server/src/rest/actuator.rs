@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use headgate::FailMode;
+use headgate_api::Operations;
 use headgate_stores::StoreKind;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -16,7 +17,6 @@ use super::{
     metrics,
     schemas::Late,
 };
-use crate::operations::Operations;
 
 pub(super) const HEALTH: &str = "/actuator/health";
 pub(super) const INFO: &str = "/actuator/info";

@@ -4,6 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use axum::{extract::State, response::Response};
 use headgate::Timestamp;
+use headgate_api::rate_limits::RuleAdmin;
 use headgate_auth::Action;
 use headgate_ratelimit::{AuditEntry, AuditFilter};
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,6 @@ use super::{
     schemas::{AuditAction, Failing, Invalid, Protected},
     time,
 };
-use crate::rate_limits::RuleAdmin;
 
 /// One page of the audit log.
 #[derive(Serialize, ToSchema)]

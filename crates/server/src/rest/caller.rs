@@ -6,11 +6,12 @@ use axum::{
     extract::{FromRef, FromRequestParts},
     http::{HeaderValue, header::AUTHORIZATION, request::Parts},
 };
+use headgate_api::{Access, request_id::RequestId};
 use headgate_auth::{Action, Actor, AuthError};
 use headgate_ratelimit::Author;
 
 use super::{error::ApiError, session_cookie};
-use crate::{access::Access, console::Console, request_id::RequestId};
+use crate::console::Console;
 
 /// The caller of a request that needs authorization.
 pub(super) struct Caller {

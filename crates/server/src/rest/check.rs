@@ -7,6 +7,7 @@ mod question;
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use headgate_api::rate_limits::MeteredChecks;
 use headgate_ratelimit::usecase::CheckError;
 
 use self::answer::Answer;
@@ -15,7 +16,6 @@ use super::{
     json_body::JsonBody,
     schemas::{Failing, WithBody},
 };
-use crate::rate_limits::MeteredChecks;
 
 pub(super) use self::{
     answer::WireAnswer,

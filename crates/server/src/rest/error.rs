@@ -20,17 +20,13 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use headgate::StoreError;
+use headgate_api::{Namespace, error_code, quotas::QuotaRefusal, request_id::RequestId};
 use headgate_auth::AuthError;
 use headgate_events::StreamLimit;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::json;
-use crate::{
-    error_codes::{Namespace, code},
-    quotas::QuotaRefusal,
-    request_id::RequestId,
-};
 
 pub(super) use self::{
     detail::Detail,
@@ -165,11 +161,11 @@ impl ApiError {
     pub(super) const fn code(&self, namespace: Namespace) -> &'static str {
         match self {
             Self::Invalid(_) | Self::BadBody(_) | Self::NoRuleId => {
-                code!(namespace, "VALIDATION_ERROR")
+                error_code!(namespace, "VALIDATION_ERROR")
             }
-            Self::Interrupted => code!(namespace, "ERROR"),
-            Self::NotJson => code!(namespace, "UNSUPPORTED_MEDIA_TYPE"),
-            Self::TooLarge(_) => code!(namespace, "BODY_TOO_LARGE"),
+            Self::Interrupted => error_code!(namespace, "ERROR"),
+            Self::NotJson => error_code!(namespace, "UNSUPPORTED_MEDIA_TYPE"),
+            Self::TooLarge(_) => error_code!(namespace, "BODY_TOO_LARGE"),
             Self::Auth(error) => error.code(),
             Self::Keyed(refusal) => refusal.code(),
             Self::Quota(refusal) => refusal.code(),
@@ -180,13 +176,15 @@ impl ApiError {
             Self::TooManyRules(_) => "SYS_RATELIMIT_TOO_MANY_RULES",
             Self::NoSuchService(_) => "SYS_SERVICE_NOT_FOUND",
             Self::DocumentChanged(_) => "SYS_SERVICE_VERSION_MISMATCH",
-            Self::NoDatabase(_) => code!(namespace, "DATABASE_UNAVAILABLE"),
-            Self::NoStore(_) | Self::ResetUnconfirmed(_) => code!(namespace, "STORE_UNAVAILABLE"),
-            Self::NoSuchRoute(_) => code!(namespace, "NOT_FOUND"),
-            Self::NoSuchMethod(_) => code!(namespace, "METHOD_NOT_ALLOWED"),
-            Self::TimedOut => code!(namespace, "TIMEOUT"),
-            Self::TooManyStreams(_) => code!(namespace, "TOO_MANY_STREAMS"),
-            Self::Internal(_) => code!(namespace, "INTERNAL_ERROR"),
+            Self::NoDatabase(_) => error_code!(namespace, "DATABASE_UNAVAILABLE"),
+            Self::NoStore(_) | Self::ResetUnconfirmed(_) => {
+                error_code!(namespace, "STORE_UNAVAILABLE")
+            }
+            Self::NoSuchRoute(_) => error_code!(namespace, "NOT_FOUND"),
+            Self::NoSuchMethod(_) => error_code!(namespace, "METHOD_NOT_ALLOWED"),
+            Self::TimedOut => error_code!(namespace, "TIMEOUT"),
+            Self::TooManyStreams(_) => error_code!(namespace, "TOO_MANY_STREAMS"),
+            Self::Internal(_) => error_code!(namespace, "INTERNAL_ERROR"),
         }
     }
 

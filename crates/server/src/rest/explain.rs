@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use headgate_api::rate_limits::RuleAdmin;
 use headgate_auth::Action;
 use headgate_ratelimit::{RateLimitRule, usecase::explain::ExplainedRule};
 use serde::Serialize;
@@ -17,7 +18,6 @@ use super::{
     schemas::{self, Failing, Invalid, Protected},
     usage::WireSubjectUsage,
 };
-use crate::rate_limits::RuleAdmin;
 
 /// Every rule that matches a subject, the closest first.
 #[derive(Serialize, ToSchema)]

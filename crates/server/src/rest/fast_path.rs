@@ -11,6 +11,7 @@ use axum::{
     http::{Method, Request},
     response::Response,
 };
+use headgate_api::{in_time, rate_limits::MeteredChecks, request_id::RequestId};
 use headgate_guard::{HeldBody, UnreadBody};
 use tokio::time::error::Elapsed;
 
@@ -23,7 +24,6 @@ use super::{
     routes::{Route, RouteTable},
     state::UseCases,
 };
-use crate::{in_time::in_time, rate_limits::MeteredChecks, request_id::RequestId};
 
 /// Answers the hottest routes.
 pub(super) struct FastPath {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::State, http::StatusCode, response::Response};
+use headgate_api::Operations;
 use headgate_persistence::{Database, SchemaVersion};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,7 +12,6 @@ use super::{
     json,
     schemas::{Condition, Late},
 };
-use crate::operations::Operations;
 
 /// Liveness.
 #[derive(Serialize, ToSchema)]

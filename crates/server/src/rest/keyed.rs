@@ -11,10 +11,10 @@ mod parameters;
 pub(super) mod remaining;
 pub(super) mod reset;
 
+use headgate_api::rate_limits::MeteredKeys;
 use headgate_ratelimit::KeyedAlgorithm;
 
 use super::client::Clients;
-use crate::rate_limits::MeteredKeys;
 
 pub(super) use self::answer::{WireDecision, WireRemaining};
 

@@ -8,12 +8,12 @@ use axum::{
     http::{HeaderValue, header},
     response::Response,
 };
+use headgate_api::Operations;
 
 use super::{
     error::{ApiError, Envelope},
     schemas::Late,
 };
-use crate::operations::Operations;
 
 const CONTENT_TYPE: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

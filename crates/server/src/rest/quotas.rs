@@ -14,6 +14,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use headgate_api::quotas::{QuotaRefusal, QuotaServices};
 use headgate_auth::Action;
 use headgate_quota::{PolicyFilter, QuotaId, UnknownSubjectType};
 use serde::Serialize;
@@ -30,7 +31,6 @@ use super::{
     query::{PAGE, Query},
     schemas::{self, Failing, Invalid, NoSuchQuota, Protected, QuotaExists, WithBody},
 };
-use crate::quotas::{QuotaRefusal, QuotaServices};
 
 /// Prefix of all paths of this API.
 pub(super) const PATH: &str = "/api/v1/quotas";

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use headgate::Key;
+use headgate_api::rate_limits::RuleAdmin;
 use headgate_auth::Action;
 use headgate_ratelimit::{Scope, usecase::ResetError};
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,6 @@ use super::{
     json_body::{JsonBody, WireObject},
     schemas::{self, Failing, Protected, WithBody},
 };
-use crate::rate_limits::RuleAdmin;
 
 const MAX_REASON_CHARS: usize = 1000;
 

@@ -11,6 +11,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
+use headgate_api::rate_limits::RuleAdmin;
 use headgate_auth::Action;
 use headgate_ratelimit::{RuleFilter, RuleId, UnknownScope};
 use serde::Serialize;
@@ -26,7 +27,6 @@ use super::{
     query::{PAGE, Query},
     schemas::{self, Changed, Conflict, Failing, Invalid, NoSuchRule, Protected, WithBody},
 };
-use crate::rate_limits::RuleAdmin;
 
 pub(super) use self::{
     apply::apply,

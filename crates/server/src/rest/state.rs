@@ -4,17 +4,16 @@
 use std::sync::Arc;
 
 use axum::extract::FromRef;
+use headgate_api::{
+    Access, Operations,
+    quotas::QuotaServices,
+    rate_limits::{MeteredChecks, RuleAdmin},
+};
 use headgate_events::Events;
 use headgate_service_config::ServiceConfigRepository;
 
 use super::keyed::KeyedApi;
-use crate::{
-    access::Access,
-    console::Console,
-    operations::Operations,
-    quotas::QuotaServices,
-    rate_limits::{MeteredChecks, RuleAdmin},
-};
+use crate::console::Console;
 
 /// Everything that handlers can ask for.
 pub(crate) struct UseCases {

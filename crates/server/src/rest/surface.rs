@@ -8,6 +8,10 @@ use axum::{
     response::Response,
 };
 use headgate::Clock;
+use headgate_api::{
+    in_time,
+    request_id::{self, RequestId},
+};
 use headgate_guard::{Held, HeldBody};
 use headgate_serve::RequestBody;
 use headgate_telemetry::{
@@ -25,10 +29,6 @@ use super::{
     request_metrics::{Answered, RequestMetrics},
     routes::{Route, RouteTable},
     state::UseCases,
-};
-use crate::{
-    in_time::in_time,
-    request_id::{self, RequestId},
 };
 
 /// Answers HTTP requests.

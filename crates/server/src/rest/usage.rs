@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use headgate_api::rate_limits::RuleAdmin;
 use headgate_auth::Action;
 use headgate_ratelimit::usecase::{Usage, UsageError, usage::SubjectUsage};
 use serde::Serialize;
@@ -16,7 +17,6 @@ use super::{
     rules::rule_id,
     schemas::{self, Failing, Invalid, NoSuchRule, Protected},
 };
-use crate::rate_limits::RuleAdmin;
 
 /// Usage under a rule.
 #[derive(Serialize, ToSchema)]

@@ -1,17 +1,15 @@
 //! Converts quotas to and from messages.
 
+use headgate_api::quotas::QuotaRefusal;
 use headgate_quota::{
     Draft, Input, Listed, Page, PageError, PeriodUsage, PolicyFilter, QuotaId, QuotaPolicy,
     QuotaUsage, UnknownSubjectType, usecase::Incremented,
 };
 
-use crate::{
-    grpc::{
-        error::{CallError, Violation},
-        proto::quota as proto,
-        wire::{number, time},
-    },
-    quotas::QuotaRefusal,
+use crate::grpc::{
+    error::{CallError, Violation},
+    proto::quota as proto,
+    wire::{number, time},
 };
 
 /// Parses a policy's id; an invalid id is an unknown policy.

@@ -5,16 +5,14 @@ use axum::{
     http::{HeaderMap, header::CONTENT_TYPE},
     response::Response,
 };
+use headgate_api::rate_limits::Reason;
 use headgate_ratelimit::usecase::{Question, Verdict};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{
-    rate_limits::Reason,
-    rest::{
-        json, limit_headers,
-        text_buffer::{Push, TextBuffer},
-    },
+use crate::rest::{
+    json, limit_headers,
+    text_buffer::{Push, TextBuffer},
 };
 
 /// A decision and the question it answers.

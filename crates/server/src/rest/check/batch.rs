@@ -3,20 +3,18 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use headgate_api::rate_limits::MeteredChecks;
 use headgate_ratelimit::usecase::Question;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{answer::WireAnswer, question::WireQuestion};
-use crate::{
-    rate_limits::MeteredChecks,
-    rest::{
-        error::{ApiError, Detail},
-        field::Field,
-        json,
-        json_body::{JsonBody, WireObject},
-        schemas::{Failing, WithBody},
-    },
+use crate::rest::{
+    error::{ApiError, Detail},
+    field::Field,
+    json,
+    json_body::{JsonBody, WireObject},
+    schemas::{Failing, WithBody},
 };
 
 const MAX_CHECKS: usize = 100;

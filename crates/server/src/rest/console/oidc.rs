@@ -10,6 +10,7 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
+use headgate_api::Access;
 use headgate_auth::{
     Actor, AuthError,
     oidc::{OidcTokens, SIGN_IN_TIMEOUT},
@@ -18,7 +19,6 @@ use tracing::{info, warn};
 
 use super::session;
 use crate::{
-    access::Access,
     console::Console,
     rest::{
         error::{self, ApiError},

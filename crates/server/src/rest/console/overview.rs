@@ -3,14 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{extract::State, response::Response};
+use headgate_api::{Masked, Operations, rate_limits::DeniedSubject};
 use headgate_auth::Action;
 use serde::Serialize;
 
 use crate::{
     console::{Console, pulse::Beat},
-    masked::Masked,
-    operations::Operations,
-    rate_limits::DeniedSubject,
     rest::{caller::Caller, error::ApiError, json, query::Query, time},
 };
 

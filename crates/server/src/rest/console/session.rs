@@ -8,11 +8,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use headgate::Timestamp;
+use headgate_api::Access;
 use headgate_auth::{Action, Actor, AuthError, Role};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    access::Access,
     console::{Console, session::Session},
     rest::{
         check::text,

@@ -1,8 +1,7 @@
 use std::future::Future;
 
+use headgate_api::{Namespace, request_id::RequestId};
 use tokio::task_local;
-
-use crate::{error_codes::Namespace, request_id::RequestId};
 
 /// The body that errors of a route have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

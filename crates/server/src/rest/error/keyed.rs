@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use axum::http::HeaderValue;
+use headgate_api::Namespace;
 use headgate_ratelimit::{KeyedAlgorithm, keyed::UnknownKeyedAlgorithm, usecase::KeyedError};
 use serde::Serialize;
 use thiserror::Error;
 use utoipa::ToSchema;
 
 use super::ApiError;
-use crate::{error_codes::Namespace, rest::json};
+use crate::rest::json;
 
 /// The `Cache-Control` of every response: each check takes units, so that no response may be
 /// cached.

@@ -1,12 +1,10 @@
 //! Statuses, details and headers of quota errors.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header::RETRY_AFTER};
+use headgate_api::quotas::QuotaRefusal;
 
 use super::{ApiError, Detail};
-use crate::{
-    quotas::QuotaRefusal,
-    rest::{limit_headers, time},
-};
+use crate::rest::{limit_headers, time};
 
 pub(super) const fn status(refusal: &QuotaRefusal) -> StatusCode {
     match refusal {

@@ -9,6 +9,7 @@ use axum::{
     response::Response,
 };
 use futures_util::{Stream, stream};
+use headgate_api::Access;
 use headgate_auth::Action;
 use headgate_events::{Events, Shutdown, StreamPermit};
 use headgate_quota::{LoggedEvent, RepositoryError};
@@ -19,15 +20,12 @@ use tokio::{
 use tracing::debug;
 
 use super::{EventDescription, EventFilter, FILTER, no_cursor};
-use crate::{
-    access::Access,
-    rest::{
-        caller::Caller,
-        error::ApiError,
-        json,
-        query::Query,
-        schemas::{Crowded, Failing, Invalid, Protected},
-    },
+use crate::rest::{
+    caller::Caller,
+    error::ApiError,
+    json,
+    query::Query,
+    schemas::{Crowded, Failing, Invalid, Protected},
 };
 
 pub(in crate::rest) const PATH: &str = "/api/v1/events/stream";

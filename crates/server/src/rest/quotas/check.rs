@@ -3,24 +3,22 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use headgate_api::quotas::QuotaServices;
 use headgate_auth::Action;
 use headgate_quota::usecase::UsageCheck;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{increment, quota_id, wire::WireQuotaUsage};
-use crate::{
-    quotas::QuotaServices,
-    rest::{
-        caller::Caller,
-        error::{ApiError, Detail},
-        field::Field,
-        json,
-        json_body::{JsonBody, WireObject},
-        limit_headers,
-        path::PathParam,
-        schemas::{Failing, NoSuchQuota, Protected, Undecided, WithBody},
-    },
+use crate::rest::{
+    caller::Caller,
+    error::{ApiError, Detail},
+    field::Field,
+    json,
+    json_body::{JsonBody, WireObject},
+    limit_headers,
+    path::PathParam,
+    schemas::{Failing, NoSuchQuota, Protected, Undecided, WithBody},
 };
 
 /// The amount to check.

@@ -4,24 +4,22 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use headgate::Timestamp;
+use headgate_api::quotas::QuotaServices;
 use headgate_auth::Action;
 use headgate_quota::{PeriodUsage, QuotaUsage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::quota_id;
-use crate::{
-    quotas::QuotaServices,
-    rest::{
-        caller::Caller,
-        error::ApiError,
-        json,
-        page::WirePagination,
-        path::PathParam,
-        query::{PAGE, Query},
-        schemas::{Failing, Invalid, NoSuchQuota, Protected},
-        time,
-    },
+use crate::rest::{
+    caller::Caller,
+    error::ApiError,
+    json,
+    page::WirePagination,
+    path::PathParam,
+    query::{PAGE, Query},
+    schemas::{Failing, Invalid, NoSuchQuota, Protected},
+    time,
 };
 
 /// One page of the periods in which a quota was used.

@@ -7,26 +7,22 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue},
     response::Response,
 };
+use headgate_api::quotas::{QuotaRefusal, QuotaServices};
 use headgate_auth::Action;
 use headgate_quota::{Input, QuotaUsage, usecase::Incremented};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::quota_id;
-use crate::{
-    quotas::{QuotaRefusal, QuotaServices},
-    rest::{
-        caller::Caller,
-        error::{ApiError, Detail},
-        field::Field,
-        json,
-        json_body::{JsonBody, WireObject},
-        limit_headers,
-        path::PathParam,
-        schemas::{
-            Exceeded, Failing, NoSuchQuota, Protected, RequestIdReused, Undecided, WithBody,
-        },
-    },
+use crate::rest::{
+    caller::Caller,
+    error::{ApiError, Detail},
+    field::Field,
+    json,
+    json_body::{JsonBody, WireObject},
+    limit_headers,
+    path::PathParam,
+    schemas::{Exceeded, Failing, NoSuchQuota, Protected, RequestIdReused, Undecided, WithBody},
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");

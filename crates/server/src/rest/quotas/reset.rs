@@ -4,24 +4,22 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use headgate::Timestamp;
+use headgate_api::quotas::{QuotaRefusal, QuotaServices};
 use headgate_auth::Action;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::quota_id;
-use crate::{
-    quotas::{QuotaRefusal, QuotaServices},
-    rest::{
-        caller::Caller,
-        check::text,
-        error::{ApiError, Detail},
-        field::Field,
-        json,
-        json_body::{JsonBody, WireObject},
-        path::PathParam,
-        schemas::{Failing, NoSuchQuota, Protected, WithBody},
-        time,
-    },
+use crate::rest::{
+    caller::Caller,
+    check::text,
+    error::{ApiError, Detail},
+    field::Field,
+    json,
+    json_body::{JsonBody, WireObject},
+    path::PathParam,
+    schemas::{Failing, NoSuchQuota, Protected, WithBody},
+    time,
 };
 
 /// A reset of usage.

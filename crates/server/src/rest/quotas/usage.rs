@@ -3,18 +3,16 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use headgate_api::quotas::QuotaServices;
 use headgate_auth::Action;
 
 use super::{quota_id, wire::WireQuotaUsage};
-use crate::{
-    quotas::QuotaServices,
-    rest::{
-        caller::Caller,
-        error::ApiError,
-        json,
-        path::PathParam,
-        schemas::{Failing, NoSuchQuota, Protected, Undecided},
-    },
+use crate::rest::{
+    caller::Caller,
+    error::ApiError,
+    json,
+    path::PathParam,
+    schemas::{Failing, NoSuchQuota, Protected, Undecided},
 };
 
 /// Shows usage in the current period.

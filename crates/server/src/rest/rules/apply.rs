@@ -7,6 +7,7 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
+use headgate_api::rate_limits::RuleAdmin;
 use headgate_auth::Action;
 use headgate_ratelimit::{Draft, Revision, usecase::Plan};
 use serde::{Deserialize, Serialize};
@@ -17,16 +18,13 @@ use super::{
     WireRule,
     wire::{WireDraft, WireSpec},
 };
-use crate::{
-    rate_limits::RuleAdmin,
-    rest::{
-        caller::Caller,
-        error::{ApiError, Detail},
-        field::Field,
-        json,
-        json_body::{JsonBody, MAX_LIST_BYTES, WireObject},
-        schemas::{Failing, ListConflict, Protected, WithBody},
-    },
+use crate::rest::{
+    caller::Caller,
+    error::{ApiError, Detail},
+    field::Field,
+    json,
+    json_body::{JsonBody, MAX_LIST_BYTES, WireObject},
+    schemas::{Failing, ListConflict, Protected, WithBody},
 };
 
 /// Shorter lists do not wait for others.

@@ -6,7 +6,7 @@ use headgate_telemetry::metrics::{DECISION_BUCKETS, Totals, registered};
 use prometheus::{Error, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry};
 
 /// Metrics of checks by rules. Each series is looked up once, when the server starts.
-pub(crate) struct CheckMetrics {
+pub struct CheckMetrics {
     allowed: IntCounter,
     denied: IntCounter,
     /// In the order of [`Source::ALL`].
@@ -15,7 +15,8 @@ pub(crate) struct CheckMetrics {
 }
 
 impl CheckMetrics {
-    pub(crate) fn new(registry: &Registry) -> Result<Self, Error> {
+    /// Registers the metrics.
+    pub fn new(registry: &Registry) -> Result<Self, Error> {
         let decisions = Opts::new("headgate_decisions_total", "Checks, by outcome.");
         let decisions = registered(registry, IntCounterVec::new(decisions, &["outcome"])?)?;
         let degraded = Opts::new(
@@ -34,7 +35,8 @@ impl CheckMetrics {
         })
     }
 
-    pub(crate) fn add_to(&self, totals: &mut Totals) {
+    /// Adds all decisions so far.
+    pub fn add_to(&self, totals: &mut Totals) {
         totals.allowed += self.allowed.get();
         totals.denied += self.denied.get();
         totals.degraded += self.degraded.iter().map(ByCause::total).sum::<u64>();

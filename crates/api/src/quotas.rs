@@ -24,43 +24,45 @@ use headgate_telemetry::trace::Span;
 use self::commits::CommitMonitor;
 use crate::completion::run_to_completion;
 
-pub(crate) use self::{
-    metrics::QuotaMetrics, reconciler::Reconciler, refusal::QuotaRefusal, skew::Skew,
-};
+pub use self::{metrics::QuotaMetrics, reconciler::Reconciler, refusal::QuotaRefusal, skew::Skew};
 
 /// The use cases of quotas, and what they need.
-pub(crate) struct QuotaServices {
-    pub(crate) catalog: Arc<PolicyCatalog>,
-    pub(crate) policies: ManagePolicies,
+pub struct QuotaServices {
+    /// The policies in force.
+    pub catalog: Arc<PolicyCatalog>,
+    /// Managing policies.
+    pub policies: ManagePolicies,
     reset: ResetUsage,
     usage: ReadUsage,
     increment: IncrementUsage,
     probe: Probe,
     metrics: QuotaMetrics,
     /// Clock of the database.
-    pub(crate) clock: Arc<LedgerClock>,
+    pub clock: Arc<LedgerClock>,
 }
 
 /// Bounds and intervals of quotas.
-pub(crate) struct QuotaSettings<'a> {
+pub struct QuotaSettings<'a> {
     /// Prefix of the counters' keys.
-    pub(crate) key_prefix: &'a str,
+    pub key_prefix: &'a str,
     /// Maximum number of increments that wait for the ledger.
-    pub(crate) queue_capacity: usize,
+    pub queue_capacity: usize,
     /// Interval of comparing counters with the ledger.
-    pub(crate) reconcile_interval: Duration,
+    pub reconcile_interval: Duration,
 }
 
 /// Tasks in the background.
-pub(crate) struct QuotaTasks {
-    pub(crate) committer: Committer,
-    pub(crate) reconciler: Reconciler,
+pub struct QuotaTasks {
+    /// Commits increments to the ledger.
+    pub committer: Committer,
+    /// Reconciles counters with the ledger.
+    pub reconciler: Reconciler,
 }
 
 impl QuotaServices {
     /// Creates the use cases. Policies and usage are in `kept`, counters in a store; `new_events`
     /// is notified of events.
-    pub(crate) fn new(
+    pub fn new(
         settings: &QuotaSettings<'_>,
         kept: &QuotaDatabase,
         new_events: NewEvents,
@@ -90,7 +92,7 @@ impl QuotaServices {
     }
 
     /// Uses `amount`, and counts the outcome. An amount beyond the limit is an error.
-    pub(crate) async fn increment(
+    pub async fn increment(
         &self,
         id: &QuotaId,
         amount: u64,
@@ -112,7 +114,7 @@ impl QuotaServices {
 
     /// Resets the usage of the current period. The ledger records it in the same transaction; the
     /// counter follows even if the caller disconnects.
-    pub(crate) async fn reset(
+    pub async fn reset(
         &self,
         id: &QuotaId,
         reason: &str,
@@ -123,7 +125,7 @@ impl QuotaServices {
     }
 
     /// Returns usage in the current period.
-    pub(crate) async fn usage(&self, id: &QuotaId) -> Result<QuotaUsage, QuotaRefusal> {
+    pub async fn usage(&self, id: &QuotaId) -> Result<QuotaUsage, QuotaRefusal> {
         match self.usage.usage(id).await {
             Ok(usage) => Ok(usage),
             Err(error) => Err(self.diagnose(error).await),
@@ -131,7 +133,7 @@ impl QuotaServices {
     }
 
     /// Decides if `amount`, or 1, would be admitted now.
-    pub(crate) async fn check(
+    pub async fn check(
         &self,
         id: &QuotaId,
         amount: Option<u64>,
@@ -146,7 +148,7 @@ impl QuotaServices {
     }
 
     /// Returns one page of the periods in which a policy was used.
-    pub(crate) async fn history(
+    pub async fn history(
         &self,
         id: &QuotaId,
         page: Page,
@@ -155,13 +157,13 @@ impl QuotaServices {
     }
 
     /// Updates the gauges that are only read when metrics are scraped.
-    pub(crate) fn measure(&self) {
+    pub fn measure(&self) {
         self.metrics.set_sizes(self.catalog.len(), self.increment.waiting());
         self.metrics.skewed(self.clock.skew());
     }
 
     /// Returns the difference between this machine's clock and the database's, if it is too large.
-    pub(crate) fn skew(&self) -> Option<Skew> {
+    pub fn skew(&self) -> Option<Skew> {
         Skew::of(&self.clock)
     }
 

@@ -8,13 +8,14 @@ use std::{
     },
 };
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
-pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+/// The header that carries the id, in requests and responses.
+pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 /// A request's id: the caller's, or a new one.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestId(HeaderValue);
+pub struct RequestId(HeaderValue);
 
 /// Makes the ids of one process.
 struct Ids {
@@ -29,7 +30,8 @@ impl RequestId {
     const MAX_BYTES: usize = 128;
 
     /// Returns the caller's id, if it is valid in a log line; otherwise a new one.
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
+    #[inline]
+    pub fn of(headers: &HeaderMap) -> Self {
         match headers.get(HEADER) {
             Some(given) if is_sane(given) => Self(given.clone()),
             _ => Self::new(),
@@ -37,17 +39,21 @@ impl RequestId {
     }
 
     /// A new id: `req_` and 32 hexadecimal digits.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         static IDS: LazyLock<Ids> = LazyLock::new(Ids::new);
         let id = IDS.next();
         Self(HeaderValue::from_bytes(&id).unwrap_or(HeaderValue::from_static("req_")))
     }
 
-    pub(crate) fn as_str(&self) -> &str {
+    /// Returns the id.
+    #[inline]
+    pub fn as_str(&self) -> &str {
         self.0.to_str().unwrap_or_default()
     }
 
-    pub(crate) fn into_header(self) -> HeaderValue {
+    /// Returns the value of the header.
+    #[inline]
+    pub fn into_header(self) -> HeaderValue {
         self.0
     }
 }

@@ -2,20 +2,20 @@
 
 /// The namespace of the codes of errors that every API has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Namespace {
+pub enum Namespace {
     /// Rules and checks, and everything except quotas.
     RateLimit,
+    /// Quotas and their events.
     Quota,
 }
 
 /// The code with this name in a namespace.
-macro_rules! code {
+#[macro_export]
+macro_rules! error_code {
     ($namespace:expr, $name:literal) => {
         match $namespace {
-            $crate::error_codes::Namespace::RateLimit => concat!("SYS_RATELIMIT_", $name),
-            $crate::error_codes::Namespace::Quota => concat!("SYS_QUOTA_", $name),
+            $crate::Namespace::RateLimit => concat!("SYS_RATELIMIT_", $name),
+            $crate::Namespace::Quota => concat!("SYS_QUOTA_", $name),
         }
     };
 }
-
-pub(crate) use code;

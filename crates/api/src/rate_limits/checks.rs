@@ -13,7 +13,7 @@ use crate::masked::Masked;
 
 /// [`CheckRateLimit`] with metrics, trace attributes, the list of the most denied subjects, and a
 /// warning while the store cannot decide.
-pub(crate) struct MeteredChecks {
+pub struct MeteredChecks {
     check: CheckRateLimit,
     metrics: CheckMetrics,
     top_denied: Arc<TopDenied>,
@@ -24,7 +24,8 @@ pub(crate) struct MeteredChecks {
 }
 
 impl MeteredChecks {
-    pub(crate) const fn new(
+    /// Puts metrics, traces and warnings around `check`.
+    pub const fn new(
         check: CheckRateLimit,
         metrics: CheckMetrics,
         top_denied: Arc<TopDenied>,
@@ -34,12 +35,13 @@ impl MeteredChecks {
         Self { check, metrics, top_denied, clock, traced, outages: OutageLog::new() }
     }
 
-    pub(crate) const fn metrics(&self) -> &CheckMetrics {
+    /// Returns the metrics.
+    pub const fn metrics(&self) -> &CheckMetrics {
         &self.metrics
     }
 
     /// Decides one question; a dry run reports the decision and takes nothing.
-    pub(crate) async fn decide(
+    pub async fn decide(
         &self,
         question: &Question<'_>,
         dry_run: bool,
@@ -61,7 +63,7 @@ impl MeteredChecks {
     }
 
     /// Decides several questions together: all are admitted, or nothing is taken for any.
-    pub(crate) async fn decide_all(
+    pub async fn decide_all(
         &self,
         questions: &[Question<'_>],
         dry_run: bool,

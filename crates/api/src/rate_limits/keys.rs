@@ -16,7 +16,7 @@ use crate::{completion::run_to_completion, masked::Masked};
 
 /// [`LimitKeys`] with metrics, trace attributes, the list of the most denied subjects, and a
 /// warning while the store cannot decide.
-pub(crate) struct MeteredKeys {
+pub struct MeteredKeys {
     keys: LimitKeys,
     metrics: KeyMetrics,
     top_denied: Arc<TopDenied>,
@@ -27,7 +27,8 @@ pub(crate) struct MeteredKeys {
 }
 
 impl MeteredKeys {
-    pub(crate) const fn new(
+    /// Puts metrics, traces and warnings around `keys`.
+    pub const fn new(
         keys: LimitKeys,
         metrics: KeyMetrics,
         top_denied: Arc<TopDenied>,
@@ -37,17 +38,18 @@ impl MeteredKeys {
         Self { keys, metrics, top_denied, clock, traced, outages: OutageLog::new() }
     }
 
-    pub(crate) const fn metrics(&self) -> &KeyMetrics {
+    /// Returns the metrics.
+    pub const fn metrics(&self) -> &KeyMetrics {
         &self.metrics
     }
 
     /// The configured limits.
-    pub(crate) fn limits(&self) -> &KeyedLimits {
+    pub fn limits(&self) -> &KeyedLimits {
         self.keys.limits()
     }
 
     /// Admits or denies a request of a key, and takes its permits if it is admitted.
-    pub(crate) async fn check(
+    pub async fn check(
         &self,
         question: &KeyedQuestion<'_>,
     ) -> Result<KeyedVerdict<'_>, KeyedError> {
@@ -72,17 +74,14 @@ impl MeteredKeys {
     }
 
     /// Returns the remaining permits of a key, and takes nothing.
-    pub(crate) async fn peek(
-        &self,
-        question: &KeyedQuestion<'_>,
-    ) -> Result<KeyedVerdict<'_>, KeyedError> {
+    pub async fn peek(&self, question: &KeyedQuestion<'_>) -> Result<KeyedVerdict<'_>, KeyedError> {
         let verdict = self.keys.peek(question).await?;
         self.warn_if_degraded(question, &verdict);
         Ok(verdict)
     }
 
     /// Restores the whole limit of a key, under one algorithm or under all.
-    pub(crate) async fn reset(
+    pub async fn reset(
         &self,
         algorithm: Option<KeyedAlgorithm>,
         key: Key<'_>,

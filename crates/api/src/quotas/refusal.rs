@@ -8,36 +8,48 @@ use thiserror::Error;
 
 /// The error of a quota request. Messages are for the caller; causes are for the log.
 #[derive(Clone, Debug, Error)]
-pub(crate) enum QuotaRefusal {
+pub enum QuotaRefusal {
+    /// Invalid fields.
     #[error("validation failed")]
     Invalid(Vec<FieldError>),
+    /// No policy has this id.
     #[error("quota policy not found: {0}")]
     NotFound(String),
+    /// Another policy is the same.
     #[error("{0}")]
     Exists(String),
+    /// Another request changed the policy first.
     #[error("{0}: read it again and repeat what you want to change")]
     Changed(String),
+    /// An idempotency key was used with another amount.
     #[error("request_id {0} was used with another amount in this period")]
     RequestIdReused(String),
+    /// The quota does not cover the amount.
     #[error("quota exceeded for {}: {}/{} ({})", .0.subject.id, .0.used, .0.limit, .0.period)]
     Exceeded(Box<QuotaUsage>),
+    /// The queue of increments is full.
     #[error("too many increments are waiting: nothing was used, try again")]
     Overloaded,
+    /// The clocks of server and database differ too much.
     #[error(
         "this server's clock does not agree with the database's: nothing was changed, try again later"
     )]
     ClockSkew(String),
+    /// The database cannot be reached.
     #[error("the database cannot be reached: nothing was changed, try again later")]
     NoDatabase(String),
+    /// The database did not confirm a change.
     #[error(
         "the database did not confirm: it may have been done; repeat an increment with the same request_id, \
          which is charged once"
     )]
     Unconfirmed(String),
+    /// Neither database nor counters can be reached.
     #[error(
         "neither the counters nor the ledger can be reached: nothing was used, try again later"
     )]
     Undecided(String),
+    /// A defect, or corrupt data.
     #[error("internal error")]
     Internal(String),
 }
@@ -46,7 +58,7 @@ pub(crate) enum QuotaRefusal {
 
 impl QuotaRefusal {
     /// The code on every surface.
-    pub(crate) const fn code(&self) -> &'static str {
+    pub const fn code(&self) -> &'static str {
         match self {
             Self::Invalid(_) => "SYS_QUOTA_VALIDATION_ERROR",
             Self::NotFound(_) => "SYS_QUOTA_NOT_FOUND",
@@ -64,7 +76,7 @@ impl QuotaRefusal {
     }
 
     /// The internal cause, for the log.
-    pub(crate) fn cause(&self) -> Option<&str> {
+    pub fn cause(&self) -> Option<&str> {
         match self {
             Self::ClockSkew(cause)
             | Self::NoDatabase(cause)

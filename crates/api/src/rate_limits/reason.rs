@@ -8,16 +8,21 @@ use serde::{Serialize, Serializer};
 
 /// Reason for denying a request, or for admitting it without counting.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Reason<'a> {
+pub enum Reason<'a> {
+    /// Admitted and counted.
     None,
+    /// Denied: the limit of this subject is exceeded.
     Exceeded(Scope, &'a str),
+    /// Admitted by the failure policy.
     FailOpen,
+    /// Denied by the failure policy.
     FailClosed,
 }
 
 impl<'a> Reason<'a> {
     /// The reason of a `decision` about a subject.
-    pub(crate) const fn of(decision: &Decision, scope: Scope, subject: &'a str) -> Self {
+    #[inline]
+    pub const fn of(decision: &Decision, scope: Scope, subject: &'a str) -> Self {
         let mode = match decision.degraded {
             Some(degraded) => degraded.fail_mode(),
             // The store denied it.

@@ -22,14 +22,14 @@ const PER_SHARD: usize = 32;
 const PERIOD: Duration = Duration::from_secs(5 * 60);
 
 /// Tracks the subjects denied most often.
-pub(crate) struct TopDenied {
+pub struct TopDenied {
     hasher: RandomState,
     shards: [Mutex<Shard>; SHARDS],
 }
 
 /// A denied subject, with the rule or algorithm that denied it.
 #[derive(Clone, Copy)]
-pub(crate) struct Limited<'a> {
+pub struct Limited<'a> {
     scope: &'static str,
     identifier: &'a str,
     by: By<'a>,
@@ -37,19 +37,21 @@ pub(crate) struct Limited<'a> {
 
 /// A subject denied often.
 #[derive(Clone, Debug)]
-pub(crate) struct DeniedSubject {
+pub struct DeniedSubject {
     /// Kind of subject; `key` for checks by key.
-    pub(crate) scope: &'static str,
-    pub(crate) identifier: String,
+    pub scope: &'static str,
+    /// The subject.
+    pub identifier: String,
     /// The rule that denied it last, if one did.
-    pub(crate) rule_id: Option<String>,
+    pub rule_id: Option<String>,
     /// The name of that rule, or of the algorithm.
-    pub(crate) rule_name: String,
+    pub rule_name: String,
     /// Denials, possibly overestimated: memory is bounded.
-    pub(crate) denied: u64,
+    pub denied: u64,
     /// Maximum overestimate of `denied`.
-    pub(crate) error: u64,
-    pub(crate) last_at: Timestamp,
+    pub error: u64,
+    /// The last denial.
+    pub last_at: Timestamp,
 }
 
 #[derive(Clone, Copy)]
@@ -78,20 +80,21 @@ struct Entry {
 // === impl TopDenied ===
 
 impl TopDenied {
-    pub(crate) fn new(now: Timestamp) -> Self {
+    /// Creates an empty list.
+    pub fn new(now: Timestamp) -> Self {
         let shard = |_| Mutex::new(Shard { began: now, now: Vec::new(), before: Vec::new() });
         Self { hasher: RandomState::new(), shards: std::array::from_fn(shard) }
     }
 
     /// Counts a denial.
-    pub(crate) fn note(&self, limited: Limited<'_>, at: Timestamp) {
+    pub fn note(&self, limited: Limited<'_>, at: Timestamp) {
         let hash = self.hasher.hash_one((limited.scope, limited.identifier));
         let shard = &self.shards[hash as usize % SHARDS];
         shard.lock().unwrap_or_else(PoisonError::into_inner).note(hash, limited, at);
     }
 
     /// Up to `most` subjects denied in the last minutes, most denied first.
-    pub(crate) fn top(&self, most: usize, now: Timestamp) -> Vec<DeniedSubject> {
+    pub fn top(&self, most: usize, now: Timestamp) -> Vec<DeniedSubject> {
         let mut all = Vec::new();
         for shard in &self.shards {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,15 +110,11 @@ impl TopDenied {
 // === impl Limited ===
 
 impl<'a> Limited<'a> {
-    pub(crate) const fn by_rule(
-        scope: Scope,
-        identifier: &'a str,
-        rule: &'a Arc<CompiledRule>,
-    ) -> Self {
+    pub const fn by_rule(scope: Scope, identifier: &'a str, rule: &'a Arc<CompiledRule>) -> Self {
         Self { scope: scope.name(), identifier, by: By::Rule(rule) }
     }
 
-    pub(crate) const fn by_key(key: &'a str, algorithm: KeyedAlgorithm) -> Self {
+    pub const fn by_key(key: &'a str, algorithm: KeyedAlgorithm) -> Self {
         Self { scope: "key", identifier: key, by: By::Algorithm(algorithm) }
     }
 }

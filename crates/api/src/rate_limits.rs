@@ -18,7 +18,7 @@ mod rule_metrics;
 mod rules;
 mod top_denied;
 
-pub(crate) use self::{
+pub use self::{
     check_metrics::CheckMetrics,
     checks::MeteredChecks,
     key_metrics::KeyMetrics,

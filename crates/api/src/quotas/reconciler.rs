@@ -9,7 +9,7 @@ use tracing::{info, warn};
 use super::QuotaMetrics;
 
 /// Periodically compares the counters with the ledger, and corrects them.
-pub(crate) struct Reconciler {
+pub struct Reconciler {
     house: Housekeeping,
     metrics: QuotaMetrics,
     every: Duration,
@@ -21,12 +21,13 @@ pub(crate) struct Reconciler {
 const ROUNDS: u32 = 6;
 
 impl Reconciler {
-    pub(crate) const fn new(house: Housekeeping, metrics: QuotaMetrics, every: Duration) -> Self {
+    /// Creates a reconciler that runs `every` so often.
+    pub const fn new(house: Housekeeping, metrics: QuotaMetrics, every: Duration) -> Self {
         Self { house, metrics, every, failing: false }
     }
 
     /// Never returns.
-    pub(crate) async fn run(mut self) {
+    pub async fn run(mut self) {
         loop {
             time::sleep(self.every).await;
             self.reconcile().await;

@@ -13,19 +13,25 @@ use tracing::error;
 use crate::completion::run_to_completion;
 
 /// The use cases of rules other than checks.
-pub(crate) struct RuleAdmin {
-    pub(crate) catalog: Arc<Catalog>,
-    pub(crate) rules: ManageRules,
-    pub(crate) usage: GetUsage,
-    pub(crate) explain: Explain,
-    pub(crate) audit: Arc<dyn AuditLog>,
+pub struct RuleAdmin {
+    /// The rules in force.
+    pub catalog: Arc<Catalog>,
+    /// Managing rules.
+    pub rules: ManageRules,
+    /// Usage under a rule.
+    pub usage: GetUsage,
+    /// Explanations of decisions.
+    pub explain: Explain,
+    /// The audit log.
+    pub audit: Arc<dyn AuditLog>,
     /// Admits one long list of rules at a time, since each needs much memory.
-    pub(crate) long_lists: Semaphore,
+    pub long_lists: Semaphore,
     reset: ResetLimit,
 }
 
 impl RuleAdmin {
-    pub(crate) fn new(
+    /// Creates the use cases around the rules in `catalog`.
+    pub fn new(
         catalog: Arc<Catalog>,
         rules: ManageRules,
         usage: GetUsage,
@@ -44,7 +50,7 @@ impl RuleAdmin {
     }
 
     /// Restores the whole limit of a subject.
-    pub(crate) async fn reset(
+    pub async fn reset(
         &self,
         scope: Scope,
         subject: Key<'_>,

@@ -11,7 +11,7 @@ use tokio::time::{self, error::Elapsed};
 
 /// Waits for an answer, up to `timeout`. An answer that is ready at once, as most are, sets no
 /// timer.
-pub(crate) async fn in_time<F: Future + Unpin>(
+pub async fn in_time<F: Future + Unpin>(
     timeout: Duration,
     mut answer: F,
 ) -> Result<F::Output, Elapsed> {

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use axum::body::Bytes;
+use bytes::Bytes;
 use headgate_envoy::EnvoyLimits;
 use headgate_persistence::Database;
 use headgate_ratelimit::Catalog;
@@ -16,38 +16,46 @@ use tracing::debug;
 use crate::quotas::QuotaServices;
 
 /// The parts of a server whose state is reported.
-pub(crate) struct Operations {
-    pub(crate) app: AppConfig,
-    pub(crate) store: StoreKind,
-    pub(crate) probe: Probe,
-    pub(crate) rules: Arc<Catalog>,
-    pub(crate) quotas: Arc<QuotaServices>,
-    pub(crate) database: Arc<Database>,
+pub struct Operations {
+    /// Name, version and environment.
+    pub app: AppConfig,
+    /// The store that decides.
+    pub store: StoreKind,
+    /// Probes that store.
+    pub probe: Probe,
+    /// The rules in force.
+    pub rules: Arc<Catalog>,
+    /// Quotas, for their policies and gauges.
+    pub quotas: Arc<QuotaServices>,
+    /// The database of rules and quotas.
+    pub database: Arc<Database>,
     /// `None` if the service for Envoy is disabled.
-    pub(crate) envoy: Option<Arc<EnvoyLimits>>,
-    pub(crate) metrics: Metrics,
-    pub(crate) stopping: AtomicBool,
+    pub envoy: Option<Arc<EnvoyLimits>>,
+    /// All metrics of the server.
+    pub metrics: Metrics,
+    /// True once the server is stopping.
+    pub stopping: AtomicBool,
 }
 
 impl Operations {
     /// Makes the server report that it is not ready, before it stops.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.stopping.store(true, Relaxed);
     }
 
     /// Returns true once the server is stopping.
-    pub(crate) fn is_stopping(&self) -> bool {
+    pub fn is_stopping(&self) -> bool {
         self.stopping.load(Relaxed)
     }
 
     /// The error of the last attempt to read rules or quota policies, if it failed.
-    pub(crate) fn read_error(&self) -> Option<String> {
+    pub fn read_error(&self) -> Option<String> {
         let rules = self.rules.freshness().error.map(|error| error.to_string());
         rules.or_else(|| self.quotas.catalog.freshness().error.map(|error| error.to_string()))
     }
 
     /// All metrics in Prometheus' text format, at most a second old.
-    pub(crate) async fn metrics_text(&self) -> Result<Bytes, prometheus::Error> {
+    pub async fn metrics_text(&self) -> Result<Bytes, prometheus::Error> {
         if let Some(text) = self.metrics.recent_text() {
             return Ok(text);
         }

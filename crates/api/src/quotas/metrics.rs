@@ -9,7 +9,7 @@ use prometheus::{
 
 /// Metrics of increments, of the ledger and of the counters. Clones share their series.
 #[derive(Clone)]
-pub(crate) struct QuotaMetrics {
+pub struct QuotaMetrics {
     admitted: IntCounter,
     replayed: IntCounter,
     exceeded: IntCounter,
@@ -32,7 +32,8 @@ const SIZES: [f64; 10] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 51
 // === impl QuotaMetrics ===
 
 impl QuotaMetrics {
-    pub(crate) fn new(registry: &Registry) -> Result<Self, Error> {
+    /// Registers the metrics.
+    pub fn new(registry: &Registry) -> Result<Self, Error> {
         let increments =
             Opts::new("headgate_quota_increments_total", "Increments of quotas, by outcome.");
         let increments = registered(registry, IntCounterVec::new(increments, &["outcome"])?)?;

@@ -9,7 +9,7 @@ use prometheus::{
 };
 
 /// Metrics of checks by key. Each series is looked up once, when the server starts.
-pub(crate) struct KeyMetrics(PerAlgorithm<Series>);
+pub struct KeyMetrics(PerAlgorithm<Series>);
 
 /// The series of one algorithm.
 struct Series {
@@ -24,7 +24,8 @@ struct Answers {
 }
 
 impl KeyMetrics {
-    pub(crate) fn new(registry: &Registry, application: &str) -> Result<Self, Error> {
+    /// Registers the metrics.
+    pub fn new(registry: &Registry, application: &str) -> Result<Self, Error> {
         let opts = |name, help| Opts::new(name, help).const_label("application", application);
         let labels = ["algorithm", "allowed"];
         let requests =
@@ -53,7 +54,8 @@ impl KeyMetrics {
         })))
     }
 
-    pub(crate) fn add_to(&self, totals: &mut Totals) {
+    /// Adds all decisions so far.
+    pub fn add_to(&self, totals: &mut Totals) {
         for algorithm in KeyedAlgorithm::ALL {
             let series = self.0.get(algorithm);
             totals.allowed += series.allowed.count.get();

@@ -2,7 +2,7 @@ use std::fmt;
 
 /// A key masked for logs: recognizable if the key is known, but not reversible.
 #[derive(Clone, Copy)]
-pub(crate) struct Masked<'a>(pub(crate) &'a str);
+pub struct Masked<'a>(pub &'a str);
 
 impl Masked<'_> {
     /// Longest key that is hidden completely.

@@ -8,7 +8,7 @@ use prometheus::{
 };
 
 /// Collects the loaded rules and their decisions when metrics are scraped.
-pub(crate) struct RulesCollector {
+pub struct RulesCollector {
     catalog: Arc<Catalog>,
     rules: IntGauge,
     revision: IntGauge,
@@ -23,7 +23,8 @@ const DEFAULT: &str = "default";
 const OTHERS: &str = "other";
 
 impl RulesCollector {
-    pub(crate) fn new(catalog: Arc<Catalog>) -> Result<Self, Error> {
+    /// Creates the metrics of the rules in `catalog`.
+    pub fn new(catalog: Arc<Catalog>) -> Result<Self, Error> {
         Ok(Self {
             catalog,
             rules: IntGauge::new("headgate_rules", "Rules in force, enabled or not.")?,

@@ -4,7 +4,7 @@ use headgate_persistence::LedgerClock;
 
 /// A large difference between this machine's clock and the database's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Skew {
+pub struct Skew {
     /// Microseconds by which the machine's clock is ahead; negative if behind.
     micros: i64,
 }
@@ -14,7 +14,7 @@ const MAX: u64 = 5_000_000;
 
 impl Skew {
     /// The skew that `clock` measured, if it is too large.
-    pub(crate) fn of(clock: &LedgerClock) -> Option<Self> {
+    pub fn of(clock: &LedgerClock) -> Option<Self> {
         Self::new(clock.skew())
     }
 
