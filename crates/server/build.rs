@@ -1,8 +1,6 @@
-//! Generates the gRPC services, without a `protoc` binary.
+//! Generates gRPC clients for the tests, without a `protoc` binary.
 
-use std::{env, error::Error, fs, path::PathBuf};
-
-use protox::prost::Message as _;
+use std::error::Error;
 
 const PROTO: &str = "../../proto";
 
@@ -14,17 +12,7 @@ const FILES: [&str; 3] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={PROTO}");
-    let out = PathBuf::from(env::var("OUT_DIR")?);
-    let files = protox::compile(FILES, [PROTO])?;
-    // Reflection serves these, comments included.
-    fs::write(out.join("descriptors.bin"), files.encode_to_vec())?;
-
-    let server = tonic_prost_build::configure().build_client(false);
-    server.compile_fds(files.clone())?;
-    // Only the tests are a client of these: they include this.
-    let tests = out.join("client");
-    fs::create_dir_all(&tests)?;
     let client = tonic_prost_build::configure().build_server(false).build_transport(false);
-    client.out_dir(tests).compile_fds(files)?;
+    client.compile_fds(protox::compile(FILES, [PROTO])?)?;
     Ok(())
 }

@@ -12,15 +12,14 @@ use headgate_api::{Operations, quotas::QuotaTasks};
 use headgate_config::{ConfigError, Problem};
 use headgate_envoy::Configurator;
 use headgate_events::{EventTasks, Events};
+use headgate_grpc::Grpc;
 use headgate_serve::{Connections, Timeouts};
 use headgate_stores::OpenError;
 use headgate_telemetry::trace::{Tracer, TracerError};
 use thiserror::Error;
 use tokio::{net::TcpListener, sync::Notify};
 
-use crate::{
-    console::pulse::Sampler, grpc::Grpc, refresher::Refresher, rest::Surface, workers::Workers,
-};
+use crate::{console::pulse::Sampler, refresher::Refresher, rest::Surface, workers::Workers};
 
 pub use headgate_auth::AdminToken;
 pub use headgate_stores::StoreKind;

@@ -1,12 +1,11 @@
 //! Headgate as a server.
 //!
-//! The use cases behind both surfaces are in `headgate-api`.
+//! The use cases behind REST and gRPC are in `headgate-api`, the gRPC surface is in `headgate-grpc`.
 //!
 //! | module | what it owns |
 //! |---|---|
 //! | [`app`] | composition: configuration, stores, database, use cases, listeners |
 //! | `rest` | the HTTP surface: its route table is the table of contents |
-//! | `grpc` | the gRPC surface |
 //! | `console` | state of the browser console: sessions, most denied subjects, decisions per second |
 //! | `refresher` | reloads rules and policies from the database |
 //! | [`config`] | the sections of the configuration, and their conflicts; `headgate-config` reads them |
@@ -15,7 +14,6 @@
 pub mod app;
 pub mod config;
 mod console;
-mod grpc;
 mod refresher;
 mod rest;
 mod workers;

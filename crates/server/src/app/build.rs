@@ -17,6 +17,7 @@ use headgate_api::{
 use headgate_auth::{Auth, AuthMode};
 use headgate_envoy::{Configurator, EnvoyLimits, EnvoyMetrics};
 use headgate_events::{EventMetrics, EventTasks, Events};
+use headgate_grpc::{self as grpc, CallMetrics, EnvoySurface, Grpc};
 use headgate_persistence::{Database, QuotaDatabase};
 use headgate_quota::QuotaLedger;
 use headgate_ratelimit::{
@@ -37,7 +38,6 @@ use super::{
 use crate::{
     config::Config,
     console::{Console, ConsoleSettings, pulse::Sampler},
-    grpc::{self, CallMetrics, EnvoySurface, Grpc},
     refresher::Refresher,
     rest::{self, Clients, KeyedApi, RequestMetrics, Surface},
     workers::Workers,

@@ -28,7 +28,7 @@ pub(crate) mod envoy {
     pub mod config {
         pub mod core {
             pub mod v3 {
-                include!(concat!(env!("OUT_DIR"), "/client/envoy.config.core.v3.rs"));
+                include!(concat!(env!("OUT_DIR"), "/envoy.config.core.v3.rs"));
             }
         }
     }
@@ -36,10 +36,7 @@ pub(crate) mod envoy {
         pub mod common {
             pub mod ratelimit {
                 pub mod v3 {
-                    include!(concat!(
-                        env!("OUT_DIR"),
-                        "/client/envoy.extensions.common.ratelimit.v3.rs"
-                    ));
+                    include!(concat!(env!("OUT_DIR"), "/envoy.extensions.common.ratelimit.v3.rs"));
                 }
             }
         }
@@ -47,13 +44,13 @@ pub(crate) mod envoy {
     pub mod service {
         pub mod ratelimit {
             pub mod v3 {
-                include!(concat!(env!("OUT_DIR"), "/client/envoy.service.ratelimit.v3.rs"));
+                include!(concat!(env!("OUT_DIR"), "/envoy.service.ratelimit.v3.rs"));
             }
         }
     }
     pub mod r#type {
         pub mod v3 {
-            include!(concat!(env!("OUT_DIR"), "/client/envoy.r#type.v3.rs"));
+            include!(concat!(env!("OUT_DIR"), "/envoy.r#type.v3.rs"));
         }
     }
 }

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use tonic::{Code, Request, Status, transport::Channel};
 use tonic_types::StatusExt as _;
 
-include!(concat!(env!("OUT_DIR"), "/client/k1s0.system.ratelimit.v1.rs"));
+include!(concat!(env!("OUT_DIR"), "/k1s0.system.ratelimit.v1.rs"));
 
 pub(crate) type Client = rate_limit_service_client::RateLimitServiceClient<Channel>;
 

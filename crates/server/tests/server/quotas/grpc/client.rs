@@ -14,7 +14,7 @@ use tonic_types::StatusExt as _;
 
 use crate::grpc::client::channel;
 
-include!(concat!(env!("OUT_DIR"), "/client/k1s0.system.quota.v1.rs"));
+include!(concat!(env!("OUT_DIR"), "/k1s0.system.quota.v1.rs"));
 
 pub(crate) type Client = quota_service_client::QuotaServiceClient<Channel>;
 

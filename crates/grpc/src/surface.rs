@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use axum::http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
 use headgate::Clock;
 use headgate_api::{
     Access, Namespace, in_time,
@@ -21,6 +20,7 @@ use headgate_telemetry::{
     metrics::Stopwatch,
     trace::{Span, Tracer, within},
 };
+use http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
 use http_body_util::Full;
 use tokio::sync::watch;
 use tonic::{Code, Status, body::Body};
@@ -47,7 +47,7 @@ use super::{
 };
 
 /// Answers gRPC calls.
-pub(crate) struct Grpc {
+pub struct Grpc {
     /// One for each method, in the order of [`METHODS`].
     answerers: [Answerer; METHODS.len()],
     around: Around,
@@ -55,21 +55,29 @@ pub(crate) struct Grpc {
 }
 
 /// The use cases of the services.
-pub(crate) struct UseCases {
-    pub(crate) checks: Arc<MeteredChecks>,
-    pub(crate) rules: Arc<RuleAdmin>,
-    pub(crate) quotas: Arc<QuotaServices>,
-    pub(crate) envoy: Option<EnvoySurface>,
-    pub(crate) access: Arc<Access>,
+pub struct UseCases {
+    /// Checks by rules.
+    pub checks: Arc<MeteredChecks>,
+    /// Managing rules, usage and resets.
+    pub rules: Arc<RuleAdmin>,
+    /// Quotas.
+    pub quotas: Arc<QuotaServices>,
+    /// Envoy's service, if it is enabled.
+    pub envoy: Option<EnvoySurface>,
+    /// Authorization.
+    pub access: Arc<Access>,
 }
 
 /// Clock, tracer, metrics and timeout of every call.
-pub(crate) struct Around {
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) tracer: Option<Tracer>,
-    pub(crate) metrics: CallMetrics,
+pub struct Around {
+    /// Clock of durations.
+    pub clock: Arc<dyn Clock>,
+    /// Opens spans, if tracing is enabled.
+    pub tracer: Option<Tracer>,
+    /// Counts calls.
+    pub metrics: CallMetrics,
     /// Maximum duration of a call.
-    pub(crate) request_timeout: Duration,
+    pub request_timeout: Duration,
 }
 
 type Answerer = Arc<dyn Fn(Request<RequestBody>) -> Answering + Send + Sync>;
@@ -79,7 +87,8 @@ type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>>
 // === impl Grpc ===
 
 impl Grpc {
-    pub(crate) fn new(use_cases: UseCases, around: Around) -> Self {
+    /// Creates the services.
+    pub fn new(use_cases: UseCases, around: Around) -> Self {
         let UseCases { checks, rules, quotas, envoy, access } = use_cases;
         let (draining, drained) = watch::channel(false);
         let starting = envoy.as_ref().map(|envoy| envoy.limits.watch_starting());
@@ -117,11 +126,12 @@ impl Grpc {
     }
 
     /// Makes the health service report that the server is draining, which ends its watches.
-    pub(crate) fn drain(&self) {
+    pub fn drain(&self) {
         self.draining.send_replace(true);
     }
 
-    pub(crate) async fn answer(&self, mut request: Request<RequestBody>) -> Response<Body> {
+    /// Answers one call.
+    pub async fn answer(&self, mut request: Request<RequestBody>) -> Response<Body> {
         let stopwatch = Stopwatch::start(&*self.around.clock);
         let id = RequestId::of(request.headers());
         let Some(protocol) = Protocol::of(&request) else {

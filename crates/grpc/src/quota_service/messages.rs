@@ -6,7 +6,7 @@ use headgate_quota::{
     QuotaUsage, UnknownSubjectType, usecase::Incremented,
 };
 
-use crate::grpc::{
+use crate::{
     error::{CallError, Violation},
     proto::quota as proto,
     wire::{number, time},

@@ -21,12 +21,15 @@ use super::{
 
 /// The use case, and how it is exposed to Envoy.
 #[derive(Clone)]
-pub(crate) struct EnvoySurface {
-    pub(crate) limits: Arc<EnvoyLimits>,
-    pub(crate) requires_token: bool,
-    pub(crate) headers: ResponseHeaders,
+pub struct EnvoySurface {
+    /// The limits of the domains.
+    pub limits: Arc<EnvoyLimits>,
+    /// True if calls need a token.
+    pub requires_token: bool,
+    /// Headers to add to responses.
+    pub headers: ResponseHeaders,
     /// Adds metadata to responses.
-    pub(crate) dynamic_metadata: bool,
+    pub dynamic_metadata: bool,
 }
 
 /// The handler of Envoy's requests.

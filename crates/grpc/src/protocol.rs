@@ -3,9 +3,7 @@
 //! The messages are the same. gRPC ends with HTTP trailers; gRPC-Web, which cannot rely on them,
 //! with another frame that contains them as text.
 
-use axum::http::{
-    HeaderMap, HeaderValue, Method, Request, Response, Version, header::CONTENT_TYPE,
-};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Version, header::CONTENT_TYPE};
 use http_body_util::BodyExt as _;
 use hyper::body::{Bytes, Frame};
 use tonic::body::Body;

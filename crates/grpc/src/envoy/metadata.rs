@@ -4,7 +4,7 @@
 use headgate_envoy::{DescriptorStatus, EnvoyVerdict, Metadata};
 use prost_types::{ListValue, Struct, Value, value::Kind};
 
-use crate::grpc::proto::envoy::{
+use crate::proto::envoy::{
     extensions::common::ratelimit::v3::{
         RateLimitDescriptor, rate_limit_descriptor::RateLimitOverride,
     },

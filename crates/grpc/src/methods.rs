@@ -53,7 +53,7 @@ mod tests {
     use prost_types::FileDescriptorSet;
 
     use super::*;
-    use crate::grpc::proto::DESCRIPTORS;
+    use crate::proto::DESCRIPTORS;
 
     #[test]
     fn every_method_of_the_proto_files_can_be_called() {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use headgate_envoy::{DescriptorStatus, EnvoyVerdict, Rate, ResponseHeaders};
 
-use crate::grpc::proto::envoy::config::core::v3::HeaderValue;
+use crate::proto::envoy::config::core::v3::HeaderValue;
 
 /// Returns the configured headers that `verdict` has a value for.
 pub(super) fn response_headers(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName};
 
 const HEADER: HeaderName = HeaderName::from_static("grpc-timeout");
 

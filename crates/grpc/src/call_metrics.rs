@@ -8,7 +8,7 @@ use prometheus::{
 use super::methods::{METHODS, Method};
 
 /// Metrics of gRPC calls.
-pub(crate) struct CallMetrics {
+pub struct CallMetrics {
     handled: IntCounterVec,
     /// In the order of [`METHODS`]; unknown methods share the last.
     methods: Vec<Series>,
@@ -34,7 +34,8 @@ pub(super) struct Handled {
 impl CallMetrics {
     const UNMATCHED: &str = "unmatched";
 
-    pub(crate) fn new(registry: &Registry) -> Result<Self, Error> {
+    /// Registers the metrics.
+    pub fn new(registry: &Registry) -> Result<Self, Error> {
         let handled = Opts::new(
             "grpc_server_handled_total",
             "gRPC calls that were answered, by service, method and status.",

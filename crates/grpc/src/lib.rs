@@ -36,7 +36,7 @@ mod surface;
 mod usage;
 mod wire;
 
-pub(crate) use self::{
+pub use self::{
     call_metrics::CallMetrics,
     envoy::EnvoySurface,
     surface::{Around, Grpc, UseCases},

@@ -6,7 +6,7 @@ use headgate_envoy::{
 };
 
 use super::headers::response_headers;
-use crate::grpc::{
+use crate::{
     error::{CallError, Violation},
     proto::envoy::{
         extensions::common::ratelimit::v3::{
