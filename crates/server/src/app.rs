@@ -10,6 +10,7 @@ use std::{io, sync::Arc, time::Duration};
 use headgate::LimitError;
 use headgate_api::{Operations, quotas::QuotaTasks};
 use headgate_config::{ConfigError, Problem};
+use headgate_console::Sampler;
 use headgate_envoy::Configurator;
 use headgate_events::{EventTasks, Events};
 use headgate_grpc::Grpc;
@@ -19,7 +20,7 @@ use headgate_telemetry::trace::{Tracer, TracerError};
 use thiserror::Error;
 use tokio::{net::TcpListener, sync::Notify};
 
-use crate::{console::pulse::Sampler, refresher::Refresher, rest::Surface, workers::Workers};
+use crate::{refresher::Refresher, rest::Surface, workers::Workers};
 
 pub use headgate_auth::AdminToken;
 pub use headgate_stores::StoreKind;

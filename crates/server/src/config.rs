@@ -5,7 +5,6 @@
 //! problems.
 
 mod audit;
-mod console;
 mod database;
 mod quota;
 mod rate_limiter;
@@ -17,6 +16,7 @@ use std::path::Path;
 
 use headgate_auth::AuthConfig;
 use headgate_config::{ConfigError, Print, Printed, Problem, Schema, SectionList, print_sections};
+use headgate_console::ConsoleConfig;
 use headgate_envoy::EnvoyConfig;
 use headgate_events::{EventsConfig, KafkaConfig, WebhookConfig, webhook_contradictions};
 use headgate_stores::{MemoryConfig, RedisConfig};
@@ -25,7 +25,6 @@ use serde::Deserialize;
 
 pub use self::{
     audit::AuditConfig,
-    console::ConsoleConfig,
     database::DatabaseConfig,
     quota::QuotaConfig,
     rate_limiter::{

@@ -1,19 +1,18 @@
 //! Headgate as a server.
 //!
-//! The use cases behind REST and gRPC are in `headgate-api`, the gRPC surface is in `headgate-grpc`.
+//! The use cases behind REST and gRPC are in `headgate-api`, the gRPC surface is in `headgate-grpc`,
+//! and the pages and sessions of the console are in `headgate-console`.
 //!
 //! | module | what it owns |
 //! |---|---|
 //! | [`app`] | composition: configuration, stores, database, use cases, listeners |
 //! | `rest` | the HTTP surface: its route table is the table of contents |
-//! | `console` | state of the browser console: sessions, most denied subjects, decisions per second |
 //! | `refresher` | reloads rules and policies from the database |
 //! | [`config`] | the sections of the configuration, and their conflicts; `headgate-config` reads them |
 //! | `workers` | the threads that serve connections |
 
 pub mod app;
 pub mod config;
-mod console;
 mod refresher;
 mod rest;
 mod workers;

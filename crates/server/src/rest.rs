@@ -30,7 +30,6 @@ mod root;
 mod routes;
 mod rules;
 mod schemas;
-mod session_cookie;
 mod state;
 mod surface;
 mod text_buffer;

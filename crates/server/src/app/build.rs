@@ -15,6 +15,7 @@ use headgate_api::{
     },
 };
 use headgate_auth::{Auth, AuthMode};
+use headgate_console::{Console, ConsoleSettings, Sampler};
 use headgate_envoy::{Configurator, EnvoyLimits, EnvoyMetrics};
 use headgate_events::{EventMetrics, EventTasks, Events};
 use headgate_grpc::{self as grpc, CallMetrics, EnvoySurface, Grpc};
@@ -37,7 +38,6 @@ use super::{
 };
 use crate::{
     config::Config,
-    console::{Console, ConsoleSettings, pulse::Sampler},
     refresher::Refresher,
     rest::{self, Clients, KeyedApi, RequestMetrics, Surface},
     workers::Workers,

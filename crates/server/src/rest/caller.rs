@@ -8,10 +8,10 @@ use axum::{
 };
 use headgate_api::{Access, request_id::RequestId};
 use headgate_auth::{Action, Actor, AuthError};
+use headgate_console::{Console, session_cookie};
 use headgate_ratelimit::Author;
 
-use super::{error::ApiError, session_cookie};
-use crate::console::Console;
+use super::error::ApiError;
 
 /// The caller of a request that needs authorization.
 pub(super) struct Caller {

@@ -1,28 +1,44 @@
 //! `/console`: the pages of the console, and requests that only they need. For the rest they use
 //! the API.
 
-mod assets;
 mod oidc;
 mod overview;
 mod preview;
 mod session;
 
-use axum::routing::{get, post};
+use axum::{
+    extract::Path,
+    http::{HeaderMap, Method, Uri},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use headgate_console::{OIDC_CALLBACK, assets};
 
-use super::routes::Routes;
+use super::{error, routes::Routes};
 
 /// Adds the console.
 pub(super) fn routes(routes: Routes) -> Routes {
     routes
-        .route("/console", get(assets::page))
-        .route("/console/", get(assets::page))
-        .route("/console/assets/{name}", get(assets::asset))
+        .route("/console", get(page))
+        .route("/console/", get(page))
+        .route("/console/assets/{name}", get(asset))
         .route(
             "/console/session",
             get(session::show).post(session::sign_in).delete(session::sign_out),
         )
         .route("/console/oidc", get(oidc::begin))
-        .route(crate::console::OIDC_CALLBACK, get(oidc::finish))
+        .route(OIDC_CALLBACK, get(oidc::finish))
         .route("/console/overview", get(overview::overview))
         .route("/console/preview", post(preview::preview))
+}
+
+async fn page(headers: HeaderMap) -> Response {
+    assets::page(&headers)
+}
+
+async fn asset(Path(name): Path<String>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    match assets::find(&name, &headers) {
+        Some(file) => file,
+        None => error::no_such_route(method, uri).await.into_response(),
+    }
 }

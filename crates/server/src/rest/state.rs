@@ -9,11 +9,11 @@ use headgate_api::{
     quotas::QuotaServices,
     rate_limits::{MeteredChecks, RuleAdmin},
 };
+use headgate_console::Console;
 use headgate_events::Events;
 use headgate_service_config::ServiceConfigRepository;
 
 use super::keyed::KeyedApi;
-use crate::console::Console;
 
 /// Everything that handlers can ask for.
 pub(crate) struct UseCases {

@@ -15,16 +15,13 @@ use headgate_auth::{
     Actor, AuthError,
     oidc::{OidcTokens, SIGN_IN_TIMEOUT},
 };
+use headgate_console::{Console, session_cookie as cookie};
 use tracing::{info, warn};
 
 use super::session;
-use crate::{
-    console::Console,
-    rest::{
-        error::{self, ApiError},
-        query::Query,
-        session_cookie as cookie,
-    },
+use crate::rest::{
+    error::{self, ApiError},
+    query::Query,
 };
 
 const FAILED: &str = "/console?sign_in=failed";

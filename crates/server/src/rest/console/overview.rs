@@ -5,12 +5,10 @@ use std::{sync::Arc, time::Duration};
 use axum::{extract::State, response::Response};
 use headgate_api::{Masked, Operations, rate_limits::DeniedSubject};
 use headgate_auth::Action;
+use headgate_console::{Console, pulse::Beat};
 use serde::Serialize;
 
-use crate::{
-    console::{Console, pulse::Beat},
-    rest::{caller::Caller, error::ApiError, json, query::Query, time},
-};
+use crate::rest::{caller::Caller, error::ApiError, json, query::Query, time};
 
 /// Number of denied subjects shown.
 const MOST: usize = 10;

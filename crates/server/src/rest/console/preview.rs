@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use axum::response::Response;
 use headgate_auth::Action;
+use headgate_console::preview::{Point, Preview};
 use headgate_ratelimit::{Draft, usecase::ManageError};
 use serde::Serialize;
 
-use crate::{
-    console::preview::{Point, Preview},
-    rest::{caller::Caller, error::ApiError, json, json_body::JsonBody, rules::WireDraft},
-};
+use crate::rest::{caller::Caller, error::ApiError, json, json_body::JsonBody, rules::WireDraft};
 
 /// Units admitted over two windows: points of milliseconds, units requested, units admitted.
 #[derive(Serialize)]

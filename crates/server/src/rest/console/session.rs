@@ -10,18 +10,16 @@ use axum::{
 use headgate::Timestamp;
 use headgate_api::Access;
 use headgate_auth::{Action, Actor, AuthError, Role};
+use headgate_console::{Console, session::Session, session_cookie as cookie};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    console::{Console, session::Session},
-    rest::{
-        check::text,
-        error::{ApiError, Detail},
-        field::Field,
-        json,
-        json_body::{JsonBody, WireObject},
-        session_cookie as cookie, time,
-    },
+use crate::rest::{
+    check::text,
+    error::{ApiError, Detail},
+    field::Field,
+    json,
+    json_body::{JsonBody, WireObject},
+    time,
 };
 
 /// A sign-in.

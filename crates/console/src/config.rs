@@ -27,18 +27,20 @@ const NO_PUBLIC_URL: &str = "required by console.oidc.client_id: the issuer redi
                              URL, such as https://gate.example.com";
 
 impl ConsoleConfig {
-    pub(crate) const fn session_ttl(&self) -> Duration {
+    /// Returns the longest duration of a session.
+    pub const fn session_ttl(&self) -> Duration {
         Duration::from_secs(self.session_ttl_seconds.get())
     }
 
-    pub(crate) const fn idle_timeout(&self) -> Duration {
+    /// Returns the longest time without an open page.
+    pub const fn idle_timeout(&self) -> Duration {
         Duration::from_secs(self.idle_timeout_seconds.get())
     }
 }
 
 impl ConsoleConfig {
     /// Reports what each key accepts by itself but the section does not.
-    pub(super) fn contradictions(&self, auth: &AuthConfig, on_loopback: bool) -> Option<Problem> {
+    pub fn contradictions(&self, auth: &AuthConfig, on_loopback: bool) -> Option<Problem> {
         let OidcConfig { client_id, authorization_endpoint, token_endpoint, .. } = &self.oidc;
         let named = authorization_endpoint.is_some() && token_endpoint.is_some();
         let issuer = auth.issuer.clone().and_then(|issuer| HttpUrl::try_from(issuer).ok());

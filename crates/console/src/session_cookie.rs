@@ -26,12 +26,12 @@ const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const MAX_BYTES: usize = 128;
 
 /// The secret of the session, if there is such a cookie.
-pub(super) fn read(headers: &HeaderMap) -> Option<String> {
+pub fn read(headers: &HeaderMap) -> Option<String> {
     named(headers, NAME)
 }
 
 /// The state of the sign-in in progress.
-pub(super) fn read_way(headers: &HeaderMap) -> Option<String> {
+pub fn read_way(headers: &HeaderMap) -> Option<String> {
     named(headers, WAY)
 }
 
@@ -44,18 +44,18 @@ fn named(headers: &HeaderMap, wanted: &str) -> Option<String> {
 }
 
 /// A header that sets the cookie for `age`.
-pub(super) fn set(secure: bool, secret: &str, age: Duration) -> HeaderValue {
+pub fn set(secure: bool, secret: &str, age: Duration) -> HeaderValue {
     written(secure, secret, age.as_secs())
 }
 
 /// A header that deletes the cookie.
-pub(super) fn clear(secure: bool) -> HeaderValue {
+pub fn clear(secure: bool) -> HeaderValue {
     written(secure, "", 0)
 }
 
 /// A header that sets the cookie of a sign-in. Browsers send it when they return from the issuer's
 /// site.
-pub(super) fn set_way(secure: bool, state: &str, age: Duration) -> HeaderValue {
+pub fn set_way(secure: bool, state: &str, age: Duration) -> HeaderValue {
     let secure = if secure { "; Secure" } else { "" };
     let age = age.as_secs();
     let text =
@@ -71,7 +71,7 @@ fn written(secure: bool, secret: &str, age: u64) -> HeaderValue {
 
 /// Returns true if a proxy terminated the browser's TLS. A client that lies gets a cookie that its
 /// own browser will not send.
-pub(super) fn is_secure(headers: &HeaderMap) -> bool {
+pub fn is_secure(headers: &HeaderMap) -> bool {
     let begins = |name: HeaderName, with: &str| {
         headers.get(name).and_then(|it| it.to_str().ok()).is_some_and(|it| it.starts_with(with))
     };
@@ -80,13 +80,13 @@ pub(super) fn is_secure(headers: &HeaderMap) -> bool {
 
 /// The session secret of a request, if it has one; an error if the request may come from another
 /// site.
-pub(super) fn presented(headers: &HeaderMap) -> Option<Result<String, AuthError>> {
+pub fn presented(headers: &HeaderMap) -> Option<Result<String, AuthError>> {
     let secret = read(headers)?;
     Some(if is_ours(headers) { Ok(secret) } else { Err(AuthError::CrossSite) })
 }
 
 /// Returns true if a request comes from a page of the console.
-pub(super) fn is_ours(headers: &HeaderMap) -> bool {
+pub fn is_ours(headers: &HeaderMap) -> bool {
     if !headers.contains_key(MARK) {
         return false;
     }

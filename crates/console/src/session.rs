@@ -25,7 +25,7 @@ const SECRET_BYTES: usize = 32;
 type Digest = [u8; SHA256_OUTPUT_LEN];
 
 /// All sessions of one server.
-pub(crate) struct Sessions {
+pub struct Sessions {
     kept: Mutex<HashMap<Digest, Session>>,
     longest: Duration,
     idle: Duration,
@@ -34,27 +34,29 @@ pub(crate) struct Sessions {
 
 /// A signed-in browser.
 #[derive(Clone, Debug)]
-pub(crate) struct Session {
-    pub(crate) actor: Actor,
+pub struct Session {
+    /// Who has signed in.
+    pub actor: Actor,
     /// End of the session, even if it is in use.
-    pub(crate) ends_at: Timestamp,
+    pub ends_at: Timestamp,
     used_at: Timestamp,
 }
 
 /// The system's random generator failed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NoRandomness;
+pub struct NoRandomness;
 
 // === impl Sessions ===
 
 impl Sessions {
-    pub(crate) fn new(config: &ConsoleConfig, clock: Arc<dyn Clock>) -> Self {
+    /// Creates an empty set of sessions.
+    pub fn new(config: &ConsoleConfig, clock: Arc<dyn Clock>) -> Self {
         let (longest, idle) = (config.session_ttl(), config.idle_timeout());
         Self { kept: Mutex::default(), longest, idle, clock }
     }
 
     /// Opens a session that lasts no longer than `until`; returns its secret.
-    pub(crate) fn open(
+    pub fn open(
         &self,
         actor: Actor,
         until: Option<Timestamp>,
@@ -81,7 +83,7 @@ impl Sessions {
     }
 
     /// Returns the session with this secret, if it has not ended, and marks it as used.
-    pub(crate) fn find(&self, secret: &str) -> Option<Session> {
+    pub fn find(&self, secret: &str) -> Option<Session> {
         let (digest, now) = (hashed(secret), self.clock.now());
         let mut kept = self.kept();
         let session = kept.get_mut(&digest)?;
@@ -94,7 +96,7 @@ impl Sessions {
     }
 
     /// Ends the session with this secret.
-    pub(crate) fn close(&self, secret: &str) {
+    pub fn close(&self, secret: &str) {
         self.kept().remove(&hashed(secret));
     }
 

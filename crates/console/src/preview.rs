@@ -15,19 +15,22 @@ const STEADY_PERCENT: u64 = 125;
 
 /// Units admitted over two windows.
 #[derive(Debug)]
-pub(crate) struct Preview {
+pub struct Preview {
     /// Of a client that takes all units as soon as they are available.
-    pub(crate) burst: Vec<Point>,
+    pub burst: Vec<Point>,
     /// Of a client with a steady rate, a quarter above the limit.
-    pub(crate) steady: Vec<Point>,
+    pub steady: Vec<Point>,
 }
 
 /// Units requested and admitted so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Point {
-    pub(crate) after: Duration,
-    pub(crate) asked: u64,
-    pub(crate) admitted: u64,
+pub struct Point {
+    /// Time since the start.
+    pub after: Duration,
+    /// Units requested.
+    pub asked: u64,
+    /// Units admitted.
+    pub admitted: u64,
 }
 
 /// A simulated subject with its own clock.
@@ -42,7 +45,7 @@ const EPOCH: Timestamp = Timestamp::from_micros(86_400_000_000_000);
 
 impl Preview {
     /// Simulates both patterns under `limit`, over windows of this length.
-    pub(crate) fn of(limit: &Limit, units: u64, window: Duration) -> Self {
+    pub fn of(limit: &Limit, units: u64, window: Duration) -> Self {
         let asked = |step: u64| {
             let whole = u128::from(units) * u128::from(STEADY_PERCENT) * u128::from(WINDOWS);
             u64::try_from(whole * u128::from(step) / u128::from(STEPS) / 100).unwrap_or(u64::MAX)

@@ -4,18 +4,17 @@ use std::sync::LazyLock;
 
 use axum::{
     body::Body,
-    extract::Path,
     http::{
-        HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri,
+        HeaderMap, HeaderName, HeaderValue, StatusCode,
         header::{
             CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
             REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
         },
     },
-    response::{IntoResponse, Response},
+    response::Response,
 };
 
-use crate::{console::fingerprint, rest::error};
+use crate::fingerprint::fingerprint;
 
 /// Content security policy: only files of this server, and nothing inline.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -40,7 +39,7 @@ macro_rules! assets {
         [$(Asset {
             name: $name,
             content_type: $content_type,
-            text: include_str!(concat!("../../console/assets/", $name)),
+            text: include_str!(concat!("assets/", $name)),
         }),*]
     };
 }
@@ -85,20 +84,15 @@ static ASSETS: &[Asset] = &assets![
 static TAGS: LazyLock<Vec<HeaderValue>> =
     LazyLock::new(|| ASSETS.iter().map(|asset| tag(asset.text)).collect());
 
-pub(super) async fn page(headers: HeaderMap) -> Response {
-    respond(0, &headers)
+/// Returns the page.
+pub fn page(headers: &HeaderMap) -> Response {
+    respond(0, headers)
 }
 
-pub(super) async fn asset(
-    Path(name): Path<String>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Response {
-    match ASSETS.iter().position(|asset| asset.name == name) {
-        Some(place) => respond(place, &headers),
-        None => error::no_such_route(method, uri).await.into_response(),
-    }
+/// Returns the file with this name, if there is one.
+pub fn find(name: &str, headers: &HeaderMap) -> Option<Response> {
+    let place = ASSETS.iter().position(|asset| asset.name == name)?;
+    Some(respond(place, headers))
 }
 
 fn respond(place: usize, headers: &HeaderMap) -> Response {
