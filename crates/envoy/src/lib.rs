@@ -2,7 +2,7 @@
 //! the request if all of them do.
 //!
 //! [`Configurator`] loads domains from files or follows a management server; [`EnvoyLimits`]
-//! answers requests. The gRPC service itself is in `headgate-server`.
+//! answers requests. The gRPC service itself is in `headgate-grpc`.
 //!
 //! | module | contents |
 //! |---|---|
