@@ -3,6 +3,8 @@
 use clap::Args;
 use serde_json::{Map, Value};
 
+use crate::failure::Failure;
+
 /// `--enabled` and `--disabled`.
 #[derive(Debug, Args)]
 pub(crate) struct EnabledFlags {
@@ -28,4 +30,19 @@ impl EnabledFlags {
 pub(crate) fn given<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Value> {
     let given = |(name, value): (&str, Option<Value>)| Some((name.to_owned(), value?));
     fields.into_iter().filter_map(given).collect()
+}
+
+/// Returns the changes of an update: `cleared` fields become null, `given` ones get their values.
+///
+/// # Errors
+///
+/// Nothing changes; `command` is the one to get help for.
+pub(crate) fn changes(
+    cleared: impl IntoIterator<Item = &'static str>,
+    given: Map<String, Value>,
+    command: &'static str,
+) -> Result<Map<String, Value>, Failure> {
+    let cleared = cleared.into_iter().map(|name| (name.to_owned(), Value::Null));
+    let changes: Map<_, _> = cleared.chain(given).collect();
+    if changes.is_empty() { Err(Failure::NoChanges(command)) } else { Ok(changes) }
 }

@@ -84,12 +84,8 @@ impl Create {
 
 impl Update {
     pub(super) fn run(self, client: &Client) -> Result<Reply, Failure> {
-        let mut changes: Map<String, Value> =
-            self.clear.iter().map(|field| (field.name().to_owned(), Value::Null)).collect();
-        changes.extend(self.options.fields());
-        if changes.is_empty() {
-            return Err(Failure::NoChanges("headgate quota update"));
-        }
+        let cleared = self.clear.iter().map(|field| field.name());
+        let changes = fields::changes(cleared, self.options.fields(), "headgate quota update")?;
         let path = [self.id.as_str()];
         let current: Policy = client.get(&path, &[])?.json()?;
         // PUT requires these; an optional field that is left out keeps its value.

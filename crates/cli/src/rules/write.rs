@@ -89,12 +89,8 @@ impl Create {
 
 impl Update {
     pub(super) fn run(self, client: &Client) -> Result<Reply, Failure> {
-        let mut changes: Map<String, Value> =
-            self.clear.iter().map(|field| (field.name().to_owned(), Value::Null)).collect();
-        changes.extend(self.options.fields());
-        if changes.is_empty() {
-            return Err(Failure::NoChanges("headgate rules update"));
-        }
+        let cleared = self.clear.iter().map(|field| field.name());
+        let changes = fields::changes(cleared, self.options.fields(), "headgate rules update")?;
         let path = [PATH, self.id.as_str()];
         let read = client.get(&path, &[])?;
         let current: Rule = read.json()?;
