@@ -9,11 +9,10 @@ use headgate_api::{
     quotas::{QuotaRefusal, QuotaServices},
 };
 use headgate_auth::Action;
-use headgate_quota::Author;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response};
 
 use super::{
-    caller,
+    caller::may,
     error::CallError,
     proto::quota::{
         CheckQuotaRequest, CheckQuotaResponse, CreateQuotaPolicyRequest, CreateQuotaPolicyResponse,
@@ -24,25 +23,13 @@ use super::{
         ResetQuotaUsageRequest, ResetQuotaUsageResponse, UpdateQuotaPolicyRequest,
         UpdateQuotaPolicyResponse, quota_service_server::QuotaService,
     },
-    wire::time,
+    wire::{Answer, time},
 };
 
 /// The handlers of quotas.
 pub(super) struct QuotaHandlers {
     pub(super) quotas: Arc<QuotaServices>,
     pub(super) access: Arc<Access>,
-}
-
-type Answer<T> = Result<Response<T>, Status>;
-
-impl QuotaHandlers {
-    async fn caller<T: Sync>(
-        &self,
-        request: &Request<T>,
-        action: Action,
-    ) -> Result<Author, CallError> {
-        caller::may(&self.access, request, action).await
-    }
 }
 
 /// Converts the error of a use case.
@@ -56,7 +43,7 @@ impl QuotaService for QuotaHandlers {
         &self,
         request: Request<CreateQuotaPolicyRequest>,
     ) -> Answer<CreateQuotaPolicyResponse> {
-        let author = self.caller(&request, Action::WriteQuotas).await?;
+        let author = may(&self.access, &request, Action::WriteQuotas).await?;
         let draft = messages::new_draft(request.into_inner());
         let policy = self.quotas.policies.create(draft, &author).await.map_err(call_error)?;
         Ok(Response::new(CreateQuotaPolicyResponse { policy: Some((&policy).into()) }))
@@ -66,7 +53,7 @@ impl QuotaService for QuotaHandlers {
         &self,
         request: Request<GetQuotaPolicyRequest>,
     ) -> Answer<GetQuotaPolicyResponse> {
-        self.caller(&request, Action::ReadQuotas).await?;
+        may(&self.access, &request, Action::ReadQuotas).await?;
         let id = messages::id("id", &request.get_ref().id)?;
         let policy = self.quotas.policies.get(&id).await.map_err(call_error)?;
         Ok(Response::new(GetQuotaPolicyResponse { policy: Some((&policy).into()) }))
@@ -76,7 +63,7 @@ impl QuotaService for QuotaHandlers {
         &self,
         request: Request<ListQuotaPoliciesRequest>,
     ) -> Answer<ListQuotaPoliciesResponse> {
-        self.caller(&request, Action::ReadQuotas).await?;
+        may(&self.access, &request, Action::ReadQuotas).await?;
         let (filter, page) = messages::listing(request.get_ref())?;
         let listed = self.quotas.policies.list(&filter, page).await.map_err(call_error)?;
         Ok(Response::new((&listed).into()))
@@ -86,7 +73,7 @@ impl QuotaService for QuotaHandlers {
         &self,
         request: Request<UpdateQuotaPolicyRequest>,
     ) -> Answer<UpdateQuotaPolicyResponse> {
-        let author = self.caller(&request, Action::WriteQuotas).await?;
+        let author = may(&self.access, &request, Action::WriteQuotas).await?;
         let id = messages::id("id", &request.get_ref().id)?;
         let draft = messages::changed_draft(request.into_inner());
         let policy = self.quotas.policies.amend(&id, &draft, &author).await.map_err(call_error)?;
@@ -97,7 +84,7 @@ impl QuotaService for QuotaHandlers {
         &self,
         request: Request<DeleteQuotaPolicyRequest>,
     ) -> Answer<DeleteQuotaPolicyResponse> {
-        let author = self.caller(&request, Action::DeleteQuotas).await?;
+        let author = may(&self.access, &request, Action::DeleteQuotas).await?;
         let id = messages::id("id", &request.get_ref().id)?;
         self.quotas.policies.delete(&id, &author).await.map_err(call_error)?;
         Ok(Response::new(DeleteQuotaPolicyResponse { id: id.to_string(), deleted: true }))
@@ -107,7 +94,7 @@ impl QuotaService for QuotaHandlers {
         &self,
         request: Request<GetQuotaUsageRequest>,
     ) -> Answer<GetQuotaUsageResponse> {
-        self.caller(&request, Action::ReadQuotas).await?;
+        may(&self.access, &request, Action::ReadQuotas).await?;
         let id = messages::id("quota_id", &request.get_ref().quota_id)?;
         let usage = self.quotas.usage(&id).await.map_err(call_error)?;
         Ok(Response::new(GetQuotaUsageResponse { usage: Some((&usage).into()) }))
@@ -117,7 +104,7 @@ impl QuotaService for QuotaHandlers {
         &self,
         request: Request<IncrementQuotaUsageRequest>,
     ) -> Answer<IncrementQuotaUsageResponse> {
-        self.caller(&request, Action::UseQuotas).await?;
+        may(&self.access, &request, Action::UseQuotas).await?;
         let wire = request.get_ref();
         let id = messages::id("quota_id", &wire.quota_id)?;
         let done = self.quotas.increment(&id, wire.amount, wire.request_id.as_deref()).await;
@@ -125,7 +112,7 @@ impl QuotaService for QuotaHandlers {
     }
 
     async fn check_quota(&self, request: Request<CheckQuotaRequest>) -> Answer<CheckQuotaResponse> {
-        self.caller(&request, Action::UseQuotas).await?;
+        may(&self.access, &request, Action::UseQuotas).await?;
         let wire = request.get_ref();
         let id = messages::id("quota_id", &wire.quota_id)?;
         let amount = Some(wire.amount).filter(|amount| *amount > 0);
@@ -138,7 +125,7 @@ impl QuotaService for QuotaHandlers {
         &self,
         request: Request<ResetQuotaUsageRequest>,
     ) -> Answer<ResetQuotaUsageResponse> {
-        let author = self.caller(&request, Action::ResetQuotas).await?;
+        let author = may(&self.access, &request, Action::ResetQuotas).await?;
         let wire = request.get_ref();
         let id = messages::id("quota_id", &wire.quota_id)?;
         let done = self.quotas.reset(&id, &wire.reason, author).await.map_err(call_error)?;
@@ -154,7 +141,7 @@ impl QuotaService for QuotaHandlers {
         &self,
         request: Request<GetQuotaHistoryRequest>,
     ) -> Answer<GetQuotaHistoryResponse> {
-        self.caller(&request, Action::ReadQuotas).await?;
+        may(&self.access, &request, Action::ReadQuotas).await?;
         let wire = request.get_ref();
         let id = messages::id("quota_id", &wire.quota_id)?;
         let page = messages::page(wire.page, wire.page_size).map_err(CallError::Invalid)?;

@@ -7,11 +7,11 @@ use headgate_api::{
     rate_limits::{MeteredChecks, RuleAdmin},
 };
 use headgate_auth::Action;
-use headgate_ratelimit::Author;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response};
 
 use super::{
-    caller, check,
+    caller::may,
+    check,
     error::CallError,
     proto::{
         CheckRateLimitRequest, CheckRateLimitResponse, CreateRuleRequest, CreateRuleResponse,
@@ -22,6 +22,7 @@ use super::{
     },
     reset::Reset,
     rules, usage,
+    wire::Answer,
 };
 
 /// The handlers of rate limits.
@@ -29,18 +30,6 @@ pub(super) struct RateLimitHandlers {
     pub(super) checks: Arc<MeteredChecks>,
     pub(super) rules: Arc<RuleAdmin>,
     pub(super) access: Arc<Access>,
-}
-
-type Answer<T> = Result<Response<T>, Status>;
-
-impl RateLimitHandlers {
-    async fn caller<T: Sync>(
-        &self,
-        request: &Request<T>,
-        action: Action,
-    ) -> Result<Author, CallError> {
-        caller::may(&self.access, request, action).await
-    }
 }
 
 #[tonic::async_trait]
@@ -53,21 +42,21 @@ impl RateLimitService for RateLimitHandlers {
     }
 
     async fn create_rule(&self, request: Request<CreateRuleRequest>) -> Answer<CreateRuleResponse> {
-        let author = self.caller(&request, Action::WriteRules).await?;
+        let author = may(&self.access, &request, Action::WriteRules).await?;
         let draft = rules::new_draft(request.into_inner())?;
         let rule = self.rules.rules.create(draft, &author).await.map_err(CallError::from)?;
         Ok(Response::new(CreateRuleResponse { rule: Some((&rule).into()) }))
     }
 
     async fn get_rule(&self, request: Request<GetRuleRequest>) -> Answer<GetRuleResponse> {
-        self.caller(&request, Action::ReadRules).await?;
+        may(&self.access, &request, Action::ReadRules).await?;
         let id = rules::id(&request.get_ref().rule_id)?;
         let rule = self.rules.rules.get(id).await.map_err(CallError::from)?;
         Ok(Response::new(GetRuleResponse { rule: Some((&rule).into()) }))
     }
 
     async fn get_usage(&self, request: Request<GetUsageRequest>) -> Answer<GetUsageResponse> {
-        self.caller(&request, Action::ReadUsage).await?;
+        may(&self.access, &request, Action::ReadUsage).await?;
         let wire = request.get_ref();
         let identifier = Some(wire.identifier.as_str()).filter(|text| !text.is_empty());
         let usage = self.rules.usage.of(rules::id(&wire.rule_id)?, identifier).await;
@@ -76,7 +65,7 @@ impl RateLimitService for RateLimitHandlers {
     }
 
     async fn reset_limit(&self, request: Request<ResetLimitRequest>) -> Answer<ResetLimitResponse> {
-        let author = self.caller(&request, Action::ResetCounters).await?;
+        let author = may(&self.access, &request, Action::ResetCounters).await?;
         let Reset { scope, subject, reason } = Reset::try_from(request.get_ref())?;
         let reset = self.rules.reset(scope, subject, reason, author).await;
         reset.map_err(CallError::from)?;
@@ -84,14 +73,14 @@ impl RateLimitService for RateLimitHandlers {
     }
 
     async fn list_rules(&self, request: Request<ListRulesRequest>) -> Answer<ListRulesResponse> {
-        self.caller(&request, Action::ReadRules).await?;
+        may(&self.access, &request, Action::ReadRules).await?;
         let (filter, page) = rules::listing(request.get_ref())?;
         let (_, listed) = self.rules.rules.list(&filter, page).await.map_err(CallError::from)?;
         Ok(Response::new((&listed).into()))
     }
 
     async fn update_rule(&self, request: Request<UpdateRuleRequest>) -> Answer<UpdateRuleResponse> {
-        let author = self.caller(&request, Action::WriteRules).await?;
+        let author = may(&self.access, &request, Action::WriteRules).await?;
         let id = rules::id(&request.get_ref().rule_id)?;
         let draft = rules::changed_draft(request.into_inner())?;
         let rule = self.rules.rules.update(id, draft, &author).await.map_err(CallError::from)?;
@@ -99,7 +88,7 @@ impl RateLimitService for RateLimitHandlers {
     }
 
     async fn delete_rule(&self, request: Request<DeleteRuleRequest>) -> Answer<DeleteRuleResponse> {
-        let author = self.caller(&request, Action::DeleteRules).await?;
+        let author = may(&self.access, &request, Action::DeleteRules).await?;
         let id = rules::id(&request.get_ref().rule_id)?;
         self.rules.rules.delete(id, &author).await.map_err(CallError::from)?;
         Ok(Response::new(DeleteRuleResponse { success: true }))

@@ -1,8 +1,12 @@
 //! Values that several messages share.
 
 use headgate::{Key, Timestamp};
+use tonic::{Response, Status};
 
 use super::error::Violation;
+
+/// What a handler answers.
+pub(super) type Answer<T> = Result<Response<T>, Status>;
 
 /// Converts a count, and saturates: no count of ours is as large.
 pub(super) fn number(number: u64) -> i64 {
