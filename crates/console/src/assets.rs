@@ -13,8 +13,7 @@ use axum::{
     },
     response::Response,
 };
-
-use crate::fingerprint::fingerprint;
+use ring::digest::{SHA256, digest};
 
 /// Content security policy: only files of this server, and nothing inline.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -121,6 +120,13 @@ fn respond(place: usize, headers: &HeaderMap) -> Response {
 fn tag(text: &str) -> HeaderValue {
     let tag = format!("\"{}\"", fingerprint(text));
     HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+/// Returns sixteen hexadecimal digits of a hash.
+pub(crate) fn fingerprint(text: &str) -> String {
+    let digest = digest(&SHA256, text.as_bytes());
+    let (start, _) = digest.as_ref().split_first_chunk().unwrap_or((&[0; 8], &[]));
+    format!("{:016x}", u64::from_be_bytes(*start))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use headgate_api::rate_limits::TopDenied;
 use headgate_auth::oidc::{Oidc, RedirectOrigins};
 use headgate_telemetry::AppConfig;
 
-use crate::{config::ConsoleConfig, fingerprint::fingerprint, pulse::Pulse, session::Sessions};
+use crate::{assets::fingerprint, config::ConsoleConfig, pulse::Pulse, session::Sessions};
 
 /// Path that the issuer redirects browsers to.
 pub const OIDC_CALLBACK: &str = "/console/oidc/callback";

@@ -16,7 +16,6 @@
 pub mod assets;
 mod config;
 mod console;
-mod fingerprint;
 pub mod preview;
 pub mod pulse;
 mod sampler;
