@@ -34,12 +34,12 @@ impl RequestId {
     pub fn of(headers: &HeaderMap) -> Self {
         match headers.get(HEADER) {
             Some(given) if is_sane(given) => Self(given.clone()),
-            _ => Self::new(),
+            _ => Self::generate(),
         }
     }
 
     /// A new id: `req_` and 32 hexadecimal digits.
-    pub fn new() -> Self {
+    pub fn generate() -> Self {
         static IDS: LazyLock<Ids> = LazyLock::new(Ids::new);
         let id = IDS.next();
         Self(HeaderValue::from_bytes(&id).unwrap_or(HeaderValue::from_static("req_")))

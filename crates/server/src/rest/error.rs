@@ -356,7 +356,7 @@ mod tests {
 
     #[tokio::test]
     async fn uses_the_id_and_the_format_of_the_request() {
-        let id = RequestId::new();
+        let id = RequestId::generate();
         let timed_out = |format| {
             let id = id.clone();
             scope(format, id, async { ApiError::TimedOut.into_response() })

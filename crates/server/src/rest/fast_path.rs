@@ -212,7 +212,7 @@ mod tests {
     #[tokio::test]
     async fn answers_as_the_router_does() {
         let folder = TempDir::new().unwrap();
-        let (app, id) = (app(&folder).await, RequestId::new());
+        let (app, id) = (app(&folder).await, RequestId::generate());
         let check = "/api/v1/ratelimit/check";
         // A dry run takes nothing: the second response is the same.
         let dry_run = r#"{"scope":"user","identifier":"u1","dry_run":true}"#;
@@ -235,7 +235,7 @@ mod tests {
     async fn admits_and_denies_as_the_router_does() {
         let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
         let (fast_app, router_app) = (app(&folders[0]).await, app(&folders[1]).await);
-        let id = RequestId::new();
+        let id = RequestId::generate();
         let check = "/api/v1/ratelimit/check";
         let all = r#"{"scope":"user","identifier":"u1","cost":100}"#;
         let by_key = "/api/v1/rate-limit/check?algorithm=SLIDING_WINDOW&key=u1&permits=100";

@@ -41,5 +41,5 @@ pub(in crate::rest) fn scope<F: Future>(
 /// The format and id of the request at hand.
 pub(super) fn current() -> (ErrorFormat, RequestId) {
     let current = CURRENT.try_with(Clone::clone);
-    current.unwrap_or_else(|_| (ErrorFormat::default(), RequestId::new()))
+    current.unwrap_or_else(|_| (ErrorFormat::default(), RequestId::generate()))
 }
