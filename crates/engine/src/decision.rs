@@ -104,6 +104,7 @@ pub const fn ceil_secs(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{FailCause, FailMode, degraded::Source};
 
     fn outcome(allowed: bool, remaining: u64, retry_after: u64) -> Outcome {
         Outcome {
@@ -143,6 +144,18 @@ mod tests {
         // With equally many units left, the one that takes longer to reset.
         let slower = Outcome { reset_after: Duration::from_secs(61), ..outcome(true, 2, 0) };
         assert_eq!(Decision::fold(&[outcome(true, 2, 0), slower]).decided_by, 1);
+    }
+
+    #[test]
+    fn an_admission_is_degraded_if_any_limit_could_not_answer() {
+        let source = Source::FailMode(FailMode::Open);
+        let degraded = Some(Degraded { source, cause: FailCause::Timeout });
+        let unanswered = Outcome { degraded, ..outcome(true, 9, 0) };
+        let decision = Decision::fold(&[outcome(true, 2, 0), unanswered]);
+        assert_eq!((decision.decided_by, decision.degraded), (0, degraded));
+        // A denial is, if the limit that denies could not answer.
+        let denial = Decision::fold(&[outcome(false, 0, 700), unanswered]);
+        assert_eq!((denial.decided_by, denial.degraded), (0, None));
     }
 
     #[test]

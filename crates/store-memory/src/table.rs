@@ -210,6 +210,14 @@ mod tests {
                 "all of them have the last home"
             );
         }
+
+        // A sweep that starts at the very last of them goes on at the first slot.
+        let end = table.slots.len();
+        assert_ne!(table.slots[end - 1].fingerprint, 0);
+        assert_eq!(table.sweep(end - 1, end, 0), end - 1);
+        let hand = table.sweep(end - 1, end, 100);
+        table.sweep(hand, end, 100);
+        assert_eq!(table.len(), 0);
     }
 
     #[test]
