@@ -11,7 +11,6 @@ use std::{
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE};
 use ring::rand::{SecureRandom, SystemRandom};
 
-const FILE_NAME: &str = "admin-token";
 const PREFIX: &str = "hg_";
 const SECRET_BYTES: usize = 32;
 
@@ -28,6 +27,9 @@ pub struct AdminToken {
 // === impl AdminToken ===
 
 impl AdminToken {
+    /// Name of its file in the data folder.
+    pub const FILE_NAME: &'static str = "admin-token";
+
     /// Reads the token in `data_dir`, or creates it.
     ///
     /// # Errors
@@ -35,7 +37,7 @@ impl AdminToken {
     /// When the file can be neither read nor created, is readable by other users, or holds no
     /// token.
     pub fn open_or_create(data_dir: &Path) -> io::Result<Self> {
-        let path = data_dir.join(FILE_NAME);
+        let path = data_dir.join(Self::FILE_NAME);
         let opened = match File::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => create(data_dir, &path)
                 .map_err(|error| with_path(&path, "cannot create", &error))?,
@@ -81,7 +83,8 @@ enum OpenedToken {
 fn create(data_dir: &Path, path: &Path) -> io::Result<OpenedToken> {
     DirBuilder::new().recursive(true).mode(0o700).create(data_dir)?;
     let text = format!("{PREFIX}{}", URL_SAFE.encode(random::<SECRET_BYTES>()?));
-    let draft = data_dir.join(format!(".{FILE_NAME}.{}", URL_SAFE.encode(random::<9>()?)));
+    let draft =
+        data_dir.join(format!(".{}.{}", AdminToken::FILE_NAME, URL_SAFE.encode(random::<9>()?)));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
     let linked = file
         .write_all(format!("{text}\n").as_bytes())

@@ -6,7 +6,7 @@ use headgate_config::{Bounded, Print, Printed, Problem, Secret, print_sections};
 use reqwest::Url;
 use serde::Deserialize;
 
-use crate::Role;
+use crate::{FetchError, Role, fetch::JwksEndpoint};
 
 /// Authentication of callers: the section `auth`.
 #[derive(Clone, Debug, Deserialize)]
@@ -83,6 +83,18 @@ impl AuthConfig {
     /// Returns `true` if an issuer or a static token is configured.
     pub const fn authenticates(&self) -> bool {
         self.jwks_url.is_some() || !self.tokens.is_empty()
+    }
+
+    /// Fetches the issuer's keys once. Returns their number, or `None` without an issuer.
+    ///
+    /// # Errors
+    ///
+    /// When the keys cannot be fetched. The message has no query of the URL, which may hold a
+    /// secret.
+    pub async fn count_keys(&self) -> Result<Option<usize>, FetchError> {
+        let Some(url) = &self.jwks_url else { return Ok(None) };
+        let keys = JwksEndpoint::new(url.get().clone())?.fetch().await?;
+        Ok(Some(keys.len()))
     }
 
     /// Reports values that are valid by themselves but not in combination.

@@ -34,7 +34,8 @@ const PRODUCT: (&str, &str) = (
 );
 
 const HAS_TABLES: (&str, &str) = (
-    "SELECT CAST(to_regclass('headgate_migrations') IS NOT NULL AS bigint) AS total",
+    "SELECT count(*) AS total FROM (SELECT to_regclass('headgate_migrations') AS name) AS found
+        WHERE name IS NOT NULL",
     "SELECT count(*) AS total FROM sqlite_master WHERE name = 'headgate_migrations'",
 );
 
@@ -47,7 +48,8 @@ const CREATE: &str = "
     SELECT 'CREATE on database ' || current_database() AS missing
     WHERE NOT has_database_privilege(current_database(), 'CREATE')";
 
-/// Tables that this user may not use, and schemas in which it may not create tables.
+/// Tables that this user may not use, and schemas in which it may not create tables: that of the
+/// migrations table, which every start tries to create, and if migrations are pending (`$1`) all.
 const MISSING: &str = "
     SELECT 'SELECT, INSERT, UPDATE, DELETE on table ' || n.nspname || '.' || c.relname AS missing
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -57,6 +59,7 @@ const MISSING: &str = "
     UNION ALL
     SELECT 'CREATE on schema ' || nspname FROM pg_namespace
     WHERE nspname = ANY (current_schemas(false)) AND NOT has_schema_privilege(oid, 'CREATE')
+        AND ($1 OR nspname = current_schema())
     ORDER BY 1";
 
 impl Database {
@@ -88,7 +91,10 @@ impl Database {
             DatabaseInspection { product, schema, ..DatabaseInspection::default() };
         if is_postgres {
             inspection.clock_ahead = Some(clock_ahead(&mut session, clock).await?);
-            let missing = Statement::new(if schema.is_some() { MISSING } else { CREATE });
+            let missing = match schema {
+                Some(schema) => Statement::new(MISSING).bind(schema.applied < schema.known),
+                None => Statement::new(CREATE),
+            };
             for row in session.rows(missing).await? {
                 inspection.missing_privileges.push(row.get("missing")?);
             }

@@ -75,6 +75,11 @@ impl Cluster {
         Self { shared, slot_map, refresher }
     }
 
+    /// Timeout of a call.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.shared.config.timeout
+    }
+
     /// The slot map, if it is known.
     pub(crate) fn slot_map(&self) -> Result<Option<Arc<SlotMap>>, Arc<DialError>> {
         match &*self.slot_map.borrow() {

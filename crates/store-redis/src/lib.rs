@@ -15,6 +15,7 @@
 //! | `dial`, `tls` | opening a connection |
 //! | `error` | errors of a server, of a key, or of one call |
 //! | `memory`, `status` | memory use of the servers, and servers that are down |
+//! | `inspection` | [`Inspection`]: version, persistence and clock of the servers |
 //! | `newcomers` | [`NewcomerBound`]: bounds the keys that a process adds each second |
 //! | `config` | [`RedisConfig`]: address, timeouts, TLS |
 //!
@@ -27,6 +28,7 @@ mod connection;
 mod dial;
 mod endpoint;
 mod error;
+mod inspection;
 mod memory;
 mod multi_slot;
 mod newcomers;
@@ -43,6 +45,7 @@ mod store;
 mod tls;
 
 pub use config::{RedisConfig, RedisConfigError, RedisUrlError};
+pub use inspection::{Inspection, Persistence};
 pub use memory::Memory;
 pub use newcomers::NewcomerBound;
 pub use status::{ServerStatus, Status};

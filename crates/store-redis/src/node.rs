@@ -72,6 +72,11 @@ impl Node {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Loads the memory now.
+    pub(crate) async fn load_memory(&self) -> Option<Memory> {
+        Memory::load(&self.pool).await
+    }
+
     /// Error of the server, if it is down.
     pub(crate) fn error(&self) -> Option<String> {
         let error = self.pool.error().map(|error| error.to_string());

@@ -4,7 +4,9 @@ use std::fmt;
 
 use headgate::{Batch, Clock, Outcomes, Store, StoreError, StoreFuture, Verb};
 
-use crate::{RedisConfig, Status, multi_slot::MultiSlotBatch, runner::ScriptRunner};
+use crate::{
+    Inspection, RedisConfig, Status, inspection, multi_slot::MultiSlotBatch, runner::ScriptRunner,
+};
 
 /// A store on Redis or Valkey.
 ///
@@ -36,6 +38,12 @@ impl RedisStore {
     /// State of the servers: connection errors and memory use.
     pub fn status(&self) -> Status {
         self.runner.servers().status()
+    }
+
+    /// Asks every server for its version, memory, persistence and clock. A server that does not
+    /// answer within the timeout of a call has an error.
+    pub async fn inspect(&self, clock: &dyn Clock) -> Vec<Inspection> {
+        inspection::inspect(self.runner.servers(), clock).await
     }
 
     /// Returns `true` if Redis has a key of this name.

@@ -48,6 +48,20 @@ pub(super) async fn connect(url: &XdsUrl, config: &XdsConfig) -> Result<Channel,
     }
 }
 
+impl XdsConfig {
+    /// Connects to the management server once, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it cannot be reached.
+    pub async fn try_connect(&self) -> Result<(), String> {
+        match &self.url {
+            Some(url) => connect(url, self).await.map(drop).map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
+    }
+}
+
 fn tls(config: &XdsConfig) -> Result<ClientTlsConfig, ChannelError> {
     let read = |path: &PathBuf| {
         fs::read(path).map_err(|cause| ChannelError::File { path: path.clone(), cause })

@@ -100,8 +100,14 @@ impl WebhookUrl {
         host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
     }
 
+    /// Returns the host and port.
+    pub fn address(&self) -> (String, u16) {
+        let host = self.0.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        (host.to_owned(), self.0.port_or_known_default().unwrap_or_default())
+    }
+
     /// Returns the URL without path and query, which may hold a secret.
-    pub(crate) fn shown(&self) -> String {
+    pub fn shown(&self) -> String {
         self.0.origin().ascii_serialization()
     }
 }

@@ -15,7 +15,7 @@ use tonic::transport::{Channel, ClientTlsConfig};
 use tracing::{info, warn};
 
 use super::TracerError;
-use crate::Endpoint;
+use crate::{Endpoint, TraceConfig};
 
 /// Timeout of connecting to a collector and of sending a batch.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -34,14 +34,9 @@ pub(super) struct Collector {
 impl Collector {
     /// Creates an exporter to `endpoint`, which connects on the first batch.
     pub(super) fn at(endpoint: &Endpoint) -> Result<Self, TracerError> {
-        let mut channel =
-            Channel::builder(endpoint.get().clone()).connect_timeout(PATIENCE).timeout(PATIENCE);
-        if endpoint.get().scheme_str() == Some("https") {
-            channel = channel.tls_config(ClientTlsConfig::new().with_native_roots())?;
-        }
         let otlp = Otlp::builder()
             .with_tonic()
-            .with_channel(channel.connect_lazy())
+            .with_channel(channel(endpoint)?.connect_lazy())
             .with_timeout(PATIENCE)
             // While one batch is retried, the next ones would be dropped.
             .with_retry_policy(RetryPolicy::disabled())
@@ -62,6 +57,34 @@ impl Collector {
             }
         }
     }
+}
+
+impl TraceConfig {
+    /// Connects to the collector once.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it cannot be reached.
+    pub async fn try_connect(&self) -> Result<(), String> {
+        let connected = channel(&self.endpoint).map_err(|error| error.to_string())?.connect().await;
+        connected.map(drop).map_err(|error| {
+            // The outermost error only says that the transport failed.
+            let mut cause: &dyn std::error::Error = &error;
+            while let Some(deeper) = cause.source() {
+                cause = deeper;
+            }
+            cause.to_string()
+        })
+    }
+}
+
+fn channel(endpoint: &Endpoint) -> Result<tonic::transport::Endpoint, TracerError> {
+    let channel =
+        Channel::builder(endpoint.get().clone()).connect_timeout(PATIENCE).timeout(PATIENCE);
+    if endpoint.get().scheme_str() == Some("https") {
+        return Ok(channel.tls_config(ClientTlsConfig::new().with_native_roots())?);
+    }
+    Ok(channel)
 }
 
 impl SpanExporter for Collector {
