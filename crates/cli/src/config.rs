@@ -80,7 +80,7 @@ fn load(file: Option<&Path>) -> Result<headgate_server::Config, ConfigError> {
     Ok(config)
 }
 
-fn problems(error: &ConfigError) -> Vec<String> {
+pub(crate) fn problems(error: &ConfigError) -> Vec<String> {
     match error {
         ConfigError::Problems(problems) => problems.iter().map(ToString::to_string).collect(),
         other => vec![other.to_string()],

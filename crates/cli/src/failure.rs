@@ -3,7 +3,10 @@ use std::io;
 use headgate_config::ConfigError;
 use thiserror::Error;
 
-use crate::{client::ClientError, import::ImportError, rules::FileError, serve::ServeError};
+use crate::{
+    backup::BackupError, client::ClientError, import::ImportError, rules::FileError,
+    serve::ServeError,
+};
 
 /// An error of a command.
 #[derive(Debug, Error)]
@@ -18,6 +21,8 @@ pub(crate) enum Failure {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Import(#[from] ImportError),
+    #[error(transparent)]
+    Backup(#[from] BackupError),
     #[error("cannot write the output: {0}")]
     Print(#[from] io::Error),
     #[error("aborted; nothing was changed")]

@@ -1,10 +1,12 @@
 //! The `headgate` command.
 
 mod audit;
+mod backup;
 mod check;
 mod client;
 mod config;
 mod diff;
+mod doctor;
 mod environment;
 mod explain;
 mod failure;
@@ -54,6 +56,9 @@ enum Command {
     Audit(audit::Audit),
     Config(config::Config),
     Import(import::Import),
+    Doctor(doctor::Doctor),
+    Backup(backup::Backup),
+    Restore(backup::Restore),
 }
 
 fn main() -> ExitCode {
@@ -91,6 +96,9 @@ impl Command {
             Self::Audit(audit) => audit.run(),
             Self::Config(config) => config.run(),
             Self::Import(import) => import.run(),
+            Self::Doctor(doctor) => doctor.run(),
+            Self::Backup(backup) => backup.run(),
+            Self::Restore(restore) => restore.run(),
         }
     }
 }

@@ -3,12 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod apply;
+#[cfg(unix)]
+mod backup;
 mod check;
 mod concurrent_changes;
 mod config;
 mod degraded;
 mod deploy;
 mod docs;
+#[cfg(unix)]
+mod doctor;
 mod export;
 #[cfg(target_os = "linux")]
 mod file_size;

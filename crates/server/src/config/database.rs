@@ -38,7 +38,7 @@ pub struct DatabaseConfig {
 
 impl DatabaseConfig {
     /// Returns the address of the database; the default is a file in `data_dir`.
-    pub(crate) fn target(&self, data_dir: &Path) -> Result<Target, Problem> {
+    pub fn target(&self, data_dir: &Path) -> Result<Target, Problem> {
         let target = match (&self.url, &self.host) {
             (Some(_), Some(_)) => {
                 let both = "set database.url, or database.host and the keys beside it, not both";
