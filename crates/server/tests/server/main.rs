@@ -39,4 +39,6 @@ mod schemathesis;
 mod subjects;
 mod times;
 mod unknown_fields;
+#[cfg(unix)]
+mod upgrade;
 mod windows;
