@@ -12,6 +12,7 @@
 //! - [`Envoy`]: the proxy, with the configuration of a test;
 //! - [`RatelimitTests`]: the integration tests of envoyproxy/ratelimit;
 //! - [`ManagementServer`]: an xDS server, whose configuration a test can change;
+//! - [`OpenMetricsParser`]: parses metrics as the standard says;
 //! - [`Schemathesis`]: requests generated from an `OpenAPI` document;
 //! - [`Browser`]: Chromium, driven by scripts;
 //! - [`NostrClient`]: third-party Nostr clients, driven by scripts;
@@ -50,6 +51,7 @@ mod kafka;
 mod management_server;
 mod nginx;
 mod nostr;
+mod open_metrics;
 mod port;
 mod postgres;
 mod process;
@@ -73,6 +75,7 @@ pub use self::{
     management_server::{Certificates, Heard, ManagementServer},
     nginx::Nginx,
     nostr::NostrClient,
+    open_metrics::OpenMetricsParser,
     port::free_port,
     postgres::{Database, Postgres, PostgresBuilder},
     ratelimit_tests::RatelimitTests,
