@@ -2,11 +2,13 @@
 
 use std::{future, panic};
 
+use headgate_telemetry::trace::within_current;
+
 /// Runs `work` as a task of its own, which dropping this future does not stop.
 pub(crate) async fn run_to_completion<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
-    match tokio::spawn(work).await {
+    match tokio::spawn(within_current(work)).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(cause) => panic::resume_unwind(cause),

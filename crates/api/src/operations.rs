@@ -10,7 +10,10 @@ use headgate_envoy::EnvoyLimits;
 use headgate_persistence::Database;
 use headgate_ratelimit::Catalog;
 use headgate_stores::{Probe, StoreKind};
-use headgate_telemetry::{AppConfig, metrics::Metrics};
+use headgate_telemetry::{
+    AppConfig,
+    metrics::{Format, Metrics},
+};
 use tracing::debug;
 
 use crate::quotas::QuotaServices;
@@ -54,16 +57,20 @@ impl Operations {
         rules.or_else(|| self.quotas.catalog.freshness().error.map(|error| error.to_string()))
     }
 
-    /// All metrics in Prometheus' text format, at most a second old.
-    pub async fn metrics_text(&self) -> Result<Bytes, prometheus::Error> {
-        if let Some(text) = self.metrics.recent_text() {
+    /// All metrics in this format, at most a second old.
+    pub async fn metrics_text(&self, format: Format) -> Result<Bytes, prometheus::Error> {
+        if let Some(text) = self.metrics.recent_text(format) {
             return Ok(text);
         }
-        // Update the gauges that need a probe.
+        self.measure().await;
+        self.metrics.render(format)
+    }
+
+    /// Updates the gauges that need a probe.
+    pub async fn measure(&self) {
         if let Err(error) = self.probe.ask().await {
             debug!(%error, "store failed its probe");
         }
         self.quotas.measure();
-        self.metrics.render()
     }
 }

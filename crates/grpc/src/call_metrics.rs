@@ -1,15 +1,17 @@
 use std::time::Duration;
 
-use headgate_telemetry::metrics::{REQUEST_BUCKETS, registered};
-use prometheus::{
-    Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
+use headgate_telemetry::{
+    metrics::{Latencies, Metrics, REQUEST_BUCKETS, registered},
+    trace::TraceId,
 };
+use prometheus::{Error, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts};
 
 use super::methods::{METHODS, Method};
 
 /// Metrics of gRPC calls.
 pub struct CallMetrics {
     handled: IntCounterVec,
+    duration: Latencies,
     /// In the order of [`METHODS`]; unknown methods share the last.
     methods: Vec<Series>,
 }
@@ -29,34 +31,36 @@ pub(super) struct Handled {
     /// The name of the status; `None` for OK.
     pub(super) refused: Option<&'static str>,
     pub(super) took: Duration,
+    /// Its trace, if that is sampled.
+    pub(super) trace: Option<TraceId>,
 }
 
 impl CallMetrics {
     const UNMATCHED: &str = "unmatched";
 
     /// Registers the metrics.
-    pub fn new(registry: &Registry) -> Result<Self, Error> {
+    pub fn new(metrics: &Metrics) -> Result<Self, Error> {
         let handled = Opts::new(
             "grpc_server_handled_total",
             "gRPC calls that were answered, by service, method and status.",
         );
         let labels = ["grpc_service", "grpc_method", "grpc_code"];
-        let handled = registered(registry, IntCounterVec::new(handled, &labels)?)?;
+        let handled = registered(metrics.registry(), IntCounterVec::new(handled, &labels)?)?;
         let duration = HistogramOpts::new(
             "grpc_server_handling_seconds",
             "Duration of gRPC calls, by service and method.",
         );
-        let duration = HistogramVec::new(duration.buckets(REQUEST_BUCKETS.into()), &labels[..2])?;
-        let duration = registered(registry, duration)?;
+        let duration = duration.buckets(REQUEST_BUCKETS.into());
+        let duration = metrics.latencies(duration, &labels[..2])?;
         let series = |service, name| Series {
             service,
             name,
             ok: handled.with_label_values(&[service, name, "OK"]),
-            duration: duration.with_label_values(&[service, name]),
+            duration: duration.series(&[service, name]),
         };
         let known = METHODS.iter().map(|Method { service, name, .. }| series(service, name));
         let methods = known.chain([series(Self::UNMATCHED, Self::UNMATCHED)]).collect();
-        Ok(Self { handled, methods })
+        Ok(Self { handled, duration, methods })
     }
 
     pub(super) fn handled(&self, call: &Handled) {
@@ -69,5 +73,6 @@ impl CallMetrics {
             }
         }
         series.duration.observe(call.took.as_secs_f64());
+        self.duration.note(&[series.service, series.name], call.took, call.trace);
     }
 }

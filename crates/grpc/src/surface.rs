@@ -17,6 +17,7 @@ use headgate_api::{
 };
 use headgate_serve::RequestBody;
 use headgate_telemetry::{
+    log::{ACCESS, AccessLog},
     metrics::Stopwatch,
     trace::{Span, Tracer, within},
 };
@@ -76,6 +77,8 @@ pub struct Around {
     pub tracer: Option<Tracer>,
     /// Counts calls.
     pub metrics: CallMetrics,
+    /// Picks the calls that the access log has.
+    pub access_log: AccessLog,
     /// Maximum duration of a call.
     pub request_timeout: Duration,
 }
@@ -155,12 +158,13 @@ impl Grpc {
         let refusal = response.extensions_mut().remove::<Status>();
         let refusal = refusal.map(|status| CallError::of(&status));
         let namespace = called.map_or(Namespace::RateLimit, Method::namespace);
-        log((namespace, &id), span.as_ref(), method, refusal.as_ref(), took);
+        self.log((namespace, &id), span.as_ref(), method, refusal.as_ref(), took);
+        let trace = span.as_ref().and_then(Span::sampled);
         if let Some(span) = span {
             span.answered_call(refusal.as_ref().map_or(Code::Ok, CallError::status));
         }
         let refused = refusal.as_ref().map(|refusal| code_name(refusal.status()));
-        self.around.metrics.handled(&Handled { method, refused, took });
+        self.around.metrics.handled(&Handled { method, refused, took, trace });
         if let Some(refusal) = refusal {
             response = refusal.into_status(namespace).into_http();
         }
@@ -222,26 +226,44 @@ fn with_id(mut response: Response<Body>, id: RequestId) -> Response<Body> {
     response
 }
 
-/// Logs the name of the method, never the path: that may contain personal data.
-fn log(
-    (namespace, id): (Namespace, &RequestId),
-    span: Option<&Span>,
-    method: Option<usize>,
-    refusal: Option<&CallError>,
-    took: Duration,
-) {
-    let (request_id, trace_id) = (id.as_str(), span.map(Span::trace_id).map(display));
-    let method = method.map_or("unmatched", |place| METHODS[place].name);
-    let took_us = took.as_micros() as u64;
-    let Some(refusal) = refusal else {
-        debug!(request_id, trace_id, method, took_us, "answered {request_id}");
-        return;
-    };
-    let (status, code) = (code_name(refusal.status()), refusal.code(namespace));
-    if let Some(cause) = refusal.cause() {
-        error!(request_id, trace_id, method, status, code, took_us, cause, "failed {request_id}");
-    } else {
-        info!(request_id, trace_id, method, status, code, took_us, "refused {request_id}");
+impl Grpc {
+    /// Logs the name of the method, never the path: that may contain personal data.
+    fn log(
+        &self,
+        (namespace, id): (Namespace, &RequestId),
+        span: Option<&Span>,
+        method: Option<usize>,
+        refusal: Option<&CallError>,
+        took: Duration,
+    ) {
+        let (request_id, trace_id) = (id.as_str(), span.map(Span::trace_id).map(display));
+        let span_id = span.map(Span::span_id).map(display);
+        let method = method.map_or("unmatched", |place| METHODS[place].name);
+        let took_us = took.as_micros() as u64;
+        let Some(refusal) = refusal else {
+            if self.around.access_log.picks() {
+                info!(
+                    target: ACCESS,
+                    request_id, trace_id, span_id, method, status = "OK", took_us,
+                    "answered {request_id}"
+                );
+            } else {
+                debug!(request_id, trace_id, span_id, method, took_us, "answered {request_id}");
+            }
+            return;
+        };
+        let (status, code) = (code_name(refusal.status()), refusal.code(namespace));
+        if let Some(cause) = refusal.cause() {
+            error!(
+                request_id,
+                trace_id, span_id, method, status, code, took_us, cause, "failed {request_id}"
+            );
+        } else {
+            info!(
+                request_id,
+                trace_id, span_id, method, status, code, took_us, "refused {request_id}"
+            );
+        }
     }
 }
 

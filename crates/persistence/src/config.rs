@@ -133,6 +133,24 @@ impl DatabaseConfig {
         Ok(Self::new(Location::Postgres(Box::new(options))))
     }
 
+    /// Returns the name of the database system: `postgresql` or `sqlite`.
+    pub fn system(&self) -> &'static str {
+        match self.location {
+            Location::Postgres(_) => "postgresql",
+            Location::File(_) | Location::Memory => "sqlite",
+        }
+    }
+
+    /// Returns the host and port of PostgreSQL.
+    pub fn server(&self) -> Option<(String, u16)> {
+        match &self.location {
+            Location::Postgres(options) => {
+                Some((options.get_host().to_owned(), options.get_port()))
+            }
+            Location::File(_) | Location::Memory => None,
+        }
+    }
+
     fn new(location: Location) -> Self {
         Self {
             location,

@@ -62,6 +62,17 @@ const POSTGRES_READ_ONLY: &str = "25006";
 // === impl Outage ===
 
 impl Outage {
+    /// Returns the class of the error, for traces.
+    pub(crate) fn class(&self) -> &'static str {
+        match self {
+            Self::NoConnection(_) => "no_connection",
+            Self::NoResponse(_) => "timeout",
+            Self::FileReplaced => "file_replaced",
+            _ if self.is_rejection() => "rejected",
+            _ => "unavailable",
+        }
+    }
+
     /// Returns true if a row violates the unique constraint of this name.
     pub(crate) fn is_duplicate(&self, unique_constraint: &str) -> bool {
         let Self::Sql(sqlx::Error::Database(error)) = self else {

@@ -15,8 +15,9 @@ pub struct Query {
 
 /// Observes statements and the health of a database.
 pub trait QueryObserver: Send + Sync {
-    /// Called after each statement, successful or not.
-    fn answered(&self, query: Query, took: Duration);
+    /// Called after each statement, in the task that made it, with the class of its error if it
+    /// failed.
+    fn answered(&self, query: Query, took: Duration, error: Option<&'static str>);
 
     /// Called when a write succeeds, or fails because the database cannot write.
     fn writable(&self, _is_writable: bool) {}

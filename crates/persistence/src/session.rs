@@ -48,7 +48,7 @@ impl Session {
         })
         .await;
         let (watch, is_writing) = self.watch();
-        watch.took(Query::of(sql), began.elapsed());
+        watch.took(Query::of(sql), began.elapsed(), answer.as_ref().err());
         answer.inspect_err(|outage| watch.failed(outage, is_writing))
     }
 
@@ -79,7 +79,7 @@ impl Session {
             }
         })
         .await;
-        watch.took(Query::COMMIT, began.elapsed());
+        watch.took(Query::COMMIT, began.elapsed(), answer.as_ref().err());
         match &answer {
             Ok(()) if is_writing => watch.written(),
             Ok(()) => {}

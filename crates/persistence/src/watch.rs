@@ -44,10 +44,10 @@ impl Watch {
         self.schema.get().copied()
     }
 
-    /// Records the duration of a statement.
-    pub(crate) fn took(&self, query: Query, took: Duration) {
+    /// Records the duration of a statement, and its error if it failed.
+    pub(crate) fn took(&self, query: Query, took: Duration, error: Option<&Outage>) {
         if let Some(observer) = &self.observer {
-            observer.answered(query, took);
+            observer.answered(query, took, error.map(Outage::class));
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod build;
 mod connection_metrics;
+mod metrics_export;
 mod query_metrics;
 mod serve;
 
@@ -16,10 +17,14 @@ use headgate_events::{EventTasks, Events};
 use headgate_grpc::Grpc;
 use headgate_serve::{Connections, Timeouts};
 use headgate_stores::OpenError;
-use headgate_telemetry::trace::{Tracer, TracerError};
+use headgate_telemetry::{
+    metrics::ExportError,
+    trace::{Tracer, TracerError},
+};
 use thiserror::Error;
 use tokio::{net::TcpListener, sync::Notify};
 
+use self::metrics_export::MetricsExport;
 use crate::{refresher::Refresher, rest::Surface, workers::Workers};
 
 pub use headgate_auth::AdminToken;
@@ -38,6 +43,7 @@ pub struct App {
     timeouts: Timeouts,
     shutdown_delay: Duration,
     tracer: Option<Tracer>,
+    metrics_export: Option<Arc<MetricsExport>>,
 }
 
 /// Tasks in the background.
@@ -80,6 +86,9 @@ pub enum BuildError {
     /// Traces that cannot be exported.
     #[error("observability.trace: {0}")]
     Tracer(#[from] TracerError),
+    /// Metrics that cannot be exported.
+    #[error("observability.metrics.otlp: {0}")]
+    MetricsExport(#[from] ExportError),
     /// Threads that cannot be started.
     #[error("cannot start the server's threads: {0}")]
     Workers(io::Error),

@@ -37,6 +37,11 @@ impl Workers {
         self.workers[0].handle.enter()
     }
 
+    /// Returns the runtimes of all threads.
+    pub(crate) fn handles(&self) -> Vec<Handle> {
+        self.workers.iter().map(|worker| worker.handle.clone()).collect()
+    }
+
     /// Returns the next worker, round robin.
     pub(crate) fn next(&self) -> &Handle {
         let turn = self.next.fetch_add(1, Relaxed);

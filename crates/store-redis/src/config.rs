@@ -90,6 +90,17 @@ impl RedisConfig {
         }
     }
 
+    /// Returns the host and port of a single server; `None` for clusters, Sentinel and Unix sockets.
+    pub fn server(&self) -> Option<(String, u16)> {
+        let Topology::Standalone(server) = &self.topology else { return None };
+        match server.addr() {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                Some((host.clone(), *port))
+            }
+            _ => None,
+        }
+    }
+
     /// Number of pipelined connections to a server. Default: 4. A cluster has one to each node
     /// instead.
     #[must_use]

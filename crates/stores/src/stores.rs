@@ -4,6 +4,7 @@ use headgate::{BatchLimiter, Breaker, Clock, FailurePolicy, Limit, Store};
 use headgate_config::Problem;
 use headgate_store_memory::MemoryStore;
 use headgate_store_redis::{NewcomerBound, RedisStore};
+use headgate_telemetry::trace::{DatabaseTracer, TracedStore, Tracer};
 use prometheus::Registry;
 use thiserror::Error;
 
@@ -71,6 +72,7 @@ impl Stores {
         limit: &Limit,
         clock: Arc<dyn Clock>,
         registry: &Registry,
+        tracer: Option<&Tracer>,
     ) -> Result<Self, OpenError> {
         let capacity = settings.memory.capacity.get();
         let memory = MemoryStore::builder()
@@ -81,8 +83,9 @@ impl Stores {
         match settings.redis.target().map_err(OpenError::Config)? {
             None => Self::in_memory(memory, limit, registry),
             Some(target) => {
+                let spans = tracer.map(|tracer| tracer.database("redis", target.server()));
                 let redis = Arc::new(RedisStore::connect(target));
-                Self::on_redis(redis, memory, settings, limit, clock, registry)
+                Self::on_redis(redis, memory, settings, limit, clock, (registry, spans))
             }
         }
     }
@@ -111,13 +114,17 @@ impl Stores {
         settings: StoreSettings<'_>,
         limit: &Limit,
         clock: Arc<dyn Clock>,
-        registry: &Registry,
+        (registry, spans): (&Registry, Option<DatabaseTracer>),
     ) -> Result<Self, OpenError> {
         let kind = StoreKind::Redis;
         let durations = metrics::durations(registry, kind)?;
         // The store has a circuit breaker for each server: this one only measures durations.
         let timed = |store: Arc<dyn Store>| {
             let durations = durations.clone();
+            let store = match spans.clone() {
+                Some(spans) => Arc::new(TracedStore::new(store, spans)),
+                None => store,
+            };
             let breaker = Breaker::new(store, Arc::clone(&clock));
             Arc::new(breaker.observe_latency(move |took| durations.observe(took.as_secs_f64())))
         };

@@ -1,6 +1,6 @@
 use std::{borrow::Cow, fmt};
 
-use headgate_config::{Print, Printed, print_sections, quoted};
+use headgate_config::{Bounded, Print, Printed, print_sections, quoted};
 use http::{Uri, uri::Scheme};
 use serde::Deserialize;
 
@@ -29,7 +29,7 @@ pub struct TraceConfig {
     pub sample_rate: Fraction,
 }
 
-/// The Prometheus endpoint.
+/// The Prometheus endpoint, and export to a collector.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct MetricsConfig {
@@ -37,6 +37,20 @@ pub struct MetricsConfig {
     pub enabled: bool,
     /// `observability.metrics.path`: path of the endpoint.
     pub path: MetricsPath,
+    /// `observability.metrics.otlp`: export to a collector.
+    pub otlp: MetricsExportConfig,
+}
+
+/// Export of metrics over OTLP.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a section")]
+pub struct MetricsExportConfig {
+    /// `observability.metrics.otlp.enabled`: turns the export on.
+    pub enabled: bool,
+    /// `observability.metrics.otlp.endpoint`: URL of the OTLP collector (gRPC).
+    pub endpoint: Endpoint,
+    /// `observability.metrics.otlp.interval_seconds`: time between two exports.
+    pub interval_seconds: Bounded<1, 3600>,
 }
 
 /// URL of an OTLP collector.
@@ -50,7 +64,7 @@ pub struct Endpoint(Uri);
 pub struct MetricsPath(Cow<'static, str>);
 
 /// A number from 0 to 1.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(try_from = "String")]
 pub struct Fraction(f64);
 
@@ -63,6 +77,8 @@ pub struct LogConfig {
     pub level: LogLevel,
     /// `observability.log.format`: text or JSON.
     pub format: LogFormat,
+    /// `observability.log.access_sample`: fraction of answered requests that are logged.
+    pub access_sample: Fraction,
 }
 
 /// Least severe level that is logged.
@@ -96,17 +112,33 @@ pub enum LogFormat {
 
 impl Default for TraceConfig {
     fn default() -> Self {
-        Self {
-            enabled: false,
-            endpoint: Endpoint(Uri::from_static("http://127.0.0.1:4317")),
-            sample_rate: Fraction(1.0),
-        }
+        Self { enabled: false, endpoint: Endpoint::default(), sample_rate: Fraction(1.0) }
     }
 }
 
 impl Default for MetricsConfig {
     fn default() -> Self {
-        Self { enabled: true, path: MetricsPath(Cow::Borrowed("/metrics")) }
+        Self {
+            enabled: true,
+            path: MetricsPath(Cow::Borrowed("/metrics")),
+            otlp: MetricsExportConfig::default(),
+        }
+    }
+}
+
+impl Default for MetricsExportConfig {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            endpoint: Endpoint::default(),
+            interval_seconds: Bounded::of::<60>(),
+        }
+    }
+}
+
+impl Default for Endpoint {
+    fn default() -> Self {
+        Self(Uri::from_static("http://127.0.0.1:4317"))
     }
 }
 
@@ -205,9 +237,10 @@ impl fmt::Display for LogLevel {
 
 print_sections! {
     ObservabilityConfig { log, trace, metrics }
-    LogConfig { level, format }
+    LogConfig { level, format, access_sample }
     TraceConfig { enabled, endpoint, sample_rate }
-    MetricsConfig { enabled, path }
+    MetricsConfig { enabled, path, otlp }
+    MetricsExportConfig { enabled, endpoint, interval_seconds }
 }
 
 impl Print for Fraction {

@@ -1,5 +1,7 @@
 //! The log, to standard error as text or JSON.
 
+mod access;
+
 use std::io::{self, IsTerminal};
 
 use thiserror::Error;
@@ -12,6 +14,8 @@ use tracing_subscriber::{
 };
 
 use crate::config::{LogConfig, LogFormat};
+
+pub use self::access::{ACCESS, AccessLog};
 
 /// Logging that cannot be started.
 #[derive(Debug, Error)]

@@ -5,19 +5,41 @@
 //! sent: identifiers stay out, and so do unknown paths and methods. Updating a metric is an atomic
 //! addition or two.
 
+mod exemplars;
+mod export;
+mod format;
+mod open_metrics;
+mod process;
+mod runtime;
 mod stopwatch;
 mod text;
 mod totals;
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use bytes::Bytes;
-use prometheus::{Error, IntGauge, Opts, Registry, TextEncoder, core::Collector};
+use headgate::{Clock, Timestamp};
+use prometheus::{Error, HistogramOpts, IntGauge, Opts, Registry, TextEncoder, core::Collector};
 
-use self::text::MetricsText;
+use self::{
+    exemplars::{Exemplars, Found},
+    process::ProcessCollector,
+    runtime::RuntimeCollector,
+    text::MetricsText,
+};
 use crate::AppConfig;
 
-pub use self::{stopwatch::Stopwatch, totals::Totals};
+pub use self::{
+    exemplars::Latencies,
+    export::{ExportError, MetricsExporter},
+    format::Format,
+    runtime::Runtimes,
+    stopwatch::Stopwatch,
+    totals::Totals,
+};
 
 /// Bucket bounds for requests and statements, in seconds.
 pub const REQUEST_BUCKETS: [f64; 15] = [
@@ -48,16 +70,25 @@ pub const DECISION_BUCKETS: [f64; 16] = [
 /// The metrics of one server, as text.
 pub struct Metrics {
     registry: Registry,
-    text: MetricsText,
+    clock: Arc<dyn Clock>,
+    /// The time that counters count from.
+    created: Timestamp,
+    exemplars: Mutex<Vec<Arc<Exemplars>>>,
+    /// In the order of [`Format::ALL`].
+    texts: [MetricsText; Format::ALL.len()],
 }
 
 impl Metrics {
-    /// Creates a registry whose metrics carry the name of `app`, with its build info.
-    pub fn new(app: &AppConfig) -> Result<Self, Error> {
+    /// Creates a registry whose metrics carry the name of `app`, with its build info and the metrics
+    /// of the process.
+    pub fn new(app: &AppConfig, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let service = HashMap::from([("service".to_owned(), app.name.clone())]);
         let registry = Registry::new_custom(None, Some(service))?;
         registered(&registry, build_info(app)?)?;
-        Ok(Self { registry, text: MetricsText::default() })
+        registry.register(Box::new(ProcessCollector::new()?))?;
+        let created = clock.now();
+        let (exemplars, texts) = (Mutex::default(), Default::default());
+        Ok(Self { registry, clock, created, exemplars, texts })
     }
 
     /// Returns the registry that areas add their metrics to.
@@ -65,15 +96,44 @@ impl Metrics {
         &self.registry
     }
 
-    /// Returns a recent text that another reader is still receiving, if there is one.
-    pub fn recent_text(&self) -> Option<Bytes> {
-        self.text.shared()
+    /// Adds the metrics of the runtimes.
+    pub fn watch(&self, runtimes: Vec<Runtimes>) -> Result<(), Error> {
+        self.registry.register(Box::new(RuntimeCollector::new(runtimes)?))
     }
 
-    /// Renders all metrics in Prometheus' text format.
-    pub fn render(&self) -> Result<Bytes, Error> {
-        let text = TextEncoder::new().encode_to_string(&self.registry.gather())?;
-        Ok(self.text.share(text))
+    /// Registers histograms of latencies that keep exemplars.
+    pub fn latencies(&self, opts: HistogramOpts, labels: &[&str]) -> Result<Latencies, Error> {
+        let latencies = Latencies::new(opts, labels, Arc::clone(&self.clock))?;
+        registered(&self.registry, latencies.histograms().clone())?;
+        self.exemplars().push(Arc::clone(latencies.exemplars()));
+        Ok(latencies)
+    }
+
+    /// Returns a recent text that another reader is still receiving, if there is one.
+    pub fn recent_text(&self, format: Format) -> Option<Bytes> {
+        self.texts[format.place()].shared()
+    }
+
+    /// Renders all metrics.
+    pub fn render(&self, format: Format) -> Result<Bytes, Error> {
+        let families = self.registry.gather();
+        let text = match format {
+            Format::Prometheus => TextEncoder::new().encode_to_string(&families)?,
+            Format::OpenMetrics => {
+                let found = self.found_exemplars();
+                open_metrics::encode(&families, &found)
+                    .map_err(|error| Error::Msg(error.to_string()))?
+            }
+        };
+        Ok(self.texts[format.place()].share(text))
+    }
+
+    fn found_exemplars(&self) -> Found {
+        self.exemplars().iter().map(|family| family.found()).collect()
+    }
+
+    fn exemplars(&self) -> MutexGuard<'_, Vec<Arc<Exemplars>>> {
+        self.exemplars.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

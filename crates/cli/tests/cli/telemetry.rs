@@ -5,7 +5,11 @@ mod collector;
 
 use std::{net::TcpListener, time::Duration};
 
-use headgate_testkit::require;
+use headgate_testkit::{OpenMetricsParser, Redis, require};
+use opentelemetry_proto::tonic::{
+    metrics::v1::{metric::Data, number_data_point},
+    trace::v1::span::SpanKind,
+};
 use serde_json::Value;
 use tokio::{
     net,
@@ -16,7 +20,7 @@ use tonic::Code;
 
 use self::{
     caller::{CHECK, call, check},
-    collector::{Collector, Span},
+    collector::{Collector, Span, texts},
 };
 use crate::{
     harness::{Server, http, run, stderr},
@@ -88,11 +92,12 @@ fn requests_are_traced_without_naming_subjects() {
     assert_eq!(denied.attributes["headgate.allowed"], "false");
     assert_eq!(denied.parent, "");
     assert_ne!(denied.trace, TRACE);
-    assert_eq!(refused.attributes["rpc.grpc.status_code"], "5");
+    assert_eq!(refused.attributes["rpc.response.status_code"], "NOT_FOUND");
     assert!(!refused.attributes.contains_key("headgate.allowed"));
     assert_ne!(refused.trace, TRACE);
     assert_eq!((made_up.name.as_str(), made_up.failed), ("_OTHER", true));
-    assert_eq!(made_up.attributes["rpc.grpc.status_code"], "12");
+    assert_eq!(made_up.attributes["rpc.response.status_code"], "UNIMPLEMENTED");
+    assert_eq!(made_up.attributes["error.type"], "UNIMPLEMENTED");
     assert_eq!(lost.name, "GET");
     assert_eq!(lost.attributes["http.response.status_code"], "404");
     assert!(!lost.attributes.contains_key("http.route"));
@@ -102,6 +107,7 @@ fn requests_are_traced_without_naming_subjects() {
     let log = server.log();
     let request = lines(&log).into_iter().find(|line| line["request_id"] == "check-1").unwrap();
     assert_eq!(request["trace_id"], TRACE, "{request}");
+    assert_eq!(request["span_id"], first.id, "{request}");
     for output in [&collector.bytes()[..], log.as_bytes()] {
         let output = String::from_utf8_lossy(output);
         assert!(!output.contains("jane.doe") && !output.contains("people.example"), "{output}");
@@ -110,6 +116,7 @@ fn requests_are_traced_without_naming_subjects() {
 }
 
 fn assert_check_span(span: &Span) {
+    assert_eq!(span.kind, SpanKind::Server);
     assert_eq!(span.name, "POST /api/v1/ratelimit/check");
     assert_eq!((span.trace.as_str(), span.parent.as_str()), (TRACE, PARENT));
     let expected = [
@@ -137,12 +144,197 @@ fn assert_call_span(span: &Span) {
         "headgate.allowed=true",
         "headgate.degraded=false",
         "headgate.request_id=call-1",
-        "rpc.grpc.status_code=0",
-        "rpc.method=CheckRateLimit",
-        "rpc.service=k1s0.system.ratelimit.v1.RateLimitService",
-        "rpc.system=grpc",
+        "rpc.method=k1s0.system.ratelimit.v1.RateLimitService/CheckRateLimit",
+        "rpc.response.status_code=OK",
+        "rpc.system.name=grpc",
     ];
     assert_eq!(attributes(span), expected);
+}
+
+#[test]
+fn calls_to_the_store_and_the_database_are_spans_of_their_request() {
+    let (collector, redis) = (Collector::start(), require!(Redis::start()));
+    let mut server = Server::start_with_log(&[
+        ENABLED,
+        (ENDPOINT, &collector.url()),
+        ("HEADGATE__REDIS__URL", &redis.url()),
+        ("HEADGATE__AUTH__MODE", "off"),
+        ("HEADGATE__OBSERVABILITY__TRACE__SAMPLE_RATE", "0"),
+    ]);
+    let traceparent = format!("traceparent: {}", parent("01"));
+    check(&server, &[&traceparent]);
+    check(&server, &[]);
+    let rule = r#"{"scope":"user","identifier_pattern":"jane*","limit":5,"window_seconds":60}"#;
+    let answer = http(&server, "POST /api/v1/ratelimit/rules", &[&traceparent], rule);
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    redis.kill();
+    check(&server, &[&traceparent]);
+    assert_eq!(server.stop("-TERM").code(), Some(0));
+
+    let spans = collector.spans();
+    assert!(spans.iter().all(|span| span.trace == TRACE), "{spans:#?}");
+    let of = |name: &str| spans.iter().filter(move |span| span.name == name).collect::<Vec<_>>();
+    let requests = of("POST /api/v1/ratelimit/check");
+    let calls = of("EVALSHA");
+    assert_eq!((requests.len(), calls.len()), (2, 2), "the unsampled check has none: {spans:#?}");
+    for (request, call) in requests.iter().zip(&calls) {
+        assert_eq!((call.parent.as_str(), call.kind), (request.id.as_str(), SpanKind::Client));
+    }
+    let port = redis.url().rsplit(':').next().unwrap().trim_end_matches('/').to_owned();
+    let expected = [
+        "db.operation.name=EVALSHA",
+        "db.system.name=redis",
+        "headgate.checks=1",
+        "headgate.verb=acquire",
+        "server.address=127.0.0.1",
+        &format!("server.port={port}"),
+    ];
+    assert_eq!(attributes(calls[0]), expected);
+    assert!(calls[1].failed && calls[1].attributes.contains_key("error.type"), "{calls:#?}");
+
+    let written = &of("POST /api/v1/ratelimit/rules")[0];
+    let insert = &of("insert rate_limit_rules")[0];
+    assert_eq!(insert.parent, written.id);
+    let expected = [
+        "db.collection.name=rate_limit_rules",
+        "db.operation.name=insert",
+        "db.system.name=sqlite",
+    ];
+    assert_eq!(attributes(insert), expected);
+    let sent = String::from_utf8_lossy(&collector.bytes()).into_owned();
+    assert!(!sent.contains("jane"), "{sent}");
+}
+
+#[test]
+fn open_metrics_are_valid_and_link_latencies_to_sampled_traces() {
+    let (collector, parser) = (Collector::start(), require!(OpenMetricsParser::find()));
+    let domains = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/server/envoy/domains");
+    let server = Server::start(&[
+        ENABLED,
+        (ENDPOINT, &collector.url()),
+        ("HEADGATE__ENVOY__ENABLED", "true"),
+        ("HEADGATE__ENVOY__CONFIG_DIR", domains),
+    ]);
+    check(&server, &[&format!("traceparent: {}", parent("01"))]);
+    assert_eq!(call(&server, CHECK, "user", &parent("01")), Ok(true));
+    check(&server, &[&format!("traceparent: 00-{}-{PARENT}-00", "9".repeat(32))]);
+    let accept = "accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5";
+    let answer = http(&server, "GET /metrics", &[accept], "");
+    let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("application/openmetrics-text; version=1.0.0; charset=utf-8"), "{head}");
+    assert!(head.contains("vary: accept"), "{head}");
+    let parsed = parser.parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    for line in [
+        "counter http_requests",
+        "counter process_cpu_seconds",
+        "gauge process_open_fds",
+        "counter headgate_runtime_busy_seconds",
+        "histogram headgate_check_duration_seconds",
+        &format!("exemplar http_request_duration_seconds_bucket {TRACE}"),
+        &format!("exemplar grpc_server_handling_seconds_bucket {TRACE}"),
+    ] {
+        assert!(parsed.lines().any(|parsed| parsed == line), "{line} is not in:\n{parsed}");
+    }
+    let exemplars = parsed.lines().filter(|line| line.starts_with("exemplar")).count();
+    assert_eq!(exemplars, 2, "a trace that is not sampled is none: {parsed}");
+    assert!(parser.parse(&text.replace("# EOF\n", "")).is_err());
+
+    // Without asking for it, the format is Prometheus's, which has the same families.
+    let plain = http(&server, "GET /metrics", &["accept: */*"], "");
+    assert!(plain.contains("content-type: text/plain; version=0.0.4; charset=utf-8"), "{plain}");
+    assert!(!plain.contains("# EOF") && !plain.contains(TRACE), "{plain}");
+    let families = |text: &str| text.lines().filter(|line| line.starts_with("# TYPE ")).count();
+    assert_eq!(families(text), families(&plain));
+    let counters = plain.lines().filter(|line| line.ends_with(" counter"));
+    for counter in counters {
+        assert!(counter.ends_with("_total counter"), "{counter}");
+    }
+}
+
+#[test]
+fn metrics_are_exported_over_otlp_under_the_names_of_the_text() {
+    let collector = Collector::start();
+    let mut server = Server::start_with_log(&[
+        ("HEADGATE__OBSERVABILITY__METRICS__OTLP__ENABLED", "true"),
+        ("HEADGATE__OBSERVABILITY__METRICS__OTLP__ENDPOINT", &collector.url()),
+        ("HEADGATE__OBSERVABILITY__METRICS__OTLP__INTERVAL_SECONDS", "3600"),
+        ("HEADGATE__APP__NAME", "gate"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "api-key=secret%20one"),
+    ]);
+    check(&server, &[]);
+    check(&server, &[]);
+    let text = http(&server, "GET /metrics", &[], "");
+    // The last values are sent when it stops.
+    assert_eq!(server.stop("-TERM").code(), Some(0));
+
+    let (metrics, resource) = collector.with_metrics(|received| {
+        let last = received.last().expect("an export");
+        assert_eq!(last.metadata().get("api-key").unwrap(), "secret one");
+        let sent = &last.get_ref().resource_metrics[0];
+        let resource = texts(&sent.resource.as_ref().unwrap().attributes);
+        (sent.scope_metrics[0].metrics.clone(), resource)
+    });
+    assert_eq!(resource["service.name"], "gate");
+    let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    for family in families.map(|family| family.split(' ').next().unwrap()) {
+        assert!(metrics.iter().any(|metric| metric.name == family), "{family} was not sent");
+    }
+    let find = |name: &str| {
+        let metric = metrics.iter().find(|metric| metric.name == name).expect(name);
+        metric.data.clone().expect(name)
+    };
+    let Data::Sum(decisions) = find("headgate_decisions_total") else { panic!("not a counter") };
+    assert!(decisions.is_monotonic);
+    let allowed =
+        decisions.data_points.iter().find(|point| texts(&point.attributes)["outcome"] == "allowed");
+    let allowed = allowed.expect("the outcome");
+    assert_eq!(allowed.value, Some(number_data_point::Value::AsDouble(2.0)));
+    assert!(0 < allowed.start_time_unix_nano);
+    assert!(allowed.start_time_unix_nano < allowed.time_unix_nano);
+    let Data::Histogram(took) = find("headgate_check_duration_seconds") else {
+        panic!("not a histogram")
+    };
+    let took = &took.data_points[0];
+    assert_eq!((took.count, took.bucket_counts.iter().sum::<u64>()), (2, 2));
+    assert_eq!(took.bucket_counts.len(), took.explicit_bounds.len() + 1);
+}
+
+#[test]
+fn an_unreachable_collector_of_metrics_is_logged_once_and_delays_nothing() {
+    let closed = headgate_testkit::free_port();
+    let endpoint = format!("http://127.0.0.1:{closed}");
+    let mut server = Server::start_with_log(&[
+        ("HEADGATE__OBSERVABILITY__METRICS__OTLP__ENABLED", "true"),
+        ("HEADGATE__OBSERVABILITY__METRICS__OTLP__ENDPOINT", &endpoint),
+        ("HEADGATE__OBSERVABILITY__METRICS__OTLP__INTERVAL_SECONDS", "1"),
+    ]);
+    check(&server, &[]);
+    let started = Instant::now();
+    assert_eq!(server.stop("-TERM").code(), Some(0));
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    let complaint = "failed to send metrics to the collector";
+    assert_eq!(server.log().matches(complaint).count(), 1, "{}", server.log());
+}
+
+#[test]
+fn the_access_log_has_a_sample_of_the_answered_requests() {
+    let sample = ("HEADGATE__OBSERVABILITY__LOG__ACCESS_SAMPLE", "0.5");
+    let mut server = Server::start_with_log(&[JSON, sample]);
+    for _ in 0..10 {
+        check(&server, &[]);
+    }
+    server.stop("-TERM");
+    let log = server.log();
+    let lines: Vec<Value> =
+        lines(&log).into_iter().filter(|line| line["target"] == "headgate::access").collect();
+    assert_eq!(lines.len(), 5, "{log}");
+    for line in &lines {
+        assert_eq!((&line["level"], &line["status"]), (&"INFO".into(), &200.into()), "{line}");
+        for field in ["timestamp", "message", "request_id", "method", "path", "took_us"] {
+            assert!(line.get(field).is_some(), "{field} of {line}");
+        }
+    }
+    assert!(!log.contains("jane.doe"), "{log}");
 }
 
 #[test]

@@ -28,13 +28,15 @@ use headgate_ratelimit::{
 use headgate_serve::Connections;
 use headgate_stores::{StoreSettings, Stores};
 use headgate_telemetry::{
-    metrics::{Metrics, Totals},
+    log::AccessLog,
+    metrics::{Metrics, MetricsExporter, Runtimes, Totals},
     trace::Tracer,
 };
+use tokio::runtime::Handle;
 
 use super::{
     AdminToken, App, BuildError, Tasks, connection_metrics::ConnectionsCollector,
-    query_metrics::Queries,
+    metrics_export::MetricsExport, query_metrics::Queries,
 };
 use crate::{
     config::Config,
@@ -87,6 +89,10 @@ impl App {
         let connections = Connections::new(config.server.bounds());
         let collector = ConnectionsCollector::new(Arc::clone(&connections))?;
         base.metrics.registry().register(Box::new(collector))?;
+        base.metrics.watch(vec![
+            Runtimes { name: "connections", handles: workers.handles() },
+            Runtimes { name: "background", handles: vec![Handle::current()] },
+        ])?;
         let quotas = QuotaParts::new(config, &base)?;
         let envoy = EnvoyParts::new(config, &base)?;
         let admin = admin_token(config).map_err(BuildError::AdminToken)?;
@@ -104,6 +110,9 @@ impl App {
         let grpc = grpc_surface(config, &base, &use_cases, &quotas, envoy.surface.clone())?;
         let (tracer, around) = (base.tracer.clone(), base.around_rest(config)?);
         let operations = Arc::new(base.operations(config, &quotas, envoy.surface.as_ref()));
+        let exporter = MetricsExporter::new(&config.app, &config.observability.metrics.otlp)?;
+        let metrics_export =
+            exporter.map(|exporter| Arc::new(MetricsExport::new(exporter, &operations)));
         let surface = rest_surface(config, use_cases, &quotas, &operations, around);
         Ok(Self {
             surface: Arc::new(surface),
@@ -123,6 +132,7 @@ impl App {
             timeouts: config.server.timeouts(),
             shutdown_delay: config.server.shutdown_delay(),
             tracer,
+            metrics_export,
         })
     }
 }
@@ -133,8 +143,9 @@ impl Foundation {
     fn open(config: &Config, workers: &Workers) -> Result<Self, BuildError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let defaults = config.ratelimit.defaults()?;
-        let metrics = Metrics::new(&config.app)?;
+        let metrics = Metrics::new(&config.app, Arc::clone(&clock))?;
         let registry = metrics.registry();
+        let tracer = Tracer::start(&config.app, &config.observability.trace)?;
         let settings = StoreSettings {
             memory: &config.memory,
             redis: &config.redis,
@@ -142,15 +153,17 @@ impl Foundation {
         };
         let stores = {
             let _on_a_worker = workers.enter();
-            Stores::open(settings, &defaults.limit, Arc::clone(&clock), registry)?
+            let clock = Arc::clone(&clock);
+            Stores::open(settings, &defaults.limit, clock, registry, tracer.as_ref())?
         };
         let catalog = Arc::new(Catalog::new(defaults, Arc::clone(&clock))?);
         registry.register(Box::new(RulesCollector::new(Arc::clone(&catalog))?))?;
         let target = config.database.target(&config.server.data_dir).map_err(BuildError::Config)?;
         let target = target.max_rules(config.ratelimit.max_rules.get());
-        let queries = Arc::new(Queries::new(registry)?);
+        let spans = tracer.as_ref();
+        let spans = spans.map(|tracer| tracer.database(target.system(), target.server()));
+        let queries = Arc::new(Queries::new(registry, spans)?);
         let database = Arc::new(Database::open_observed(&target, queries));
-        let tracer = Tracer::start(&config.app, &config.observability.trace)?;
         Ok(Self { clock, metrics, tracer, stores, catalog, database })
     }
 
@@ -158,7 +171,8 @@ impl Foundation {
         Ok(rest::Around {
             clock: Arc::clone(&self.clock),
             tracer: self.tracer.clone(),
-            metrics: RequestMetrics::new(self.metrics.registry())?,
+            metrics: RequestMetrics::new(&self.metrics)?,
+            access_log: AccessLog::new(config.observability.log.access_sample),
             request_timeout: config.server.request_timeout(),
         })
     }
@@ -324,7 +338,8 @@ fn grpc_surface(
     let around = grpc::Around {
         clock: Arc::clone(&base.clock),
         tracer: base.tracer.clone(),
-        metrics: CallMetrics::new(base.metrics.registry())?,
+        metrics: CallMetrics::new(&base.metrics)?,
+        access_log: AccessLog::new(config.observability.log.access_sample),
         request_timeout: config.server.request_timeout(),
     };
     let use_cases = grpc::UseCases {

@@ -1,20 +1,24 @@
 use std::time::Duration;
 
 use headgate_persistence::{Query, QueryObserver, SchemaVersion};
-use headgate_telemetry::metrics::{REQUEST_BUCKETS, registered};
+use headgate_telemetry::{
+    metrics::{REQUEST_BUCKETS, registered},
+    trace::{DatabaseTracer, EndedStatement},
+};
 use prometheus::{Error, HistogramOpts, HistogramVec, IntGauge, Registry};
 
-/// Metrics of the database: duration by kind of statement, writability, and schema version.
+/// Metrics and spans of the database: duration by kind of statement, writability, and schema version.
 #[derive(Clone)]
 pub(super) struct Queries {
     duration: HistogramVec,
     writable: IntGauge,
     schema_version: IntGauge,
     known_version: IntGauge,
+    tracer: Option<DatabaseTracer>,
 }
 
 impl Queries {
-    pub(super) fn new(registry: &Registry) -> Result<Self, Error> {
+    pub(super) fn new(registry: &Registry, tracer: Option<DatabaseTracer>) -> Result<Self, Error> {
         let duration = HistogramOpts::new(
             "db_query_duration_seconds",
             "Duration of database statements, including failed ones, by operation and table.",
@@ -31,6 +35,7 @@ impl Queries {
         Ok(Self {
             duration: registered(registry, duration)?,
             writable,
+            tracer,
             schema_version: gauge(
                 "headgate_database_schema_version",
                 "Schema version of the database; 0 before it was read.",
@@ -44,8 +49,12 @@ impl Queries {
 }
 
 impl QueryObserver for Queries {
-    fn answered(&self, query: Query, took: Duration) {
-        self.duration.with_label_values(&[query.name, query.table]).observe(took.as_secs_f64());
+    fn answered(&self, query: Query, took: Duration, error: Option<&'static str>) {
+        let Query { name: operation, table } = query;
+        self.duration.with_label_values(&[operation, table]).observe(took.as_secs_f64());
+        if let Some(tracer) = &self.tracer {
+            tracer.ended(&EndedStatement { operation, table, took, error });
+        }
     }
 
     fn writable(&self, is_writable: bool) {

@@ -20,7 +20,10 @@ impl App {
     /// Serves on `listeners` until `shutdown` is ready, then drains: reports that it is not ready,
     /// continues for the configured delay, and finishes the requests in flight.
     pub async fn serve(self, listeners: Listeners, shutdown: impl Future<Output = ()>) -> Drain {
-        let (background, deliveries) = self.tasks.spawn();
+        let (mut background, deliveries) = self.tasks.spawn();
+        if let Some(export) = &self.metrics_export {
+            background.spawn(Arc::clone(export).run());
+        }
         let (stop, stopped) = watch::channel(());
         let surface = self.surface;
         let answer = move |request, peer| Arc::clone(&surface).answer(request, peer);
@@ -55,6 +58,9 @@ impl App {
         finish(deliveries).await;
         if let Some(tracer) = &self.tracer {
             tracer.finish().await;
+        }
+        if let Some(export) = &self.metrics_export {
+            export.finish().await;
         }
         drop(background);
         log(drain);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use axum::{extract::State, response::Response};
+use axum::{extract::State, http::HeaderMap, response::Response};
 use headgate::FailMode;
 use headgate_api::Operations;
 use headgate_stores::StoreKind;
@@ -116,18 +116,28 @@ pub(super) async fn info(State(operations): State<Arc<Operations>>) -> Response 
     json::respond(&Info { app: App { name: &app.name, version: &app.version } })
 }
 
-/// Shows all metrics in Prometheus' text format, as at the configured path.
+/// Shows all metrics, as at the configured path.
 #[utoipa::path(
     get,
     path = "/actuator/prometheus",
     tag = "health",
     operation_id = "actuator_prometheus",
     responses(
-        (status = 200, description = "The metrics", body = String, content_type = "text/plain; version=0.0.4; charset=utf-8"),
+        (
+            status = 200,
+            description = "The metrics",
+            content(
+                (String = "text/plain; version=0.0.4; charset=utf-8"),
+                (String = "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+            ),
+        ),
         (status = 500, description = "An internal error; the server's log has the cause", body = Envelope<'_>),
         Late,
     ),
 )]
-pub(super) async fn prometheus(operations: State<Arc<Operations>>) -> Result<Response, ApiError> {
-    metrics::render(operations).await
+pub(super) async fn prometheus(
+    operations: State<Arc<Operations>>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    metrics::render(operations, headers).await
 }

@@ -1,16 +1,17 @@
 use std::time::Duration;
 
-use headgate_telemetry::metrics::{REQUEST_BUCKETS, registered};
-use prometheus::{
-    Error, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
+use headgate_telemetry::{
+    metrics::{Latencies, Metrics, REQUEST_BUCKETS, registered},
+    trace::TraceId,
 };
+use prometheus::{Error, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts};
 
 use super::check;
 
 /// Metrics of HTTP requests.
 pub(crate) struct RequestMetrics {
     answered: IntCounterVec,
-    duration: HistogramVec,
+    duration: Latencies,
     /// The series of successful checks, which are almost all requests, looked up once.
     checks: (IntCounter, Histogram),
 }
@@ -22,10 +23,12 @@ pub(super) struct Answered<'a> {
     pub(super) path: &'a str,
     pub(super) status: &'a str,
     pub(super) took: Duration,
+    /// Its trace, if that is sampled.
+    pub(super) trace: Option<TraceId>,
 }
 
 impl RequestMetrics {
-    pub(crate) fn new(registry: &Registry) -> Result<Self, Error> {
+    pub(crate) fn new(metrics: &Metrics) -> Result<Self, Error> {
         let answered =
             Opts::new("http_requests_total", "HTTP requests, by method, route and status.");
         let answered = IntCounterVec::new(answered, &["method", "path", "status"])?;
@@ -34,28 +37,23 @@ impl RequestMetrics {
             "Duration of HTTP requests, by method and route.",
         );
         let duration =
-            HistogramVec::new(duration.buckets(REQUEST_BUCKETS.into()), &["method", "path"])?;
+            metrics.latencies(duration.buckets(REQUEST_BUCKETS.into()), &["method", "path"])?;
         let (method, path) = ("POST", check::PATH);
-        let checks = (
-            answered.with_label_values(&[method, path, "200"]),
-            duration.with_label_values(&[method, path]),
-        );
-        Ok(Self {
-            answered: registered(registry, answered)?,
-            duration: registered(registry, duration)?,
-            checks,
-        })
+        let checks =
+            (answered.with_label_values(&[method, path, "200"]), duration.series(&[method, path]));
+        Ok(Self { answered: registered(metrics.registry(), answered)?, duration, checks })
     }
 
     pub(super) fn answered(&self, request: &Answered<'_>) {
-        let Answered { method, path, status, took } = request;
-        if (*method, *path, *status) == ("POST", check::PATH, "200") {
+        let Answered { method, path, status, took, trace } = *request;
+        if (method, path, status) == ("POST", check::PATH, "200") {
             let (answered, duration) = &self.checks;
             answered.inc();
             duration.observe(took.as_secs_f64());
+            self.duration.note(&[method, path], took, trace);
             return;
         }
         self.answered.with_label_values(&[method, path, status]).inc();
-        self.duration.with_label_values(&[method, path]).observe(took.as_secs_f64());
+        self.duration.observe(&[method, path], took, trace);
     }
 }

@@ -15,6 +15,7 @@ use headgate_api::{
 use headgate_guard::{Held, HeldBody};
 use headgate_serve::RequestBody;
 use headgate_telemetry::{
+    log::{ACCESS, AccessLog},
     metrics::Stopwatch,
     trace::{Span, Tracer, within},
 };
@@ -44,6 +45,7 @@ pub(crate) struct Around {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tracer: Option<Tracer>,
     pub(crate) metrics: RequestMetrics,
+    pub(crate) access_log: AccessLog,
     /// Maximum duration of a request.
     pub(crate) request_timeout: Duration,
 }
@@ -92,12 +94,14 @@ impl Surface {
         let mut response = answered.unwrap_or_else(late);
 
         let took = stopwatch.elapsed();
-        log(route, &id, span.as_ref(), method, &response, took);
+        self.log(route, &id, span.as_ref(), method, &response, took);
         let status = response.status();
+        let trace = span.as_ref().and_then(Span::sampled);
         if let Some(span) = span {
             span.answered_http(status);
         }
-        let answered = Answered { method, path: &route.template, status: status.as_str(), took };
+        let (path, status) = (&*route.template, status.as_str());
+        let answered = Answered { method, path, status, took, trace };
         self.around.metrics.answered(&answered);
         response.headers_mut().insert(request_id::HEADER, id.into_header());
         if let Some(unread) = unread {
@@ -142,38 +146,60 @@ impl Surface {
     }
 }
 
-/// Logs an answered request with the route's template, since the path may contain personal data.
-fn log(
-    route: &Route,
-    id: &RequestId,
-    span: Option<&Span>,
-    method: &str,
-    response: &Response,
-    took: Duration,
-) {
-    let refusal = response.extensions().get::<ApiError>();
-    if refusal.is_none() && !enabled!(Level::DEBUG) {
-        return;
-    }
-    let (path, trace_id) = (&*route.template, span.map(Span::trace_id).map(display));
-    let (request_id, status) = (id.as_str(), response.status().as_u16());
-    let took_us = took.as_micros() as u64;
-    match refusal {
-        None => {
-            debug!(request_id, trace_id, method, path, status, took_us, "answered {request_id}");
+impl Surface {
+    /// Logs an answered request with the route's template, since the path may contain personal
+    /// data.
+    fn log(
+        &self,
+        route: &Route,
+        id: &RequestId,
+        span: Option<&Span>,
+        method: &str,
+        response: &Response,
+        took: Duration,
+    ) {
+        let refusal = response.extensions().get::<ApiError>();
+        let picked = refusal.is_none() && self.around.access_log.picks();
+        if refusal.is_none() && !picked && !enabled!(Level::DEBUG) {
+            return;
         }
-        Some(refusal) => {
-            let code = refusal.code(route.errors.namespace());
-            if let Some(cause) = refusal.cause() {
-                error!(
-                    request_id,
-                    trace_id, method, path, status, code, took_us, cause, "failed {request_id}"
+        let (path, trace_id) = (&*route.template, span.map(Span::trace_id).map(display));
+        let span_id = span.map(Span::span_id).map(display);
+        let (request_id, status) = (id.as_str(), response.status().as_u16());
+        let took_us = took.as_micros() as u64;
+        let Some(refusal) = refusal else {
+            if picked {
+                info!(
+                    target: ACCESS,
+                    request_id, trace_id, span_id, method, path, status, took_us,
+                    "answered {request_id}"
                 );
-                return;
+            } else {
+                debug!(
+                    request_id,
+                    trace_id, span_id, method, path, status, took_us, "answered {request_id}"
+                );
             }
+            return;
+        };
+        let code = refusal.code(route.errors.namespace());
+        if let Some(cause) = refusal.cause() {
+            error!(
+                request_id,
+                trace_id,
+                span_id,
+                method,
+                path,
+                status,
+                code,
+                took_us,
+                cause,
+                "failed {request_id}"
+            );
+        } else {
             info!(
                 request_id,
-                trace_id, method, path, status, code, took_us, "refused {request_id}"
+                trace_id, span_id, method, path, status, code, took_us, "refused {request_id}"
             );
         }
     }

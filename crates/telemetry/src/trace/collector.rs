@@ -1,6 +1,6 @@
-//! Export of spans. It is best effort: while a collector is down, spans are dropped.
+//! Export of spans.
 
-use std::{sync::Mutex, time::Duration};
+use std::{error::Error, time::Duration};
 
 use opentelemetry_otlp::{
     RetryPolicy, SpanExporter as Otlp, WithExportConfig as _, WithTonicConfig as _,
@@ -10,25 +10,18 @@ use opentelemetry_sdk::{
     error::OTelSdkResult,
     trace::{SpanData, SpanExporter},
 };
-use tokio::time::Instant;
-use tonic::transport::{Channel, ClientTlsConfig};
-use tracing::{info, warn};
 
 use super::TracerError;
-use crate::{Endpoint, TraceConfig};
+use crate::{
+    Endpoint, TraceConfig,
+    otlp::{self, ExportLog},
+};
 
-/// Timeout of connecting to a collector and of sending a batch.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Time between two warnings about a collector that is down.
-const SILENCE: Duration = Duration::from_secs(60);
-
-/// A collector, reached over OTLP.
+/// A collector of spans, reached over OTLP.
 #[derive(Debug)]
 pub(super) struct Collector {
     otlp: Otlp,
-    /// Time of the last warning of the current outage.
-    complained: Mutex<Option<Instant>>,
+    log: ExportLog,
 }
 
 impl Collector {
@@ -36,26 +29,12 @@ impl Collector {
     pub(super) fn at(endpoint: &Endpoint) -> Result<Self, TracerError> {
         let otlp = Otlp::builder()
             .with_tonic()
-            .with_channel(channel(endpoint)?.connect_lazy())
-            .with_timeout(PATIENCE)
+            .with_channel(otlp::channel(endpoint)?.connect_lazy())
+            .with_timeout(otlp::TIMEOUT)
             // While one batch is retried, the next ones would be dropped.
             .with_retry_policy(RetryPolicy::disabled())
             .build()?;
-        Ok(Self { otlp, complained: Mutex::new(None) })
-    }
-
-    /// Logs the start and the end of an outage, at a bounded rate.
-    fn log(&self, sent: &OTelSdkResult) {
-        let Ok(mut complained) = self.complained.lock() else { return };
-        match sent {
-            Ok(()) if complained.take().is_some() => info!("collector accepts spans again"),
-            Ok(()) => {}
-            Err(_) if complained.is_some_and(|at| at.elapsed() < SILENCE) => {}
-            Err(error) => {
-                *complained = Some(Instant::now());
-                warn!(%error, "failed to send spans to the collector; dropping them");
-            }
-        }
+        Ok(Self { otlp, log: ExportLog::of("spans") })
     }
 }
 
@@ -66,10 +45,10 @@ impl TraceConfig {
     ///
     /// The reason why it cannot be reached.
     pub async fn try_connect(&self) -> Result<(), String> {
-        let connected = channel(&self.endpoint).map_err(|error| error.to_string())?.connect().await;
-        connected.map(drop).map_err(|error| {
+        let channel = otlp::channel(&self.endpoint).map_err(|error| error.to_string())?;
+        channel.connect().await.map(drop).map_err(|error| {
             // The outermost error only says that the transport failed.
-            let mut cause: &dyn std::error::Error = &error;
+            let mut cause: &dyn Error = &error;
             while let Some(deeper) = cause.source() {
                 cause = deeper;
             }
@@ -78,19 +57,10 @@ impl TraceConfig {
     }
 }
 
-fn channel(endpoint: &Endpoint) -> Result<tonic::transport::Endpoint, TracerError> {
-    let channel =
-        Channel::builder(endpoint.get().clone()).connect_timeout(PATIENCE).timeout(PATIENCE);
-    if endpoint.get().scheme_str() == Some("https") {
-        return Ok(channel.tls_config(ClientTlsConfig::new().with_native_roots())?);
-    }
-    Ok(channel)
-}
-
 impl SpanExporter for Collector {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let sent = self.otlp.export(batch).await;
-        self.log(&sent);
+        self.log.log(sent.as_ref().err());
         sent
     }
 

@@ -4,9 +4,9 @@ use futures_util::future::Either;
 use headgate::Decision;
 use http::StatusCode;
 use opentelemetry::{
-    Context, KeyValue,
+    Context, KeyValue, StringValue,
     context::{FutureExt as _, WithContext},
-    trace::{Status, TraceContextExt as _, TraceId, get_active_span},
+    trace::{SpanId, Status, TraceContextExt as _, TraceId, get_active_span},
 };
 use tonic::Code;
 
@@ -21,6 +21,11 @@ pub fn within<F: Future>(span: Option<&Span>, answering: F) -> Either<WithContex
     }
 }
 
+/// Runs `task` within the current request's span, if there is one, wherever it is polled.
+pub fn within_current<F: Future>(task: F) -> WithContext<F> {
+    task.with_current_context()
+}
+
 impl Span {
     pub(super) const fn new(context: Context) -> Self {
         Self(context)
@@ -29,6 +34,18 @@ impl Span {
     /// Returns the id of its trace.
     pub fn trace_id(&self) -> TraceId {
         self.0.span().span_context().trace_id()
+    }
+
+    /// Returns its id.
+    pub fn span_id(&self) -> SpanId {
+        self.0.span().span_context().span_id()
+    }
+
+    /// Returns the id of its trace, if the trace is sampled.
+    pub fn sampled(&self) -> Option<TraceId> {
+        let span = self.0.span();
+        let context = span.span_context();
+        context.is_sampled().then(|| context.trace_id())
     }
 
     /// Records the decision in the span of the current request; of a batch, the joint decision.
@@ -51,7 +68,8 @@ impl Span {
     /// Ends it with the status of an HTTP response.
     pub fn answered_http(self, status: StatusCode) {
         let code = KeyValue::new("http.response.status_code", i64::from(status.as_u16()));
-        self.answered(code, status.is_server_error());
+        let failed = status.is_server_error().then(|| status.as_str().to_owned().into());
+        self.answered(code, failed);
     }
 
     /// Ends it with the status of a gRPC call.
@@ -65,16 +83,42 @@ impl Span {
                 | Code::Unavailable
                 | Code::DataLoss
         );
-        self.answered(KeyValue::new("rpc.grpc.status_code", i64::from(status as i32)), failed);
+        let name = name(status);
+        let failed = failed.then_some(name.into());
+        self.answered(KeyValue::new("rpc.response.status_code", name), failed);
     }
 
     /// An error of the caller is not a failure of the span.
-    fn answered(self, code: KeyValue, failed: bool) {
+    fn answered(self, code: KeyValue, failed: Option<StringValue>) {
         let span = self.0.span();
-        if failed {
+        if let Some(error) = failed {
+            span.set_attribute(KeyValue::new("error.type", error));
             span.set_status(Status::error(""));
         }
         span.set_attribute(code);
         span.end();
+    }
+}
+
+/// The name of the status in gRPC's specification.
+const fn name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
     }
 }

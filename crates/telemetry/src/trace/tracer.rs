@@ -10,7 +10,6 @@ use opentelemetry::{
 };
 use opentelemetry_otlp::ExporterBuildError;
 use opentelemetry_sdk::{
-    Resource,
     propagation::TraceContextPropagator,
     trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracer, SdkTracerProvider},
 };
@@ -18,8 +17,8 @@ use thiserror::Error;
 use tokio::task;
 use tracing::warn;
 
-use super::{Span, collector::Collector};
-use crate::{AppConfig, TraceConfig};
+use super::{DatabaseTracer, Span, collector::Collector};
+use crate::{AppConfig, TraceConfig, resource};
 
 /// Most spans in the queue; more are dropped.
 const QUEUE: usize = 4096;
@@ -71,11 +70,17 @@ impl Tracer {
         let sending = BatchSpanProcessor::new(Collector::at(&trace.endpoint)?, batches);
         let undecided = Sampler::TraceIdRatioBased(trace.sample_rate.get());
         let provider = SdkTracerProvider::builder()
-            .with_resource(resource(app))
+            .with_resource(resource::of(app))
             .with_sampler(Sampler::ParentBased(Box::new(undecided)))
             .with_span_processor(sending)
             .build();
         Ok(Some(Self { tracer: provider.tracer("headgate"), provider }))
+    }
+
+    /// Returns a tracer of calls to a database. `system` is a well-known value of `db.system.name`;
+    /// `server` is its address, if there is only one.
+    pub fn database(&self, system: &'static str, server: Option<(String, u16)>) -> DatabaseTracer {
+        DatabaseTracer::new(self.tracer.clone(), system, server)
     }
 
     /// Opens the span of an HTTP request; `route` is the template of its path, if known.
@@ -101,14 +106,13 @@ impl Tracer {
         method: Option<(&'static str, &'static str)>,
         id: &str,
     ) -> Span {
-        let system = KeyValue::new("rpc.system", "grpc");
-        let Some((service, name)) = method else {
-            let other = KeyValue::new("rpc.method", "_OTHER");
-            return self.open(headers, "_OTHER".to_owned(), vec![system, other], id);
+        let system = KeyValue::new("rpc.system.name", "grpc");
+        let name = match method {
+            Some((service, name)) => format!("{service}/{name}"),
+            None => "_OTHER".to_owned(),
         };
-        let (of, called) =
-            (KeyValue::new("rpc.service", service), KeyValue::new("rpc.method", name));
-        self.open(headers, format!("{service}/{name}"), vec![system, of, called], id)
+        let called = KeyValue::new("rpc.method", name.clone());
+        self.open(headers, name, vec![system, called], id)
     }
 
     fn open(
@@ -135,14 +139,6 @@ impl Tracer {
             warn!(%error, "failed to send the last spans; dropping them");
         }
     }
-}
-
-fn resource(app: &AppConfig) -> Resource {
-    Resource::builder()
-        .with_service_name(app.name.clone())
-        .with_attribute(KeyValue::new("service.version", app.version.clone()))
-        .with_attribute(KeyValue::new("deployment.environment.name", app.environment.clone()))
-        .build()
 }
 
 // === impl Caller ===

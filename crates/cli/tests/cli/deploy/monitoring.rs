@@ -8,7 +8,8 @@ use super::{read, yaml};
 use crate::harness::{Server, http};
 
 /// Prefixes of our metrics.
-const PREFIXES: [&str; 6] = ["headgate_", "http_", "grpc_", "kafka_", "rate_limiter_", "db_"];
+const PREFIXES: [&str; 7] =
+    ["headgate_", "http_", "grpc_", "kafka_", "rate_limiter_", "db_", "process_"];
 
 /// Names of the exported metrics, including each series of a histogram.
 fn exported() -> BTreeSet<String> {

@@ -1,4 +1,4 @@
-//! A trace collector that records what it receives.
+//! A collector of spans and metrics that records what it receives.
 
 use std::{
     collections::BTreeMap,
@@ -9,6 +9,10 @@ use std::{
 };
 
 use opentelemetry_proto::tonic::{
+    collector::metrics::v1::{
+        ExportMetricsServiceRequest, ExportMetricsServiceResponse,
+        metrics_service_server::{MetricsService, MetricsServiceServer},
+    },
     collector::trace::v1::{
         ExportTraceServiceRequest, ExportTraceServiceResponse,
         trace_service_server::{TraceService, TraceServiceServer},
@@ -28,6 +32,7 @@ pub(crate) struct Collector {
     /// Keeps its tasks running.
     _runtime: Runtime,
     received: Received,
+    metrics: ReceivedMetrics,
     port: u16,
 }
 
@@ -35,12 +40,17 @@ pub(crate) struct Collector {
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
     pub(crate) name: String,
+    pub(crate) kind: SpanKind,
+    pub(crate) id: String,
     pub(crate) trace: String,
     pub(crate) parent: String,
     pub(crate) failed: bool,
     pub(crate) attributes: BTreeMap<String, String>,
     pub(crate) resource: BTreeMap<String, String>,
 }
+
+#[derive(Clone, Default)]
+struct ReceivedMetrics(Arc<Mutex<Vec<Request<ExportMetricsServiceRequest>>>>);
 
 #[derive(Clone, Default)]
 struct Received(Arc<(Mutex<Vec<ExportTraceServiceRequest>>, Condvar)>);
@@ -64,9 +74,12 @@ impl Collector {
         let (runtime, received) = (Runtime::new().unwrap(), Received::default());
         let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0))).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let router = server.add_service(TraceServiceServer::new(received.clone()));
+        let metrics = ReceivedMetrics::default();
+        let router = server
+            .add_service(TraceServiceServer::new(received.clone()))
+            .add_service(MetricsServiceServer::new(metrics.clone()));
         runtime.spawn(router.serve_with_incoming(TcpIncoming::from(listener)));
-        Self { _runtime: runtime, received, port }
+        Self { _runtime: runtime, received, metrics, port }
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -86,6 +99,14 @@ impl Collector {
         assert!(!waited.unwrap().1.timed_out(), "nothing was sent");
     }
 
+    /// Calls `use_them` with the received exports of metrics.
+    pub(crate) fn with_metrics<T>(
+        &self,
+        use_them: impl FnOnce(&[Request<ExportMetricsServiceRequest>]) -> T,
+    ) -> T {
+        use_them(&self.metrics.0.lock().unwrap())
+    }
+
     /// All received requests, encoded.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let received = self.received.0.0.lock().unwrap();
@@ -100,11 +121,12 @@ impl Collector {
         {
             let resource = texts(&of_resource.resource.as_ref().unwrap().attributes);
             for span in of_resource.scope_spans.iter().flat_map(|of_scope| &of_scope.spans) {
-                assert_eq!(span.kind(), SpanKind::Server);
                 assert!(span.start_time_unix_nano <= span.end_time_unix_nano);
                 assert_eq!((span.events.len(), span.trace_state.as_str()), (0, ""));
                 spans.push(Span {
                     name: span.name.clone(),
+                    kind: span.kind(),
+                    id: hex(&span.span_id),
                     trace: hex(&span.trace_id),
                     parent: hex(&span.parent_span_id),
                     failed: span.status.as_ref().is_some_and(|status| status.code == 2),
@@ -129,7 +151,18 @@ impl TraceService for Received {
     }
 }
 
-fn texts(attributes: &[KeyValue]) -> BTreeMap<String, String> {
+#[tonic::async_trait]
+impl MetricsService for ReceivedMetrics {
+    async fn export(
+        &self,
+        request: Request<ExportMetricsServiceRequest>,
+    ) -> Result<Response<ExportMetricsServiceResponse>, Status> {
+        self.0.lock().unwrap().push(request);
+        Ok(Response::new(ExportMetricsServiceResponse::default()))
+    }
+}
+
+pub(crate) fn texts(attributes: &[KeyValue]) -> BTreeMap<String, String> {
     let text = |attribute: &KeyValue| match attribute.value.as_ref().unwrap().value.as_ref() {
         Some(Value::StringValue(text)) => text.clone(),
         Some(Value::IntValue(number)) => number.to_string(),
