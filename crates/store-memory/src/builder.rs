@@ -47,7 +47,7 @@ impl<C: Clock> Builder<C> {
     /// where `n` is the number of units that new keys took within the limit's window and `width` is
     /// the number of bytes over 256.
     pub fn overflow_bytes(self, bytes: usize) -> Self {
-        Self { overflow_bytes: bytes.clamp(4 << 10, 1 << 30), ..self }
+        Self { overflow_bytes: bytes.min(1 << 30), ..self }
     }
 
     /// Sets the clock.

@@ -53,6 +53,7 @@ impl Overflow {
     /// Cells of a subject.
     pub(crate) const ROWS: usize = 4;
 
+    /// Fewest cells in a row: 4 KiB in all.
     const MIN_WIDTH: usize = 16;
 
     /// Tables of at most `bytes` together.
