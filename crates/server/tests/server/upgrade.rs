@@ -246,7 +246,8 @@ async fn limits_and_quotas_continue_after_an_upgrade(old: &OldServer) {
 async fn events_are_delivered_from_where_the_old_server_stopped(old: &OldServer) {
     let receiver = Receiver::start(&[]).await;
     let hash = digest::digest(&digest::SHA256, receiver.url.as_bytes());
-    let sink: String = hash.as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    let sink = u128::from_be_bytes(hash.as_ref()[..16].try_into().unwrap());
+    let sink = format!("{sink:032x}");
     let schema = if matches!(old.database, OldDatabase::Sqlite) { "" } else { "quota." };
     for table in ["quota_sinks", "quota_deliveries"] {
         let rename = format!(
