@@ -3,7 +3,7 @@
 
 use std::{iter, time::Duration};
 
-use crate::{Redis, RedisBuilder, Skip, redis::field, wait_until};
+use crate::{Redis, RedisBuilder, Skip, free_port, redis::field, wait_until};
 
 const SLOTS: usize = 16_384;
 
@@ -30,6 +30,7 @@ pub struct RedisCluster {
     /// The initial masters, then their replicas in the same order.
     nodes: Vec<Redis>,
     masters: usize,
+    tls_ports: Vec<u16>,
 }
 
 // === impl RedisCluster ===
@@ -62,9 +63,32 @@ impl RedisCluster {
     fn start_with(masters: usize, replicas_per_master: usize, args: &[&str]) -> Result<Self, Skip> {
         assert!((1..=SLOTS).contains(&masters), "a cluster has masters, and no more than slots");
         let node = Redis::builder().args(NODE_ARGS.iter().chain(args).copied());
-        let nodes =
-            RedisBuilder::start_all(iter::repeat_n(node, masters * (1 + replicas_per_master)))?;
-        let cluster = Self { nodes, masters };
+        let nodes = iter::repeat_n(node, masters * (1 + replicas_per_master));
+        Self::assemble(nodes, masters, Vec::new())
+    }
+
+    /// Starts `masters` nodes without replicas that also listen with TLS. `args` name the
+    /// certificates; clients need one.
+    ///
+    /// # Errors
+    ///
+    /// [`Skip`] if `redis-server` or `redis-cli` is not installed.
+    pub fn start_tls(masters: usize, args: &[String]) -> Result<Self, Skip> {
+        let ports: Vec<u16> = (0..masters).map(|_| free_port()).collect();
+        let node = |port: &u16| {
+            let node = Redis::builder().args(NODE_ARGS.iter().copied());
+            // Nodes tell clients with TLS the port with TLS only if they use it themselves.
+            node.args(["--tls-port", &port.to_string(), "--tls-cluster", "yes"]).args(args)
+        };
+        Self::assemble(ports.iter().map(node), masters, ports.clone())
+    }
+
+    fn assemble(
+        nodes: impl Iterator<Item = RedisBuilder>,
+        masters: usize,
+        tls_ports: Vec<u16>,
+    ) -> Result<Self, Skip> {
+        let cluster = Self { nodes: RedisBuilder::start_all(nodes)?, masters, tls_ports };
         cluster.assign_slots();
         cluster.introduce_nodes();
         cluster.attach_replicas();
@@ -75,6 +99,11 @@ impl RedisCluster {
     /// The addresses of all nodes, masters first.
     pub fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(Redis::url).collect()
+    }
+
+    /// The addresses with TLS of all nodes.
+    pub fn tls_urls(&self) -> Vec<String> {
+        self.tls_ports.iter().map(|port| format!("rediss://127.0.0.1:{port}")).collect()
     }
 
     /// Node `i`: the initial masters, then replica `masters + i` of master `i`.
@@ -115,8 +144,9 @@ impl RedisCluster {
     /// Introduces every pair of nodes: gossip would take seconds.
     fn introduce_nodes(&self) {
         for (i, node) in self.nodes.iter().enumerate() {
-            for other in &self.nodes[i + 1..] {
-                run(node, &["MEET", "127.0.0.1", &other.port().to_string()]);
+            for (j, other) in self.nodes.iter().enumerate().skip(i + 1) {
+                let port = self.tls_ports.get(j).copied().unwrap_or_else(|| other.port());
+                run(node, &["MEET", "127.0.0.1", &port.to_string()]);
             }
         }
         self.wait("knows its nodes", |node| self.knows_all(node));

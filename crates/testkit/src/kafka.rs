@@ -46,6 +46,8 @@ pub struct SecureListeners {
     pub sasl_ssl: String,
     /// Certificate authority of the broker, in PEM.
     pub ca_file: PathBuf,
+    /// Certificate and key of a client, in PEM, from the same authority.
+    pub client: (PathBuf, PathBuf),
     /// Name of the only user.
     pub username: &'static str,
     /// Password of the user.

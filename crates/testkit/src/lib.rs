@@ -18,6 +18,7 @@
 //! - [`NostrClient`]: third-party Nostr clients, driven by scripts;
 //! - [`SmallDisk`]: a disk that a test can fill;
 //! - [`Issuer`]: signs tokens and publishes its keys, which a test can rotate, break and withdraw;
+//! - [`CertificateAuthority`]: issues certificates for servers and clients;
 //! - [`skewed_clock`]: environment variables for a program with a wrong clock;
 //! - [`require!`]: skips a test if the machine lacks a component ([`Skip`]).
 //!
@@ -40,6 +41,7 @@
 
 mod browser;
 mod cache;
+mod certificate_authority;
 mod cluster;
 mod disk;
 mod dynamodb;
@@ -65,6 +67,7 @@ mod wait;
 
 pub use self::{
     browser::Browser,
+    certificate_authority::{CertificateAuthority, IssuedCertificate, Validity},
     cluster::RedisCluster,
     disk::SmallDisk,
     dynamodb::DynamoDb,

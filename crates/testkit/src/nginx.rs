@@ -62,6 +62,31 @@ impl Nginx {
         panic!("nginx found no free port in {ATTEMPTS} attempts")
     }
 
+    /// Starts nginx as a TLS server in front of an HTTP server on port `backend` of this machine.
+    /// `client_authority` is the file of the authority whose certificates clients must have.
+    ///
+    /// # Errors
+    ///
+    /// [`Skip`] if nginx or its Lua module is not installed.
+    pub fn start_tls(
+        backend: u16,
+        (certificate, key): &(PathBuf, PathBuf),
+        client_authority: Option<&Path>,
+    ) -> Result<Self, Skip> {
+        let clients = client_authority.map_or_else(String::new, |authority| {
+            format!("ssl_client_certificate {}; ssl_verify_client on;", authority.display())
+        });
+        let (certificate, key) = (certificate.display(), key.display());
+        Self::start(|port| {
+            format!(
+                "server {{ listen 127.0.0.1:{port} ssl; ssl_certificate {certificate}; \
+                 ssl_certificate_key {key}; {clients} location / {{ \
+                 proxy_pass http://127.0.0.1:{backend}; proxy_http_version 1.1; \
+                 proxy_set_header Host $http_host; }} }}"
+            )
+        })
+    }
+
     /// Its address.
     pub const fn port(&self) -> u16 {
         self.port

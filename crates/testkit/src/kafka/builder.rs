@@ -5,7 +5,7 @@ use super::{
     launch::{Failure, Launch},
     programs::{self, Programs},
 };
-use crate::{Skip, skip::find_program};
+use crate::Skip;
 
 /// Each attempt uses other ports, which only another process can take in between.
 const ATTEMPTS: usize = 10;
@@ -27,6 +27,12 @@ impl KafkaBuilder {
         self
     }
 
+    /// Adds listeners with TLS, of which `SSL` requires client certificates.
+    #[must_use]
+    pub fn client_certificates(self) -> Self {
+        self.secure().property("listener.name.ssl.ssl.client.auth", "required")
+    }
+
     /// Sets a property of the broker, for example `auto.create.topics.enable` to `false`.
     #[must_use]
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
@@ -38,16 +44,13 @@ impl KafkaBuilder {
     ///
     /// # Errors
     ///
-    /// [`Skip`] without Java 17, the jars of Kafka or, for secure listeners, `openssl`.
+    /// [`Skip`] without Java 17 or the jars of Kafka.
     ///
     /// # Panics
     ///
     /// If the broker is installed but does not start, with its log.
     pub fn start(self) -> Result<Kafka, Skip> {
         let programs = Programs::find()?;
-        if self.secure {
-            find_program("openssl")?;
-        }
         for _ in 0..ATTEMPTS {
             let started = Launch::prepare(&self, programs.clone())
                 .and_then(|launch| launch.start().map(|process| (launch, process)));

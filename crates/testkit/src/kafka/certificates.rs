@@ -1,31 +1,20 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    process::Command,
 };
 
-/// Elliptic curve keys, which are generated fast.
-const NEW_KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+use crate::CertificateAuthority;
 
-/// Creates an authority, and a certificate for 127.0.0.1 signed by it.
+/// Creates an authority, and certificates signed by it: for 127.0.0.1, and for a client.
 pub(super) fn make(folder: &Path) -> io::Result<()> {
-    fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1")?;
-    let openssl = |command: &str, more: &[&str]| {
-        let args = command.split(' ').chain(more.iter().copied());
-        let made = Command::new("openssl").args(args).current_dir(folder).output()?;
-        let says = || String::from_utf8_lossy(&made.stderr).into_owned();
-        if made.status.success() { Ok(()) } else { Err(io::Error::other(says())) }
-    };
-    openssl("req -x509 -days 2 -subj /CN=authority -keyout ca.key -out ca.crt", &NEW_KEY)?;
-    openssl("req -subj /CN=kafka -keyout kafka.key -out kafka.csr", &NEW_KEY)?;
-    openssl(
-        "x509 -req -in kafka.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile names -out kafka.crt",
-        &[],
-    )?;
-    let parts = ["kafka.key", "kafka.crt"].map(|part| fs::read(folder.join(part)));
-    let [key, certificate] = parts;
-    fs::write(key_store(folder), [key?, certificate?].concat())
+    let authority = CertificateAuthority::new("authority");
+    authority.write(folder);
+    authority.issue(&["client.test"]).write(folder, CLIENT);
+    let broker = authority.issue(&["127.0.0.1"]);
+    fs::write(key_store(folder), [broker.key, broker.certificate].concat())
 }
+
+const CLIENT: &str = "client";
 
 /// Key and certificate of the broker, in one file.
 pub(super) fn key_store(folder: &Path) -> PathBuf {
@@ -35,4 +24,9 @@ pub(super) fn key_store(folder: &Path) -> PathBuf {
 /// Certificate of the authority.
 pub(super) fn authority(folder: &Path) -> PathBuf {
     folder.join("ca.crt")
+}
+
+/// Certificate and key of the client.
+pub(super) fn client(folder: &Path) -> (PathBuf, PathBuf) {
+    (folder.join(format!("{CLIENT}.crt")), folder.join(format!("{CLIENT}.key")))
 }

@@ -84,6 +84,7 @@ impl Launch {
             ssl: address(self.ports.ssl),
             sasl_ssl: address(self.ports.sasl_ssl),
             ca_file: certificates::authority(self.folder()),
+            client: certificates::client(self.folder()),
             username: USER,
             password: PASSWORD,
         })

@@ -62,6 +62,8 @@ fn secure(folder: &Path) -> Vec<String> {
     vec![
         "ssl.keystore.type=PEM".to_owned(),
         format!("ssl.keystore.location={}", certificates::key_store(folder).display()),
+        "ssl.truststore.type=PEM".to_owned(),
+        format!("ssl.truststore.location={}", certificates::authority(folder).display()),
         "sasl.enabled.mechanisms=SCRAM-SHA-256,SCRAM-SHA-512,PLAIN".to_owned(),
         scram(256),
         scram(512),
